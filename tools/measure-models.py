@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Time and energy of models as they ship in torchvision and transformers, on an NVIDIA GPU.
 
-    tools/measure-models.py [--out DIR] [--seconds S] [--budget S] [--only TEXT ...] [--kernels]
+    tools/measure-models.py [--out DIR] [--seconds S] [--budget S] [--only TEXT ...] [--unseen] [--kernels]
 
 Writes DIR/shipped.csv for `ipw estimate validate`: models as the libraries build them, with random weights, in
 eager mode and as a CUDA graph.  With --kernels also DIR/kernels.jsonl: what each operator of a row launched, with its
@@ -62,6 +62,38 @@ DECODERS = [
     ("phi-2", "phi", [("prefill", 1, 512), ("decode", 1, 512)]),
 ]
 
+# Models and batches that the estimate was not made with: measure them with the estimate as it is, then compare.
+UNSEEN_VISION = [
+    ("resnet34", "resnet", 224, [("bf16", 32)]),
+    ("resnet101", "resnet", 224, [("fp16", 4)]),
+    ("resnext101_32x8d", "resnext", 224, [("fp16", 8)]),
+    ("densenet169", "densenet", 224, [("fp16", 8)]),
+    ("vgg11_bn", "vgg", 224, [("fp16", 16)]),
+    ("efficientnet_b3", "efficientnet", 300, [("fp16", 8)]),
+    ("mobilenet_v3_small", "mobilenet", 224, [("fp16", 64)]),
+    ("mnasnet0_5", "mnasnet", 224, [("fp16", 16)]),
+    ("shufflenet_v2_x2_0", "shufflenet", 224, [("fp16", 8)]),
+    ("squeezenet1_0", "squeezenet", 224, [("fp32", 16)]),
+    ("regnet_y_3_2gf", "regnet", 224, [("fp16", 16)]),
+    ("regnet_x_800mf", "regnet", 224, [("fp32", 8)]),
+    ("convnext_small", "convnext", 224, [("fp32", 4)]),
+    ("convnext_base", "convnext", 224, [("fp16", 8)]),
+    ("vit_b_32", "vit", 224, [("fp16", 64)]),
+    ("vit_l_16", "vit", 224, [("bf16", 4)]),
+    ("swin_s", "swin", 224, [("fp16", 8)]),
+    ("swin_v2_t", "swin_v2", 256, [("fp16", 8)]),
+]
+UNSEEN_ENCODERS = [
+    ("bert-large-uncased", "bert", [("fp16", 4, 256)]),
+    ("roberta-base", "roberta", [("fp16", 16, 128), ("fp32", 4, 256)]),
+]
+UNSEEN_DECODERS = [
+    ("gpt2-medium", "gpt2", [("prefill", 2, 256), ("decode", 4, 768)]),
+    ("llama-3.2-3b", "llama", [("prefill", 2, 256), ("decode", 4, 1024)]),
+    ("qwen2.5-0.5b", "qwen2", [("prefill", 8, 256), ("decode", 32, 512)]),
+    ("tinyllama-1.1b", "llama2", [("prefill", 1, 1024), ("decode", 1, 1536)]),
+]
+
 
 def configs(transformers):
     t = transformers
@@ -73,6 +105,20 @@ def configs(transformers):
         "roberta-large": lambda: (t.RobertaModel, t.RobertaConfig(
             vocab_size=50265, hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096,
             max_position_embeddings=514, type_vocab_size=1)),
+        "bert-large-uncased": lambda: (t.BertModel, t.BertConfig(
+            hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096)),
+        "roberta-base": lambda: (t.RobertaModel, t.RobertaConfig(
+            vocab_size=50265, max_position_embeddings=514, type_vocab_size=1)),
+        "gpt2-medium": lambda: (t.GPT2LMHeadModel, t.GPT2Config(n_embd=1024, n_layer=24, n_head=16)),
+        "llama-3.2-3b": lambda: (t.LlamaForCausalLM, t.LlamaConfig(
+            **llama, hidden_size=3072, intermediate_size=8192, num_hidden_layers=28, num_attention_heads=24,
+            num_key_value_heads=8, tie_word_embeddings=True)),
+        "qwen2.5-0.5b": lambda: (t.Qwen2ForCausalLM, t.Qwen2Config(
+            vocab_size=151936, hidden_size=896, intermediate_size=4864, num_hidden_layers=24, num_attention_heads=14,
+            num_key_value_heads=2, tie_word_embeddings=True, max_position_embeddings=16384)),
+        "tinyllama-1.1b": lambda: (t.LlamaForCausalLM, t.LlamaConfig(
+            vocab_size=32000, hidden_size=2048, intermediate_size=5632, num_hidden_layers=22, num_attention_heads=32,
+            num_key_value_heads=4, max_position_embeddings=2048)),
         "gpt2": lambda: (t.GPT2LMHeadModel, t.GPT2Config()),
         "llama-3.2-1b": lambda: (t.LlamaForCausalLM, t.LlamaConfig(
             **llama, hidden_size=2048, intermediate_size=8192, num_hidden_layers=16, num_attention_heads=32,
@@ -214,11 +260,11 @@ class Models:
         transformers.logging.set_verbosity_error()
         makers = configs(transformers)
         parts = [(name, lambda n=name, f=family, s=size, c=cases: self.vision(n, f, s, c))
-                 for name, family, size, cases in VISION]
+                 for name, family, size, cases in (UNSEEN_VISION if self.args.unseen else VISION)]
         parts += [(name, lambda n=name, f=family, c=cases: self.encoder(makers[n], n, f, c))
-                  for name, family, cases in ENCODERS]
+                  for name, family, cases in (UNSEEN_ENCODERS if self.args.unseen else ENCODERS)]
         parts += [(name, lambda n=name, f=family, c=cases: self.decoder(transformers, makers[n], n, f, c))
-                  for name, family, cases in DECODERS]
+                  for name, family, cases in (UNSEEN_DECODERS if self.args.unseen else DECODERS)]
         for name, part in parts:
             if not self.wanted(name):
                 continue
@@ -233,6 +279,7 @@ class Models:
 def main():
     parser = calibrate.arguments("measure-models", __doc__, budget=540)
     parser.add_argument("--only", nargs="*", default=[], help="models whose name contains one of these")
+    parser.add_argument("--unseen", action="store_true", help="the models that the estimate was not made with")
     parser.add_argument("--kernels", action="store_true", help="also write kernels.jsonl")
     args, torch, bench = calibrate.start(parser)
     table = calibrate.Table(args.out / "shipped.csv", COLUMNS)

@@ -306,9 +306,10 @@ static enum err request(struct server *server, const char *method, const char *p
 
 /* The result of a request; an error of the server's is one of ours. */
 static enum err request_result(struct server *server, const char *method, const char *params,
-                               nanos timeout, struct jv **answer, struct error *why)
+                               nanos timeout, const atomic_bool *cancel, struct jv **answer,
+                               struct error *why)
 {
-    enum err err = request(server, method, params, timeout, NULL, answer, why);
+    enum err err = request(server, method, params, timeout, cancel, answer, why);
     if (err || jv_get(*answer, "result"))
         return err;
     const char *message = jv_text(jv_path(*answer, "error.message"));
@@ -319,13 +320,14 @@ static enum err request_result(struct server *server, const char *method, const 
     return err;
 }
 
-static enum err initialize(struct server *server, nanos timeout, struct error *why)
+static enum err initialize(struct server *server, nanos timeout, const atomic_bool *cancel,
+                           struct error *why)
 {
     static const char PARAMS[] = "{\"protocolVersion\":\"" PROTOCOL_VERSION
                                  "\",\"capabilities\":{},\"clientInfo\":{\"name\":\"ipw\","
                                  "\"version\":\"" IPW_VERSION "\"}}";
     struct jv *answer;
-    enum err err = request_result(server, "initialize", PARAMS, timeout, &answer, why);
+    enum err err = request_result(server, "initialize", PARAMS, timeout, cancel, &answer, why);
     jv_free(answer);
     if (!err && !send_message(server, 0, "notifications/initialized", NULL, clock_now() + timeout))
         err = say_ended(server, why);
@@ -350,7 +352,7 @@ static enum err spawn(struct server *server, const char *command, const struct w
 }
 
 static enum err server_open(const char *command, const struct workspace *workspace, nanos timeout,
-                            struct server **out, struct error *why)
+                            const atomic_bool *cancel, struct server **out, struct error *why)
 {
     struct server *server = calloc(1, sizeof *server);
     *out = NULL;
@@ -370,7 +372,7 @@ static enum err server_open(const char *command, const struct workspace *workspa
         return err_set(why, ERR_BUSY, "cannot start a thread");
     }
     struct error reason = {0};
-    if ((err = initialize(server, timeout, &reason))) {
+    if ((err = initialize(server, timeout, cancel, &reason))) {
         err_set(why, err, "cannot start the MCP server '%.80s': %s", plain_text(command).text,
                 reason.text);
         server_close(server);
@@ -415,9 +417,10 @@ static bool has_ended(struct server *server)
     return ended;
 }
 
-/* The server of a place, started where it is not running; release_server when done. */
+/* The server of a place, started where it is not running; release_server when done.  The first start has a limit of its
+ * own, by which *deadline, of the call, is put off; one after a crash is a part of the call. */
 static enum err take_server(const struct mcp *mcp, struct place *place,
-                            const struct workspace *workspace, struct server **out,
+                            const struct tool_request *call, nanos *deadline, struct server **out,
                             struct error *why)
 {
     enum err err = ERR_OK;
@@ -430,8 +433,13 @@ static enum err take_server(const struct mcp *mcp, struct place *place,
             place->server = NULL;
         }
     }
-    if (!err && !place->server)
-        err = server_open(mcp->command, workspace, mcp->timeout, &place->server, why);
+    if (!err && !place->server) {
+        nanos began = clock_now(), left = *deadline - began;
+        nanos limit = place->restarts && left < mcp->timeout ? left : mcp->timeout;
+        err = server_open(mcp->command, call->workspace, limit, call->cancel, &place->server, why);
+        if (!place->restarts)
+            *deadline += clock_now() - began;
+    }
     if (!err) {
         place->users++;
         *out = place->server;
@@ -509,7 +517,7 @@ static enum err list_tools(struct mcp *mcp, struct server *server, struct error 
             err = err_set(why, ERR_BAD_VALUE, "MCP tools/list: more than %d pages", PAGES_MAX);
         else
             err = request_result(server, "tools/list", params.length ? params.bytes : "{}",
-                                 mcp->timeout, &answer, why);
+                                 mcp->timeout, NULL, &answer, why);
         if (err)
             break;
         const struct jv *tools = jv_path(answer, "result.tools");
@@ -569,7 +577,9 @@ static enum err find_tools(struct mcp *mcp, struct error *why)
             return err_set(why, err_from_errno(errno), "cannot create a directory in %s: %s",
                            folder ? folder : "/tmp", strerror(errno));
     }
-    enum err err = take_server(mcp, &mcp->shared, &workspace, &server, why);
+    const struct tool_request start = {.workspace = &workspace};
+    nanos deadline = 0; /* of no call: it is the first start */
+    enum err err = take_server(mcp, &mcp->shared, &start, &deadline, &server, why);
     if (!err) {
         err = list_tools(mcp, server, why);
         release_server(&mcp->shared);
@@ -667,8 +677,8 @@ static enum err show_result(const struct jv *result, struct tool_result *out, st
 }
 
 static enum err call_server(struct server *server, const char *own_name,
-                            const struct tool_request *call, struct tool_result *out,
-                            struct error *why)
+                            const struct tool_request *call, nanos deadline,
+                            struct tool_result *out, struct error *why)
 {
     struct text params = {0};
     struct json json;
@@ -678,11 +688,11 @@ static enum err call_server(struct server *server, const char *own_name,
     json_string(&json, "name", own_name);
     enum err err = jv_to_json(call->arguments, "arguments", &json);
     json_object_end(&json);
-    nanos timeout = call->timeout > 0 ? call->timeout : 3600 * NS_PER_S;
     if (err || params.failed)
         err = err_no_memory(why);
     else
-        err = request(server, "tools/call", text_get(&params), timeout, call->cancel, &answer, why);
+        err = request(server, "tools/call", text_get(&params), deadline - clock_now(), call->cancel,
+                      &answer, why);
     text_release(&params);
     if (err)
         return err;
@@ -703,11 +713,12 @@ static enum err mcp_call(void *state, const struct tool_spec *spec, const struct
     struct server *server;
     struct error reason = {0};
     size_t at = 0;
+    nanos deadline = clock_now() + (call->timeout > 0 ? call->timeout : 3600 * NS_PER_S);
     while (strcmp(mcp->specs[at].name, spec->name) != 0)
         at++; /* it is one of these: toolset_open took it from here */
-    enum err err = take_server(mcp, place, call->workspace, &server, &reason);
+    enum err err = take_server(mcp, place, call, &deadline, &server, &reason);
     if (!err) {
-        err = call_server(server, mcp->own_names[at], call, out, &reason);
+        err = call_server(server, mcp->own_names[at], call, deadline, out, &reason);
         release_server(place);
     }
     out->timed_out = err == ERR_TIMEOUT;

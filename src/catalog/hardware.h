@@ -92,6 +92,7 @@ struct hardware {
     struct hardware_figure units;    /* that work is distributed over: SMs, cores */
     /* The share of peak and of bandwidth that good code reaches with enough work. */
     struct hardware_figure compute_share, memory_share;
+    struct hardware_figure kernels; /* operators on it that classes of kernels were fitted to */
     struct hardware_figure link_bytes_per_s, link_latency_s; /* to a neighbor, one direction */
 
     const struct hardware_point *points; /* the first is the default; none: the device as it is */

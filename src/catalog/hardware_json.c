@@ -66,6 +66,7 @@ static const struct field {
     {NULL, "units", COUNT, offsetof(struct hardware, units)},
     {NULL, "compute_share", SHARE, offsetof(struct hardware, compute_share)},
     {NULL, "memory_share", SHARE, offsetof(struct hardware, memory_share)},
+    {NULL, "kernels", COUNT, offsetof(struct hardware, kernels)},
     {"link", "bandwidth", BANDWIDTH, offsetof(struct hardware, link_bytes_per_s)},
     {"link", "latency", TIME, offsetof(struct hardware, link_latency_s)},
 };
@@ -428,9 +429,10 @@ static void read_points(const struct object *top, struct storage *storage, struc
 static void read_top(const struct object *at, struct storage *storage, struct hardware *out)
 {
     static const char *const KEYS[] = {
-        "id",    "name",      "vendor", "class",      "year",     "note",          "aliases",
-        "match", "processor", "matrix", "vector",     "memories", "power",         "launch",
-        "units", "link",      "points", "calibrated", "kind",     "compute_share", "memory_share",
+        "id",      "name",          "vendor",       "class",   "year",   "note",
+        "aliases", "match",         "processor",    "matrix",  "vector", "memories",
+        "power",   "launch",        "units",        "link",    "points", "calibrated",
+        "kind",    "compute_share", "memory_share", "kernels",
     };
     check_keys(at, KEYS, COUNT_OF(KEYS));
     if (jv_get(at->json, "kind"))

@@ -32,6 +32,8 @@ static const struct option_row ROWS[] = {
      .help = "tools, or none (default: calculator,think,file_read,file_write)"},
     {.name = "exec", .type = OPTION_TEXT, .target = &command.options.command, .value = "COMMAND",
      .help = "another agent: runs COMMAND for each query, {problem} in it"},
+    {.name = "no-inject-usage", .type = OPTION_FLAG, .target = &command.options.no_inject_usage,
+     .help = "with --exec: do not ask for token counts in streams"},
     {.name = "tool-param", .type = OPTION_PARAMS, .target = &command.tool_params,
      .value = "T.K=V",
      .help = "parameter of a tool: shell.memory_mb=512, http_get.allow=HOST ..."},
@@ -141,6 +143,8 @@ static int agent_main(const char **words, size_t count)
                         "--exec and %s are mutually exclusive: the program has tools and turns of "
                         "its own",
                         of_loop);
+    if (options->no_inject_usage && !options->command)
+        return complain(EXIT_USAGE, "--no-inject-usage needs --exec");
     set_defaults();
     const struct client_driver *driver =
         options->command ? client_driver_find(command.common.profile.client, NULL) : NULL;

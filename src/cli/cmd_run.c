@@ -23,7 +23,7 @@
 #include "sampler/session.h"
 
 /* A run is one window: a counter is read at its edges, and in between this often. */
-#define COUNTER_PERIOD (5 * NS_PER_S)
+#define COUNTER_PERIOD (10 * NS_PER_S)
 
 struct run_options {
     struct measure_options measure;

@@ -30,6 +30,7 @@ static const struct option_row ROWS[] = {
      .help = "where to listen (default: 127.0.0.1:8420; port 0: any)"},
     {.name = "runs", .type = OPTION_TEXT, .target = &command.serve.runs, .value = "DIR",
      .help = "folder of run directories (default: runs)"},
+    DB_OPTION_ROW(command.serve.db, "runs of a database instead: postgres://HOST/NAME, sqlite:///FILE"),
     {.name = "token-file", .type = OPTION_TEXT, .target = &command.token_file, .value = "FILE",
      .help = "file with the token that requests must have"},
     {.name = "tls-cert", .type = OPTION_TEXT, .target = &command.cert_file, .value = "FILE",
@@ -38,6 +39,12 @@ static const struct option_row ROWS[] = {
      .help = "its private key (PEM)"},
     {.name = "allow-host", .type = OPTION_LIST, .target = &command.hosts, .value = "NAME",
      .help = "a name in Host headers besides the address; may be repeated"},
+    {.name = "devices", .type = OPTION_TEXT, .target = &command.serve.devices, .value = "LIST",
+     .help = "GPUs by index or UUID (default: the visible ones)"},
+    {.name = "sensors", .type = OPTION_TEXT, .target = &command.serve.drivers, .value = "LIST",
+     .help = "only these sensor drivers, e.g. nvml,rapl (default: all)"},
+    {.name = "no-live", .type = OPTION_FLAG, .target = &command.serve.no_live,
+     .help = "open no sensor: no live power"},
     {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &command.quiet,
      .help = "do not print where the server listens"},
     {.name = "token", .type = OPTION_HINT,
@@ -49,6 +56,10 @@ static const struct option_row ROWS[] = {
 
 static int complete_source(void)
 {
+    if (command.serve.runs && command.serve.db)
+        return complain(EXIT_USAGE, "--runs and --db exclude each other");
+    if (command.serve.db)
+        return check_db(command.serve.db, false);
     if (!command.serve.runs)
         command.serve.runs = "runs";
     if (!file_is_directory(command.serve.runs))
@@ -112,13 +123,16 @@ static int serve_main(const char **words, size_t count)
 
 const struct command command_serve = {
     .name = "serve",
-    .summary = "a dashboard of runs in a browser, and a JSON API",
-    .usage = "[--runs DIR] [OPTIONS]",
+    .summary = "a dashboard of runs and live power in a browser, and a JSON API",
+    .usage = "[--runs DIR | --db URL] [OPTIONS]",
     .details =
-        "Serves a dashboard at http://127.0.0.1:8420/: the runs of a folder, searched and sorted. "
-        "The same\n"
-        "as a JSON API: docs/serve.md describes it.\n\n"
+        "Serves a dashboard at http://127.0.0.1:8420/: the runs of a folder or of a database, "
+        "searched,\n"
+        "sorted and compared, their Pareto front, sweeps, and estimates; live power of this "
+        "machine. The\n"
+        "same as a JSON API, which docs/serve.md and /api/v1/openapi.json describe.\n\n"
         "  ipw serve --runs runs\n"
+        "  ipw serve --db postgres://db.example/ipw\n"
         "  ipw serve --listen 0.0.0.0:8420 --token-file /etc/ipw/token --tls-cert cert.pem "
         "--tls-key key.pem\n\n"
         "Nothing can be changed through it. Other addresses than loopback need a token, which "

@@ -85,6 +85,9 @@ typedef enum err db_take_run(void *context, const struct db_run *run);
 enum err db_list(struct db *db, const struct db_filter *filter, db_take_run *take, void *context,
                  struct error *why) MUST_USE;
 
+/* How many there are and when the last one was pushed: another answer, and the list is another. */
+enum err db_stamp(struct db *db, double *count, double *pushed_at, struct error *why) MUST_USE;
+
 /* Figure i: a text, or NULL; a number, or UNKNOWN. */
 const char *db_run_text(const struct db_run *run, size_t i);
 double db_run_number(const struct db_run *run, size_t i);

@@ -129,6 +129,29 @@ enum err db_list(struct db *db, const struct db_filter *filter, db_take_run *tak
     return err;
 }
 
+struct stamp {
+    double count, pushed_at;
+};
+
+static enum err take_stamp(void *context, const struct db_value *values, size_t count)
+{
+    struct stamp *stamp = context;
+    if (count != 2)
+        return ERR_BAD_VALUE;
+    *stamp = (struct stamp){number_of(&values[0]), number_of(&values[1])};
+    return ERR_OK;
+}
+
+enum err db_stamp(struct db *db, double *count, double *pushed_at, struct error *why)
+{
+    struct stamp stamp = {UNKNOWN, UNKNOWN};
+    enum err err =
+        db_query(db, "SELECT count(*), max(pushed) FROM runs", NULL, 0, take_stamp, &stamp, why);
+    *count = stamp.count;
+    *pushed_at = stamp.pushed_at;
+    return err;
+}
+
 const char *db_run_text(const struct db_run *run, size_t i)
 {
     return run->figures[i].type == DB_TEXT ? db_text(&run->figures[i]) : NULL;

@@ -34,6 +34,7 @@ enum {
     LATENCIES_HIDDEN = 4, /* small tiles that a unit works on at once */
     TILE_QUERIES = 128,   /* of attention */
 };
+#define ODD_SHARE       0.14   /* of what a product attains otherwise */
 #define LAUNCH_BESIDE   0.5    /* of what the host takes for an operator: a kernel beside its own */
 #define GROUP_S         2e-6   /* of such a group */
 #define NARROW_SHARE    0.0051 /* of the peak, for each channel of a narrow group */
@@ -118,11 +119,22 @@ static double attained(double share, double peak, double fitted, const struct sc
     return fmin(0.8 * peak, share * fitted * scale->units / FITTED_UNITS);
 }
 
+/* Some kernels take their elements one by one, whatever bytes these have. */
+static double memory_share(enum kernel_class class, double width)
+{
+    bool is_by_element = class == KERNEL_CONV_IMAGE || class == KERNEL_BROADCAST ||
+                         class == KERNEL_REARRANGE || class == KERNEL_CONCATENATE ||
+                         class == KERNEL_REPEAT;
+    double share = CLASSES[class].memory_share;
+    return is_by_element ? fmin(CLASSES[KERNEL_ELEMENTWISE].memory_share, share * width / 2)
+                         : share;
+}
+
 static double moved_s(double bytes, enum kernel_class class, const struct rates *rates,
                       const struct scale *scale)
 {
-    return bytes /
-           attained(CLASSES[class].memory_share, rates->bytes_per_s.value, FITTED_BYTES, scale);
+    double share = memory_share(class, rates->widths.activation);
+    return bytes / attained(share, rates->bytes_per_s.value, FITTED_BYTES, scale);
 }
 
 /* ---- products ---- */
@@ -143,6 +155,12 @@ static double tiled_s(const struct product *p, const struct class_figures *class
     double wait_s = depth * class->depth_s;
     double at_once = units * (wait_s > busy_s ? fmax(1, fmin(LATENCIES_HIDDEN, full / area)) : 1);
     return ceil(tiles / at_once) * fmax(busy_s, wait_s);
+}
+
+/* Rows of an odd number of elements do not begin where the matrix units read: GPT-2 has 50257 tokens. */
+static bool is_odd(const struct product *p)
+{
+    return p->columns > 1 && fmod(p->columns, 2) == 1;
 }
 
 static double product_s(const struct product *p, const struct class_figures *class,
@@ -206,7 +224,7 @@ static double compute_s(enum kernel_class class, const struct subgraph *subgraph
     case KERNEL_GEMM_VECTOR:
         if (rows == 1 && class == KERNEL_GEMM_VECTOR)
             return 0; /* a matrix by a vector: the memory decides */
-        product.flops = share * products;
+        product.flops = share * products * (is_odd(&product) ? ODD_SHARE : 1);
         return product_s(&product, of, scale, rates->bytes_per_s.value);
     case KERNEL_CONV_GROUPED:
         return 2 * work->macs / attained(grouped_share(of, group), convs, matrix, scale);
@@ -305,9 +323,7 @@ struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
         return (struct kernel_estimate){.class = out.class, .padding = 1}; /* another view */
     out.padding = padding_of(out.class, &subgraph->shape, rates->widths.activation);
     out.compute_s = compute_s(out.class, subgraph, work, rates, &scale, out.padding);
-    bool is_image = out.class == KERNEL_CONV_IMAGE; /* whose elements matter, not their bytes */
-    out.memory_s = moved_s(work->bytes * (is_image ? 2 / rates->widths.activation : 1), out.class,
-                           rates, &scale);
+    out.memory_s = moved_s(work->bytes, out.class, rates, &scale);
     /* Arithmetic and memory overlap, but not quite where both take long. */
     double work_s = pow(pow(out.compute_s, 4) + pow(out.memory_s, 4), 0.25);
     out.latency_s = fixed_s(out.class, subgraph, &scale) * fmax(1, subgraph->steps) + work_s;

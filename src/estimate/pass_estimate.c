@@ -189,9 +189,33 @@ static double graph_variance(const struct pass_estimate *estimate, double all, d
     return square(model * all) + square(guessed * all) + square(NODE_UNKNOWN * of_unknown);
 }
 
+/* Kernels measured on this device: the spread of models measured on it, whatever the device's figures. */
+static bool has_measured_kernels(const struct pass_estimate *estimate)
+{
+    return estimate->config.runtime != RUNTIME_IDEAL && estimate->config.devices == 1 &&
+           is_known(estimate->hardware->kernels.value);
+}
+
+static void set_measured_plus_minus(const struct time_shares *shares,
+                                    struct pass_estimate *estimate)
+{
+    struct estimate_totals *total = &estimate->total;
+    double error = runtime_at(estimate->config.runtime)->error;
+    double guessed = estimate->partition->graph->is_guessed ? GRAPH_GUESSED : 0;
+    double all = hypot(error, guessed);
+    total->latency_plus_minus = hypot(all * total->latency_s, NODE_UNKNOWN * shares->of[UNKNOWN_S]);
+    total->joules_plus_minus =
+        hypot(all * total->joules.total, NODE_UNKNOWN * shares->of[UNKNOWN_J]);
+    total->power_plus_minus = error * total->average_w;
+}
+
 static void set_plus_minus(const struct rates *rates, const struct time_shares *shares,
                            struct pass_estimate *estimate)
 {
+    if (has_measured_kernels(estimate)) {
+        set_measured_plus_minus(shares, estimate);
+        return;
+    }
     struct estimate_totals *total = &estimate->total;
     const struct estimate_joules *joules = &total->joules;
     double active = joules->compute + joules->memory + joules->link;

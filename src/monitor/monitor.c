@@ -17,7 +17,6 @@
 #include "port/http_access.h"
 #include "port/http_server.h"
 #include "port/proc.h"
-#include "sampler/session.h"
 #include "sensors/system/host_info.h"
 
 #define REQUEST_LIMIT (10 * NS_PER_S)
@@ -54,28 +53,7 @@ struct monitor {
 static enum err open_session(const struct monitor_options *options, struct session **out,
                              struct error *why)
 {
-    struct session_options wanted = {.drivers = options->drivers,
-                                     .period = options->interval,
-                                     .recent = true,
-                                     .cheap = true,
-                                     .sensors = {.devices = options->devices}};
-    struct session *session = *out = malloc(sizeof *session);
-    if (!session)
-        return err_no_memory(why);
-    enum err err = session_open(session, &wanted, why);
-    if (err) {
-        free(session);
-        *out = NULL;
-    }
-    return err;
-}
-
-static void close_session(struct session *session)
-{
-    if (!session)
-        return;
-    session_close(session);
-    free(session);
+    return monitor_session_open(options->drivers, options->devices, options->interval, out, why);
 }
 
 static enum err use_session(struct monitor *monitor, struct session *session, struct error *why)
@@ -86,7 +64,7 @@ static enum err use_session(struct monitor *monitor, struct session *session, st
     monitor->session = session;
     if (monitor->processes && !err)
         processes_attach(monitor->processes, monitor->state);
-    close_session(former);
+    monitor_session_close(former);
     return err;
 }
 
@@ -420,7 +398,7 @@ static void release(struct monitor *monitor)
     event_loop_free(monitor->loop);
     processes_free(monitor->processes);
     state_free(monitor->state);
-    close_session(monitor->session);
+    monitor_session_close(monitor->session);
     text_release(&monitor->page[0]);
     text_release(&monitor->page[1]);
     free(monitor);

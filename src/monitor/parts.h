@@ -89,6 +89,10 @@ bool state_gauge(const struct state *state, size_t index, size_t *source, size_t
 /* The values of a family now, summed over devices, and how many there are: UNKNOWN and 0 where none is known. */
 double state_sum(const struct state *state, enum family family, size_t *count);
 
+/* The newest value of a gauge of a sensor; UNKNOWN where it has none.  And how the sensor is. */
+double state_gauge_of(const struct state *state, size_t source, enum family family);
+void state_health(const struct state *state, size_t source, bool *is_lost, double *age_s);
+
 /* The processes on the device of a domain since state_watch (sampler_processes). */
 struct process_use;
 enum err state_processes(struct state *state, const struct domain *domain, struct process_use *out,
@@ -119,6 +123,13 @@ void processes_attach(struct processes *processes, struct state *state);
 void processes_update(struct processes *processes, struct state *state, nanos now);
 
 void processes_render(const struct processes *processes, struct exposition *to);
+
+/* ---- view.c ---- */
+
+/* A session as monitors have it, which monitor_session_close closes and frees. */
+enum err monitor_session_open(const char *drivers, const char *devices, nanos interval,
+                              struct session **out, struct error *why) MUST_USE;
+void monitor_session_close(struct session *session);
 
 /* ---- otlp_push.c ---- */
 

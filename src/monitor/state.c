@@ -18,6 +18,8 @@
 #define TOTAL_WINDOW (10 * NS_PER_S)
 /* Power is a mean of at least this long. */
 #define POWER_WINDOW (500 * NS_PER_MS)
+/* Between updates of what changes seldom, or is read seldom: gauges, sensors, which devices are in the total. */
+#define SLOW_PERIOD NS_PER_S
 /* In this time a counter that works has changed. */
 #define COUNTER_PATIENCE (10 * NS_PER_S)
 /* A reading older than three of its periods and this is stale. */
@@ -55,6 +57,7 @@ struct state {
     size_t gauge_count, gauge_capacity;
     struct sensor_row *sensors;
     size_t sensor_count, sensor_capacity;
+    nanos slow_next; /* not before this, unless a domain came or went */
     double joules[METHOD_ESTIMATED + 1], watts[METHOD_ESTIMATED + 1]; /* of the machine */
 };
 
@@ -138,6 +141,25 @@ double state_sum(const struct state *state, enum family family, size_t *count)
         ++*count;
     }
     return *count ? sum : UNKNOWN;
+}
+
+double state_gauge_of(const struct state *state, size_t source, enum family family)
+{
+    for (size_t i = 0; i < state->gauge_count; i++)
+        if (state->gauges[i].source == source && state->gauges[i].family == family)
+            return state->gauges[i].value;
+    return UNKNOWN;
+}
+
+void state_health(const struct state *state, size_t source, bool *is_lost, double *age_s)
+{
+    *is_lost = false;
+    *age_s = UNKNOWN;
+    for (size_t i = 0; i < state->sensor_count; i++)
+        if (state->sensors[i].source == (long)source) {
+            *is_lost = state->sensors[i].is_lost;
+            *age_s = state->sensors[i].age_s;
+        }
 }
 
 enum err state_processes(struct state *state, const struct domain *domain, struct process_use *out,
@@ -384,6 +406,7 @@ enum err state_attach(struct state *state, struct session *session, nanos period
     detach(state);
     state->session = session;
     state->period = period;
+    state->slow_next = 0;
     for (size_t i = 0; session && !err && i < session->findings.count; i++)
         err = add_sensor(state, &session->findings.items[i], session->source_of[i]);
     for (size_t s = 0; session && s < sampler_count(session->sampler); s++) {
@@ -402,7 +425,10 @@ static bool is_fresh(const struct state *state, size_t source, size_t channel,
                      const struct channel_state *read, nanos now)
 {
     const struct sensor *sensor = sampler_sensor(state->session->sampler, source);
-    nanos period = sensor->groups[sensor->channels[channel].group].period_default;
+    const struct sensor_group *group = &sensor->groups[sensor->channels[channel].group];
+    bool is_gauge = !quantity_gives_joules(sensor->channels[channel].quantity);
+    nanos period = is_gauge && group->cheap_period > group->period_default ? group->cheap_period
+                                                                           : group->period_default;
     period = period > state->period ? period : state->period;
     period = period > read->period ? period : read->period;
     return read->t > 0 && now - read->t <= 3 * period + STALE_MORE;
@@ -455,8 +481,10 @@ static void use_power(const struct state *state, struct domain *domain, nanos no
     domain->t = now;
 }
 
-static void update_domain(const struct state *state, struct domain *domain, nanos now)
+/* True: it came or went. */
+static bool update_domain(const struct state *state, struct domain *domain, nanos now)
 {
+    bool was_up = domain->is_up;
     struct sampler *sampler = state->session->sampler;
     const struct sensor_channel *row =
         &sampler_sensor(sampler, domain->source)->channels[domain->channel];
@@ -479,6 +507,7 @@ static void update_domain(const struct state *state, struct domain *domain, nano
     domain->is_awaited =
         !domain->is_up && !source.is_lost && now - state->session->started < COUNTER_PATIENCE;
     domain->watts = domain->is_up ? mean_power(state, domain, &read) : UNKNOWN;
+    return domain->is_up != was_up;
 }
 
 /* Which domains make up the machine, without one that another contains. */
@@ -506,10 +535,14 @@ static void mark_counted(struct state *state, nanos now)
 
 static void update_domains(struct state *state, nanos now)
 {
+    bool is_other = false;
     for (size_t i = 0; i < state->domain_count; i++)
         if (state->domains[i].is_present)
-            update_domain(state, &state->domains[i], now);
-    mark_counted(state, now);
+            is_other |= update_domain(state, &state->domains[i], now);
+    if (is_other)
+        state->slow_next = 0;
+    if (now >= state->slow_next)
+        mark_counted(state, now);
     for (int i = 0; i <= METHOD_ESTIMATED; i++)
         state->watts[i] = UNKNOWN;
     for (size_t i = 0; i < state->domain_count; i++) {
@@ -569,10 +602,13 @@ void state_update(struct state *state, nanos now)
     if (!state->session)
         return;
     update_domains(state, now);
-    update_gauges(state, now);
-    for (size_t i = 0; i < state->sensor_count; i++)
-        if (state->sensors[i].source >= 0)
-            update_sensor(state, &state->sensors[i], now);
+    if (now >= state->slow_next) {
+        update_gauges(state, now);
+        for (size_t i = 0; i < state->sensor_count; i++)
+            if (state->sensors[i].source >= 0)
+                update_sensor(state, &state->sensors[i], now);
+        state->slow_next = now + SLOW_PERIOD - SLOW_PERIOD / 20; /* ticks are not exact */
+    }
     sampler_tick(state->session->sampler, clock_now(), 0);
 }
 

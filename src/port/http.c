@@ -219,6 +219,11 @@ static void set_request(CURL *easy, const struct http_request *request, const ch
     curl.easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
     curl.easy_setopt(easy, CURLOPT_USERAGENT, "ipw/" IPW_VERSION);
     curl.easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "gzip, deflate");
+    if (request->is_http2) {
+        curl.easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE);
+        /* libcurl 7.88 fails on a connection whose last stream was ended by the callback. */
+        curl.easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
+    }
     if (strcmp(request->method, "POST") == 0) {
         curl.easy_setopt(easy, CURLOPT_POST, 1L);
         curl.easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body_length);

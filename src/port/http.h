@@ -25,6 +25,7 @@ struct http_request {
     const struct params *headers; /* may be NULL */
     const char *body;             /* may be NULL */
     size_t body_length;
+    bool is_http2;             /* from the first byte, as gRPC has it without TLS */
     nanos connect_timeout;     /* 0: 10 s */
     nanos timeout;             /* for the whole exchange; 0: none */
     const atomic_bool *cancel; /* may be NULL; set by any thread: ERR_INTERRUPTED soon after */

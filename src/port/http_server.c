@@ -305,7 +305,8 @@ static enum MHD_Result queue_answer(struct http_exchange *exchange)
         return MHD_NO;
     while (at < end) {
         const char *value = at + strlen(at) + 1;
-        (void)mhd.add_header(response, at, value);
+        /* libmicrohttpd refuses an empty value; white space around it does not belong to it. */
+        (void)mhd.add_header(response, at, *value ? value : " ");
         at = value + strlen(value) + 1;
     }
     exchange->is_queued = true;

@@ -28,6 +28,7 @@
 #include "port/thread.h"
 #include "port/url.h"
 #include "proxy/passage.h"
+#include "wire/exposition.h"
 
 enum {
     HEADER_MAX = 16 * 1024,
@@ -122,8 +123,8 @@ static void serve_own(struct proxy *proxy, struct http_exchange *exchange, const
         reply_error(exchange, 405, "invalid_request_error", "only GET is allowed here");
     } else if (strcmp(path, "/ipw/metrics") == 0) {
         status_metrics(proxy->status, atomic_load(&proxy->unrecorded), &body);
-        http_exchange_reply(exchange, 200, "text/plain; version=0.0.4; charset=utf-8",
-                            text_get(&body), body.length);
+        http_exchange_reply(exchange, 200, exposition_content_type(false), text_get(&body),
+                            body.length);
     } else if (strcmp(path, "/ipw/requests") == 0) {
         status_requests(proxy->status, wanted_count(http_exchange_target(exchange)), &body);
         http_exchange_reply(exchange, 200, "application/json", text_get(&body), body.length);
@@ -314,8 +315,8 @@ static void on_head(void *context, int status, const struct text *headers)
         tells_energy && !passage->is_event_stream && !is_type(type, "application/x-ndjson");
     if (passage->keeps)
         return;
-    if (!given || parse_u64(given, &length) || passage->filters ||
-        (tells_energy && passage->is_event_stream))
+    if (!given || header_find(headers, "Transfer-Encoding") || parse_u64(given, &length) ||
+        passage->filters || (tells_energy && passage->is_event_stream))
         length = HTTP_LENGTH_UNKNOWN;
     passage->has_begun = true;
     http_exchange_begin(passage->exchange, status, length);

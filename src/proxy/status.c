@@ -2,11 +2,11 @@
  * clients: so many are told apart, the rest is "other". */
 #include "proxy/passage.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/json.h"
+#include "wire/exposition.h"
 
 enum { RECENT = 1024, MODELS_MAX = 32, UNSETTLED_MAX = 1 << 16 };
 
@@ -17,7 +17,6 @@ enum { BUCKETS = sizeof BOUNDS / sizeof *BOUNDS };
 
 struct histogram {
     uint64_t counts[BUCKETS + 1];
-    uint64_t count;
     double sum;
 };
 
@@ -84,7 +83,6 @@ static void observe(struct histogram *histogram, double value)
     while (i < BUCKETS && value > BOUNDS[i])
         i++;
     histogram->counts[i]++;
-    histogram->count++;
     histogram->sum += value;
 }
 
@@ -181,95 +179,85 @@ void status_settle(struct status *status, uint64_t id, const struct energy *ener
 
 /* ---- Prometheus ---- */
 
-static void add_help(struct text *out, const char *name, const char *type, const char *help)
+static const struct metric_family REQUESTS = {"ipw_proxy_requests", METRIC_COUNTER, "",
+                                              "Inference requests that have ended."};
+
+static void add_count(struct exposition *to, enum metric_type type, const char *name,
+                      const char *help, uint64_t value)
 {
-    text_addf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+    const struct metric_family family = {name, type, "", help};
+    exposition_family(to, &family);
+    exposition_sample(to, "", "", (double)value);
 }
 
-static void add_label(struct text *out, const char *value)
-{
-    for (; *value; value++) {
-        if (*value == '"' || *value == '\\')
-            text_add(out, "\\");
-        text_add_bytes(out, value, 1);
-    }
-}
-
-static void add_histogram(struct text *out, const char *name, const char *help,
-                          const struct histogram *histogram)
-{
-    uint64_t below = 0;
-    add_help(out, name, "histogram", help);
-    for (size_t i = 0; i < BUCKETS; i++) {
-        below += histogram->counts[i];
-        text_addf(out, "%s_bucket{le=\"%g\"} %" PRIu64 "\n", name, BOUNDS[i], below);
-    }
-    text_addf(out, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n%s_sum %.9g\n%s_count %" PRIu64 "\n", name,
-              histogram->count, name, histogram->sum, name, histogram->count);
-}
-
-static void add_plain(struct text *out, const char *name, const char *type, const char *help,
-                      uint64_t value)
-{
-    add_help(out, name, type, help);
-    text_addf(out, "%s %" PRIu64 "\n", name, value);
-}
-
-static void add_per_model(const struct status *status, struct text *out, const char *name,
+static void add_per_model(const struct status *status, struct exposition *to, const char *name,
                           const char *help, size_t offset)
 {
-    add_help(out, name, "counter", help);
+    const struct metric_family family = {name, METRIC_COUNTER, "", help};
+    exposition_family(to, &family);
     for (size_t i = 0; i < status->model_count; i++) {
+        struct text labels = {0};
         double value;
         memcpy(&value, (const char *)&status->models[i] + offset, sizeof value);
-        text_addf(out, "%s{model=\"", name);
-        add_label(out, status->models[i].name);
-        text_addf(out, "\"} %.12g\n", value);
+        exposition_label(&labels, "model", status->models[i].name);
+        exposition_sample(to, text_get(&labels), "", value);
+        text_release(&labels);
     }
 }
 
-static void add_requests(const struct status *status, struct text *out)
+static void add_requests(const struct status *status, struct exposition *to)
 {
-    static const char NAME[] = "ipw_proxy_requests_total";
-    add_help(out, NAME, "counter", "Inference requests that have ended.");
+    exposition_family(to, &REQUESTS);
     for (size_t i = 0; i < status->model_count; i++)
         for (int k = 0; k < OUTCOMES; k++) {
-            text_addf(out, "%s{model=\"", NAME);
-            add_label(out, status->models[i].name);
-            text_addf(out, "\",outcome=\"%s\"} %" PRIu64 "\n", OUTCOME_NAMES[k],
-                      status->models[i].requests[k]);
+            struct text labels = {0};
+            exposition_label(&labels, "model", status->models[i].name);
+            exposition_label(&labels, "outcome", OUTCOME_NAMES[k]);
+            exposition_sample(to, text_get(&labels), "", (double)status->models[i].requests[k]);
+            text_release(&labels);
         }
+}
+
+static void add_histogram(struct exposition *to, const char *name, const char *help,
+                          const struct histogram *histogram)
+{
+    const struct metric_family family = {name, METRIC_HISTOGRAM, "seconds", help};
+    exposition_family(to, &family);
+    exposition_histogram(
+        to, &(struct metric_histogram){BOUNDS, histogram->counts, BUCKETS, histogram->sum});
 }
 
 void status_metrics(const struct status *status, uint64_t unrecorded, struct text *out)
 {
-    add_requests(status, out);
-    add_plain(out, "ipw_proxy_other_requests_total", "counter",
+    struct exposition exposition = {.out = out}, *to = &exposition;
+    add_requests(status, to);
+    add_count(to, METRIC_COUNTER, "ipw_proxy_other_requests",
               "Requests that are no inference, such as lists of models.", status->others);
-    add_plain(out, "ipw_proxy_requests_in_flight", "gauge", "Inference requests in flight.",
+    add_count(to, METRIC_GAUGE, "ipw_proxy_requests_in_flight", "Inference requests in flight.",
               status->in_flight);
-    add_per_model(status, out, "ipw_proxy_prompt_tokens_total",
+    add_per_model(status, to, "ipw_proxy_prompt_tokens",
                   "Prompt tokens, as the upstream server counts them.",
                   offsetof(struct model_totals, prompt_tokens));
-    add_per_model(status, out, "ipw_proxy_generation_tokens_total",
+    add_per_model(status, to, "ipw_proxy_generation_tokens",
                   "Output tokens, as the upstream server counts them.",
                   offsetof(struct model_totals, output_tokens));
-    add_per_model(status, out, "ipw_proxy_request_energy_joules_total",
+    add_per_model(status, to, "ipw_proxy_request_energy_joules",
                   "Energy attributed to requests, of those whose energy was measured.",
                   offsetof(struct model_totals, joules));
-    add_plain(out, "ipw_proxy_settled_requests_total", "counter",
+    add_count(to, METRIC_COUNTER, "ipw_proxy_settled_requests",
               "Requests whose energy has been attributed, or is known to be unknown.",
               status->settled);
-    add_plain(out, "ipw_proxy_unmeasured_requests_total", "counter",
+    add_count(to, METRIC_COUNTER, "ipw_proxy_unmeasured_requests",
               "Requests whose energy stays unknown.", status->unmeasured);
-    add_plain(out, "ipw_proxy_unrecorded_requests_total", "counter",
+    add_count(to, METRIC_COUNTER, "ipw_proxy_unrecorded_requests",
               "Requests that have no record because the disk was too slow.", unrecorded);
-    add_histogram(out, "ipw_proxy_time_to_first_token_seconds",
+    add_histogram(to, "ipw_proxy_time_to_first_token_seconds",
                   "Time to first token of completed requests.", &status->ttft);
-    add_histogram(out, "ipw_proxy_inter_token_latency_seconds",
+    add_histogram(to, "ipw_proxy_inter_token_latency_seconds",
                   "Time between chunks of streamed answers.", &status->itl);
-    add_histogram(out, "ipw_proxy_request_duration_seconds", "Duration of completed requests.",
+    add_histogram(to, "ipw_proxy_request_duration_seconds", "Duration of completed requests.",
                   &status->duration);
+    exposition_end(to);
 }
 
 /* ---- JSON ---- */

@@ -132,6 +132,15 @@ enum err journal_starts_read(const char *directory, struct journal_starts *out, 
     MUST_USE;
 void journal_starts_release(struct journal_starts *starts);
 
+/* What a run that is being written has done so far.  Zero at first; each call reads what was added since. */
+struct run_progress {
+    long long read;        /* bytes */
+    uint64_t done, failed; /* queries, those that failed among them */
+    double started_at;     /* of the last start, in seconds since 1970; 0: not known */
+};
+enum err run_progress_read(const char *directory, struct run_progress *progress, struct error *why)
+    MUST_USE;
+
 /* ---- the records of a run directory, from its journal, or from the Arrow files of one that has none ---- */
 
 struct run_records {

@@ -19,7 +19,7 @@
 
 #define INDEX_FILE "catalog.db"
 
-enum { VERSION = 1, PATIENCE_MS = 30000 };
+enum { VERSION = 2, PATIENCE_MS = 30000 };
 
 struct index {
     char path[1024];
@@ -164,7 +164,8 @@ static int read_version(sqlite3 *db, int *version)
     return code == SQLITE_ROW ? SQLITE_OK : code;
 }
 
-/* Opens it and begins a transaction, in which the table is there.  A later version of it would be migrated here. */
+/* Opens it and begins a transaction, in which the table is there.  One of an earlier version lacks columns: it is made
+ * anew, and filled from the directories by the next refresh. */
 static enum err begin(struct index *index, struct error *why)
 {
     int version = 0;
@@ -174,10 +175,12 @@ static enum err begin(struct index *index, struct error *why)
     if (!code && version > VERSION)
         return err_set(why, ERR_UNSUPPORTED, "%s was written by a later version of ipw (format %d)",
                        index->path, version);
+    if (!code && version && version < VERSION)
+        code = sqlite3_exec(index->db, "DROP TABLE IF EXISTS runs", NULL, NULL, NULL);
     if (!code && version < VERSION)
         code = run_rows_create(index->db, KEY);
     if (!code && version < VERSION)
-        code = sqlite3_exec(index->db, "PRAGMA user_version = 1", NULL, NULL, NULL);
+        code = sqlite3_exec(index->db, "PRAGMA user_version = 2", NULL, NULL, NULL);
     return code ? run_rows_failed(index->db, index->path, code, why) : ERR_OK;
 }
 
@@ -264,6 +267,7 @@ static bool is_current(const struct index *index, const struct run_list *list, d
     sqlite3 *db = NULL;
     sqlite3_stmt *names = NULL;
     size_t rows = 0, known = 0, runs = 0;
+    int version = 0;
     *changed_at = UNKNOWN;
     if (stat(index->path, &status))
         return false;
@@ -274,7 +278,8 @@ static bool is_current(const struct index *index, const struct run_list *list, d
         newer = newer || list->entries[i].written_at > *changed_at;
     }
     if (!sqlite3_open_v2(index->path, &db, SQLITE_OPEN_READONLY, NULL) &&
-        !sqlite3_busy_timeout(db, PATIENCE_MS) &&
+        !sqlite3_busy_timeout(db, PATIENCE_MS) && !read_version(db, &version) &&
+        version == VERSION &&
         !sqlite3_prepare_v2(db, "SELECT directory FROM runs", -1, &names, NULL))
         while (sqlite3_step(names) == SQLITE_ROW) {
             const char *name = (const char *)sqlite3_column_text(names, 0);
@@ -283,7 +288,7 @@ static bool is_current(const struct index *index, const struct run_list *list, d
         }
     sqlite3_finalize(names);
     sqlite3_close(db);
-    return !newer && rows == runs && known == runs;
+    return version == VERSION && !newer && rows == runs && known == runs;
 }
 
 enum err run_index_refresh(const char *parent, const struct run_list *list, struct error *why)

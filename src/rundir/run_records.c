@@ -1,3 +1,8 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "core/text.h"
 #include "core/units.h"
 #include "port/arrow_read.h"
@@ -69,4 +74,47 @@ enum err run_records_give(struct run_records *records, journal_take *take, void 
         run_path_file(records->directory, RUN_FILE_RECORDS, journal, sizeof journal))
         records->first_damaged = journal_first_damaged(journal);
     return err;
+}
+
+/* ---- progress ---- */
+
+/* Quotes inside of strings are escaped: these bytes are what they seem. */
+static void take_progress(struct run_progress *progress, const char *line, size_t length)
+{
+    struct jv *value;
+    bool is_query = str_starts(line, "{\"kind\":\"query\"");
+    bool is_start = str_starts(line, "{\"kind\":\"run\"");
+    if (is_query)
+        progress->done++;
+    if (!is_start && !(is_query && strstr(line, "\"status\":\"failed\"")))
+        return;
+    if (jv_parse(line, length, &value, NULL))
+        return;
+    const char *status = jv_text(jv_path(value, "ipw.status"));
+    progress->failed += is_query && status && !strcmp(status, "failed");
+    if (is_start)
+        progress->started_at = jv_number(jv_get(value, "started_at"));
+    jv_free(value);
+}
+
+enum err run_progress_read(const char *directory, struct run_progress *progress, struct error *why)
+{
+    char path[FILE_PATH_MAX], *line = NULL;
+    size_t capacity = 0;
+    ssize_t length;
+    if (!run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path))
+        return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
+    FILE *file = fopen(path, "re");
+    if (!file || fseek(file, (long)progress->read, SEEK_SET)) {
+        if (file)
+            fclose(file);
+        return err_set(why, err_from_errno(errno), "cannot read %s: %s", path, strerror(errno));
+    }
+    while ((length = getline(&line, &capacity, file)) > 0 && line[length - 1] == '\n') {
+        take_progress(progress, line, (size_t)length);
+        progress->read += length;
+    }
+    free(line);
+    fclose(file);
+    return ERR_OK;
 }

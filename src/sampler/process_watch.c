@@ -6,8 +6,10 @@
 
 #include "core/clock.h"
 
-/* Between readings, each of which costs the driver milliseconds. */
-#define WATCH_PERIOD (5 * NS_PER_S)
+/* Between readings, each of which costs the driver milliseconds: at first, and in a watch that has lasted. */
+#define WATCH_PERIOD      (5 * NS_PER_S)
+#define WATCH_PERIOD_LATE (10 * NS_PER_S)
+#define WATCH_LATE        (20 * NS_PER_S)
 
 void process_watch_init(struct process_watch *watch)
 {
@@ -52,7 +54,8 @@ bool process_watch_due(struct process_watch *watch, const struct sensor *sensor)
     if (!atomic_load(&watch->is_on))
         return false;
     pthread_mutex_lock(&watch->lock);
-    bool due = clock_now() >= watch->newest + WATCH_PERIOD;
+    bool is_late = watch->newest - watch->began >= WATCH_LATE;
+    bool due = clock_now() >= watch->newest + (is_late ? WATCH_PERIOD_LATE : WATCH_PERIOD);
     pthread_mutex_unlock(&watch->lock);
     return due;
 }

@@ -202,8 +202,10 @@ static void *drain_main(void *argument)
     struct sampler *sampler = argument;
     thread_name("ipw-drain", -1);
     nanos next = clock_now();
+    const struct source_pace *pace = &sampler->pace;
+    bool is_slow = pace->cheap || (pace->counter > 0 && pace->period == 0);
     while (!atomic_load(&sampler->stopping)) {
-        next += sampler->pace.cheap ? DRAIN_PERIOD_CHEAP : DRAIN_PERIOD;
+        next += is_slow ? DRAIN_PERIOD_CHEAP : DRAIN_PERIOD;
         deadline_wait(&sampler->deadline, next);
         pthread_mutex_lock(&sampler->lock);
         drain(sampler);
@@ -435,7 +437,8 @@ static nanos tick_due(const struct source *source, size_t channel, nanos t)
     return due;
 }
 
-static nanos ticks_due(struct sampler *sampler, nanos t)
+/* When all readings will have come up to t, of those that do until then; 0 where none is missing. */
+static nanos ticks_due(struct sampler *sampler, nanos t, nanos until)
 {
     nanos due = 0;
     pthread_mutex_lock(&sampler->lock);
@@ -443,7 +446,7 @@ static nanos ticks_due(struct sampler *sampler, nanos t)
     for (size_t i = 0; i < sampler->count; i++)
         for (size_t c = 0; c < sampler->sources[i]->described.channel_count; c++) {
             nanos at = tick_due(sampler->sources[i], c, t);
-            due = at > due ? at : due;
+            due = at > due && at <= until ? at : due;
         }
     pthread_mutex_unlock(&sampler->lock);
     return due;
@@ -456,13 +459,12 @@ void sampler_tick(struct sampler *sampler, nanos t, nanos most)
         sampler_settle(sampler, t);
         return;
     }
-    nanos due = ticks_due(sampler, t), until = clock_now() + most;
+    nanos until = clock_now() + most - TICK_READ, due = ticks_due(sampler, t, INT64_MAX);
     for (size_t i = 0; i < sampler->count && due > 0; i++)
-        source_request(sampler->sources[i], t);
-    while (due > 0 && due + TICK_READ <= until && clock_now() < until) {
+        source_request(sampler->sources[i], t, most > 0);
+    while (most > 0 && (due = ticks_due(sampler, t, until)) > 0 && clock_now() <= until) {
         nanos left = due + TICK_READ - clock_now();
         thread_sleep(left > TICK_READ ? left : TICK_READ);
-        due = ticks_due(sampler, t);
     }
 }
 

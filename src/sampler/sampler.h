@@ -62,7 +62,8 @@ void sampler_settle(struct sampler *sampler, nanos t);
 
 /* For a row of a monitor that ends at `t`: requests what is cheap to read, once, and waits until readings reach t: some
  * milliseconds, or up to half a second where a driver collects samples.  Does not wait where that takes longer than
- * `most`; sampler_channel says how far readings reach.  Never reads an expensive counter of a cheap session; in another
+ * `most`; sampler_channel says how far readings reach.  With 0 for `most` only joules are requested: gauges come at
+ * their own, slower pace.  Never reads an expensive counter of a cheap session; in another
  * session it is sampler_settle. */
 void sampler_tick(struct sampler *sampler, nanos t, nanos most);
 

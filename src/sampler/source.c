@@ -4,6 +4,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "core/text.h"
 #include "sampler/identity.h"
 #include "sensors/registry.h"
 
@@ -24,6 +25,9 @@
 
 /* The first readings of a counter that power continues come sooner: they show how the two compare. */
 #define ANCHOR_FIRST NS_PER_S
+
+/* A read that is due by an eighth of its least period is made along with others: one wake-up for all. */
+#define EARLY_SHARE 8
 
 /* A counter that its driver wants to be read more often than this has only coarse power beside it. */
 #define LEAST_SHAPED NS_PER_S
@@ -89,6 +93,29 @@ static int anchored_in(const struct sensor *sensor, unsigned group)
     return -1;
 }
 
+/* Whether a tick waits for a group: what nobody waits for is read along with what is. */
+static bool is_awaited(const struct sensor *sensor, unsigned group)
+{
+    for (size_t i = 0; i < sensor->channel_count; i++) {
+        const struct sensor_channel *channel = &sensor->channels[i];
+        if (!quantity_gives_joules(channel->quantity) || channel->secondary)
+            continue;
+        long power =
+            sensor_shape_channel(sensor, i); /* in place of a counter that is read seldom */
+        if (channel->group == group || (power >= 0 && sensor->channels[power].group == group))
+            return true;
+    }
+    return false;
+}
+
+static nanos longest_lag(const struct sensor *sensor)
+{
+    nanos longest = 0;
+    for (size_t i = 0; i < sensor->channel_count; i++)
+        longest = sensor->channels[i].lag > longest ? sensor->channels[i].lag : longest;
+    return longest;
+}
+
 static struct schedule make_schedule(const struct sensor *sensor, unsigned g,
                                      const struct source_pace *pace)
 {
@@ -101,6 +128,10 @@ static struct schedule make_schedule(const struct sensor *sensor, unsigned g,
     for (size_t i = 0; i < sensor->channel_count; i++)
         if (sensor->channels[i].group == g && sensor->channels[i].lag > schedule.lag)
             schedule.lag = sensor->channels[i].lag;
+    bool is_collected = schedule.lag > 0; /* by the driver, until it is read */
+    schedule.is_awaited = is_awaited(sensor, g);
+    if (pace->cheap && !schedule.is_awaited)
+        schedule.lag = longest_lag(sensor);
     bool is_shaped = anchored_in(sensor, g) >= 0;
     bool is_counter =
         schedule.guide >= 0 && sensor->channels[schedule.guide].quantity == QTY_ENERGY;
@@ -114,6 +145,9 @@ static struct schedule make_schedule(const struct sensor *sensor, unsigned g,
     } else if (is_shaped && pace->period == 0 && schedule.period < pace->counter &&
                schedule.period >= LEAST_SHAPED) {
         schedule.period = pace->counter;
+    } else if (pace->counter > 0 && pace->period == 0 && !is_counter && !group->follow_ticks) {
+        nanos seldom = is_collected ? group->cheap_period : group->cheap_least;
+        schedule.period = schedule.period > seldom ? schedule.period : seldom;
     }
     return schedule;
 }
@@ -149,7 +183,8 @@ static void init_anchored(struct source *source, struct spill *spill)
 enum err source_init(struct source *source, const struct sensor_finding *finding,
                      struct spill *spill, const struct source_pace *pace, struct error *why)
 {
-    *source = (struct source){.finding = *finding, .holders = 1, .cheap = pace->cheap};
+    *source = (struct source){
+        .finding = *finding, .holders = 1, .cheap = pace->cheap, .wakes = INT64_MAX};
     struct reader *reader = &source->reader;
     enum err err = sensor_open(finding, &reader->sensor, why);
     if (err)
@@ -396,7 +431,9 @@ static void begin_learning(struct source *source, struct schedule *schedule, uns
 {
     bool follows = source->described.groups[group].follow_ticks;
     bool cheap = schedule->best < CHEAP_READ;
-    schedule->learn_again = now + (source->cheap ? LEARN_AGAIN_CHEAP : LEARN_AGAIN);
+    bool is_seldom =
+        source->cheap || schedule->period > LEAST_SHAPED; /* learning costs more reads */
+    schedule->learn_again = now + (is_seldom ? LEARN_AGAIN_CHEAP : LEARN_AGAIN);
     schedule->close_reads = 0;
     if (follows)
         schedule->learn_until = now + LEARN_COARSE_TIME;
@@ -521,15 +558,23 @@ nanos source_request_due(const struct source *source, unsigned group, nanos t)
     return at > last + schedule->least ? at : last + schedule->least;
 }
 
-/* Plans the reads that a tick requested.  Followed ticks come at their own time. */
+/* Whether a tick's request has not been met yet.  Followed ticks come at their own time. */
+static bool is_requested(const struct source *source, unsigned group, nanos t)
+{
+    const struct schedule *schedule = &source->reader.schedules[group];
+    nanos last = atomic_load_explicit(&source->counts.group_read[group], memory_order_relaxed);
+    return t > 0 && !source->described.groups[group].follow_ticks && last < t + schedule->lag &&
+           (schedule->is_awaited || atomic_load(&source->requests_all));
+}
+
+/* Plans the reads that a tick requested. */
 static void plan_requested(struct source *source)
 {
     nanos t = atomic_load(&source->requested);
-    for (unsigned g = 0; g < source->described.group_count && t > 0; g++) {
+    for (unsigned g = 0; g < source->described.group_count; g++) {
         struct schedule *schedule = &source->reader.schedules[g];
         nanos due = source_request_due(source, g, t);
-        if (!source->described.groups[g].follow_ticks && schedule->last < t + schedule->lag &&
-            due < schedule->next)
+        if (is_requested(source, g, t) && due < schedule->next)
             schedule->next = due;
     }
 }
@@ -541,6 +586,7 @@ static void read_due(struct source *source, bool poked)
         poked = atomic_exchange(&source->edge, false);
         plan_requested(source);
     }
+    bool is_any = source->cheap && earliest_deadline(source) <= clock_now();
     for (unsigned g = 0; g < source->described.group_count && reader->open; g++) {
         struct schedule *schedule = &reader->schedules[g];
         nanos now = clock_now();
@@ -551,9 +597,12 @@ static void read_due(struct source *source, bool poked)
             bring_forward(&reader->ticks[schedule->guide], schedule, now);
         bool on_demand =
             poked && !follows && now >= schedule->last + source->described.groups[g].period_min;
-        if (now < schedule->next && !on_demand)
+        bool can_be_early =
+            is_any && schedule->guide < 0 && now >= atomic_load(&source->requested) + schedule->lag;
+        nanos early = can_be_early ? schedule->least / EARLY_SHARE : 0;
+        if (now + early < schedule->next && !on_demand)
             continue;
-        bool was_due = now >= schedule->next;
+        bool was_due = now + early >= schedule->next;
         source_read_group(source, g);
         if (was_due)
             plan(source, g);
@@ -621,7 +670,9 @@ static bool is_cheap(const struct source *source)
 static void *source_main(void *argument)
 {
     struct source *source = argument;
-    thread_name("ipw-sampler", source->described.pin_cpu);
+    char name[16];
+    str_format(name, sizeof name, "ipw-%s", source->finding.id);
+    thread_name(name, source->described.pin_cpu);
     source->reader.suspended = clock_suspended();
     bool poked = false, has_priority = false;
     while (!atomic_load(&source->stopping)) {
@@ -634,7 +685,10 @@ static void *source_main(void *argument)
         watch_processes(source);
         if (!has_priority && (has_priority = is_cheap(source)))
             thread_set_realtime();
-        poked = deadline_wait(&source->deadline, earliest_deadline(source));
+        nanos next = earliest_deadline(source);
+        atomic_store(&source->wakes, next);
+        poked = deadline_wait(&source->deadline, next);
+        atomic_store(&source->wakes, INT64_MAX);
     }
     let_go(source);
     return NULL;
@@ -669,10 +723,16 @@ void source_join(struct source *source, nanos until)
                  source->finding.id);
 }
 
-void source_request(struct source *source, nanos t)
+void source_request(struct source *source, nanos t, bool all)
 {
+    atomic_store(&source->requests_all, all);
     atomic_store(&source->requested, t);
-    deadline_wake(&source->deadline);
+    nanos wakes = atomic_load(&source->wakes);
+    for (unsigned g = 0; g < source->described.group_count; g++)
+        if (is_requested(source, g, t) && source_request_due(source, g, t) < wakes) {
+            deadline_wake(&source->deadline);
+            return;
+        }
 }
 
 void source_poke(struct source *source)

@@ -25,10 +25,11 @@ struct schedule {
     unsigned close_reads; /* reads made sooner than requested, to know the phase better */
     nanos lag;            /* reads show only what was this long before */
     nanos
-        anchor_gap; /* in a cheap session: to the next reading of a counter that power continues */
-    nanos least;    /* in a cheap session: between reads that ticks request */
-    int guide;      /* channel whose ticks are followed; -1 none */
-    nanos best;     /* the fastest read so far; 0 none */
+        anchor_gap;  /* in a cheap session: to the next reading of a counter that power continues */
+    nanos least;     /* in a cheap session: between reads that ticks request */
+    bool is_awaited; /* it has what ticks wait for */
+    int guide;       /* channel whose ticks are followed; -1 none */
+    nanos best;      /* the fastest read so far; 0 none */
 };
 
 struct reader {
@@ -73,6 +74,8 @@ struct source {
     struct anchored anchored;                  /* under the sampler's lock */
     _Atomic int64_t periods[SENSOR_CHANNELS_MAX];
     _Atomic int64_t requested; /* a tick's time: what is cheap is read then */
+    atomic_bool requests_all;  /* also what the tick does not wait for */
+    _Atomic int64_t wakes;     /* when the thread does by itself; INT64_MAX while it is awake */
     atomic_bool edge;          /* a window's edge: everything is read now */
     struct source_counts counts;
     struct process_watch processes;
@@ -106,8 +109,9 @@ void source_free(struct source *source);
 /* Requests a read now rather than at the next deadline. */
 void source_poke(struct source *source);
 
-/* In a cheap session: requests a read that shows the time t, of the groups that are cheap enough. */
-void source_request(struct source *source, nanos t);
+/* In a cheap session: requests a read that shows the time t, of the groups that are cheap enough: all of them, or those
+ * whose joules a tick waits for. */
+void source_request(struct source *source, nanos t, bool all);
 
 /* When that read is made, of one group. */
 nanos source_request_due(const struct source *source, unsigned group, nanos t);

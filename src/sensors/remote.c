@@ -21,9 +21,13 @@
 #define TOKEN_NAME      "IPW_MONITOR_TOKEN"
 #define TOKEN_FILE_NAME "IPW_MONITOR_TOKEN_FILE"
 #define DEFAULT_PORT    "9860"
+#define GRPC_SCHEME     "grpc://"
+#define GRPC_PORT       "50053"
 
 /* A read must return within two seconds. */
 #define REQUEST_MOST (1500 * NS_PER_MS)
+/* Between calls of a gRPC server, each of which gives one point. */
+#define GRPC_LEAST (200 * NS_PER_MS)
 /* So long without an answer, the device counts as lost. */
 #define LOST_AFTER (3 * NS_PER_S)
 /* How far back the first read goes, so that a window has a beginning at once. */
@@ -39,9 +43,13 @@
 
 enum { BODY_MOST = 8 << 20, FIRST_EXCHANGES = 3 };
 
-/* How far one energy channel has come, in the server's terms. */
+/* One energy channel: which domain there it is, and how far it has come, in the server's terms. */
 struct progress {
+    char source[96];
+    enum scope scope;
+    int location;
     nanos t, covered;
+    double joules;
     bool has_begun;
 };
 
@@ -50,6 +58,7 @@ struct remote {
     struct params headers;
     struct text body;
     char url[200];
+    bool is_grpc;
     char device[DEVICE_NAME_SIZE]; /* its name there */
     char instance[40];
     struct clock_offset clock;
@@ -66,21 +75,24 @@ static enum err read_address(const char *given, char *address, size_t size, char
 {
     const char *scheme = strstr(given, "://"), *host = scheme ? scheme + 3 : given;
     const char *end = strchr(host, ']');
-    bool has_port = strchr(end ? end : host, ':') || scheme;
+    bool is_grpc = str_starts(given, GRPC_SCHEME);
+    const char *port = is_grpc ? ":" GRPC_PORT : ":" DEFAULT_PORT;
+    bool has_port = strchr(end ? end : host, ':') || (scheme && !is_grpc);
     size_t length = strcspn(host, "/?#");
     struct url url;
     if (!str_format(address, size, "%.*s%.*s%s", scheme ? (int)(host - given) : 7,
-                    scheme ? given : "http://", (int)length, host,
-                    has_port ? "" : ":" DEFAULT_PORT) ||
+                    scheme ? given : "http://", (int)length, host, has_port ? "" : port) ||
         !length || !str_is_plain(given))
         return err_set(why, ERR_USAGE, "'%s' is no address: HOST or HOST:PORT",
                        plain_text(given).text);
-    enum err err = url_read(address, &url, why);
+    char plain[200];
+    str_format(plain, sizeof plain, "%s%s", is_grpc ? "http://" : "",
+               address + (is_grpc ? strlen(GRPC_SCHEME) : 0));
+    enum err err = url_read(plain, &url, why);
     if (err)
         return err;
-    static const char PORT[] = ":" DEFAULT_PORT;
-    if (length > strlen(PORT) && !strncmp(host + length - strlen(PORT), PORT, strlen(PORT)))
-        length -= strlen(PORT);
+    if (length > strlen(port) && !strncmp(host + length - strlen(port), port, strlen(port)))
+        length -= strlen(port);
     if (!str_format(label, label_size, "%.*s", (int)length, host))
         return err_set(why, ERR_USAGE, "'%.60s...' is too long a name: give the host's address",
                        given);
@@ -121,12 +133,101 @@ static enum err check_status(int status, struct error *why)
     return ERR_OK;
 }
 
+/* ---- asking an energy-monitor, over gRPC ----
+ *
+ * A call of StreamTelemetry is a POST over HTTP/2 whose answer is messages, each after five bytes: whether it is
+ * compressed, and its length.  The first comes at once and may be as old as the server collects seldom; the second was
+ * collected after our request, so that it bounds the clocks as an answer of our own monitor does.  Then we hang up. */
+
+struct stream {
+    struct remote *remote;
+    struct readings first, second;
+    unsigned count;
+    nanos t; /* of the second */
+    struct error *why;
+};
+
+static enum err take_message(struct stream *stream, const unsigned char *bytes, size_t length,
+                             nanos t)
+{
+    struct readings *to = stream->count ? &stream->second : &stream->first;
+    enum err err = readings_from_telemetry(bytes, length, to, stream->why);
+    if (err)
+        return err;
+    if (stream->count && to->monotonic <= stream->first.monotonic) {
+        readings_release(to); /* the same again */
+        return ERR_OK;
+    }
+    stream->t = t;
+    return ++stream->count == 2 ? ERR_INTERRUPTED : ERR_OK;
+}
+
+static enum err take_bytes(void *context, const char *bytes, size_t length, nanos t)
+{
+    struct stream *stream = context;
+    struct text *body = &stream->remote->body;
+    enum err err = ERR_OK;
+    text_add_bytes(body, bytes, length);
+    while (!err && !body->failed && body->length >= 5) {
+        const unsigned char *head = (const unsigned char *)body->bytes;
+        size_t size =
+            (size_t)head[1] << 24 | (size_t)head[2] << 16 | (size_t)head[3] << 8 | head[4];
+        if (head[0] != 0 || size > BODY_MOST)
+            return err_set(stream->why, ERR_BAD_VALUE, "what answers is no energy-monitor");
+        if (body->length < 5 + size)
+            break;
+        err = take_message(stream, head + 5, size, t);
+        memmove(body->bytes, body->bytes + 5 + size, body->length - 5 - size);
+        body->length -= 5 + size;
+    }
+    return body->failed ? err_no_memory(stream->why) : err;
+}
+
+static enum err ask_grpc(struct remote *remote, struct readings *out, bool *agrees,
+                         struct error *why)
+{
+    static const char EMPTY[5] = {0};
+    char url[sizeof remote->url + 64];
+    struct stream stream = {.remote = remote, .why = why};
+    struct http_response response;
+    str_format(url, sizeof url, "%s/energy.EnergyMonitor/StreamTelemetry", remote->url);
+    const struct http_request request = {.method = "POST",
+                                         .url = url,
+                                         .headers = &remote->headers,
+                                         .body = EMPTY,
+                                         .body_length = sizeof EMPTY,
+                                         .is_http2 = true,
+                                         .timeout = REQUEST_MOST,
+                                         .take = take_bytes,
+                                         .context = &stream};
+    text_clear(&remote->body);
+    enum err err = http_perform(remote->http, &request, &response, why);
+    if (stream.count == 2)
+        err = ERR_OK;
+    else if (!err)
+        err = err_set(why, ERR_UNSUPPORTED, "what answers is no energy-monitor");
+    else if (stream.count == 1)
+        err = err_set(why, err, "its energy-monitor collects too seldom");
+    if (!err) {
+        *out = stream.second;
+        out->interval = out->monotonic - stream.first.monotonic;
+        if (out->interval < GRPC_LEAST)
+            out->interval = GRPC_LEAST;
+        *agrees = clock_offset_take(&remote->clock, response.sent, stream.t, out->monotonic);
+    }
+    readings_release(&stream.first);
+    http_response_release(&response);
+    return err;
+}
+
 /* Asks for what is new since a time of the server.  The caller releases *out after ERR_OK. */
 static enum err ask(struct remote *remote, nanos since, struct readings *out, bool *agrees,
                     struct error *why)
 {
     char url[sizeof remote->url + 64];
     struct http_response response;
+    if (remote->is_grpc)
+        return ask_grpc(remote, out, agrees, why);
     str_format(url, sizeof url, "%s" READINGS_PATH "?since=%lld", remote->url, (long long)since);
     enum err err = http_fetch(remote->http, url, &remote->headers, REQUEST_MOST, BODY_MOST,
                               &remote->body, &response, why);
@@ -153,6 +254,12 @@ static void free_remote(struct remote *remote)
     free(remote);
 }
 
+static enum err add_grpc_headers(struct params *headers, struct error *why)
+{
+    enum err err = params_set(headers, "Content-Type", "application/grpc");
+    return err_explain(why, err ? err : params_set(headers, "TE", "trailers"));
+}
+
 /* Connects to a URL, with a first answer. */
 static enum err connect_to(const char *url, struct remote **out, struct readings *readings,
                            struct error *why)
@@ -161,11 +268,13 @@ static enum err connect_to(const char *url, struct remote **out, struct readings
     struct remote *remote = calloc(1, sizeof *remote);
     if (!remote)
         return err_no_memory(why);
-    str_copy(remote->url, sizeof remote->url, url);
+    remote->is_grpc = str_starts(url, GRPC_SCHEME);
+    str_format(remote->url, sizeof remote->url, "%s%s", remote->is_grpc ? "http://" : "",
+               url + (remote->is_grpc ? strlen(GRPC_SCHEME) : 0));
     enum err err = http_available(why);
     if (!err)
-        err = jv_available(why);
-    if (!err)
+        err = remote->is_grpc ? add_grpc_headers(&remote->headers, why) : jv_available(why);
+    if (!err && !remote->is_grpc)
         err = add_token(&remote->headers, why);
     if (!err)
         err = http_open(&remote->http, why);
@@ -258,6 +367,23 @@ static void add_channels(struct sensor *out, const struct readings *readings, co
     out->group_count = 1;
 }
 
+/* Which domain each of the energy channels is, in the order of add_channels. */
+static void note_domains(struct remote *remote, const struct readings *readings, struct sensor *out)
+{
+    size_t channel = 0;
+    for (size_t i = 0; i < readings->domain_count && channel < SENSOR_CHANNELS_MAX; i++) {
+        const struct reading_domain *domain = &readings->domains[i];
+        if (!is_used(readings, i, remote->device))
+            continue;
+        struct progress *at = &remote->progress[channel++];
+        str_copy(at->source, sizeof at->source, domain->source);
+        at->scope = domain->scope;
+        at->location = domain->location;
+        if (domain->uuid[0] && channel == 1)
+            sensor_add_fact(out, "uuid", domain->uuid);
+    }
+}
+
 static enum err remote_open(const struct sensor_finding *finding, struct sensor *out,
                             struct error *why)
 {
@@ -274,9 +400,7 @@ static enum err remote_open(const struct sensor_finding *finding, struct sensor 
     str_copy(remote->instance, sizeof remote->instance, readings.instance);
     remote->asked_since = readings.monotonic - HISTORY;
     add_channels(out, &readings, remote->device, finding->id + strlen("remote:"), finding->key);
-    for (size_t i = 0; i < readings.domain_count; i++)
-        if (is_used(&readings, i, remote->device) && readings.domains[i].uuid[0])
-            sensor_add_fact(out, "uuid", readings.domains[i].uuid);
+    note_domains(remote, &readings, out);
     if (readings.host[0])
         sensor_add_fact(out, "host", readings.host);
     readings_release(&readings);
@@ -310,14 +434,20 @@ static void observe_points(struct remote *remote, const struct reading_domain *d
     for (size_t i = 0; i < domain->point_count; i++) {
         const struct reading_point *point = &domain->points[i];
         nanos t = clock_offset_here(&remote->clock, point->t);
-        if (at->has_begun && point->t <= at->t)
+        if (at->has_begun &&
+            (point->t <= at->t || (remote->is_grpc && point->joules == at->joules)))
             continue;
+        /* An energy-monitor says when it collected, not when the counter changed: since it did so last. */
+        nanos sigma = error + (remote->is_grpc && at->has_begun ? (point->t - at->t) / 2 : 0);
         bool is_whole = point->t - at->t - (point->covered - at->covered) <= ROUNDING;
         if (at->has_begun && !is_whole)
             observe_missing(out, channel, t < now ? t : now, ERR_LOST);
-        observe_dated(out, channel, t < now ? t : now, error,
+        observe_dated(out, channel, t < now ? t : now, sigma,
                       (uint64_t)(point->joules / JOULES_PER_COUNT));
-        *at = (struct progress){point->t, point->covered, true};
+        at->t = point->t;
+        at->covered = point->covered;
+        at->joules = point->joules;
+        at->has_begun = true;
         if (point->t > remote->asked_since)
             remote->asked_since = point->t;
     }
@@ -333,10 +463,8 @@ static void observe_gauges(struct remote *remote, const struct sensor *sensor,
             if (strcmp(gauge->channel, row->name) != 0 || gauge->quantity != row->quantity ||
                 strcmp(gauge->device, remote->device) != 0)
                 continue;
-            nanos age = gauge->age_s > 0 && gauge->age_s < 3600 ? from_seconds(gauge->age_s) : 0;
-            nanos t = clock_offset_here(&remote->clock, readings->monotonic - age);
-            if (is_known(gauge->value))
-                observe_value(out, c, t < now ? t : now, gauge->value);
+            if (is_known(gauge->value)) /* still current there, whenever it was read */
+                observe_value(out, c, now, gauge->value);
             else
                 observe_missing(out, c, now, ERR_NO_DATA);
             break;
@@ -344,19 +472,30 @@ static void observe_gauges(struct remote *remote, const struct sensor *sensor,
     }
 }
 
+static bool is_of(const struct progress *at, const struct reading_domain *domain)
+{
+    return at->scope == domain->scope && at->location == domain->location &&
+           !strcmp(at->source, domain->source);
+}
+
 /* An answer of another run of the monitor, or one without what was there: the device is gone for now. */
 static enum err observe_answer(struct remote *remote, const struct sensor *sensor,
                                const struct readings *readings, struct observations *out)
 {
     nanos now = clock_now();
-    unsigned channel = 0;
+    bool any = false;
     if (strcmp(readings->instance, remote->instance) != 0)
         return ERR_LOST;
-    for (size_t i = 0; i < readings->domain_count && channel < sensor->channel_count; i++)
-        if (is_used(readings, i, remote->device))
-            observe_points(remote, &readings->domains[i], channel++, now, out);
+    for (unsigned c = 0; c < sensor->channel_count; c++)
+        for (size_t i = 0; sensor->channels[c].quantity == QTY_ENERGY && i < readings->domain_count;
+             i++)
+            if (is_of(&remote->progress[c], &readings->domains[i])) {
+                observe_points(remote, &readings->domains[i], c, now, out);
+                any = true;
+                break;
+            }
     observe_gauges(remote, sensor, readings, now, out);
-    return channel && sensor->channels[channel - 1].quantity == QTY_ENERGY ? ERR_OK : ERR_LOST;
+    return any ? ERR_OK : ERR_LOST;
 }
 
 /* A clock has stopped or stepped: what lies between the points before and after is unknown, and so is when points were

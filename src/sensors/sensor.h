@@ -20,7 +20,7 @@
 #include "core/quantity.h"
 #include "core/units.h"
 
-enum { SENSOR_CHANNELS_MAX = 24, SENSOR_GROUPS_MAX = 4, SENSOR_FACTS_MAX = 12 };
+enum { SENSOR_CHANNELS_MAX = 24, SENSOR_GROUPS_MAX = 5, SENSOR_FACTS_MAX = 12 };
 
 enum sensor_kind { SENSOR_CPU, SENSOR_GPU, SENSOR_BOARD, SENSOR_HOST, SENSOR_TEST };
 

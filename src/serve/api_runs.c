@@ -370,16 +370,19 @@ static void name_download(struct api_answer *answer, const struct request *reque
 
 static enum err export_csv(const char *directory, struct text *out, struct error *why)
 {
-    char folder[] = "/tmp/ipw-serve-XXXXXX", path[64];
+    char folder[FILE_PATH_MAX], path[FILE_PATH_MAX + 8];
     struct export_done done;
     const struct export_driver *driver = export_driver_find("csv", why);
     if (sweep_is(directory))
         return export_sweep(directory, "csv", false, out, why);
-    if (!driver || !mkdtemp(folder))
-        return driver ? err_set(why, ERR_IO, "cannot make a folder in /tmp") : ERR_NOT_FOUND;
+    if (!driver)
+        return ERR_NOT_FOUND;
+    enum err err = scratch_folder(folder, why);
+    if (err)
+        return err;
     str_format(path, sizeof path, "%s/csv", folder);
-    enum err err = export_run(
-        driver, &(struct export_request){.directory = directory, .output = path}, &done, why);
+    err = export_run(driver, &(struct export_request){.directory = directory, .output = path},
+                     &done, why);
     if (!err)
         err = file_read(path, DOWNLOAD_MOST, out, why);
     unlink(path);
@@ -407,7 +410,7 @@ enum err api_arrow(const struct api *api, const struct request *request, struct 
     if (!err)
         err = run_shards_find(directory, &shards, why);
     if (!err && shards.count != 1)
-        err = err_set(why, ERR_NO_DATA,
+        err = err_set(why, shards.count ? ERR_NO_DATA : ERR_NOT_FOUND,
                       shards.count ? "the run has %zu Arrow files: get them by `files`"
                                    : "the run has %zu Arrow files",
                       shards.count);

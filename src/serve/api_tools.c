@@ -30,7 +30,7 @@ enum err api_status(const struct api *api, const struct request *request, struct
         json_null(&json, "count");
     json_string(&json, "path_shown", runs_shown(api->runs));
     json_object_end(&json);
-    json_bool(&json, "live", false);
+    json_bool(&json, "live", live_has_sensors(api->live));
     json_bool(&json, "allow_runs", api->options->allow_runs);
     json_object_end(&json);
     return ERR_OK;
@@ -107,7 +107,7 @@ static enum err open_model(const char *name, struct model *out, struct error *wh
 {
     const struct zoo_entry *entry = zoo_find(name);
     if (!entry)
-        return err_set(why, ERR_USAGE, "model: unknown name '%.80s'; see /api/v1/models", name);
+        return err_set(why, ERR_NOT_FOUND, "model: unknown name '%.80s'; see /api/v1/models", name);
     for (size_t i = 0; i < graph_reader_count(); i++)
         if (!strcmp(graph_reader_at(i)->name, "zoo"))
             return model_open_with(graph_reader_at(i), entry->name, out, why);
@@ -156,7 +156,7 @@ static enum err estimate_model(const struct model *model, const struct workload_
     if (list.items)
         workload_list_release(&list);
     candidates_release(&candidates);
-    return err == ERR_NOT_FOUND ? ERR_USAGE : err; /* an unknown device, not an unknown path */
+    return err;
 }
 
 /* Numbers are given on as they are written: check that each is one. */

@@ -110,6 +110,9 @@ void run_row_to_json(const struct run_row *row, struct json *json); /* members o
 
 struct row_source;
 
+/* A new folder in $TMPDIR. */
+enum err scratch_folder(char to[static FILE_PATH_MAX], struct error *why) MUST_USE;
+
 /* take: takes the row over.  keep: whether the row of this id, written at this time, is there already and stays. */
 struct row_taker {
     enum err (*take)(void *context, struct run_row *row);
@@ -150,6 +153,9 @@ bool runs_pass(const struct request *request, const struct run_row *row); /* its
 enum err runs_put(struct runs *runs, const char *id, const char *directory, struct json *json,
                   struct error *why) MUST_USE;
 
+/* Those that are being measured, as a JSON array. */
+void runs_running(struct runs *runs, struct text *out);
+
 bool runs_are_read(struct runs *runs); /* a first time */
 size_t runs_count(struct runs *runs);
 const char *runs_shown(const struct runs *runs); /* where they are, without secrets */
@@ -176,6 +182,23 @@ void jobs_turn(struct jobs *jobs);
 /* Waits for the one that runs; false: it has not ended in time, and is left behind with all that it uses. */
 bool jobs_close(struct jobs *jobs) MUST_USE;
 
+/* ---- live.c ---- */
+
+struct live;
+
+/* Also without sensors: then there are no devices, and the reason. */
+enum err live_open(const struct serve_options *options, struct live **out, struct error *why)
+    MUST_USE;
+void live_close(struct live *live);
+bool live_has_sensors(const struct live *live);
+/* Takes a sample when its time has come; returns when the next is due. */
+nanos live_turn(struct live *live, nanos now);
+void live_set_running(struct live *live, const struct text *running); /* a JSON array */
+/* A stream that gets every sample; false: there are too many. */
+bool live_add(struct live *live, struct http_exchange *exchange);
+void live_remove(struct live *live, const struct http_exchange *exchange);
+size_t live_watchers(const struct live *live);
+
 /* ---- assets.c ---- */
 
 /* A constant of the program. */
@@ -193,6 +216,7 @@ bool web_file_find(const char *name, struct web_file *out);
 struct api {
     const struct serve_options *options;
     struct runs *runs;
+    struct live *live;
     nanos started_at; /* wall time */
 };
 

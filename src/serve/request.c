@@ -184,7 +184,7 @@ void answer_status(struct api_answer *answer, int status, const char *code, cons
     answer->file[0] = '\0';
 }
 
-/* What is wrong with a run is no fault of the server: 422. */
+/* What is wrong with a run is no fault of the server: 409. */
 void answer_error(struct api_answer *answer, enum err err, const char *message)
 {
     static const struct {
@@ -194,8 +194,8 @@ void answer_error(struct api_answer *answer, enum err err, const char *message)
     } KINDS[] = {
         {ERR_USAGE, 400, "bad_request"},
         {ERR_NOT_FOUND, 404, "not_found"},
-        {ERR_NO_DATA, 422, "no_data"},
-        {ERR_BAD_VALUE, 422, "bad_data"},
+        {ERR_NO_DATA, 409, "no_data"},
+        {ERR_BAD_VALUE, 409, "bad_data"},
         {ERR_UNSUPPORTED, 501, "unsupported"},
         {ERR_DENIED, 403, "denied"},
         {ERR_BUSY, 503, "busy"},

@@ -7,6 +7,7 @@
 
 #include "core/clock.h"
 #include "core/grow.h"
+#include "rundir/journal.h"
 #include "serve/parts.h"
 
 enum {
@@ -19,6 +20,11 @@ enum {
 #define FULL_PERIOD (60 * NS_PER_S)
 enum { LOOK_SHARE = 10 }; /* reading takes a tenth of the time at most */
 
+struct running {
+    char *id;
+    struct run_progress progress;
+};
+
 struct runs {
     struct row_source *source;
     struct run_row **rows; /* by id */
@@ -26,6 +32,8 @@ struct runs {
     size_t listed;                    /* those that are no attempts */
     unsigned *orders[ROW_COLUMNS][2]; /* of those, ascending and descending; NULL: not made */
     struct text facets;               /* of the rows as they are; "": not made */
+    struct running *running;
+    size_t running_count, running_capacity;
     nanos next_look, next_full;
     bool is_read, has_running;
     pthread_mutex_t lock; /* of rows while they are replaced, and of the source */
@@ -420,6 +428,9 @@ void runs_close(struct runs *runs)
     for (size_t i = 0; i < runs->count; i++)
         free_row(runs->rows[i]);
     free(runs->rows);
+    for (size_t i = 0; i < runs->running_count; i++)
+        free(runs->running[i].id);
+    free(runs->running);
     forget_orders(runs);
     text_release(&runs->facets);
     row_source_close(runs->source);
@@ -434,15 +445,92 @@ const struct run_row *runs_at(struct runs *runs, size_t i)
     return order ? runs->rows[order[i]] : NULL;
 }
 
+/* ---- those that are being measured ---- */
+
+static bool is_running(const struct run_row *row)
+{
+    return !strcmp(row->values[ROW_STATE].text, "running");
+}
+
+/* How far it is, by its journal, of which only what is new is read. */
+static struct running *running_of(struct runs *runs, const char *id)
+{
+    for (size_t i = 0; i < runs->running_count; i++)
+        if (!strcmp(runs->running[i].id, id))
+            return &runs->running[i];
+    struct running *items =
+        grow(runs->running, &runs->running_capacity, runs->running_count, sizeof *items);
+    char *copy = items ? strdup(id) : NULL;
+    if (items)
+        runs->running = items;
+    if (!copy)
+        return NULL;
+    items[runs->running_count] = (struct running){.id = copy};
+    return &items[runs->running_count++];
+}
+
+/* What it was before has ended. */
+static void forget_ended(struct runs *runs)
+{
+    for (size_t i = runs->running_count; i-- > 0;) {
+        const struct run_row *row = find_row(runs, runs->running[i].id);
+        if (row && is_running(row))
+            continue;
+        free(runs->running[i].id);
+        runs->running[i] = runs->running[--runs->running_count];
+    }
+}
+
+static void put_progress(struct runs *runs, const struct run_row *row, struct json *json)
+{
+    char directory[FILE_PATH_MAX];
+    struct running *running = row && is_running(row) ? running_of(runs, row->id) : NULL;
+    if (!running || row_source_directory(runs->source, row->id, directory, NULL) ||
+        run_progress_read(directory, &running->progress, NULL)) {
+        json_null(json, "progress");
+        return;
+    }
+    const struct run_progress *progress = &running->progress;
+    double elapsed = seconds(clock_wall()) - progress->started_at;
+    json_object(json, "progress");
+    json_integer(json, "done", (int64_t)progress->done);
+    json_null(json, "total");
+    json_integer(json, "failed", (int64_t)progress->failed);
+    json_number(json, "elapsed_s", progress->started_at > 0 ? elapsed : UNKNOWN);
+    json_null(json, "eta_s");
+    json_object_end(json);
+}
+
+void runs_running(struct runs *runs, struct text *out)
+{
+    struct json json;
+    forget_ended(runs);
+    json_init(&json, out, false);
+    json_array(&json, NULL);
+    for (size_t i = 0; runs->has_running && i < runs->count; i++) {
+        const struct run_row *row = runs->rows[i];
+        if (!is_running(row))
+            continue;
+        json_object(&json, NULL);
+        json_string(&json, "id", row->id);
+        json_string(&json, "name", row->values[ROW_NAME].text);
+        json_string(&json, "kind", row->values[ROW_KIND].text);
+        put_progress(runs, row, &json);
+        json_object_end(&json);
+    }
+    json_array_end(&json);
+}
+
 enum err runs_put(struct runs *runs, const char *id, const char *directory, struct json *json,
                   struct error *why)
 {
     struct run_row attempt;
     const struct run_row *row = find_row(runs, id);
-    if (row) {
+    if (row)
         run_row_to_json(row, json);
+    put_progress(runs, row, json);
+    if (row)
         return ERR_OK;
-    }
     enum err err = err_explain(why, run_row_of(directory, id, &attempt));
     if (!err) {
         run_row_to_json(&attempt, json);
@@ -475,21 +563,5 @@ const char *runs_shown(const struct runs *runs)
 enum err runs_directory(struct runs *runs, const char *id, char to[static FILE_PATH_MAX],
                         struct error *why)
 {
-    char folder[FILE_PATH_MAX];
-    pthread_mutex_lock(&runs->lock);
-    const struct run_row *row = find_row(runs, id);
-    bool is_known_run = row;
-    pthread_mutex_unlock(&runs->lock);
-    const char *slash = strchr(id, '/');
-    if (!is_known_run && slash &&
-        str_format(folder, sizeof folder, "%.*s", (int)(slash - id), id)) {
-        pthread_mutex_lock(&runs->lock);
-        row = find_row(runs, folder);
-        is_known_run =
-            row && row->values[ROW_KIND].text && !strcmp(row->values[ROW_KIND].text, "sweep");
-        pthread_mutex_unlock(&runs->lock);
-    }
-    if (!is_known_run)
-        return err_set(why, ERR_NOT_FOUND, "no run '%.100s'", plain_text(id).text);
     return row_source_directory(runs->source, id, to, why);
 }

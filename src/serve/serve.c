@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "core/log.h"
 #include "core/secret.h"
 #include "port/event_loop.h"
 #include "port/http_access.h"
@@ -18,6 +17,8 @@
 #define REQUEST_LIMIT (10 * NS_PER_S)
 #define IDLE_LIMIT    (120 * NS_PER_S)
 #define WRITE_LIMIT   (30 * NS_PER_S)
+#define LOOK_PERIOD   (2 * NS_PER_S)
+#define WATCHED_FOR   (10 * NS_PER_S)
 enum {
     HEADER_MAX = 16 << 10,
     BODY_MAX = 16 << 10,
@@ -30,7 +31,7 @@ static const char POLICY[] =
     "connect-src 'self'; frame-src 'self'; frame-ancestors 'none'; base-uri 'none'; "
     "form-action 'self'";
 
-enum worker { ROWS, FILES, WORKERS, AT_ONCE };
+enum worker { ROWS, FILES, WORKERS, AT_ONCE, STREAM };
 
 struct serve {
     struct serve_options options;
@@ -40,6 +41,8 @@ struct serve {
     struct api api;
     struct access *access;
     struct jobs *workers[WORKERS];
+    nanos asked, looked; /* the last request, the last look for runs that are being measured */
+    bool is_looking;
     int signal;
 };
 
@@ -122,6 +125,8 @@ static void task_done(struct job *job)
     struct task *task = (struct task *)job;
     if (task->exchange) {
         http_exchange_set_data(task->exchange, NULL);
+        if (!task->answer.type) /* the server ends before it was its turn */
+            answer_status(&task->answer, 503, "busy", "ipw serve is about to end");
         send_answer(task->exchange, &task->answer);
     }
     request_release(&task->request);
@@ -151,6 +156,15 @@ static void give_to_worker(struct serve *serve, const struct route *route, struc
     send_status(exchange, 503, "busy", "too many requests wait for an answer");
 }
 
+static void begin_stream(struct serve *serve, struct http_exchange *exchange)
+{
+    http_exchange_set_data(exchange, NULL);
+    if (live_add(serve->api.live, exchange))
+        return;
+    http_exchange_add_header(exchange, "Retry-After", "10");
+    send_status(exchange, 503, "busy", "too many streams");
+}
+
 static void answer_api(struct serve *serve, struct request *request, struct http_exchange *exchange)
 {
     struct error why = {0};
@@ -163,10 +177,14 @@ static void answer_api(struct serve *serve, struct request *request, struct http
         send_status(exchange, 404, "not_found", "see /api/v1/openapi.json");
     } else if (request_check(request, route->params, &why)) {
         send_status(exchange, 400, "bad_request", why.text);
-    } else if (route->worker != AT_ONCE) {
+    } else if (route->worker == STREAM && !strcmp(http_exchange_method(exchange), "GET")) {
+        begin_stream(serve, exchange);
+    } else if (route->worker < WORKERS) {
         give_to_worker(serve, route, request, exchange);
     } else {
         perform(&serve->api, route, request, &answer);
+        if (route->worker == STREAM) /* HEAD: as the stream has it */
+            answer.type = "text/event-stream";
         send_answer(exchange, &answer);
         text_release(&answer.body);
     }
@@ -372,6 +390,7 @@ static void on_request(void *context, struct http_exchange *exchange)
     char peer[HTTP_PEER_MAX];
     struct request request = {0};
     struct error why = {0};
+    serve->asked = clock_now();
     http_exchange_peer(exchange, peer);
     add_headers(exchange, str_starts(target, "/assets/"));
     if (!http_access_is_host(http_exchange_header(exchange, "Host"), serve->options.address,
@@ -396,10 +415,13 @@ static void on_drained(void *context, struct http_exchange *exchange)
 
 static void on_ended(void *context, struct http_exchange *exchange, bool complete)
 {
+    struct serve *serve = context;
     struct task *task = http_exchange_data(exchange);
-    (void)context, (void)complete;
+    (void)complete;
     if (task)
         task->exchange = NULL;
+    else
+        live_remove(serve->api.live, exchange);
 }
 
 /* ---- the loop ---- */
@@ -412,35 +434,60 @@ static void on_signal(void *context, unsigned events)
         serve->signal = number;
 }
 
+/* Which runs are being measured, while somebody watches. */
+struct running_job {
+    struct job job;
+    struct serve *serve;
+    struct text running;
+};
+
+static void running_work(struct job *job)
+{
+    struct running_job *task = (struct running_job *)job;
+    struct error why = {0};
+    if (!runs_refresh(task->serve->api.runs, &why))
+        runs_running(task->serve->api.runs, &task->running);
+}
+
+static void running_done(struct job *job)
+{
+    struct running_job *task = (struct running_job *)job;
+    if (!task->running.failed)
+        live_set_running(task->serve->api.live, &task->running);
+    task->serve->is_looking = false;
+    text_release(&task->running);
+    free(task);
+}
+
+static void look_for_running(struct serve *serve, nanos now)
+{
+    bool is_watched =
+        live_watchers(serve->api.live) > 0 || now - serve->asked < WATCHED_FOR || !serve->looked;
+    if (serve->is_looking || !is_watched || now < serve->looked + LOOK_PERIOD)
+        return;
+    struct running_job *task = calloc(1, sizeof *task);
+    if (!task)
+        return;
+    *task =
+        (struct running_job){.job = {.work = running_work, .done = running_done}, .serve = serve};
+    serve->looked = now;
+    serve->is_looking = jobs_add(serve->workers[ROWS], &task->job);
+    if (!serve->is_looking)
+        free(task);
+}
+
 static void run_loop(struct serve *serve)
 {
     while (!serve->signal) {
+        nanos now = clock_now();
         for (size_t i = 0; i < WORKERS; i++)
             jobs_turn(serve->workers[i]);
+        look_for_running(serve, now);
+        nanos due = live_turn(serve->api.live, now);
         http_server_turn(serve->server);
-        event_loop_turn(serve->loop, http_server_due(serve->server));
+        nanos served = http_server_due(serve->server);
+        event_loop_turn(serve->loop, served < due ? served : due);
     }
-}
-
-/* The first look at the runs begins with the server, so that the first who asks need not wait for it. */
-static void read_runs(struct job *job)
-{
-    struct task *task = (struct task *)job;
-    struct error why = {0};
-    if (runs_refresh(task->serve->api.runs, &why))
-        log_warn("%s", why.text);
-}
-
-static enum err start_reading(struct serve *serve, struct error *why)
-{
-    struct task *task = calloc(1, sizeof *task);
-    if (!task)
-        return err_no_memory(why);
-    *task = (struct task){.job = {.work = read_runs, .done = task_done}, .serve = serve};
-    if (jobs_add(serve->workers[ROWS], &task->job))
-        return ERR_OK;
-    free(task);
-    return err_no_memory(why);
 }
 
 static enum err open_parts(struct serve *serve, struct error *why)
@@ -476,7 +523,7 @@ static enum err open_parts(struct serve *serve, struct error *why)
         err = jobs_open(serve->loop, "ipw-rows", QUEUE_MAX, &serve->workers[ROWS], why);
     if (!err)
         err = jobs_open(serve->loop, "ipw-files", QUEUE_MAX, &serve->workers[FILES], why);
-    return err ? err : start_reading(serve, why);
+    return err ? err : live_open(&serve->options, &serve->api.live, why);
 }
 
 static void release(struct serve *serve)
@@ -492,6 +539,7 @@ static void release(struct serve *serve)
         close(serve->signals.fd);
     http_server_close(serve->server);
     event_loop_free(serve->loop);
+    live_close(serve->api.live);
     runs_close(serve->api.runs);
     access_free(serve->access);
     free(serve);

@@ -3,19 +3,34 @@
  * A folder has changed when its own time has: runs come and go in it, and the run index beside them is written at the
  * end of each.  Summaries that were read are read again only when their file is another.  Of a database, the figures of
  * its table `runs` are read; the files of a run are copied to a scratch folder when they are asked for. */
+#define _GNU_SOURCE
+#include <ftw.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "analysis/across.h"
+#include "db/db.h"
 #include "report/text/format.h"
 #include "rundir/run_dir.h"
 #include "rundir/run_list.h"
 #include "rundir/sweep.h"
 #include "serve/parts.h"
 
+enum { COPIES_MOST = 64 };
+
 struct row_source {
-    char folder[FILE_PATH_MAX];
-    struct timespec changed;
+    char folder[FILE_PATH_MAX]; /* of runs; of a database, of the copies */
+    char shown[FILE_PATH_MAX];
+    struct timespec changed; /* when it was read */
+    const char *address;     /* of a database; NULL: a folder */
+    struct db *db;           /* of the thread that reads rows */
+    double count, pushed_at; /* when it was read */
+    pthread_mutex_t lock;    /* of what follows */
+    struct db *pulling;
+    char copies[COPIES_MOST][RUN_ID_MAX]; /* the latest first */
 };
 
 const struct run_row_column ROW_COLUMN[ROW_COLUMNS] = {
@@ -59,34 +74,52 @@ static bool set_text(struct run_row *row, enum run_column column, const char *te
     return !text || row->values[column].text;
 }
 
+/* The column of the run index that each column is; -1 for those that are none. */
+static int index_columns[ROW_COLUMNS];
+static pthread_once_t found_once = PTHREAD_ONCE_INIT;
+
+static void find_index_columns(void)
+{
+    for (size_t i = 0; i < ROW_COLUMNS; i++) {
+        index_columns[i] = -1;
+        for (size_t n = 0; n < SUMMARY_INDEXES; n++)
+            if (!strcmp(summary_index(n)->index_name, ROW_COLUMN[i].index))
+                index_columns[i] = (int)n;
+    }
+}
+
 static void begin_row(struct run_row *row)
 {
+    pthread_once(&found_once, find_index_columns);
     *row = (struct run_row){.written_at = UNKNOWN};
     for (size_t i = 0; i < ROW_COLUMNS; i++)
         if (!ROW_COLUMN[i].is_text)
             row->values[i].number = UNKNOWN;
 }
 
-/* The column of the run index that a column is; NULL for those that are none. */
-static const struct summary_field *index_of(size_t column)
+/* As far as the model's name tells. */
+static bool set_precision(struct run_row *row)
 {
-    for (size_t i = 0; ROW_COLUMN[column].index[0] && i < SUMMARY_INDEXES; i++)
-        if (!strcmp(summary_index(i)->index_name, ROW_COLUMN[column].index))
-            return summary_index(i);
-    return NULL;
+    char text[24] = "";
+    double bits = row->values[ROW_MODEL].text ? bits_in_name(row->values[ROW_MODEL].text) : UNKNOWN;
+    if (is_known(bits))
+        str_format(text, sizeof text, "%g-bit", bits);
+    return set_text(row, ROW_PRECISION, str_or_null(text));
 }
 
 static bool fill_row(struct run_row *row, const struct summary *summary)
 {
     bool is_whole = true;
     for (size_t i = 0; i < ROW_COLUMNS; i++) {
-        const struct summary_field *field = index_of(i);
-        if (field && ROW_COLUMN[i].is_text)
+        if (index_columns[i] < 0)
+            continue;
+        const struct summary_field *field = summary_index((size_t)index_columns[i]);
+        if (ROW_COLUMN[i].is_text)
             is_whole &= set_text(row, (enum run_column)i, summary_index_text(field, summary));
-        else if (field)
+        else
             row->values[i].number = json_field_number(&field->at, summary);
     }
-    return is_whole;
+    return is_whole && set_precision(row);
 }
 
 /* ---- a folder ---- */
@@ -105,8 +138,10 @@ static enum err fill_from(const char *directory, const char *id, const struct ru
     row->id = strdup(id);
     row->written_at = entry->written_at;
     row->is_final = entry->has_summary;
-    row->values[ROW_CREATED].number =
-        entry->has_summary ? entry->summary.started_at : entry->began_at;
+    row->values[ROW_CREATED].number = !entry->has_summary ? entry->began_at
+                                      : is_known(entry->summary.started_at)
+                                          ? entry->summary.started_at
+                                          : entry->summary.generated_at;
     if (row->id && set_text(row, ROW_NAME, str_last_part(id)) &&
         set_text(row, ROW_KIND, run_kind_name(entry->kind)) &&
         set_text(row, ROW_STATE, state_of(directory, entry)) &&
@@ -161,15 +196,8 @@ static bool folder_time(const struct row_source *source, struct timespec *out)
     return true;
 }
 
-bool row_source_changed(struct row_source *source)
-{
-    struct timespec now;
-    return !folder_time(source, &now) || now.tv_sec != source->changed.tv_sec ||
-           now.tv_nsec != source->changed.tv_nsec;
-}
-
-enum err row_source_read(struct row_source *source, const struct row_taker *taker,
-                         struct error *why)
+static enum err read_folder(struct row_source *source, const struct row_taker *taker,
+                            struct error *why)
 {
     struct folder_reading reading = {source, taker};
     struct timespec before;
@@ -193,20 +221,168 @@ static bool is_attempt(const char *sweep_directory, const char *path)
     return found;
 }
 
-enum err row_source_directory(struct row_source *source, const char *id,
-                              char to[static FILE_PATH_MAX], struct error *why)
+static bool is_run(const char *directory)
+{
+    enum run_dir_state state;
+    return file_is_directory(directory) && !run_dir_look(directory, &state, NULL) &&
+           state == RUN_DIR_HAS_RUN;
+}
+
+/* A run of the folder, also one that is newer than the table: a name in it, and no way to elsewhere. */
+static enum err find_directory(const struct row_source *source, const char *id,
+                               char to[static FILE_PATH_MAX], struct error *why)
 {
     const char *slash = strchr(id, '/');
     size_t length = slash ? (size_t)(slash - id) : strlen(id);
-    bool fits = str_format(to, FILE_PATH_MAX, "%s/%.*s", source->folder, (int)length, id);
-    if (fits && slash && !is_attempt(to, slash + 1))
-        return err_set(why, ERR_NOT_FOUND, "no run '%.100s'", plain_text(id).text);
+    bool fits = id[0] && id[0] != '.' && length &&
+                str_format(to, FILE_PATH_MAX, "%s/%.*s", source->folder, (int)length, id) &&
+                (slash ? is_attempt(to, slash + 1) : is_run(to));
     if (fits && slash)
         fits = str_format(to, FILE_PATH_MAX, "%s/%s", source->folder, id);
     return fits ? ERR_OK : err_set(why, ERR_NOT_FOUND, "no run '%.100s'", plain_text(id).text);
 }
 
-/* ---- opening ---- */
+/* ---- a database ---- */
+
+/* A connection that was lost is opened again by whoever needs it next. */
+static enum err connect_to(const struct row_source *source, struct db **db, struct error *why)
+{
+    return *db ? ERR_OK : db_open(db, source->address, false, why);
+}
+
+static enum err drop_failed(struct db **db, enum err err)
+{
+    if (err && err != ERR_NOT_FOUND && err != ERR_NO_MEMORY) {
+        db_free(*db);
+        *db = NULL;
+    }
+    return err;
+}
+
+static bool fill_from_db(struct run_row *row, const struct db_run *run)
+{
+    bool is_whole = (row->id = strdup(run->id)) && set_text(row, ROW_NAME, run->name) &&
+                    set_text(row, ROW_KIND, run->kind);
+    bool has_ended = is_known(db_run_number(run, db_figure("finished")));
+    bool was_stopped = db_run_number(run, db_figure("interrupted")) == 1;
+    is_whole =
+        is_whole && set_text(row, ROW_STATE, has_ended && !was_stopped ? "done" : "interrupted");
+    row->values[ROW_CREATED].number = run->began_at;
+    for (size_t i = 0; i < ROW_COLUMNS; i++) {
+        size_t figure = (size_t)index_columns[i];
+        if (index_columns[i] < 0)
+            continue;
+        if (ROW_COLUMN[i].is_text)
+            is_whole &= set_text(row, (enum run_column)i, db_run_text(run, figure));
+        else
+            row->values[i].number = db_run_number(run, figure);
+    }
+    return is_whole && set_precision(row);
+}
+
+static enum err take_db_run(void *context, const struct db_run *run)
+{
+    const struct row_taker *taker = context;
+    struct run_row row;
+    if (taker->keep(taker->context, run->id, run->pushed_at))
+        return ERR_OK;
+    begin_row(&row);
+    row.written_at = run->pushed_at;
+    row.is_final = true;
+    row.is_attempt = run->sweep;
+    if (fill_from_db(&row, run))
+        return taker->take(taker->context, &row);
+    run_row_release(&row);
+    return ERR_NO_MEMORY;
+}
+
+static enum err read_database(struct row_source *source, const struct row_taker *taker,
+                              struct error *why)
+{
+    const struct db_filter all = DB_ANY_RUN;
+    enum err err = connect_to(source, &source->db, why);
+    if (!err)
+        err = db_stamp(source->db, &source->count, &source->pushed_at, why);
+    if (!err)
+        err = db_list(source->db, &all, take_db_run, (void *)taker, why);
+    return drop_failed(&source->db, err);
+}
+
+static bool database_changed(struct row_source *source)
+{
+    double count, pushed_at;
+    if (connect_to(source, &source->db, NULL) ||
+        drop_failed(&source->db, db_stamp(source->db, &count, &pushed_at, NULL)))
+        return true; /* reading it reports why */
+    return count != source->count || pushed_at != source->pushed_at;
+}
+
+static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *place)
+{
+    (void)status, (void)kind, (void)place;
+    return remove(path);
+}
+
+static void remove_all(const char *path)
+{
+    nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void remove_copy(const struct row_source *source, const char *id)
+{
+    char path[FILE_PATH_MAX];
+    if (id[0] && str_format(path, sizeof path, "%s/%s", source->folder, id))
+        remove_all(path);
+}
+
+/* Moves an id to the front of those that were asked for; the last one's copy goes. */
+static void use_copy(struct row_source *source, const char *id)
+{
+    size_t i = 0;
+    while (i + 1 < COPIES_MOST && strcmp(source->copies[i], id) != 0)
+        i++;
+    if (strcmp(source->copies[i], id) != 0)
+        remove_copy(source, source->copies[i]);
+    memmove(source->copies[1], source->copies[0], i * sizeof source->copies[0]);
+    str_copy(source->copies[0], sizeof source->copies[0], id);
+}
+
+static enum err copy_run(struct row_source *source, const char *id, char to[static FILE_PATH_MAX],
+                         struct error *why)
+{
+    char parent[FILE_PATH_MAX];
+    struct db_pulled pulled;
+    if (strlen(id) != RUN_ID_MAX - 1 || id[strspn(id, "0123456789abcdef")] ||
+        !str_format(parent, sizeof parent, "%s/%s", source->folder, id))
+        return err_set(why, ERR_NOT_FOUND, "no run '%.100s'", plain_text(id).text);
+    enum err err = connect_to(source, &source->pulling, why);
+    if (!err)
+        err = drop_failed(&source->pulling, db_pull(source->pulling, id, parent, &pulled, why));
+    if (err)
+        return err;
+    use_copy(source, id);
+    str_copy(to, FILE_PATH_MAX, pulled.directory);
+    return ERR_OK;
+}
+
+enum err scratch_folder(char to[static FILE_PATH_MAX], struct error *why)
+{
+    const char *parent = str_or_null(getenv("TMPDIR"));
+    if (str_format(to, FILE_PATH_MAX, "%s/ipw-copies-XXXXXX", parent ? parent : "/tmp") &&
+        mkdtemp(to))
+        return ERR_OK;
+    to[0] = '\0';
+    return err_set(why, ERR_IO, "cannot make a folder in %s", parent ? parent : "/tmp");
+}
+
+static enum err open_database(struct row_source *source, struct error *why)
+{
+    db_address_shown(source->address, source->shown, sizeof source->shown);
+    enum err err = scratch_folder(source->folder, why);
+    return err ? err : connect_to(source, &source->db, why);
+}
+
+/* ---- either ---- */
 
 enum err row_source_open(const struct serve_options *options, struct row_source **out,
                          struct error *why)
@@ -214,17 +390,55 @@ enum err row_source_open(const struct serve_options *options, struct row_source 
     struct row_source *source = *out = calloc(1, sizeof *source);
     if (!source)
         return err_no_memory(why);
+    pthread_mutex_init(&source->lock, NULL);
+    source->address = options->db;
+    if (source->address)
+        return open_database(source, why);
     if (!str_copy(source->folder, sizeof source->folder, options->runs))
         return err_set(why, ERR_USAGE, "path too long: %.200s", options->runs);
+    str_copy(source->shown, sizeof source->shown, options->runs);
     return ERR_OK;
 }
 
 void row_source_close(struct row_source *source)
 {
+    if (!source)
+        return;
+    db_free(source->db);
+    db_free(source->pulling);
+    if (source->address && source->folder[0])
+        remove_all(source->folder);
+    pthread_mutex_destroy(&source->lock);
     free(source);
 }
 
 const char *row_source_shown(const struct row_source *source)
 {
-    return source->folder;
+    return source->shown;
+}
+
+bool row_source_changed(struct row_source *source)
+{
+    struct timespec now;
+    if (source->address)
+        return database_changed(source);
+    return !folder_time(source, &now) || now.tv_sec != source->changed.tv_sec ||
+           now.tv_nsec != source->changed.tv_nsec;
+}
+
+enum err row_source_read(struct row_source *source, const struct row_taker *taker,
+                         struct error *why)
+{
+    return source->address ? read_database(source, taker, why) : read_folder(source, taker, why);
+}
+
+enum err row_source_directory(struct row_source *source, const char *id,
+                              char to[static FILE_PATH_MAX], struct error *why)
+{
+    if (!source->address)
+        return find_directory(source, id, to, why);
+    pthread_mutex_lock(&source->lock);
+    enum err err = copy_run(source, id, to, why);
+    pthread_mutex_unlock(&source->lock);
+    return err;
 }

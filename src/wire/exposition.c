@@ -85,15 +85,29 @@ static const char *suffix(const struct metric_family *family)
 
 static void add_header(struct exposition *to)
 {
+    static const char *const TYPES[] = {
+        [METRIC_COUNTER] = "counter", [METRIC_GAUGE] = "gauge", [METRIC_HISTOGRAM] = "histogram"};
     const struct metric_family *family = to->family;
     const char *end = to->open_metrics ? "" : suffix(family);
     text_addf(to->out, "# HELP %s%s ", family->name, end);
     add_escaped(to->out, family->help, to->open_metrics);
-    text_addf(to->out, "\n# TYPE %s%s %s\n", family->name, end,
-              family->type == METRIC_COUNTER ? "counter" : "gauge");
+    text_addf(to->out, "\n# TYPE %s%s %s\n", family->name, end, TYPES[family->type]);
     if (to->open_metrics && family->unit[0])
         text_addf(to->out, "# UNIT %s %s\n", family->name, family->unit);
     to->is_headed = true;
+}
+
+static void add_value(struct text *out, double value)
+{
+    text_add(out, " ");
+    if (isinf(value)) {
+        text_add(out, value > 0 ? "+Inf" : "-Inf");
+    } else {
+        struct json json;
+        json_init(&json, out, false);
+        json_number(&json, NULL, value); /* the same digits everywhere */
+    }
+    text_add(out, "\n");
 }
 
 void exposition_sample(struct exposition *to, const char *labels, const char *more, double value)
@@ -112,15 +126,26 @@ void exposition_sample(struct exposition *to, const char *labels, const char *mo
         text_add(out, more);
         text_add(out, "}");
     }
-    text_add(out, " ");
-    if (isinf(value)) {
-        text_add(out, value > 0 ? "+Inf" : "-Inf");
-    } else {
-        struct json json;
-        json_init(&json, out, false);
-        json_number(&json, NULL, value); /* the same digits everywhere */
+    add_value(out, value);
+}
+
+void exposition_histogram(struct exposition *to, const struct metric_histogram *histogram)
+{
+    const char *name = to->family->name;
+    uint64_t count = 0;
+    add_header(to);
+    for (size_t i = 0; i <= histogram->bound_count; i++) {
+        count += histogram->counts[i];
+        if (i < histogram->bound_count)
+            text_addf(to->out, "%s_bucket{le=\"%g\"}", name, histogram->bounds[i]);
+        else
+            text_addf(to->out, "%s_bucket{le=\"+Inf\"}", name);
+        add_value(to->out, (double)count);
     }
-    text_add(out, "\n");
+    text_addf(to->out, "%s_sum", name);
+    add_value(to->out, histogram->sum);
+    text_addf(to->out, "%s_count", name);
+    add_value(to->out, (double)count);
 }
 
 void exposition_end(struct exposition *to)

@@ -7,10 +7,12 @@
 #define IPW_WIRE_EXPOSITION_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 struct text;
 
-enum metric_type { METRIC_COUNTER, METRIC_GAUGE };
+enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
 
 struct metric_family {
     const char *name; /* of a counter without "_total", which is added */
@@ -34,6 +36,16 @@ void exposition_family(struct exposition *to, const struct metric_family *family
 
 /* One sample: `labels` and `more` were made with exposition_label, or are "".  An unknown value is left out. */
 void exposition_sample(struct exposition *to, const char *labels, const char *more, double value);
+
+/* The samples of a histogram without labels: counts of what is above the last bound and not above the next one, and at the
+ * end of what is above all. */
+struct metric_histogram {
+    const double *bounds; /* upper ones, ascending */
+    const uint64_t *counts;
+    size_t bound_count;
+    double sum;
+};
+void exposition_histogram(struct exposition *to, const struct metric_histogram *histogram);
 
 /* After the last family. */
 void exposition_end(struct exposition *to);

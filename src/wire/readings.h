@@ -79,4 +79,10 @@ enum err readings_read(const char *text, size_t length, struct readings *out, st
     MUST_USE;
 void readings_release(struct readings *readings);
 
+/* The same of one message of the gRPC service that the Python ipw has (energy_monitor/energy.proto), which is of all
+ * GPUs together.  Its only clock is the wall's, which stands for the monotonic one.  What is negative or missing there is
+ * unknown. */
+enum err readings_from_telemetry(const unsigned char *message, size_t length, struct readings *out,
+                                 struct error *why) MUST_USE;
+
 #endif

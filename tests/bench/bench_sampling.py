@@ -15,8 +15,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 IPW = os.path.join(HERE, "..", "ipw")
 # Microseconds of CPU per call, as examples/nvml_costs.py measured them (docs/measurements.md).
 COSTS = ("nvmlDeviceGetTotalEnergyConsumption=5300,field=43,nvmlDeviceGetSamples=646,nvmlDeviceGetMemoryInfo_v2=60,"
-         "nvmlGpmSampleGet=160,*=29")
-START_S, WATCHED_S, ENERGY_S = 6, 30, 70
+         "nvmlDeviceGetProcessUtilization=1900,nvmlGpmSampleGet=160,*=29")
+START_S, WATCHED_S, ENERGY_S = 9, 30, 70  # from after the counter's reading at 8 s to after that at 32 s
 
 
 def row(name, value, unit, bound):
@@ -29,7 +29,7 @@ class Program:
         self.out, self.calls = (os.path.join(folder, f"{name}.{kind}") for kind in ("out", "calls"))
         script = os.path.join(folder, f"{name}.nvml")
         with open(script, "w") as file:
-            file.write(f"power 0 {power}\nfail field:186:2 0 3\n")  # an H200 has the memory's power as a mean only
+            file.write(f"power 0 {power}\nprocess 0 1 1e9 50\nfail field:186:2 0 3\n")  # an H200 has the memory's power as a mean only
         env = dict(os.environ, IPW_NVML=os.path.join(HERE, "libfake_nvml.so"), IPW_FAKE_NVML=script,
                    IPW_FAKE_NVML_COSTS=COSTS, IPW_FAKE_NVML_CALLS=self.calls)
         env.pop("CUDA_VISIBLE_DEVICES", None)
@@ -102,6 +102,8 @@ def main():
             ("ipw energy at 10 Hz", 0.5, ("energy", "-i", "0.1", "--format", "csv")),
             ("ipw energy at 1 Hz", 0.2, ("energy", "-i", "1", "--format", "csv")),
             ("ipw energy at 0.2 Hz", 0.2, ("energy", "-i", "5", "--format", "csv")),
+            ("ipw monitor at 10 Hz", 0.5, ("monitor", "--listen", "127.0.0.1:0", "--interval", "0.1")),
+            ("ipw monitor at 1 Hz", 0.2, ("monitor", "--listen", "127.0.0.1:0")),
             ("ipw run", 1, ("run", "--", "sleep", str(START_S + WATCHED_S + 5))))]
         time.sleep(START_S)
         began, before = time.monotonic(), [program.cpu_s() for _, _, program in costs]

@@ -419,6 +419,14 @@ if way == "fail":
         trace = self.traces()["q0000"]
         self.assertEqual((trace["num_turns"], trace["total_output_tokens"]), (2, 2 * TOKENS))
 
+    def test_usage_is_asked_for_unless_that_is_switched_off(self):
+        for options, wanted, tokens in (((), {"include_usage": True}, 2 * TOKENS), (("--no-inject-usage",), None, None)):
+            del self.service.requests[:]
+            self.external("none", "--overwrite", *options)
+            asked = [json.loads(r["body"]).get("stream_options") for r in self.service.requests if r["method"] == "POST"]
+            self.assertEqual(asked[-2:], [wanted] * 2)  # before them comes a request of our own
+            self.assertEqual(self.traces()["q0000"]["total_output_tokens"], tokens)
+
     def test_events(self):
         for way in ("print", "socket"):
             self.external(way, "--overwrite")
@@ -538,6 +546,8 @@ if way == "fail":
             done = ipw(None, "agent", "--client", "openai", "--model", "m", "--exec", "true", option, value)
             self.assertEqual(done.returncode, 2)
             self.assertIn(f"--exec and {option} are mutually exclusive", done.stderr)
+        done = ipw(None, "agent", "--client", "openai", "--model", "m", "--no-inject-usage")
+        self.assertEqual((done.returncode, "--no-inject-usage needs --exec" in done.stderr), (2, True), done.stderr)
         done = ipw(None, "agent", "--client", "null", "--model", "m", "--exec", "true")
         self.assertEqual(done.returncode, 2)
         self.assertIn("openai or ollama", done.stderr)

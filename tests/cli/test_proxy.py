@@ -111,6 +111,12 @@ class Passing(ProxyTest):
                 self.assertEqual(read_message(stream)[2], document())
         self.assertEqual((len(upstream.requests), upstream.connections), (5, 1))
 
+    def test_empty_headers_pass(self):
+        upstream = self.upstream(lambda c, *_: c.sendall(response(b"{}", headers=[("X-Empty", ""), ("X-Full", "a\tb")])))
+        headers = dict(self.proxy(upstream).ask(headers=[("X-Asked", "")])[1])
+        self.assertEqual((headers["x-empty"], headers["x-full"]), ("", "a\tb"))
+        self.assertEqual(dict(upstream.requests[0][1])["x-asked"], "")
+
     def test_other_paths_and_methods_pass(self):
         upstream = self.upstream(lambda c, line, *_: c.sendall(response(
             b"" if line.startswith(("HEAD", "DELETE")) else line.encode(),
@@ -202,6 +208,32 @@ class Ending(ProxyTest):
         proxy.end()
         self.assertEqual([(r["ipw"]["status"], r["dataset_metadata"]["canceled"]) for r in proxy.records()],
                          [("completed", False)] * 2)
+
+    def test_an_early_answer_passes_though_the_server_closes(self):
+        """It has read the head, and none of the body."""
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+
+        def serve():
+            connection, _ = listener.accept()
+            with connection, connection.makefile("rb", buffering=0) as stream:
+                while stream.readline().strip():
+                    pass
+                connection.sendall(response(b"{}", "413 Content Too Large", [("Connection", "close")]))
+
+        threading.Thread(target=serve, daemon=True).start()
+        proxy = self.proxy(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        self.assertEqual(proxy.ask(body=b"x" * 20_000_000)[0::2], ("HTTP/1.1 413 Content Too Large", b"{}"))
+
+    def test_a_length_beside_chunks_says_nothing(self):
+        """RFC 9112, 6.3: the chunks are the body, be they more or fewer."""
+        for length in (1, 100):
+            with self.subTest(length=length):
+                proxy = self.proxy(self.upstream(lambda c, *_: c.sendall(
+                    b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n" % length +
+                    chunk(b"whole") + LAST_CHUNK)), "--overwrite")
+                self.assertEqual(proxy.ask("/v1/other")[2], b"whole")
+                self.assertEqual(proxy.end(), 0)
 
     def test_errors_of_the_upstream_pass(self):
         body = b'{"error":{"message":"slow down","type":"rate_limit"}}'
@@ -772,6 +804,9 @@ class Recording(ProxyTest):
         self.assertIn("ipw_proxy_request_duration_seconds_count 3", text)
         self.assertIn('ipw_proxy_request_duration_seconds_bucket{le="+Inf"} 3', text)
         self.assertIn("ipw_proxy_requests_in_flight 0", text)
+        self.assertIn("# TYPE ipw_proxy_request_duration_seconds histogram\n", text)
+        buckets = [int(count) for count in re.findall(r'duration_seconds_bucket\{le="[^"]+"\} (\d+)', text)]
+        self.assertEqual((len(buckets), buckets, buckets[-1]), (21, sorted(buckets), 3), "cumulative")
         for line in text.splitlines():
             self.assertRegex(line, r'^(# (HELP|TYPE) \S+ .+|\w+(\{.*\})? [0-9.e+-]+)$')
 

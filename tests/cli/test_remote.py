@@ -6,6 +6,8 @@ import http.client
 import http.server
 import json
 import os
+import socket
+import subprocess
 import sys
 import threading
 import time
@@ -16,12 +18,14 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import FAKES, Fixture, Intel, Machine, Modelled, Nvidia  # noqa: E402
 from monitors import Monitor  # noqa: E402
-from program import Led, MachineTest, PATIENCE_S, device, ipw, main_side_by_side  # noqa: E402
+from program import (IPW, Led, MachineTest, PATIENCE_S, await_condition, device, ipw,  # noqa: E402
+                     main_side_by_side)
 
 def wall(report):
     return report["wall_s"]["mean"]
 
 
+FRONT = Path(IPW).resolve().parent / "energy-monitor"
 SECRET = "a-token-for-the-tests-of-remote"
 
 
@@ -144,19 +148,23 @@ class EnergyTest(RemoteTest):
 
     def test_hosts_add_up(self):
         machines = [self.machine(Intel, 40, 25), self.machine(Nvidia, "power 0 constant 300\ntick * 0.02\n"
-                                                              "value temperature 0 51")]
+                                                              "value temperature 0 51"), self.machine(Intel, 30)]
         monitors = [self.monitor(machine) for machine in machines]
         led = self.led(*monitors)
         time.sleep(1.5)
         report = led.end()
         ports = [monitor.port for monitor in monitors]
-        watts = {f"127.0.0.1:{ports[0]}/cpu0": 40, f"127.0.0.1:{ports[0]}/cpu1": 25, f"127.0.0.1:{ports[1]}/gpu0": 300}
+        watts = {f"127.0.0.1:{ports[0]}/cpu0": 40, f"127.0.0.1:{ports[0]}/cpu1": 25, f"127.0.0.1:{ports[1]}/gpu0": 300,
+                 f"127.0.0.1:{ports[2]}/cpu0": 30}
         self.assertEqual({d["id"] for d in report["devices"] if d["energy"]}, set(watts))
         for name, power in watts.items():
             self.assertAlmostEqual(device(report, name)["energy"]["joules"], power * wall(report),
                                    delta=0.03 * power * wall(report))
         self.assertAlmostEqual(report["energy"]["joules"],
                                sum(device(report, name)["energy"]["joules"] for name in watts), places=6)
+        done = ipw(self.here, "run", *(word for port in ports for word in ("--sensors", f"remote=127.0.0.1:{port}")),
+                   "--json", "--", "true")
+        self.assertEqual({d["id"] for d in json.loads(done.stdout)["devices"] if d["energy"]}, set(watts))
         done = ipw(self.here, "run", "--sensors", f"remote=127.0.0.1:{ports[1]}", "--json", "--", "sleep", "0.5")
         self.assertAlmostEqual(json.loads(done.stdout)["devices"][0]["temperature_c"]["mean"], 51, places=6)
 
@@ -293,6 +301,67 @@ class LossTest(RemoteTest):
             time.sleep(0.1)
         energy = led.end()["energy"]
         self.assertEqual(energy["coverage"], 1, port)
+
+
+@unittest.skipUnless(FRONT.exists(), "energy-monitor was not built: libgrpc-dev is not installed")
+class GrpcTest(RemoteTest):
+    """Of the service that the Python ipw has: here our own, whose messages are compared with upstream's elsewhere."""
+
+    def serve(self, machine, *options, port=None):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = port or free.getsockname()[1]
+        front = subprocess.Popen([FRONT, "--port", str(port), *options], env=machine.environment(),
+                                 stderr=subprocess.DEVNULL)
+        self.addCleanup(front.wait)
+        self.addCleanup(front.kill)
+        front.port = f"{port}"
+        self.await_energy(port)
+        return front
+
+    def await_energy(self, port):
+        """Until it has energy, which a counter shows at its second reading."""
+        def is_ok():
+            done = ipw(self.here, "doctor", "--json", "--sensors", f"remote=grpc://127.0.0.1:{port}")
+            return all(row["status"] == "ok" for row in json.loads(done.stdout)["sensors"])
+        await_condition(is_ok, "energy over gRPC")
+
+    def led(self, *ends, **options):
+        return Led(self.here, "--sensors", ",".join(f"remote=grpc://127.0.0.1:{end.port}" for end in ends), **options)
+
+    def test_energy_is_that_of_the_counter_there(self):
+        machine = self.machine(Intel, 10)
+        front = self.serve(machine)
+        report, true = self.pulse(machine, front, edge=1)
+        self.assertEqual([d["id"] for d in report["devices"]], [f"127.0.0.1:{front.port}/cpu"])  # -1 J of GPUs: none
+        energy = report["energy"]
+        self.assertGreater(true, 300)
+        self.assertLess(abs(energy["joules"] - true), 2 * energy["plus_minus_statistical"] + 8)
+        self.assertLess(energy["plus_minus_statistical"], 0.1 * true)
+        self.assertEqual((energy["coverage"], energy["method"]), (1, "counter"))
+
+    def test_a_server_that_is_started_again(self):
+        machine = self.machine(Intel, 40)
+        front = self.serve(machine)
+        led = self.led(front)
+        time.sleep(1.5)
+        front.kill()
+        front.wait()
+        led.await_words("device lost")
+        self.serve(machine, port=int(front.port))
+        led.await_words("device is back")
+        time.sleep(2)
+        report = led.end()
+        energy = report["energy"]
+        self.assertLess(energy["coverage"], 1)
+        self.assertAlmostEqual(energy["joules"], 40 * wall(report) * energy["coverage"], delta=0.15 * energy["joules"])
+
+    def test_the_other_protocol(self):
+        monitor = self.monitor(self.machine(Intel, 40))
+        self.refused(f"remote=grpc://127.0.0.1:{monitor.port}", f"127.0.0.1:{monitor.port}")
+        self.refused("remote=grpc://127.0.0.1:1", "cannot reach")
+        front = self.serve(self.machine(Intel, 40))
+        self.refused(f"remote=127.0.0.1:{front.port}", f"127.0.0.1:{front.port}")
 
 
 class RefusalTest(RemoteTest):

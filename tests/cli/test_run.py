@@ -191,7 +191,7 @@ class Interruption(MachineTest):
                 return when(children())
             except OSError:  # one of them ended meanwhile
                 return False
-        await_condition(lambda: any(task.read_text() == "ipw-sampler\n" for task in
+        await_condition(lambda: any(task.read_text().startswith("ipw-rapl") for task in
                                     Path(f"/proc/{process.pid}/task").glob("*/comm")), "its sampler")
         time.sleep(0.5)
         await_condition(is_so, "its children")

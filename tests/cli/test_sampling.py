@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""How often ipw energy calls the GPU's library, and what becomes of energy between readings of the counter."""
+"""How often ipw calls the GPU's library, and what becomes of energy between readings of the counter."""
 
 import json
+import signal
 import subprocess
+import time
 import unittest
 
 from machines import Nvidia
@@ -31,6 +33,11 @@ class Stream:
         self.since = [d["energy_since_start"]["joules"] for d in self.gpu]
         self.length = self.rows[-1]["elapsed_s"]  # longer on a busy machine, which merges rows
         return self
+
+
+def setUpModule():
+    """All programs run at once: they mostly wait."""
+    TheCalls.start()
 
 
 class Sampling(unittest.TestCase):
@@ -91,6 +98,62 @@ class Sampling(unittest.TestCase):
         off = abs(stream.since[-1] - WATTS * stream.length)
         self.assertLess(off, 0.02 * WATTS * stream.length)
         self.assertLess(off, stream.gpu[-1]["energy_since_start"]["plus_minus"])
+
+
+class TheCalls(unittest.TestCase):
+    """Calls per minute of one GPU once a program has started, as a card's library costs CPU time for each.
+
+    Machines differ in how late they are, never in the number of calls that a minute needs: bounds are what the intervals
+    make, and a tenth more.  What only a start and an end need is not counted."""
+
+    FROM_S, TO_S = 9, 29  # the counter is read at 8 and 16 s
+    WORDS = {"energy 10 Hz": ("energy", "--json", "-i", "0.1"), "energy 1 Hz": ("energy", "--json", "-i", "1"),
+             "monitor 10 Hz": ("monitor", "--listen", "127.0.0.1:0", "--interval", "0.1"),
+             "monitor 1 Hz": ("monitor", "--listen", "127.0.0.1:0"), "run": ("run", "--", "sleep", "32")}
+    #                  energy             monitor            run
+    #                  10 Hz     1 Hz     10 Hz     1 Hz
+    MOST = {"nvmlDeviceGetTotalEnergyConsumption": (3, 3, 3, 3, 18),  # of `run` two or three in 10 s: around an update
+            "nvmlDeviceGetSamples": (120, 60, 120, 60, 40),
+            "nvmlDeviceGetFieldValues": (120, 60, 120, 60, 120),
+            "nvmlDeviceGetTemperature": (60, 60, 30, 30, 60),
+            "nvmlDeviceGetMemoryInfo_v2": (60, 60, 30, 30, 60),
+            "nvmlDeviceGetUtilizationRates": (60, 60, 30, 30, 60),
+            "nvmlGpmSampleGet": (30, 30, 30, 30, 30),
+            "nvmlDeviceGetComputeRunningProcesses_v3": (0, 0, 12, 12, 12),
+            "nvmlDeviceGetProcessUtilization": (0, 0, 12, 12, 12)}
+
+    @classmethod
+    def start(cls):
+        """An H200 has the memory's power as a mean only."""
+        cls.machine = Nvidia("power 0 square 80 690 1.7\nfail field:186:2 0 3\nprocess 0 1 1e9 50\n")
+        cls.end, cls.programs = time.monotonic() + cls.TO_S + 1, {}
+        for mode, words in cls.WORDS.items():
+            calls = cls.machine.root / f"calls {mode}"
+            cls.programs[mode] = calls, subprocess.Popen(
+                [IPW, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                env={**cls.machine.environment(), "IPW_FAKE_NVML_CALLS": str(calls),
+                     "IPW_FAKE_NVML_CALLS_RANGE": f"{cls.FROM_S} {cls.TO_S}"})
+
+    @classmethod
+    def tearDownClass(cls):
+        for _, program in cls.programs.values():
+            program.kill()
+            program.wait()
+        cls.machine.close()
+
+    def test_each_mode_makes_no_more_calls_than_it_needs(self):
+        time.sleep(max(0, self.end - time.monotonic()))
+        for mode, (calls, program) in self.programs.items():
+            if mode != "run":
+                program.send_signal(signal.SIGINT)
+        for column, (mode, (calls, program)) in enumerate(self.programs.items()):
+            program.wait(PATIENCE_S)
+            counts = {name: float(count) for name, count in map(str.split, calls.read_text().splitlines())}
+            for name, most in self.MOST.items():
+                wanted = most[column] / 60 * (self.TO_S - self.FROM_S)
+                with self.subTest(mode=mode, call=name, wanted=wanted):
+                    self.assertLessEqual(counts.get(name, 0), 1.1 * wanted + 1)
+            self.assertGreater(counts["nvmlDeviceGetSamples"], 8, mode)
 
 
 if __name__ == "__main__":

@@ -75,6 +75,14 @@ class Saved(unittest.TestCase):
             database.execute("UPDATE runs SET directory = 'gone' WHERE directory = ?", (names[0],))
         self.listed(self.folder)
         self.assertEqual(self.index(), names)
+        with sqlite3.connect(self.folder / "catalog.db") as database:  # as version 1 had it, with fewer columns
+            database.executescript("ALTER TABLE runs DROP COLUMN joules_per_query; PRAGMA user_version = 1")
+        self.listed(self.folder)
+        self.assertEqual(self.index(), names)
+        with sqlite3.connect(self.folder / "catalog.db") as database:
+            self.assertEqual(database.execute("SELECT count(*) FROM runs WHERE joules_per_query > 0").fetchone()[0],
+                             len(names))
+            self.assertEqual(database.execute("PRAGMA user_version").fetchone()[0], 2)
         before = os.stat(self.folder / "catalog.db").st_mtime_ns
         self.listed(self.folder)
         self.assertEqual(os.stat(self.folder / "catalog.db").st_mtime_ns, before)

@@ -21,7 +21,8 @@ SUMMARY = {
     "ipw": {"started_at": 1700000000.25, "completed": 9, "failed": 1, "accuracy": 0.5,
             "energy": {"joules": 123.456, "plus_minus": 1.5, "method": "counter"},
             "joules_per_output_token": 0.1, "output_tokens_per_s": 80.5,
-            "time_to_first_token_s": {"p50": 0.125, "p95": 0.25}, "ipj": 0.004, "ipw": 0.01},
+            "time_to_first_token_s": {"p50": 0.125, "p95": 0.25}, "ipj": 0.004, "ipw": 0.01,
+            "joules_per_query": 12.5, "busy_watts": 80.0, "interrupted": False},
 }
 
 
@@ -85,7 +86,7 @@ class TestCatalogue(unittest.TestCase):
         connection.row_factory = sqlite3.Row
         try:
             self.assertEqual(connection.execute("PRAGMA integrity_check").fetchone()[0], "ok")
-            self.assertEqual(connection.execute("PRAGMA user_version").fetchone()[0], 1)
+            self.assertEqual(connection.execute("PRAGMA user_version").fetchone()[0], 2)
             return [dict(row) for row in
                     connection.execute("SELECT * FROM runs ORDER BY directory")]
         finally:
@@ -102,7 +103,8 @@ class TestCatalogue(unittest.TestCase):
             "finished": 1700000001.5, "queries": 10, "completed": 9, "failed": 1, "accuracy": 0.5,
             "joules": 123.456, "plus_minus": 1.5, "method": "counter",
             "joules_per_output_token": 0.1, "output_tokens_per_s": 80.5, "ttft_p50_s": 0.125,
-            "ttft_p95_s": 0.25, "ipj": 0.004, "ipw": 0.01})
+            "ttft_p95_s": 0.25, "ipj": 0.004, "ipw": 0.01, "joules_per_query": 12.5,
+            "busy_watts": 80.0, "interrupted": 0})
 
     def test_what_is_unknown_is_null(self):
         self.add("profile_a", {"model": "m", "dataset": "set", "ipw": {"accuracy": None},

@@ -54,6 +54,7 @@
  * of each function are written to the file that IPW_FAKE_NVML_CALLS names, a line "NAME COUNT" each; "repeated COUNT"
  * are readings of the energy counter of a card that found the update of the one before, from LEARNED_S on: until then a
  * caller may find out how often it changes.  "zero S" is time 0 by the wall clock.
+ * IPW_FAKE_NVML_CALLS_RANGE, "FROM TO" in seconds, leaves out the calls that only a start and an end need.
  */
 #ifndef TESTS_FAKES_NVML_SCRIPT_H
 #define TESTS_FAKES_NVML_SCRIPT_H
@@ -650,6 +651,15 @@ static _Thread_local struct {
     int fields;
 } current;
 
+static bool is_counted(double t)
+{
+    const char *range = getenv("IPW_FAKE_NVML_CALLS_RANGE");
+    double from = 0, to = INFINITY;
+    if (range && sscanf(range, "%lf %lf", &from, &to) != 2)
+        bad_line(range);
+    return t >= from && t < to;
+}
+
 static void note_call(const char *function)
 {
     int i = 0;
@@ -658,7 +668,7 @@ static void note_call(const char *function)
     current.fields = 0;
     while (i < calls.length && strcmp(calls.names[i], function) != 0)
         i++;
-    if (i == FUNCTIONS_MAX)
+    if (i == FUNCTIONS_MAX || !is_counted(now_s()))
         return;
     calls.names[i] = function;
     calls.length += i == calls.length;

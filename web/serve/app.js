@@ -70,7 +70,7 @@ const panel = (id, label, ...content) => make("section", { id, "aria-label": lab
 
 // Nothing to show, and what to do about it.
 function emptyState(title, ...advice) {
-  return make("div", { class: "state" }, make("p", { class: "answer" }, title), advice.map(text => make("p", { class: "note" }, text)));
+  return make("div", { class: "state" }, make("p", { class: "answer" }, title), advice.filter(Boolean).map(text => make("p", { class: "note" }, text)));
 }
 
 function errorState(error, retry) {

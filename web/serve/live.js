@@ -86,6 +86,12 @@ function nowText(sample) {
     " drawn now" + (sample.devices.length === 1 ? " by " + (sample.devices[0].name || sample.devices[0].id) : "") + ". ", badge(trust.kind, TRUST_WORDS[trust.kind]), " " + trust.text);
 }
 
+// What the machine does meanwhile.
+function hostText({ host }) {
+  const parts = [known(at(host, "utilization_pct")) && "CPU " + withUnit(host.utilization_pct / 100, "%") + " busy", known(at(host, "memory_used_bytes")) && withUnit(host.memory_used_bytes, "B", 3) + " of memory used"].filter(Boolean);
+  return parts.length ? make("p", { class: "note" }, sentence(parts.join(", "))) : "";
+}
+
 // ---- devices ----
 
 const SVG = "http://www.w3.org/2000/svg", SPARK_WIDTH = 96, SPARK_HEIGHT = 24;
@@ -116,10 +122,10 @@ function deviceColumns(power) {
     { label: "Device", text: true, of: device => device.id, view: device => make("span", {}, device.id, device.name && device.name !== device.id ? make("small", { class: "dim below" }, device.name) : null) },
     { key: "power_w", label: "Power", unit: "W", show: device => known(device.power_w) ? withUnit(device.power_w, "W") : "unknown" },
     { label: "Last minute", text: true, fixed: true, of: device => device.id, view: device => sparkline(power.since(device.id, SPARK_SECONDS), device.id) },
-    { key: "energy_j", label: "Energy", unit: "J" },
+    { key: "energy_j", label: "Energy", show: device => withError(device.energy_j, device.energy_plus_minus_j, "J") },
     { label: "Sensor", text: true, of: device => device.health, view: device => make("span", {}, badge(HEALTH[device.health] || "", device.health),
       device.health !== "ok" && known(device.age_s) ? " for " + withUnit(device.age_s, "s", 2) : null) },
-    { key: "method", label: "Method", text: true },
+    { label: "In total", text: true, of: device => device.counted === undefined ? "" : device.counted && known(device.power_w) ? "yes" : "no" }, { key: "method", label: "Method", text: true },
     { key: "utilization_pct", label: "Utilization", show: device => known(device.utilization_pct) ? withUnit(device.utilization_pct / 100, "%") : "–" },
     { key: "memory_used_bytes", label: "Memory used", unit: "B" },
     { key: "temperature_c", label: "Temperature", show: device => known(device.temperature_c) ? digits(device.temperature_c, 3) + " °C" : "–" },
@@ -152,11 +158,11 @@ const duration = seconds => !known(seconds) ? "unknown" : seconds < 90 ? withUni
 // Also on the page of a run.
 function progressBar(progress, name) {
   if (!progress) return make("span", { class: "note" }, "progress unknown");
-  const { done, total, failed, eta_s } = progress;
+  const { done, total, failed, elapsed_s, eta_s } = progress;
   return make("span", { class: "progress" },
     make("progress", { "aria-label": "Progress of " + name, ...(known(total) && total > 0 ? { value: done, max: total } : {}) }),
     make("span", { class: "note" }, withUnit(done, "") + (known(total) ? " of " + withUnit(total, "") : "") + " queries"
-      + (failed ? ", " + withUnit(failed, "") + " failed" : "") + (known(eta_s) ? ", " + duration(eta_s) + " left" : "")));
+      + (failed ? ", " + withUnit(failed, "") + " failed" : "") + (known(eta_s) ? ", " + duration(eta_s) + " left" : known(elapsed_s) ? " in " + duration(elapsed_s) : "")));
 }
 
 function runningList(running) {
@@ -166,8 +172,8 @@ function runningList(running) {
 
 // ---- the page ----
 
-function noSensors() {
-  return section("now", "Now", null, emptyState("No device here reports its power.",
+function noSensors(missing) {
+  return section("now", "Now", null, emptyState("No device here reports its power.", missing ? sentence(missing) : null,
     make("span", {}, "The ", link("/sensors", "sensors page"), " says why, and how to enable what there is. Runs that were measured elsewhere are under ", link("/runs", "Runs"), ".")));
 }
 
@@ -176,7 +182,7 @@ async function livePage(view) {
   const fill = async () => power.fill(await ask(view, "live/history", { seconds: state.seconds }));
   [state.sample] = await Promise.all([ask(view, "live"), fill()]);
   if (!meteredOf(state.sample).length) {
-    view.put(noSensors(), section("running", "Running", null, runningList(state.sample.running)));
+    view.put(noSensors(state.sample.missing), section("running", "Running", null, runningList(state.sample.running)));
     return follow(view, sample => { if (meteredOf(sample).length) show(); }, () => {}, () => {}); // the first reading may be yet to come
   }
 
@@ -195,7 +201,7 @@ async function livePage(view) {
     chart.setAttribute("aria-label", "Power over time. " + state.sample.devices.map(device => sparkline(power.since(device.id, SPARK_SECONDS), device.id).getAttribute("aria-label")).join("; "));
   };
   const draw = () => {
-    said.replaceChildren(nowText(state.sample));
+    said.replaceChildren(nowText(state.sample), hostText(state.sample));
     table.update(state.sample.devices);
     running.replaceChildren(runningList(state.sample.running));
     redrawChart(chart);
@@ -215,7 +221,7 @@ async function livePage(view) {
   };
   view.put(
     section("now", "Now", null, connection, said, table, spoken,
-      make("p", { class: "note after" }, "Energy is counted since the server started. A sensor is ok, stale (its last reading is old) or lost (no reading).")),
+      make("p", { class: "note after" }, "Energy is counted since the server started; a device that another one includes is not in the total. A sensor is ok, stale (its last reading is old) or lost (no reading).")),
     section("history", "Power over time", null, make("div", { class: "controls" }, range), chart),
     section("running", "Running", null, running));
   draw();

@@ -160,6 +160,8 @@ static enum err write_settings(struct agent *agent, struct error *why)
     json_object(&json, NULL);
     if (options->command)
         json_string(&json, "exec", options->command);
+    if (options->no_inject_usage)
+        json_bool(&json, "inject_usage", false);
     json_array(&json, "tools");
     for (size_t i = 0; i < agent->tools.count; i++)
         json_string(&json, NULL, agent->tools.tools[i].spec.name);

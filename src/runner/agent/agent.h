@@ -33,6 +33,8 @@ struct agent_options {
     unsigned retries;    /* of one request, after a transient error */
     nanos query_timeout; /* 0: none */
     const char *command; /* of an agent that another program is, with {problem} in it; NULL: ours */
+    bool
+        no_inject_usage; /* its requests pass as they are: no token counts are asked for in streams */
     const char *workspaces; /* where the workspaces of queries stay; NULL: they are removed */
 };
 

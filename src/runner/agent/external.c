@@ -478,7 +478,8 @@ static enum err copy_headers(const struct client *client, struct params *out)
 }
 
 /* Requests have "/v1" in their path already. */
-static enum err start_proxy(struct external *external, struct proxy **out, struct error *why)
+static enum err start_proxy(struct external *external, bool inject_usage, struct proxy **out,
+                            struct error *why)
 {
     char upstream[sizeof external->query->client->base_url];
     str_copy(upstream, sizeof upstream, external->query->client->base_url);
@@ -493,7 +494,7 @@ static enum err start_proxy(struct external *external, struct proxy **out, struc
         return err_no_memory(why);
     const struct proxy_options options = {.upstream = upstream,
                                           .upstream_headers = &external->headers,
-                                          .inject_usage = true,
+                                          .inject_usage = inject_usage,
                                           .begins = on_begins,
                                           .ended = on_ended,
                                           .context = external};
@@ -527,7 +528,7 @@ enum err agent_external(const struct agent *agent, const struct agent_query *que
     if (!err)
         err = write_problem(external, agent, workspace, why);
     if (!err)
-        err = start_proxy(external, &proxy, why);
+        err = start_proxy(external, !agent->options->no_inject_usage, &proxy, why);
     if (!err)
         err = run(external, agent, workspace, proxy_port(proxy), why);
     if (proxy)

@@ -166,7 +166,8 @@ static void write_end_line(const struct profile *profile, struct text *line)
     json_object(&json, NULL);
     json_string(&json, "kind", "end");
     json_integer(&json, "start", profile->start);
-    json_number(&json, "ended_at", seconds(clock_wall()));
+    /* By the clock of started_at: the wall's may have stepped meanwhile. */
+    json_number(&json, "ended_at", seconds(profile->zero_wall + (clock_now() - profile->zero)));
     energy_to_json(&json, "energy", &spent->energy);
     json_number(&json, "accounted_joules", spent->accounted_joules);
     json_number(&json, "idle_joules", spent->idle_joules);

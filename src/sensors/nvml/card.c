@@ -5,9 +5,8 @@
  * (every 100 ms on Hopper): each of them without anything finer, one per second when the driver
  * keeps a buffer of 20 ms power samples, which then show how the counter's joules are distributed
  * in between.
- * Power fields are cached by the driver and cost tens of microseconds.  Everything
- * else, including that buffer, is read twice a second: the buffer holds over two seconds; activities
- * of the card's units once.
+ * Power fields are cached by the driver and cost tens of microseconds each.  That buffer, which holds
+ * over two seconds, and everything else is read twice a second; activities of the card's units once.
  *
  * Of the channels that measure the same scope one is primary and the others are cross-checks, in
  * this order: energy counter, sample buffer, instant power, average power. */
@@ -21,7 +20,7 @@
 #include "sensors/nvml/samples.h"
 
 /* Kinds of read group; an open sensor has those that have channels, numbered from 0. */
-enum cadence { COUNTER, POWER, SLOW, ACTIVITY, CADENCES };
+enum cadence { COUNTER, POWER, SAMPLES, GAUGES, ACTIVITY, CADENCES };
 
 static const struct sensor_group PACE[CADENCES] = {
     [COUNTER] = {.period_default = 100 * NS_PER_MS,
@@ -30,10 +29,14 @@ static const struct sensor_group PACE[CADENCES] = {
                  .cheap_least = 30 * NS_PER_S,
                  .follow_ticks = true},
     [POWER] = {.period_default = 100 * NS_PER_MS, .period_min = NS_PER_MS},
-    [SLOW] = {.period_default = 500 * NS_PER_MS,
-              .period_min = 40 * NS_PER_MS,
-              .cheap_period = 1500 * NS_PER_MS, /* the buffer holds more than two seconds */
-              .cheap_least = 500 * NS_PER_MS},
+    [SAMPLES] = {.period_default = 500 * NS_PER_MS,
+                 .period_min = 40 * NS_PER_MS,
+                 .cheap_period = 1500 * NS_PER_MS, /* the buffer holds more than two seconds */
+                 .cheap_least = 500 * NS_PER_MS},
+    [GAUGES] = {.period_default = 500 * NS_PER_MS,
+                .period_min = 40 * NS_PER_MS,
+                .cheap_period = 2 * NS_PER_S,
+                .cheap_least = NS_PER_S},
 };
 
 enum { FIELDS_MAX = 3 };
@@ -268,7 +271,9 @@ struct state {
         unsigned channel;
     } scalars[SCALAR_COUNT + 1]; /* those of SCALARS, and POWER_USAGE */
     size_t scalar_count;
-    nanos processes_wall; /* when the processes were read last; 0: never */
+    nanos processes_wall;          /* when the processes were read last; 0: never */
+    struct nvml_process_use *uses; /* what the driver wanted room for the last time */
+    unsigned use_capacity;
 };
 
 /* ---- opening ---- */
@@ -338,7 +343,7 @@ static enum scope start_samples(struct state *state)
 static void add_samples(struct sensor *sensor, enum scope scope)
 {
     struct state *state = sensor->state;
-    state->samples_channel = (int)add_power(sensor, "power.samples", QTY_POWER, scope, SLOW);
+    state->samples_channel = (int)add_power(sensor, "power.samples", QTY_POWER, scope, SAMPLES);
     /* Cards average over about as long as samples are apart, and stamp the end of that. */
     sensor->channels[state->samples_channel].interval_mean = true;
     sensor->channels[state->samples_channel].lag = SAMPLES_LAG;
@@ -450,11 +455,12 @@ static void number_groups(struct sensor *sensor)
     struct state *state = sensor->state;
     unsigned number_of[CADENCES] = {0};
     for (enum cadence cadence = COUNTER; cadence < CADENCES; cadence++) {
-        bool used = false, is_figure = false;
+        bool used = false, is_figure = false, has_memory = false;
         for (size_t i = 0; i < sensor->channel_count; i++) {
             const struct sensor_channel *channel = &sensor->channels[i];
             bool here = channel->group == (unsigned)cadence;
             used |= here;
+            has_memory |= here && channel->scope == SCOPE_GPU_MEMORY;
             is_figure |= here && channel->quantity == QTY_POWER && !channel->secondary &&
                          channel->scope != SCOPE_GPU_MEMORY;
         }
@@ -473,7 +479,8 @@ static void number_groups(struct sensor *sensor)
             if (!state->instant_memory)
                 sensor->groups[sensor->group_count].period_default = FIELDS_WITH_SAMPLES;
             sensor->groups[sensor->group_count].cheap_period = 2 * NS_PER_S;
-            sensor->groups[sensor->group_count].cheap_least = NS_PER_S / 2;
+            sensor->groups[sensor->group_count].cheap_least =
+                has_memory ? NS_PER_S / 2 : 2 * NS_PER_S;
         }
         sensor->group_count++;
     }
@@ -486,6 +493,7 @@ void nvml_card_close(struct sensor *sensor)
     struct state *state = sensor->state;
     nvml_samples_release(&state->samples);
     nvml_activity_close(state->activity);
+    free(state->uses);
     free(state);
     sensor->state = NULL;
 }
@@ -525,7 +533,7 @@ enum err nvml_card_open(const struct nvml_api *api, const struct nvml_card *card
     for (size_t i = 0; i < SCALAR_COUNT; i++) {
         double value;
         if (!nvml_is_final(SCALARS[i].read(&state->gpu, &value)))
-            add_scalar(out, &SCALARS[i], SLOW);
+            add_scalar(out, &SCALARS[i], GAUGES);
     }
     state->activity = nvml_activity_open(api, card->handle, card->index, out, ACTIVITY);
     number_groups(out);
@@ -606,11 +614,8 @@ static enum err read_scalars(struct state *state, enum cadence cadence, struct o
     return ERR_OK;
 }
 
-/* Last of its group, so that a long backlog cannot use up the capacity of the other channels. */
 static enum err read_samples(struct state *state, struct observations *out)
 {
-    if (state->samples_channel < 0)
-        return ERR_OK;
     unsigned channel = (unsigned)state->samples_channel;
     enum err err = nvml_err(nvml_samples_drain(&state->samples, state->gpu.api, state->gpu.handle,
                                                channel, WATTS_ABSURD, out));
@@ -635,13 +640,17 @@ enum err nvml_card_read(struct sensor *sensor, unsigned group, struct observatio
         return err == ERR_OK ? read_scalars(state, POWER, out) : err;
     case ACTIVITY:
         return nvml_activity_read(state->activity, out);
+    case SAMPLES:
+        return read_samples(state, out);
     default:
-        err = read_scalars(state, SLOW, out);
-        return err == ERR_OK ? read_samples(state, out) : err;
+        return read_scalars(state, GAUGES, out);
     }
 }
 
 /* ---- processes ---- */
+
+/* Samples of processes that an H200's driver (580) wants room for, and some more. */
+enum { USES_FIRST = 128 };
 
 /* The driver's figures of a process are up to a second apart: what was seen in the last one counts. */
 #define PROCESS_USE_PERIOD NS_PER_S
@@ -691,23 +700,27 @@ static void add_use(struct sensor_process *out, size_t *count, const struct nvml
 }
 
 /* The driver fills its whole history of samples at once, and refuses a buffer that is smaller: the number depends on the
- * driver and on the processes, so it is asked for.  Asked at most every few seconds: allocating is fine. */
-static int read_use(const struct state *state, nanos since, struct sensor_process *out,
-                    size_t *count)
+ * driver and on the processes.  A call costs milliseconds, so what was enough once is tried first. */
+static int read_use(struct state *state, nanos since, struct sensor_process *out, size_t *count)
 {
     unsigned long long since_us = (unsigned long long)(since / NS_PER_US);
-    unsigned length = 0;
-    int code = NVML_CALL(state->gpu.api, process_use, state->gpu.handle, NULL, &length, since_us);
-    if (code != NVML_INSUFFICIENT_SIZE)
-        return code;
-    length += SENSOR_PROCESSES_MAX; /* processes may come between the calls */
-    struct nvml_process_use *use = calloc(length, sizeof *use);
-    if (!use)
-        return NVML_INSUFFICIENT_SIZE;
-    code = NVML_CALL(state->gpu.api, process_use, state->gpu.handle, use, &length, since_us);
+    int code = NVML_INSUFFICIENT_SIZE;
+    unsigned length = USES_FIRST;
+    for (int attempt = 0; attempt < 3 && code == NVML_INSUFFICIENT_SIZE; attempt++) {
+        if (length > state->use_capacity) {
+            length += attempt ? SENSOR_PROCESSES_MAX : 0; /* processes may come between calls */
+            struct nvml_process_use *uses = realloc(state->uses, length * sizeof *uses);
+            if (!uses)
+                return NVML_MEMORY;
+            state->uses = uses;
+            state->use_capacity = length;
+        }
+        length = state->use_capacity;
+        code = NVML_CALL(state->gpu.api, process_use, state->gpu.handle, state->uses, &length,
+                         since_us);
+    }
     if (code == NVML_OK)
-        add_use(out, count, use, length);
-    free(use);
+        add_use(out, count, state->uses, length);
     return code;
 }
 

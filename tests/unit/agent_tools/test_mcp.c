@@ -109,6 +109,22 @@ static void a_server_of_a_query_works_in_its_workspace(void **state)
     close_place(&place);
 }
 
+/* It would be there after 20 s: the call has no time for that. */
+static void a_slow_restart_is_a_part_of_the_call(void **state)
+{
+    (void)state;
+    struct place place;
+    char folder[] = "/tmp/ipw-mcp-XXXXXX", command[512];
+    assert_non_null(mkdtemp(folder));
+    snprintf(command, sizeof command, "rmdir %s || sleep 20; exec " SERVER, folder);
+    open_place(&place, command, 5);
+    expect(call(&place, "crash", "{}"), true, "out of cheese");
+    struct tool_result result = call(&place, "add", "{\"a\":1,\"b\":2}");
+    assert_true(result.timed_out);
+    expect(result, true, "cannot start the MCP server");
+    close_place(&place);
+}
+
 static void a_crash_fails_the_call_and_the_next_one_works(void **state)
 {
     (void)state;
@@ -197,6 +213,7 @@ int main(void)
         cmocka_unit_test(names_take_a_prefix),
         cmocka_unit_test(a_server_of_a_query_works_in_its_workspace),
         cmocka_unit_test(a_crash_fails_the_call_and_the_next_one_works),
+        cmocka_unit_test(a_slow_restart_is_a_part_of_the_call),
         cmocka_unit_test(a_slow_call_times_out_and_the_server_lives),
         cmocka_unit_test(calls_are_in_flight_together),
         cmocka_unit_test(a_server_that_does_not_start_is_an_error),

@@ -74,6 +74,7 @@ static void what_nobody_gives_is_unknown(void **state)
     assert_false(is_known(device.matrix_flops[PRECISION_FP8].value));
     assert_false(is_known(device.vector_joules[PRECISION_FP16].value));
     assert_false(is_known(device.memory_share.value));
+    assert_false(is_known(device.kernels.value));
     assert_false(is_known(device.link_latency_s.value));
     assert_false(is_known(device.units.plus_minus));
 }

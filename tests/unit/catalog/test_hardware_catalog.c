@@ -364,6 +364,7 @@ static void assert_same_hardware(const struct hardware *a, const struct hardware
     assert_same_figures(a->id, &a->units, &b->units, 1);
     assert_same_figures(a->id, &a->compute_share, &b->compute_share, 1);
     assert_same_figures(a->id, &a->memory_share, &b->memory_share, 1);
+    assert_same_figures(a->id, &a->kernels, &b->kernels, 1);
     assert_same_figures(a->id, &a->link_bytes_per_s, &b->link_bytes_per_s, 1);
     assert_same_figures(a->id, &a->link_latency_s, &b->link_latency_s, 1);
     assert_same_points(a, b);

@@ -60,22 +60,22 @@ static void a_full_card_has_every_channel(void **state)
         {"power.instant", QTY_POWER, SCOPE_GPU, 1, true},
         {"power.average", QTY_POWER, SCOPE_GPU, 1, true},
         {"power.memory", QTY_POWER, SCOPE_GPU_MEMORY, 1, false},
-        {"temperature", QTY_TEMPERATURE, SCOPE_NONE, 2, false},
-        {"memory.used", QTY_MEMORY_USED, SCOPE_NONE, 2, false},
-        {"memory.total", QTY_MEMORY_TOTAL, SCOPE_NONE, 2, false},
-        {"utilisation", QTY_UTILIZATION, SCOPE_NONE, 2, false},
-        {"utilisation.memory", QTY_MEMORY_UTILIZATION, SCOPE_NONE, 2, false},
-        {"utilisation.tensor", QTY_TENSOR_UTILIZATION, SCOPE_NONE, 3, false},
-        {"gpm.sm", QTY_SM_ACTIVE, SCOPE_NONE, 3, false},
-        {"gpm.occupancy", QTY_SM_OCCUPANCY, SCOPE_NONE, 3, false},
-        {"gpm.dram", QTY_DRAM_ACTIVE, SCOPE_NONE, 3, false},
-        {"gpm.fp64", QTY_FP64_ACTIVE, SCOPE_NONE, 3, false},
-        {"gpm.fp32", QTY_FP32_ACTIVE, SCOPE_NONE, 3, false},
-        {"gpm.fp16", QTY_FP16_ACTIVE, SCOPE_NONE, 3, false},
-        {"clock", QTY_CLOCK, SCOPE_NONE, 2, false},
-        {"clock.memory", QTY_MEMORY_CLOCK, SCOPE_NONE, 2, false},
-        {"power_limit", QTY_POWER_LIMIT, SCOPE_NONE, 2, false},
-        {"throttle", QTY_THROTTLE, SCOPE_NONE, 2, false},
+        {"temperature", QTY_TEMPERATURE, SCOPE_NONE, 3, false},
+        {"memory.used", QTY_MEMORY_USED, SCOPE_NONE, 3, false},
+        {"memory.total", QTY_MEMORY_TOTAL, SCOPE_NONE, 3, false},
+        {"utilisation", QTY_UTILIZATION, SCOPE_NONE, 3, false},
+        {"utilisation.memory", QTY_MEMORY_UTILIZATION, SCOPE_NONE, 3, false},
+        {"utilisation.tensor", QTY_TENSOR_UTILIZATION, SCOPE_NONE, 4, false},
+        {"gpm.sm", QTY_SM_ACTIVE, SCOPE_NONE, 4, false},
+        {"gpm.occupancy", QTY_SM_OCCUPANCY, SCOPE_NONE, 4, false},
+        {"gpm.dram", QTY_DRAM_ACTIVE, SCOPE_NONE, 4, false},
+        {"gpm.fp64", QTY_FP64_ACTIVE, SCOPE_NONE, 4, false},
+        {"gpm.fp32", QTY_FP32_ACTIVE, SCOPE_NONE, 4, false},
+        {"gpm.fp16", QTY_FP16_ACTIVE, SCOPE_NONE, 4, false},
+        {"clock", QTY_CLOCK, SCOPE_NONE, 3, false},
+        {"clock.memory", QTY_MEMORY_CLOCK, SCOPE_NONE, 3, false},
+        {"power_limit", QTY_POWER_LIMIT, SCOPE_NONE, 3, false},
+        {"throttle", QTY_THROTTLE, SCOPE_NONE, 3, false},
     };
     nvml_fake_script("devices 2\nvalue limit_max_mw 1 700000\n");
     struct sensor sensor;
@@ -105,7 +105,7 @@ static void groups_follow_the_cost_of_their_calls(void **state)
     (void)state;
     struct sensor sensor;
     open_card(&sensor);
-    assert_int_equal(sensor.group_count, 4);
+    assert_int_equal(sensor.group_count, 5);
     /* The buffer of samples gives the shape, so the dear counter is read once a second. */
     assert_int_equal(sensor.groups[0].period_default, NS_PER_S);
     assert_int_equal(sensor.groups[0].period_min, 50 * NS_PER_MS);
@@ -115,9 +115,10 @@ static void groups_follow_the_cost_of_their_calls(void **state)
     assert_false(sensor.groups[1].follow_ticks);
     assert_int_equal(sensor.groups[2].period_default, 500 * NS_PER_MS);
     assert_int_equal(sensor.groups[2].period_min, 40 * NS_PER_MS);
+    assert_int_equal(sensor.groups[3].period_default, 500 * NS_PER_MS);
     struct observation items[4];
     struct observations out = {.items = items, .capacity = 4};
-    assert_int_equal(sensor.driver->read(&sensor, 4, &out), ERR_USAGE);
+    assert_int_equal(sensor.driver->read(&sensor, 5, &out), ERR_USAGE);
     assert_int_equal(out.count, 0);
     sensor_close(&sensor);
 }
@@ -306,12 +307,12 @@ static void one_channel_is_the_figure(void **state)
         size_t groups;
         unsigned group;
     } CASES[] = {
-        {"", "energy", 4, 0},
-        {NO_ENERGY, "power.samples", 3, 1},
+        {"", "energy", 5, 0},
+        {NO_ENERGY, "power.samples", 4, 1},
         {NO_ENERGY NO_SAMPLES, "power.instant", 3, 0},
         {NO_ENERGY NO_SAMPLES "fail field:186 * 3\n", "power.average", 3, 0},
         {NO_ENERGY NO_SAMPLES "fail nvmlDeviceGetFieldValues * 13\n", "power.average", 3, 0},
-        {NO_ENERGY "fail nvmlDeviceGetSamples * 6\n", "power.instant", 3, 0}, /* an empty buffer */
+        {NO_ENERGY "fail nvmlDeviceGetSamples * 6\n", "power.instant", 4, 0}, /* an empty buffer */
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         nvml_fake_script("power 0 constant 80\n%s", CASES[i].script);

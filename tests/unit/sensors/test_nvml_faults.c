@@ -368,7 +368,7 @@ static void *open_read_close(void *argument)
             worker->failures += group < 2 && out.count == 0;
             for (size_t k = 0; k < out.count; k++)
                 worker->failures += /* ERR_NO_DATA: where a mean begins */
-                    items[k].missing != (group == 3 ? ERR_NO_DATA : ERR_OK);
+                    items[k].missing != (group == 4 ? ERR_NO_DATA : ERR_OK);
         }
         sensor_close(&sensor);
     }

@@ -102,10 +102,9 @@ static void what_finds_no_room_waits(void **state)
 {
     (void)state;
     open_card("");
-    nvml_fake_room(19); /* nine other channels of the group come first */
+    nvml_fake_room(10);
     drain(10.5);
     assert_int_equal(got.count, 10);
-    assert_int_equal(nvml_fake_count(&got.sensor, "temperature"), 1);
     drain(10.5);
     drain(10.5);
     nvml_fake_room(0);

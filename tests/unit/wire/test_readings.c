@@ -7,8 +7,8 @@
 #include "core/text.h"
 #include "wire/readings.h"
 
-static const struct reading_point POINTS[] = {
-    {100 * NS_PER_S, 0, 0}, {10007199 * NS_PER_S, 7 * NS_PER_S, 1234.567890125}};
+static const struct reading_point POINTS[] = {{100 * NS_PER_S, 0, 0},
+                                              {10007199 * NS_PER_S, 7 * NS_PER_S, 1234.567890125}};
 
 static struct text written(void)
 {
@@ -118,11 +118,95 @@ static void what_is_not_that_is_refused(void **state)
         assert_int_equal(read_changed(WRONG[i][0], WRONG[i][1]), ERR_BAD_VALUE);
 }
 
+/* ---- a message of gRPC ---- */
+
+static void add_double(struct text *to, unsigned char field, double value)
+{
+    char bytes[9] = {(char)(field << 3 | 1)};
+    memcpy(bytes + 1, &value,
+           8); /* the machines of these tests are little-endian, as the format is */
+    if (field > 15) {
+        text_add_bytes(to, (char[]){(char)((field << 3 | 1) | 0x80), 1}, 2);
+        text_add_bytes(to, bytes + 1, 8);
+    } else {
+        text_add_bytes(to, bytes, 9);
+    }
+}
+
+/* As upstream's server of 2 GPUs sends it: fields that it does not know are -1. */
+static struct text telemetry(void)
+{
+    struct text text = {0};
+    add_double(&text, 1, 612.5);
+    add_double(&text, 2, 1000.25);
+    add_double(&text, 3, 45);
+    add_double(&text, 4, 2048);
+    add_double(&text, 5, -1);
+    text_add_bytes(&text, "\x32\x06nvidia", 8);
+    text_add_bytes(&text, "\x38\x80\x80\x80\x80\x80\x80\x80\x80\x10", 10); /* 2^60 ns */
+    text_add_bytes(&text, "\x42\x0b\x0a\x02os\x22\x05node1", 13);
+    text_add_bytes(&text, "\x4a\x06\x0a\x04H200", 8);
+    add_double(&text, 10, -1);
+    add_double(&text, 11, -1);
+    add_double(&text, 14, 50);
+    add_double(&text, 17, 4096);
+    text_add_bytes(&text, "\xfa\x01\x01!", 4); /* field 31, of the future */
+    return text;
+}
+
+static void a_message_of_grpc_is_read(void **state)
+{
+    (void)state;
+    struct text text = telemetry();
+    struct readings read;
+    struct error why;
+    assert_int_equal(readings_from_telemetry((unsigned char *)text.bytes, text.length, &read, &why),
+                     ERR_OK);
+    assert_int_equal(read.wall, (nanos)1 << 60);
+    assert_string_equal(read.host, "node1");
+    assert_int_equal(read.domain_count, 1); /* -1 J of processors is no 0 J */
+    assert_string_equal(read.domains[0].device, "gpu");
+    assert_string_equal(read.domains[0].name, "H200");
+    assert_true(read.domains[0].watts == 612.5 && read.domains[0].points[0].joules == 1000.25);
+    assert_int_equal(read.domains[0].method, METHOD_COUNTER);
+    for (size_t i = 0; i < read.gauge_count; i++)
+        if (read.gauges[i].quantity == QTY_MEMORY_TOTAL)
+            assert_true(read.gauges[i].value == 4096.0 * 1024 * 1024);
+        else if (read.gauges[i].quantity == QTY_TENSOR_UTILIZATION)
+            assert_true(isnan(read.gauges[i].value));
+    readings_release(&read);
+    text_release(&text);
+}
+
+/* Whatever is cut off or changed: it is read or refused, and nothing beyond it is touched. */
+static void damaged_messages_are_safe(void **state)
+{
+    (void)state;
+    struct text text = telemetry();
+    for (size_t length = 0; length <= text.length; length++)
+        for (unsigned value = 0; value < 256; value += 5) {
+            unsigned char *copy = malloc(length + 1);
+            struct readings read;
+            struct error why;
+            memcpy(copy, text.bytes, length);
+            if (length)
+                copy[(length * 7 + value) % length] = (unsigned char)value;
+            enum err err = readings_from_telemetry(copy, length, &read, &why);
+            assert_true(err == ERR_OK || err == ERR_BAD_VALUE);
+            if (!err)
+                readings_release(&read);
+            free(copy);
+        }
+    text_release(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_written_is_read),
         cmocka_unit_test(what_is_not_that_is_refused),
+        cmocka_unit_test(a_message_of_grpc_is_read),
+        cmocka_unit_test(damaged_messages_are_safe),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

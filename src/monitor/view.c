@@ -1,0 +1,135 @@
+/* The readings of all sensors for a program that shows them itself: a session and its state, updated when the caller
+ * says so. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "monitor/parts.h"
+#include "sampler/sampler.h"
+#include "sampler/session.h"
+
+enum err monitor_session_open(const char *drivers, const char *devices, nanos interval,
+                              struct session **out, struct error *why)
+{
+    struct session_options wanted = {.drivers = drivers,
+                                     .period = interval,
+                                     .recent = true,
+                                     .cheap = true,
+                                     .sensors = {.devices = devices}};
+    struct session *session = *out = malloc(sizeof *session);
+    if (!session)
+        return err_no_memory(why);
+    enum err err = session_open(session, &wanted, why);
+    if (err) {
+        free(session);
+        *out = NULL;
+    }
+    return err;
+}
+
+void monitor_session_close(struct session *session)
+{
+    if (!session)
+        return;
+    session_close(session);
+    free(session);
+}
+
+struct monitor_view {
+    struct session *session;
+    struct state *state;
+};
+
+enum err monitor_view_open(const char *drivers, const char *devices, nanos interval,
+                           struct monitor_view **out, struct error *why)
+{
+    struct monitor_view *view = *out = calloc(1, sizeof *view);
+    if (!view)
+        return err_no_memory(why);
+    view->state = state_new();
+    enum err err = view->state
+                       ? monitor_session_open(drivers, devices, interval, &view->session, why)
+                       : err_no_memory(why);
+    if (!err)
+        err = err_explain(why, state_attach(view->state, view->session, interval));
+    if (err) {
+        monitor_view_close(view);
+        *out = NULL;
+    }
+    return err;
+}
+
+void monitor_view_close(struct monitor_view *view)
+{
+    if (!view)
+        return;
+    state_free(view->state);
+    monitor_session_close(view->session);
+    free(view);
+}
+
+void monitor_view_update(struct monitor_view *view, nanos now)
+{
+    state_update(view->state, now);
+}
+
+const struct sensor_findings *monitor_view_findings(const struct monitor_view *view)
+{
+    return &view->session->findings;
+}
+
+double monitor_view_gauge(const struct monitor_view *view, enum monitor_gauge gauge)
+{
+    static const enum family FAMILIES[] = {[MONITOR_HOST_UTILIZATION] = FAMILY_HOST_UTILIZATION,
+                                           [MONITOR_HOST_MEMORY] = FAMILY_HOST_MEMORY_USED};
+    size_t count;
+    double sum = state_sum(view->state, FAMILIES[gauge], &count);
+    return gauge == MONITOR_HOST_UTILIZATION && count ? sum / (double)count : sum;
+}
+
+/* An estimate beside a measurement of the same is left out, and what is still awaited. */
+static bool is_shown(const struct domain *domain)
+{
+    return domain->is_present && !domain->is_awaited &&
+           (domain->method != METHOD_ESTIMATED || domain->is_counted);
+}
+
+static void fill_device(const struct monitor_view *view, const struct domain *domain,
+                        struct monitor_device *out)
+{
+    static const char *const KINDS[] = {
+        [DOMAIN_CPU] = "cpu", [DOMAIN_GPU] = "gpu", [DOMAIN_PLATFORM] = "platform"};
+    const struct sensor *sensor = sampler_sensor(view->session->sampler, domain->source);
+    const struct sensor_channel *channel = &sensor->channels[domain->channel];
+    bool is_lost, is_gpu = domain->kind == DOMAIN_GPU;
+    *out = (struct monitor_device){.kind = KINDS[domain->kind],
+                                   .source = sensor->id,
+                                   .method = domain->method,
+                                   .power_w = domain->watts,
+                                   .energy_j = domain->joules,
+                                   .relative_accuracy = domain->accuracy,
+                                   .is_counted = domain->is_counted};
+    str_format(out->id, sizeof out->id, "%s/%s%s%s", domain->device, scope_name(domain->scope),
+               domain->kind == DOMAIN_PLATFORM ? "/" : "",
+               domain->kind == DOMAIN_PLATFORM ? channel->name : "");
+    str_copy(out->name, sizeof out->name, sensor->name);
+    state_health(view->state, domain->source, &is_lost, &out->age_s);
+    out->health = domain->is_up ? "ok" : is_lost ? "lost" : "stale";
+    out->utilization = is_gpu ? domain->utilization : UNKNOWN;
+    out->memory_used =
+        is_gpu ? state_gauge_of(view->state, domain->source, FAMILY_GPU_MEMORY_USED) : UNKNOWN;
+    out->temperature_c = state_gauge_of(view->state, domain->source,
+                                        is_gpu ? FAMILY_GPU_TEMPERATURE : FAMILY_HOST_TEMPERATURE);
+    out->clock_hz =
+        state_gauge_of(view->state, domain->source, is_gpu ? FAMILY_GPU_CLOCK : FAMILY_HOST_CLOCK);
+}
+
+size_t monitor_view_devices(const struct monitor_view *view, struct monitor_device *out,
+                            size_t most)
+{
+    size_t count, shown = 0;
+    const struct domain *domains = state_domains(view->state, &count);
+    for (size_t i = 0; i < count && shown < most; i++)
+        if (is_shown(&domains[i]))
+            fill_device(view, &domains[i], &out[shown++]);
+    return shown;
+}

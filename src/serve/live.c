@@ -1,0 +1,305 @@
+/* Power of this machine now, its last hour, and the streams of those who watch it.
+ *
+ * Once per second the readings are taken and written as JSON, once for all who ask or watch.  The history is a ring of
+ * seconds with a row for each device that was ever seen.  All of it belongs to the thread that turns the loop. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/grow.h"
+#include "monitor/monitor.h"
+#include "port/http_server.h"
+#include "report/doctor_report.h"
+#include "report/text/format.h"
+#include "runner/check.h"
+#include "runner/host_report.h"
+#include "sensors/sensor.h"
+#include "serve/parts.h"
+
+#define INTERVAL (1 * NS_PER_S)
+enum {
+    DEVICES_MOST = 128,
+    HISTORY_SECONDS = 3600,
+    STREAMS_MOST = 1500,
+    BEHIND_MOST = 64 << 10, /* bytes that a slow reader may leave; then samples are left out */
+};
+
+struct history {
+    char id[96];
+    float watts[HISTORY_SECONDS];
+};
+
+struct live {
+    struct monitor_view *view; /* NULL: no sensors */
+    char missing[300];         /* why */
+    struct text sample, event, running;
+    double times[HISTORY_SECONDS]; /* seconds since 1970 */
+    size_t at, filled;             /* of the ring */
+    struct history *history[DEVICES_MOST];
+    size_t history_count;
+    struct http_exchange **streams;
+    size_t stream_count, stream_capacity;
+    nanos next;
+};
+
+/* ---- samples ---- */
+
+static struct history *history_of(struct live *live, const char *id)
+{
+    for (size_t i = 0; i < live->history_count; i++)
+        if (!strcmp(live->history[i]->id, id))
+            return live->history[i];
+    struct history *added = live->history_count < DEVICES_MOST ? malloc(sizeof *added) : NULL;
+    if (!added)
+        return NULL;
+    str_copy(added->id, sizeof added->id, id);
+    for (size_t i = 0; i < HISTORY_SECONDS; i++)
+        added->watts[i] = NAN;
+    return live->history[live->history_count++] = added;
+}
+
+static void remember(struct live *live, const struct monitor_device *devices, size_t count)
+{
+    live->at = live->filled ? (live->at + 1) % HISTORY_SECONDS : 0;
+    live->filled += live->filled < HISTORY_SECONDS;
+    live->times[live->at] = seconds(clock_wall());
+    for (size_t i = 0; i < live->history_count; i++)
+        live->history[i]->watts[live->at] = NAN;
+    for (size_t i = 0; i < count; i++) {
+        struct history *history = history_of(live, devices[i].id);
+        if (history)
+            history->watts[live->at] = (float)devices[i].power_w;
+    }
+}
+
+static double percent(double share)
+{
+    return is_known(share) ? 100 * share : UNKNOWN;
+}
+
+static void put_device(struct json *json, const struct monitor_device *device)
+{
+    json_object(json, NULL);
+    json_string(json, "id", device->id);
+    json_string(json, "name", str_or_null(device->name));
+    json_string(json, "kind", device->kind);
+    json_number(json, "power_w", device->power_w);
+    json_number(json, "energy_j", device->energy_j);
+    json_number(json, "energy_plus_minus_j", device->energy_j * device->relative_accuracy);
+    json_number(json, "utilization_pct", percent(device->utilization));
+    json_number(json, "memory_used_bytes", device->memory_used);
+    json_number(json, "temperature_c", device->temperature_c);
+    json_number(json, "clock_mhz", is_known(device->clock_hz) ? device->clock_hz / 1e6 : UNKNOWN);
+    json_string(json, "health", device->health);
+    json_number(json, "age_s", device->age_s);
+    json_string(json, "method", method_name(device->method));
+    json_string(json, "source", device->source);
+    json_bool(json, "counted", device->is_counted);
+    json_object_end(json);
+}
+
+static void write_sample(struct live *live, const struct monitor_device *devices, size_t count)
+{
+    struct json json;
+    char when[FORMAT_MAX];
+    double total = UNKNOWN;
+    text_clear(&live->sample);
+    json_init(&json, &live->sample, false);
+    json_object(&json, NULL);
+    json_string(&json, "time", format_time(when, clock_wall()));
+    json_string(&json, "missing", str_or_null(live->missing));
+    json_array(&json, "devices");
+    for (size_t i = 0; i < count; i++) {
+        put_device(&json, &devices[i]);
+        if (devices[i].is_counted)
+            add_known(&total, devices[i].power_w);
+    }
+    json_array_end(&json);
+    json_object(&json, "totals");
+    json_number(&json, "power_w", total);
+    json_object_end(&json);
+    json_object(&json, "host");
+    json_number(&json, "utilization_pct",
+                live->view ? percent(monitor_view_gauge(live->view, MONITOR_HOST_UTILIZATION))
+                           : UNKNOWN);
+    json_number(&json, "memory_used_bytes",
+                live->view ? monitor_view_gauge(live->view, MONITOR_HOST_MEMORY) : UNKNOWN);
+    json_object_end(&json);
+    json_raw(&json, "running", live->running.length ? text_get(&live->running) : "[]");
+    json_object_end(&json);
+}
+
+/* ---- streams ---- */
+
+bool live_add(struct live *live, struct http_exchange *exchange)
+{
+    struct http_exchange **streams =
+        live->stream_count < STREAMS_MOST
+            ? grow(live->streams, &live->stream_capacity, live->stream_count, sizeof *streams)
+            : NULL;
+    if (!streams)
+        return false;
+    live->streams = streams;
+    streams[live->stream_count++] = exchange;
+    http_exchange_add_header(exchange, "Content-Type", "text/event-stream");
+    http_exchange_begin(exchange, 200, HTTP_LENGTH_UNKNOWN);
+    http_exchange_send(exchange, text_get(&live->event), live->event.length);
+    return true;
+}
+
+void live_remove(struct live *live, const struct http_exchange *exchange)
+{
+    for (size_t i = 0; i < live->stream_count; i++)
+        if (live->streams[i] == exchange) {
+            live->streams[i] = live->streams[--live->stream_count];
+            return;
+        }
+}
+
+size_t live_watchers(const struct live *live)
+{
+    return live->stream_count;
+}
+
+/* Whoever reads too slowly misses samples. */
+static void send_sample(struct live *live)
+{
+    text_clear(&live->event);
+    text_addf(&live->event, "event: sample\ndata: %s\n\n", text_get(&live->sample));
+    if (live->event.failed) {
+        text_release(&live->event);
+        return;
+    }
+    for (size_t i = 0; i < live->stream_count; i++)
+        if (http_exchange_unsent(live->streams[i]) < BEHIND_MOST)
+            http_exchange_send(live->streams[i], text_get(&live->event), live->event.length);
+}
+
+/* ---- turning ---- */
+
+nanos live_turn(struct live *live, nanos now)
+{
+    struct monitor_device devices[DEVICES_MOST];
+    size_t count = 0;
+    if (now < live->next)
+        return live->next;
+    if (live->view) {
+        monitor_view_update(live->view, now);
+        count = monitor_view_devices(live->view, devices, DEVICES_MOST);
+    }
+    remember(live, devices, count);
+    write_sample(live, devices, count);
+    send_sample(live);
+    live->next += INTERVAL;
+    if (live->next <= now) /* the first one, or stopped meanwhile */
+        live->next = now + INTERVAL;
+    return live->next;
+}
+
+void live_set_running(struct live *live, const struct text *running)
+{
+    text_clear(&live->running);
+    text_add(&live->running, text_get(running));
+}
+
+enum err live_open(const struct serve_options *options, struct live **out, struct error *why)
+{
+    struct live *live = *out = calloc(1, sizeof *live);
+    struct error missing = {0};
+    if (!live)
+        return err_no_memory(why);
+    if (options->no_live)
+        str_copy(live->missing, sizeof live->missing, "started with --no-live");
+    else if (monitor_view_open(options->drivers, options->devices, INTERVAL, &live->view, &missing))
+        str_copy(live->missing, sizeof live->missing, missing.text);
+    return ERR_OK;
+}
+
+void live_close(struct live *live)
+{
+    if (!live)
+        return;
+    monitor_view_close(live->view);
+    for (size_t i = 0; i < live->history_count; i++)
+        free(live->history[i]);
+    text_release(&live->sample);
+    text_release(&live->event);
+    text_release(&live->running);
+    free(live->streams);
+    free(live);
+}
+
+bool live_has_sensors(const struct live *live)
+{
+    return live->view && monitor_view_findings(live->view)->count > 0;
+}
+
+/* ---- the API ---- */
+
+enum err api_live(const struct api *api, const struct request *request, struct api_answer *answer,
+                  struct error *why)
+{
+    (void)request, (void)why;
+    answer->type = "application/json";
+    text_add_bytes(&answer->body, text_get(&api->live->sample), api->live->sample.length);
+    return ERR_OK;
+}
+
+enum err api_history(const struct api *api, const struct request *request,
+                     struct api_answer *answer, struct error *why)
+{
+    const struct live *live = api->live;
+    unsigned wanted = 600;
+    struct json json;
+    enum err err = request_count(request, "seconds", 1, HISTORY_SECONDS, &wanted, why);
+    if (err)
+        return err;
+    size_t count = wanted < live->filled ? wanted : live->filled;
+    size_t first = (live->at + HISTORY_SECONDS + 1 - count) % HISTORY_SECONDS;
+    answer->type = "application/json";
+    json_init(&json, &answer->body, false);
+    json_object(&json, NULL);
+    json_number(&json, "interval_s", seconds(INTERVAL));
+    json_array(&json, "devices");
+    for (size_t d = 0; d < live->history_count; d++) {
+        json_object(&json, NULL);
+        json_string(&json, "id", live->history[d]->id);
+        json_array(&json, "t");
+        for (size_t i = 0; i < count; i++)
+            json_number(&json, NULL, live->times[(first + i) % HISTORY_SECONDS]);
+        json_array_end(&json);
+        json_array(&json, "power_w");
+        for (size_t i = 0; i < count; i++)
+            json_number(&json, NULL,
+                        round(1000 * live->history[d]->watts[(first + i) % HISTORY_SECONDS]) /
+                            1000);
+        json_array_end(&json);
+        json_object_end(&json);
+    }
+    json_array_end(&json);
+    json_object_end(&json);
+    return ERR_OK;
+}
+
+/* As `ipw doctor` has it, without its test under load, which would disturb what is being measured. */
+enum err api_sensors(const struct api *api, const struct request *request,
+                     struct api_answer *answer, struct error *why)
+{
+    struct sensor_findings none = {0};
+    const struct sensor_findings *findings =
+        api->live->view ? monitor_view_findings(api->live->view) : &none;
+    struct check_row *rows = malloc((findings->count + 1) * sizeof *rows);
+    struct host_report host;
+    (void)request;
+    if (!rows)
+        return err_no_memory(why);
+    for (size_t i = 0; i < findings->count; i++)
+        rows[i] =
+            (struct check_row){UNKNOWN, UNKNOWN, UNKNOWN, findings->items[i].status == SENSOR_OK};
+    host_report_take(findings, &host);
+    answer->type = "application/json";
+    doctor_json(&host, findings, rows, &answer->body);
+    free(rows);
+    return ERR_OK;
+}

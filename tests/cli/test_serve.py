@@ -1,0 +1,530 @@
+#!/usr/bin/env python3
+"""`ipw serve` from outside: what it says of runs whose figures are known, to whom, and how it behaves as a server."""
+
+import csv
+import io
+import json
+import os
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from urllib.parse import quote
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+from dashboards import Dashboard  # noqa: E402
+from machines import Machine, Nvidia  # noqa: E402
+from program import MachineTest, PATIENCE_S, await_condition, ipw, main_side_by_side  # noqa: E402
+from rundirs import query, write_run  # noqa: E402
+
+SOURCE = Path(__file__).resolve().parents[2]
+TOKEN = "correct-horse-battery"
+HOSTILE = "<img src=x onerror=alert(1)> \"quoted\" ü"
+
+
+class ServeTest(MachineTest):
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="ipw-serve-test-"))
+        self.addCleanup(subprocess.run, ["rm", "-rf", self.folder])
+        self.runs = self.folder / "runs"
+        self.runs.mkdir()
+
+    def serve(self, *options, runs=True, live=False, **more):
+        served = Dashboard(*(["--runs", self.runs] if runs else []), *([] if live else ["--no-live"]), *options,
+                           scratch=self.folder, **more)
+        self.addCleanup(served.close)
+        return served
+
+    def write(self, name, joules, **facts):
+        return write_run(self.runs / name, [query(i, joules, correct=i % 2 == 0, problem=HOSTILE) for i in range(4)],
+                         group=name, **facts)
+
+    def three(self):
+        self.write("alpha", 10.0, hardware="H100")
+        self.write("beta", 30.0, hardware="A100")
+        self.write("gamma", 20.0, hardware="H100")
+
+    def three_models(self):
+        """Only to be listed: the records are of another model."""
+        self.write("alpha", 10.0, hardware="H100", model="one")
+        self.write("beta", 30.0, hardware="A100", model="two")
+        self.write("gamma", 20.0, hardware="H100", model=HOSTILE)
+
+
+class ListTest(ServeTest):
+    def test_rows_are_those_of_the_summaries(self):
+        self.three_models()
+        page = self.serve().get("runs?sort=energy_j&order=asc")
+        self.assertEqual([(row["id"], row["energy_j"], row["model"]) for row in page["runs"]],
+                         [("alpha", 40, "one"), ("gamma", 80, HOSTILE), ("beta", 120, "two")])
+        row = page["runs"][0]
+        self.assertAlmostEqual(row["energy_plus_minus_j"], 1.2)
+        self.assertEqual((row["energy_method"], row["state"], row["kind"], row["queries"]), ("counter", "done", "profile", 4))
+        self.assertIsNone(row["accuracy"])  # the summary has none: unknown is not 0
+        self.assertEqual((page["total"], page["next_cursor"]), (3, None))
+        self.assertEqual(page["facets"], {"kind": ["profile"], "model": sorted(["one", "two", HOSTILE]),
+                                          "hardware": ["A100", "H100"]})
+
+    def test_filters_and_search(self):
+        self.three_models()
+        served = self.serve()
+
+        def found(query_text):
+            page = served.get("runs?order=asc&sort=name&" + query_text)
+            self.assertEqual(page["total"], len(page["runs"]))
+            return [row["id"] for row in page["runs"]]
+
+        self.assertEqual(found("hardware=H100"), ["alpha", "gamma"])
+        self.assertEqual(found("q=ONERROR"), ["gamma"])
+        self.assertEqual(found("model=" + quote(HOSTILE)), ["gamma"])
+        self.assertEqual(found("hardware=A100&model=one"), [])
+
+    def test_pages_follow_each_other_while_runs_come_and_go(self):
+        for i in range(7):
+            self.write(f"run{i}", 1.0 + i % 3)
+        served = self.serve()
+        for order in ("asc", "desc"):
+            seen, cursor, pages = [], "", 0
+            while cursor is not None:
+                page = served.get(f"runs?sort=energy_j&order={order}&limit=3{cursor and '&cursor=' + cursor}")
+                seen += [(row["energy_j"], row["id"]) for row in page["runs"]]
+                cursor, pages = page["next_cursor"], pages + 1
+            self.assertEqual(seen, sorted(seen, reverse=order == "desc"))
+            self.assertEqual((len(set(seen)), pages), (7, 3))
+        first = served.get("runs?sort=name&order=asc&limit=2")
+        subprocess.run(["rm", "-r", self.runs / "run1"], check=True)  # what the cursor names
+        self.write("run1b", 1.0)
+        await_condition(lambda: "run1b" in [r["id"] for r in served.get("runs?limit=20")["runs"]], "the new run")
+        page = served.get("runs?sort=name&order=asc&limit=2&cursor=" + first["next_cursor"])
+        self.assertEqual([row["id"] for row in page["runs"]], ["run2", "run3"])
+
+    def test_unfinished_and_damaged_runs_are_listed(self):
+        self.three()
+        write_run(self.runs / "stopped", [query(0)], whole=False)
+        (self.write("broken", 1.0) / "summary.json").write_text("{ no JSON")
+        (self.runs / "notes").mkdir()
+        (self.runs / "file.txt").write_text("no run")
+        served = self.serve()
+        rows = {row["id"]: row for row in served.get("runs")["runs"]}
+        self.assertEqual(set(rows), {"alpha", "beta", "gamma", "stopped", "broken"})
+        for name in ("stopped", "broken"):
+            self.assertEqual((rows[name]["state"], rows[name]["energy_j"]), ("interrupted", None))
+        self.assertEqual(rows["stopped"]["created_at"], "2023-11-14T22:13:20.000Z")
+        self.assertIsNone(served.get("runs/broken")["summary"])
+        self.assertEqual(served.get("runs/alpha")["summary"]["ipw"]["energy"]["joules"], 40)
+        (self.runs / "beta" / "records.jsonl").write_bytes(b"\xff\x00" * 1000)
+        answer = served.ask("/api/v1/runs/beta/report")
+        self.assertIn(answer.status, (404, 409), answer.body)
+        self.assertEqual(served.get("runs/alpha/report")["runs"][0]["rows"], 4)
+
+    def test_a_run_that_is_being_measured(self):
+        served = self.serve()
+        process = subprocess.Popen(
+            [served.process.args[0], "profile", "--client", "null", "--dataset", "builtin", "--model", "m", "--request-rate", "20",
+             "--max-queries", "200", "--idle", "0", "--output-dir", self.runs, "-q"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.terminate)
+        await_condition(lambda: served.get("runs?state=running")["runs"], "a running run")
+        row = served.get("runs?state=running")["runs"][0]
+        await_condition(lambda: (served.get("runs/" + row["id"])["progress"] or {}).get("done", 0) > 2, "some progress")
+        self.assertEqual(served.get("runs/" + row["id"])["state"], "running")
+        await_condition(lambda: [r["id"] for r in served.get("live")["running"]] == [row["id"]], "the run in the live view")
+        process.send_signal(signal.SIGINT)
+        process.wait(PATIENCE_S)
+        await_condition(lambda: served.get("runs/" + row["id"])["state"] == "interrupted", "its end")
+        self.assertIsNone(served.get("runs/" + row["id"])["progress"])
+
+    def test_a_hundred_thousand_runs_are_paged(self):
+        database = self.folder / "runs.db"
+        self.assertEqual(ipw(None, "db", "init", "--db", f"sqlite:///{database}").returncode, 0)
+        with sqlite3.connect(database) as db:
+            db.executemany("INSERT INTO runs (id, name, kind, host, digest, bytes, format, pushed, began, model, joules, finished)"
+                           " VALUES (?, ?, 'profile', 'h', 'd', 1, 1, ?, ?, ?, ?, 1)",
+                           ((f"{i:016x}", f"run{i}", i, 1.7e9 + i, f"m{i % 5}", (i * 7919) % 100003)
+                            for i in range(100_000)))
+        served = self.serve("--db", f"sqlite:///{database}", runs=False)
+        page = served.get("runs?sort=energy_j&order=desc&limit=3&model=m2")
+        expected = sorted(((i * 7919) % 100003 for i in range(2, 100_000, 5)), reverse=True)
+        self.assertEqual([row["energy_j"] for row in page["runs"]], expected[:3])
+        page = served.get("runs?sort=energy_j&order=desc&limit=3&model=m2&cursor=" + page["next_cursor"])
+        self.assertEqual([row["energy_j"] for row in page["runs"]], expected[3:6])
+        self.assertEqual(served.get("runs?limit=1")["total"], 100_000)
+
+
+class RunTest(ServeTest):
+    def setUp(self):
+        super().setUp()
+        self.three()
+        self.served = self.serve()
+
+    def test_records_and_downloads(self):
+        page = self.served.get("runs/alpha/records?limit=3")
+        self.assertEqual([record["key"] for record in page["records"]], ["q000000", "q000001", "q000002"])
+        rest = self.served.get("runs/alpha/records?limit=3&cursor=" + page["next_cursor"])
+        self.assertEqual(([record["key"] for record in rest["records"]], rest["next_cursor"]), (["q000003"], None))
+        answer = self.served.ask("/api/v1/runs/alpha/records.csv")
+        self.assertEqual(answer.headers["Content-Disposition"], 'attachment; filename="alpha.csv"')
+        exported = ipw(None, "export", self.runs / "alpha", "--to", "csv").stdout
+        self.assertEqual(answer.body.decode(), exported)
+        self.assertEqual(len(list(csv.DictReader(io.StringIO(exported)))), 4)
+        self.assertEqual(self.served.ask("/api/v1/runs/alpha/records.arrow").status, 404)  # written by hand: it has none
+        files = {file["name"]: file for file in self.served.get("runs/alpha")["files"]}
+        content = self.served.ask(files["records.jsonl"]["url"])
+        self.assertEqual(content.body, (self.runs / "alpha" / "records.jsonl").read_bytes())
+        self.assertEqual(files["records.jsonl"]["bytes"], len(content.body))
+
+    def test_arrow_is_the_file_of_the_run(self):
+        done = ipw(None, "profile", "--client", "null", "--dataset", "builtin", "--model", "m", "--max-queries", "3", "--idle",
+                   "0", "--output-dir", self.runs, "--name", "own", "-q")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        files = list((self.runs / "own").glob("data-*.arrow"))
+        if not files:
+            self.skipTest("built without Arrow")
+        await_condition(lambda: self.served.ask("/api/v1/runs/own/records.arrow").status == 200, "the run")
+        answer = self.served.ask("/api/v1/runs/own/records.arrow")
+        self.assertEqual((answer.body, answer.headers["Content-Type"]),
+                         (files[0].read_bytes(), "application/vnd.apache.arrow.stream"))
+
+    def test_compare_is_that_of_the_command(self):
+        expected = json.loads(ipw(None, "compare", self.runs / "alpha", self.runs / "beta", "--json").stdout)
+        self.assertEqual(self.served.get("compare?run=alpha&run=beta"), expected)
+        for wrong, status in (("run=alpha", 400), ("", 400), ("run=alpha&run=nowhere", 404),
+                              ("&".join(["run=alpha"] * 9), 400)):
+            self.assertEqual(self.served.ask("/api/v1/compare?" + wrong).status, status, wrong)
+
+    def test_the_page_and_its_data_are_those_of_the_report(self):
+        page = self.served.ask("/api/v1/runs/gamma/page")
+        if page.status == 501:
+            self.skipTest("built without ECharts")
+        self.assertIn("sandbox", page.headers["Content-Security-Policy"])
+        self.assertNotIn(HOSTILE.encode(), page.body)
+        data = self.served.get("runs/gamma/report")
+        self.assertEqual((data["runs"][0]["rows"], data["runs"][0]["summary"]["ipw"]["energy"]["joules"]), (4, 80))
+
+    def test_pareto_front(self):
+        for i, (joules, accuracy) in enumerate(((10, 0.5), (20, 0.9), (30, 0.8), (5, 0.4), (10, 0.5))):
+            run = self.write(f"p{i}", 1.0)
+            whole = json.loads((run / "summary.json").read_text())
+            whole["ipw"].update(joules_per_query=joules, accuracy=accuracy, energy={"joules": 100, "plus_minus": 5, "method": "counter"})
+            (run / "summary.json").write_text(json.dumps(whole))
+        served = self.serve()
+        found = served.get("pareto?x=j_per_query&y=accuracy&group=model")
+        points = {point["id"]: point for point in found["points"]}
+        self.assertEqual({name for name, point in points.items() if point["on_front"]}, {"p0", "p1", "p3", "p4"})
+        self.assertEqual((found["left_out"], found["x"]["better"], found["y"]["better"]), (3, "low", "high"))
+        self.assertAlmostEqual(points["p1"]["x_plus_minus"], 1.0)  # 5 % of 20 J
+        self.assertIsNone(points["p1"]["y_plus_minus"])
+        self.assertEqual(served.ask("/api/v1/pareto?x=name").status, 400)
+
+    def test_sweeps(self):
+        done = ipw(None, "sweep", "--output-dir", self.runs, "--knob", "s=0.01,0.02", "-q", "--", "sleep", "{s}")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        name = next(self.runs.glob("sweep_*")).name
+        await_condition(lambda: self.served.get("sweeps")["sweeps"], "the sweep")
+        row = self.served.get("sweeps")["sweeps"][0]
+        self.assertEqual((row["id"], row["settings"], row["attempts"]), (name, 2, 2))
+        sweep = self.served.get("sweeps/" + name)
+        analyzed = json.loads(ipw(None, "analyze", self.runs / name, "--json").stdout)
+        self.assertIn(sweep["result"]["summary"]["conclusion"], json.dumps(analyzed))
+        self.assertEqual(len(sweep["result"]["data"]["settings"]), 2)
+        attempt = next((self.runs / name / "points").glob("*/run_*")).relative_to(self.runs)
+        self.assertEqual(self.served.get("runs/" + quote(str(attempt), safe=""))["kind"], "run")
+        self.assertEqual(self.served.ask("/api/v1/runs/" + quote(f"{name}/points", safe="")).status, 404)
+        self.assertEqual(self.served.ask("/api/v1/sweeps/alpha").status, 404)
+
+    def test_estimates_are_those_of_the_command(self):
+        models, hardware = self.served.get("models")["models"], self.served.get("hardware")["hardware"]
+        self.assertIn("resnet50", [model["id"] for model in models])
+        self.assertEqual({device["id"]: device["memory_bytes"] for device in hardware}["a100-pcie-40gb"], 40 * 2**30)
+        expected = json.loads(ipw(None, "estimate", "--model", "resnet50", "--hardware", "h100-sxm", "--batch", "8", "--json").stdout)
+        self.assertEqual(self.served.get("estimate?model=resnet50&hardware=h100-sxm&batch=8"), expected)
+        (self.folder / "resnet50").write_text("no model")
+        for wrong, status in (("model=/etc/passwd&hardware=h100-sxm", 404), ("model=resnet50&hardware=none", 404),
+                              ("model=resnet50", 400), ("model=resnet50&hardware=h100-sxm&batch=1..9", 400),
+                              ("model=resnet50&hardware=all", 400), (f"model={quote(str(self.folder / 'resnet50'))}&hardware=h100-sxm", 404)):
+            self.assertEqual(self.served.ask("/api/v1/estimate?" + wrong).status, status, wrong)
+
+
+class DatabaseTest(ServeTest):
+    def test_a_database_gives_what_the_folder_gives(self):
+        self.three()
+        address = f"sqlite:///{self.folder / 'team.db'}"
+        ipw(None, "db", "init", "--db", address)
+        self.assertEqual(ipw(None, "db", "push", self.runs / "alpha", self.runs / "beta", "--db", address).returncode, 0)
+        served, folder = self.serve("--db", address, runs=False), self.serve()
+        self.assertEqual(served.get("status")["runs"]["source"], "database")
+        rows, same = (
+            {row["name"]: {key: row[key] for key in row if key != "id"} for row in each.get("runs")["runs"]}
+            for each in (served, folder))
+        self.assertEqual(rows["beta"], {**same["beta"], "created_at": rows["beta"]["created_at"]})
+        self.assertEqual(set(rows), {"alpha", "beta"})
+        ids = {row["name"]: row["id"] for row in served.get("runs")["runs"]}
+        self.assertEqual(served.get(f"runs/{ids['alpha']}")["summary"], folder.get("runs/alpha")["summary"])
+        self.assertEqual(served.get(f"runs/{ids['alpha']}/records"), folder.get("runs/alpha/records"))
+        self.assertEqual(ipw(None, "db", "push", self.runs / "gamma", "--db", address).returncode, 0)
+        await_condition(lambda: len(served.get("runs")["runs"]) == 3, "the run that was pushed")
+        self.assertTrue(list(self.folder.glob("ipw-copies-*/" + ids["alpha"])))
+        self.assertEqual(served.end(), 0)
+        self.assertEqual(list(self.folder.glob("ipw-copies-*")), [])
+
+    def test_no_database(self):
+        done = ipw(None, "serve", "--listen", "127.0.0.1:0", "--db", f"sqlite:///{self.folder}/none.db", "--no-live")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("none.db", done.stderr)
+
+
+class LiveTest(ServeTest):
+    def test_power_of_a_gpu(self):
+        machine = self.machine(Nvidia, "devices 1\npower 0 constant 300\ntick * 0.02\nvalue temperature 0 51\n"
+                               "value clock_sm 0 1500\nvalue memory_used 0 3e9")
+        served = self.serve(live=True, machine=machine)
+
+        def gpu():
+            return next((d for d in served.get("live")["devices"] if d["id"] == "gpu0/gpu"), {"power_w": None})
+
+        await_condition(lambda: abs((gpu()["power_w"] or 0) - 300) < 1 and gpu()["energy_j"] > 300, "300 W")
+        device, live = gpu(), served.get("live")
+        self.assertEqual((device["health"], device["method"], device["temperature_c"], device["clock_mhz"],
+                          device["memory_used_bytes"], device["utilization_pct"]), ("ok", "counter", 51, 1500, 3e9, 50))
+        self.assertAlmostEqual(live["totals"]["power_w"], sum(d["power_w"] for d in live["devices"] if d["counted"]))
+        history = served.get("live/history?seconds=5")["devices"]
+        series = next(each for each in history if each["id"] == "gpu0/gpu")
+        self.assertEqual(len(series["t"]), len(series["power_w"]))
+        self.assertAlmostEqual(series["power_w"][-1], 300, delta=1)
+        self.assertTrue(all(0.5 < b - a < 5 for a, b in zip(series["t"], series["t"][1:])), series)
+        self.assertTrue(served.get("status")["live"])
+        self.assertIn("nvml", [sensor["driver"] for sensor in served.get("sensors")["sensors"]])
+
+    def test_a_stream_has_every_sample(self):
+        served = self.serve()
+        connection = served.connect()
+        connection.request("GET", "/api/v1/live/stream")
+        stream = connection.getresponse()
+        self.assertEqual(stream.headers["Content-Type"], "text/event-stream")
+        times = []
+        while len(times) < 3:
+            line = stream.readline().decode()
+            if line.startswith("data: "):
+                times.append(json.loads(line[6:])["time"])
+        self.assertEqual(times, sorted(set(times)))
+        head = served.ask("/api/v1/live/stream", "HEAD")
+        self.assertEqual((head.status, head.headers["Content-Type"], head.body), (200, "text/event-stream", b""))
+        self.assertEqual(served.end(), 0)  # a stream that is open does not hold it
+        connection.close()
+
+    def test_without_sensors_it_says_so(self):
+        live = self.serve().get("live")
+        self.assertEqual((live["devices"], live["totals"]["power_w"]), ([], None))
+        self.assertIn("--no-live", live["missing"])
+
+
+class AccessTest(ServeTest):
+    def setUp(self):
+        super().setUp()
+        self.three()
+        self.token = self.folder / "token"
+        self.token.write_text(TOKEN + "\n")
+
+    def test_nothing_but_runs_can_be_read(self):
+        (self.folder / "secret").write_text("secret")
+        (self.runs / "alpha" / "notes.txt").write_text("secret")
+        (self.runs / "alpha" / "samples.csv").symlink_to(self.folder / "secret")
+        (self.runs / "link").symlink_to(self.folder)
+        served = self.serve()
+        for path in ("/assets/../../etc/passwd", "/assets/%2e%2e/app.js", "/../../etc/passwd", "/assets//etc/passwd",
+                     "/api/v1/runs/..", "/api/v1/runs/%2e%2e%2fsecret", "/api/v1/runs/alpha%2f..%2f..%2fsecret",
+                     "/api/v1/runs/..%2fruns%2falpha", "/api/v1/runs/alpha/files/..%2f..%2fsecret", "/api/v1/runs/alpha%00",
+                     "/api/v1/runs/alpha/files/notes.txt", "/api/v1/runs/alpha/files/samples.csv", "/api/v1/runs/link",
+                     "/api/v1/runs/alpha/files/.lock", "/api/v1/runs/%2fetc", "/api/v1/runs//report"):
+            answer = served.ask(path)
+            self.assertIn(answer.status, (400, 404), path)
+            self.assertNotIn(b"secret\n", answer.body + b"\n")
+        self.assertNotIn("samples.csv", [file["name"] for file in served.get("runs/alpha")["files"]])
+
+    def test_requests_that_are_wrong(self):
+        served = self.serve()
+        for path, status in (("/api/v1/runs?limit=0", 400), ("/api/v1/runs?limit=5&limit=6", 400), ("/api/v1/runs?x=1", 400),
+                             ("/api/v1/runs?sort=nothing", 400), ("/api/v1/runs?order=up", 400), ("/api/v1/runs?cursor=x", 400),
+                             ("/api/v1/runs?q=%zz", 400), ("/api/v1/runs?q=%00", 400), ("/api/v1/runs?q=%ff", 400),
+                             ("/api/v1/nothing", 404), ("/nothing", 404), ("/api/v1/runs/none", 404),
+                             ("/api/v1/runs/none/records", 404), ("/api/v1/live/history?seconds=4000", 400),
+                             ("/api/v1/runs?" + "&".join(f"q{i}=1" for i in range(40)), 400)):
+            answer = served.ask(path)
+            self.assertEqual(answer.status, status, path)
+            self.assertEqual(set(answer.json["error"]), {"code", "message"})
+        for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"):
+            answer = served.ask("/api/v1/runs", method)
+            self.assertEqual((answer.status, answer.headers["Allow"]), (405, "GET, HEAD"), method)
+        head, whole = served.ask("/api/v1/runs", "HEAD"), served.ask("/api/v1/runs")
+        self.assertEqual((head.status, head.body, head.headers["Content-Length"]), (200, b"", str(len(whole.body))))
+        self.assertEqual(served.ask("/login", "POST", "x" * 20000).status, 413)
+        self.assertIn(served.ask("/api/v1/runs?q=" + "x" * 40000).status, (400, 414, 431))
+        self.assertEqual(served.ask("/api/v1/runs").status, 200)
+
+    def test_headers(self):
+        served = self.serve()
+        for path in ("/", "/runs/alpha", "/api/v1/runs", "/assets/app.js", "/nothing"):
+            headers = served.ask(path).headers
+            self.assertIn("default-src 'none'; script-src 'self'; style-src 'self';", headers["Content-Security-Policy"], path)
+            self.assertIn("frame-ancestors 'none'", headers["Content-Security-Policy"])
+            self.assertEqual((headers["X-Content-Type-Options"], headers["Referrer-Policy"]), ("nosniff", "no-referrer"))
+        self.assertEqual(served.ask("/api/v1/runs").headers["Cache-Control"], "no-store")
+        asset = served.ask("/assets/app.js")
+        again = served.ask("/assets/app.js", If_None_Match=asset.headers["ETag"])
+        self.assertEqual((asset.status, again.status, again.body), (200, 304, b""))
+
+    def test_foreign_hosts_are_refused(self):
+        served = self.serve("--allow-host", "lab.example")
+        for host, status in ((f"127.0.0.1:{served.port}", 200), ("localhost", 200), ("[::1]:80", 200), ("lab.example:1", 200),
+                             ("LAB.example", 200), ("evil.example", 403), ("127.0.0.1.evil.example", 403), ("", 403),
+                             ("localhost@evil.example", 403), ("lab.example.evil", 403), ("evil:lab.example", 403)):
+            self.assertEqual(served.ask("/api/v1/runs", Host=host).status, status, host)
+
+    def test_a_token_is_asked_for(self):
+        served = self.serve("--token-file", self.token)
+        self.assertEqual(served.ask("/healthz").status, 200)
+        self.assertEqual(served.ask("/api/v1/runs").status, 401)
+        self.assertEqual(served.ask("/api/v1/runs", Authorization="Bearer " + TOKEN[:-1]).status, 401)
+        self.assertEqual(served.ask("/api/v1/runs", Cookie="ipw_session=" + "0" * 32).status, 401)
+        self.assertEqual(served.ask("/api/v1/live/stream").status, 401)
+        self.assertEqual(served.get("runs", Authorization="Bearer " + TOKEN)["total"], 3)
+        self.assertEqual(served.get("runs", x_ipw_token=TOKEN)["total"], 3)
+        page = served.ask("/runs/alpha?x=1")
+        self.assertEqual((page.status, page.headers["Location"]), (303, "/login?next=%2Fruns%2Falpha%3Fx%3D1"))
+        self.assertEqual(served.ask("/login").status, 200)
+        served.end()
+        self.assertNotIn(TOKEN, served.said + served.process.stderr.read())
+
+    def test_a_browser_logs_in(self):
+        served = self.serve("--token-file", self.token)
+
+        def log_in(**form):
+            body = "&".join(f"{key}={quote(value)}" for key, value in form.items())
+            return served.ask("/login", "POST", body, Content_Type="application/x-www-form-urlencoded")
+
+        wrong = log_in(token="wrong-token", next="/runs")
+        self.assertEqual((wrong.status, wrong.headers["Location"]), (303, "/login?failed=1&next=%2Fruns"))
+        self.assertIsNone(wrong.headers["Set-Cookie"])
+        for target, location in (("/runs?q=a", "/runs?q=a"), ("//evil.example", "/"), ("https://evil.example", "/"),
+                                 ("/\\evil.example", "/")):
+            answer = log_in(token=TOKEN, next=target)
+            self.assertEqual((answer.status, answer.headers["Location"]), (303, location))
+        cookie, *flags = answer.headers["Set-Cookie"].split("; ")
+        self.assertEqual(flags, ["Path=/", "HttpOnly", "SameSite=Strict"])
+        self.assertNotIn(TOKEN, cookie)
+        self.assertEqual(served.get("runs", Cookie="a=b; " + cookie)["total"], 3)
+        self.assertEqual(served.ask("/api/v1/runs", Cookie=cookie[:-1]).status, 401)
+        tries = [log_in(token=f"wrong-token-{i}").status for i in range(15)]
+        self.assertEqual((tries[0], tries[-1]), (303, 429))
+        self.assertEqual(served.ask("/api/v1/runs", Authorization="Bearer wrong").status, 429)
+        self.assertEqual(served.get("runs", Authorization="Bearer " + TOKEN)["total"], 3)
+
+    def test_too_many_requests(self):
+        served = self.serve()
+        connection, statuses = served.connect(), set()
+        for _ in range(20000):
+            connection.request("GET", "/healthz")
+            answer = connection.getresponse()
+            answer.read()
+            statuses.add(answer.status)
+            if answer.status == 429:
+                break
+        self.assertEqual(statuses, {200, 429})
+        self.assertEqual(answer.headers["Retry-After"], "1")
+        await_condition(lambda: served.ask("/healthz").status == 200, "another second")
+
+    def test_slow_and_vanishing_clients_hold_nobody(self):
+        served = self.serve()
+        held = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(50)]
+        for each in held[:25]:
+            each.sendall(b"GET /api/v1/runs HTTP/1.1\r\nHost: localhost\r\n")
+        for each in held[25:]:
+            each.sendall(b"GET /api/v1/runs/alpha/report HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            each.close()
+        self.assertEqual(served.get("runs")["total"], 3)
+        for each in held[:25]:
+            each.close()
+        self.assertEqual(served.end(), 0)
+
+    def test_tls(self):
+        made = subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", self.folder / "key",
+                               "-out", self.folder / "cert", "-days", "2", "-subj", "/CN=localhost", "-addext",
+                               "subjectAltName=IP:127.0.0.1"], capture_output=True)
+        if made.returncode:
+            self.skipTest("openssl makes no certificate")
+        served = self.serve("--tls-cert", self.folder / "cert", "--tls-key", self.folder / "key", "--token-file", self.token)
+        import ssl
+        import urllib.request
+        context = ssl.create_default_context(cafile=self.folder / "cert")
+        request = urllib.request.Request(served.url + "/api/v1/runs", headers={"Authorization": "Bearer " + TOKEN})
+        self.assertEqual(json.load(urllib.request.urlopen(request, context=context, timeout=PATIENCE_S))["total"], 3)
+        import http.client
+        connection = http.client.HTTPSConnection("127.0.0.1", served.port, context=context, timeout=PATIENCE_S)
+        connection.request("POST", "/login", "token=" + TOKEN)
+        self.assertTrue(connection.getresponse().headers["Set-Cookie"].endswith("; Secure"))
+
+
+class CommandTest(ServeTest):
+    def refused(self, *options, code=2):
+        done = ipw(None, "serve", "--listen", "127.0.0.1:0", *options)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done.stderr
+
+    def test_options_that_are_wrong(self):
+        self.assertIn("--runs", self.refused("--runs", self.folder / "none"))
+        self.assertIn("exclude each other", self.refused("--runs", self.runs, "--db", "sqlite:////x"))
+        self.assertIn("go together", self.refused("--runs", self.runs, "--tls-cert", self.folder))
+        self.assertIn("invalid database address", self.refused("--db", "mysql://x"))
+        self.assertIn("--token-file", self.refused("--runs", self.runs, "--listen", "0.0.0.0:0"))
+        self.assertIn("--token-file", self.refused("--runs", self.runs, "--token", "abc"))
+        (self.folder / "short").write_text("abc")
+        self.assertIn("too short", self.refused("--runs", self.runs, "--token-file", self.folder / "short"))
+        (self.folder / "pem").write_text("no PEM")
+        self.assertIn("PEM", self.refused("--runs", self.runs, "--tls-cert", self.folder / "pem", "--tls-key", self.folder / "pem"))
+        served = self.serve()
+        self.assertIn("in use", self.refused("--runs", self.runs, "--listen", f"127.0.0.1:{served.port}", code=1))
+
+    def test_signals(self):
+        self.assertEqual(self.serve().end(signal.SIGTERM), 0)
+        self.assertEqual(self.serve().end(signal.SIGINT), 130)
+
+    def test_every_path_of_the_api_is_in_its_file(self):
+        routes = re.findall(r'^ROUTE\("([^"]+)"', (SOURCE / "src/serve/routes.def").read_text(), re.M)
+        described = self.serve().get("openapi.json")
+        self.assertEqual(sorted(described["paths"]), sorted(routes))
+        text = (SOURCE / "docs/serve.md").read_text()
+        self.assertEqual([path for path in routes if f"`{path}`" not in text], [])
+        params = dict(re.findall(r'^ROUTE\("([^"]+)", \w+, \w+,\s*"([^"]*)"', (SOURCE / "src/serve/routes.def").read_text(), re.M))
+        for path, names in params.items():
+            listed = {p["name"] for p in described["paths"][path]["get"]["parameters"] if p["in"] == "query"}
+            self.assertEqual(listed, {name.rstrip("*") for name in names.split()}, path)
+
+    def test_the_api_is_as_its_file_says(self):
+        """A generic tester makes requests of the OpenAPI file, right and wrong ones, and holds every answer to it."""
+        tester = Path(os.environ.get("IPW_PYTHON", sys.executable)).with_name("schemathesis")
+        if not tester.exists():
+            self.skipTest("schemathesis is not installed: tools/setup")
+        self.three()
+        address = f"sqlite:///{self.folder / 'team.db'}"
+        ipw(None, "db", "init", "--db", address)
+        ipw(None, "db", "push", self.runs / "alpha", self.runs / "beta", "--db", address)
+        for served in (self.serve(), self.serve("--db", address, runs=False)):
+            described = served.get("openapi.json")
+            ids = [row["id"] for row in served.get("runs")["runs"]] + ["none"]
+            text = json.dumps(described).replace('{"type": "string", "minLength": 1}', json.dumps({"enum": ids}))
+            (self.folder / "openapi.json").write_text(text)
+            done = subprocess.run([tester, "run", self.folder / "openapi.json", "--url", served.url, "--phases", "coverage,fuzzing",
+                                   "--max-examples", "3", "--exclude-path", "/api/v1/live/stream", "--generation-deterministic", "--no-color"],
+                                  capture_output=True, text=True, timeout=PATIENCE_S, cwd=self.folder)
+            self.assertEqual(done.returncode, 0, done.stdout[-6000:] + done.stderr)
+
+
+if __name__ == "__main__":
+    main_side_by_side()
