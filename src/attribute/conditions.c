@@ -373,15 +373,20 @@ static void take_gpus(struct conditions *c)
 {
     struct summary_conditions *figures = &c->figures;
     double weight = c->use.seconds / figures->seconds;
-    bool has_gpu = false;
+    bool has_gpu = false, is_elsewhere = false;
     for (size_t i = 0; i < figures->gpu_process_count; i++)
         figures->gpu_processes[i].utilization_pct *= 1 - weight;
-    for (size_t i = 0; i < sampler_count(c->session->sampler); i++)
-        has_gpu |= sampler_sensor(c->session->sampler, i)->kind == SENSOR_GPU;
+    for (size_t i = 0; i < sampler_count(c->session->sampler); i++) {
+        const struct sensor *sensor = sampler_sensor(c->session->sampler, i);
+        has_gpu |= sensor->kind == SENSOR_GPU;
+        is_elsewhere |= sensor->kind == SENSOR_GPU && sensor->channels[0].host != 0;
+    }
     if (!has_gpu)
         return;
     if (c->is_hidden)
         str_copy(c->gpu_unknown, sizeof c->gpu_unknown, "the server's process cannot be seen");
+    else if (is_elsewhere)
+        str_copy(c->gpu_unknown, sizeof c->gpu_unknown, "GPUs of another host are measured");
     else if (!proc_sees_host_pids())
         str_copy(c->gpu_unknown, sizeof c->gpu_unknown,
                  "drivers report process ids of the host, which a container does not see");

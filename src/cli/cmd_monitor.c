@@ -39,7 +39,7 @@ static const struct option_row ROWS[] = {
      .help = "how many processes and cgroups have series (default: 50)"},
     {.name = "devices", .type = OPTION_TEXT, .target = &command.monitor.devices, .value = "LIST",
      .help = "GPUs by index or UUID (default: the visible ones)"},
-    {.name = "sensors", .type = OPTION_TEXT, .target = &command.monitor.drivers, .value = "LIST",
+    {.name = "sensors", .type = OPTION_JOINED, .target = &command.monitor.drivers, .value = "LIST",
      .help = "only these sensor drivers, e.g. nvml,remote=HOST (default: all)"},
     {.name = "token-file", .type = OPTION_TEXT, .target = &command.token_file, .value = "FILE",
      .help = "file with the token that scrapes must send"},

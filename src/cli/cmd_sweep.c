@@ -754,7 +754,8 @@ static bool was_given(const struct option_row *row)
     static const size_t SIZES[] = {
         [OPTION_FLAG] = sizeof(bool),           [OPTION_COUNT] = sizeof(unsigned),
         [OPTION_NUMBER] = sizeof(double),       [OPTION_TEXT] = sizeof(const char *),
-        [OPTION_CHOICE] = sizeof(const char *), [OPTION_LIST] = sizeof(struct option_list)};
+        [OPTION_CHOICE] = sizeof(const char *), [OPTION_LIST] = sizeof(struct option_list),
+        [OPTION_JOINED] = sizeof(const char *)};
     static const struct sweep_options NOTHING = NOTHING_GIVEN;
     ptrdiff_t at = (const char *)row->target - (const char *)&args;
     return memcmp(row->target, (const char *)&NOTHING + at, SIZES[row->type]) != 0;

@@ -50,7 +50,7 @@ struct measure_options {
 #define MEASURE_OPTION_ROWS(m, rate_name)                                                          \
     {.name = "devices", .type = OPTION_TEXT, .target = &(m).devices, .value = "LIST",              \
      .help = "GPUs by index or UUID (default: the visible ones)"},                                 \
-    {.name = "sensors", .type = OPTION_TEXT, .target = &(m).sensors, .value = "LIST",              \
+    {.name = "sensors", .type = OPTION_JOINED, .target = &(m).sensors, .value = "LIST",              \
      .help = "only these sensor drivers, e.g. nvml,remote=HOST (default: all)"},                  \
     {.name = rate_name, .type = OPTION_NUMBER, .target = &(m).rate_hz, .value = "HZ",              \
      .help = "sampling rate (default: what suits each sensor)", .least = 0.01, .most = 1000},      \

@@ -60,6 +60,30 @@ static enum err set_number(const struct option_row *row, const char *value, stru
     return ERR_OK;
 }
 
+/* The list that a repeated option makes is ours, and lives as long as the program: each such option has one. */
+static enum err join(const char **target, const char *value, struct error *why)
+{
+    static struct {
+        const char **target;
+        struct text list;
+    } made[4];
+    if (!*target) {
+        *target = value;
+        return ERR_OK;
+    }
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
+        if (made[i].target && made[i].target != target)
+            continue;
+        if (!made[i].target)
+            text_add(&made[i].list, *target);
+        made[i].target = target;
+        text_addf(&made[i].list, ",%s", value);
+        *target = text_get(&made[i].list);
+        return made[i].list.failed ? err_no_memory(why) : ERR_OK;
+    }
+    return err_set(why, ERR_USAGE, "too many options given more than once");
+}
+
 static enum err set_choice(const struct option_row *row, const char *value, struct error *why)
 {
     char list[160] = "";
@@ -104,6 +128,8 @@ static enum err set_value(const struct option_row *row, const char *value, struc
                            row->name, *(const char **)row->target, value);
         *(const char **)row->target = value;
         return ERR_OK;
+    case OPTION_JOINED:
+        return join(row->target, value, why);
     case OPTION_CHOICE:
         return set_choice(row, value, why);
     case OPTION_PARAMS:

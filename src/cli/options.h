@@ -18,6 +18,7 @@ enum option_type {
     OPTION_NUMBER, /* double */
     OPTION_TEXT,   /* const char * */
     OPTION_ONCE,   /* const char *, initially NULL; may be given once */
+    OPTION_JOINED, /* const char *, initially NULL; given again, a comma joins the two */
     OPTION_CHOICE, /* const char *, one of choices */
     OPTION_PARAMS, /* struct params; may be given several times */
     OPTION_LIST,   /* struct option_list; may be given several times */

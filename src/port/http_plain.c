@@ -341,14 +341,15 @@ static const char *find(const struct text *lines, const char *name)
 static enum state body_state(struct plain_call *call)
 {
     const char *given = find(&call->lines, "Content-Length");
+    const char *coding = find(&call->lines, "Transfer-Encoding");
     bool has_none =
         strcmp(call->request.method, "HEAD") == 0 || call->status == 204 || call->status == 304;
     call->left = 0;
     if (has_none)
         return LENGTH;
-    if (value_has(find(&call->lines, "Transfer-Encoding"), "chunked"))
+    if (coding && value_has(coding, "chunked"))
         return CHUNK_SIZE;
-    if (given && parse_u64(given, &call->left) == ERR_OK)
+    if (!coding && given && parse_u64(given, &call->left) == ERR_OK)
         return LENGTH;
     call->keeps = false;
     return UNTIL_CLOSE;
@@ -545,7 +546,20 @@ static void receive(struct plain_call *call)
 
 /* ---- writing ---- */
 
-/* False when the call has failed. */
+static unsigned wanted_events(const struct plain_call *call)
+{
+    return call->state <= SENDING ? EPOLLIN | EPOLLOUT : EPOLLIN;
+}
+
+/* The server takes no more.  Perhaps it has answered before: a body that is too large, for example. */
+static void read_early_answer(struct plain_call *call)
+{
+    call->state = HEAD;
+    (void)!event_loop_watch(call->pool->loop, &call->link->watch, wanted_events(call));
+    receive(call);
+}
+
+/* False when the rest need not be sent, or the call is over. */
 static bool send_rest(struct plain_call *call)
 {
     size_t head = call->out.length, all = head + call->request.body_length;
@@ -564,7 +578,7 @@ static bool send_rest(struct plain_call *call)
         if (sent < 0 && errno == EAGAIN)
             return true;
         if (sent < 0) {
-            on_closed(call, errno);
+            read_early_answer(call);
             return false;
         }
         call->sent += (size_t)sent;
@@ -594,11 +608,6 @@ static bool connected(struct plain_call *call)
     call->deadline = 0;
     call->state = SENDING;
     return true;
-}
-
-static unsigned wanted_events(const struct plain_call *call)
-{
-    return call->state <= SENDING ? EPOLLIN | EPOLLOUT : EPOLLIN;
 }
 
 static void on_ready(struct plain_call *call, unsigned events)

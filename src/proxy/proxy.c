@@ -315,8 +315,8 @@ static void on_head(void *context, int status, const struct text *headers)
         tells_energy && !passage->is_event_stream && !is_type(type, "application/x-ndjson");
     if (passage->keeps)
         return;
-    if (!given || parse_u64(given, &length) || passage->filters ||
-        (tells_energy && passage->is_event_stream))
+    if (!given || header_find(headers, "Transfer-Encoding") || parse_u64(given, &length) ||
+        passage->filters || (tells_energy && passage->is_event_stream))
         length = HTTP_LENGTH_UNKNOWN;
     passage->has_begun = true;
     http_exchange_begin(passage->exchange, status, length);

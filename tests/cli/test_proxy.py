@@ -209,6 +209,32 @@ class Ending(ProxyTest):
         self.assertEqual([(r["ipw"]["status"], r["dataset_metadata"]["canceled"]) for r in proxy.records()],
                          [("completed", False)] * 2)
 
+    def test_an_early_answer_passes_though_the_server_closes(self):
+        """It has read the head, and none of the body."""
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+
+        def serve():
+            connection, _ = listener.accept()
+            with connection, connection.makefile("rb", buffering=0) as stream:
+                while stream.readline().strip():
+                    pass
+                connection.sendall(response(b"{}", "413 Content Too Large", [("Connection", "close")]))
+
+        threading.Thread(target=serve, daemon=True).start()
+        proxy = self.proxy(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        self.assertEqual(proxy.ask(body=b"x" * 20_000_000)[0::2], ("HTTP/1.1 413 Content Too Large", b"{}"))
+
+    def test_a_length_beside_chunks_says_nothing(self):
+        """RFC 9112, 6.3: the chunks are the body, be they more or fewer."""
+        for length in (1, 100):
+            with self.subTest(length=length):
+                proxy = self.proxy(self.upstream(lambda c, *_: c.sendall(
+                    b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n" % length +
+                    chunk(b"whole") + LAST_CHUNK)), "--overwrite")
+                self.assertEqual(proxy.ask("/v1/other")[2], b"whole")
+                self.assertEqual(proxy.end(), 0)
+
     def test_errors_of_the_upstream_pass(self):
         body = b'{"error":{"message":"slow down","type":"rate_limit"}}'
         upstream = self.upstream(lambda c, *_: c.sendall(response(

@@ -162,6 +162,9 @@ class EnergyTest(RemoteTest):
                                    delta=0.03 * power * wall(report))
         self.assertAlmostEqual(report["energy"]["joules"],
                                sum(device(report, name)["energy"]["joules"] for name in watts), places=6)
+        done = ipw(self.here, "run", *(word for port in ports for word in ("--sensors", f"remote=127.0.0.1:{port}")),
+                   "--json", "--", "true")
+        self.assertEqual({d["id"] for d in json.loads(done.stdout)["devices"] if d["energy"]}, set(watts))
         done = ipw(self.here, "run", "--sensors", f"remote=127.0.0.1:{ports[1]}", "--json", "--", "sleep", "0.5")
         self.assertAlmostEqual(json.loads(done.stdout)["devices"][0]["temperature_c"]["mean"], 51, places=6)
 

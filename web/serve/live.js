@@ -75,7 +75,7 @@ function trustOf(sample) {
   if (stale.length) parts.push("the last reading of " + listed(stale) + " is old");
   if (modelled.length) parts.push("estimated by a model, not measured" + (modelled.length === metered.length ? "" : ": " + listed(modelled)));
   return { kind: lost.length || stale.length ? "bad" : modelled.length ? "warning" : "good",
-    text: parts.length ? sentence(parts.join("; ")) : metered.length === 1 ? "Measured; the sensor is up to date." : "Measured; all " + metered.length + " sensors are up to date." };
+    text: parts.length ? sentence(parts.join("; ")) : "Measured by " + plural(metered.length, "sensor") + (metered.length === 1 ? ", up to date." : ", all up to date.") };
 }
 
 const TRUST_WORDS = { good: "measured", warning: "estimated in part", bad: "incomplete" };
@@ -158,11 +158,11 @@ const duration = seconds => !known(seconds) ? "unknown" : seconds < 90 ? withUni
 // Also on the page of a run.
 function progressBar(progress, name) {
   if (!progress) return make("span", { class: "note" }, "progress unknown");
-  const { done, total, failed, eta_s } = progress;
+  const { done, total, failed, elapsed_s, eta_s } = progress;
   return make("span", { class: "progress" },
     make("progress", { "aria-label": "Progress of " + name, ...(known(total) && total > 0 ? { value: done, max: total } : {}) }),
     make("span", { class: "note" }, withUnit(done, "") + (known(total) ? " of " + withUnit(total, "") : "") + " queries"
-      + (failed ? ", " + withUnit(failed, "") + " failed" : "") + (known(eta_s) ? ", " + duration(eta_s) + " left" : "")));
+      + (failed ? ", " + withUnit(failed, "") + " failed" : "") + (known(eta_s) ? ", " + duration(eta_s) + " left" : known(elapsed_s) ? " in " + duration(elapsed_s) : "")));
 }
 
 function runningList(running) {
