@@ -34,7 +34,7 @@ static const char *type_of(const char *name)
     for (size_t i = 0; dot && i < sizeof TYPES / sizeof *TYPES; i++)
         if (!strcmp(dot, TYPES[i].suffix))
             return TYPES[i].type;
-    return "application/octet-stream";
+    return dot ? "application/octet-stream" : "text/plain; charset=utf-8"; /* licenses */
 }
 
 bool web_file_find(const char *name, struct web_file *out)

@@ -183,6 +183,8 @@ static void answer_api(struct serve *serve, struct request *request, struct http
         give_to_worker(serve, route, request, exchange);
     } else {
         perform(&serve->api, route, request, &answer);
+        if (route->worker == STREAM) /* HEAD: as the stream has it */
+            answer.type = "text/event-stream";
         send_answer(exchange, &answer);
         text_release(&answer.body);
     }

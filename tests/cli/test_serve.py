@@ -314,7 +314,8 @@ class LiveTest(ServeTest):
             if line.startswith("data: "):
                 times.append(json.loads(line[6:])["time"])
         self.assertEqual(times, sorted(set(times)))
-        self.assertEqual(served.ask("/api/v1/live/stream", "HEAD").status, 200)
+        head = served.ask("/api/v1/live/stream", "HEAD")
+        self.assertEqual((head.status, head.headers["Content-Type"], head.body), (200, "text/event-stream", b""))
         self.assertEqual(served.end(), 0)  # a stream that is open does not hold it
         connection.close()
 

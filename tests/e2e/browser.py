@@ -12,6 +12,15 @@ import time
 PATIENCE_S = 60
 KEYS = {"Enter": (13, "\r"), "Tab": (9, ""), "ArrowRight": (39, ""), "ArrowLeft": (37, ""), "ArrowDown": (40, "")}
 
+# What is shown without a box of its own that scrolls, and reaches beyond the window.
+BEYOND = """[...document.querySelectorAll('body *')].filter(e => e.getClientRects().length &&
+  e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.skip, .unseen') &&
+  !e.parentElement.closest('.scroll, nav')).map(e => e.tagName + '.' + e.className + '#' + e.id)"""
+# Goes through all charts, which are drawn when they come near the screen; the canvases of each.
+EVERY_CHART = """(async () => { for (const e of document.querySelectorAll('.chart')) {
+  e.scrollIntoView({behavior: 'instant'}); await new Promise(d => requestAnimationFrame(() => requestAnimationFrame(d))); }
+  return [...document.querySelectorAll('.chart')].map(e => e.querySelectorAll('canvas').length); })()"""
+
 
 def chromium():
     """The program, or None; IPW_CHROMIUM names one that stands elsewhere."""

@@ -16,6 +16,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
+from dashboards import Dashboard  # noqa: E402
 from make_gguf import make  # noqa: E402
 from postgres import Postgres  # noqa: E402
 from program import IPW, PATIENCE_S, ipw, python  # noqa: E402
@@ -313,6 +314,26 @@ class Schema(DbTest):
         self.db("pull", "one", "--output-dir", "back", url=as_reader)
         self.assertEqual(contents(self.root / "back/one"), contents(run))
         self.assertIn("permission denied", self.db("prune", "one", url=as_reader, code=1).stderr)
+        self.check_dashboard(as_reader, run)
+
+    def check_dashboard(self, as_reader, run):
+        """`ipw serve` reads as a reader, and connects again when its connections are lost."""
+        served = Dashboard("--db", as_reader, "--no-live", scratch=self.root)
+        self.addCleanup(served.close)
+        row, = served.get("runs")["runs"]
+        self.assertEqual((row["name"], row["state"], row["queries"]), ("one", "done", 5))
+        self.assertAlmostEqual(row["energy_j"], sum(self.joules(run)))
+
+        def joules():
+            records = served.ask(f"/api/v1/runs/{row['id']}/records")
+            return records.status == 200 and [record["ipw"]["energy"]["joules"] for record in records.json["records"]]
+
+        self.assertEqual(joules(), self.joules(run))
+        self.psql(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{self.database}_reader'")
+        wait_until(lambda: joules() == self.joules(run))
+        self.db("push", self.make("two", start=1.8e9))
+        wait_until(lambda: (answer := served.ask("/api/v1/runs")).status == 200 and answer.json["total"] == 2)
+        self.assertEqual(served.end(), 0)
 
     def test_addresses(self):
         for address in "mysql://u:s3cretpw@h/d", "lab", "http://lab/energy":

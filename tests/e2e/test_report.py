@@ -17,7 +17,7 @@ sys.dont_write_bytecode = True
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "cli")]
 from agent_runs import write_agent_run  # noqa: E402
-from browser import Browser, chromium  # noqa: E402
+from browser import BEYOND, EVERY_CHART, Browser, chromium  # noqa: E402
 from made_run import SUBJECTS, make_run  # noqa: E402
 from machines import Intel  # noqa: E402
 from pictures import png_size  # noqa: E402
@@ -29,10 +29,6 @@ HOSTILE = "<img src=x onerror=\"window.struck=1\"></script><script>window.struck
 MB = 1e6
 DESKTOP, PHONE = {"width": 1280}, {"width": 390, "height": 844, "phone": True}
 
-# What is shown without a box of its own that scrolls, and reaches beyond the window.
-BEYOND = """[...document.querySelectorAll('body *')].filter(e => e.getClientRects().length &&
-  e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.skip') &&
-  !e.parentElement.closest('.scroll, nav')).map(e => e.tagName + '.' + e.className + '#' + e.id)"""
 # Pairs of parts that cover one another.
 OVERLAPS = """(() => {
   const parts = ['header', 'main > section', '.figure', '.card'].map(s => [...document.querySelectorAll(s)].map(e => e.getBoundingClientRect()));
@@ -44,9 +40,6 @@ OVERLAPS = """(() => {
 # A text that its own box cuts off.
 CUT = """[...document.querySelectorAll('.figure .value, .figure .about, h1, h2, h3, .badge')]
   .filter(e => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== 'inline').map(e => e.textContent)"""
-EVERY_CHART = """(async () => { for (const e of document.querySelectorAll('.chart')) {
-  e.scrollIntoView({behavior: 'instant'}); await new Promise(d => requestAnimationFrame(() => requestAnimationFrame(d))); }
-  return [...document.querySelectorAll('.chart')].map(e => e.querySelectorAll('canvas').length); })()"""
 
 
 # Of every histogram: [drawn, wanted] pixels of its percentile lines, and their values.

@@ -158,11 +158,11 @@ const duration = seconds => !known(seconds) ? "unknown" : seconds < 90 ? withUni
 // Also on the page of a run.
 function progressBar(progress, name) {
   if (!progress) return make("span", { class: "note" }, "progress unknown");
-  const { done, total, failed, eta_s } = progress;
+  const { done, total, failed, elapsed_s, eta_s } = progress;
   return make("span", { class: "progress" },
     make("progress", { "aria-label": "Progress of " + name, ...(known(total) && total > 0 ? { value: done, max: total } : {}) }),
     make("span", { class: "note" }, withUnit(done, "") + (known(total) ? " of " + withUnit(total, "") : "") + " queries"
-      + (failed ? ", " + withUnit(failed, "") + " failed" : "") + (known(eta_s) ? ", " + duration(eta_s) + " left" : "")));
+      + (failed ? ", " + withUnit(failed, "") + " failed" : "") + (known(eta_s) ? ", " + duration(eta_s) + " left" : known(elapsed_s) ? " in " + duration(elapsed_s) : "")));
 }
 
 function runningList(running) {

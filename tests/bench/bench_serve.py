@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""What `ipw serve` costs: memory with 1,000 clients that watch the live view, and a page of 100,000 runs beside one of
+1,000."""
+import os
+import re
+import resource
+import shutil
+import socket
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+os.environ["IPW"] = IPW = os.path.join(HERE, "..", "ipw")
+os.environ["IPW_FAKES"] = os.path.join(HERE, "..", "fakes")
+with open(os.path.join(HERE, "..", "CMakeCache.txt"), encoding="utf-8") as cache:
+    SOURCE = re.search("^CMAKE_HOME_DIRECTORY:INTERNAL=(.*)$", cache.read(), re.M)[1]
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(SOURCE, "tests/cli"))
+from dashboards import Dashboard  # noqa: E402
+from machines import Nvidia  # noqa: E402
+
+CLIENTS, SAMPLES, PAGES = 1000, 5, 300
+QUERIES = ("runs", "runs?sort=energy_j&order=asc", "runs?model=m3&sort=energy_j")
+
+
+def row(name, value, unit, bound):
+    print(f"{name}\t{value:.4g}\t{unit}\t<= {bound:g}\t{'pass' if value <= bound else 'fail'}", flush=True)
+
+
+def rss_mb(pid):
+    with open(f"/proc/{pid}/statm", encoding="utf-8") as file:
+        return int(file.read().split()[1]) * resource.getpagesize() / 2**20
+
+
+def watchers(folder):
+    """Every client reads samples until all have some."""
+    machine = Nvidia("devices 8\npower * constant 300\ntick * 0.02")
+    served = Dashboard("--runs", folder, machine=machine)
+    clients = []
+    try:
+        for _ in range(CLIENTS):
+            clients.append(socket.create_connection(("127.0.0.1", served.port), timeout=60))
+            clients[-1].sendall(b"GET /api/v1/live/stream HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        for client in clients:
+            got = b""
+            while got.count(b"event: sample") < SAMPLES:
+                got += client.recv(1 << 16)
+        row(f"serve: resident memory with {CLIENTS} watchers", rss_mb(served.process.pid), "MB", 100)
+    finally:
+        for client in clients:
+            client.close()
+        served.close()
+        machine.close()
+
+
+def database(folder, count):
+    path = os.path.join(folder, f"{count}.db")
+    subprocess.run([IPW, "db", "init", "--db", f"sqlite:///{path}"], check=True, capture_output=True)
+    with sqlite3.connect(path) as db:
+        db.executemany(
+            "INSERT INTO runs (id, name, kind, host, digest, bytes, format, pushed, began, model, hardware, joules, finished)"
+            " VALUES (?, ?, 'profile', 'h', 'd', 1, 1, ?, ?, ?, 'H200', ?, 1)",
+            ((f"{i:016x}", f"profile_{i}", i, 1.7e9 + i, f"m{i % 10}", (i * 7919) % 100003) for i in range(count)))
+    return f"sqlite:///{path}"
+
+
+def page_s(served, query):
+    """The median of many, so that a look for new runs in between does not count."""
+    connection, times = served.connect(), []
+    for _ in range(PAGES):
+        began = time.perf_counter()
+        connection.request("GET", "/api/v1/" + query)
+        answer = connection.getresponse()
+        assert len(answer.read()) > 10_000 and answer.status == 200
+        times.append(time.perf_counter() - began)
+    connection.close()
+    return statistics.median(times)
+
+
+def pages(folder):
+    few, many = (Dashboard("--db", database(folder, count), "--no-live", scratch=folder) for count in (1_000, 100_000))
+    try:
+        for query in QUERIES:
+            for served in (few, many):
+                served.get(query)  # makes the order
+            ratio = statistics.median(page_s(many, query) / page_s(few, query) for _ in range(3))
+            row(f"serve: {query} of 100,000 runs to 1,000", ratio, "ratio", 2)
+    finally:
+        few.close()
+        many.close()
+
+
+def main():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    folder = tempfile.mkdtemp(prefix="ipw-bench-serve-")
+    try:
+        watchers(folder)
+        pages(folder)
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()
