@@ -17,8 +17,6 @@
 
 enum { MACHINES = 60, SETS = 5, REQUESTS_MAX = 30, PIECES_MAX = 40 };
 
-/* ---- chance ---- */
-
 /* ---- a random machine: a counter, one laid out by samples, a power sensor that may have a gap ---- */
 
 struct machine {
@@ -319,8 +317,11 @@ static void oracle_shares(struct machine *m, const struct requests *r, double *j
     long cells = lround((END - BEGIN) / CELL);
     memset(joules, 0, REQUESTS_MAX * sizeof *joules);
     for (long c = 0; c < cells; c++) {
-        double from = BEGIN + (double)c * CELL, to = from + CELL, middle = from + CELL / 2;
-        double weights[REQUESTS_MAX], sum = 0;
+        /* The same numbers as the edges of requests: of a phase whose tokens are unknown, 1e-16 s in
+         * another cell would make all weights there unknown. */
+        double from = aligned(BEGIN + (double)c * CELL),
+               to = aligned(BEGIN + (double)(c + 1) * CELL);
+        double weights[REQUESTS_MAX], sum = 0, middle = (from + to) / 2;
         size_t alive = 0;
         struct window window;
         if (sampler_window(m->sampler, 0, 3, scripted_time(from), scripted_time(to), &window))
@@ -347,13 +348,13 @@ static void oracle_shares(struct machine *m, const struct requests *r, double *j
 
 /* ---- the tests ---- */
 
-static void for_each_set(bool with_gap, int kind, unsigned machines,
-                         void (*check)(struct machine *, struct requests *))
+static void for_each_set_from(unsigned seed, bool with_gap, int kind, unsigned machines,
+                              void (*check)(struct machine *, struct requests *))
 {
     static struct machine machine;
     static struct requests requests;
     for (unsigned i = 0; i < (test_is_watched() ? 2 : machines); i++) {
-        chance_seed(1000 + i);
+        chance_seed(seed + i);
         machine_start(&machine, with_gap);
         for (unsigned k = 0; k < SETS; k++) {
             random_requests(&requests, kind);
@@ -361,6 +362,12 @@ static void for_each_set(bool with_gap, int kind, unsigned machines,
         }
         scripted_stop(machine.sampler);
     }
+}
+
+static void for_each_set(bool with_gap, int kind, unsigned machines,
+                         void (*check)(struct machine *, struct requests *))
+{
+    for_each_set_from(1000, with_gap, kind, machines, check);
 }
 
 static void check_conservation(struct machine *m, struct requests *r)
@@ -474,8 +481,8 @@ static void check_oracle(struct machine *m, struct requests *r)
     for (size_t i = 0; i < r->count; i++) {
         double mine = or_zero(share_on(shares_of(&shares, r->items[i].id), "gpu1")->energy.joules);
         /* Where the power crosses the baseline inside a slice, part of it may count as idle here and
-         * as active there: a few millijoules each time. */
-        double tolerance = m->has_idle ? 0.02 : 1e-7 * (1 + joules[i]);
+         * as active there: 3 mJ at most with the seeds from 1000 to 1150. */
+        double tolerance = m->has_idle ? 0.005 : 1e-7 * (1 + joules[i]);
         assert_near(mine, joules[i], tolerance);
     }
     shares_release(&shares);
@@ -484,7 +491,7 @@ static void check_oracle(struct machine *m, struct requests *r)
 static void test_a_plain_calculation_agrees(void **state)
 {
     (void)state;
-    for_each_set(true, ARRIVALS_ON_GRID, 8, check_oracle);
+    for_each_set_from(1048, true, ARRIVALS_ON_GRID, 8, check_oracle);
 }
 
 int main(void)
