@@ -503,6 +503,9 @@ class MigTest(MachineTest):
                                + parts["mig.unattributed"], card, places=9)
         self.assertEqual(row["energy"]["joules"], card)
         self.assertFalse(devices["gpu0:gi1"]["in_total"])
+        sources = {d["activity_source"] for line in done.stdout.splitlines() for d in json.loads(line)["devices"]
+                   if d["id"] == "gpu0:gi1"}
+        self.assertEqual(sources - {None}, {"gpm"})  # a row of a second may have no mean yet
         self.assertTrue(devices["gpu0"]["facts"]["mig_gi1"].startswith("2g.35gb MIG-"))
         doctor = subprocess.run([IPW, "doctor"], env=machine.environment(), text=True, stdout=subprocess.PIPE)
         self.assertIn("sm_active", doctor.stdout)

@@ -61,7 +61,8 @@ static void add_channels(struct instance *instance, double share, struct sensor 
     str_format(device, sizeof device, "gpu%d:gi%u", location, instance->id);
     instance->first = (unsigned)sensor->channel_count;
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
-        str_format(name, sizeof name, "gi%u.%s", instance->id, ROWS[i].name);
+        str_format(name, sizeof name, "%sgi%u.%s", i == 0 ? "gpm." : "", instance->id,
+                   ROWS[i].name);
         struct sensor_channel *channel = sensor_add_channel(sensor, name, device, ROWS[i].quantity);
         channel->location = location;
         channel->group = group;
