@@ -369,6 +369,78 @@ static void take_total(const struct channel_energy *const *main_of, struct energ
     note_absent(main_of, ledger);
 }
 
+/* ---- MIG instances ---- */
+
+/* How far the energy per slice and activity differs between loads: some keep the SMs busy and draw little. */
+#define INSTANCE_ACCURACY 0.3
+/* An activity that is older than this says nothing. */
+#define ACTIVITY_STALE (5 * NS_PER_S)
+
+static const struct sensor_channel *instance_channel(const struct ledger_device *device)
+{
+    const struct sensor *sensor = device->sensor;
+    for (size_t c = 0; c < sensor->channel_count; c++)
+        if (sensor->channels[c].share > 0 && !strcmp(sensor->channels[c].device, device->id))
+            return &sensor->channels[c];
+    return NULL;
+}
+
+/* Means come every other second in a monitor: a row that none covers yet has the newest. */
+static double activity_of(struct sampler *sampler, const struct ledger *ledger,
+                          const struct ledger_device *device, const struct sensor_channel *row)
+{
+    struct channel_state read;
+    double mean = device->gauges[QTY_SM_ACTIVE].mean;
+    if (is_known(mean))
+        return mean / 100;
+    sampler_channel(sampler, device->source, (size_t)(row - device->sensor->channels), &read);
+    return read.has_value && ledger->to - read.t <= ACTIVITY_STALE ? read.value / 100 : UNKNOWN;
+}
+
+static struct energy instance_energy(const struct ledger_device *gpu, double part)
+{
+    struct energy energy = gpu->energy;
+    energy.joules *= part;
+    energy.statistical *= part;
+    energy.plus_minus = hypot(energy.plus_minus * part, INSTANCE_ACCURACY * energy.joules);
+    energy.method = METHOD_ESTIMATED;
+    energy.idle_joules = energy.active_joules = UNKNOWN;
+    str_format(energy.source, sizeof energy.source, "%.200s x slices x SM activity",
+               gpu->energy.source);
+    energy.note[0] = '\0';
+    return energy;
+}
+
+/* What a partitioned GPU used, by the slices and the SM activity of each instance; the rest, which is idle or of an
+ * instance that reports no activity, is a part of the GPU. */
+static void attribute_instances(struct sampler *sampler, struct ledger *ledger,
+                                struct ledger_device *gpu)
+{
+    double given = 0;
+    bool any = false;
+    for (size_t i = 0; i < ledger->count; i++) {
+        struct ledger_device *device = &ledger->devices[i];
+        const struct sensor_channel *row =
+            device->source == gpu->source && !device->has_energy ? instance_channel(device) : NULL;
+        if (!row)
+            continue;
+        double part = row->share * activity_of(sampler, ledger, device, row);
+        any = device->is_instance = true;
+        if (is_known(part) && given + part > 1)
+            part = 1 - given; /* slices of a card that cannot be: no joule is given twice */
+        given += is_known(part) ? part : 0;
+        device->energy = !is_known(part) ? energy_unknown("no SM activity of this instance")
+                         : gpu->energy.method == METHOD_NONE ? energy_unknown(gpu->energy.note)
+                                                             : instance_energy(gpu, part);
+        device->power_mean = is_known(part) ? gpu->power_mean * part : UNKNOWN;
+        device->power_max = UNKNOWN;
+    }
+    if (!any || gpu->energy.method == METHOD_NONE)
+        return;
+    struct energy rest = instance_energy(gpu, 1 - given);
+    add_part(gpu, "mig.unattributed", &rest);
+}
+
 /* ---- the ledger ---- */
 
 static void collect(struct sampler *sampler, struct ledger *ledger, struct candidates *all)
@@ -431,6 +503,9 @@ enum err ledger_take(struct sampler *sampler, nanos from, nanos to, const struct
                 fill_device(sampler, &all, idle, &out->devices[i], all.main_of[i]);
         }
         take_total(all.main_of, all.counted, out);
+        for (size_t i = 0; i < out->count; i++)
+            if (out->devices[i].has_energy && out->devices[i].sensor->kind == SENSOR_GPU)
+                attribute_instances(sampler, out, &out->devices[i]);
         err = ERR_OK;
     }
     free(all.channels);

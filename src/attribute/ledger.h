@@ -36,7 +36,9 @@ struct ledger_device {
     size_t source;               /* index of that sensor in the sampler */
     size_t channel;              /* of the sensor: where the joules come from, with has_energy */
     bool has_energy;             /* it has an energy or power channel, working or not */
-    bool counted;                /* its joules are in the total */
+    bool
+        is_instance; /* of a partitioned GPU: energy is its part of that of the GPU, a term of no sum */
+    bool counted; /* its joules are in the total */
     struct energy energy;
     double power_mean, power_max; /* W */
     struct energy cross_check; /* same joules by another method; METHOD_NONE when there is none */

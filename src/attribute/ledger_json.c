@@ -64,7 +64,7 @@ void device_fields_to_json(struct json *json, const struct ledger_device *device
     json_string(json, "name", device->sensor->name[0] ? device->sensor->name : NULL);
     json_string(json, "kind", sensor_kind_name(device->sensor->kind));
     json_string(json, "driver", device->sensor->driver->name);
-    if (device->has_energy) {
+    if (device->has_energy || device->is_instance) {
         energy_to_json(json, "energy", &device->energy);
         json_bool(json, "in_total", device->counted);
         json_object(json, "power_w");

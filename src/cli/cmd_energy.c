@@ -94,16 +94,29 @@ static int write_reading(struct stream *stream, const struct reading *reading)
     return code;
 }
 
+/* How long a row waits for its readings: those of another host come later. */
+static nanos late_row(const struct sampler *sampler)
+{
+    nanos behind = 0;
+    for (size_t s = 0; s < sampler_count(sampler); s++) {
+        const struct sensor *sensor = sampler_sensor(sampler, s);
+        for (size_t c = 0; c < sensor->channel_count; c++)
+            if (sensor->channels[c].behind > behind)
+                behind = sensor->channels[c].behind;
+    }
+    return LATE_ROW + behind;
+}
+
 static int write_row(struct stream *stream, nanos from, nanos to)
 {
     struct reading reading;
-    nanos began = clock_now();
+    nanos began = clock_now(), late = late_row(stream->session->sampler);
     if (stream->options->once)
         sampler_settle(stream->session->sampler, to);
     else
-        sampler_tick(stream->session->sampler, to, LATE_ROW);
+        sampler_tick(stream->session->sampler, to, late);
     nanos waited = clock_now() - began, left = stream->waited - (to - from);
-    stream->waited = waited < left ? left : waited < LATE_ROW ? waited : LATE_ROW;
+    stream->waited = waited < left ? left : waited < late ? waited : late;
     if (reading_take(stream->session->sampler, stream->start, from, to, &reading) != ERR_OK)
         return complain(EXIT_FAILED, "out of memory");
     int code = write_reading(stream, &reading);

@@ -32,6 +32,7 @@ struct monitor {
     struct session *session;
     struct state *state;
     struct processes *processes;
+    struct instances *instances;
     struct telemetry_feed *feed; /* NULL: none */
     struct otlp_push *otlp;      /* NULL: none */
     nanos next, updated;         /* update: when is the next, when was the last */
@@ -64,6 +65,8 @@ static enum err use_session(struct monitor *monitor, struct session *session, st
     monitor->session = session;
     if (monitor->processes && !err)
         processes_attach(monitor->processes, monitor->state);
+    if (!err)
+        instances_attach(monitor->instances, monitor->state);
     monitor_session_close(former);
     return err;
 }
@@ -147,6 +150,7 @@ static void reply_metrics(struct monitor *monitor, struct http_exchange *exchang
         state_render(monitor->state, &to);
         if (monitor->processes)
             processes_render(monitor->processes, &to);
+        instances_render(monitor->instances, &to);
         state_render_sensors(monitor->state, &to);
     }
     monitor->scrapes++;
@@ -293,6 +297,7 @@ static enum err update(struct monitor *monitor, nanos now)
     state_update(monitor->state, now);
     if (monitor->processes)
         processes_update(monitor->processes, monitor->state, now);
+    instances_update(monitor->instances, monitor->state, now);
     text_clear(&monitor->page[0]);
     text_clear(&monitor->page[1]);
     monitor->updated = now;
@@ -369,7 +374,9 @@ static enum err open_parts(struct monitor *monitor, struct error *why)
         err = err_explain(why, event_loop_watch(monitor->loop, &monitor->signals, EPOLLIN));
     monitor->state = state_new();
     monitor->processes = options->processes ? processes_new(options->processes) : NULL;
-    if (!err && (!monitor->state || (options->processes && !monitor->processes)))
+    monitor->instances = instances_new();
+    if (!err &&
+        (!monitor->state || !monitor->instances || (options->processes && !monitor->processes)))
         err = err_no_memory(why);
     if (!err)
         err = open_session(options, &session, why);
@@ -397,6 +404,7 @@ static void release(struct monitor *monitor)
     http_server_close(monitor->server);
     event_loop_free(monitor->loop);
     processes_free(monitor->processes);
+    instances_free(monitor->instances);
     state_free(monitor->state);
     monitor_session_close(monitor->session);
     text_release(&monitor->page[0]);

@@ -148,6 +148,21 @@ void otlp_push_count(struct otlp_push *push, struct otlp_counts *out);
 /* Sends what is left, if that takes no more than some seconds. */
 void otlp_push_close(struct otlp_push *push);
 
+/* ---- instances.c ---- */
+
+struct instances;
+
+struct instances *instances_new(void);
+void instances_free(struct instances *instances);
+
+/* Begins anew with the devices of another session; what was attributed stays. */
+void instances_attach(struct instances *instances, struct state *state);
+void instances_update(struct instances *instances, struct state *state, nanos now);
+void instances_render(const struct instances *instances, struct exposition *to);
+
+/* GPU_I_ID and GPU_I_PROFILE, as dcgm-exporter has them, of a device "gpu0:gi1"; nothing of another (state.c). */
+void add_instance_labels(struct text *labels, const struct sensor *sensor, const char *device);
+
 /* ---- telemetry_feed.c ---- */
 
 struct telemetry_feed;

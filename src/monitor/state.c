@@ -32,6 +32,7 @@ struct gauge {
     double scale;
     struct text labels;
     double value; /* UNKNOWN where it is stale */
+    bool is_part; /* of a MIG instance: in no sum */
 };
 
 enum sensor_counter { COUNT_READS, COUNT_FAILED, COUNT_SECONDS, COUNT_LOST, SENSOR_COUNTERS };
@@ -135,9 +136,10 @@ double state_sum(const struct state *state, enum family family, size_t *count)
     double sum = 0;
     *count = 0;
     for (size_t i = 0; i < state->gauge_count; i++) {
-        if (state->gauges[i].family != family || isnan(state->gauges[i].value))
+        const struct gauge *gauge = &state->gauges[i];
+        if (gauge->family != family || gauge->is_part || isnan(gauge->value))
             continue;
-        sum += state->gauges[i].value;
+        sum += gauge->value;
         ++*count;
     }
     return *count ? sum : UNKNOWN;
@@ -146,7 +148,8 @@ double state_sum(const struct state *state, enum family family, size_t *count)
 double state_gauge_of(const struct state *state, size_t source, enum family family)
 {
     for (size_t i = 0; i < state->gauge_count; i++)
-        if (state->gauges[i].source == source && state->gauges[i].family == family)
+        if (state->gauges[i].source == source && state->gauges[i].family == family &&
+            !state->gauges[i].is_part)
             return state->gauges[i].value;
     return UNKNOWN;
 }
@@ -183,8 +186,25 @@ static const char *fact(const struct sensor *sensor, const char *key)
 
 static void add_gpu_names(struct text *labels, const struct sensor *sensor, const char *device)
 {
-    exposition_label(labels, "gpu", device + strcspn(device, "0123456789"));
+    const char *digits = device + strcspn(device, "0123456789");
+    char number[16];
+    str_format(number, sizeof number, "%.*s", (int)strcspn(digits, ":"), digits);
+    exposition_label(labels, "gpu", number);
     exposition_label(labels, "UUID", fact(sensor, "uuid"));
+}
+
+void add_instance_labels(struct text *labels, const struct sensor *sensor, const char *device)
+{
+    const char *id = strstr(device, ":gi");
+    char key[24], profile[24];
+    if (!id)
+        return;
+    id += strlen(":gi");
+    str_format(key, sizeof key, "mig_gi%s", id);
+    const char *text = fact(sensor, key); /* "1g.18gb MIG-..." */
+    str_format(profile, sizeof profile, "%.*s", (int)strcspn(text, " "), text);
+    exposition_label(labels, "GPU_I_ID", id);
+    exposition_label(labels, "GPU_I_PROFILE", profile);
 }
 
 /* As dcgm-exporter has them. */
@@ -193,11 +213,13 @@ static void add_gpu_labels(struct text *labels, const struct sensor *sensor, con
     const char *number = device + strcspn(device, "0123456789");
     char node[32];
     bool is_nvidia = !strcmp(sensor->driver->name, "nvml");
-    str_format(node, sizeof node, "%s%s", is_nvidia ? "nvidia" : device, is_nvidia ? number : "");
+    str_format(node, sizeof node, "%s%.*s", is_nvidia ? "nvidia" : device,
+               is_nvidia ? (int)strcspn(number, ":") : 0, number);
     add_gpu_names(labels, sensor, device);
     exposition_label(labels, "pci_bus_id", fact(sensor, "pci_bus_id"));
     exposition_label(labels, "device", node);
     exposition_label(labels, "model_name", sensor->name);
+    add_instance_labels(labels, sensor, device);
 }
 
 static enum domain_kind kind_of(const struct sensor *sensor, enum scope scope)
@@ -307,10 +329,13 @@ static const struct gauge_kind *find_gauge_kind(const struct sensor *sensor, enu
 }
 
 /* A GPU has one of each kind; what a second channel of the kind says is the same by another way. */
-static bool has_gauge(const struct state *state, size_t source, enum family family)
+static bool has_gauge(const struct state *state, size_t source, enum family family,
+                      const char *device)
 {
+    const struct sensor *sensor = sampler_sensor(state->session->sampler, source);
     for (size_t i = 0; i < state->gauge_count; i++)
-        if (state->gauges[i].source == source && state->gauges[i].family == family)
+        if (state->gauges[i].source == source && state->gauges[i].family == family &&
+            !strcmp(sensor->channels[state->gauges[i].channel].device, device))
             return true;
     return false;
 }
@@ -320,7 +345,7 @@ static enum err add_gauge(struct state *state, size_t source, size_t channel)
     const struct sensor *sensor = sampler_sensor(state->session->sampler, source);
     const struct sensor_channel *row = &sensor->channels[channel];
     const struct gauge_kind *kind = find_gauge_kind(sensor, row->quantity);
-    if (!kind || (kind->is_gpu && has_gauge(state, source, kind->family)))
+    if (!kind || (kind->is_gpu && has_gauge(state, source, kind->family, row->device)))
         return ERR_OK;
     struct gauge *gauges =
         grow(state->gauges, &state->gauge_capacity, state->gauge_count, sizeof *gauges);
@@ -328,7 +353,8 @@ static enum err add_gauge(struct state *state, size_t source, size_t channel)
         return ERR_NO_MEMORY;
     state->gauges = gauges;
     struct gauge *added = &gauges[state->gauge_count++];
-    *added = (struct gauge){source, channel, kind->family, kind->scale, {0}, UNKNOWN};
+    *added = (struct gauge){source, channel, kind->family, kind->scale, {0}, UNKNOWN, false};
+    added->is_part = strstr(row->device, ":gi") != NULL;
     if (kind->is_gpu) {
         add_gpu_labels(&added->labels, sensor, row->device);
     } else {

@@ -32,8 +32,9 @@
 #define LOST_AFTER (3 * NS_PER_S)
 /* How far back the first read goes, so that a window has a beginning at once. */
 #define HISTORY (20 * NS_PER_S)
-/* What a point of the monitor may be late by, beyond its interval. */
-#define LATE_MOST (500 * NS_PER_MS)
+/* What a point of the monitor is late by at least, and at most, beyond two of its intervals. */
+#define LATE_LEAST (50 * NS_PER_MS)
+#define LATE_MOST  (500 * NS_PER_MS)
 /* Sums of covered time are exact but for rounding in JSON. */
 #define ROUNDING         NS_PER_US
 
@@ -341,6 +342,7 @@ static void add_energy(struct sensor *out, const struct reading_domain *domain, 
     row->estimated = domain->method == METHOD_ESTIMATED;
     row->integrated = domain->method == METHOD_INTEGRAL;
     row->period = interval;
+    row->lag = 2 * interval + LATE_LEAST; /* an update there has readings of the one before */
     row->behind = 2 * interval + LATE_MOST;
 }
 
@@ -398,7 +400,8 @@ static enum err remote_open(const struct sensor_finding *finding, struct sensor 
         return err;
     str_copy(remote->device, sizeof remote->device, mark + 1);
     str_copy(remote->instance, sizeof remote->instance, readings.instance);
-    remote->asked_since = readings.monotonic - HISTORY;
+    nanos several = 3 * readings.interval;
+    remote->asked_since = readings.monotonic - (several > HISTORY ? several : HISTORY);
     add_channels(out, &readings, remote->device, finding->id + strlen("remote:"), finding->key);
     note_domains(remote, &readings, out);
     if (readings.host[0])

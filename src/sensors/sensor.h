@@ -20,7 +20,7 @@
 #include "core/quantity.h"
 #include "core/units.h"
 
-enum { SENSOR_CHANNELS_MAX = 24, SENSOR_GROUPS_MAX = 5, SENSOR_FACTS_MAX = 12 };
+enum { SENSOR_CHANNELS_MAX = 44, SENSOR_GROUPS_MAX = 5, SENSOR_FACTS_MAX = 20 };
 
 enum sensor_kind { SENSOR_CPU, SENSOR_GPU, SENSOR_BOARD, SENSOR_HOST, SENSOR_TEST };
 
@@ -93,7 +93,9 @@ struct sensor_channel {
     nanos behind;       /* of another host: its readings come up to an instant so long after it */
     bool interval_mean; /* a value is the mean since the previous one, not a momentary reading; one
                            that is missing with ERR_NO_DATA is where the next mean begins */
-    bool secondary;     /* a cross-check of another channel of the same device and scope */
+    double
+        share; /* of a MIG instance's activity: its slices of those of the GPU, whose energy is attributed by both */
+    bool secondary; /* a cross-check of another channel of the same device and scope */
 };
 
 /* Channels that one call reads together, at one cadence. */

@@ -17,8 +17,8 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from machines import Intel, Machine, Modelled  # noqa: E402
-from program import await_signals, main_side_by_side  # noqa: E402
+from machines import Intel, Machine, Modelled, Nvidia  # noqa: E402
+from program import MachineTest, await_signals, main_side_by_side  # noqa: E402
 
 IPW = os.environ.get("IPW", "build/ipw")
 FAKE_NVML = Path(os.environ.get("IPW_FAKES", "build/fakes"), "libfake_nvml.so").resolve()
@@ -476,6 +476,36 @@ class FullScreen(WithMachine):
         self.await_screen(r"MARK\n(.*\n)*time +device[\s\S]*total[\s\S]*total")
         self.keys("C-c")
         self.await_screen("EXIT 130")
+
+
+class MigTest(MachineTest):
+    def test_instances_share_what_the_card_uses(self):
+        """50 % of 2 of 7 slices, 10 % of one, and one that reports nothing: the rest is nobody's, and the sum is the card."""
+        machine = self.machine(Nvidia, "power 0 constant 300\ntick * 0.02\nmig 0 3\nmig_instance 0 0 2 50 2g.35gb\n"
+                               "mig_instance 0 1 1 10 1g.18gb\nmig_instance 0 2 1 nan 1g.18gb\n")
+        done = ipw(machine, "--json", "-i", "1", "-n", "3")
+        row = json.loads(done.stdout.splitlines()[-1])
+        devices = {d["id"]: d for d in row["devices"]}
+        self.assertEqual(set(devices), {"gpu0", "gpu0:gi1", "gpu0:gi2", "gpu0:gi3"})
+        for key in ("energy", "energy_since_start"):
+            card = devices["gpu0"][key]["joules"]
+            for name, share in (("gpu0:gi1", 1 / 7), ("gpu0:gi2", 0.1 / 7)):
+                energy = devices[name][key]
+                self.assertAlmostEqual(energy["joules"], card * share, delta=1e-6 * card)
+                self.assertEqual(energy["method"], "estimated")
+                self.assertIn("SM activity", energy["source"])
+                self.assertGreater(energy["plus_minus"], 0.3 * energy["joules"])
+            self.assertIsNone(devices["gpu0:gi3"][key]["joules"])
+            self.assertIn("no SM activity", devices["gpu0:gi3"][key]["note"])
+        card = devices["gpu0"]["energy"]["joules"]
+        parts = {part["name"]: part["energy"]["joules"] for part in devices["gpu0"]["parts"]}
+        self.assertAlmostEqual(devices["gpu0:gi1"]["energy"]["joules"] + devices["gpu0:gi2"]["energy"]["joules"]
+                               + parts["mig.unattributed"], card, places=9)
+        self.assertEqual(row["energy"]["joules"], card)
+        self.assertFalse(devices["gpu0:gi1"]["in_total"])
+        self.assertTrue(devices["gpu0"]["facts"]["mig_gi1"].startswith("2g.35gb MIG-"))
+        doctor = subprocess.run([IPW, "doctor"], env=machine.environment(), text=True, stdout=subprocess.PIPE)
+        self.assertIn("sm_active", doctor.stdout)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ from program import MachineTest, PATIENCE_S, ipw, main_side_by_side, python  # n
 
 SOURCE = Path(__file__).resolve().parents[2]
 UUID = "GPU-0000000{0}-1111-2222-3333-444444444444"
+PARTITIONED = ("power 0 constant 300\ntick * 0.02\nmig 0 3\nmig_instance 0 0 2 50 2g.35gb\n"
+               "mig_instance 0 1 1 10 1g.18gb\nmig_instance 0 2 1 nan 1g.18gb\n")
 CONTAINER = "0123456789abcdef" * 4
 
 
@@ -92,6 +94,31 @@ class SeriesTest(MonitorTest):
                  first.get("ipw_node_gpu_joules_total", gpu=gpu, zone="gpu") for gpu in ("0", "1")]
         for watts, joules in zip((300, 100), grown):  # readings may be some seconds older than a scrape
             self.assertAlmostEqual(joules, watts * passed, delta=watts * 4)
+
+    def test_mig_instances(self):
+        """By slices and SM activity; what is idle, or of an instance without activity, is nobody's."""
+        monitor = self.monitor(self.machine(Nvidia, PARTITIONED))
+        gpu = {"gpu": "0", "UUID": UUID.format(0)}
+        name = "ipw_node_gpu_instance_joules_total"
+
+        def grown(after, name, **labels):
+            return after.get(name, **labels) - first.get(name, **labels)
+
+        first = monitor.wait(lambda now: now.find("ipw_gpu_sm_active_ratio", GPU_I_ID="2"))
+        first = monitor.wait_updates(3)
+        last = monitor.wait(lambda now: grown(now, name, GPU_I_ID="1") > 200)
+        joules = grown(last, "ipw_node_gpu_joules_total", gpu="0", zone="gpu")
+        self.assertAlmostEqual(grown(last, name, GPU_I_ID="1"), joules * 2 / 7 * 0.5, delta=0.01 * joules)
+        self.assertAlmostEqual(grown(last, name, GPU_I_ID="1") / grown(last, name, GPU_I_ID="2"), 10, places=6)
+        self.assertEqual(grown(last, name, GPU_I_ID="3"), 0)
+        self.assertAlmostEqual(sum(last.find(name)) + last.get("ipw_node_gpu_instance_unattributed_joules_total", **gpu),
+                               last.get("ipw_node_gpu_joules_total", gpu="0", zone="gpu"), delta=0.01 * joules)
+        self.assertEqual(last.labels(name, GPU_I_ID="1"), [{"GPU_I_ID": "1", "GPU_I_PROFILE": "2g.35gb", **gpu}])
+        self.assertEqual(last.get("ipw_gpu_sm_active_ratio", GPU_I_ID="1", gpu="0", device="nvidia0"), 0.5)
+        self.assertEqual(last.find("ipw_gpu_sm_active_ratio", GPU_I_ID="3"), [])
+        self.assertEqual(last.get("ipw_gpu_memory_total_bytes", GPU_I_ID="2"), 18 << 30)
+        self.assertEqual(last.get("ipw_node_joules_total", method="counter"),
+                         last.get("ipw_node_gpu_joules_total", gpu="0", zone="gpu"))
 
     def test_power_takes_the_place_of_a_dead_counter(self):
         machine = self.machine(Nvidia, "power 0 constant 300\nvalue energy_mj 0 5000")

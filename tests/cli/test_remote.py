@@ -2,6 +2,7 @@
 """`--sensors remote=HOST`: the energy of machines whose counters are known, read through the `ipw monitor` that runs on
 each; over slow paths, with other clocks, and when a monitor ends, comes back or refuses."""
 
+import csv
 import http.client
 import http.server
 import json
@@ -12,6 +13,7 @@ import sys
 import threading
 import time
 import unittest
+import urllib.error
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -167,6 +169,17 @@ class EnergyTest(RemoteTest):
         self.assertEqual({d["id"] for d in json.loads(done.stdout)["devices"] if d["energy"]}, set(watts))
         done = ipw(self.here, "run", "--sensors", f"remote=127.0.0.1:{ports[1]}", "--json", "--", "sleep", "0.5")
         self.assertAlmostEqual(json.loads(done.stdout)["devices"][0]["temperature_c"]["mean"], 51, places=6)
+
+    def test_rows_wait_for_what_is_measured_there(self):
+        """Updates of the monitor come later than a row ends."""
+        monitor = self.monitor(self.machine(Intel, 40), interval=0.7)
+        done = ipw(self.here, "energy", "--sensors", f"remote=127.0.0.1:{monitor.port}", "--count", "3", "--interval",
+                   "1", "--format", "csv")
+        rows = list(csv.DictReader(done.stdout.splitlines()))
+        self.assertEqual(len(rows), 3, done.stderr)
+        for row in rows:
+            self.assertAlmostEqual(float(row["power_w"]), 40, delta=2)
+            self.assertEqual(float(row["coverage"]), 1)
 
     def test_an_estimate_there_is_an_estimate_here(self):
         monitor = self.monitor(self.machine(Modelled))
@@ -380,9 +393,17 @@ class RefusalTest(RemoteTest):
         self.assertEqual([row["status"] for row in rows], ["denied"])
 
     def monitor_with_token(self, file):
-        monitor = Monitor(self.machine(Intel, 40), "--token-file", file)
+        monitor = Monitor(self.machine(Intel, 40), "--token-file", file, "--interval", "0.1")
         self.addCleanup(monitor.close)
+        await_condition(lambda: self.is_ready(monitor), "readings")
         return monitor
+
+    @staticmethod
+    def is_ready(monitor):
+        try:
+            return monitor.ask("/readyz").status == 200
+        except urllib.error.HTTPError:
+            return False
 
     def test_what_is_no_monitor(self):
         class Other(http.server.BaseHTTPRequestHandler):

@@ -76,7 +76,7 @@ typedef struct {
 
 typedef struct {
     double t;
-    int device;
+    int device, instance;
 } gpm_sample_t;
 
 typedef struct {
@@ -258,9 +258,16 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **handle)
 
 int nvmlDeviceGetName(void *handle, char *to, unsigned length)
 {
-    struct gpu *gpu;
-    int code = begin_on("nvmlDeviceGetName", handle, &gpu);
-    return code ? code : give_text(to, length, gpu->name);
+    int instance, device = handle_index(handle, &instance);
+    int code = device < 0 ? INVALID_ARGUMENT : begin("nvmlDeviceGetName", device);
+    if (code)
+        return code;
+    const struct gpu *gpu = &script.gpus[device];
+    char text[160];
+    const char *profile = instance ? gpu->instances[instance - 1].profile : "";
+    snprintf(text, sizeof text, instance ? "%s MIG %s" : "%s%s", gpu->name,
+             instance && !profile[0] ? "1g.18gb" : profile);
+    return give_text(to, length, text);
 }
 
 int nvmlDeviceGetUUID(void *handle, char *to, unsigned length)
@@ -351,6 +358,47 @@ int nvmlDeviceGetMigDeviceHandleByIndex(void *handle, unsigned index, void **ins
     if ((int)index >= gpu->mig)
         return end(NOT_FOUND);
     *instance = (char *)handle + 1 + index;
+    return end(0);
+}
+
+/* On the handle of an instance, whose number is *instance. */
+static int begin_on_mig(const char *function, const void *handle, struct gpu **gpu, int *instance)
+{
+    int device = handle_index(handle, instance);
+    if (device < 0 || *instance == 0)
+        return INVALID_ARGUMENT;
+    *gpu = &script.gpus[device];
+    return begin(function, device);
+}
+
+int nvmlDeviceGetGpuInstanceId(void *handle, unsigned *id)
+{
+    struct gpu *gpu;
+    int instance, code = begin_on_mig("nvmlDeviceGetGpuInstanceId", handle, &gpu, &instance);
+    if (code)
+        return code;
+    *id = (unsigned)instance;
+    return end(0);
+}
+
+typedef struct {
+    unsigned multiprocessors, shared[5], gpu_slices, compute_slices;
+    unsigned long long memory_mb;
+} attributes_t;
+_Static_assert(sizeof(attributes_t) == 40, "layout of driver 580");
+
+int nvmlDeviceGetAttributes_v2(void *handle, attributes_t *out)
+{
+    struct gpu *gpu;
+    int instance, code = begin_on_mig("nvmlDeviceGetAttributes_v2", handle, &gpu, &instance);
+    if (code)
+        return code;
+    unsigned slices = gpu->instances[instance - 1].slices;
+    slices = slices ? slices : 1;
+    *out = (attributes_t){.multiprocessors = 18 * slices,
+                          .gpu_slices = slices,
+                          .compute_slices = slices,
+                          .memory_mb = 18432 * slices};
     return end(0);
 }
 
@@ -641,10 +689,18 @@ int nvmlDeviceGetTemperature(void *handle, int sensor, unsigned *celsius)
 
 int nvmlDeviceGetMemoryInfo(void *handle, unsigned long long *total_free_used)
 {
-    struct gpu *gpu;
-    int code = begin_on("nvmlDeviceGetMemoryInfo", handle, &gpu);
+    int instance, device = handle_index(handle, &instance);
+    int code = device < 0 ? INVALID_ARGUMENT : begin("nvmlDeviceGetMemoryInfo", device);
     if (code)
         return code;
+    const struct gpu *gpu = &script.gpus[device];
+    if (instance) {
+        unsigned slices = gpu->instances[instance - 1].slices;
+        total_free_used[0] = (slices ? slices : 1) * (18432ULL << 20);
+        total_free_used[2] = 1ULL << 30;
+        total_free_used[1] = total_free_used[0] - total_free_used[2];
+        return end(0);
+    }
     double used = gpu->value[KEY_MEMORY_USED] + gpu->value[KEY_MEMORY_RESERVED];
     total_free_used[0] = (unsigned long long)gpu->value[KEY_MEMORY_TOTAL];
     total_free_used[1] = (unsigned long long)(gpu->value[KEY_MEMORY_TOTAL] - used);
@@ -783,8 +839,20 @@ int nvmlGpmSampleGet(void *handle, gpm_sample_t *sample)
         return code;
     if (!gpu->gpm || gpu->mig >= 0)
         return end(NOT_SUPPORTED);
-    *sample = (gpm_sample_t){now_s(), (int)(gpu - script.gpus) + 1};
+    *sample = (gpm_sample_t){now_s(), (int)(gpu - script.gpus) + 1, 0};
     return end(0);
+}
+
+int nvmlGpmMigSampleGet(void *handle, unsigned id, gpm_sample_t *sample)
+{
+    struct gpu *gpu;
+    int code = begin_on("nvmlGpmMigSampleGet", handle, &gpu);
+    if (code)
+        return code;
+    if (!gpu->gpm || (int)id > gpu->mig || id < 1)
+        return end(NOT_SUPPORTED);
+    *sample = (gpm_sample_t){now_s(), (int)(gpu - script.gpus) + 1, (int)id};
+    return end(isnan(gpu->instances[id - 1].sm) ? NOT_SUPPORTED : 0);
 }
 
 int nvmlGpmMetricsGet(gpm_get_t *get)
@@ -795,7 +863,8 @@ int nvmlGpmMetricsGet(gpm_get_t *get)
     const gpm_sample_t *first = get->sample1, *second = get->sample2;
     if (get->version != 1)
         return end(ARGUMENT_VERSION_MISMATCH);
-    if (!first->device || first->device != second->device || first->t > second->t)
+    if (!first->device || first->device != second->device || first->instance != second->instance ||
+        first->t > second->t)
         return end(INVALID_ARGUMENT);
     for (unsigned i = 0; i < get->num_metrics; i++) {
         gpm_metric_t *metric = &get->metrics[i];
@@ -806,9 +875,10 @@ int nvmlGpmMetricsGet(gpm_get_t *get)
         bool known = metric->id < 16 && METRICS[metric->id];
         metric->nvml_return = known ? 0 : NOT_SUPPORTED;
         /* Of samples that are too close to each other the library makes what it likes. */
-        metric->value = !known ? 0
-                        : second->t - first->t < 0.1
-                            ? NAN
+        metric->value = !known                       ? 0
+                        : second->t - first->t < 0.1 ? NAN
+                        : first->instance
+                            ? script.gpus[first->device - 1].instances[first->instance - 1].sm
                             : script.gpus[first->device - 1].value[METRICS[metric->id]];
     }
     return end(0);

@@ -35,6 +35,9 @@
  *                                  each memory clock
  *   clocks D MEM A,B,C ...         the same as a list
  *   mig D N                        MIG on, with N instances
+ *   mig_instance D I SLICES SM PROFILE
+ *                                  of instance I (from 0): its slices of 7, SM activity in percent (nan: GPM has none)
+ *                                  and profile (1, that of the card, "1g.18gb")
  *   gpm D yes|no                   GPM is supported (yes)
  *   fail F D CODE [after K] [for K] [from S] [to S]
  *                                  calls of function F fail: all, all after the first K, K of
@@ -178,6 +181,11 @@ struct gpu {
     double memory_share, tick_s, start_mj, reset_s, spacing_s;
     bool module, gpm;
     int depth, pad, mig;
+    struct {
+        unsigned slices;
+        double sm;
+        char profile[24];
+    } instances[MIG_MAX];
     double value[KEY_COUNT];
     bool is_set[KEY_COUNT];
     struct fake_process processes[PROCESSES_MAX];
@@ -333,6 +341,18 @@ static void parse_process(struct gpu *gpu, const char *rest, const char *line)
     gpu->processes[gpu->process_count++] = process;
 }
 
+static void parse_instance(struct gpu *gpu, const char *rest, const char *line)
+{
+    unsigned i, slices;
+    double sm;
+    char profile[24];
+    if (sscanf(rest, "%u %u %lf %23s", &i, &slices, &sm, profile) != 4 || i >= MIG_MAX)
+        bad_line(line);
+    gpu->instances[i].slices = slices;
+    gpu->instances[i].sm = sm;
+    memcpy(gpu->instances[i].profile, profile, sizeof profile);
+}
+
 static void parse_clocks(struct gpu *gpu, const char *rest, const char *line)
 {
     struct clock_set set = {0};
@@ -384,6 +404,8 @@ static void parse_device(struct gpu *gpu, const char *verb, const char *rest, co
         parse_process(gpu, rest, line);
     else if (!strcmp(verb, "clocks"))
         parse_clocks(gpu, rest, line);
+    else if (!strcmp(verb, "mig_instance"))
+        parse_instance(gpu, rest, line);
     else if (!strcmp(verb, "mig"))
         gpu->mig = number < MIG_MAX ? (int)number : MIG_MAX;
     else

@@ -124,7 +124,10 @@ async function show() {
   shown = address();
   document.documentElement.dataset.ready = "no";
   for (const item of document.querySelectorAll("#bar nav a"))
-    if (found && [found[0].href, found[0].under].includes(item.getAttribute("href"))) item.setAttribute("aria-current", found[0].href ? "page" : "true");
+    if (found && [found[0].href, found[0].under].includes(item.getAttribute("href"))) {
+      item.setAttribute("aria-current", found[0].href ? "page" : "true");
+      item.parentElement.scrollLeft = item.offsetLeft - item.parentElement.offsetLeft - 40; // a phone shows some of them
+    }
     else item.removeAttribute("aria-current");
   view.title(found ? found[0].name : "Not found");
   view.put(loading());

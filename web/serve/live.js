@@ -75,7 +75,7 @@ function trustOf(sample) {
   if (stale.length) parts.push("the last reading of " + listed(stale) + " is old");
   if (modelled.length) parts.push("estimated by a model, not measured" + (modelled.length === metered.length ? "" : ": " + listed(modelled)));
   return { kind: lost.length || stale.length ? "bad" : modelled.length ? "warning" : "good",
-    text: parts.length ? sentence(parts.join("; ")) : metered.length === 1 ? "Measured; the sensor is up to date." : "Measured; all " + metered.length + " sensors are up to date." };
+    text: parts.length ? sentence(parts.join("; ")) : "Measured by " + plural(metered.length, "sensor") + (metered.length === 1 ? ", up to date." : ", all up to date.") };
 }
 
 const TRUST_WORDS = { good: "measured", warning: "estimated in part", bad: "incomplete" };

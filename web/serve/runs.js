@@ -15,6 +15,9 @@ const dateText = time => time ? time.slice(0, 16).replace("T", " ") : "–";
 const picked = new Map();
 const PICKED_MOST = 8;
 
+const comparable = run => run.kind !== "sweep" && run.kind !== "layers";
+const sweepPath = id => "/sweeps/" + encodeURIComponent(id);
+
 const compareLink = ids => "/compare" + queryText({ run: ids });
 
 const RUN_COLUMNS = [
@@ -69,8 +72,8 @@ class Facets {
 async function runsPage(view) {
   const asked = Object.fromEntries(["q", ...FILTERS.map(([key]) => key), "sort", "order", "cursor"].map(key => [key, view.query.get(key)]));
   const facets = new Facets(), before = [], { frame, head, body } = tableFrame("Runs");
-  const name = { key: "name", label: "Run", text: true, view: run => make("span", { class: "pick" }, pickBox(run, drawPicked),
-    make("span", {}, link(runPath(run.id), run.name), " ", stateBadge(run.state),
+  const name = { key: "name", label: "Run", text: true, view: run => make("span", { class: "pick" }, comparable(run) ? pickBox(run, drawPicked) : make("span"),
+    make("span", {}, link(run.kind === "sweep" ? sweepPath(run.id) : runPath(run.id), run.name), " ", stateBadge(run.state),
       make("small", { class: "dim below narrow" }, [run.model, run.hardware].filter(Boolean).join(" · ")), run.warnings ? make("small", { class: "dim below" }, plural(run.warnings, "note")) : null)) };
   const columns = [name, ...RUN_COLUMNS], state = { column: columns.find(column => column.key === (asked.sort || "created_at")), direction: asked.order === "asc" ? 1 : -1 };
   const filters = make("div", { class: "form" }), bar = make("div", { class: "picked" }), status = make("span", { class: "note", role: "status", id: "runs-status" }), none = make("div");
@@ -241,12 +244,24 @@ async function sweepsPage(view) {
   const { sweeps } = await ask(view, "sweeps");
   if (!sweeps.length)
     return view.put(panel("sweeps", "Sweeps", emptyState("There are no sweeps yet.", make("span", {}, "A sweep measures a command or a profile at every setting of its knobs: ", make("code", {}, "ipw sweep"), "."))));
-  view.put(panel("sweeps", "Sweeps", smallTable("Sweeps", [
-    { label: "Sweep", text: true, of: sweep => sweep.name, view: sweep => link("/sweeps/" + encodeURIComponent(sweep.id), sweep.name) },
-    { key: "conclusion", label: "Result", text: true, wide: true }, { key: "best", label: "Best setting", text: true },
-    { key: "saving", label: "Saving", unit: "%" }, { key: "settings", label: "Settings", unit: "" }, { key: "attempts", label: "Attempts", unit: "" }, { key: "failed", label: "Failed", unit: "" },
+  const table = smallTable("Sweeps", [
+    { label: "Sweep", text: true, of: sweep => sweep.name, view: sweep => link(sweepPath(sweep.id), sweep.name) },
+    { key: "conclusion", label: "Result", text: true, wide: true }, { key: "settings", label: "Settings", unit: "" }, { key: "attempts", label: "Attempts", unit: "" }, { key: "failed", label: "Failed", unit: "" },
     { label: "Measured (UTC)", text: true, of: sweep => dateText(sweep.created_at) },
-  ], sweeps)));
+  ], sweeps);
+  view.put(panel("sweeps", "Sweeps", table));
+  concludeSweeps(view, sweeps, table);
+}
+
+const CONCLUDED_MOST = 20;
+
+// The optimum of each is worked out when it is asked for: one after the other, and only of the first.
+async function concludeSweeps(view, sweeps, table) {
+  for (const sweep of sweeps.slice(0, CONCLUDED_MOST)) {
+    const found = await ask(view, "sweeps/" + encodeURIComponent(sweep.id)).catch(() => null);
+    sweep.conclusion = at(found, "result", "summary", "conclusion") || at(found, "result", "summary", "not_enough_data");
+    table.update(sweeps);
+  }
 }
 
 async function sweepPage(view, id) {

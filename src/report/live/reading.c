@@ -365,7 +365,7 @@ void reading_to_json(const struct reading *reading, struct text *out)
         json_object(&json, NULL);
         device_fields_to_json(&json, &reading->now.devices[i]);
         json_bool(&json, "lost", reading->lost[i]);
-        if (reading->since.devices[i].has_energy)
+        if (reading->since.devices[i].has_energy || reading->since.devices[i].is_instance)
             energy_to_json(&json, "energy_since_start", &reading->since.devices[i].energy);
         json_object_end(&json);
     }

@@ -53,7 +53,8 @@ static const struct {
 
 struct sensor_group nvml_activity_pace(const struct nvml_activity *activity)
 {
-    return (struct sensor_group){.period_default = activity->is_gpm ? NS_PER_S : 500 * NS_PER_MS,
+    return (struct sensor_group){.period_default =
+                                     !activity || activity->is_gpm ? NS_PER_S : 500 * NS_PER_MS,
                                  .period_min = GPM_LEAST,
                                  .cheap_period = 2 * NS_PER_S,
                                  .cheap_least = 2 * NS_PER_S,

@@ -98,6 +98,13 @@ struct nvml_memory_v2 {
 };
 #define NVML_MEMORY_V2_VERSION ((unsigned)sizeof(struct nvml_memory_v2) | 2U << 24)
 
+/* Of a MIG device. */
+struct nvml_attributes {
+    unsigned int multiprocessors, copy_engines, decoders, encoders, jpeg, ofa;
+    unsigned int gpu_slices, compute_slices;
+    unsigned long long memory_mb;
+};
+
 struct nvml_utilization {
     unsigned int gpu, memory; /* percent of the driver's last period */
 };

@@ -261,6 +261,7 @@ struct state {
     int energy_channel, samples_channel;      /* -1: none */
     struct nvml_samples samples;
     struct nvml_activity *activity;       /* NULL: none */
+    struct nvml_mig *mig;                 /* NULL: not partitioned */
     struct nvml_field fields[FIELDS_MAX]; /* read in one call */
     unsigned field_channels[FIELDS_MAX];
     int field_count;
@@ -493,6 +494,7 @@ void nvml_card_close(struct sensor *sensor)
     struct state *state = sensor->state;
     nvml_samples_release(&state->samples);
     nvml_activity_close(state->activity);
+    nvml_mig_close(state->mig);
     free(state->uses);
     free(state);
     sensor->state = NULL;
@@ -536,6 +538,7 @@ enum err nvml_card_open(const struct nvml_api *api, const struct nvml_card *card
             add_scalar(out, &SCALARS[i], GAUGES);
     }
     state->activity = nvml_activity_open(api, card->handle, card->index, out, ACTIVITY);
+    state->mig = nvml_mig_open(api, card->handle, out, ACTIVITY);
     number_groups(out);
     return ERR_OK;
 }
@@ -639,7 +642,8 @@ enum err nvml_card_read(struct sensor *sensor, unsigned group, struct observatio
         err = read_fields(state, out);
         return err == ERR_OK ? read_scalars(state, POWER, out) : err;
     case ACTIVITY:
-        return nvml_activity_read(state->activity, out);
+        err = state->activity ? nvml_activity_read(state->activity, out) : ERR_OK;
+        return err == ERR_OK && state->mig ? nvml_mig_read(state->mig, out) : err;
     case SAMPLES:
         return read_samples(state, out);
     default:

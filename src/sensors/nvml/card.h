@@ -47,11 +47,21 @@ struct nvml_activity *nvml_activity_open(const struct nvml_api *api, nvml_device
                                          unsigned index, struct sensor *sensor, unsigned group);
 void nvml_activity_close(struct nvml_activity *activity); /* NULL: nothing */
 
-/* How often to read. */
+/* How often to read; NULL: instances only. */
 struct sensor_group nvml_activity_pace(const struct nvml_activity *activity);
 
 /* Appends what is new; never waits for dcgmi.  ERR_LOST: the card is gone. */
 enum err nvml_activity_read(struct nvml_activity *activity, struct observations *out);
+
+/* ---- MIG instances (mig.c) ---- */
+
+struct nvml_mig;
+
+/* Adds devices "gpu0:gi1" ... with channels in `group`, and a fact per instance; NULL where the card is not partitioned. */
+struct nvml_mig *nvml_mig_open(const struct nvml_api *api, nvml_device card, struct sensor *sensor,
+                               unsigned group);
+void nvml_mig_close(struct nvml_mig *mig); /* NULL: nothing */
+enum err nvml_mig_read(struct nvml_mig *mig, struct observations *out);
 
 /* The library and the handle of an open card. */
 const struct nvml_api *nvml_card_api(const struct sensor *sensor, nvml_device *handle);
