@@ -1,4 +1,4 @@
-/* How long answers take: to the first token, between tokens, in all; and how it goes with the length. */
+/* Latency: time to first token (TTFT), inter-token latency (ITL), and the whole request; and how each depends on its length. */
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
 #include "core/units.h"

@@ -393,7 +393,7 @@ static void check_device(struct checks *checks, const struct summary_device *dev
                   "%s: a second channel differs by %+.1f %%", id, 100 * device->residual);
 }
 
-/* Of the parts as they stand there: earlier versions compared two sums of the same sampler, and noticed nothing. */
+/* Of the parts as they were written: earlier versions compared two sums of the same sampler, and noticed nothing. */
 static double conservation_error(const struct summary *summary)
 {
     const double parts[] = {summary->queries_joules, summary->failed_joules, summary->idle_joules,

@@ -400,7 +400,8 @@ static enum err remote_open(const struct sensor_finding *finding, struct sensor 
         return err;
     str_copy(remote->device, sizeof remote->device, mark + 1);
     str_copy(remote->instance, sizeof remote->instance, readings.instance);
-    remote->asked_since = readings.monotonic - HISTORY;
+    nanos several = 3 * readings.interval;
+    remote->asked_since = readings.monotonic - (several > HISTORY ? several : HISTORY);
     add_channels(out, &readings, remote->device, finding->id + strlen("remote:"), finding->key);
     note_domains(remote, &readings, out);
     if (readings.host[0])

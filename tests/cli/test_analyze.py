@@ -262,7 +262,7 @@ class Labels(Written):
 
 class Findings(Written):
     def test_the_finding_of_each_analysis_fits_a_screen(self):
-        """Half of 40 right at 10 J each, 2 J a second, and 0.5 J a token more."""
+        """Half of 40 right at 10 J each, 2 J per second, and 0.5 J per token more."""
         lines = [query(i, joules=5 + 0.5 * (10 + i % 20), tokens=10 + i % 20, correct=i % 2) for i in range(40)]
         text = ipw(None, "analyze", write_run(self.root / "run", lines, busy=10.0)).stdout
         self.assertLessEqual(text.count("\n"), 25, text)
@@ -461,7 +461,7 @@ class BadInput(AnalyzeTest):
         journal.rename(path / "records.jsonl")
 
     def test_bytes_that_were_changed(self):
-        """No byte of an Arrow file makes it crash: it is told, or the figures are there."""
+        """No byte of an Arrow file makes it crash: it is reported, or the figures are there."""
         path = profiled(self.on, queries=3)
         whole = (path / ARROW).read_bytes()
         (path / "records.jsonl").unlink()

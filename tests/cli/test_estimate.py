@@ -73,7 +73,7 @@ class Figures(EstimateTest):
         self.assertEqual(self.on(GPU, "resnet18", "--batch", "3")["macs"], 3 * 1814073344)
 
     def test_joules_by_hand(self):
-        """1 pJ an operation, 50 pJ a byte, 40 W at rest."""
+        """1 pJ per operation, 50 pJ per byte, 40 W idle."""
         for more in ([], ["--batch", "8"], ["--no-fusion"]):
             report = self.estimate("resnet18", "--hardware-file", self.device(), *more)
             self.assertClose(report["energy_j"]["compute"], report["flops"] * 1e-12)
@@ -584,7 +584,7 @@ class Limits(EstimateTest):
 # ---- what is not known ----
 
 class Unknown(EstimateTest):
-    """Devices that do not state what they draw at rest, or what work costs: neither joules nor watts follow."""
+    """Devices that do not state their idle power, or what work costs: neither joules nor watts follow."""
 
     def devices(self):
         dumb = {unit: {name: {"peak": row["peak"]} for name, row in ROUND[unit].items()}

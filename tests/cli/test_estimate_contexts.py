@@ -19,7 +19,7 @@ from estimating import GPU, ROUND, EstimateTest, figure  # noqa: E402
 
 LLAMA = "llama-3.2-1b"
 GGUF = SOURCE / "models" / "ipw-6m-f16.gguf"
-# Of its config.json: layers, features, heads, heads of keys and values, numbers a head, feed-forward, words.
+# Of its config.json: layers, features, heads, heads of keys and values, numbers per head, feed-forward, words.
 LAYERS, FEATURES, HEADS, HEADS_KV, HEAD, FORWARD, WORDS = 16, 2048, 32, 8, 64, 8192, 128256
 TRAINED = 131072
 
@@ -73,7 +73,7 @@ class Counts(SweepTest):
             self.assertEqual(point["memory_bytes"]["kv_cache"], 2 * cache_bytes(prompt))
 
     def test_joules_by_hand(self):
-        """1 pJ an operation, 50 pJ a byte, 40 W at rest: at every context."""
+        """1 pJ per operation, 50 pJ per byte, 40 W idle: at every context."""
         points = self.estimate(LLAMA, "--hardware-file", self.device(), "--phase", "decode", "--context",
                                "512..8192x4")["points"]
         self.assertEqual([p["setting"]["context"] for p in points], [512, 2048, 8192])

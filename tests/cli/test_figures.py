@@ -73,7 +73,7 @@ def changed(line, **energy):
 
 class NoEnergy(FiguresTest):
     def test_rounding_of_a_difference_is_nothing(self):
-        """At its ceiling a machine spends at rest what it spends at work; 1e-13 J are left of the two."""
+        """At its ceiling a machine spends idle what it spends at work; 1e-13 J are left of the two."""
         def run(name, residue):
             return self.run_of([changed(query(i, joules=0.3, tokens=20 + i), idle_joules=0.3 - residue * (1 + i % 3),
                                         active_joules=residue * (1 + i % 3)) for i in range(40)], name)
@@ -196,7 +196,7 @@ class Digits(FiguresTest):
 
 class Basis(FiguresTest):
     def test_each_line_says_whose_energy_it_is(self):
-        """GPUs take 2 J and 0.1 J a token, the machine 12 J and 0.3 J."""
+        """GPUs take 2 J and 0.1 J per token, the machine 12 J and 0.3 J."""
         lines = []
         for i in range(30):
             tokens = 10 + 3 * i
@@ -304,7 +304,7 @@ class Pairs(FiguresTest):
 
 class Scaling(FiguresTest):
     def test_sizes_and_precisions_are_held_apart(self):
-        """J a token is 2e-6 x parameters^0.8 x bits^0.5, but for noise that the test knows."""
+        """J per token is 2e-6 x parameters^0.8 x bits^0.5, but for noise that the test knows."""
         runs, rows = [], []
         noise = iter((0.02, -0.01, 0.03, -0.02, 0.01, 0.0))
         for name, size in (("ipw-1m", 1066368), ("ipw-6m", 6025472)):

@@ -322,7 +322,7 @@ class WhatIsDrawn(PlotTest):
         self.assertAlmostEqual(below / doubling, math.log2(1 / 0.3), delta=0.05)
 
     def test_every_start_of_a_continued_run(self):
-        """One after the other, without the hour between them, which is told."""
+        """One after the other, without the hour between them, which is reported."""
         run = self.run_of(8)
         spans = [json.loads(line) for line in (run / "spans.jsonl").read_text().splitlines()]
         for start, shift in ((2, 100.0), (3, 0.0)):
@@ -666,7 +666,7 @@ class TextsStayTexts(PlotTest):
         self.assertIn(evil, Picture(self.root / "energy.svg").text)
 
     def test_a_long_name_keeps_its_end(self):
-        """What tells two runs apart often stands there."""
+        """What tells two runs apart is often part of the label."""
         models = [f"{first}-model-with-a-really-long-name-ending-in-q{bits}" for first, bits in (("a", 4), ("b", 8))]
         for concurrency, end in ((1, "in-q{}"), (2, "in-q{}, concurrency {}")):
             runs = [self.run_of(4, f"{model}-{concurrency}", model=model, concurrency=i * (concurrency - 1) + 1)

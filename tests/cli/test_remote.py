@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 import unittest
+import urllib.error
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -392,9 +393,17 @@ class RefusalTest(RemoteTest):
         self.assertEqual([row["status"] for row in rows], ["denied"])
 
     def monitor_with_token(self, file):
-        monitor = Monitor(self.machine(Intel, 40), "--token-file", file)
+        monitor = Monitor(self.machine(Intel, 40), "--token-file", file, "--interval", "0.1")
         self.addCleanup(monitor.close)
+        await_condition(lambda: self.is_ready(monitor), "readings")
         return monitor
+
+    @staticmethod
+    def is_ready(monitor):
+        try:
+            return monitor.ask("/readyz").status == 200
+        except urllib.error.HTTPError:
+            return False
 
     def test_what_is_no_monitor(self):
         class Other(http.server.BaseHTTPRequestHandler):

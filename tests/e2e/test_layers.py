@@ -71,7 +71,7 @@ def shares(setting):
 
 
 def with_idle(*options):
-    """Prints of `ipw layers`, on a machine that draws 10 W, and 20 J a second of CPU."""
+    """Prints of `ipw layers`, on a machine that draws 10 W, and 20 J per second of CPU."""
     with Working(10, 20) as machine:
         done = ipw(machine, "layers", *options, "-t", 1, "--idle", 0.5, "--granularity", "component", "--json",
                    timeout=150)
@@ -80,7 +80,7 @@ def with_idle(*options):
 
 
 class Account(LayersTest):
-    """One long look at a deep model on a machine that draws 10 W, and 20 J a second of CPU."""
+    """One long look at a deep model on a machine that draws 10 W, and 20 J per second of CPU."""
 
     @classmethod
     def setUpClass(cls):
@@ -132,7 +132,7 @@ class Account(LayersTest):
             self.assertIn(row["method"], ("nnls", "time-share"))
 
     def test_the_machine_is_seen_as_it_is(self):
-        """10 W at rest; awake, and at work, 20 J more for every second of CPU that it gets."""
+        """10 W idle; awake, and at work, 20 J more for every second of CPU that it gets."""
         self.assertAlmostEqual(self.one["idle"]["power_w"], 10, delta=2)
         self.assertGreater(self.one["awake"]["power_w"], 11)
         self.assertLess(self.one["awake"]["power_w"], 33)

@@ -5,7 +5,7 @@
 #include "attribute/component_fit.h"
 #include "core/units.h"
 
-/* A machine of known powers: 10 W at rest, and four components, two of which always work in the same
+/* A machine of known powers: 10 W idle, and four components, two of which always work in the same
  * proportion.  Windows are what a perfect sensor would have seen, with noise where a test adds some. */
 enum { COLUMNS = 4, REPLAYS = 4, WORKS = 3, WINDOWS = REPLAYS * (WORKS + 1), TRIALS = 60 };
 

@@ -9,7 +9,7 @@
 #include "runner/layers/attribution.h"
 #include "runner/layers/segment_timer.h"
 
-/* A model of three layers on a machine of known powers: 8 W at rest; scores draw 40 W and all else 20 W
+/* A model of three layers on a machine of known powers: 8 W idle; scores draw 40 W and all else 20 W
  * above that while it prefills, everything 15 W while it decodes.  Longer prompts have more scores. */
 enum { LAYERS = 3, PROMPTS = 3, SETTINGS = 2 * PROMPTS, ROUNDS = 4 };
 
