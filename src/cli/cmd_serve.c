@@ -45,6 +45,8 @@ static const struct option_row ROWS[] = {
      .help = "only these sensor drivers, e.g. nvml,rapl (default: all)"},
     {.name = "no-live", .type = OPTION_FLAG, .target = &command.serve.no_live,
      .help = "open no sensor: no live power"},
+    {.name = "allow-runs", .type = OPTION_FLAG, .target = &command.serve.allow_runs,
+     .help = "profiles can be started through it; needs --token-file"},
     {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &command.quiet,
      .help = "do not print where the server listens"},
     {.name = "token", .type = OPTION_HINT,
@@ -135,10 +137,13 @@ const struct command command_serve = {
         "  ipw serve --db postgres://db.example/ipw\n"
         "  ipw serve --listen 0.0.0.0:8420 --token-file /etc/ipw/token --tls-cert cert.pem "
         "--tls-key key.pem\n\n"
-        "Nothing can be changed through it. Other addresses than loopback need a token, which "
-        "programs send\n"
-        "as Authorization: Bearer TOKEN, and which a browser is asked for. SIGTERM ends the "
-        "server.",
+        "Nothing can be changed through it, unless --allow-runs lets whoever has the token start "
+        "profiles,\n"
+        "one at a time, into the folder of runs. Other addresses than loopback need a token, which "
+        "programs\n"
+        "send as Authorization: Bearer TOKEN, and which a browser is asked for. SIGTERM ends the "
+        "server, and\n"
+        "a run that it has started.",
     .rows = ROWS,
     .words = WORDS_NONE,
     .run = serve_main,

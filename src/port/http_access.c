@@ -68,3 +68,15 @@ bool http_access_is_host(const char *host, const char *address, const char *cons
             return true;
     return str_equal_nocase(name, address) || is_loopback(name);
 }
+
+bool http_access_is_origin(const char *origin, const char *host, bool is_tls)
+{
+    static const char PLAIN[] = "http://", SECURE[] = "https://";
+    if (!origin)
+        return true;
+    if (!host)
+        return false;
+    if (str_starts(origin, SECURE))
+        return str_equal_nocase(origin + strlen(SECURE), host);
+    return !is_tls && str_starts(origin, PLAIN) && str_equal_nocase(origin + strlen(PLAIN), host);
+}

@@ -23,4 +23,8 @@ bool http_access_has_token(struct http_exchange *exchange, const char *token);
 bool http_access_is_host(const char *host, const char *address, const char *const *allowed,
                          size_t count);
 
+/* Whether an Origin header, where a browser sends one, is that of the pages under this Host header; without TLS also by
+ * https, of a proxy in front. */
+bool http_access_is_origin(const char *origin, const char *host, bool is_tls);
+
 #endif

@@ -277,24 +277,28 @@ static void fill_end(struct child_end *end, int status, const struct rusage *usa
     end->exit_code = end->signal ? 128 + end->signal : WEXITSTATUS(status);
 }
 
+bool child_poll(struct child *child, struct child_end *end)
+{
+    int status;
+    struct rusage usage;
+    pid_t pid = wait4(child->pid, &status, WNOHANG, &usage);
+    if (pid == 0 || (pid < 0 && errno == EINTR))
+        return false;
+    if (pid == child->pid)
+        fill_end(end, status, &usage);
+    else
+        *end = (struct child_end){.exit_code = 126};
+    child->pid = -1;
+    return true;
+}
+
 int child_wait(struct child *child, struct child_end *end, bool *from_terminal)
 {
     sigset_t set;
     handled_signals(&set);
     for (;;) {
-        int status;
-        struct rusage usage;
-        pid_t pid = wait4(child->pid, &status, WNOHANG, &usage);
-        if (pid == child->pid) {
-            fill_end(end, status, &usage);
-            child->pid = -1;
+        if (child_poll(child, end))
             return 0;
-        }
-        if (pid < 0 && errno != EINTR) {
-            *end = (struct child_end){.exit_code = 126};
-            child->pid = -1;
-            return 0;
-        }
         /* SIGCHLD is blocked and only taken here, so that none is lost in between. */
         siginfo_t info;
         int number = sigwaitinfo(&set, &info);

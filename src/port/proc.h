@@ -40,6 +40,9 @@ enum err child_go(struct child *child, int *exit_code, struct error *why) MUST_U
 /* Ends a child that was prepared but will not run. */
 void child_abandon(struct child *child);
 
+/* Whether the child has ended, with *end filled then; does not wait. */
+bool child_poll(struct child *child, struct child_end *end);
+
 /* Waits for the child's end or for a signal to this process.  Returns 0 at the child's end with
  * *end filled, otherwise the number of the signal (SIGINT, SIGTERM, SIGHUP), with *from_terminal
  * set when the terminal sent it (the child then got it too). */

@@ -1,5 +1,5 @@
 /* Inside the dashboard: requests and answers (request.c), workers (jobs.c), the table of runs (runs.c and where its rows
- * come from, source.c), the embedded files (assets.c), and the functions of the API.  Private to this folder. */
+ * come from, source.c), runs that are started (launch.c), the embedded files (assets.c), and the functions of the API.  Private to this folder. */
 #ifndef IPW_SERVE_PARTS_H
 #define IPW_SERVE_PARTS_H
 
@@ -53,8 +53,9 @@ enum err request_count(const struct request *request, const char *name, unsigned
 struct api_answer {
     int status; /* 0: 200 */
     const char *type;
-    const char *policy;       /* Content-Security-Policy; NULL: that of the pages */
-    char file[FILE_NAME_MAX]; /* of a download; "" */
+    const char *policy;           /* Content-Security-Policy; NULL: that of the pages */
+    char file[FILE_NAME_MAX];     /* of a download; "" */
+    char location[FILE_NAME_MAX]; /* header; "" */
     struct text body;
 };
 
@@ -199,6 +200,17 @@ bool live_add(struct live *live, struct http_exchange *exchange);
 void live_remove(struct live *live, const struct http_exchange *exchange);
 size_t live_watchers(const struct live *live);
 
+/* ---- launch.c ---- */
+
+struct launch;
+
+enum err launch_open(const struct serve_options *options, struct event_loop *loop,
+                     struct launch **out, struct error *why) MUST_USE;
+/* Ends the run that it has started, as Ctrl-C would, and waits until that is written. */
+void launch_close(struct launch *launch);
+/* Sees whether the run has ended. */
+void launch_turn(struct launch *launch);
+
 /* ---- assets.c ---- */
 
 /* A constant of the program. */
@@ -217,13 +229,16 @@ struct api {
     const struct serve_options *options;
     struct runs *runs;
     struct live *live;
+    struct launch *launch;
     nanos started_at; /* wall time */
 };
 
 typedef enum err api_function(const struct api *api, const struct request *request,
                               struct api_answer *answer, struct error *why);
 #define ROUTE(path, function, where, params) api_function function;
+#define ACTION(method, path, function)       api_function function;
 #include "serve/routes.def"
 #undef ROUTE
+#undef ACTION
 
 #endif

@@ -59,6 +59,8 @@ static void send_answer(struct http_exchange *exchange, const struct api_answer 
         str_format(file, sizeof file, "attachment; filename=\"%s\"", answer->file);
         http_exchange_add_header(exchange, "Content-Disposition", file);
     }
+    if (answer->location[0])
+        http_exchange_add_header(exchange, "Location", answer->location);
     http_exchange_reply(exchange,
                         !is_whole        ? 500
                         : answer->status ? answer->status
@@ -91,8 +93,21 @@ static const struct route {
     const char *params;
 } ROUTES[] = {
 #define ROUTE(path, function, where, params) {path, function, where, params},
+#define ACTION(method, path, function)
 #include "serve/routes.def"
 #undef ROUTE
+#undef ACTION
+};
+
+static const struct action {
+    const char *method;
+    struct route route;
+} ACTIONS[] = {
+#define ROUTE(path, function, where, params)
+#define ACTION(method, path, function) {method, {path, function, AT_ONCE, ""}},
+#include "serve/routes.def"
+#undef ROUTE
+#undef ACTION
 };
 
 /* A request and its answer, on their way through a worker. */
@@ -370,17 +385,67 @@ static void answer_read(struct serve *serve, struct request *request,
     }
 }
 
+/* That of this path; NULL without one, and where runs are not allowed. */
+static const struct action *find_action(const struct serve *serve, const char *path)
+{
+    for (size_t i = 0; serve->options.allow_runs && i < sizeof ACTIONS / sizeof *ACTIONS; i++)
+        if (!strcmp(ACTIONS[i].route.path, path))
+            return &ACTIONS[i];
+    return NULL;
+}
+
+/* A form of a foreign page can send no JSON, and its script no other method, without asking first, which we refuse. */
+static bool is_json(const char *type)
+{
+    char name[32] = "";
+    str_copy(name, sizeof name, type ? type : "");
+    name[strcspn(name, ";")] = '\0';
+    return str_equal_nocase(str_trim(name), "application/json");
+}
+
+static void act(struct serve *serve, const struct action *action, struct request *request,
+                struct http_exchange *exchange)
+{
+    struct api_answer answer = {0};
+    struct error why = {0};
+    size_t length;
+    const char *body = http_exchange_body(exchange, &length);
+    if (!may_read(serve, exchange)) {
+        refuse_stranger(serve, exchange);
+    } else if (!http_access_is_origin(http_exchange_header(exchange, "Origin"),
+                                      http_exchange_header(exchange, "Host"),
+                                      serve->options.tls_cert != NULL)) {
+        send_status(exchange, 403, "forbidden", "the Origin header names another site");
+    } else if (!strcmp(action->method, "POST") &&
+               !is_json(http_exchange_header(exchange, "Content-Type"))) {
+        send_status(exchange, 415, "unsupported_type", "Content-Type must be application/json");
+    } else if (request_check(request, action->route.params, &why)) {
+        send_status(exchange, 400, "bad_request", why.text);
+    } else {
+        text_add_bytes(&request->body, body, length);
+        perform(&serve->api, &action->route, request, &answer);
+        send_answer(exchange, &answer);
+        text_release(&answer.body);
+    }
+}
+
 static void answer_request(struct serve *serve, struct request *request,
                            struct http_exchange *exchange)
 {
     const char *method = http_exchange_method(exchange);
     bool is_login = !strcmp(request->path, "/login");
+    const struct action *action = find_action(serve, request->path);
+    char allowed[40] = "GET, HEAD";
+    if (is_login || action)
+        str_format(allowed, sizeof allowed, "GET, HEAD, %s", action ? action->method : "POST");
     if (!strcmp(method, "GET") || !strcmp(method, "HEAD"))
         answer_read(serve, request, exchange);
     else if (is_login && !strcmp(method, "POST"))
         log_in(serve, exchange);
+    else if (action && !strcmp(method, action->method))
+        act(serve, action, request, exchange);
     else
-        refuse_method(exchange, is_login ? "GET, HEAD, POST" : "GET, HEAD");
+        refuse_method(exchange, allowed);
 }
 
 static void on_request(void *context, struct http_exchange *exchange)
@@ -483,6 +548,7 @@ static void run_loop(struct serve *serve)
         for (size_t i = 0; i < WORKERS; i++)
             jobs_turn(serve->workers[i]);
         look_for_running(serve, now);
+        launch_turn(serve->api.launch);
         nanos due = live_turn(serve->api.live, now);
         http_server_turn(serve->server);
         nanos served = http_server_due(serve->server);
@@ -515,6 +581,8 @@ static enum err open_parts(struct serve *serve, struct error *why)
         err = event_loop_new(&serve->loop, why);
     if (!err)
         err = http_server_open(serve->loop, &server, &serve->server, why);
+    if (!err)
+        err = launch_open(&serve->options, serve->loop, &serve->api.launch, why);
     serve->signals =
         (struct event_watch){.fd = proc_signal_fd(), .ready = on_signal, .context = serve};
     if (!err)
@@ -529,6 +597,7 @@ static enum err open_parts(struct serve *serve, struct error *why)
 static void release(struct serve *serve)
 {
     bool all_ended = true;
+    launch_close(serve->api.launch);
     for (size_t i = 0; i < WORKERS; i++)
         all_ended &= jobs_close(serve->workers[i]);
     if (!all_ended)
@@ -551,6 +620,12 @@ enum err serve_run(const struct serve_options *options, int *signal, struct erro
     if (!err)
         err = http_access_check(options->address, options->token, false,
                                 "set a token (--token-file)", why);
+    if (!err && options->allow_runs && !options->token)
+        err = err_set(why, ERR_USAGE,
+                      "--allow-runs needs a token (--token-file), also on loopback: every user and "
+                      "every page of this machine could start runs");
+    if (!err && options->allow_runs && !options->runs)
+        err = err_set(why, ERR_USAGE, "--allow-runs writes into a folder: --db excludes it");
     struct serve *serve = err ? NULL : calloc(1, sizeof *serve);
     if (!serve)
         return err ? err : err_no_memory(why);

@@ -20,6 +20,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from dashboards import Dashboard  # noqa: E402
 from machines import Nvidia  # noqa: E402
+from profiling import MODEL, Server  # noqa: E402
 from program import MachineTest, PATIENCE_S, SANITIZED, await_condition, ipw, main_side_by_side  # noqa: E402
 from rundirs import query, write_run  # noqa: E402
 
@@ -471,6 +472,136 @@ class AccessTest(ServeTest):
         self.assertTrue(connection.getresponse().headers["Set-Cookie"].endswith("; Secure"))
 
 
+class StartTest(ServeTest):
+    NULL = {"client": "null", "model": "m", "max_queries": 3}
+
+    def setUp(self):
+        super().setUp()
+        self.token = self.folder / "token"
+        self.token.write_text(TOKEN + "\n")
+
+    def allowed(self):
+        return self.serve("--allow-runs", "--token-file", self.token)
+
+    def post(self, served, asked, **headers):
+        body = asked if isinstance(asked, str) else json.dumps(asked)
+        headers = {"Authorization": "Bearer " + TOKEN, "Content_Type": "application/json", **headers}
+        return served.ask("/api/v1/runs", "POST", body, **{key: value for key, value in headers.items() if value})
+
+    def current(self, served):
+        return served.get("current", Authorization="Bearer " + TOKEN)
+
+    def stop(self, served):
+        return served.ask("/api/v1/current", "DELETE", Authorization="Bearer " + TOKEN)
+
+    def endless(self, served):
+        """A run that lasts for minutes if nobody stops it, once it has asked."""
+        server = Server()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        answer = self.post(served, {"client": "openai", "model": MODEL, "base_url": server.url("normal:gap_ms=40") + "/v1", "concurrency": 2,
+                                    "max_queries": 10000, "max_tokens": 7})
+        self.assertEqual(answer.status, 202, answer.body)
+        await_condition(lambda: len(server.requests) > 12, "queries")
+        self.assertEqual(json.loads(server.requests[-1]["body"])["max_tokens"], 7)
+        return answer.json["id"]
+
+    def finished(self, name):
+        return json.loads((self.runs / name / "summary.json").read_text())
+
+    def test_a_run_is_started_and_listed(self):
+        served = self.allowed()
+        self.assertTrue(served.get("status", Authorization="Bearer " + TOKEN)["allow_runs"])
+        self.assertEqual((self.current(served)["state"], self.current(served)["id"]), ("idle", None))
+        answer = self.post(served, self.NULL, Origin=served.url)
+        self.assertEqual((answer.status, answer.json["state"]), (202, "running"), answer.body)
+        name = answer.json["id"]
+        self.assertEqual(answer.headers["Location"], "/api/v1/runs/" + name)
+        await_condition(lambda: self.current(served)["state"] != "running", "its end")
+        self.assertEqual([self.current(served)[key] for key in ("state", "id", "exit_code", "message")], ["done", name, 0, None])
+        await_condition(lambda: served.ask(answer.headers["Location"], Authorization="Bearer " + TOKEN).status == 200, "the run")
+        row = served.get("runs/" + name, Authorization="Bearer " + TOKEN)
+        self.assertEqual([row[key] for key in ("state", "client", "model", "dataset", "queries")], ["done", "null", "m", "builtin", 3])
+        self.assertEqual(self.post(served, self.NULL).status, 202)  # and the next one
+
+    def test_one_at_a_time_and_stop(self):
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as what a shell starts in the background has it
+        self.addCleanup(signal.signal, signal.SIGINT, before)
+        served = self.allowed()
+        name = self.endless(served)
+        second = self.post(served, self.NULL)
+        self.assertEqual((second.status, name in second.json["error"]["message"]), (409, True), second.body)
+        for child in subprocess.run(["pgrep", "-P", str(served.process.pid)], capture_output=True, text=True).stdout.split():
+            seen = b"".join(Path(f"/proc/{child}/{file}").read_bytes() for file in ("cmdline", "environ"))
+            self.assertIn(name.encode(), seen)
+            self.assertNotIn(TOKEN.encode(), seen)
+        answer = self.stop(served)
+        self.assertEqual((answer.status, answer.json["state"]), (202, "stopping"), answer.body)
+        await_condition(lambda: self.current(served)["state"] == "stopped", "its end")
+        self.assertGreater(self.finished(name)["ipw"]["queries"], 0)
+        self.assertEqual(self.stop(served).status, 409)
+
+    def test_the_end_of_the_server_ends_the_run(self):
+        served = self.allowed()
+        name = self.endless(served)
+        self.assertEqual(served.end(), 0)
+        self.assertGreater(self.finished(name)["ipw"]["queries"], 0)
+
+    def test_what_failed_says_why(self):
+        served = self.allowed()
+        with socket.create_server(("127.0.0.1", 0)) as closed:
+            port = closed.getsockname()[1]
+        self.assertEqual(self.post(served, {"client": "openai", "model": "m", "base_url": f"http://127.0.0.1:{port}/v1"}).status, 202)
+        await_condition(lambda: self.current(served)["state"] == "failed", "its failure")
+        found = self.current(served)
+        self.assertGreater(found["exit_code"], 0)
+        self.assertIn(f"127.0.0.1:{port}", found["message"])
+
+    def test_settings_that_are_wrong(self):
+        served = self.allowed()
+        for change, key in (({"dataset": "/etc/passwd"}, "dataset"), ({"dataset": "jsonl"}, "dataset"), ({"dataset": "ipw"}, "dataset"),
+                            ({"client": "llama"}, "client"), ({"client": 1}, "client"), ({"client": None}, "client"), ({"model": ""}, "model"),
+                            ({"model": "a\nb"}, "model"), ({"model": "x" * 201}, "model"), ({"max_queries": 0}, "max_queries"),
+                            ({"max_queries": 10001}, "max_queries"), ({"max_queries": 1.5}, "max_queries"), ({"max_queries": "3"}, "max_queries"),
+                            ({"concurrency": 257}, "concurrency"), ({"max_tokens": -1}, "max_tokens"), ({"output_dir": "/tmp"}, "output_dir"),
+                            ({"base_url": "file:///etc/passwd"}, "base_url"), ({"base_url": "http://user:pass-word@host"}, "base_url"),
+                            ({"base_url": ["http://host"]}, "base_url")):
+            answer = self.post(served, {**self.NULL, **change})
+            self.assertEqual(answer.status, 400, (change, answer.body))
+            self.assertIn(key, answer.json["error"]["message"])
+            self.assertNotIn("pass-word", answer.json["error"]["message"])
+        for body in ("", "[]", "{}", "null", "{", '{"client": "null"}', '{"client": "null", "model": "a", "model": "b"}'):
+            self.assertEqual(self.post(served, body).status, 400, body)
+        self.assertEqual(self.post(served, " " * 20000).status, 413)
+        self.assertEqual((self.current(served)["state"], list(self.runs.glob("profile*"))), ("idle", []))
+        dash = self.post(served, {**self.NULL, "model": "--overwrite"})  # a value is no option
+        await_condition(lambda: self.current(served)["state"] == "done", "its end")
+        self.assertEqual(served.get("runs/" + dash.json["id"], Authorization="Bearer " + TOKEN)["model"], "--overwrite")
+
+    def test_foreign_pages_and_strangers_start_nothing(self):
+        served = self.allowed()
+        other = f"http://127.0.0.1:{served.port + 1}"
+        for headers, status in (({"Authorization": None}, 401), ({"Authorization": "Bearer wrong-token"}, 401), ({"Content_Type": None}, 415),
+                                ({"Content_Type": "text/plain"}, 415), ({"Content_Type": "application/x-www-form-urlencoded"}, 415),
+                                ({"Origin": "null"}, 403), ({"Origin": "https://evil.example"}, 403), ({"Origin": other}, 403),
+                                ({"Origin": served.url + ".evil.example"}, 403), ({"Host": "evil.example"}, 403)):
+            self.assertEqual(self.post(served, self.NULL, **headers).status, status, headers)
+        self.assertEqual(served.ask("/api/v1/current", "DELETE").status, 401)
+        self.assertEqual(served.ask("/api/v1/current", "DELETE", Authorization="Bearer " + TOKEN, Origin=other).status, 403)
+        self.assertEqual(served.ask("/api/v1/runs", "OPTIONS", Origin=other).headers["Allow"], "GET, HEAD, POST")
+        self.assertEqual((self.current(served)["state"], list(self.runs.iterdir())), ("idle", []))
+        self.assertEqual(self.post(served, self.NULL, Content_Type="Application/JSON; charset=utf-8", Origin=served.url).status, 202)
+
+    def test_only_where_it_is_allowed(self):
+        served = self.serve("--token-file", self.token)
+        self.assertFalse(served.get("status", Authorization="Bearer " + TOKEN)["allow_runs"])
+        self.assertEqual((self.post(served, self.NULL).status, self.stop(served).status), (405, 405))
+        self.assertEqual((self.current(served)["state"], list(self.runs.glob("profile*"))), ("idle", []))
+        for options, word in ((("--runs", self.runs), "--token-file"), (("--db", "sqlite:////x", "--token-file", self.token), "--db")):
+            done = ipw(None, "serve", "--listen", "127.0.0.1:0", "--no-live", "--allow-runs", *options)
+            self.assertEqual((done.returncode, word in done.stderr), (2, True), done.stderr)
+
+
 class CommandTest(ServeTest):
     def refused(self, *options, code=2):
         done = ipw(None, "serve", "--listen", "127.0.0.1:0", *options)
@@ -502,6 +633,9 @@ class CommandTest(ServeTest):
         text = (SOURCE / "docs/serve.md").read_text()
         self.assertEqual([path for path in routes if f"`{path}`" not in text], [])
         params = dict(re.findall(r'^ROUTE\("([^"]+)", \w+, \w+,\s*"([^"]*)"', (SOURCE / "src/serve/routes.def").read_text(), re.M))
+        actions = re.findall(r'^ACTION\("(\w+)", "([^"]+)"', (SOURCE / "src/serve/routes.def").read_text(), re.M)
+        self.assertEqual({(method.upper(), path) for path, methods in described["paths"].items() for method in methods if method != "get"},
+                         set(actions))
         for path, names in params.items():
             listed = {p["name"] for p in described["paths"][path]["get"]["parameters"] if p["in"] == "query"}
             self.assertEqual(listed, {name.rstrip("*") for name in names.split()}, path)
@@ -519,6 +653,7 @@ class CommandTest(ServeTest):
             served = self.serve(*options, runs=not options)
             described = served.get("openapi.json")
             ids = [row["id"] for row in served.get("runs")["runs"]] + ["none"]
+            described["paths"] = {path: {"get": methods["get"]} for path, methods in described["paths"].items()}  # without --allow-runs
             text = json.dumps(described).replace('{"type": "string", "minLength": 1}', json.dumps({"enum": ids}))
             (self.folder / "openapi.json").write_text(text)
             done = subprocess.run([tester, "run", self.folder / "openapi.json", "--url", served.url, "--phases", "coverage,fuzzing",

@@ -441,6 +441,40 @@ class Login(Page):
         self.assertEqual(self.browser.run("document.cookie"), "")  # scripts do not see it
 
 
+class Start(Page):
+    def test_a_profile_is_started_from_the_page(self):
+        self.open("/runs")
+        self.assertIsNone(self.text("#start"))  # not without --allow-runs
+        file, runs = self.folder / "start-token", self.folder / "started"
+        file.write_text(TOKEN + "\n")
+        runs.mkdir()
+        server = Server(self.machine, runs, "--token-file", file, "--allow-runs")
+        self.addCleanup(server.close)
+        self.open("/runs", server=server)
+        self.browser.run("document.getElementById('token').focus()")
+        self.browser.write(TOKEN)
+        self.browser.key("Enter")
+        self.until("document.querySelector('#start summary')")
+        self.ready()
+        self.browser.run("document.querySelector('#start details').open = true")
+        self.assertEqual(self.browser.run(NAMELESS), [])
+        self.assertEqual(self.browser.run(FAINT), [])
+        self.choose("#client", "null")
+        self.browser.run("document.getElementById('model').value = 'two words'")
+        self.browser.run("document.getElementById('max_queries').value = '20000'")
+        self.press("#start [type=submit]")
+        self.until("document.querySelector('#started .alert')?.textContent.includes('max_queries')")
+        self.problems_but("400")
+        self.browser.run("document.getElementById('max_queries').value = '3'")
+        self.press("#start [type=submit]")
+        self.until("document.getElementById('stop')")
+        self.assertTrue(self.browser.run("document.querySelector('#start [type=submit]').disabled"))
+        self.until("document.getElementById('started').textContent.includes('is done')")
+        self.until("document.querySelector('#started a') && document.querySelector('#list tbody th a')")
+        self.assertEqual(self.texts("#list tbody th a"), self.texts("#started a"))
+        self.assertEqual(self.browser.run("document.getElementById('model').value"), "two words")  # what was typed stays
+
+
 if __name__ == "__main__":
     built = ipw(None, "doctor", "--json")
     part = next(part for part in json.loads(built.stdout)["parts"] if part["name"] == "ECharts")

@@ -39,11 +39,12 @@ class ApiError extends Error {
 
 const forever = () => new Promise(() => {});
 
-// The answer as an object.  Without a session the browser goes to the login page instead.
-async function ask(view, path, parameters) {
+// The answer as an object.  Without a session the browser goes to the login page instead.  `sent`: {method, body} of what
+// changes something.
+async function ask(view, path, parameters, sent) {
   let answer;
   try {
-    answer = await fetch(API + path + queryText(parameters), { signal: view.signal, headers: { accept: "application/json" } });
+    answer = await fetch(API + path + queryText(parameters), { signal: view.signal, ...sent, headers: { accept: "application/json", ...(sent?.body ? { "content-type": "application/json" } : {}) } });
   } catch (error) {
     if (view.signal.aborted) return forever(); // nobody waits for it any more
     throw new ApiError(0, "The server does not answer: it has stopped, or the network is down.");

@@ -127,8 +127,8 @@ async function runsPage(view) {
   drawFilters();
   const list = panel("list", "Runs", filters, frame, none, make("div", { class: "pager" }, back, more, status), bar);
   frame.hidden = true;
-  await load();
-  view.put(list);
+  const [{ allow_runs }] = await Promise.all([ask(view, "status"), load()]);
+  view.put(allow_runs ? await startSection(view, () => load(true)) : null, list);
   // Runs come and go on; nothing is redrawn under the hands of someone who selects.
   view.every(LISTED_EVERY_S, () => { if (!document.hidden && !list.contains(document.activeElement) && (frame.hidden || body.querySelector(".running-now"))) load(true); });
 }

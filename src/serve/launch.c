@@ -1,0 +1,438 @@
+/* Runs that are started through the API: one `ipw profile` at a time, as a child that writes into the served folder.
+ *
+ * A request names settings of a closed list, each checked here and given on as one word of the child's arguments: no
+ * shell, no path of a file, no option of the requester's own.  Everything is called by the thread that turns the loop. */
+#define _GNU_SOURCE /* pipe2 */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "datasets/dataset.h"
+#include "port/event_loop.h"
+#include "port/json_read.h"
+#include "port/proc.h"
+#include "port/url.h"
+#include "report/text/format.h"
+#include "serve/parts.h"
+
+#define END_PATIENCE (10 * NS_PER_S)
+#define LOOK_PERIOD  (50 * NS_PER_MS)
+enum { LOG_MAX = 4096, NAME_BYTES_MAX = 200, URL_BYTES_MAX = 500, WORD_MAX = 1024, WORDS_MAX = 16 };
+
+enum launch_state { IDLE, RUNNING, STOPPING, DONE, STOPPED, FAILED };
+static const char *const STATES[] = {"idle", "running", "stopping", "done", "stopped", "failed"};
+
+struct launch {
+    const struct serve_options *options;
+    struct event_loop *loop;
+    struct event_watch output; /* what the child says */
+    struct child child;
+    enum launch_state state;
+    char id[FILE_NAME_MAX]; /* "": none was started */
+    nanos started_at;       /* wall time */
+    int exit_code;
+    char log[LOG_MAX]; /* the last that it said */
+    size_t log_length;
+    bool log_is_cut;
+};
+
+static bool is_alive(const struct launch *launch)
+{
+    return launch->state == RUNNING || launch->state == STOPPING;
+}
+
+/* ---- the child's end and words ---- */
+
+static void keep(struct launch *launch, const char *bytes, size_t length)
+{
+    size_t over = launch->log_length + length > LOG_MAX ? launch->log_length + length - LOG_MAX : 0;
+    if (over) {
+        memmove(launch->log, launch->log + over, launch->log_length - over);
+        launch->log_length -= over;
+        launch->log_is_cut = true;
+    }
+    memcpy(launch->log + launch->log_length, bytes, length);
+    launch->log_length += length;
+}
+
+static void read_output(struct launch *launch)
+{
+    char bytes[1024];
+    ssize_t n = -1;
+    while (launch->output.fd >= 0 &&
+           ((n = read(launch->output.fd, bytes, sizeof bytes)) > 0 || (n < 0 && errno == EINTR)))
+        if (n > 0)
+            keep(launch, bytes, (size_t)n);
+    if (n == 0 && launch->output.events)
+        event_loop_unwatch(launch->loop, &launch->output);
+}
+
+static void close_output(struct launch *launch)
+{
+    if (launch->output.events)
+        event_loop_unwatch(launch->loop, &launch->output);
+    if (launch->output.fd >= 0)
+        close(launch->output.fd);
+    launch->output = (struct event_watch){.fd = -1};
+}
+
+void launch_turn(struct launch *launch)
+{
+    struct child_end end;
+    if (!is_alive(launch))
+        return;
+    bool has_ended = child_poll(&launch->child, &end);
+    read_output(launch);
+    if (!has_ended)
+        return;
+    close_output(launch);
+    launch->exit_code = end.exit_code;
+    launch->state = launch->state == STOPPING || end.exit_code == 128 + SIGINT ? STOPPED
+                    : end.exit_code == 0                                       ? DONE
+                                                                               : FAILED;
+}
+
+static void on_output(void *context, unsigned events)
+{
+    (void)events;
+    launch_turn(context);
+}
+
+/* As Ctrl-C does: the first lets the queries in flight end, the second aborts them; the run is written either way.  Not
+ * by SIGINT: what a shell starts in the background ignores that, and so does its child. */
+static void interrupt(struct launch *launch)
+{
+    launch->state = STOPPING;
+    kill(launch->child.pid, SIGTERM);
+}
+
+enum err launch_open(const struct serve_options *options, struct event_loop *loop,
+                     struct launch **out, struct error *why)
+{
+    struct launch *launch = calloc(1, sizeof *launch);
+    if (!launch)
+        return err_no_memory(why);
+    *launch = (struct launch){.options = options, .loop = loop, .output = {.fd = -1}};
+    *out = launch;
+    return ERR_OK;
+}
+
+/* A signal to us while we wait is one of somebody in a hurry. */
+void launch_close(struct launch *launch)
+{
+    if (!launch)
+        return;
+    for (int i = 0; i < 3 && is_alive(launch); i++) {
+        nanos until = clock_now() + END_PATIENCE;
+        if (i < 2)
+            interrupt(launch);
+        else
+            kill(launch->child.pid, SIGKILL);
+        do
+            launch_turn(launch);
+        while (is_alive(launch) && clock_now() < until && !proc_poll_signal(LOOK_PERIOD));
+    }
+    close_output(launch);
+    free(launch);
+}
+
+/* ---- what may be asked for ---- */
+
+/* The client llama is missing: its model is a file of this machine. */
+static const char *const CLIENTS[] = {"openai", "ollama", "null"};
+/* Those that read no file; of the presets, those that come from the network. */
+static const char *const GENERATED[] = {"builtin", "fixed_length", "null"};
+
+/* The name of a dataset, in the order of lists; NULL behind the last. */
+static const char *dataset_at(size_t i)
+{
+    enum { GENERATED_COUNT = sizeof GENERATED / sizeof *GENERATED };
+    if (i < GENERATED_COUNT)
+        return GENERATED[i];
+    i -= GENERATED_COUNT;
+    for (const struct dataset_preset *preset = DATASET_PRESETS; preset->name; preset++)
+        if (!strcmp(preset->driver, "hub") && !strstr(preset->summary, "path=") && i-- == 0)
+            return preset->name;
+    return NULL;
+}
+
+static const char *client_at(size_t i)
+{
+    return i < sizeof CLIENTS / sizeof *CLIENTS ? CLIENTS[i] : NULL;
+}
+
+static const struct setting {
+    const char *key, *option;
+    const char *(*choice)(size_t i); /* one of these; NULL: any */
+    unsigned most;                   /* a whole number from 1; 0: a text */
+    bool is_url, is_needed;
+} SETTINGS[] = {
+    {.key = "client", .option = "--client=", .choice = client_at, .is_needed = true},
+    {.key = "model", .option = "--model=", .is_needed = true},
+    {.key = "dataset", .option = "--dataset=", .choice = dataset_at},
+    {.key = "base_url", .option = "--client-base-url=", .is_url = true},
+    {.key = "max_queries", .option = "--max-queries=", .most = 10000},
+    {.key = "concurrency", .option = "--concurrency=", .most = 256},
+    {.key = "max_tokens", .option = "--param=max_tokens=", .most = 1000000},
+};
+enum { SETTINGS_COUNT = sizeof SETTINGS / sizeof *SETTINGS };
+
+static enum err check_url(const struct setting *setting, const char *given, struct error *why)
+{
+    struct url url;
+    struct error inner = {0};
+    if (strlen(given) > URL_BYTES_MAX || !str_is_plain(given))
+        return err_set(why, ERR_USAGE, "%s: too long, or not plain text", setting->key);
+    enum err err = url_read(given, &url, &inner);
+    if (err)
+        return err_set(why, err, "%s: %s", setting->key, inner.text);
+    if (url.has_login) /* arguments are seen by everybody on this machine */
+        return err_set(why, ERR_USAGE, "%s: an address without user name and password",
+                       setting->key);
+    return ERR_OK;
+}
+
+static enum err check_text(const struct setting *setting, const char *given, struct error *why)
+{
+    const char *choice = "";
+    if (!given)
+        return err_set(why, ERR_USAGE, "%s: a string is needed", setting->key);
+    if (setting->is_url)
+        return check_url(setting, given, why);
+    if (!setting->choice)
+        return given[0] && strlen(given) <= NAME_BYTES_MAX && str_is_plain(given)
+                   ? ERR_OK
+                   : err_set(why, ERR_USAGE, "%s: plain text of 1 to %d bytes is needed",
+                             setting->key, NAME_BYTES_MAX);
+    for (size_t i = 0; choice; i++)
+        if ((choice = setting->choice(i)) && !strcmp(choice, given))
+            return ERR_OK;
+    return err_set(why, ERR_USAGE, "%s: unknown name '%.60s'; see choices in /api/v1/current",
+                   setting->key, given);
+}
+
+/* One word of the child's arguments: "--model=NAME". */
+static enum err read_setting(const struct setting *setting, const struct jv *value,
+                             char word[static WORD_MAX], struct error *why)
+{
+    int64_t number;
+    if (setting->most) {
+        if (!jv_integer(value, &number) || number < 1 || number > (int64_t)setting->most)
+            return err_set(why, ERR_USAGE, "%s: a whole number from 1 to %u is needed",
+                           setting->key, setting->most);
+        str_format(word, WORD_MAX, "%s%lld", setting->option, (long long)number);
+        return ERR_OK;
+    }
+    enum err err = check_text(setting, jv_text(value), why);
+    if (!err)
+        str_format(word, WORD_MAX, "%s%s", setting->option, jv_text(value));
+    return err;
+}
+
+static enum err check_keys(const struct jv *asked, struct error *why)
+{
+    size_t known = 0;
+    for (const struct jv *member = jv_first_member(asked); member; member = jv_next(member)) {
+        bool is_known = false;
+        for (size_t i = 0; i < SETTINGS_COUNT; i++)
+            is_known |= !strcmp(SETTINGS[i].key, jv_key(member));
+        if (!is_known)
+            return err_set(why, ERR_USAGE, "unknown key '%.60s'", jv_key(member));
+        if (jv_get(asked, jv_key(member)) != member)
+            return err_set(why, ERR_USAGE, "key '%.60s' given more than once", jv_key(member));
+        known++;
+    }
+    return known ? ERR_OK : err_set(why, ERR_USAGE, "client: missing");
+}
+
+static enum err read_settings(const struct jv *asked, char words[static SETTINGS_COUNT][WORD_MAX],
+                              size_t *count, struct error *why)
+{
+    enum err err = check_keys(asked, why);
+    for (size_t i = 0; !err && i < SETTINGS_COUNT; i++) {
+        const struct jv *value = jv_get(asked, SETTINGS[i].key);
+        if (value)
+            err = read_setting(&SETTINGS[i], value, words[(*count)++], why);
+        else if (SETTINGS[i].is_needed)
+            err = err_set(why, ERR_USAGE, "%s: missing", SETTINGS[i].key);
+    }
+    return err;
+}
+
+/* ---- start ---- */
+
+/* "profile_llama-3_gsm8k_2026-11-16T17-00-00.000Z": known before the run has begun. */
+static void name_run(struct launch *launch, const struct jv *asked)
+{
+    char when[FORMAT_MAX];
+    const char *dataset = jv_text(jv_get(asked, "dataset"));
+    launch->started_at = clock_wall();
+    str_format(launch->id, sizeof launch->id, "profile_%.80s_%s_%s",
+               str_last_part(jv_text(jv_get(asked, "model"))), dataset ? dataset : "builtin",
+               format_time(when, launch->started_at));
+    for (char *at = launch->id; *at; at++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.", *at))
+            *at = '-';
+}
+
+/* Between its two steps the child waits: it is in a group of its own before a terminal's Ctrl-C, which is for us, could
+ * reach it. */
+static enum err start_child(struct launch *launch, char *const argv[], struct error *why)
+{
+    int ends[2], exit_code;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_set(why, err_from_errno(errno), "cannot create a pipe: %s", strerror(errno));
+    enum err err = child_prepare_helper(&launch->child, argv, ends[1], why);
+    close(ends[1]);
+    if (!err) {
+        setpgid(launch->child.pid, launch->child.pid);
+        err = child_go(&launch->child, &exit_code, why);
+    }
+    if (err) {
+        close(ends[0]);
+        return err;
+    }
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    launch->output = (struct event_watch){.fd = ends[0], .ready = on_output, .context = launch};
+    launch->state = RUNNING;
+    launch->log_length = 0;
+    launch->log_is_cut = false;
+    /* Without the watch it is read when the loop turns. */
+    (void)!event_loop_watch(launch->loop, &launch->output, EPOLLIN);
+    return ERR_OK;
+}
+
+static enum err start_run(struct launch *launch, const struct jv *asked, struct error *why)
+{
+    char settings[SETTINGS_COUNT][WORD_MAX], folder[FILE_PATH_MAX], name[WORD_MAX];
+    static char self[] = "/proc/self/exe", profile[] = "profile", quiet[] = "--quiet";
+    char *argv[WORDS_MAX] = {self, profile, quiet, folder, name};
+    size_t count = 0, words = 5;
+    enum err err = read_settings(asked, settings, &count, why);
+    if (err)
+        return err;
+    for (size_t i = 0; i < count; i++)
+        argv[words++] = settings[i];
+    if (!str_format(folder, sizeof folder, "--output-dir=%s", launch->options->runs))
+        return err_set(why, ERR_USAGE, "the path of the folder of runs is too long");
+    name_run(launch, asked);
+    str_format(name, sizeof name, "--name=%s", launch->id);
+    err = start_child(launch, argv, why);
+    if (err) {
+        launch->state = FAILED;
+        launch->exit_code = 126;
+        launch->log_length = 0;
+        keep(launch, why->text, strlen(why->text));
+    }
+    return err;
+}
+
+/* ---- the API ---- */
+
+/* The last lines, whole. */
+static void put_message(const struct launch *launch, struct json *json)
+{
+    struct text lines = {0};
+    const char *from = launch->log, *end = launch->log + launch->log_length;
+    const char *line = launch->log_is_cut ? memchr(from, '\n', launch->log_length) : NULL;
+    from = line ? line + 1 : from;
+    while (end > from && end[-1] == '\n')
+        end--;
+    text_add_lines(&lines, from, (size_t)(end - from), false);
+    json_string(json, "message", str_or_null(text_get(&lines)));
+    text_release(&lines);
+}
+
+static void put_choices(struct json *json, const char *key, const char *(*choice)(size_t i))
+{
+    json_array(json, key);
+    for (size_t i = 0; choice(i); i++)
+        json_string(json, NULL, choice(i));
+    json_array_end(json);
+}
+
+static void put_state(struct launch *launch, struct api_answer *answer)
+{
+    struct json json;
+    char when[FORMAT_MAX];
+    bool was_started = launch->id[0] != '\0', has_ended = was_started && !is_alive(launch);
+    answer->type = "application/json";
+    json_init(&json, &answer->body, false);
+    json_object(&json, NULL);
+    json_string(&json, "state", STATES[launch->state]);
+    json_string(&json, "id", str_or_null(launch->id));
+    json_string(&json, "started_at", was_started ? format_time(when, launch->started_at) : NULL);
+    json_number(&json, "exit_code", has_ended ? launch->exit_code : UNKNOWN);
+    if (launch->state == FAILED)
+        put_message(launch, &json);
+    else
+        json_null(&json, "message");
+    json_object(&json, "choices");
+    put_choices(&json, "client", client_at);
+    put_choices(&json, "dataset", dataset_at);
+    json_object_end(&json);
+    json_object_end(&json);
+}
+
+enum err api_current(const struct api *api, const struct request *request,
+                     struct api_answer *answer, struct error *why)
+{
+    (void)request, (void)why;
+    launch_turn(api->launch);
+    put_state(api->launch, answer);
+    return ERR_OK;
+}
+
+static void answer_started(struct launch *launch, struct api_answer *answer)
+{
+    struct text location = {0};
+    text_add(&location, "/api/v1/runs/");
+    request_encode(&location, launch->id);
+    str_copy(answer->location, sizeof answer->location, text_get(&location));
+    text_release(&location);
+    put_state(launch, answer);
+    answer->status = 202;
+}
+
+enum err api_start(const struct api *api, const struct request *request, struct api_answer *answer,
+                   struct error *why)
+{
+    struct launch *launch = api->launch;
+    struct jv *asked = NULL;
+    char message[FILE_NAME_MAX + 64];
+    enum err err = jv_available(why);
+    launch_turn(launch);
+    if (!err && is_alive(launch)) {
+        str_format(message, sizeof message, "%s is still running", launch->id);
+        answer_status(answer, 409, "running", message);
+        return ERR_OK;
+    }
+    if (!err && (jv_parse(text_get(&request->body), request->body.length, &asked, why) ||
+                 !jv_is_object(asked)))
+        err = err_set(why, ERR_USAGE, "the body is no JSON object");
+    if (!err)
+        err = start_run(launch, asked, why);
+    jv_free(asked);
+    if (!err)
+        answer_started(launch, answer);
+    return err;
+}
+
+enum err api_stop(const struct api *api, const struct request *request, struct api_answer *answer,
+                  struct error *why)
+{
+    (void)request, (void)why;
+    launch_turn(api->launch);
+    if (!is_alive(api->launch)) {
+        answer_status(answer, 409, "not_running", "no run that was started here is running");
+        return ERR_OK;
+    }
+    interrupt(api->launch);
+    put_state(api->launch, answer);
+    answer->status = 202;
+    return ERR_OK;
+}
