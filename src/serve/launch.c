@@ -91,9 +91,9 @@ void launch_turn(struct launch *launch)
         return;
     close_output(launch);
     launch->exit_code = end.exit_code;
-    launch->state = launch->state == STOPPING || end.exit_code == 128 + SIGINT ? STOPPED
-                    : end.exit_code == 0                                       ? DONE
-                                                                               : FAILED;
+    launch->state = end.exit_code == 0                                           ? DONE
+                    : launch->state == STOPPING || end.exit_code == 128 + SIGINT ? STOPPED
+                                                                                 : FAILED;
 }
 
 static void on_output(void *context, unsigned events)

@@ -537,7 +537,8 @@ class StartTest(ServeTest):
             self.assertNotIn(TOKEN.encode(), seen)
         answer = self.stop(served)
         self.assertEqual((answer.status, answer.json["state"]), (202, "stopping"), answer.body)
-        await_condition(lambda: self.current(served)["state"] == "stopped", "its end")
+        await_condition(lambda: self.current(served)["state"] != "stopping", "its end")
+        self.assertEqual([self.current(served)[key] for key in ("state", "exit_code")], ["stopped", 128 + signal.SIGTERM])
         self.assertGreater(self.finished(name)["ipw"]["queries"], 0)
         self.assertEqual(self.stop(served).status, 409)
 
