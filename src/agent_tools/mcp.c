@@ -240,8 +240,12 @@ static void forget(struct server *server, struct pending *gone)
         }
 }
 
+/* With its last words, which the reader may still be about to read; call with the lock held. */
 static enum err say_ended(struct server *server, struct error *why)
 {
+    nanos until = clock_now() + GRACE_MS * NS_PER_MS;
+    while (!server->has_ended && clock_now() < until)
+        thread_wait(&server->changed, &server->lock, WATCH_MS * NS_PER_MS);
     return err_set(why, ERR_LOST, "the MCP server ended%s%s", server->said[0] ? ": " : "",
                    server->said);
 }
@@ -329,8 +333,12 @@ static enum err initialize(struct server *server, nanos timeout, const atomic_bo
     struct jv *answer;
     enum err err = request_result(server, "initialize", PARAMS, timeout, cancel, &answer, why);
     jv_free(answer);
-    if (!err && !send_message(server, 0, "notifications/initialized", NULL, clock_now() + timeout))
+    if (!err &&
+        !send_message(server, 0, "notifications/initialized", NULL, clock_now() + timeout)) {
+        pthread_mutex_lock(&server->lock);
         err = say_ended(server, why);
+        pthread_mutex_unlock(&server->lock);
+    }
     return err;
 }
 

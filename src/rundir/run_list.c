@@ -50,15 +50,15 @@ void run_list_entry_release(struct run_list_entry *entry)
     free(entry->name);
 }
 
-enum err run_list_read(const char *directory, struct run_list_entry *out, bool *found)
+static enum err read_entry(const char *directory, const char *name, struct run_list_entry *out,
+                           bool *found)
 {
     enum run_dir_state state;
     *found = !run_dir_look(directory, &state, NULL) && state == RUN_DIR_HAS_RUN;
     if (!*found)
         return ERR_OK;
-    *out = (struct run_list_entry){.name = strdup(str_last_part(directory)),
-                                   .written_at = written_at(directory),
-                                   .began_at = UNKNOWN};
+    *out = (struct run_list_entry){
+        .name = strdup(name), .written_at = written_at(directory), .began_at = UNKNOWN};
     if (!out->name)
         return ERR_NO_MEMORY;
     out->has_summary = summary_load(directory, &out->summary, NULL) == ERR_OK;
@@ -66,6 +66,11 @@ enum err run_list_read(const char *directory, struct run_list_entry *out, bool *
     if (!out->has_summary)
         out->began_at = began_at(directory);
     return ERR_OK;
+}
+
+enum err run_list_read(const char *directory, struct run_list_entry *out, bool *found)
+{
+    return read_entry(directory, str_last_part(directory), out, found);
 }
 
 static enum err add_entry(struct run_list *list, const char *parent, const char *name)
@@ -80,7 +85,7 @@ static enum err add_entry(struct run_list *list, const char *parent, const char 
     if (!str_format(directory, sizeof directory, "%s/%s", parent, name) ||
         !file_is_directory(directory))
         return ERR_OK;
-    enum err err = run_list_read(directory, &entries[list->count], &found);
+    enum err err = read_entry(directory, name, &entries[list->count], &found);
     list->count += !err && found;
     return err;
 }
