@@ -132,8 +132,8 @@ class Browser:
             time.sleep(0.01)
 
     def settle(self):
-        """Until two frames were drawn."""
-        self.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
+        """Until two frames were drawn; of the next page, where one is being opened."""
+        self.until("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
 
     def key(self, name, text=None):
         code, typed = KEYS.get(name, (ord(name.upper()[0]), name))
