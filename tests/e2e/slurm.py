@@ -155,4 +155,14 @@ class Slurm:
         for name in ("slurmd", "slurmctld", "munged"):
             if name in self.daemons:
                 self.stop_daemon(name)
+        self.kill_steps()
         shutil.rmtree(self.root, ignore_errors=True)
+
+    def kill_steps(self):
+        """A slurmstepd whose slurmd was killed would ask for the controller for ever."""
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                if (folder / "cwd").readlink() == self.root and (folder / "comm").read_text() == "slurmstepd\n":
+                    os.kill(int(folder.name), signal.SIGKILL)
+            except OSError:  # it ended, or is not ours
+                pass
