@@ -57,7 +57,7 @@ static enum meaning meaning_of_name(struct slice slice)
     if (slice.length == 0 || slice.length >= sizeof name)
         return MEANS_NOTHING;
     str_format(name, sizeof name, "%.*s", (int)slice.length, slice.start);
-    return is_one_of(name, TOKENS) ? MEANS_TOKENS
+    return is_one_of(name, TOKENS)                                          ? MEANS_TOKENS
            : contains_nocase(name, "batch") || str_equal_nocase(name, "n")  ? MEANS_BATCH
            : contains_nocase(name, "height") || str_equal_nocase(name, "h") ? MEANS_HEIGHT
            : contains_nocase(name, "width") || str_equal_nocase(name, "w")  ? MEANS_WIDTH
@@ -473,24 +473,24 @@ static enum err bind_input(struct binding *binding, int32_t value)
 
 static enum err check_missing(const struct binding *binding)
 {
-    static const char *const EXAMPLES[] = {[MEANS_NOTHING] = "8",  [MEANS_BATCH] = "8",
-                                           [MEANS_TOKENS] = "128", [MEANS_HEIGHT] = "224",
-                                           [MEANS_WIDTH] = "224",  [MEANS_SIDE] = "224"};
+    static const char *const EXAMPLES[] = {
+        [MEANS_NOTHING] = "8",  [MEANS_BATCH] = "8",   [MEANS_TOKENS] = "128",
+        [MEANS_HEIGHT] = "224", [MEANS_WIDTH] = "224", [MEANS_SIDE] = "224"};
     if (binding->missing_count == 0)
         return ERR_OK;
     struct text inputs = {0};
     describe_inputs(binding->infer, &inputs);
     bool is_image = binding->first_meaning >= MEANS_HEIGHT;
     const char *slash = strrchr(binding->infer->file->path, '/');
-    enum err err = err_set(
-        binding->infer->why, ERR_USAGE,
-        "%.60s: unknown size of %s: give %s--dim %s=%s%s; inputs: %s",
-        slash ? slash + 1 : binding->infer->file->path, text_get(&binding->missing),
-        is_image                            ? "--image HxW or "
-        : binding->first_meaning == MEANS_TOKENS ? "--prompt-tokens N or "
-                                                 : "",
-        model_label(binding->first_missing).text, EXAMPLES[binding->first_meaning],
-        binding->missing_count == 1 ? "" : " ...", text_get(&inputs));
+    enum err err =
+        err_set(binding->infer->why, ERR_USAGE,
+                "%.60s: unknown size of %s: give %s--dim %s=%s%s; inputs: %s",
+                slash ? slash + 1 : binding->infer->file->path, text_get(&binding->missing),
+                is_image                                 ? "--image HxW or "
+                : binding->first_meaning == MEANS_TOKENS ? "--prompt-tokens N or "
+                                                         : "",
+                model_label(binding->first_missing).text, EXAMPLES[binding->first_meaning],
+                binding->missing_count == 1 ? "" : " ...", text_get(&inputs));
     text_release(&inputs);
     return err;
 }
