@@ -60,7 +60,7 @@ class SeriesTest(MonitorTest):
                          [{"zone": "package", "device": "cpu1", "sensor": "rapl:1", "method": "counter"}])
 
     def test_every_figure_of_a_gpu(self):
-        machine = self.machine(Nvidia, "devices 2\npower 0 constant 300\npower 1 constant 100\ntick * 0.1\n"
+        machine = self.machine(Nvidia, "devices 2\npower 0 constant 300\npower 1 constant 100\ntick * 0.02\n"
                                "value throttle 0 4\nvalue temperature 1 51\nvalue clock_sm 0 1500\n"
                                "value memory_used 0 3e9\nname 1 NVIDIA \"quoted\\back\"")
         monitor = self.monitor(machine)
