@@ -80,7 +80,8 @@ int workload_demand_compare(const struct workload *a, const struct workload *b);
 struct workload_options {
     const char *batch, *prompt_tokens, *context; /* "8", "1,8,32", "1..64" or "1..64x2" */
     const char *phase;                           /* "prefill" or "decode"; NULL: a request */
-    unsigned output_tokens, image;
+    const char *image;                           /* "224" or "480x640" */
+    unsigned output_tokens;
     struct params dims;
     bool sweep; /* batches 1 to 64, where no batch is given and the model takes any */
     bool no_fusion;

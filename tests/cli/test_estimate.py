@@ -1039,12 +1039,12 @@ class Refusals(EstimateTest):
         self.assertIn("no operations to estimate", done.stderr)
 
     @unittest.skipUnless(ONNX.exists(), "the test models of ONNX are not here (libonnx-testdata)")
-    def test_an_open_dimension_is_asked_for(self):
+    def test_an_open_batch_is_1(self):
         model = ONNX / "test_sequence_map_add_1_sequence_1_tensor" / "model.onnx"
-        done = ipw(None, "estimate", "--model", model, "--hardware", GPU)
-        self.assertNotEqual(done.returncode, 0)
-        self.assertIn("--dim N=", done.stderr)
+        self.run_ipw("--model", model, "--hardware", GPU)
         self.run_ipw("--model", model, "--hardware", GPU, "--dim", "N=8")
+        words = self.refused("--model", model, "--hardware", GPU, "--dim", "M=8")
+        self.assertIn("no dynamic dimension, input or loop of that name; inputs: ", words)
 
     def test_files_that_are_none(self):
         junk = self.root / "junk.json"

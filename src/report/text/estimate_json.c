@@ -121,6 +121,9 @@ static void lengths_to_json(struct json *json, const struct workload_spec *quest
     count_or_null(json, "output_tokens", question->is_request ? question->output_tokens : 0);
     count_or_null(json, "context", demand.context);
     count_or_null(json, "image", question->setting.image);
+    count_or_null(json, "image_width",
+                  question->setting.image_width > 0 ? question->setting.image_width
+                                                    : question->setting.image);
 }
 
 static void setting_to_json(struct json *json, const struct workload_estimate *estimate)

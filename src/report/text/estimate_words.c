@@ -55,6 +55,8 @@ static void add_tokens(char *to, const struct workload *work)
         words_add(to, "prefill of %" PRId64 " tokens", setting->tokens);
     else if (work->passes[0].graph.tokens > 0 && setting->tokens > 0)
         words_add(to, "%" PRId64 " tokens", setting->tokens);
+    else if (setting->image_width > 0)
+        words_add(to, "%" PRId64 " x %" PRId64 " pixels", setting->image, setting->image_width);
     else if (setting->image > 0)
         words_add(to, "%" PRId64 " pixels", setting->image);
 }
