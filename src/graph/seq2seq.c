@@ -8,6 +8,7 @@ struct seq2seq_names {
     const char *encoder, *decoder; /* prefixes; layers are "PREFIXlayers.N." or "PREFIXblock.N." */
     const char *layers;
     const char *final_norm; /* NULL: none */
+    const char *head;
     struct block_names block;
     struct block_attention_names cross;
 };
@@ -17,6 +18,7 @@ static const struct seq2seq_names T5_NAMES = {
     .decoder = "decoder.",
     .layers = "block",
     .final_norm = "final_layer_norm",
+    .head = "lm_head",
     .block = {.attention = {"layer.0.layer_norm", "layer.0.SelfAttention.q",
                             "layer.0.SelfAttention.k", "layer.0.SelfAttention.v",
                             "layer.0.SelfAttention", "layer.0.SelfAttention.o", "layer.0.add"},
@@ -41,6 +43,7 @@ static const struct seq2seq_names T5_NAMES = {
 static const struct seq2seq_names BART_NAMES = {.encoder = "model.encoder.",
                                                 .decoder = "model.decoder.",
                                                 .layers = "layers",
+                                                .head = "lm_head",
                                                 .block = BLOCK_NAMES,
                                                 .cross = ATTENTION_NAMES("encoder_attn")};
 
@@ -48,6 +51,7 @@ static const struct seq2seq_names WHISPER_NAMES = {.encoder = "model.encoder.",
                                                    .decoder = "model.decoder.",
                                                    .layers = "layers",
                                                    .final_norm = "layer_norm",
+                                                   .head = "proj_out",
                                                    .block = BLOCK_NAMES,
                                                    .cross = ATTENTION_NAMES("encoder_attn")};
 
@@ -109,7 +113,8 @@ static tensor_id add_positions(struct pass *pass, tensor_id x, int64_t cached)
     if (sizes->family == SEQ2SEQ_T5)
         return x;
     if (cached + tokens > sizes->positions && !b->err)
-        (void)build_fail(b, "embed_positions", "has too few positions for so many tokens");
+        b->err = err_set(b->why, ERR_BAD_VALUE, "%s has %lld positions, too few for %lld tokens",
+                         b->graph->name, (long long)sizes->positions, (long long)(cached + tokens));
     tensor_id positions = block_positions(b, "embed_positions", tokens, cached,
                                           sizes->positions + 2 * is_bart, sizes->hidden);
     x = build_binary(b, GRAPH_ADD, "add_positions", x, positions);
@@ -231,7 +236,7 @@ static tensor_id decode(struct pass *pass, tensor_id ids, tensor_id states)
     if (sizes->has_own_head)
         weight = build_tensor(b, GRAPH_PARAMETER, "lm_head.weight", 2,
                               (int64_t[]){sizes->vocabulary, sizes->hidden});
-    return block_last_logits(b, "lm_head", x, weight);
+    return block_last_logits(b, pass->names->head, x, weight);
 }
 
 /* ---- a pass ---- */
