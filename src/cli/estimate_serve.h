@@ -32,7 +32,7 @@ extern const char *const SERVE_PERCENTILES[], *const SERVE_SERVERS[];
      .help = "number of requests without a trace (default: 2000)", .least = 1, .most = 1e8},       \
     {.name = "replicas", .type = OPTION_COUNT, .target = &(o).replicas, .value = "N",              \
      .help = "servers that share the load (default: 1)", .least = 1, .most = 1024},                \
-    {.name = "server", .type = OPTION_CHOICE, .target = &(o).server, .value = "NAME",              \
+    {.name = "server", .type = OPTION_CHOICE, .target = &(o).server, .value = "SERVER",            \
      .help = "scheduler: vllm or llama.cpp (default: by runtime and device)",                      \
      .choices = SERVE_SERVERS},                                                                    \
     {.name = "max-num-seqs", .type = OPTION_COUNT, .target = &(o).max_sequences, .value = "N",     \
