@@ -114,6 +114,16 @@ static enum err draw_load(const struct serve_command *command, const struct work
                              out, why);
 }
 
+/* Who serves a model does not run it operator by operator. */
+static void run_on(struct workload_spec *spec, const struct hardware *hardware)
+{
+    workload_spec_run_on(spec, hardware);
+    if (spec->has_usual_runtime && spec->runtime == RUNTIME_PYTORCH_EAGER) {
+        spec->runtime = RUNTIME_VLLM;
+        spec->fusion = runtime_at(spec->runtime)->fusion;
+    }
+}
+
 static enum err find_load(struct view *view, struct error *why)
 {
     const struct serve_command *command = view->command;
@@ -121,6 +131,8 @@ static enum err find_load(struct view *view, struct error *why)
     struct workload_options common = *command->workload;
     common.prompt_tokens = NULL;
     enum err err = workload_list_make(&common, command->model, &view->list, why);
+    if (!err)
+        run_on(&view->list.items[0], &command->candidates->hardware[0]);
     if (!err)
         err = o->trace ? serving_load_read(o->trace, &view->load, why)
                        : draw_load(command, &view->list.items[0], &view->load, why);
