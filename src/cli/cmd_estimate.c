@@ -39,7 +39,7 @@ struct estimate_options {
     struct option_list hardware, hardware_files, dim_words;
     struct workload_options workload;
     struct candidate_options candidates;
-    struct serve_options serve;
+    struct estimate_serve_options serve;
     double max_latency_ms, max_energy_j, max_memory_gb, max_power_w;
     unsigned top;
     bool compat, json, verbose;
@@ -465,7 +465,7 @@ static int estimate_run(struct estimate_options *o)
     if (!o->model)
         return complain_usage("missing --model");
     if (options_pairs("dim", &o->dim_words, &o->workload.dims, &why) != ERR_OK ||
-        serve_options_check(&o->serve, &why) != ERR_OK || read_output_tokens(o, &why) != ERR_OK)
+        estimate_serve_check(&o->serve, &why) != ERR_OK || read_output_tokens(o, &why) != ERR_OK)
         return fail(ERR_USAGE, &why);
     o->candidates.hardware = o->hardware.items;
     o->candidates.hardware_count = o->hardware.count;

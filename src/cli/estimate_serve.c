@@ -34,7 +34,7 @@ struct view {
 
 /* ---- options ---- */
 
-enum err serve_options_check(const struct serve_options *o, struct error *why)
+enum err estimate_serve_check(const struct estimate_serve_options *o, struct error *why)
 {
     const struct {
         bool is_given;
@@ -64,7 +64,7 @@ enum err serve_options_check(const struct serve_options *o, struct error *why)
 static enum err check_options(const struct serve_command *command, struct error *why)
 {
     const struct workload_options *work = command->workload;
-    const struct serve_options *o = command->options;
+    const struct estimate_serve_options *o = command->options;
     const char *other = work->batch                ? "batch"
                         : work->phase              ? "phase"
                         : work->context            ? "context"
@@ -85,7 +85,7 @@ static enum err check_options(const struct serve_command *command, struct error 
     return ERR_OK;
 }
 
-static struct serving_slo slo_of(const struct serve_options *o)
+static struct serving_slo slo_of(const struct estimate_serve_options *o)
 {
     struct serving_slo slo = {.ttft_s = o->ttft_ms > 0 ? o->ttft_ms / 1e3 : UNKNOWN,
                               .itl_s = o->itl_ms > 0 ? o->itl_ms / 1e3 : UNKNOWN,
@@ -101,7 +101,7 @@ static struct serving_slo slo_of(const struct serve_options *o)
 static enum err draw_load(const struct serve_command *command, const struct workload_spec *spec,
                           struct serving_load *out, struct error *why)
 {
-    const struct serve_options *o = command->options;
+    const struct estimate_serve_options *o = command->options;
     const char *prompt = command->workload->prompt_tokens;
     struct serving_lengths input = {spec->setting.tokens, spec->setting.tokens};
     struct serving_lengths output = {spec->output_tokens, spec->output_tokens};
@@ -127,7 +127,7 @@ static void run_on(struct workload_spec *spec, const struct hardware *hardware)
 static enum err find_load(struct view *view, struct error *why)
 {
     const struct serve_command *command = view->command;
-    const struct serve_options *o = command->options;
+    const struct estimate_serve_options *o = command->options;
     struct workload_options common = *command->workload;
     common.prompt_tokens = NULL;
     enum err err = workload_list_make(&common, command->model, &view->list, why);
@@ -181,7 +181,7 @@ static enum err check_candidates(const struct serve_command *command,
 static enum err simulate(struct view *view, struct error *why)
 {
     const struct serve_command *command = view->command;
-    const struct serve_options *o = command->options;
+    const struct estimate_serve_options *o = command->options;
     const struct grid_candidate *candidate = &command->candidates->items[0];
     const struct serving_question question = {
         .candidate = candidate,

@@ -11,7 +11,7 @@ struct candidates;
 struct model;
 struct workload_options;
 
-struct serve_options {
+struct estimate_serve_options {
     bool serve;
     const char *rates, *trace, *step_times, *percentile, *server;
     unsigned replicas, max_sequences, max_tokens, requests, seed;
@@ -56,10 +56,11 @@ extern const char *const SERVE_PERCENTILES[], *const SERVE_SERVERS[];
 /* clang-format on */
 
 /* ERR_USAGE for an option of these that is given without --serve. */
-enum err serve_options_check(const struct serve_options *options, struct error *why) MUST_USE;
+enum err estimate_serve_check(const struct estimate_serve_options *options, struct error *why)
+    MUST_USE;
 
 struct serve_command {
-    const struct serve_options *options;
+    const struct estimate_serve_options *options;
     const struct model *model;
     const struct workload_options *workload; /* its prompt_tokens may be a range */
     const char *output_tokens;               /* a length or a range; NULL: the default */
