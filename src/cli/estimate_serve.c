@@ -11,6 +11,7 @@
 #include "core/units.h"
 #include "estimate/estimate_grid.h"
 #include "estimate/serving.h"
+#include "estimate/workload.h"
 #include "report/plot/gnuplot.h"
 #include "report/plot/plot.h"
 #include "report/text/estimate_report.h"

@@ -14,7 +14,9 @@
 
 #include "core/units.h"
 #include "estimate/measured_csv.h"
+#include "estimate/pass_estimate.h"
 #include "estimate/serving.h"
+#include "estimate/workload.h"
 #include "stats/least_squares.h"
 
 enum { KNOTS_MOST = 24, CONTEXTS = 4, MEASURED_TERMS = 5, MEASURED_LEAST = 3 };
