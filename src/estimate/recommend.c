@@ -295,7 +295,7 @@ static enum err try_device(struct search *search, const struct hardware *other, 
 {
     const struct workload_estimate *now = search->now;
     struct estimate_config config = now->config;
-    enum precision usual = estimate_default_precision(other);
+    enum precision usual = workload_default_precision(now->work, other);
     *out = (struct trial){0};
     if (config.keeps_stored)
         config.precision = usual;

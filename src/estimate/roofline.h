@@ -19,6 +19,7 @@ struct rate {
 /* What a device states, as plain numbers; UNKNOWN where it does not.  Shares, launch and units then default to
  * what docs/estimate.md assumes for its class. */
 struct rates {
+    const struct hardware *hardware;
     struct precision_widths widths;
     enum precision used;                      /* in which products are computed */
     bool is_matrix;                           /* on the matrix units */
@@ -39,6 +40,9 @@ struct rates {
  * runtimes are those of GPUs. */
 enum err rates_of(const struct hardware *hardware, enum precision precision,
                   enum runtime_id runtime, struct rates *out, struct error *why) MUST_USE;
+
+/* A file keeps its stored precision: its floats have their width, and its products the precision it states. */
+void rates_keep_stored(struct rates *rates, const struct graph_precision *file);
 
 /* The figures that default by class, as stated or assumed. */
 struct rates_stated {

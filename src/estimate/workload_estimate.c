@@ -218,6 +218,15 @@ enum precision estimate_default_precision(const struct hardware *hardware)
     return PRECISION_FP32;
 }
 
+enum precision workload_default_precision(const struct workload *work,
+                                          const struct hardware *hardware)
+{
+    const struct graph_precision *file = &work->file;
+    return file->is_known && hardware_matmul_path(hardware, file->products).flops
+               ? file->products
+               : estimate_default_precision(hardware);
+}
+
 bool workload_estimate_fits(const struct workload_estimate *estimate)
 {
     const struct estimate_memory *memory = &estimate->memory;
