@@ -342,6 +342,8 @@ static int estimate_model(const struct estimate_options *options)
         err = find_candidates(options, &candidates, &why);
     if (!err)
         err = workload_list_make(&options->workload, &model, &list, &why);
+    for (size_t i = 0; !err && candidates.hardware_count && i < list.count; i++)
+        workload_spec_run_on(&list.items[i], &candidates.hardware[0]);
     int code = err ? fail(err, &why) : estimate_list(options, &candidates, &list);
     if (!err)
         workload_list_release(&list);
@@ -517,7 +519,7 @@ static const struct option_row ROWS[] = {
     {.name = "max-power-w", .type = OPTION_NUMBER, .target = &args.max_power_w, .value = "W",
      .help = "fail when all devices together draw more on average", .least = 1e-9, .most = 1e9},
     {.name = "runtime", .type = OPTION_TEXT, .target = &args.workload.runtime, .value = "NAME",
-     .help = "what runs it: pytorch-graph, vllm, ... (default: ideal, a bound)"},
+     .help = "what runs it: pytorch-graph, ideal, ... (default: what people use)"},
     {.name = "no-fusion", .type = OPTION_FLAG, .target = &args.workload.no_fusion,
      .help = "every operation is a kernel of its own, as in eager mode"},
     {.name = "top", .type = OPTION_COUNT, .target = &args.top, .value = "N",

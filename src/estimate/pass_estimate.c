@@ -316,7 +316,9 @@ static void estimate_row(const struct partition *partition, size_t number,
 static double wait_per_launch(const struct partition *partition, const struct rates *rates,
                               const struct unique *unique)
 {
-    double launches = 0, busy_s = 0, host_s = runtime_at(rates->runtime)->host_s;
+    double launches = 0, busy_s = 0, host_s = 0;
+    if (rates->has_kernels)
+        host_s = runtime_at(rates->runtime)->host_s;
     for (size_t i = 0; host_s > 0 && i < partition->count; i++) {
         const struct subgraph_estimate *row = &unique[partition->unique_of[i]].row;
         launches += row->launches;

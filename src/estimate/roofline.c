@@ -121,9 +121,12 @@ enum err rates_of(const struct hardware *hardware, enum precision precision,
 {
     *out = (struct rates){.hardware = hardware, .widths = precision_widths(precision)};
     out->runtime = runtime;
-    if (runtime != RUNTIME_IDEAL && hardware->class != HARDWARE_GPU)
-        return err_set(why, ERR_BAD_VALUE, "%s: kernels of %s are known of GPUs only", hardware->id,
-                       runtime_at(runtime)->name);
+    out->has_kernels = runtime != RUNTIME_IDEAL && hardware->class == HARDWARE_GPU;
+    bool is_of_cpus = runtime == RUNTIME_LLAMA_CPP || runtime == RUNTIME_ONNXRUNTIME;
+    if (runtime != RUNTIME_IDEAL && !out->has_kernels &&
+        !(is_of_cpus && hardware->class == HARDWARE_CPU))
+        return err_set(why, ERR_BAD_VALUE, "%s: kernels of %s are known of GPUs%s only",
+                       hardware->id, runtime_at(runtime)->name, is_of_cpus ? " and CPUs" : "");
     if (hardware->memory_count == 0)
         return err_set(why, ERR_BAD_VALUE, "%s: no memory stated in its hardware file",
                        hardware->id);
@@ -391,7 +394,7 @@ void roofline_estimate(const struct subgraph *subgraph, const struct roofline_wo
     struct estimate_joules joules;
     widen_head(subgraph, rates, &all);
     estimate_time(subgraph, work, rates, out);
-    if (rates->runtime == RUNTIME_IDEAL) {
+    if (!rates->has_kernels) {
         joules = joules_of(subgraph, work, rates);
     } else {
         struct kernel_estimate kernels = estimate_kernels(subgraph, &all, rates, out);

@@ -26,7 +26,8 @@ struct rates {
     struct rate product_flops, other_flops;   /* peak per second */
     struct rate product_joules, other_joules; /* per operation, above idle */
     struct rate conv_flops, conv_joules;      /* of convolutions, which may be in tf32 */
-    enum runtime_id runtime;                  /* RUNTIME_IDEAL: at the shares below */
+    enum runtime_id runtime;
+    bool has_kernels;                         /* of that runtime; else at the shares below */
     struct rate bytes_per_s, joules_per_byte; /* of the memory that holds the model */
     struct rate compute_share, memory_share;  /* of the peaks that good code attains */
     struct rate launch_s;
@@ -37,7 +38,7 @@ struct rates {
 };
 
 /* ERR_BAD_VALUE names the figure without which nothing can be estimated.  Kernels of
- * runtimes are those of GPUs. */
+ * runtimes are those of GPUs; on CPUs a runtime fuses what it fuses, at the shares of the device. */
 enum err rates_of(const struct hardware *hardware, enum precision precision,
                   enum runtime_id runtime, struct rates *out, struct error *why) MUST_USE;
 

@@ -30,6 +30,14 @@ struct ranges {
 
 /* ---- one workload ---- */
 
+void workload_spec_run_on(struct workload_spec *spec, const struct hardware *hardware)
+{
+    if (!spec->has_usual_runtime)
+        return;
+    spec->runtime = runtime_default(spec->model, hardware);
+    spec->fusion = runtime_at(spec->runtime)->fusion;
+}
+
 static enum err add_pass(struct workload *work, const struct graph_options *setting, double times,
                          struct error *why)
 {
@@ -364,6 +372,7 @@ static enum err begin_spec(const struct workload_options *options, const struct 
         .setting = {.batch = batch, .dims = options->dims.count ? &options->dims : NULL},
         .fusion = options->no_fusion ? PARTITION_PLAIN : runtime_at(runtime)->fusion,
         .runtime = runtime,
+        .has_usual_runtime = !options->runtime && !options->no_fusion,
     };
     bool has_defaults = defaults_of(work, &defaults);
     enum err err = parse_image(options->image, &work->setting, why);

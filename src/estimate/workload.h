@@ -31,7 +31,11 @@ struct workload_spec {
     int64_t output_tokens;        /* of a request, at least 1 */
     enum partition_fusion fusion;
     enum runtime_id runtime;
+    bool has_usual_runtime; /* the runtime is the default of its device: workload_spec_run_on */
 };
+
+/* Sets the runtime that is the default on this device, where none was asked for. */
+void workload_spec_run_on(struct workload_spec *spec, const struct hardware *hardware);
 
 enum { WORKLOAD_STEPS_MOST = 5, WORKLOAD_PASSES_MOST = WORKLOAD_STEPS_MOST + 1 };
 
@@ -82,7 +86,7 @@ struct workload_options {
     struct params dims;
     bool sweep; /* batches 1 to 64, where no batch is given and the model takes any */
     bool no_fusion;
-    const char *runtime; /* by name; NULL: ideal, and fused unless no_fusion */
+    const char *runtime; /* by name; NULL: the default of the device; with no_fusion ideal */
 };
 
 struct workload_list {

@@ -143,6 +143,9 @@ static void setting_to_json(struct json *json, const struct workload_estimate *e
     json_number(json, "divided", estimate->divided);
     json_bool(json, "fused", question->fusion == PARTITION_FUSED);
     json_string(json, "runtime", runtime_at(question->runtime)->name);
+    json_string(json, "runtime_evidence",
+                evidence_name(runtime_evidence(question->runtime, estimate->hardware)));
+    json_bool(json, "runtime_is_default", question->has_usual_runtime);
     json_bool(json, "keeps_stored", estimate->config.keeps_stored);
     json_string(json, "computed_in", precision_name(estimate->used));
     file_precision_to_json(json, &estimate->work->file);

@@ -145,7 +145,18 @@ const char *words_kernels(enum runtime_id runtime)
 #include "estimate/runtimes.def"
 #undef RUNTIME
     };
-    return runtime == RUNTIME_IDEAL ? "bound with ideal kernels" : KERNELS[runtime];
+    return runtime == RUNTIME_IDEAL ? "lower bound with ideal kernels" : KERNELS[runtime];
+}
+
+char *words_runtime(char *to, const struct workload_estimate *estimate)
+{
+    enum runtime_id id = estimate->config.runtime;
+    if (id == RUNTIME_IDEAL)
+        str_copy(to, WORDS_MAX, "ideal (lower bound)");
+    else
+        str_format(to, WORDS_MAX, "%s (%s)", runtime_at(id)->name,
+                   evidence_name(runtime_evidence(id, estimate->hardware)));
+    return to;
 }
 
 char *words_basis(char *to, const struct workload_estimate *estimate)
@@ -159,8 +170,8 @@ char *words_basis(char *to, const struct workload_estimate *estimate)
     else if (estimate->config.runtime == RUNTIME_IDEAL)
         str_format(to, WORDS_MAX, "%s; the ± covers published figures of LLMs", kernels);
     else
-        str_format(to, WORDS_MAX, "%s (%s): %s", kernels, evidence_name(runtime->evidence),
-                   runtime->about);
+        str_format(to, WORDS_MAX, "%s%s: %s", kernels,
+                   estimate->work->spec.has_usual_runtime ? " (default)" : "", runtime->about);
     return to;
 }
 
