@@ -140,6 +140,13 @@ static void warn_of_replication(const struct workload_estimate *estimate)
                  "parallelism does not suit it",
                  estimate->config.devices, 100 * estimate->divided,
                  estimate->work->spec.model->name);
+    int64_t heads = estimate->work->passes[0].partition.heads_kv;
+    int devices = estimate->config.devices;
+    if (heads > 0 &&
+        heads % devices) /* as vLLM does; it refuses what neither divides nor is divided */
+        log_warn("%.100s has %lld KV heads: %d devices %s, and hold KV cache more than once",
+                 estimate->work->spec.model->name, (long long)heads, devices,
+                 devices % heads ? "do not divide them" : "replicate them");
 }
 
 /* ---- one estimate ---- */

@@ -428,6 +428,10 @@ static enum err check_devices(const struct partition *partition, const struct ha
     if (devices > 1 && !(partition->sharded_macs > 0))
         return err_set(why, ERR_BAD_VALUE, "%.100s: tensor parallelism divides none of it",
                        partition->graph->name);
+    if (devices > 1 && partition->heads > 0 && partition->heads % devices)
+        return err_set(why, ERR_BAD_VALUE,
+                       "%.100s: %d devices do not divide its %lld attention heads",
+                       partition->graph->name, devices, (long long)partition->heads);
     return ERR_OK;
 }
 
@@ -457,8 +461,6 @@ enum err pass_estimate_make(const struct partition *partition, const struct hard
         err = check_devices(partition, hardware, &rates, devices, why);
     if (err)
         return err;
-    if (!is_known(rates.link_latency_s.value))
-        rates.link_latency_s.value = 0;
     if (config->keeps_stored)
         rates_keep_stored(&rates, &partition->graph->file);
     out->config.devices = devices;

@@ -144,6 +144,9 @@ enum err rates_of(const struct hardware *hardware, enum precision precision,
     out->idle_w = rate_of(&hardware->idle_w);
     out->link_bytes_per_s = rate_of(&hardware->link_bytes_per_s);
     out->link_latency_s = rate_of(&hardware->link_latency_s);
+    out->link =
+        (struct collective_link){hardware->link_bytes_per_s.value, hardware->link_latency_s.value,
+                                 hardware->link_peers.value, hardware->link_count.value};
     out->units = hardware->units.value;
     if (!is_positive(out->product_flops.value))
         return err_set(why, ERR_BAD_VALUE, "%s: no FLOP/s stated in %s or a wider precision",
@@ -220,11 +223,10 @@ struct roofline_work roofline_work(const struct subgraph *subgraph,
                                              .cache_written = written}};
     if (devices > 1 && subgraph->is_sharded)
         shard(subgraph, partition, in, out, devices, &work);
-    if (devices > 1) { /* a ring all-reduce is a reduce-scatter and an all-gather */
-        double sent = 2 * subgraph->all_reduced + subgraph->all_gathered;
-        double ways = 2 * (subgraph->all_reduced > 0) + (subgraph->all_gathered > 0);
-        work.traffic.link = sent * widths->activation * (devices - 1) / devices;
-        work.link_steps = ways * (devices - 1);
+    if (devices > 1) { /* an all-reduce is a reduce-scatter and an all-gather */
+        work.all_reduced = subgraph->all_reduced * widths->activation;
+        work.all_gathered = subgraph->all_gathered * widths->activation;
+        work.traffic.link = (2 * work.all_reduced + work.all_gathered) * (devices - 1) / devices;
     }
     work.bytes = work.traffic.weights + work.traffic.activations + work.traffic.cache_read +
                  work.traffic.cache_written;
@@ -274,16 +276,15 @@ static double utilization_of(const struct roofline_work *work, const struct rate
 
 /* As if power had no limit. */
 static void estimate_time(const struct subgraph *subgraph, const struct roofline_work *work,
-                          const struct rates *rates, struct subgraph_estimate *row)
+                          const struct rates *rates, int devices, struct subgraph_estimate *row)
 {
     row->wave_share = wave_share(subgraph, work, rates->units);
     double reached = rates->compute_share.value * row->wave_share;
     row->compute_s = utilization_of(work, rates, 1) / reached;
     row->memory_s = work->bytes / (rates->bytes_per_s.value * rates->memory_share.value);
     row->launch_s = fmax(1, subgraph->steps) * rates->launch_s.value;
-    row->link_s = work->link_steps > 0 ? work->traffic.link / rates->link_bytes_per_s.value +
-                                             work->link_steps * rates->link_latency_s.value
-                                       : 0;
+    row->link_s = collective_all_reduce_s(&rates->link, work->all_reduced, devices) +
+                  collective_all_gather_s(&rates->link, work->all_gathered, devices);
     row->latency_s = fmax(row->compute_s, row->memory_s) + row->launch_s + row->link_s;
     row->launches = 1;
     row->stretch = 1;
@@ -393,7 +394,7 @@ void roofline_estimate(const struct subgraph *subgraph, const struct roofline_wo
     struct roofline_work all = *work;
     struct estimate_joules joules;
     widen_head(subgraph, rates, &all);
-    estimate_time(subgraph, work, rates, out);
+    estimate_time(subgraph, work, rates, devices, out);
     if (!rates->has_kernels) {
         joules = joules_of(subgraph, work, rates);
     } else {

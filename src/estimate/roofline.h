@@ -6,6 +6,7 @@
 
 #include "catalog/hardware.h"
 #include "core/err.h"
+#include "estimate/collective.h"
 #include "estimate/partition.h"
 #include "estimate/runtime.h"
 
@@ -33,8 +34,9 @@ struct rates {
     struct rate launch_s;
     struct rate limit_w, idle_w;
     struct rate link_bytes_per_s, link_latency_s;
-    double units;    /* UNKNOWN: no wave quantization */
-    double capacity; /* bytes; UNKNOWN: not stated */
+    struct collective_link link; /* the same, as collectives use it */
+    double units;                /* UNKNOWN: no wave quantization */
+    double capacity;             /* bytes; UNKNOWN: not stated */
 };
 
 /* ERR_BAD_VALUE names the figure without which nothing can be estimated.  Kernels of
@@ -91,8 +93,8 @@ struct roofline_work {
     double macs, elementwise;
     double outputs, rows; /* elements to distribute over its units, as in struct subgraph */
     struct estimate_traffic traffic;
-    double bytes;      /* of the traffic, those of its own memory */
-    double link_steps; /* messages, one after the other */
+    double bytes;                     /* of the traffic, those of its own memory */
+    double all_reduced, all_gathered; /* bytes of collectives among the devices */
 };
 
 struct subgraph_estimate {

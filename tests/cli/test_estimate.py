@@ -689,6 +689,35 @@ class Sharing(EstimateTest):
             one, = {p["bytes"] for p in [self.on(GPU, *words)]}
             self.assertLess(report["bytes"], 2 * one)
 
+    def test_heads_are_not_cut(self):
+        """Frameworks refuse numbers of devices that do not divide the query heads; KV heads are replicated."""
+        words = ["--model", "llama-3.1-8b", "--hardware", "h100-sxm", "--phase", "decode", "--context", "64"]
+        for devices in ("3", "5", "6", "7", "64"):
+            done = self.run_ipw(*words, "--tensor-parallel", devices, code=1)
+            self.assertIn(f"llama-3.1-8b: {devices} devices do not divide its 32 attention heads", done.stderr)
+        for devices, warned in (("1", False), ("8", False), ("16", True)):
+            done = self.run_ipw(*words, "--tensor-parallel", devices)
+            self.assertEqual("16 devices replicate them" in done.stderr, warned, devices)
+        done = self.run_ipw("--model", "phi-4", "--hardware", "h100-sxm", "--phase", "decode", "--context", "64",
+                            "--tensor-parallel", "4")
+        self.assertIn("phi-4 has 10 KV heads: 4 devices do not divide them", done.stderr)
+
+    def test_collectives_follow_the_links(self):
+        """A token of Llama-2-70B needs 160 all-reduces of 16 kB: over NVLink each takes two latencies of a one-shot
+        kernel whatever the number of devices, over PCIe as many as the ring has steps."""
+        def links(hardware, devices):
+            report = self.on(hardware, "llama-2-70b", "--phase", "decode", "--context", "64", "--precision", "fp16",
+                             "--tensor-parallel", str(devices), "--top", "0")
+            figures = {row["name"]: row["value"] for row in report["hardware_figures"]}
+            return report["latency_s"], figures["link_latency"]
+        for devices in (2, 4, 8):
+            switched, latency = links("a100-sxm-80gb", devices)
+            bus, step = links("a100-pcie-80gb", devices)
+            least, most = 160 * 2 * latency, 160 * 2 * (devices - 1) * step
+            self.assertGreater(switched, least)
+            self.assertGreater(bus, most)
+            self.assertLess(switched, bus)
+
     def test_a_router_each_device_does(self):
         """Of Mixtral 4096 x 8 numbers a layer, 32 layers."""
         words = ["mixtral-8x7b", "--phase", "decode", "--context", "64"]

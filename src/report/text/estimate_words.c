@@ -372,7 +372,12 @@ static size_t put_link(const struct hardware *hardware, struct words_figure *out
                                                  .evidence = EVIDENCE_ASSUMED,
                                                  .plus_minus = UNKNOWN,
                                                  .source = "unknown: assumed to be 0"};
-    return 2;
+    size_t count = 2;
+    if (is_known(hardware->link_peers.value))
+        out[count++] = (struct words_figure){"link_peers", "", NULL, hardware->link_peers};
+    if (is_known(hardware->link_count.value))
+        out[count++] = (struct words_figure){"links", "", NULL, hardware->link_count};
+    return count;
 }
 
 size_t words_figures(const struct workload_estimate *estimate,

@@ -65,7 +65,7 @@ struct words_figure {
     const char *format; /* precision: "fp16"; NULL: none */
     struct hardware_figure figure;
 };
-enum { WORDS_FIGURES_MOST = 16 };
+enum { WORDS_FIGURES_MOST = 18 };
 size_t words_figures(const struct workload_estimate *estimate,
                      struct words_figure out[WORDS_FIGURES_MOST]);
 
