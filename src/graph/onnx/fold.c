@@ -546,6 +546,7 @@ void fold_mark_codes(struct step *step)
     const struct operand *in = step_input(step, 0);
     if (!step->row || !out)
         return;
+    out->viewed = step->row->op == GRAPH_VIEW ? step_input(step, 0) : NULL;
     bool makes = step->row->rule == rule_quantize || step->row->rule == rule_dynamic_quantize ||
                  strncmp(step->row->name, "QLinear", strlen("QLinear")) == 0 ||
                  step->row->rule == rule_qgemm;
@@ -563,28 +564,20 @@ void fold_mark_codes(struct step *step)
 }
 
 /* Can the producer write codes instead, since nothing else reads the floats?  Through views too. */
-static bool may_narrow(const struct infer *infer, int32_t value)
+static bool may_narrow(const struct graph *graph, const struct operand *operand)
 {
-    const struct operand *operand = &infer->operands[value];
-    int32_t producer = infer->file->values[value].producer;
-    if (operand->id == GRAPH_NONE || operand->root || operand->is_output || operand->uses != 1 ||
-        producer == ONNX_NONE || infer->graph->tensors[operand->id].role != GRAPH_ACTIVATION ||
-        infer->graph->tensors[operand->id].dtype != GRAPH_FLOAT)
+    if (operand->id == GRAPH_NONE || operand->root || operand->is_output || operand->uses != 1)
         return false;
-    const struct onnx_node *node = &infer->file->nodes[producer];
-    const struct onnx_operator *row = operator_find(node->domain, node->op);
-    int32_t shown = row && row->op == GRAPH_VIEW && node->input_count
-                        ? infer->file->links[node->first_input]
-                        : ONNX_NONE;
-    return row && (shown == ONNX_NONE || may_narrow(infer, shown));
+    const struct graph_tensor *tensor = &graph->tensors[operand->id];
+    return tensor->role == GRAPH_ACTIVATION && tensor->dtype == GRAPH_FLOAT &&
+           tensor->producer != GRAPH_NONE &&
+           (!operand->viewed || may_narrow(graph, operand->viewed));
 }
 
-static void narrow(struct infer *infer, int32_t value)
+static void narrow(struct graph *graph, const struct operand *operand)
 {
-    const struct onnx_node *node = &infer->file->nodes[infer->file->values[value].producer];
-    infer->graph->tensors[infer->operands[value].id].dtype = GRAPH_QUANTIZED;
-    if (operator_find(node->domain, node->op)->op == GRAPH_VIEW && node->input_count)
-        narrow(infer, infer->file->links[node->first_input]);
+    for (; operand; operand = operand->viewed)
+        graph->tensors[operand->id].dtype = GRAPH_QUANTIZED;
 }
 
 /* Kernels quantize what they write and dequantize what they read.  Quantizing is a kernel of its own only for an input of
@@ -596,11 +589,10 @@ static bool fold_quantized(struct step *step)
     if ((!is_quantize && step->row->rule != rule_dequantize) || !in || !out || !out->codes ||
         in->id == GRAPH_NONE || in->tensor || out->is_output)
         return false;
-    int32_t value = step->infer->file->links[step->node->first_input];
     if (is_quantize && !in->codes) {
-        if (!may_narrow(step->infer, value))
+        if (!may_narrow(step->infer->graph, in))
             return false;
-        narrow(step->infer, value);
+        narrow(step->infer->graph, in);
     }
     out->id = in->id;
     out->root = in->root;

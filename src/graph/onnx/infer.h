@@ -49,6 +49,7 @@ struct operand {
     const struct onnx_tensor *tensor;  /* its elements in the file; NULL: none */
     tensor_id id;                      /* in the graph; GRAPH_NONE: not added yet */
     struct operand *root;              /* the weight that this is a view or part of; NULL: itself */
+    const struct operand *viewed;      /* of which this is another shape; NULL: none */
     const struct operand_list *others; /* weights that are concatenated with the root */
     double stored_bytes;               /* of a packed weight: those of the file; 0: by its dtype */
     bool is_constant_node; /* from a Constant node, not one of the file's initializers */

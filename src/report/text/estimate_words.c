@@ -44,7 +44,8 @@ static void stored_words(char *to, const struct workload_estimate *estimate)
                    100 * file->share, precision_name(file->floats));
 }
 
-const char *words_file_precision(const struct workload_estimate *estimate)
+/* The precision of the model's file where the estimate is in another: "fp32"; NULL: it is not. */
+static const char *file_precision(const struct workload_estimate *estimate)
 {
     const struct graph_precision *file = &estimate->work->file;
     bool is_kept = estimate->config.keeps_stored || estimate->config.precision == file->products;
@@ -55,7 +56,7 @@ const char *words_file_precision(const struct workload_estimate *estimate)
 static char *precision_words(char *to, const struct workload_estimate *estimate)
 {
     const struct estimate_config *config = &estimate->config;
-    const char *file = words_file_precision(estimate);
+    const char *file = file_precision(estimate);
     char computed[64] = "", of_file[64] = "";
     if (config->keeps_stored) {
         stored_words(to, estimate);

@@ -19,8 +19,6 @@ enum { WORDS_MAX = 256 };
 void words_add(char *to, const char *format, ...) PRINTF_LIKE(2, 3);
 /* "batch 8, 512 prompt and 128 output tokens, 2 devices". */
 char *words_setting(char *to, const struct workload_estimate *estimate);
-/* The precision of the model's file where the estimate is in another: "fp32"; NULL: it is not. */
-const char *words_file_precision(const struct workload_estimate *estimate);
 /* "fp16", "stored". */
 const char *words_precision(const struct estimate_config *config);
 /* "whole", "request", "prefill", "decode". */
