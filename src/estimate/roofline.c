@@ -122,6 +122,9 @@ enum err rates_of(const struct hardware *hardware, enum precision precision,
     *out = (struct rates){.hardware = hardware, .widths = precision_widths(precision)};
     out->runtime = runtime;
     out->has_kernels = runtime != RUNTIME_IDEAL && hardware->class == HARDWARE_GPU;
+    if (out->has_kernels && !kernel_basis_of(hardware, &out->basis))
+        return err_set(why, ERR_BAD_VALUE, "%s: no kernel_classes in its hardware file",
+                       hardware->id);
     bool is_of_cpus = runtime == RUNTIME_LLAMA_CPP || runtime == RUNTIME_ONNXRUNTIME;
     if (runtime != RUNTIME_IDEAL && !out->has_kernels &&
         !(is_of_cpus && hardware->class == HARDWARE_CPU))

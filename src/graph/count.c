@@ -1,6 +1,8 @@
 /* Operations follow from the operator and its shapes; elements that are read and written from the roles of the tensors. */
 #include "graph/count.h"
 
+#include <math.h>
+
 /* Per element of the state. */
 enum { LSTM_OPERATIONS = 14, GRU_OPERATIONS = 12, RNN_OPERATIONS = 4 };
 
@@ -113,6 +115,13 @@ static double triangle(double n)
     return n * (n + 1) / 2;
 }
 
+/* Pairs of the first n tokens where attention begins anew after each `chunk` of them. */
+static double pairs_in_chunks(double n, double chunk)
+{
+    double whole = floor(n / chunk);
+    return whole * triangle(chunk) + triangle(n - whole * chunk);
+}
+
 double graph_attended_pairs(const struct graph_attention *attention)
 {
     double tokens = (double)attention->tokens, cached = (double)attention->cached;
@@ -125,6 +134,8 @@ double graph_attended_pairs(const struct graph_attention *attention)
     }
     if (window == 0 || cached + tokens <= window)
         return triangle(cached + tokens) - triangle(cached);
+    if (attention->is_chunked)
+        return pairs_in_chunks(cached + tokens, window) - pairs_in_chunks(cached, window);
     double growing = cached < window ? window - cached : 0; /* tokens within the first window */
     return triangle(cached + growing) - triangle(cached) + (tokens - growing) * window;
 }

@@ -103,6 +103,7 @@ struct graph_attention {
     int64_t window;         /* sliding window in tokens, the token itself included; 0: none */
     int64_t sequences;
     bool is_causal;
+    bool is_chunked; /* the window begins anew after so many tokens instead of sliding */
 };
 
 struct graph_recurrent {
