@@ -22,7 +22,7 @@ VALUES = {"ADDRESS:PORT": "127.0.0.1:1", "LABEL=NAME": "key-0a1b2c3d=me", "MIB":
           "DIR": "/tmp", "N[,ACTIVE]": "30B,3B", "WORD": "auto", "NAMES": "latency",
           "BOUND": "latency > +5%", "FORMAT": "csv", "METRIC": "latency", "PATH": "/tmp/x",
           "FILE|NAME": "resnet18", "ID": "h200", "FORMATS": "fp32,fp16", "BATCHES": "1..8", "NUMBERS": "1..8",
-          "PHASE": "decode", "NAME=N": "batch=8", "MS": "5", "J": "5", "N|P%": "5%", "GB": "8",
+          "PHASE": "decode", "SIZE": "224x224", "NAME=N": "batch=8", "MS": "5", "J": "5", "N|P%": "5%", "GB": "8",
           "LANGUAGE": "dot", "OURS=THEIRS": "freq_mhz=f", "COLUMN=VALUE": "gpu=A100", "OBJECTIVE": "ed2p", "TASK": "answer", "WHICH": "lower", "PCTL": "p99", "RULE": "minimax",
           "WORKLOAD": "llama", "PERCENT": "5", "SECONDS": "5", "WATTS": "5", "C": "80", "COLUMNS": "batch",
           "COLUMN": "accuracy", "SETTING": "8", "KNOB": "clock",
