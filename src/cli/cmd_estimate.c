@@ -321,7 +321,7 @@ static int estimate_list(const struct estimate_options *options, struct candidat
         return fail(err, &why);
     err = workload_list_check(list, &first, &why);
     if (!err && !options->graph)
-        err = candidates_make(&options->candidates, first.has_stored, candidates, &why);
+        err = candidates_make(&options->candidates, &first, candidates, &why);
     if (err)
         code = fail(err, &why);
     else if (options->graph)

@@ -126,6 +126,14 @@ static void lengths_to_json(struct json *json, const struct workload_spec *quest
                                                     : question->setting.image);
 }
 
+static void file_precision_to_json(struct json *json, const struct graph_precision *file)
+{
+    if (file->is_known)
+        json_string(json, "file_precision", precision_name(file->products));
+    else
+        json_null(json, "file_precision");
+}
+
 static void setting_to_json(struct json *json, const struct workload_estimate *estimate)
 {
     const struct workload_spec *question = &estimate->work->spec;
@@ -140,6 +148,7 @@ static void setting_to_json(struct json *json, const struct workload_estimate *e
     json_bool(json, "runtime_is_default", question->has_usual_runtime);
     json_bool(json, "keeps_stored", estimate->config.keeps_stored);
     json_string(json, "computed_in", precision_name(estimate->used));
+    file_precision_to_json(json, &estimate->work->file);
     json_object_end(json);
 }
 
@@ -458,6 +467,7 @@ void points_json(const struct points_report *report, struct text *out)
     json_object(&json, NULL);
     json_string(&json, "model", points->works[0].spec.model->name);
     json_string(&json, "unit", points->works[0].unit);
+    file_precision_to_json(&json, &points->works[0].file);
     json_array(&json, "points");
     for (size_t i = 0; i < points->count; i++)
         point_to_json(&json, report, &points->items[i]);

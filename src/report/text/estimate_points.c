@@ -226,6 +226,8 @@ static void put_title(const struct points_report *report, const struct layout *l
     if (!layout->works.batches)
         text_addf(out, ", batch %.0f", work->batch);
     put_lengths(question, layout, out);
+    if (work->file.is_known)
+        text_addf(out, "; the file is %s", precision_name(work->file.products));
     text_addf(out, "%s%s\n\n", is_markdown ? "\n\n" : "\n   ",
               layout->runtimes ? "what people run it with on each device"
                                : words_basis(basis, first));
