@@ -168,13 +168,8 @@ enum err candidates_make(const struct candidate_options *options, const struct w
         }
         if (candidates->precision_count)
             continue;
-<<<<<<< HEAD
-        if (has_stored || !options->sweep)
-            add_item(candidates, options, d, usual, has_stored);
-=======
         if (work->has_stored || !options->sweep)
-            add_item(candidates, d, usual, work->has_stored, devices);
->>>>>>> main
+            add_item(candidates, options, d, usual, work->has_stored);
         for (enum precision p = 0; options->sweep && p < PRECISION_COUNT; p++)
             if (estimate_offers(hardware, p))
                 add_item(candidates, options, d, p, false);

@@ -505,14 +505,10 @@ enum err pass_estimate_make(const struct partition *partition, const struct hard
         err = check_devices(partition, hardware, &rates, devices, why);
     if (err)
         return err;
-<<<<<<< HEAD
-    rates.widths.keeps_stored = config->keeps_stored;
     if (config->host_launch_s > 0)
         rates.host_ratio = config->host_launch_s / RUNTIME_HOST_LAUNCH_S;
-=======
     if (config->keeps_stored)
         rates_keep_stored(&rates, &partition->graph->file);
->>>>>>> main
     out->config.devices = devices;
     out->used = rates.used;
     out->params = partition->parameters;
