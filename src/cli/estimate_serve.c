@@ -171,7 +171,7 @@ static enum err check_candidates(const struct serve_command *command,
     enum err err = workload_make(spec, &first, why);
     if (err)
         return err;
-    err = candidates_make(command->wanted, first.has_stored, command->candidates, why);
+    err = candidates_make(command->wanted, &first, command->candidates, why);
     workload_release(&first);
     if (!err && command->candidates->count != 1)
         err = err_set(why, ERR_USAGE, "--serve simulates one device and precision, not %zu",
