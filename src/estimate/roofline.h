@@ -27,6 +27,7 @@ struct kernel_basis {
 /* What a device states, as plain numbers; UNKNOWN where it does not.  Shares, launch and units then default to
  * what docs/estimate.md assumes for its class. */
 struct rates {
+    const struct hardware *hardware;
     struct precision_widths widths;
     enum precision used;                      /* in which products are computed */
     bool is_matrix;                           /* on the matrix units */
@@ -36,6 +37,7 @@ struct rates {
     enum runtime_id runtime;
     bool has_kernels;                         /* of that runtime; else at the shares below */
     struct kernel_basis basis;                /* of those */
+    double host_ratio;                        /* of what the host takes, over a usual one's */
     struct rate bytes_per_s, joules_per_byte; /* of the memory that holds the model */
     struct rate compute_share, memory_share;  /* of the peaks that good code attains */
     struct rate launch_s;
@@ -50,6 +52,9 @@ struct rates {
  * runtimes are those of GPUs; on CPUs a runtime fuses what it fuses, at the shares of the device. */
 enum err rates_of(const struct hardware *hardware, enum precision precision,
                   enum runtime_id runtime, struct rates *out, struct error *why) MUST_USE;
+
+/* A file keeps its stored precision: its floats have their width, and its products the precision it states. */
+void rates_keep_stored(struct rates *rates, const struct graph_precision *file);
 
 /* The figures that default by class, as stated or assumed. */
 struct rates_stated {

@@ -13,6 +13,7 @@ void graph_amount_add(struct graph_amount *sum, const struct graph_amount *more)
     sum->weights += more->weights;
     sum->activations += more->activations;
     sum->cached += more->cached;
+    sum->quantized += more->quantized;
     sum->stored_weights += more->stored_weights;
     sum->stored_bytes += more->stored_bytes;
     sum->fixed_bytes += more->fixed_bytes;
@@ -23,6 +24,7 @@ void graph_amount_scale(struct graph_amount *amount, double factor)
     amount->weights *= factor;
     amount->activations *= factor;
     amount->cached *= factor;
+    amount->quantized *= factor;
     amount->stored_weights *= factor;
     amount->stored_bytes *= factor;
     amount->fixed_bytes *= factor;
@@ -32,8 +34,9 @@ double graph_bytes(const struct graph_amount *amount, const struct precision_wid
 {
     double stored =
         widths->keeps_stored ? amount->stored_bytes : amount->stored_weights * widths->weight;
+    double quantized = amount->quantized * (widths->keeps_stored ? 1 : widths->activation);
     return stored + amount->weights * widths->weight + amount->activations * widths->activation +
-           amount->cached * widths->cache + amount->fixed_bytes;
+           quantized + amount->cached * widths->cache + amount->fixed_bytes;
 }
 
 static double fixed_width(enum graph_dtype dtype)
@@ -55,6 +58,8 @@ static struct graph_amount amount_of(const struct graph_tensor *tensor, double e
     if (tensor->stored_bytes > 0 && total > 0) {
         amount.stored_weights = elements;
         amount.stored_bytes = tensor->stored_bytes * elements / total;
+    } else if (tensor->dtype == GRAPH_QUANTIZED) {
+        amount.quantized = elements;
     } else if (tensor->dtype != GRAPH_FLOAT) {
         amount.fixed_bytes = elements * fixed_width(tensor->dtype);
     } else if (graph_is_static(tensor)) {
