@@ -17,6 +17,7 @@ struct layers_results;
 struct optimize_goal;
 struct profile_family;
 struct summary;
+struct tariff;
 struct text;
 
 /* ---- ipw run ---- */
@@ -27,6 +28,7 @@ struct run_report {
     const struct host_report *host;
     struct own_cost own;
     unsigned long reads;
+    const struct tariff *tariff; /* of cost and emissions; NULL: none */
 };
 
 void run_text(const struct run_report *report, bool color, struct text *out);
