@@ -127,6 +127,22 @@ class Drivers(Interrupted):
         self.assertLess(energy["coverage"], 0.9)
         self.assertAlmostEqual(energy["joules"], 100 * report["wall_s"]["mean"] * energy["coverage"], delta=20)
 
+    def test_what_is_missing_has_its_reason_also_when_the_driver_hangs_shortly_before_the_end(self):
+        runs = []
+        for hangs_at in (1.2, 1.4, 1.6, 1.8):
+            machine = self.on(Nvidia(f"power 0 constant 100\n{self.COUNTER} from {hangs_at}\n"))
+            runs.append((machine, self.start(machine, "run", "--sensors", "nvml", "--json", "-o",
+                                             machine.root / "report.json", "--", "sleep", "2")))
+        missing = []
+        for machine, process in runs:
+            _, err = process.communicate(timeout=SOON_S)
+            self.assertEqual(process.returncode, 0, err)
+            energy = json.loads((machine.root / "report.json").read_text())["devices"][0]["energy"]
+            missing += [energy["note"]] if energy["joules"] is None or energy["coverage"] < 0.99 else []
+        self.assertTrue(missing)
+        for note in missing:
+            self.assertIn("driver has not returned", note, missing)
+
     def test_a_sensor_that_never_answered_is_unknown(self):
         machine = self.on(Nvidia(f"power 0 constant 100\n{self.COUNTER} after 2\n"))
         done = ipw(machine, "run", "--sensors", "nvml", "--", "sleep", "2", timeout=SOON_S)
