@@ -136,41 +136,43 @@ enum err candidates_find(const struct candidate_options *options, struct candida
     return err;
 }
 
-static void add_item(struct candidates *candidates, size_t device, enum precision precision,
-                     bool keeps_stored, int devices)
+static void add_item(struct candidates *candidates, const struct candidate_options *options,
+                     size_t device, enum precision precision, bool keeps_stored)
 {
-    candidates->items[candidates->count++] = (struct grid_candidate){
-        .device = device,
-        .config = {.precision = precision, .keeps_stored = keeps_stored, .devices = devices}};
+    candidates->items[candidates->count++] =
+        (struct grid_candidate){.device = device,
+                                .config = {.precision = precision,
+                                           .keeps_stored = keeps_stored,
+                                           .devices = options->devices ? (int)options->devices : 1,
+                                           .host_launch_s = 1e-6 * options->host_launch_us}};
 }
 
-enum err candidates_make(const struct candidate_options *options, bool has_stored,
+enum err candidates_make(const struct candidate_options *options, const struct workload *work,
                          struct candidates *candidates, struct error *why)
 {
-    int devices = options->devices ? (int)options->devices : 1;
     candidates->items =
         calloc(candidates->hardware_count * (PRECISION_COUNT + 1), sizeof *candidates->items);
     if (!candidates->items)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     for (size_t d = 0; d < candidates->hardware_count; d++) {
         const struct hardware *hardware = &candidates->hardware[d];
-        enum precision usual = estimate_default_precision(hardware);
+        enum precision usual = workload_default_precision(work, hardware);
         for (size_t i = 0; i < candidates->precision_count; i++) {
             bool is_stored = candidates->precisions[i].is_stored;
-            if (is_stored && !has_stored)
+            if (is_stored && !work->has_stored)
                 return err_set(why, ERR_USAGE,
                                "--precision stored: the weights of this model have no stored "
                                "precision");
-            add_item(candidates, d, is_stored ? usual : candidates->precisions[i].precision,
-                     is_stored, devices);
+            add_item(candidates, options, d,
+                     is_stored ? usual : candidates->precisions[i].precision, is_stored);
         }
         if (candidates->precision_count)
             continue;
-        if (has_stored || !options->sweep)
-            add_item(candidates, d, usual, has_stored, devices);
+        if (work->has_stored || !options->sweep)
+            add_item(candidates, options, d, usual, work->has_stored);
         for (enum precision p = 0; options->sweep && p < PRECISION_COUNT; p++)
             if (estimate_offers(hardware, p))
-                add_item(candidates, d, p, false, devices);
+                add_item(candidates, options, d, p, false);
     }
     return ERR_OK;
 }
@@ -206,19 +208,49 @@ static enum err make_point(const struct hardware *hardware, const struct workloa
     return ERR_OK;
 }
 
-/* One workload with every candidate.  Its graphs are dropped then: thousands of them would not fit in memory. */
-static enum err estimate_workload(const struct workload_spec *spec,
+/* What runs a workload on the device of a candidate. */
+static enum runtime_id runtime_on(const struct workload_spec *spec,
+                                  const struct candidates *candidates, size_t candidate)
+{
+    struct workload_spec there = *spec;
+    workload_spec_run_on(&there, &candidates->hardware[candidates->items[candidate].device]);
+    return there.runtime;
+}
+
+/* The first candidate of each runtime: returns how many, and sets the bits of those. */
+static size_t count_runtimes(const struct workload_spec *spec, const struct candidates *candidates,
+                             unsigned *found)
+{
+    size_t count = 0;
+    *found = 0;
+    for (size_t c = 0; c < candidates->count; c++) {
+        unsigned bit = 1U << runtime_on(spec, candidates, c);
+        count += !(*found & bit);
+        *found |= bit;
+    }
+    return count;
+}
+
+/* One workload with every candidate that this runtime runs.  Its graphs are dropped then: thousands of them would not
+ * fit in memory. */
+static enum err estimate_workload(const struct workload_spec *spec, enum runtime_id runtime,
                                   const struct candidates *candidates, struct estimate_grid *out,
                                   struct error *why)
 {
     struct workload *work = &out->works[out->work_count];
-    enum err err = workload_make(spec, work, why);
+    struct workload_spec run = *spec;
+    run.runtime = runtime;
+    if (spec->has_usual_runtime)
+        run.fusion = runtime_at(runtime)->fusion;
+    enum err err = workload_make(&run, work, why);
     if (err)
         return err;
     out->work_count++;
     for (size_t c = 0; !err && c < candidates->count; c++) {
         const struct grid_candidate *candidate = &candidates->items[c];
         struct grid_point *point = &out->items[out->count];
+        if (runtime_on(spec, candidates, c) != runtime)
+            continue;
         err = make_point(&candidates->hardware[candidate->device], work, candidate, point, why);
         if (!err) {
             out->count++;
@@ -331,13 +363,17 @@ enum err estimate_grid_make(const struct workload_list *list, const struct candi
                             struct estimate_grid *out, struct error *why)
 {
     enum err err = ERR_OK;
-    *out = (struct estimate_grid){.works = calloc(list->count, sizeof *out->works),
+    unsigned runtimes;
+    size_t runs = count_runtimes(&list->items[0], candidates, &runtimes);
+    *out = (struct estimate_grid){.works = calloc(list->count * runs, sizeof *out->works),
                                   .items =
                                       calloc(list->count * candidates->count, sizeof *out->items)};
     if (!out->works || !out->items)
         err = err_set(why, ERR_NO_MEMORY, "out of memory");
     for (size_t i = 0; !err && i < list->count; i++)
-        err = estimate_workload(&list->items[i], candidates, out, why);
+        for (enum runtime_id r = 0; !err && r < RUNTIME_COUNT; r++)
+            if (runtimes & 1U << r)
+                err = estimate_workload(&list->items[i], r, candidates, out, why);
     if (!err) {
         qsort(out->items, out->count, sizeof *out->items, by_demand_and_joules);
         number_demands(out);

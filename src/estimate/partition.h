@@ -40,6 +40,8 @@ struct subgraph {
     double outputs; /* elements made by its main nodes: the work to distribute over units */
     double rows;    /* of the matrix they form; its columns are the last dimension, or channels */
     double steps;   /* sequential steps of a recurrent layer; otherwise 1 */
+    bool has_precision; /* of its main node: stated by the file, see struct graph_node */
+    enum precision precision;
     struct subgraph_shape shape;
     bool is_sharded;      /* tensor parallelism divides it: products with weights, attention */
     bool is_row_parallel; /* each device then has a partial sum of every result */
@@ -61,6 +63,7 @@ struct partition_alive {
     double activations; /* elements replicated on each device */
     double columns;     /* elements divided by the number of devices */
     double heads_kv;    /* elements divided by at most the number of KV heads */
+    double quantized;   /* elements of 8 bits in a quantized file, replicated */
     double fixed_bytes; /* integers */
 };
 
@@ -79,6 +82,7 @@ struct partition {
     struct graph_amount model;         /* parameters, buffers and constants, each once */
     struct graph_amount model_sharded; /* of it, what tensor parallelism divides */
     struct graph_amount cache;         /* KV cache of earlier tokens and of this pass */
+    int64_t heads;     /* query heads: a number that divides those of every attention; 0: none */
     int64_t heads_kv;  /* fewest of any attention: at most so many devices divide the KV cache */
     bool is_decoder;   /* its nodes state their component */
     bool is_causal;    /* a token attends to earlier ones only */

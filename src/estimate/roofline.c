@@ -87,16 +87,21 @@ static struct rate rate_at(const struct hardware_figure *figure)
     return figure ? rate_of(figure) : (struct rate){UNKNOWN, BY_EVIDENCE[EVIDENCE_ASSUMED]};
 }
 
-static void look_up_units(const struct hardware *hardware, enum precision precision,
-                          struct rates *out)
+static void look_up_others(const struct hardware *hardware, enum precision precision,
+                           struct rates *out)
+{
+    struct hardware_path others = hardware_elementwise_path(hardware, precision);
+    out->other_flops = rate_at(others.flops);
+    out->other_joules = rate_at(others.joules);
+}
+
+static void look_up_products(const struct hardware *hardware, enum precision precision,
+                             struct rates *out)
 {
     struct hardware_path products = hardware_matmul_path(hardware, precision);
-    struct hardware_path others = hardware_elementwise_path(hardware, precision);
     out->used = products.flops ? products.used : precision;
     out->product_flops = rate_at(products.flops);
     out->product_joules = rate_at(products.joules);
-    out->other_flops = rate_at(others.flops);
-    out->other_joules = rate_at(others.joules);
     out->is_matrix = products.is_matrix;
     bool is_tf32 = precision == PRECISION_FP32 && runtime_at(out->runtime)->has_tf32_conv &&
                    is_known(hardware->matrix_flops[PRECISION_TF32].value);
@@ -114,17 +119,27 @@ static bool is_positive(double value)
 enum err rates_of(const struct hardware *hardware, enum precision precision,
                   enum runtime_id runtime, struct rates *out, struct error *why)
 {
-    *out = (struct rates){.widths = precision_widths(precision)};
+    *out = (struct rates){.hardware = hardware, .widths = precision_widths(precision)};
     out->runtime = runtime;
-    if (runtime != RUNTIME_IDEAL && hardware->class != HARDWARE_GPU)
-        return err_set(why, ERR_BAD_VALUE, "%s: kernels of %s are known of GPUs only", hardware->id,
-                       runtime_at(runtime)->name);
+    out->has_kernels = runtime != RUNTIME_IDEAL && hardware->class == HARDWARE_GPU;
+    if (out->has_kernels && !kernel_basis_of(hardware, &out->basis))
+        return err_set(why, ERR_BAD_VALUE, "%s: no kernel_classes in its hardware file",
+                       hardware->id);
+    out->host_ratio = is_known(hardware->host_launch_s.value)
+                          ? hardware->host_launch_s.value / RUNTIME_HOST_LAUNCH_S
+                          : 1;
+    bool is_of_cpus = runtime == RUNTIME_LLAMA_CPP || runtime == RUNTIME_ONNXRUNTIME;
+    if (runtime != RUNTIME_IDEAL && !out->has_kernels &&
+        !(is_of_cpus && hardware->class == HARDWARE_CPU))
+        return err_set(why, ERR_BAD_VALUE, "%s: kernels of %s are known of GPUs%s only",
+                       hardware->id, runtime_at(runtime)->name, is_of_cpus ? " and CPUs" : "");
     if (hardware->memory_count == 0)
         return err_set(why, ERR_BAD_VALUE, "%s: no memory stated in its hardware file",
                        hardware->id);
     const struct hardware_memory *memory = hardware_main_memory(hardware);
     struct rates_stated stated = rates_stated_or_assumed(hardware);
-    look_up_units(hardware, precision, out);
+    look_up_products(hardware, precision, out);
+    look_up_others(hardware, precision, out);
     out->bytes_per_s = rate_of(&memory->bytes_per_s);
     out->joules_per_byte = rate_of(&memory->joules_per_byte);
     out->capacity = memory->capacity_bytes.value;
@@ -135,6 +150,9 @@ enum err rates_of(const struct hardware *hardware, enum precision precision,
     out->idle_w = rate_of(&hardware->idle_w);
     out->link_bytes_per_s = rate_of(&hardware->link_bytes_per_s);
     out->link_latency_s = rate_of(&hardware->link_latency_s);
+    out->link =
+        (struct collective_link){hardware->link_bytes_per_s.value, hardware->link_latency_s.value,
+                                 hardware->link_peers.value, hardware->link_count.value};
     out->units = hardware->units.value;
     if (!is_positive(out->product_flops.value))
         return err_set(why, ERR_BAD_VALUE, "%s: no FLOP/s stated in %s or a wider precision",
@@ -147,6 +165,26 @@ enum err rates_of(const struct hardware *hardware, enum precision precision,
                        "%s: idle power of %g W is not below the power limit of %g W", hardware->id,
                        out->idle_w.value, out->limit_w.value);
     return ERR_OK;
+}
+
+void rates_keep_stored(struct rates *rates, const struct graph_precision *file)
+{
+    if (file->is_known) {
+        rates->widths = precision_widths(file->floats);
+        look_up_others(rates->hardware, file->floats, rates);
+    }
+    rates->widths.keeps_stored = true;
+}
+
+/* With the units in which the file has this product computed. */
+static struct rates rates_in_file(const struct rates *rates, const struct subgraph *subgraph)
+{
+    struct rates own = *rates;
+    if (!rates->widths.keeps_stored || !subgraph->has_precision)
+        return own;
+    look_up_products(rates->hardware, subgraph->precision, &own);
+    own.widths.activation = precision_widths(subgraph->precision).activation;
+    return is_positive(own.product_flops.value) ? own : *rates;
 }
 
 /* ---- work of one device ---- */
@@ -191,11 +229,10 @@ struct roofline_work roofline_work(const struct subgraph *subgraph,
                                              .cache_written = written}};
     if (devices > 1 && subgraph->is_sharded)
         shard(subgraph, partition, in, out, devices, &work);
-    if (devices > 1) { /* a ring all-reduce is a reduce-scatter and an all-gather */
-        double sent = 2 * subgraph->all_reduced + subgraph->all_gathered;
-        double ways = 2 * (subgraph->all_reduced > 0) + (subgraph->all_gathered > 0);
-        work.traffic.link = sent * widths->activation * (devices - 1) / devices;
-        work.link_steps = ways * (devices - 1);
+    if (devices > 1) { /* an all-reduce is a reduce-scatter and an all-gather */
+        work.all_reduced = subgraph->all_reduced * widths->activation;
+        work.all_gathered = subgraph->all_gathered * widths->activation;
+        work.traffic.link = (2 * work.all_reduced + work.all_gathered) * (devices - 1) / devices;
     }
     work.bytes = work.traffic.weights + work.traffic.activations + work.traffic.cache_read +
                  work.traffic.cache_written;
@@ -245,16 +282,15 @@ static double utilization_of(const struct roofline_work *work, const struct rate
 
 /* As if power had no limit. */
 static void estimate_time(const struct subgraph *subgraph, const struct roofline_work *work,
-                          const struct rates *rates, struct subgraph_estimate *row)
+                          const struct rates *rates, int devices, struct subgraph_estimate *row)
 {
     row->wave_share = wave_share(subgraph, work, rates->units);
     double reached = rates->compute_share.value * row->wave_share;
     row->compute_s = utilization_of(work, rates, 1) / reached;
     row->memory_s = work->bytes / (rates->bytes_per_s.value * rates->memory_share.value);
     row->launch_s = fmax(1, subgraph->steps) * rates->launch_s.value;
-    row->link_s = work->link_steps > 0 ? work->traffic.link / rates->link_bytes_per_s.value +
-                                             work->link_steps * rates->link_latency_s.value
-                                       : 0;
+    row->link_s = collective_all_reduce_s(&rates->link, work->all_reduced, devices) +
+                  collective_all_gather_s(&rates->link, work->all_gathered, devices);
     row->latency_s = fmax(row->compute_s, row->memory_s) + row->launch_s + row->link_s;
     row->launches = 1;
     row->stretch = 1;
@@ -358,13 +394,14 @@ void roofline_wait(const struct rates *rates, double wait_s, int devices,
 }
 
 void roofline_estimate(const struct subgraph *subgraph, const struct roofline_work *work,
-                       const struct rates *rates, int devices, struct subgraph_estimate *out)
+                       const struct rates *given, int devices, struct subgraph_estimate *out)
 {
+    const struct rates own = rates_in_file(given, subgraph), *rates = &own;
     struct roofline_work all = *work;
     struct estimate_joules joules;
     widen_head(subgraph, rates, &all);
-    estimate_time(subgraph, work, rates, out);
-    if (rates->runtime == RUNTIME_IDEAL) {
+    estimate_time(subgraph, work, rates, devices, out);
+    if (!rates->has_kernels) {
         joules = joules_of(subgraph, work, rates);
     } else {
         struct kernel_estimate kernels = estimate_kernels(subgraph, &all, rates, out);

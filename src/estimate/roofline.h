@@ -6,6 +6,7 @@
 
 #include "catalog/hardware.h"
 #include "core/err.h"
+#include "estimate/collective.h"
 #include "estimate/partition.h"
 #include "estimate/runtime.h"
 
@@ -16,29 +17,44 @@ struct rate {
     double value, relative;
 };
 
+/* What classes of kernels attain, and the device that they were fitted on: peaks of elements of one byte. */
+struct kernel_basis {
+    const struct kernel_figures *classes; /* NULL: of no device */
+    double units, launch_s, bytes_per_s, matrix_flops, vector_flops;
+    double active_w; /* between idle and the limit */
+};
+
 /* What a device states, as plain numbers; UNKNOWN where it does not.  Shares, launch and units then default to
  * what docs/estimate.md assumes for its class. */
 struct rates {
+    const struct hardware *hardware;
     struct precision_widths widths;
     enum precision used;                      /* in which products are computed */
     bool is_matrix;                           /* on the matrix units */
     struct rate product_flops, other_flops;   /* peak per second */
     struct rate product_joules, other_joules; /* per operation, above idle */
     struct rate conv_flops, conv_joules;      /* of convolutions, which may be in tf32 */
-    enum runtime_id runtime;                  /* RUNTIME_IDEAL: at the shares below */
+    enum runtime_id runtime;
+    bool has_kernels;                         /* of that runtime; else at the shares below */
+    struct kernel_basis basis;                /* of those */
+    double host_ratio;                        /* of what the host takes, over a usual one's */
     struct rate bytes_per_s, joules_per_byte; /* of the memory that holds the model */
     struct rate compute_share, memory_share;  /* of the peaks that good code attains */
     struct rate launch_s;
     struct rate limit_w, idle_w;
     struct rate link_bytes_per_s, link_latency_s;
-    double units;    /* UNKNOWN: no wave quantization */
-    double capacity; /* bytes; UNKNOWN: not stated */
+    struct collective_link link; /* the same, as collectives use it */
+    double units;                /* UNKNOWN: no wave quantization */
+    double capacity;             /* bytes; UNKNOWN: not stated */
 };
 
 /* ERR_BAD_VALUE names the figure without which nothing can be estimated.  Kernels of
- * runtimes are those of GPUs. */
+ * runtimes are those of GPUs; on CPUs a runtime fuses what it fuses, at the shares of the device. */
 enum err rates_of(const struct hardware *hardware, enum precision precision,
                   enum runtime_id runtime, struct rates *out, struct error *why) MUST_USE;
+
+/* A file keeps its stored precision: its floats have their width, and its products the precision it states. */
+void rates_keep_stored(struct rates *rates, const struct graph_precision *file);
 
 /* The figures that default by class, as stated or assumed. */
 struct rates_stated {
@@ -86,8 +102,8 @@ struct roofline_work {
     double macs, elementwise;
     double outputs, rows; /* elements to distribute over its units, as in struct subgraph */
     struct estimate_traffic traffic;
-    double bytes;      /* of the traffic, those of its own memory */
-    double link_steps; /* messages, one after the other */
+    double bytes;                     /* of the traffic, those of its own memory */
+    double all_reduced, all_gathered; /* bytes of collectives among the devices */
 };
 
 struct subgraph_estimate {
@@ -127,6 +143,9 @@ struct kernel_estimate {
     double padding;             /* MACs done over those needed: channels of images are padded */
     double more_bytes;          /* moved by kernels that the runtime adds */
 };
+
+/* The device's own where it was measured, else those of one that was; false: of none. */
+bool kernel_basis_of(const struct hardware *hardware, struct kernel_basis *out);
 
 /* On one device; the time that a power limit adds is not in it. */
 struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,

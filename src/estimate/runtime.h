@@ -9,14 +9,7 @@
 #include "catalog/hardware.h"
 #include "core/err.h"
 #include "estimate/partition.h"
-
-/* Classes of kernels, which differ in the share of the roof that they attain (kernels.def). */
-enum kernel_class {
-#define KERNEL(constant, name, fixed, compute, memory, depth, row, active) KERNEL_##constant,
-#include "estimate/kernels.def"
-#undef KERNEL
-    KERNEL_COUNT
-};
+#include "graph/reader.h"
 
 enum runtime_id {
 #define RUNTIME(constant, name, fusion, rules, host, tf32, error, evidence, about)                 \
@@ -27,6 +20,9 @@ enum runtime_id {
 };
 
 enum runtime_rules { RUNTIME_RULES_NONE, RUNTIME_RULES_PYTORCH };
+
+/* What a usual host takes to launch a small operator in eager mode; the times of runtimes are those of such a host. */
+#define RUNTIME_HOST_LAUNCH_S 6e-6
 
 struct runtime {
     const char *name; /* what --runtime takes */
@@ -43,6 +39,14 @@ struct runtime {
 const struct runtime *runtime_at(enum runtime_id id);
 /* ERR_NOT_FOUND lists them. */
 enum err runtime_find(const char *name, enum runtime_id *out, struct error *why) MUST_USE;
+/* The same of words that rows of measurements use too: "graph", "eager", "torch.compile"; false: none of them. */
+bool runtime_of_word(const char *word, enum runtime_id *out);
+
+/* What people run a model with on a device where they say nothing: by its file, its kind, and the device. */
+enum runtime_id runtime_default(const struct model *model, const struct hardware *hardware);
+
+/* How the times of a runtime on a device are known: those of kernels that were measured on another are derived. */
+enum evidence runtime_evidence(enum runtime_id id, const struct hardware *hardware);
 
 /* Kernels that some operators launch beside their own. */
 struct runtime_rule {

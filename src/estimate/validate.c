@@ -140,7 +140,7 @@ static void name_pass(const struct reader *r, const struct measured_pass *pass,
 
 static void read_model_row(struct reader *r)
 {
-    struct measured_pass pass = {.model = cell(r, "model")};
+    struct measured_pass pass = {.model = cell(r, "model"), .runtime = cell(r, "runtime")};
     struct graph_options *setting = &pass.setting;
     struct validate_row row = {0};
     struct error inner = {0};
@@ -156,6 +156,8 @@ static void read_model_row(struct reader *r)
     row.measured_s = read_measured(r, "latency_s");
     row.measured_j = read_measured(r, "energy_j");
     row.window_s = measured_csv_number(&r->csv, "window_s");
+    double launch_us = measured_csv_number(&r->csv, "host_launch_us");
+    pass.host_launch_s = launch_us > 0 ? 1e-6 * launch_us : 0;
     if (r->csv.err)
         return;
     name_pass(r, &pass, &row);

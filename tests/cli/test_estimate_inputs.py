@@ -14,8 +14,8 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from compiling import SOURCE  # noqa: E402
-from estimating import GPU, ROUND, EstimateTest  # noqa: E402
-from onnx_bytes import info, integer, integers, model, node, weight  # noqa: E402
+from estimating import GPU, ROUND, EstimateTest, figure  # noqa: E402
+from onnx_bytes import FLOAT, FLOAT16, INT8, info, integer, integers, model, node, weight  # noqa: E402
 from program import ipw  # noqa: E402
 
 
@@ -69,6 +69,51 @@ class Shapeless(FileTest):
                                                         "x=1x4"))
 
 
+class Images(FileTest):
+    """Heights and widths that a file leaves open, by their names or by their places."""
+
+    def conv(self, dims):
+        return self.onnx([node("Conv", ["x", "w"], ["y"], "", integers("pads", [1, 1, 1, 1]))],
+                         [info("x", dims)], [info("y")], [weight("w", [8, 3, 3, 3])])
+
+    def test_a_side_or_height_and_width(self):
+        for dims in (["batch", 3, "height", "width"], ["N", 3, "H", "W"],
+                     ["b", 3, "in_height", "in_width"], ["a", 3, "b", "c"], [1, 3, "image_size", "image_size"]):
+            with self.subTest(dims):
+                report = self.on(GPU, self.conv(dims), "--image", "64")
+                self.assertEqual(report["macs"], 8 * 64 * 64 * 27)
+        for dims in (["batch", 3, "height", "width"], ["a", 3, "b", "c"]):
+            report = self.on(GPU, self.conv(dims), "--image", "48x64", "--batch", "2")
+            self.assertEqual(report["macs"], 2 * 8 * 48 * 64 * 27)
+            self.assertEqual((report["setting"]["image"], report["setting"]["image_width"]), (48, 64))
+            table = self.run_ipw("--model", self.conv(dims), "--hardware", GPU, "--image", "48x64").stdout
+            self.assertIn("48 x 64 pixels", table)
+        self.assertEqual(self.on(GPU, self.conv([1, 3, "height", 10]), "--image", "64")["macs"],
+                         8 * 64 * 10 * 27)
+
+    def test_channels_last(self):
+        path = self.onnx([node("Relu", ["x"], ["y"])], [info("x", ["b", "s1", "s2", 3])], [info("y")])
+        self.assertEqual(self.on(GPU, path, "--image", "6x7")["flops"], 6 * 7 * 3)
+
+    def test_without_an_effect(self):
+        for dims, more in (([1, 3, 64, 64], ()), ([1, 3, "h", "w"], ("--dim", "h=8,w=8")),
+                           ([1, 3, "h", "w"], ("--dim", "x=1x3x8x8"))):
+            words = self.refused("--model", self.conv(dims), "--hardware", GPU, "--image", "64", *more)
+            self.assertIn("--image has no effect", words)
+            self.assertIn("inputs: x [1, 3, ", words)
+        self.assertIn("takes no --image", self.refused("--model", "gpt2", "--hardware", GPU, "--image", "64"))
+        self.assertIn("square images", self.refused("--model", "resnet18", "--hardware", GPU,
+                                                    "--image", "224x256"))
+        self.on(GPU, "resnet18", "--image", "224x224")
+
+    def test_no_size(self):
+        for wrong in ("x", "0", "64x", "x64", "64x0", "64x64x3", "-1", "1e3", "100001", "wide"):
+            with self.subTest(wrong):
+                words = self.refused("--model", self.conv([1, 3, "h", "w"]), "--hardware", GPU,
+                                     f"--image={wrong}")
+                self.assertIn("--image takes a side or HEIGHTxWIDTH", words)
+
+
 class Unneeded(FileTest):
     def test_what_no_output_needs_is_left_out(self):
         live, dead = node("MatMul", ["x", "w"], ["y"]), node("MatMul", ["x", "v"], ["z"])
@@ -79,6 +124,95 @@ class Unneeded(FileTest):
             self.assertEqual(self.on(GPU, path)["macs"], 4 * 16 * 32)
         path = self.onnx([live, dead], [info("x", [4, 16])], [info("y"), info("z")], weights)
         self.assertEqual(self.on(GPU, path)["macs"], 4 * 16 * (32 + 4096))
+
+
+# ---- the precision of a file ----
+
+class FilePrecision(FileTest):
+    M, K, N = 512, 1024, 2048
+
+    def matmul(self, element=FLOAT):
+        return self.onnx([node("MatMul", ["x", "w"], ["y"])], [info("x", [self.M, self.K], element)],
+                         [info("y", None, element)], [weight("w", [self.K, self.N], element)])
+
+    def quantized(self):
+        return self.onnx([node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+                          node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+                          node("DequantizeLinear", ["w", "s", "z"], ["v"]),
+                          node("MatMul", ["d", "v"], ["y"])], [info("x", [self.M, self.K])], [info("y")],
+                         [weight("w", [self.K, self.N], INT8), weight("s", []), weight("z", [], INT8)])
+
+    def own(self):
+        """Each precision has joules of its own."""
+        matrix = {name: {"peak": figure(peak, "tflops"), "energy": figure(picojoules, "pj")}
+                  for name, peak, picojoules in (("int8", 400, 0.25), ("fp16", 200, 0.5))}
+        return ("--hardware-file", self.device(matrix=matrix))
+
+    def test_a_file_is_estimated_in_its_own(self):
+        for element, name, width in ((FLOAT, "fp32", 4), (FLOAT16, "fp16", 2)):
+            report = self.estimate(self.matmul(element), *self.own())
+            self.assertEqual((report["precision"], report["setting"]["file_precision"]), (name, name))
+            self.assertEqual(report["memory_bytes"]["weights"], width * self.K * self.N)
+            table = self.run_ipw("--model", self.matmul(element), *self.own()).stdout
+            self.assertRegex(table, rf"\n   {name}, batch 512\n")
+
+    def test_another_says_so(self):
+        asked = ("--model", self.matmul(), *self.own(), "--precision")
+        report = json.loads(self.run_ipw(*asked, "fp16", "--json").stdout)
+        self.assertEqual((report["precision"], report["setting"]["file_precision"]), ("fp16", "fp32"))
+        lines = self.run_ipw(*asked, "fp16").stdout.splitlines()
+        self.assertIn("fp16 (the file is fp32)", "\n".join(lines[:4]))
+        self.assertIn("fp8 (computed in fp16; the file is fp32)", self.run_ipw(*asked, "fp8").stdout)
+        self.assertIn("the file is fp32", self.run_ipw(*asked, "fp16,int8").stdout.splitlines()[2])
+        points = json.loads(self.run_ipw(*asked, "fp16,int8", "--json").stdout)
+        self.assertEqual(points["file_precision"], "fp32")
+        self.assertIsNone(self.on(GPU, "resnet18")["setting"]["file_precision"])
+
+    def test_a_device_that_cannot(self):
+        """It has 16 bits alone, wider ones not even on its vector units."""
+        sixteen = {"fp16": {"peak": figure(50, "tflops"), "energy": figure(1, "pj")}}
+        path = self.device(vector=sixteen)
+        words = self.run_ipw("--model", self.matmul(), "--hardware-file", path).stdout
+        self.assertIn("fp16 (the file is fp32)", words)
+
+    def test_quantized_by_hand(self):
+        m, k, n = self.M, self.K, self.N
+        report = self.estimate(self.quantized(), *self.own())
+        self.assertEqual((report["precision"], report["setting"]["file_precision"],
+                          report["setting"]["computed_in"], report["setting"]["keeps_stored"]),
+                         ("int8", "int8", "int8", True))
+        self.assertEqual(report["memory_bytes"]["weights"], k * n)
+        moved = 4 * m * k + m * k + m * k + k * n + 4 * m * n  # floats in, codes out and in, weights, floats out
+        self.assertEqual(report["bytes"], moved)
+        self.assertAlmostEqual(report["energy_j"]["compute"], (2 * m * k * n / 4 + m * k) * 1e-12, 12)
+        self.assertAlmostEqual(report["energy_j"]["memory"], moved * 50e-12, 12)
+        self.assertIn("int8 as in the file", self.run_ipw("--model", self.quantized(), *self.own()).stdout)
+
+    def test_quantized_in_another(self):
+        """As if it had been kept in 16 bits: weights, activations and products."""
+        m, k, n = self.M, self.K, self.N
+        report = self.estimate(self.quantized(), *self.own(), "--precision", "fp16")
+        self.assertEqual(report["memory_bytes"]["weights"], 2 * k * n)
+        self.assertEqual(report["bytes"], 2 * (3 * m * k + k * n + m * n))
+        self.assertAlmostEqual(report["energy_j"]["compute"], (2 * m * k * n / 2 + m * k) * 1e-12, 12)
+        words = self.run_ipw("--model", self.quantized(), *self.own(), "--precision", "fp16").stdout
+        self.assertIn("fp16 (the file is int8)", words)
+
+    def test_a_part_in_floats(self):
+        m, k, n = self.M, self.K, self.N
+        path = self.onnx([node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+                          node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+                          node("DequantizeLinear", ["w", "s", "z"], ["v"]),
+                          node("MatMul", ["d", "v"], ["t"]), node("MatMul", ["t", "u"], ["y"])],
+                         [info("x", [m, k])], [info("y")],
+                         [weight("w", [k, n], INT8), weight("s", []), weight("z", [], INT8), weight("u", [n, 64])])
+        report = self.estimate(path, *self.own())
+        self.assertEqual(report["precision"], "int8")
+        self.assertEqual(report["memory_bytes"]["weights"], k * n + 4 * n * 64)
+        picojoules = 2 * m * k * n / 4 + m * k + 2 * m * n * 64  # fp32 on the vector units: 1 pJ
+        self.assertAlmostEqual(report["energy_j"]["compute"], picojoules * 1e-12, 12)
+        self.assertIn("int8 as in the file (94.1 % of MACs; others fp32)",
+                      self.run_ipw("--model", path, *self.own()).stdout)
 
 
 # ---- options that would change nothing ----
@@ -214,7 +348,7 @@ class Timeline(FileTest):
                                                                   integer("axis", 1))],
                          [info("x", [4, 16])], [info("y")],
                          [weight("w", [16, 32]), weight("v", [32, 64]), weight("u", [64, 8])])
-        memory = self.on(GPU, path)["memory_bytes"]
+        memory = self.on(GPU, path, "--precision", "fp16")["memory_bytes"]
         x, a, b, c, y = (2 * 4 * n for n in (16, 32, 64, 8, 40))
         self.assertEqual([row["bytes"] for row in memory["timeline"]],
                          [x + a, a + b, a + b + c, a + c + y])

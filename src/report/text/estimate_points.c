@@ -17,6 +17,7 @@ enum column {
     FRONTIER,
     HARDWARE,
     FORMAT,
+    RUNTIME_CELL,
     BATCH,
     PROMPT,
     CONTEXT,
@@ -24,6 +25,8 @@ enum column {
     EACH,
     LATENCY,
     RATE,
+    COST,
+    EMISSIONS,
     POWER,
     MEMORY,
     DOUBT,
@@ -35,9 +38,10 @@ enum column {
 /* What differs between the workloads has a column; the rest is in the title. */
 struct layout {
     struct grid_differences works;
-    bool confidences, devices;
+    bool confidences, devices, runtimes, costs, emissions;
     size_t rows_each; /* of every demand; 0: all */
     char each[WORDS_MAX], rate[WORDS_MAX];
+    char cost[WORDS_MAX], grams[WORDS_MAX];
     struct table_column columns[CELLS];
 };
 
@@ -47,9 +51,21 @@ static void compare_points(const struct estimate_grid *points, struct layout *la
     for (size_t i = 0; i < points->count; i++) {
         const struct workload_estimate *estimate = &points->items[i].estimate;
         layout->devices |= estimate->config.devices > 1;
+        layout->runtimes |=
+            points->items[i].work->spec.runtime != points->items[0].work->spec.runtime;
         layout->confidences |= !points->items[i].missing[0] &&
                                estimate->confidence != points->items[0].estimate.confidence;
     }
+}
+
+static void name_costs(const struct points_report *report, struct layout *layout, const char *unit)
+{
+    const struct tariff *tariff = report->tariff;
+    layout->costs =
+        tariff && (is_known(tariff->price_per_kwh) || is_known(tariff->device_price_per_hour));
+    layout->emissions = tariff && is_known(tariff->gco2_per_kwh);
+    str_format(layout->cost, sizeof layout->cost, "cost/%s", unit);
+    str_format(layout->grams, sizeof layout->grams, "CO2e/%s", unit);
 }
 
 static void lay_out(const struct points_report *report, struct layout *layout)
@@ -57,20 +73,33 @@ static void lay_out(const struct points_report *report, struct layout *layout)
     const struct estimate_grid *points = report->points;
     const char *unit = words_unit(&points->works[0]);
     const struct table_column columns[CELLS] = {
-        [FRONTIER] = {"", false},        [HARDWARE] = {"hardware", false},
-        [FORMAT] = {"precision", false}, [BATCH] = {"batch", true},
-        [PROMPT] = {"prompt", true},     [CONTEXT] = {"context", true},
-        [DEVICES] = {"devices", true},   [EACH] = {layout->each, true},
-        [LATENCY] = {"latency", true},   [RATE] = {layout->rate, true},
-        [POWER] = {"power", true},       [MEMORY] = {"memory", true},
-        [DOUBT] = {"", false},           [LIMITS] = {"limits", false},
+        [FRONTIER] = {"", false},
+        [HARDWARE] = {"hardware", false},
+        [FORMAT] = {"precision", false},
+        [RUNTIME_CELL] = {"runtime", false},
+        [BATCH] = {"batch", true},
+        [PROMPT] = {"prompt", true},
+        [CONTEXT] = {"context", true},
+        [DEVICES] = {"devices", true},
+        [EACH] = {layout->each, true},
+        [LATENCY] = {"latency", true},
+        [RATE] = {layout->rate, true},
+        [COST] = {layout->cost, true},
+        [EMISSIONS] = {layout->grams, true},
+        [POWER] = {"power", true},
+        [MEMORY] = {"memory", true},
+        [DOUBT] = {"", false},
+        [LIMITS] = {"limits", false},
         [CONFIDENCE] = {"conf", false},
     };
     *layout = (struct layout){.works = estimate_grid_differences(points)};
     compare_points(points, layout);
     words_each(layout->each, unit);
     str_format(layout->rate, sizeof layout->rate, "%ss/s", unit);
+    name_costs(report, layout, strcmp(unit, "token") == 0 ? "Mtok" : unit);
     memcpy(layout->columns, columns, sizeof columns);
+    if (layout->runtimes)
+        layout->columns[FORMAT].title = "dtype"; /* room for one more column */
     if (!points->works[0].spec.model->has_phases)
         layout->columns[PROMPT].title = "tokens"; /* an encoder reads its input at once */
     size_t demands = points->demand_count ? points->demand_count : 1;
@@ -90,6 +119,19 @@ static const char *const SHORT_CONFIDENCE[] = {[CONFIDENCE_CALIBRATED] = "cal",
                                                [CONFIDENCE_INTERPOLATED] = "int",
                                                [CONFIDENCE_THEORETICAL] = "theo"};
 
+/* Per million tokens, or per sample. */
+static void fill_costs(const struct points_report *report, const struct workload_estimate *estimate,
+                       char cells[CELLS][WORDS_MAX])
+{
+    struct charge charge = CHARGE_UNKNOWN;
+    double units = estimate->work->units;
+    if (report->tariff)
+        charge = estimate_charge(estimate, &estimate->total, report->tariff,
+                                 strcmp(words_unit(estimate->work), "token") ? units : units / 1e6);
+    format_amount(cells[COST], charge.cost, UNKNOWN, "");
+    format_si(cells[EMISSIONS], charge.gco2e, "g");
+}
+
 static void fill_cells(const struct points_report *report, const struct layout *layout,
                        const struct grid_point *point, char cells[CELLS][WORDS_MAX])
 {
@@ -100,6 +142,7 @@ static void fill_cells(const struct points_report *report, const struct layout *
     str_copy(cells[FRONTIER], WORDS_MAX, point->on_frontier ? "*" : "");
     str_copy(cells[HARDWARE], WORDS_MAX, point->estimate.hardware->id);
     str_copy(cells[FORMAT], WORDS_MAX, words_precision(&estimate->config));
+    str_copy(cells[RUNTIME_CELL], WORDS_MAX, runtime_at(estimate->config.runtime)->name);
     str_format(cells[BATCH], WORDS_MAX, "%.0f", estimate->work->batch);
     str_format(cells[PROMPT], WORDS_MAX, "%" PRId64, demand.prompt);
     str_format(cells[CONTEXT], WORDS_MAX, "%" PRId64, demand.context);
@@ -107,6 +150,7 @@ static void fill_cells(const struct points_report *report, const struct layout *
     words_estimated(cells[EACH], all->joules.total / units, all->joules_plus_minus / units, "J");
     format_si(cells[LATENCY], all->latency_s, "s");
     words_rate(cells[RATE], workload_estimate_units_per_s(estimate));
+    fill_costs(report, estimate, cells);
     if (is_known(all->average_w))
         str_format(cells[POWER], WORDS_MAX, "~%.0f W", all->average_w);
     else
@@ -187,13 +231,16 @@ static void put_lengths(const struct workload_spec *question, const struct layou
 }
 
 /* The answer: "~19 mJ per sample at least: h200, fp16, batch 8", where the rows are alternatives. */
-static void put_cheapest(const struct points_report *report, struct text *out)
+static void put_cheapest(const struct points_report *report, const struct layout *layout,
+                         struct text *out)
 {
     const struct grid_point *best = &report->points->items[0];
     char words[WORDS_MAX] = "", energy[FORMAT_MAX];
     double joules = workload_estimate_joules_per_unit(&best->estimate);
     words_add(words, "%s", best->estimate.hardware->id);
     words_add(words, "%s", words_precision(&best->estimate.config));
+    if (layout->runtimes)
+        words_add(words, "%s", runtime_at(best->estimate.config.runtime)->name);
     words_add(words, "batch %.0f", best->work->batch);
     if (report->points->demand_count == 1 && is_known(joules) &&
         workload_estimate_fits(&best->estimate))
@@ -206,17 +253,22 @@ static void put_title(const struct points_report *report, const struct layout *l
 {
     const struct workload *work = &report->points->works[0];
     const struct workload_spec *question = &work->spec;
+    const struct workload_estimate *first = &report->points->items[0].estimate;
     char basis[WORDS_MAX];
-    text_addf(out, "%s%s%s%s: ", is_markdown ? "### " : "\n ", color ? "\033[1m" : "",
-              question->model->name, color ? "\033[0m" : "");
-    put_cheapest(report, out);
+    text_addf(out, "%s%s%s%s, %s: ", is_markdown ? "### " : "\n ", color ? "\033[1m" : "",
+              question->model->name, color ? "\033[0m" : "",
+              layout->runtimes ? "usual runtimes" : words_runtime(basis, first));
+    put_cheapest(report, layout, out);
     text_addf(out, "%zu estimate%s", report->points->able,
               words_plural((double)report->points->able));
     if (!layout->works.batches)
         text_addf(out, ", batch %.0f", work->batch);
     put_lengths(question, layout, out);
+    if (work->file.is_known)
+        text_addf(out, "; the file is %s", precision_name(work->file.products));
     text_addf(out, "%s%s\n\n", is_markdown ? "\n\n" : "\n   ",
-              words_basis(basis, &report->points->items[0].estimate));
+              layout->runtimes ? "what people run it with on each device"
+                               : words_basis(basis, first));
 }
 
 /* Points are Pareto-optimal among those of the same demand. */
@@ -253,6 +305,12 @@ static void put_notes(const struct points_report *report, const struct layout *l
         text_addf(out, "%sdevices: %s\n", indent, words);
     if (report->points->able && report->points->items[0].estimate.shipped.above > 0)
         text_addf(out, "%s± of the devices' figures alone, for comparing rows\n", indent);
+    if (layout->costs || layout->emissions) {
+        text_add(out, indent);
+        format_tariff(report->tariff, "", out);
+        text_addf(out, "%s%s\n", format_scope(report->tariff)[0] ? "; " : "",
+                  format_scope(report->tariff));
+    }
     text_addf(out, "%s~ estimated by models of the devices, not measured\n", mark);
     if (layout->confidences)
         text_addf(out, "%sconf: calibrated, interpolated or theoretical\n", indent);
@@ -265,6 +323,10 @@ static void put_notes(const struct points_report *report, const struct layout *l
 static bool is_column(const struct layout *layout, enum column column)
 {
     switch (column) {
+    case RUNTIME_CELL:
+        return layout->runtimes;
+    case POWER:
+        return !layout->runtimes;
     case BATCH:
         return layout->works.batches;
     case PROMPT:
@@ -275,6 +337,10 @@ static bool is_column(const struct layout *layout, enum column column)
         return layout->devices;
     case RATE:
         return layout->works.units;
+    case COST:
+        return layout->costs;
+    case EMISSIONS:
+        return layout->emissions;
     default:
         return true;
     }
@@ -284,6 +350,8 @@ static bool is_column(const struct layout *layout, enum column column)
  * compared. */
 static bool is_shown_in(const struct layout *layout, enum column column, bool is_markdown)
 {
+    if (column == COST || column == EMISSIONS || column == RUNTIME_CELL)
+        return is_column(layout, column);
     return is_column(layout, column) || (is_markdown && column != PROMPT && column != CONTEXT);
 }
 
@@ -353,11 +421,31 @@ struct csv_cell {
     double number;
 };
 
-enum { CSV_MOST = 48 };
+enum { CSV_MOST = 64 };
 
 static double count_or_unknown(int64_t count)
 {
     return count > 0 ? (double)count : UNKNOWN;
+}
+
+/* Columns that are there with prices alone. */
+static size_t cost_cells(const struct points_report *report,
+                         const struct workload_estimate *estimate, struct csv_cell *out)
+{
+    struct estimate_cost cost;
+    if (!report->tariff || !tariff_given(report->tariff))
+        return 0;
+    estimate_cost_of(estimate, report->tariff, &cost);
+    const struct csv_cell cells[] = {
+        {"cost_per_query", NULL, cost.per_query.cost},
+        {"cost_per_million_input_tokens", NULL, cost.per_million_input.cost},
+        {"cost_per_million_output_tokens", NULL, cost.per_million_output.cost},
+        {"gco2e_per_query", NULL, cost.per_query.gco2e},
+        {"gco2e_per_million_input_tokens", NULL, cost.per_million_input.gco2e},
+        {"gco2e_per_million_output_tokens", NULL, cost.per_million_output.gco2e},
+    };
+    memcpy(out, cells, sizeof cells);
+    return sizeof cells / sizeof *cells;
 }
 
 /* All columns of a point; those after the number of devices are empty where it is missing. */
@@ -414,10 +502,14 @@ static size_t csv_cells(const struct points_report *report, const struct grid_po
         {"frontier", NULL, point->on_frontier},
         {"limits", point->missing[0] ? "" : verdict(report, point), 0},
         {"confidence", estimate_confidence_name(estimate->confidence), 0},
+        {"runtime", runtime_at(spec->runtime)->name, 0},
         {"missing", point->missing, 0},
     };
-    memcpy(out, cells, sizeof cells);
-    return sizeof cells / sizeof *cells;
+    size_t count = sizeof cells / sizeof *cells - 1, costs;
+    memcpy(out, cells, count * sizeof *cells);
+    costs = cost_cells(report, estimate, out + count);
+    out[count + costs] = cells[count];
+    return count + costs + 1;
 }
 
 void points_csv(const struct points_report *report, struct text *out)

@@ -29,17 +29,47 @@ void words_add(char *to, const char *format, ...)
     va_end(values);
 }
 
-/* "fp16", "weights as stored, fp16", "int8 (computed in fp16)". */
+/* A file whose products are quantized: "int8 as in the file, 3 % of MACs in fp32". */
+static void stored_words(char *to, const struct workload_estimate *estimate)
+{
+    const struct graph_precision *file = &estimate->work->file;
+    const char *name = precision_name(estimate->config.precision);
+    if (!file->is_known || file->products == file->floats ||
+        file->products != estimate->config.precision)
+        str_format(to, WORDS_MAX, "weights as stored, %s", name);
+    else if (file->share > 0.9995)
+        str_format(to, WORDS_MAX, "%s as in the file", name);
+    else
+        str_format(to, WORDS_MAX, "%s as in the file (%.1f %% of MACs; others %s)", name,
+                   100 * file->share, precision_name(file->floats));
+}
+
+/* The precision of the model's file where the estimate is in another: "fp32"; NULL: it is not. */
+static const char *file_precision(const struct workload_estimate *estimate)
+{
+    const struct graph_precision *file = &estimate->work->file;
+    bool is_kept = estimate->config.keeps_stored || estimate->config.precision == file->products;
+    return file->is_known && !is_kept ? precision_name(file->products) : NULL;
+}
+
+/* "fp16", "weights as stored, fp16", "int8 (computed in fp16)", "fp16 (the file is fp32)". */
 static char *precision_words(char *to, const struct workload_estimate *estimate)
 {
     const struct estimate_config *config = &estimate->config;
-    const char *name = precision_name(config->precision);
-    if (config->keeps_stored)
-        str_format(to, WORDS_MAX, "weights as stored, %s", name);
-    else if (estimate->used != config->precision)
-        str_format(to, WORDS_MAX, "%s (computed in %s)", name, precision_name(estimate->used));
-    else
-        str_copy(to, WORDS_MAX, name);
+    const char *file = file_precision(estimate);
+    char computed[64] = "", of_file[64] = "";
+    if (config->keeps_stored) {
+        stored_words(to, estimate);
+        return to;
+    }
+    bool is_other = estimate->used != config->precision;
+    if (is_other)
+        str_format(computed, sizeof computed, "computed in %s", precision_name(estimate->used));
+    if (file)
+        str_format(of_file, sizeof of_file, "the file is %s", file);
+    str_format(to, WORDS_MAX, "%s%s%s%s%s%s", precision_name(config->precision),
+               file || is_other ? " (" : "", computed, file && is_other ? "; " : "", of_file,
+               file || is_other ? ")" : "");
     return to;
 }
 
@@ -55,6 +85,8 @@ static void add_tokens(char *to, const struct workload *work)
         words_add(to, "prefill of %" PRId64 " tokens", setting->tokens);
     else if (work->passes[0].graph.tokens > 0 && setting->tokens > 0)
         words_add(to, "%" PRId64 " tokens", setting->tokens);
+    else if (setting->image_width > 0)
+        words_add(to, "%" PRId64 " x %" PRId64 " pixels", setting->image, setting->image_width);
     else if (setting->image > 0)
         words_add(to, "%" PRId64 " pixels", setting->image);
 }
@@ -114,7 +146,18 @@ const char *words_kernels(enum runtime_id runtime)
 #include "estimate/runtimes.def"
 #undef RUNTIME
     };
-    return runtime == RUNTIME_IDEAL ? "bound with ideal kernels" : KERNELS[runtime];
+    return runtime == RUNTIME_IDEAL ? "lower bound with ideal kernels" : KERNELS[runtime];
+}
+
+char *words_runtime(char *to, const struct workload_estimate *estimate)
+{
+    enum runtime_id id = estimate->config.runtime;
+    if (id == RUNTIME_IDEAL)
+        str_copy(to, WORDS_MAX, "ideal (lower bound)");
+    else
+        str_format(to, WORDS_MAX, "%s (%s)", runtime_at(id)->name,
+                   evidence_name(runtime_evidence(id, estimate->hardware)));
+    return to;
 }
 
 char *words_basis(char *to, const struct workload_estimate *estimate)
@@ -128,8 +171,8 @@ char *words_basis(char *to, const struct workload_estimate *estimate)
     else if (estimate->config.runtime == RUNTIME_IDEAL)
         str_format(to, WORDS_MAX, "%s; the ± covers published figures of LLMs", kernels);
     else
-        str_format(to, WORDS_MAX, "%s (%s): %s", kernels, evidence_name(runtime->evidence),
-                   runtime->about);
+        str_format(to, WORDS_MAX, "%s%s: %s", kernels,
+                   estimate->work->spec.has_usual_runtime ? " (default)" : "", runtime->about);
     return to;
 }
 
@@ -330,7 +373,12 @@ static size_t put_link(const struct hardware *hardware, struct words_figure *out
                                                  .evidence = EVIDENCE_ASSUMED,
                                                  .plus_minus = UNKNOWN,
                                                  .source = "unknown: assumed to be 0"};
-    return 2;
+    size_t count = 2;
+    if (is_known(hardware->link_peers.value))
+        out[count++] = (struct words_figure){"link_peers", "", NULL, hardware->link_peers};
+    if (is_known(hardware->link_count.value))
+        out[count++] = (struct words_figure){"links", "", NULL, hardware->link_count};
+    return count;
 }
 
 size_t words_figures(const struct workload_estimate *estimate,
