@@ -318,6 +318,7 @@ static int estimate_load(const struct estimate_options *options, const struct mo
                                                   .output_tokens = options->output_tokens,
                                                   .wanted = &options->candidates,
                                                   .candidates = candidates,
+                                                  .tariff = &options->tariff,
                                                   .format = format_of(options),
                                                   .output = options->output,
                                                   .plot = options->plot,

@@ -222,6 +222,7 @@ static enum err write_report(const struct view *view, struct text *out, struct e
         .load = &view->load,
         .slo = &view->slo,
         .curve = &view->curve,
+        .tariff = command->tariff,
         .trace = command->options->trace,
         .measured = command->options->step_times,
         .relative_s = serving_steps_relative(view->steps).seconds,

@@ -8,6 +8,7 @@
 
 struct candidate_options;
 struct candidates;
+struct tariff;
 struct model;
 struct workload_options;
 
@@ -66,6 +67,7 @@ struct serve_command {
     const char *output_tokens;               /* a length or a range; NULL: the default */
     const struct candidate_options *wanted;
     struct candidates *candidates; /* found */
+    const struct tariff *tariff;
     const char *format, *output, *plot;
     bool color;
 };

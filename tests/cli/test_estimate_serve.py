@@ -229,6 +229,16 @@ class LoadTest(ServeTest):
         self.assertEqual(self.serve("--trace", path)["load"]["mean_output_tokens"],
                          sum(job.output for job in jobs) / 200)
 
+    def test_cost_and_emissions_of_tokens(self):
+        point = self.serve("--request-rate", "20", "--requests", "300", "--replicas", "2", "--price-per-kwh", "0.3",
+                           "--gco2-per-kwh", "400", "--device-price-per-hour", "3")["points"][0]
+        kwh = point["energy_per_token_j"] * 1e6 / 3.6e6
+        hours = 2 * 1e6 / point["tokens_per_s"] / 3600
+        self.assertAlmostEqual(point["cost_per_million_output_tokens"], 0.3 * kwh + 3 * hours, delta=1e-6)
+        self.assertAlmostEqual(point["gco2e_per_million_output_tokens"], 400 * kwh, delta=1e-5)
+        self.assertIsNone(self.serve("--request-rate", "1", "--requests", "9")["points"][0]
+                          ["cost_per_million_output_tokens"])
+
     def test_unknown_energy_stays_unknown(self):
         device = self.device(power={"limit": figure(200, "w")})
         point = self.estimate(LLAMA, "--hardware-file", device, "--serve", "--request-rate", "1",

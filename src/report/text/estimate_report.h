@@ -71,6 +71,7 @@ struct serving_report {
     const struct serving_load *load;
     const struct serving_slo *slo;
     const struct serving_curve *curve;
+    const struct tariff *tariff;
     const char *trace;             /* path; NULL: Poisson arrivals by `seed` */
     const char *measured;          /* path of measured steps; NULL: estimated */
     double relative_s, relative_j; /* of steps */

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "core/json.h"
+#include "core/tariff.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "estimate/serving.h"
@@ -38,6 +39,15 @@ static const struct serving_spread *spread_at(const struct serving_result *resul
 static double user_rate(const struct serving_result *result)
 {
     return 1 / result->tpot_s.at[0];
+}
+
+/* Of a million output tokens; devices are paid for from the first request to the last token. */
+static struct charge charge_of(const struct serving_report *report,
+                               const struct serving_result *result)
+{
+    double million_s = 1e6 / result->tokens_per_s, joules = 1e6 * result->joules_per_token;
+    return tariff_charge(report->tariff, joules, report->relative_j * joules,
+                         million_s * report->policy->replicas * report->config->devices);
 }
 
 /* ---- text ---- */
@@ -152,11 +162,18 @@ static void put_throughput(const struct serving_report *report, bool color, bool
                            struct text *out)
 {
     static const struct table_column COLUMNS[] = {
-        {"requests/s", true}, {"tokens/s per user", true},
-        {"tokens/s", true},   {"± tokens/s", true},
-        {"batch", true},      {"KV cache", true},
-        {"preempted", true},  {"busy", true},
-        {"power", true},      {"energy per token", true},
+        {"requests/s", true},
+        {"tokens/s per user", true},
+        {"tokens/s", true},
+        {"± tokens/s", true},
+        {"batch", true},
+        {"KV cache", true},
+        {"preempted", true},
+        {"busy", true},
+        {"power", true},
+        {"energy per token", true},
+        {"cost per M tokens", true},
+        {"CO2 per M tokens", true},
     };
     struct table table = TABLE(COLUMNS);
     for (size_t i = 0; i < report->curve->count; i++) {
@@ -176,6 +193,9 @@ static void put_throughput(const struct serving_report *report, bool color, bool
         table_add(&table, words_estimated(cell, mid->average_w, UNKNOWN, "W"));
         table_add(&table, words_estimated(cell, mid->joules_per_token,
                                           report->relative_j * mid->joules_per_token, "J"));
+        struct charge charge = charge_of(report, mid);
+        table_add(&table, is_known(charge.cost) ? format_cost(cell, &charge, "") : "");
+        table_add(&table, is_known(charge.gco2e) ? format_emissions(cell, &charge) : "");
     }
     print_table(&table, color, is_markdown, out);
 }
@@ -263,6 +283,11 @@ static void energy_to_json(struct json *json, const struct serving_report *repor
     json_object_end(json);
     json_number(json, "energy_per_token_j", result->joules_per_token);
     json_number(json, "energy_per_token_plus_minus", relative * result->joules_per_token);
+    struct charge charge = charge_of(report, result);
+    json_number(json, "cost_per_million_output_tokens", charge.cost);
+    json_number(json, "cost_per_million_output_tokens_plus_minus", charge.cost_plus_minus);
+    json_number(json, "gco2e_per_million_output_tokens", charge.gco2e);
+    json_number(json, "gco2e_per_million_output_tokens_plus_minus", charge.gco2e_plus_minus);
     json_number(json, "power_w", result->average_w);
     json_number(json, "power_plus_minus", relative * result->average_w);
 }
