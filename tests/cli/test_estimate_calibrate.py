@@ -575,18 +575,18 @@ class Shipped(Files):
         """A host that takes twice as long doubles what it limits, by option, file or row; a graph does not need it."""
         words = ("--model", "resnet50", "--precision", "fp16", "--hardware", "h200")
         usual = self.estimate(*words, "--runtime", "pytorch-eager")["latency_s"]
-        self.assertAlmostEqual(self.estimate(*words, "--host-launch-us", "6")["latency_s"], usual, 9)
-        slow = self.estimate(*words, "--host-launch-us", "12")["latency_s"]
+        self.assertAlmostEqual(self.estimate(*words, "--host-launch-us", "8.5")["latency_s"], usual, 9)
+        slow = self.estimate(*words, "--host-launch-us", "17")["latency_s"]
         self.assertAlmostEqual(slow / usual, 2, 6)
-        graph = [self.estimate(*words, "--runtime", "pytorch-graph", "--host-launch-us", us)["latency_s"] for us in ("6", "99")]
+        graph = [self.estimate(*words, "--runtime", "pytorch-graph", "--host-launch-us", us)["latency_s"] for us in ("8.5", "99")]
         self.assertEqual(graph[0], graph[1])
         device = json.loads(ipw(None, "list", "hardware", "h200", "--json").stdout)["hardware"][0]
         path = self.root / "device.json"
         path.write_text(json.dumps({**device, "id": "mine", "aliases": [], "match": [], "host": {"launch": {
-            "value": 12, "unit": "us", "evidence": "measured", "source": "a test"}}}))
+            "value": 17, "unit": "us", "evidence": "measured", "source": "a test"}}}))
         self.assertAlmostEqual(self.estimate(*words[:-2], "--hardware-file", path)["latency_s"], slow, 9)
-        rows = [{"model": "resnet50", "precision": "fp16", "batch": 1, "window_s": 1, "runtime": "eager", "latency_s": us / 6 * usual,
-                 "energy_j": 1, "host_launch_us": us} for us in (6, 12, 24)]
+        rows = [{"model": "resnet50", "precision": "fp16", "batch": 1, "window_s": 1, "runtime": "eager", "latency_s": us / 8.5 * usual,
+                 "energy_j": 1, "host_launch_us": us} for us in (8.5, 17, 34)]
         report = json.loads(self.ipw("validate", "--hardware", "h200", "--csv", self.write(rows), "--json").stdout)
         self.assertLess(report["all"]["latency"]["mape"], 1e-6)
 
