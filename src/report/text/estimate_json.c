@@ -293,6 +293,11 @@ static void request_to_json(struct json *json, const struct workload_estimate *e
     json_number(json, "tokens_per_s", batch * output / estimate->total.latency_s);
     json_number(json, "latency_s", estimate->total.latency_s);
     json_number(json, "first_token_s", estimate->passes[0].total.latency_s);
+    struct estimate_totals decode = {.latency_s = UNKNOWN};
+    if (work->count > 1)
+        workload_estimate_total(estimate, 1, work->count, &decode);
+    json_number(json, "tpot_s", decode.latency_s / (output - 1));
+    json_number(json, "tokens_per_s_per_user", (output - 1) / decode.latency_s);
     json_array(json, "phases");
     phase_to_json(json, "prefill", estimate, 0, 1, (double)work->spec.setting.tokens, tariff);
     if (work->count > 1)
