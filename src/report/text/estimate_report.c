@@ -262,6 +262,8 @@ static void put_confidence(const struct paper *paper, const struct workload_esti
 {
     line(paper, "confidence", "%s%s%s", estimate_confidence_name(estimate->confidence),
          estimate->confidence_reason[0] ? ": " : "", estimate->confidence_reason);
+    for (size_t i = 0; i < estimate->work->notes.count; i++)
+        line(paper, i ? "" : "notes", "%s", estimate->work->notes.text[i]);
 }
 
 /* ---- phases of a request ---- */
