@@ -90,9 +90,13 @@ static struct rate rate_at(const struct hardware_figure *figure)
 static void look_up_units(const struct hardware *hardware, enum precision precision,
                           struct rates *out)
 {
-    struct hardware_path products = hardware_matmul_path(hardware, precision);
+    struct hardware_path products = hardware_matmul_path(hardware, out->format.products);
+    struct hardware_path attention = hardware_matmul_path(hardware, out->format.attention);
+    struct hardware_path converted = hardware_elementwise_path(hardware, PRECISION_FP32);
     struct hardware_path others = hardware_elementwise_path(hardware, precision);
     out->used = products.flops ? products.used : precision;
+    out->attention_flops = attention.flops ? attention.flops->value : UNKNOWN;
+    out->dequant_flops = converted.flops ? converted.flops->value : UNKNOWN;
     out->product_flops = rate_at(products.flops);
     out->product_joules = rate_at(products.joules);
     out->other_flops = rate_at(others.flops);
@@ -114,9 +118,10 @@ static bool is_positive(double value)
 enum err rates_of(const struct hardware *hardware, enum precision precision,
                   enum runtime_id runtime, struct rates *out, struct error *why)
 {
-    *out = (struct rates){.widths = precision_widths(precision)};
-    out->runtime = runtime;
+    *out = (struct rates){.runtime = runtime};
     out->has_kernels = runtime != RUNTIME_IDEAL && hardware->class == HARDWARE_GPU;
+    out->format = number_format(precision, out->has_kernels ? runtime : RUNTIME_IDEAL);
+    out->widths = out->format.widths;
     bool is_of_cpus = runtime == RUNTIME_LLAMA_CPP || runtime == RUNTIME_ONNXRUNTIME;
     if (runtime != RUNTIME_IDEAL && !out->has_kernels &&
         !(is_of_cpus && hardware->class == HARDWARE_CPU))
@@ -166,6 +171,7 @@ static void shard(const struct subgraph *subgraph, const struct partition *parti
     double heads = partition->heads_kv > 0 ? (double)partition->heads_kv : devices;
     work->macs /= devices;
     work->elementwise /= devices;
+    work->weights /= devices;
     traffic->weights /= devices;
     traffic->cache_read /= fmin(devices, heads);
     traffic->cache_written /= fmin(devices, heads);
@@ -180,10 +186,14 @@ static void shard(const struct subgraph *subgraph, const struct partition *parti
 }
 
 struct roofline_work roofline_work(const struct subgraph *subgraph,
-                                   const struct partition *partition,
-                                   const struct precision_widths *widths, int devices)
+                                   const struct partition *partition, const struct rates *rates,
+                                   int devices)
 {
     const struct graph_cost *cost = &subgraph->cost;
+    const struct precision_widths *widths = &rates->widths;
+    struct precision_widths own = *widths;
+    if (subgraph->component == DECODER_HEAD)
+        own.weight = rates->format.head;
     double read = cost->in.cached * widths->cache, written = cost->out.cached * widths->cache;
     double in = graph_bytes(&cost->in, widths) - read;
     double out = graph_bytes(&cost->out, widths) - written;
@@ -191,7 +201,8 @@ struct roofline_work roofline_work(const struct subgraph *subgraph,
                                  .elementwise = cost->elementwise,
                                  .outputs = subgraph->outputs,
                                  .rows = subgraph->rows,
-                                 .traffic = {.weights = graph_bytes(&cost->weights, widths),
+                                 .weights = cost->weights.weights + cost->weights.stored_weights,
+                                 .traffic = {.weights = graph_bytes(&cost->weights, &own),
                                              .activations = in + out,
                                              .cache_read = read,
                                              .cache_written = written}};
