@@ -39,6 +39,7 @@ struct estimate_options {
     struct workload_options workload;
     struct candidate_options candidates;
     double max_latency_ms, max_energy_j, max_memory_gb, max_power_w;
+    struct tariff tariff;
     unsigned top;
     bool compat, json, verbose;
 };
@@ -174,7 +175,10 @@ static void write_one(const struct estimate_options *options, const struct estim
                                      .count = 1,
                                      .able = 1,
                                      .demand_count = 1};
-        points_csv(&(struct points_report){.points = &grid, .budget = report->budget}, out);
+        points_csv(&(struct points_report){.points = &grid,
+                                           .budget = report->budget,
+                                           .tariff = report->tariff},
+                   out);
     }
 }
 
@@ -196,6 +200,7 @@ static int report_one(const struct estimate_options *options,
     enum err err = estimate_report_make(&question, &parts, &report, &why);
     report.top = rows_shown(options, TOP_SUBGRAPHS);
     report.shows_figures = options->verbose;
+    report.tariff = &options->tariff;
     struct figure figure = {0};
     if (!err && options->plot)
         err = draw(&figure, estimate_figure(&report, &figure, &why), options->plot, &why);
@@ -233,6 +238,7 @@ static int report_grid(const struct estimate_options *options, const struct esti
         .points = grid,
         .budget = &budget,
         .top = rows_shown(options, grid->count <= POINTS_ALL ? 0 : TOP_POINTS),
+        .tariff = &options->tariff,
     };
     struct text out = {0};
     struct error why = {0};
@@ -321,7 +327,7 @@ static int estimate_list(const struct estimate_options *options, struct candidat
         return fail(err, &why);
     err = workload_list_check(list, &first, &why);
     if (!err && !options->graph)
-        err = candidates_make(&options->candidates, first.has_stored, candidates, &why);
+        err = candidates_make(&options->candidates, &first, candidates, &why);
     if (err)
         code = fail(err, &why);
     else if (options->graph)
@@ -378,6 +384,9 @@ static enum err check_legacy(const struct estimate_options *o, struct error *why
         {o->max_energy_j > 0, "max-energy-j"},
         {o->max_memory_gb > 0, "max-memory-gb"},
         {o->max_power_w > 0, "max-power-w"},
+        {is_known(o->tariff.price_per_kwh), "price-per-kwh"},
+        {is_known(o->tariff.device_price_per_hour), "device-price-per-hour"},
+        {is_known(o->tariff.gco2_per_kwh), "gco2-per-kwh"},
         {o->plot != NULL, "plot"},
         {o->graph != NULL, "graph"},
         {o->top != TOP_DEFAULT, "top"},
@@ -472,7 +481,7 @@ static int estimate_run(struct estimate_options *o)
     return o->compat ? show_legacy(o) : estimate_model(o);
 }
 
-static struct estimate_options args = {.top = TOP_DEFAULT};
+static struct estimate_options args = {.top = TOP_DEFAULT, .tariff = TARIFF_NONE};
 
 static const char *const FORMATS[] = {"table", "json", "csv", "md", NULL};
 static const char *const PHASES[] = {"prefill", "decode", NULL};
@@ -525,6 +534,7 @@ static const struct option_row ROWS[] = {
      .help = "fail when one device needs more (10^9 bytes)", .least = 1e-9, .most = 1e9},
     {.name = "max-power-w", .type = OPTION_NUMBER, .target = &args.max_power_w, .value = "W",
      .help = "fail when all devices together draw more on average", .least = 1e-9, .most = 1e9},
+    TARIFF_OPTION_ROWS(args.tariff),
     {.name = "runtime", .type = OPTION_TEXT, .target = &args.workload.runtime, .value = "NAME",
      .help = "what runs it: pytorch-graph, ideal, ... (default: what people use)"},
     {.name = "no-fusion", .type = OPTION_FLAG, .target = &args.workload.no_fusion,

@@ -54,6 +54,7 @@ int profile_command_complete(struct profile_command *given)
     if (profile->concurrency == 0)
         profile->concurrency = profile->rate > 0 ? 64 : 1;
     profile->seed = given->seed;
+    profile->tariff = &given->tariff;
     profile->progress = profile_view_show;
     profile->warn = profile_view_warn;
     return -1;

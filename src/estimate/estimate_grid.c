@@ -144,7 +144,7 @@ static void add_item(struct candidates *candidates, size_t device, enum precisio
         .config = {.precision = precision, .keeps_stored = keeps_stored, .devices = devices}};
 }
 
-enum err candidates_make(const struct candidate_options *options, bool has_stored,
+enum err candidates_make(const struct candidate_options *options, const struct workload *work,
                          struct candidates *candidates, struct error *why)
 {
     int devices = options->devices ? (int)options->devices : 1;
@@ -154,10 +154,10 @@ enum err candidates_make(const struct candidate_options *options, bool has_store
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     for (size_t d = 0; d < candidates->hardware_count; d++) {
         const struct hardware *hardware = &candidates->hardware[d];
-        enum precision usual = estimate_default_precision(hardware);
+        enum precision usual = workload_default_precision(work, hardware);
         for (size_t i = 0; i < candidates->precision_count; i++) {
             bool is_stored = candidates->precisions[i].is_stored;
-            if (is_stored && !has_stored)
+            if (is_stored && !work->has_stored)
                 return err_set(why, ERR_USAGE,
                                "--precision stored: the weights of this model have no stored "
                                "precision");
@@ -166,8 +166,8 @@ enum err candidates_make(const struct candidate_options *options, bool has_store
         }
         if (candidates->precision_count)
             continue;
-        if (has_stored || !options->sweep)
-            add_item(candidates, d, usual, has_stored, devices);
+        if (work->has_stored || !options->sweep)
+            add_item(candidates, d, usual, work->has_stored, devices);
         for (enum precision p = 0; options->sweep && p < PRECISION_COUNT; p++)
             if (estimate_offers(hardware, p))
                 add_item(candidates, d, p, false, devices);

@@ -57,8 +57,8 @@ enum err candidates_find(const struct candidate_options *options, struct candida
 /* Takes ownership of a device of the catalog. */
 void candidates_add(struct candidates *candidates, const struct hardware *hardware);
 
-/* Combines devices and precisions into items, once it is known whether the model has stored precisions. */
-enum err candidates_make(const struct candidate_options *options, bool has_stored,
+/* Combines devices and precisions into items, once it is known what precisions the model has in its file. */
+enum err candidates_make(const struct candidate_options *options, const struct workload *work,
                          struct candidates *candidates, struct error *why) MUST_USE;
 void candidates_release(struct candidates *candidates);
 

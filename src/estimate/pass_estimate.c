@@ -42,7 +42,8 @@ static double alive_bytes(const struct partition *partition, size_t subgraph,
     const struct partition_alive *alive = &partition->alive[subgraph];
     double elements = alive->activations + alive->columns / devices +
                       alive->heads_kv / kv_devices(partition, devices);
-    return elements * widths->activation + alive->fixed_bytes;
+    return elements * widths->activation + alive->fixed_bytes +
+           alive->quantized * (widths->keeps_stored ? 1 : widths->activation);
 }
 
 /* The weights do not depend on the batch; everything else grows with it. */
@@ -466,7 +467,8 @@ enum err pass_estimate_make(const struct partition *partition, const struct hard
         err = check_devices(partition, hardware, &rates, devices, why);
     if (err)
         return err;
-    rates.widths.keeps_stored = config->keeps_stored;
+    if (config->keeps_stored)
+        rates_keep_stored(&rates, &partition->graph->file);
     out->config.devices = devices;
     out->used = rates.used;
     out->params = partition->parameters;

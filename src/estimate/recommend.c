@@ -316,7 +316,7 @@ static enum err try_device(struct search *search, const struct hardware *other, 
     const struct workload_estimate *now = search->now;
     struct estimate_config config = now->config;
     struct workload_spec there = now->work->spec;
-    enum precision usual = estimate_default_precision(other);
+    enum precision usual = workload_default_precision(now->work, other);
     workload_spec_run_on(&there, other);
     *out = (struct trial){0};
     if (config.keeps_stored)

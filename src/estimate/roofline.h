@@ -18,9 +18,17 @@ struct rate {
     double value, relative;
 };
 
+/* What classes of kernels attain, and the device that they were fitted on: peaks of elements of one byte. */
+struct kernel_basis {
+    const struct kernel_figures *classes; /* NULL: of no device */
+    double units, launch_s, bytes_per_s, matrix_flops, vector_flops;
+    double active_w; /* between idle and the limit */
+};
+
 /* What a device states, as plain numbers; UNKNOWN where it does not.  Shares, launch and units then default to
  * what docs/estimate.md assumes for its class. */
 struct rates {
+    const struct hardware *hardware;
     struct precision_widths widths;
     struct number_format format;
     enum precision used;                      /* in which products are computed */
@@ -31,6 +39,7 @@ struct rates {
     double attention_flops, dequant_flops;    /* of attention; of weights that are converted */
     enum runtime_id runtime;
     bool has_kernels;                         /* of that runtime; else at the shares below */
+    struct kernel_basis basis;                /* of those */
     struct rate bytes_per_s, joules_per_byte; /* of the memory that holds the model */
     struct rate compute_share, memory_share;  /* of the peaks that good code attains */
     struct rate launch_s;
@@ -45,6 +54,9 @@ struct rates {
  * runtimes are those of GPUs; on CPUs a runtime fuses what it fuses, at the shares of the device. */
 enum err rates_of(const struct hardware *hardware, enum precision precision,
                   enum runtime_id runtime, struct rates *out, struct error *why) MUST_USE;
+
+/* A file keeps its stored precision: its floats have their width, and its products the precision it states. */
+void rates_keep_stored(struct rates *rates, const struct graph_precision *file);
 
 /* The figures that default by class, as stated or assumed. */
 struct rates_stated {
@@ -134,6 +146,9 @@ struct kernel_estimate {
     double padding;             /* MACs done over those needed: channels of images are padded */
     double more_bytes;          /* moved by kernels that the runtime adds */
 };
+
+/* The device's own where it was measured, else those of one that was; false: of none. */
+bool kernel_basis_of(const struct hardware *hardware, struct kernel_basis *out);
 
 /* On one device; the time that a power limit adds is not in it. */
 struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,

@@ -11,14 +11,6 @@
 #include "estimate/partition.h"
 #include "graph/reader.h"
 
-/* Classes of kernels, which differ in the share of the roof that they attain (kernels.def). */
-enum kernel_class {
-#define KERNEL(constant, name, fixed, compute, memory, depth, row, active) KERNEL_##constant,
-#include "estimate/kernels.def"
-#undef KERNEL
-    KERNEL_COUNT
-};
-
 enum runtime_id {
 #define RUNTIME(constant, name, fusion, rules, host, tf32, error, evidence, about)                 \
     RUNTIME_##constant,

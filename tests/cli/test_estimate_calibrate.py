@@ -544,6 +544,33 @@ class Shipped(Files):
             words = ("--model", model, "--phase", "decode", "--batch", "16", "--context", "1024" if model == "gpt2" else "8192")
             self.assertEqual(run("pytorch-graph", *words)["bytes"] > 2 * run("vllm", *words)["bytes"], is_repeated)
 
+    def test_kernels_are_those_of_the_hardware_file(self):
+        """Ten microseconds more for each kernel of a device's own file; a device without them has an H200's."""
+        device = next(d for d in json.loads(ipw(None, "list", "hardware", "h200", "--json").stdout)["hardware"])
+        words = ("--model", "resnet50", "--runtime", "pytorch-graph", "--precision", "fp16")
+
+        def latency(**changes):
+            path = self.root / "device.json"
+            path.write_text(json.dumps({**device, "id": "mine", "aliases": [], "match": [], **changes}))
+            return self.estimate(*words, "--hardware-file", path)
+
+        classes, before = device["kernel_classes"], latency()
+        slow = latency(kernel_classes={k: {**v, "fixed_us": v["fixed_us"] + 10} for k, v in classes.items()})
+        kernels = sum(1 for row in before["subgraphs"] if row["latency_s"] > 0)
+        self.assertGreaterEqual(slow["latency_s"] - before["latency_s"], 9.9e-6 * kernels)
+        self.assertAlmostEqual(before["latency_s"], self.estimate(*words, "--hardware", "h200")["latency_s"], 9)
+        other = {k: v for k, v in device.items() if k not in ("kernel_classes", "kernels")}
+        device = other
+        self.assertAlmostEqual(latency()["latency_s"], before["latency_s"], 9)
+        for changes, says in (({"kernel_classes": {k: v for k, v in classes.items() if k != "gemm"}}, "kernel_classes.gemm: is missing"),
+                              ({"kernel_classes": {**classes, "gemm": {**classes["gemm"], "compute_share": 1.5}}},
+                               "kernel_classes.gemm.compute_share: must be a number above 0"),
+                              ({"kernel_classes": classes}, "kernels: is missing")):
+            path = self.root / "device.json"
+            path.write_text(json.dumps({**other, "id": "mine", "aliases": [], "match": [], **(
+                {} if "kernels:" in says else {"kernels": {"value": 1, "evidence": "fitted", "source": "a test"}}), **changes}))
+            self.assertIn(says, self.ipw(*words, "--hardware-file", path, code=1).stderr)
+
     def test_runtimes_that_cannot_be(self):
         for words, says in ((("--hardware", "h200", "--runtime", "torch"), "torch is not a runtime: ideal, pytorch-eager"),
                             (("--hardware", "h200", "--runtime", "vllm", "--no-fusion"), "--no-fusion contradicts it"),

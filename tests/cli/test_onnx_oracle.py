@@ -213,7 +213,7 @@ class Counts(Case):
         self.assertEqual(shown["macs"], 64 * 4 * 8 * 9 + 24)
         stored = {tensor["name"]: tensor["stored_bytes"] for tensor in shown["tensors"]}
         self.assertEqual((stored["w"], stored["v"]), (288, 24))
-        self.assert_shapes(model, shown, 4)
+        self.assert_shapes(model, shown, 3)
 
     def test_weights_of_four_bits(self):
         out = Writer()
@@ -263,6 +263,102 @@ class Counts(Case):
         shown = self.read(model)
         self.assertEqual(shown["macs"], 2 * 8 * 5 * 9 * (16 + 12))
         self.assert_shapes(model, shown, 1)
+
+
+class Quantized(Case):
+    """Files whose tensors are codes of 8 bits: computed in them, and stored so."""
+
+    def precisions(self, shown):
+        return [node["precision"] for node in shown["nodes"] if node["macs"]]
+
+    def test_pairs_leave_no_kernel(self):
+        """Beside the quantization of the input, the nodes are those of the same net in floats."""
+        floats = self.read(onnx_models.small_net())
+        for quantize in "qdq", "trained":
+            shown = self.read(onnx_models.small_net(quantize))
+            self.assertEqual([node["op"] for node in shown["nodes"]],
+                             ["unary", *(node["op"] for node in floats["nodes"])])
+            for key in "parameters", "macs":
+                self.assertEqual(shown[key], floats[key], key)
+            self.assertEqual(self.precisions(shown), ["int8"] * 3)
+            self.assertEqual((shown["file_precision"], shown["floats"]), ("int8", "fp32"))
+            self.assertEqual(self.precisions(floats), ["fp32"] * 3)
+            stored = {tensor["name"]: tensor["stored_bytes"] for tensor in shown["tensors"]}
+            self.assertEqual([stored[name] for name in ("w1", "w2", "w3")], [216, 576, 80])
+        self.assertEqual((floats["file_precision"], floats["floats"]), ("fp32", "fp32"))
+
+    def test_a_tensor_that_is_read_both_ways_is_quantized_by_a_kernel(self):
+        out = Writer()
+        out.tensors += [numpy_helper.from_array(np.float32(0.5), "scale")]
+        x = out.node("Relu", out.input("x", [4, 8]))
+        y = out.node("DequantizeLinear", out.node("QuantizeLinear", x, "scale"), "scale")
+        model = out.model(out.node("Add", y, x))
+        self.assertEqual([node["label"] for node in self.read(model)["nodes"]],
+                         ["Relu", "QuantizeLinear", "Add"])
+        model = out.model(y)  # an output is floats again
+        self.assertEqual([node["label"] for node in self.read(model)["nodes"]],
+                         ["Relu", "DequantizeLinear"])
+
+    def test_integer_operators(self):
+        out = Writer()
+        out.tensors += [numpy_helper.from_array(np.float32(0.5), "s"), numpy_helper.from_array(np.uint8(3), "z"),
+                        numpy_helper.from_array(np.int8(0), "zw")]
+        x = out.node("QuantizeLinear", out.input("x", [1, 4, 8, 8]), "s", "z")
+        x = out.node("QLinearConv", x, "s", "z", out.weight("w1", [4, 4, 3, 3], TensorProto.INT8), "s", "zw", "s", "z")
+        y = out.node("ConvInteger", x, out.weight("w2", [4, 4, 3, 3], TensorProto.INT8), "z", "zw")
+        x = out.node("Reshape", x, out.integers(1, 144))
+        x = out.node("QLinearMatMul", x, "s", "z", out.weight("w3", [144, 16], TensorProto.INT8), "s", "zw", "s", "z")
+        v = out.node("MatMulInteger", x, out.weight("w4", [16, 8], TensorProto.INT8), "z", "zw")
+        f = out.input("f", [2, 16])
+        codes, scale, zero = out.node("DynamicQuantizeLinear", f, outputs=3)
+        u = out.node("MatMulInteger", codes, out.weight("w5", [16, 8], TensorProto.INT8), zero, "zw")
+        out.nodes.append(helper.make_node(
+            "DynamicQuantizeMatMul", [f, out.weight("w6", [16, 8], TensorProto.INT8), "s"], ["d"],
+            domain="com.microsoft"))
+        shown = self.read(out.model(y, v, u, "d"))
+        self.assertEqual(self.precisions(shown), ["int8"] * 6)
+        self.assertEqual(shown["macs"], 36 * 4 * 36 + 16 * 4 * 36 + 144 * 16 + 16 * 8 + 2 * 2 * 16 * 8)
+        self.assertEqual((shown["file_precision"], shown["parameters"]),
+                         ("int8", 2 * 144 + 144 * 16 + 3 * 128))
+
+    def test_narrow_weights_alone_are_computed_in_floats(self):
+        for kind in TensorProto.FLOAT, TensorProto.FLOAT16:
+            out = Writer()
+            x = out.input("x", [2, 64], kind)
+            scale = numpy_helper.from_array(np.ones([], np.float32 if kind == TensorProto.FLOAT else np.float16), "s")
+            out.tensors.append(scale)
+            x = out.node("MatMul", x, out.node("DequantizeLinear", out.weight("w", [64, 64], TensorProto.INT8), "s"))
+            out.nodes.append(helper.make_node(
+                "MatMulNBits", [x, out.weight("v", [48, 2, 16], TensorProto.UINT8), out.weight("t", [96])], ["y"],
+                domain="com.microsoft", N=48, K=64, bits=4, block_size=32))
+            shown = self.read(out.model("y"))
+            name = "fp32" if kind == TensorProto.FLOAT else "fp16"
+            self.assertEqual(self.precisions(shown), [name] * 2)
+            self.assertEqual((shown["file_precision"], shown["floats"]), (name, name))
+
+    def test_most_of_it_decides(self):
+        """A file in which one product of three stays in floats."""
+        out = Writer()
+        out.tensors.append(numpy_helper.from_array(np.float32(0.5), "s"))
+        x = out.input("x", [2, 64])
+
+        def codes(x):
+            return out.node("DequantizeLinear", out.node("QuantizeLinear", x, "s"), "s")
+
+        for i in range(2):
+            x = out.node("MatMul", codes(x),
+                         out.node("DequantizeLinear", out.weight(f"w{i}", [64, 64], TensorProto.INT8), "s"))
+        shown = self.read(out.model(out.node("MatMul", x, out.weight("v", [64, 32]))))
+        self.assertEqual((self.precisions(shown), shown["file_precision"]), (["int8", "int8", "fp32"], "int8"))
+
+    def test_floats_of_8_bits(self):
+        out = Writer(opset=19)
+        out.tensors += [numpy_helper.from_array(np.float32(0.5), "s"),
+                        helper.make_tensor("z", TensorProto.FLOAT8E4M3FN, [], [0.0])]
+        x = out.node("DequantizeLinear", out.node("QuantizeLinear", out.input("x", [2, 64]), "s", "z"), "s")
+        w = out.node("DequantizeLinear", out.weight("w", [64, 64], TensorProto.FLOAT8E4M3FN), "s")
+        shown = self.read(out.model(out.node("MatMul", x, w)))
+        self.assertEqual((self.precisions(shown), shown["file_precision"]), (["fp8"], "fp8"))
 
 
 class Random(Case):

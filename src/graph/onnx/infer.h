@@ -49,6 +49,7 @@ struct operand {
     const struct onnx_tensor *tensor;  /* its elements in the file; NULL: none */
     tensor_id id;                      /* in the graph; GRAPH_NONE: not added yet */
     struct operand *root;              /* the weight that this is a view or part of; NULL: itself */
+    const struct operand *viewed;      /* of which this is another shape; NULL: none */
     const struct operand_list *others; /* weights that are concatenated with the root */
     double stored_bytes;               /* of a packed weight: those of the file; 0: by its dtype */
     bool is_constant_node; /* from a Constant node, not one of the file's initializers */
@@ -56,9 +57,11 @@ struct operand {
     bool is_guess;         /* its shape is a guess, or follows from one */
     bool is_invariant; /* not a weight, and the same in every pass: a table of positions, a mask */
     bool is_quantized; /* integers that stand for a quantized weight */
-    bool is_defined;   /* an input, a tensor, or its node was walked */
-    bool is_live;      /* an output of the model depends on it */
-    bool is_output;    /* of the model */
+    int32_t codes; /* dtype of the narrow codes that it consists of, dequantized or not; 0: none */
+    uint32_t uses; /* nodes that read it, and outputs of graphs */
+    bool is_defined; /* an input, a tensor, or its node was walked */
+    bool is_live;    /* an output of the model depends on it */
+    bool is_output;  /* of the model */
 };
 
 struct dim_binding {
@@ -75,6 +78,7 @@ struct infer {
     struct arena scratch;     /* for one node */
     size_t data_count;        /* elements in the arena */
     bool is_guessed;
+    double float_elements[PRECISION_COUNT]; /* of tensors in the graph, by their dtype */
     char scope[256]; /* the enclosing function calls, each with a slash: "layer.0/attention/" */
     size_t scope_length;
     bool *is_given_used;          /* of each of the options' dims */
@@ -168,12 +172,17 @@ int step_ints_or_input(const struct step *step, const char *name, size_t input, 
 /* ---- fold.c: what a runtime computes when it loads the model ---- */
 
 /* True when the node leaves nothing to be done in a pass, so that no node is emitted: its outputs are known by
- * their elements, are views or parts of weights, or depend on constants only. */
+ * their elements, are views or parts of weights, or depend on constants only; or it quantizes what its producer can
+ * write that way, or dequantizes what its consumers can read that way. */
 bool fold_node(struct step *step);
+/* Outputs that have the codes of inputs: of quantized operators, and of those that only move elements. */
+void fold_mark_codes(struct step *step);
 
 /* ---- emit.c: tensors and nodes of the graph ---- */
 
 enum err emit_input(struct infer *infer, int32_t value) MUST_USE;
 enum err emit_node(struct step *step) MUST_USE;
+/* Of the whole graph: in what the file has its products computed, and its floats. */
+struct graph_precision emit_precision(const struct infer *infer);
 
 #endif

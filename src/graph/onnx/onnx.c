@@ -89,6 +89,20 @@ static void mark_all(struct infer *infer)
         infer->operands[i].is_live = true;
 }
 
+static void count_uses(struct infer *infer)
+{
+    const struct onnx_file *file = infer->file;
+    for (size_t i = 0; i < file->node_count; i++)
+        for (uint32_t k = 0; k < file->nodes[i].input_count; k++) {
+            int32_t value = file->links[file->nodes[i].first_input + k];
+            if (value != ONNX_NONE)
+                infer->operands[value].uses += infer->is_live[i];
+        }
+    for (size_t i = 0; i < file->graph_count; i++)
+        for (uint32_t k = 0; k < file->graphs[i].output_count; k++)
+            infer->operands[file->links[file->graphs[i].first_output + k]].uses++;
+}
+
 static enum err mark_live(struct infer *infer)
 {
     const struct onnx_file *file = infer->file;
@@ -203,9 +217,11 @@ static enum err find_graph(const struct step *step, const char *name, int32_t *o
 static void alias(struct operand *to, const struct operand *from)
 {
     bool is_output = to->is_output;
+    uint32_t uses = to->uses;
     struct operand *root = from->root;
     *to = *from;
     to->is_output = is_output;
+    to->uses = uses;
     to->root = root ? root : from->tensor ? (struct operand *)from : NULL;
     to->is_defined = true;
 }
@@ -469,6 +485,7 @@ static enum err walk_operator(struct step *step)
     for (size_t i = 0; i < step->node->output_count; i++)
         if (step_output(step, i))
             assume_output(step, i);
+    fold_mark_codes(step);
     return fold_node(step) ? ERR_OK : emit_node(step);
 }
 
@@ -545,6 +562,7 @@ static enum err walk_model(struct infer *infer, struct graph_options *options)
 {
     const struct onnx_graph *graph = &infer->file->graphs[0];
     enum err err = mark_live(infer);
+    count_uses(infer);
     if (!err)
         err = inputs_bind(infer, options);
     for (uint32_t i = 0; i < graph->output_count; i++)
@@ -568,6 +586,7 @@ enum err onnx_graph(const struct onnx_file *file, struct graph_options *options,
     if (!err)
         err = walk_model(&infer, options);
     out->is_guessed = infer.is_guessed;
+    out->file = emit_precision(&infer);
     infer_release(&infer);
     return err ? err : graph_finish(out, why);
 }

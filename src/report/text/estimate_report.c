@@ -151,6 +151,26 @@ static void put_power(const struct paper *paper, const struct workload_estimate 
          format_si(idle, estimate->hardware->idle_w.value * estimate->config.devices, "W"));
 }
 
+static void put_operating(const struct paper *paper, const struct estimate_report *report)
+{
+    static const char *const NAMES[] = {"cost", "emissions"};
+    struct text at = {0};
+    if (!report->tariff || !tariff_given(report->tariff))
+        return;
+    for (int emissions = 0; emissions < 2; emissions++) {
+        struct text words = {0};
+        estimate_cost_words(report->estimate, report->tariff, emissions, &words);
+        if (words.length)
+            line(paper, NAMES[emissions], "%s", text_get(&words));
+        text_release(&words);
+    }
+    format_tariff(report->tariff, "", &at);
+    line(paper, "", "%s", text_get(&at));
+    if (format_scope(report->tariff)[0])
+        line(paper, "", "%s", format_scope(report->tariff));
+    text_release(&at);
+}
+
 static void put_fit(const struct paper *paper, const struct estimate_report *report)
 {
     const struct estimate_memory *memory = &report->estimate->memory;
@@ -495,6 +515,7 @@ static void put_estimate(const struct paper *paper, const struct estimate_report
     put_energy(paper, estimate);
     put_time(paper, estimate);
     put_power(paper, estimate);
+    put_operating(paper, report);
     put_memory(paper, report);
     put_work(paper, estimate);
     put_devices(paper, estimate);

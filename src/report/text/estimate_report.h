@@ -12,6 +12,7 @@
 #include "estimate/recommend.h"
 
 struct legacy_estimate;
+struct tariff;
 struct text;
 
 /* One estimate. */
@@ -21,9 +22,10 @@ struct estimate_report {
     size_t row_count;
     const struct budget *budget;
     const struct recommendations *recommendations;
-    int devices_to_fit; /* if it exceeds device memory: how many would do; 0: unknown */
-    size_t top;         /* subgraphs to show; 0: all */
-    bool shows_figures; /* of the device, with their sources */
+    int devices_to_fit;          /* if it exceeds device memory: how many would do; 0: unknown */
+    size_t top;                  /* subgraphs to show; 0: all */
+    bool shows_figures;          /* of the device, with their sources */
+    const struct tariff *tariff; /* of cost and emissions; NULL: none */
 };
 
 /* Fills in what a report has beside the estimate: subgraphs, recommendations, the devices that it would fit on.  The
@@ -47,6 +49,7 @@ struct points_report {
     const struct estimate_grid *points; /* in display order */
     const struct budget *budget;
     size_t top; /* rows of text and Markdown, always including the frontier; 0: all */
+    const struct tariff *tariff; /* NULL: none */
 };
 
 void points_text(const struct points_report *report, bool color, struct text *out);

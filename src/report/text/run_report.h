@@ -8,6 +8,7 @@
 
 struct exec_result;
 struct host_report;
+struct tariff;
 struct text;
 
 struct run_report {
@@ -16,6 +17,7 @@ struct run_report {
     const struct host_report *host;
     struct own_cost own;
     unsigned long reads;
+    const struct tariff *tariff; /* of cost and emissions; NULL: none */
 };
 
 void run_text(const struct run_report *report, bool color, struct text *out);
