@@ -738,12 +738,12 @@ bool compare_is_blocked(const struct comparison *comparison, enum compare_metric
     return comparison->conditions == CONDITIONS_DIFFER && COMPARE_METRIC_INFO[metric].energy;
 }
 
-/* Sets p_holm of the metrics that are priced, or of those that are not. */
+/* Sets p_holm of the metrics that are priced, corrected with all others, or of the others, corrected without them. */
 static void correct_family(struct comparison *all, size_t count, bool priced, double *p_values)
 {
     for (size_t i = 0; i < count * COMPARE_METRICS; i++) {
         size_t metric = i % COMPARE_METRICS;
-        p_values[i] = compare_is_priced((enum compare_metric)metric) == priced
+        p_values[i] = priced || !compare_is_priced((enum compare_metric)metric)
                           ? all[i / COMPARE_METRICS].metrics[metric].found.p_value
                           : UNKNOWN;
     }

@@ -134,7 +134,7 @@ bool compare_is_blocked(const struct comparison *comparison, enum compare_metric
 bool compare_is_priced(enum compare_metric metric);
 
 /* All questions that were asked, of all runs, as one family: Holm's correction, then the verdicts.  Priced metrics are
- * another family: that they are shown must not change what is found of the others.  A
+ * no part of that of the others, so that a price changes no other verdict; their own has all.  A
  * difference is one when its corrected p is below COMPARE_ALPHA and its interval leaves out 0. */
 enum err compare_judge(struct comparison *all, size_t count, struct error *why) MUST_USE;
 

@@ -68,6 +68,7 @@ static const struct field {
     {NULL, "compute_share", SHARE, offsetof(struct hardware, compute_share)},
     {NULL, "memory_share", SHARE, offsetof(struct hardware, memory_share)},
     {NULL, "kernels", COUNT, offsetof(struct hardware, kernels)},
+    {"host", "launch", TIME, offsetof(struct hardware, host_launch_s)},
     {"link", "bandwidth", BANDWIDTH, offsetof(struct hardware, link_bytes_per_s)},
     {"link", "latency", TIME, offsetof(struct hardware, link_latency_s)},
     {"link", "peers", COUNT, offsetof(struct hardware, link_peers)},
@@ -379,7 +380,7 @@ static void read_memories(const struct object *top, struct hardware *out)
 /* Figures and the objects that hold them. */
 static void read_figures(const struct object *top, struct hardware *out)
 {
-    static const char *const OBJECTS[] = {"power", "link"};
+    static const char *const OBJECTS[] = {"power", "link", "host"};
     for (size_t k = 0; k < COUNT_OF(OBJECTS); k++) {
         const char *keys[COUNT_OF(FIELDS)];
         size_t count = 0;
@@ -489,7 +490,7 @@ static void read_top(const struct object *at, struct storage *storage, struct ha
         "id",      "name",          "vendor",       "class",   "year",           "note",
         "aliases", "match",         "processor",    "matrix",  "vector",         "memories",
         "power",   "launch",        "units",        "link",    "points",         "calibrated",
-        "kind",    "compute_share", "memory_share", "kernels", "kernel_classes",
+        "kind",    "compute_share", "memory_share", "kernels", "kernel_classes", "host",
     };
     check_keys(at, KEYS, COUNT_OF(KEYS));
     if (jv_get(at->json, "kind"))

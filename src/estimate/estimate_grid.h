@@ -32,6 +32,7 @@ struct candidate_options {
     size_t file_count;
     const char *precision; /* names with commas between; "stored": that of the file */
     unsigned devices;      /* that share the model */
+    double host_launch_us; /* of their host */
     bool compare;          /* without a device: the whole catalog */
     bool sweep;            /* without a precision: all that the device offers */
 };

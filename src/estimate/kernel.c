@@ -11,7 +11,6 @@ enum {
     PAD_CHANNELS = 8,
     STEP_BYTES = 128,  /* of channels that a convolution of several taps takes at a time */
     NARROW_GROUP = 16, /* channels: a wider group is a kernel of its own */
-    GROUP_KERNELS = 2, /* of such a group */
     FULL_GROUP = 56,
     LEAST_DEPTH = 256,    /* of a part of a split sum */
     LATENCIES_HIDDEN = 4, /* small tiles that a unit works on at once */
@@ -22,6 +21,8 @@ enum {
 #define ODD_SHARE       0.14   /* of what a product attains otherwise */
 #define LAUNCH_BESIDE   0.5    /* of what the host takes for an operator: a kernel beside its own */
 #define GROUP_S         2e-6   /* of such a group */
+#define GROUP_KERNELS   2.0    /* launched for such a group, from FULL_GROUP channels on */
+#define GROUP_SHARED    0.6    /* for one of less, of which some share a kernel */
 #define NARROW_SHARE    0.0051 /* of the peak, for each channel of a narrow group */
 #define REDUCTION_POWER 1.29
 #define SPLIT_S         5.4e-6 /* adding the parts of a split sum */
@@ -323,6 +324,12 @@ static bool has_lone_groups(const struct subgraph_shape *shape)
     return width > NARROW_GROUP && width != 2 * NARROW_GROUP;
 }
 
+static double group_kernels(const struct subgraph_shape *shape)
+{
+    bool is_full = shape->channels / fmax(1, shape->groups) >= FULL_GROUP;
+    return shape->groups * (is_full ? GROUP_KERNELS : GROUP_SHARED);
+}
+
 static double fixed_s(enum kernel_class class, const struct subgraph *subgraph,
                       const struct rates *rates, const struct scale *scale)
 {
@@ -400,6 +407,6 @@ struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
                         rules[i].elements * work->outputs * rates->widths.activation, rates, &scale,
                         &out);
     if (out.class == KERNEL_CONV_GROUPED && has_lone_groups(&subgraph->shape))
-        out.launches += LAUNCH_BESIDE * GROUP_KERNELS * subgraph->shape.groups;
+        out.launches += LAUNCH_BESIDE * group_kernels(&subgraph->shape);
     return out;
 }

@@ -31,7 +31,8 @@ static enum err open_model(struct predictor *p, const char *word, struct error *
 static struct estimate_config config_of(const struct predictor *p, const struct measured_pass *pass,
                                         const struct workload *work)
 {
-    struct estimate_config config = {.precision = PRECISION_FP32, .devices = 1};
+    struct estimate_config config = {
+        .precision = PRECISION_FP32, .devices = 1, .host_launch_s = pass->host_launch_s};
     if (p->hardware)
         config.precision = workload_default_precision(work, p->hardware);
     if (p->has_precision)

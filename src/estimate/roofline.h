@@ -40,6 +40,7 @@ struct rates {
     enum runtime_id runtime;
     bool has_kernels;                         /* of that runtime; else at the shares below */
     struct kernel_basis basis;                /* of those */
+    double host_ratio;                        /* of what the host takes, over a usual one's */
     struct rate bytes_per_s, joules_per_byte; /* of the memory that holds the model */
     struct rate compute_share, memory_share;  /* of the peaks that good code attains */
     struct rate launch_s;

@@ -172,6 +172,8 @@ class OfComparisons(MachineTest, Costs):
                 self.assertEqual((row["baseline"]["value"], row["verdict"]), (None, "not known"))
             else:
                 self.assertEqual(row, priced[name], name)
+        # Emissions are energy times a number: never surer than the energy.
+        self.assertGreaterEqual(priced["gco2e_per_query"]["p_holm"], priced["energy_per_query"]["p_holm"])
 
     def test_a_run_keeps_its_prices_and_options_override_them(self):
         own = {"price_per_kwh": 0.1, "gco2_per_kwh": 100, "device_price_per_hour": None}

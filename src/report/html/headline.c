@@ -301,11 +301,12 @@ static void put_charge(const struct top *top, const char *key, const char *label
                        const char *each, const char *million, const struct tariff *tariff)
 {
     struct text note = {0};
-    const char *scope = format_scope(tariff);
     if (million[0])
         text_addf(&note, "%s per million output tokens; ", million);
     format_tariff(tariff, text_or_empty(top->table->summary.currency), &note);
-    text_addf(&note, "%s%s", scope[0] ? "; " : "", scope);
+    text_add(&note, is_known(tariff->gco2_per_kwh)    ? "; location-based, electricity only"
+                    : is_known(tariff->price_per_kwh) ? "; without cooling (PUE)"
+                                                      : "");
     put_figure(top, key, label, value, each, text_get(&note));
     text_release(&note);
 }
@@ -328,8 +329,9 @@ static void put_operating(const struct top *top)
     if (is_known(million->gco2e))
         format_emissions(tokens, million);
     if (tariff_given(&carbon))
-        put_charge(top, "gco2e_per_query", "Emissions per query", query->gco2e,
-                   format_emissions(each, query), is_known(million->gco2e) ? tokens : "", &carbon);
+        put_charge(top, "gco2e_per_query", "Emissions per query (CO2e)", query->gco2e,
+                   format_with_error(each, query->gco2e, query->gco2e_plus_minus, "g"),
+                   is_known(million->gco2e) ? tokens : "", &carbon);
 }
 
 void headline_put(struct json *json, const struct run_table *table, const struct results *results)

@@ -378,6 +378,7 @@ static void assert_same_hardware(const struct hardware *a, const struct hardware
         for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++)
             assert_true(fabs(pairs[k][0] - pairs[k][1]) <= 1e-12 * pairs[k][0]);
     }
+    assert_same_figures(a->id, &a->host_launch_s, &b->host_launch_s, 1);
     assert_same_figures(a->id, &a->link_bytes_per_s, &b->link_bytes_per_s, 1);
     assert_same_figures(a->id, &a->link_latency_s, &b->link_latency_s, 1);
     assert_same_figures(a->id, &a->link_peers, &b->link_peers, 1);
