@@ -18,6 +18,7 @@ enum {
     TILE_ROWS = 256,      /* that share weights once these are converted */
     FEW_ROWS = 16,        /* that the vector units multiply as fast */
 };
+#define AMONG_OTHERS    1.1 /* fixed times in the graph of a model, over those of an operator alone */
 #define ODD_SHARE       0.14   /* of what a product attains otherwise */
 #define LAUNCH_BESIDE   0.5    /* of what the host takes for an operator: a kernel beside its own */
 #define GROUP_S         2e-6   /* of such a group */
@@ -130,7 +131,7 @@ static struct scale scale_of(const struct rates *rates)
     return (struct scale){
         .units = is_known(rates->units) ? rates->units : basis->units,
         .more = more,
-        .fixed = ratio_or_one(rates->launch_s.value, basis->launch_s),
+        .fixed = AMONG_OTHERS * ratio_or_one(rates->launch_s.value, basis->launch_s),
         .power = ratio_or_one(rates->limit_w.value - rates->idle_w.value, basis->active_w)};
 }
 

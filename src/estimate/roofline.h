@@ -42,6 +42,7 @@ struct rates {
     struct kernel_basis basis;                /* of those */
     double host_ratio;                        /* of what the host takes, over a usual one's */
     struct rate bytes_per_s, joules_per_byte; /* of the memory that holds the model */
+    double cache_bytes, cache_joules;         /* of the last cache before that memory; 0: none */
     struct rate compute_share, memory_share;  /* of the peaks that good code attains */
     struct rate launch_s;
     struct rate limit_w, idle_w;
