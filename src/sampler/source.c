@@ -17,8 +17,12 @@
 #define LEARN_COARSE_TIME (1000 * NS_PER_MS)
 #define LEARN_AGAIN       (30 * NS_PER_S)
 #define LEARN_AGAIN_CHEAP (300 * NS_PER_S)
-#define CLOSE_READS       16
-#define CHEAP_READ        (100 * NS_PER_US)
+/* A counter that power continues and whose period is not known yet, because it changed with every read: a few reads
+ * close together at each of its readings date that one. */
+#define LEARN_ANCHOR_AGAIN (500 * NS_PER_MS)
+#define LEARN_ANCHOR_TIME  (100 * NS_PER_MS)
+#define CLOSE_READS        16
+#define CHEAP_READ         (100 * NS_PER_US)
 
 /* Between reads in a cheap session, of what misses nothing in between. */
 #define CHEAP_PERIOD (2 * NS_PER_S)
@@ -433,10 +437,14 @@ static void begin_learning(struct source *source, struct schedule *schedule, uns
     bool cheap = schedule->best < CHEAP_READ;
     bool is_seldom =
         source->cheap || schedule->period > LEAST_SHAPED; /* learning costs more reads */
-    schedule->learn_again = now + (is_seldom ? LEARN_AGAIN_CHEAP : LEARN_AGAIN);
+    bool is_anchor = schedule->anchor_gap > 0, has_tried = schedule->learn_again > 0;
+    schedule->learn_again = now + (is_anchor   ? LEARN_ANCHOR_AGAIN
+                                   : is_seldom ? LEARN_AGAIN_CHEAP
+                                               : LEARN_AGAIN);
     schedule->close_reads = 0;
     if (follows)
-        schedule->learn_until = now + LEARN_COARSE_TIME;
+        schedule->learn_until =
+            now + (is_anchor && has_tried ? LEARN_ANCHOR_TIME : LEARN_COARSE_TIME);
     else if (cheap)
         schedule->learn_until = now + LEARN_FINE_TIME;
 }

@@ -464,8 +464,12 @@ static void parse_line(const char *line)
     }
 }
 
+static double now_s(void);
+static double joules(const struct gpu *gpu, double t);
+
 /* Reads the file and, if it changed, parses it.  Comparing the bytes is surer than any time stamp,
- * whose grain is coarser than a test's patience. */
+ * whose grain is coarser than a test's patience.  Counters go on from where they are, as those of a card do whose load
+ * changes, unless the new script says where they start. */
 static void script_refresh(void)
 {
     static char text[SCRIPT_MAX];
@@ -483,6 +487,12 @@ static void script_refresh(void)
     text[length] = '\0';
     if (script.driver[0] && !strcmp(text, script.text))
         return;
+    double t = 0, counted[DEVICES_MAX] = {0};
+    bool is_first = !script.driver[0];
+    if (!is_first)
+        t = now_s();
+    for (int i = 0; i < DEVICES_MAX && !is_first; i++)
+        counted[i] = script.gpus[i].start_mj + joules(&script.gpus[i], t) * 1e3;
     memcpy(script.text, text, length + 1);
     script_defaults();
     for (char *line = text; line;) {
@@ -493,6 +503,9 @@ static void script_refresh(void)
         parse_line(line);
         line = end ? end + 1 : NULL;
     }
+    for (int i = 0; i < DEVICES_MAX && !is_first; i++)
+        if (script.gpus[i].start_mj == 0 && script.gpus[i].reset_s < 0)
+            script.gpus[i].start_mj = counted[i] - joules(&script.gpus[i], t) * 1e3;
 }
 
 /* ---- settings ---- */
