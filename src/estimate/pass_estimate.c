@@ -11,6 +11,7 @@
  * where it was not, of a node whose operator is unknown, of a graph whose shapes were assumed. */
 #define MODEL_CALIBRATED 0.10
 #define MODEL_THEORETIC  0.25
+#define MODEL_TIMED      0.15 /* put together from operations that were timed on the device */
 #define NODE_UNKNOWN     1.0
 #define GRAPH_GUESSED    0.3
 
@@ -193,14 +194,15 @@ static double graph_variance(const struct pass_estimate *estimate, double all, d
 static bool has_measured_kernels(const struct pass_estimate *estimate)
 {
     return estimate->config.runtime != RUNTIME_IDEAL && estimate->config.devices == 1 &&
-           is_known(estimate->hardware->kernels.value);
+           (is_known(estimate->hardware->kernels.value) || estimate->hardware->timings.count);
 }
 
 static void set_measured_plus_minus(const struct time_shares *shares,
                                     struct pass_estimate *estimate)
 {
     struct estimate_totals *total = &estimate->total;
-    double error = runtime_at(estimate->config.runtime)->error;
+    double error = estimate->hardware->timings.count ? MODEL_TIMED
+                                                     : runtime_at(estimate->config.runtime)->error;
     double guessed = estimate->partition->graph->is_guessed ? GRAPH_GUESSED : 0;
     double all = hypot(error, guessed);
     total->latency_plus_minus = hypot(all * total->latency_s, NODE_UNKNOWN * shares->of[UNKNOWN_S]);
@@ -366,6 +368,18 @@ static double peak_power(const struct unique *unique, size_t count)
     return peak;
 }
 
+/* Beside its operations: threads start and end.  The first subgraph has it, so that rows add up. */
+static void wait_for_threads(const struct partition *partition, const struct rates *rates,
+                             int devices, struct unique *unique)
+{
+    size_t alike = 0, first = partition->count ? partition->unique_of[0] : 0;
+    for (size_t i = 0; i < partition->count; i++)
+        alike += partition->unique_of[i] == first;
+    if (alike && rates->timings)
+        roofline_wait(rates, timed_pass_s(rates->timings) / (double)alike, devices,
+                      &unique[first].row);
+}
+
 /* Each unique subgraph is computed once.  Subgraphs are still added one by one and in order, so that the sums
  * equal those over a list of all rows to the last bit. */
 static enum err sum_subgraphs(const struct rates *rates, int devices, struct time_shares *shares,
@@ -378,6 +392,7 @@ static enum err sum_subgraphs(const struct rates *rates, int devices, struct tim
         return ERR_NO_MEMORY;
     for (size_t k = 0; k < partition->unique_count; k++)
         estimate_row(partition, k, rates, devices, &unique[k]);
+    wait_for_threads(partition, rates, devices, unique);
     double wait_s = wait_per_launch(partition, rates, unique);
     for (size_t k = 0; k < partition->unique_count; k++) {
         if (wait_s > 0)
@@ -457,6 +472,7 @@ enum err pass_estimate_make(const struct partition *partition, const struct hard
     if (!is_known(rates.link_latency_s.value))
         rates.link_latency_s.value = 0;
     rates.widths.keeps_stored = config->keeps_stored;
+    rates.held = graph_bytes(&partition->model, &rates.widths);
     out->config.devices = devices;
     out->used = rates.used;
     out->params = partition->parameters;

@@ -3,6 +3,7 @@
 #include "estimate/roofline.h"
 
 #include <math.h>
+#include <string.h>
 
 enum {
     TILE_SIDE = 64,        /* of the tiles of a product, per unit: 64 x 64 */
@@ -116,9 +117,12 @@ enum err rates_of(const struct hardware *hardware, enum precision precision,
 {
     *out = (struct rates){.widths = precision_widths(precision)};
     out->runtime = runtime;
-    if (runtime != RUNTIME_IDEAL && hardware->class != HARDWARE_GPU)
-        return err_set(why, ERR_BAD_VALUE, "%s: kernels of %s are known of GPUs only", hardware->id,
-                       runtime_at(runtime)->name);
+    if (hardware->timings.count && !strcmp(hardware->timings.runtime, runtime_at(runtime)->name))
+        out->timings = &hardware->timings;
+    if (runtime != RUNTIME_IDEAL && hardware->class != HARDWARE_GPU && !out->timings)
+        return err_set(why, ERR_BAD_VALUE,
+                       "%s: operations of %s were not timed on it (`ipw estimate calibrate` there)",
+                       hardware->id, runtime_at(runtime)->name);
     if (hardware->memory_count == 0)
         return err_set(why, ERR_BAD_VALUE, "%s: no memory stated in its hardware file",
                        hardware->id);
@@ -268,7 +272,8 @@ static struct kernel_estimate estimate_kernels(const struct subgraph *subgraph,
                                                const struct rates *rates,
                                                struct subgraph_estimate *row)
 {
-    struct kernel_estimate kernels = kernel_estimate(subgraph, work, rates);
+    struct kernel_estimate kernels = rates->timings ? timed_kernel_estimate(subgraph, work, rates)
+                                                    : kernel_estimate(subgraph, work, rates);
     double busy_s = fmin(fmax(kernels.compute_s, kernels.memory_s), kernels.latency_s);
     row->compute_s = fmin(kernels.compute_s, kernels.latency_s);
     row->memory_s = fmin(kernels.memory_s, kernels.latency_s);

@@ -26,6 +26,8 @@ struct rates {
     struct rate product_joules, other_joules; /* per operation, above idle */
     struct rate conv_flops, conv_joules;      /* of convolutions, which may be in tf32 */
     enum runtime_id runtime;                  /* RUNTIME_IDEAL: at the shares below */
+    const struct hardware_timings *timings;   /* of the runtime on a CPU; NULL: none */
+    double held;                              /* bytes of the model's weights, for these */
     struct rate bytes_per_s, joules_per_byte; /* of the memory that holds the model */
     struct rate compute_share, memory_share;  /* of the peaks that good code attains */
     struct rate launch_s;
@@ -131,5 +133,13 @@ struct kernel_estimate {
 /* On one device; the time that a power limit adds is not in it. */
 struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
                                        const struct roofline_work *work, const struct rates *rates);
+
+/* ---- operations that were timed on a CPU: timed_kernel.c ---- */
+
+/* The same from rates->timings. */
+struct kernel_estimate timed_kernel_estimate(const struct subgraph *subgraph,
+                                             const struct roofline_work *work,
+                                             const struct rates *rates);
+double timed_pass_s(const struct hardware_timings *timings); /* of a pass, beside its operations */
 
 #endif

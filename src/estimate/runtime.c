@@ -23,6 +23,13 @@ const struct runtime *runtime_at(enum runtime_id id)
     return &RUNTIMES[id];
 }
 
+enum partition_fusion runtime_fusion(enum runtime_id id, const struct hardware *hardware)
+{
+    bool is_timed = hardware && hardware->timings.count &&
+                    !strcmp(hardware->timings.runtime, RUNTIMES[id].name);
+    return is_timed ? PARTITION_PLAIN : RUNTIMES[id].fusion;
+}
+
 enum err runtime_find(const char *name, enum runtime_id *out, struct error *why)
 {
     for (size_t i = 0; i < RUNTIME_COUNT; i++)

@@ -7,6 +7,7 @@
 
 #include "core/text.h"
 #include "graph/build.h"
+#include "graph/gguf.h"
 #include "graph/options.h"
 
 /* ---- tensors by component ---- */
@@ -106,6 +107,7 @@ static void add_weight(struct decoder_weight *weight, const struct decoder_entry
     weight->rows = entry->rows;
     weight->matrices = entry->matrices;
     weight->bytes = entry->bytes;
+    weight->type = entry->type;
 }
 
 void decoder_add_tensor(struct decoder *decoder, int layer, const struct decoder_entry *entry)
@@ -164,9 +166,11 @@ static tensor_id parameter(struct pass *pass, enum decoder_tensor tensor, const 
     char name[64];
     str_join(name, sizeof name, decoder_tensor_name(tensor), what, "");
     tensor_id id = build_tensor(&pass->build, GRAPH_PARAMETER, name, rank, dims);
-    if (id >= 0 && weight->is_stored)
-        pass->build.graph->tensors[id].stored_bytes =
-            (double)(is_bias ? weight->bias_bytes : weight->bytes);
+    if (id >= 0 && weight->is_stored) {
+        struct graph_tensor *made = &pass->build.graph->tensors[id];
+        made->stored_bytes = (double)(is_bias ? weight->bias_bytes : weight->bytes);
+        made->stored_type = !is_bias && weight->type ? weight->type->number + 1 : 0;
+    }
     return id;
 }
 
