@@ -340,8 +340,11 @@ static int estimate_model(const struct estimate_options *options)
         return fail(err, &why);
     if (!options->graph)
         err = find_candidates(options, &candidates, &why);
+    struct workload_options workload = options->workload;
+    if (candidates.hardware_count == 1)
+        workload.hardware = &candidates.hardware[0];
     if (!err)
-        err = workload_list_make(&options->workload, &model, &list, &why);
+        err = workload_list_make(&workload, &model, &list, &why);
     int code = err ? fail(err, &why) : estimate_list(options, &candidates, &list);
     if (!err)
         workload_list_release(&list);

@@ -341,7 +341,7 @@ static enum err begin_spec(const struct workload_options *options, const struct 
         .setting = {.batch = batch,
                     .image = options->image,
                     .dims = options->dims.count ? &options->dims : NULL},
-        .fusion = options->no_fusion ? PARTITION_PLAIN : runtime_at(runtime)->fusion,
+        .fusion = options->no_fusion ? PARTITION_PLAIN : runtime_fusion(runtime, options->hardware),
         .runtime = runtime,
     };
     bool has_defaults = defaults_of(work, &defaults);

@@ -80,7 +80,8 @@ struct workload_options {
     struct params dims;
     bool sweep; /* batches 1 to 64, where no batch is given and the model takes any */
     bool no_fusion;
-    const char *runtime; /* by name; NULL: ideal, and fused unless no_fusion */
+    const char *runtime;             /* by name; NULL: ideal, and fused unless no_fusion */
+    const struct hardware *hardware; /* the device, where there is one; may be NULL */
 };
 
 struct workload_list {

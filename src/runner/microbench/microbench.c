@@ -35,27 +35,30 @@ struct plan_row {
     enum team_load load;
     size_t steps;
     bool on_half; /* of the threads */
+    bool is_rate; /* needed without a meter too */
 };
 
 /* From arithmetic only to memory only, so that the two can be separated; half of the threads, so that
  * both can be separated from the constant power. */
 static const struct plan_row PLAN[] = {
-    {"compute", TEAM_COMPUTE, 0, false}, {"mix 1", TEAM_MIX, 1, false},
-    {"gemm", TEAM_GEMM, 0, false},       {"triad", TEAM_TRIAD, 0, false},
-    {"mix 64", TEAM_MIX, 64, false},     {"triad half", TEAM_TRIAD, 0, true},
-    {"mix 4", TEAM_MIX, 4, false},       {"compute half", TEAM_COMPUTE, 0, true},
-    {"mix 16", TEAM_MIX, 16, false},     {"mix 256", TEAM_MIX, 256, false},
+    {"compute", TEAM_COMPUTE, 0, false, true}, {"mix 1", TEAM_MIX, 1, false, false},
+    {"gemm", TEAM_GEMM, 0, false, true},       {"triad", TEAM_TRIAD, 0, false, true},
+    {"mix 64", TEAM_MIX, 64, false, false},    {"triad half", TEAM_TRIAD, 0, true, false},
+    {"mix 4", TEAM_MIX, 4, false, false},      {"compute half", TEAM_COMPUTE, 0, true, false},
+    {"mix 16", TEAM_MIX, 16, false, false},    {"mix 256", TEAM_MIX, 256, false, false},
 };
 /* Bandwidth of the caches: a share of what each holds. */
 static const struct cache_row {
     const char *label;
     int level; /* 0: the largest */
     double share;
-} CACHES[] = {{"cache L2", 2, 0.5}, {"cache L3", 0, 0.25}};
+} CACHES[] = {{"cache L2", 2, 0.5}, {"cache L3", 0, 0.125}};
 enum {
     PLAN_ROWS = sizeof PLAN / sizeof *PLAN,
     CACHE_ROWS = sizeof CACHES / sizeof *CACHES,
-    WINDOWS = ROUNDS * (PLAN_ROWS + CACHE_ROWS + 1) + 1
+    WINDOWS = ROUNDS * (PLAN_ROWS + CACHE_ROWS + 1) + 1,
+    RATE_ROWS = 3,
+    RATE_WINDOWS = ROUNDS * (RATE_ROWS + CACHE_ROWS) + 1
 };
 
 struct bench {
@@ -160,7 +163,7 @@ static enum err measure_window(struct bench *b, struct calibrate_row *row, const
 static void report_progress(struct bench *b, const char *label)
 {
     if (b->options->progress)
-        b->options->progress(label, b->done, WINDOWS);
+        b->options->progress(label, b->done, b->meter->no_energy[0] ? RATE_WINDOWS : WINDOWS);
     b->done++;
 }
 
@@ -195,6 +198,8 @@ static enum err measure_load(struct bench *b, const struct plan_row *plan, enum 
                              struct error *why)
 {
     unsigned all = b->meter->threads;
+    if (b->meter->no_energy[0] && !plan->is_rate)
+        return ERR_OK;
     struct team_order order = {.load = plan->load,
                                .steps = plan->steps,
                                .threads = plan->on_half && all > 1 ? all / 2 : all,
@@ -263,7 +268,7 @@ enum err microbench_measure(struct session *session, const struct microbench_opt
                             struct calibrate_rows *rows, struct microbench_meter *meter,
                             struct error *why)
 {
-    static const struct plan_row BARRIER = {"launch", TEAM_BARRIER, 0, false};
+    static const struct plan_row BARRIER = {"launch", TEAM_BARRIER, 0, false, true};
     struct host_info host;
     *meter = (struct microbench_meter){.threads = microbench_threads(options)};
     host_info_read(&host);

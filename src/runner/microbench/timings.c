@@ -22,7 +22,7 @@ enum {
     BLOCK = 256, /* elements: rows of some formats are multiples of it */
     LARGE_SIDE = 2048,
     MATRICES_MOST = 1024,
-    HEADS = 8,
+    HEADS = 4,
     WIDTH = 1024, /* of rows between products */
     CHAIN = 16,
     FEW_ROWS = 8,
@@ -32,10 +32,17 @@ enum {
 static const uint32_t FORMATS[] = {0, 1, 8, 2, 3, 6, 12, 13, 14};
 static const int64_t SIDES[] = {128, 512, LARGE_SIDE};
 static const int64_t ROWS[] = {1, 4, 16, 64, 512};
-static const double HELD[] = {1 * MEBI, 8 * MEBI, 64 * MEBI, 256 * MEBI};
+static const struct {
+    double bytes;
+    int64_t least, most; /* sides of the matrices of models that weigh as much */
+    bool has_several;    /* timed for several tokens too */
+} HELD[] = {{1 * MEBI, 128, 512, true},
+            {8 * MEBI, 128, LARGE_SIDE, false},
+            {64 * MEBI, 512, LARGE_SIDE, true},
+            {256 * MEBI, LARGE_SIDE, LARGE_SIDE, false}};
 static const int64_t QUERIES[] = {1, 16, 63, 64, 512};
-static const int64_t CONTEXTS[] = {64, 512, 2048};
-static const int64_t HEAD_SIZES[] = {32, 128};
+static const int64_t CONTEXTS[] = {64, 256, 1024};
+static const int64_t HEAD_SIZES[] = {32, 64, 96, 128};
 static const int64_t CHAIN_ROWS[] = {1, 4, 64, 512};
 
 struct grid {
@@ -112,8 +119,9 @@ static enum err time_side(struct grid *grid, const struct tensor_type *type, int
             continue;
         }
         for (size_t h = 0; !err && h < COUNT_OF(HELD); h++)
-            if (bytes <= HELD[h] && HELD[h] <= MATRICES_MOST * bytes)
-                err = time_product(grid, type, ROWS[r], side, HELD[h]);
+            if (side >= HELD[h].least && side <= HELD[h].most &&
+                (ROWS[r] == 1 || HELD[h].has_several))
+                err = time_product(grid, type, ROWS[r], side, fmax(HELD[h].bytes, bytes));
     }
     return err;
 }
