@@ -259,7 +259,8 @@ function(device_text out id json)
   string(APPEND text "${matrix}${vector}${memories}")
   foreach(pair "limit_w power limit" "idle_w power idle" "launch_s launch" "units units"
                "compute_share compute_share" "memory_share memory_share" "kernels kernels"
-               "link_bytes_per_s link bandwidth" "link_latency_s link latency")
+               "link_bytes_per_s link bandwidth" "link_latency_s link latency"
+               "link_peers link peers" "link_count link links")
     separate_arguments(path UNIX_COMMAND "${pair}")
     list(POP_FRONT path field)
     figure(value "${json}" ${path})

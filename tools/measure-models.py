@@ -1,23 +1,29 @@
 #!/usr/bin/env python3
 """Time and energy of models as they ship in torchvision and transformers, on an NVIDIA GPU.
 
-    tools/measure-models.py [--out DIR] [--seconds S] [--budget S] [--only TEXT ...] [--unseen] [--kernels]
+    tools/measure-models.py [--out DIR] [--seconds S] [--budget S] [--only TEXT ...] [--unseen N] [--kernels]
 
 Writes DIR/shipped.csv for `ipw estimate validate`: models as the libraries build them, with random weights, in
 eager mode and as a CUDA graph.  With --kernels also DIR/kernels.jsonl: what each operator of a row launched, with its
 input shapes and its time on the GPU by PyTorch's profiler.  Reads the card only: changes no clock, limit or mode.
+
+What eager mode takes is mostly the host's time, so each row says how fast that is: host_launch_us is one in-place
+addition to a tensor of a few elements, host_module_us one small module (a convolution, a batch norm or a ReLU), both
+launched one after the other without waiting.  host_s is what the host takes to launch one step of the row itself.
 """
 import importlib.util
 import json
 import pathlib
 import sys
+import time
 
 spec = importlib.util.spec_from_file_location("calibrate", pathlib.Path(__file__).with_name("calibrate-gpu.py"))
 calibrate = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(calibrate)
 say = calibrate.say
 
-COLUMNS = ["family"] + calibrate.VALIDATE + ["kernels", "kernel_time_s"]
+COLUMNS = ["family"] + calibrate.VALIDATE + ["kernels", "kernel_time_s", "host_launch_us", "host_module_us",
+                                               "host_s"]
 
 # name, family, image size, [(precision, batch)]
 VISION = [
@@ -94,6 +100,36 @@ UNSEEN_DECODERS = [
     ("tinyllama-1.1b", "llama2", [("prefill", 1, 1024), ("decode", 1, 1536)]),
 ]
 
+# A second set, for the host's time in eager mode.
+UNSEEN2_VISION = [
+    ("resnet152", "resnet", 224, [("fp16", 2)]),
+    ("resnext101_64x4d", "resnext", 224, [("bf16", 16)]),
+    ("wide_resnet101_2", "resnet", 224, [("fp32", 2)]),
+    ("vgg19_bn", "vgg", 224, [("fp16", 4)]),
+    ("densenet201", "densenet", 224, [("fp16", 2)]),
+    ("mobilenet_v2", "mobilenet", 224, [("fp32", 4)]),
+    ("efficientnet_b2", "efficientnet", 288, [("fp16", 32)]),
+    ("regnet_y_1_6gf", "regnet", 224, [("fp16", 4)]),
+    ("regnet_x_8gf", "regnet", 224, [("fp16", 8)]),
+    ("mnasnet1_3", "mnasnet", 224, [("fp16", 8)]),
+    ("shufflenet_v2_x1_5", "shufflenet", 224, [("fp16", 64)]),
+    ("googlenet", "inception", 224, [("fp32", 32)]),
+    ("convnext_large", "convnext", 224, [("fp16", 2)]),
+    ("vit_l_32", "vit", 224, [("fp16", 16)]),
+    ("swin_b", "swin", 224, [("fp16", 2)]),
+]
+UNSEEN2_ENCODERS = [
+    ("distilbert-base-uncased", "bert", [("fp16", 1, 384)]),
+    ("bert-base-uncased", "bert", [("bf16", 2, 256)]),
+]
+UNSEEN2_DECODERS = [
+    ("distilgpt2", "gpt2", [("prefill", 4, 128), ("decode", 16, 256)]),
+    ("smollm2-360m", "llama2", [("prefill", 2, 512), ("decode", 2, 1024)]),
+    ("qwen2.5-3b", "qwen2", [("prefill", 1, 1024), ("decode", 8, 2048)]),
+]
+SETS = [(VISION, ENCODERS, DECODERS), (UNSEEN_VISION, UNSEEN_ENCODERS, UNSEEN_DECODERS),
+        (UNSEEN2_VISION, UNSEEN2_ENCODERS, UNSEEN2_DECODERS)]
+
 
 def configs(transformers):
     t = transformers
@@ -119,6 +155,13 @@ def configs(transformers):
         "tinyllama-1.1b": lambda: (t.LlamaForCausalLM, t.LlamaConfig(
             vocab_size=32000, hidden_size=2048, intermediate_size=5632, num_hidden_layers=22, num_attention_heads=32,
             num_key_value_heads=4, max_position_embeddings=2048)),
+        "distilgpt2": lambda: (t.GPT2LMHeadModel, t.GPT2Config(n_layer=6)),
+        "smollm2-360m": lambda: (t.LlamaForCausalLM, t.LlamaConfig(
+            vocab_size=49152, hidden_size=960, intermediate_size=2560, num_hidden_layers=32, num_attention_heads=15,
+            num_key_value_heads=5, tie_word_embeddings=True, max_position_embeddings=8192)),
+        "qwen2.5-3b": lambda: (t.Qwen2ForCausalLM, t.Qwen2Config(
+            vocab_size=151936, hidden_size=2048, intermediate_size=11008, num_hidden_layers=36, num_attention_heads=16,
+            num_key_value_heads=2, tie_word_embeddings=True, max_position_embeddings=16384)),
         "gpt2": lambda: (t.GPT2LMHeadModel, t.GPT2Config()),
         "llama-3.2-1b": lambda: (t.LlamaForCausalLM, t.LlamaConfig(
             **llama, hidden_size=2048, intermediate_size=8192, num_hidden_layers=16, num_attention_heads=32,
@@ -149,6 +192,40 @@ class Models:
         torch = bench.torch
         self.kinds = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32}
         self.out = (args.out / "kernels.jsonl").open("w", encoding="utf-8") if args.kernels else None
+
+    def host(self):
+        """Microseconds of the host for one addition and for one small module: the least of a few rounds each."""
+        torch, nn = self.torch, self.torch.nn
+        if not hasattr(self, "probes"):
+            number = torch.zeros(8, device="cuda", dtype=torch.float16)
+            layers = [part for _ in range(32) for part in
+                      (nn.Conv2d(8, 8, 1, bias=False), nn.BatchNorm2d(8), nn.ReLU(inplace=True))]
+            stack = nn.Sequential(*layers).eval().to(device="cuda", dtype=torch.float16,
+                                                     memory_format=torch.channels_last)
+            image = torch.randn(1, 8, 4, 4, device="cuda", dtype=torch.float16).to(memory_format=torch.channels_last)
+            self.probes = (lambda: [number.add_(1) for _ in range(500)], 500), (lambda: stack(image), len(layers))
+        found = []
+        for step, count in self.probes:
+            took = []
+            for _ in range(12):
+                torch.cuda.synchronize()
+                begun = time.perf_counter()
+                step()
+                torch.cuda.synchronize()
+                took.append(time.perf_counter() - begun)
+            found.append(f"{1e6 * sorted(took)[3] / count:.4g}")
+        return dict(zip(("host_launch_us", "host_module_us"), found))
+
+    def issue(self, step):
+        """Seconds of the host for one step, with an empty queue before it."""
+        took = []
+        for _ in range(7):
+            self.torch.cuda.synchronize()
+            begun = time.perf_counter()
+            step()
+            took.append(time.perf_counter() - begun)
+        self.torch.cuda.synchronize()
+        return f"{sorted(took)[2]:.6g}"
 
     def wanted(self, name):
         return not self.args.only or any(text in name for text in self.args.only)
@@ -187,9 +264,11 @@ class Models:
         except Exception as problem:
             say(f"{label}: profile: {type(problem).__name__}: {str(problem).splitlines()[0][:100]}")
         self.bench.args.seconds = seconds
+        host = self.host()
+        host["host_s"] = self.issue(step)
         for runtime in ("graph", "eager"):
             row = {**what, "runtime": runtime, "kernels": count,
-                   "kernel_time_s": None if total is None else f"{total:.9g}", "notes": "random weights"}
+                   "kernel_time_s": None if total is None else f"{total:.9g}", "notes": "random weights", **host}
             self.bench.row(self.table, row, f"{label} {runtime}",
                            lambda: calibrate.capture(self.torch, step) if runtime == "graph" else step, 4)
 
@@ -259,12 +338,13 @@ class Models:
         import transformers
         transformers.logging.set_verbosity_error()
         makers = configs(transformers)
+        vision, encoders, decoders = SETS[self.args.unseen]
         parts = [(name, lambda n=name, f=family, s=size, c=cases: self.vision(n, f, s, c))
-                 for name, family, size, cases in (UNSEEN_VISION if self.args.unseen else VISION)]
+                 for name, family, size, cases in vision]
         parts += [(name, lambda n=name, f=family, c=cases: self.encoder(makers[n], n, f, c))
-                  for name, family, cases in (UNSEEN_ENCODERS if self.args.unseen else ENCODERS)]
+                  for name, family, cases in encoders]
         parts += [(name, lambda n=name, f=family, c=cases: self.decoder(transformers, makers[n], n, f, c))
-                  for name, family, cases in (UNSEEN_DECODERS if self.args.unseen else DECODERS)]
+                  for name, family, cases in decoders]
         for name, part in parts:
             if not self.wanted(name):
                 continue
@@ -279,7 +359,8 @@ class Models:
 def main():
     parser = calibrate.arguments("measure-models", __doc__, budget=540)
     parser.add_argument("--only", nargs="*", default=[], help="models whose name contains one of these")
-    parser.add_argument("--unseen", action="store_true", help="the models that the estimate was not made with")
+    parser.add_argument("--unseen", type=int, choices=(0, 1, 2), default=0,
+                        help="1, 2: sets of models that the estimate was not made with, when they were measured")
     parser.add_argument("--kernels", action="store_true", help="also write kernels.jsonl")
     args, torch, bench = calibrate.start(parser)
     table = calibrate.Table(args.out / "shipped.csv", COLUMNS)

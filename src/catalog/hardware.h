@@ -95,6 +95,9 @@ struct hardware {
     struct hardware_figure compute_share, memory_share;
     struct hardware_figure kernels; /* operators on it that classes of kernels were fitted to */
     struct hardware_figure link_bytes_per_s, link_latency_s; /* to a neighbor, one direction */
+    struct hardware_figure
+        link_peers; /* devices that it reaches directly; UNKNOWN: two neighbors */
+    struct hardware_figure link_count; /* in a mesh, each to another; UNKNOWN: a switch or a bus */
 
     const struct hardware_point *points; /* the first is the default; none: the device as it is */
     size_t point_count;

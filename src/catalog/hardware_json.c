@@ -77,6 +77,8 @@ static const struct field {
     {NULL, "kernels", COUNT, offsetof(struct hardware, kernels)},
     {"link", "bandwidth", BANDWIDTH, offsetof(struct hardware, link_bytes_per_s)},
     {"link", "latency", TIME, offsetof(struct hardware, link_latency_s)},
+    {"link", "peers", COUNT, offsetof(struct hardware, link_peers)},
+    {"link", "links", COUNT, offsetof(struct hardware, link_count)},
 };
 
 /* The numbers of an operating point: watts, or ratios to the device. */

@@ -140,6 +140,13 @@ static void warn_of_replication(const struct workload_estimate *estimate)
                  "parallelism does not suit it",
                  estimate->config.devices, 100 * estimate->divided,
                  estimate->work->spec.model->name);
+    int64_t heads = estimate->work->passes[0].partition.heads_kv;
+    int devices = estimate->config.devices;
+    if (heads > 0 &&
+        heads % devices) /* as vLLM does; it refuses what neither divides nor is divided */
+        log_warn("%.100s has %lld KV heads: %d devices %s, and hold KV cache more than once",
+                 estimate->work->spec.model->name, (long long)heads, devices,
+                 devices % heads ? "do not divide them" : "replicate them");
 }
 
 /* ---- one estimate ---- */
@@ -340,11 +347,10 @@ static int estimate_model(const struct estimate_options *options)
         return fail(err, &why);
     if (!options->graph)
         err = find_candidates(options, &candidates, &why);
-    struct workload_options workload = options->workload;
-    if (candidates.hardware_count == 1)
-        workload.hardware = &candidates.hardware[0];
     if (!err)
-        err = workload_list_make(&workload, &model, &list, &why);
+        err = workload_list_make(&options->workload, &model, &list, &why);
+    for (size_t i = 0; !err && candidates.hardware_count && i < list.count; i++)
+        workload_spec_run_on(&list.items[i], &candidates.hardware[0]);
     int code = err ? fail(err, &why) : estimate_list(options, &candidates, &list);
     if (!err)
         workload_list_release(&list);
@@ -495,10 +501,10 @@ static const struct option_row ROWS[] = {
      .help = "context length of a decode step, or of a whole request: 512..8192x2"},
     {.name = "phase", .type = OPTION_CHOICE, .target = &args.workload.phase, .value = "PHASE",
      .help = "prefill or decode only (default: a request)", .choices = PHASES},
-    {.name = "image", .type = OPTION_COUNT, .target = &args.workload.image, .value = "N",
-     .help = "image side in pixels (default: the model's)", .least = 1, .most = 100000},
+    {.name = "image", .type = OPTION_TEXT, .target = &args.workload.image, .value = "SIZE",
+     .help = "image side in pixels, or HEIGHTxWIDTH (default: the model's)"},
     {.name = "dim", .type = OPTION_LIST, .target = &args.dim_words, .value = "NAME=N",
-     .help = "dynamic dimension of an ONNX file: seq=128, x=1x3x224x224"},
+     .help = "sizes of an ONNX file: seq=128, an input x=1x3x224x224, a loop=10"},
     {.name = "tensor-parallel", .type = OPTION_COUNT, .target = &args.candidates.devices, .value = "N",
      .help = "devices that share the model by tensor parallelism (default: 1)", .least = 1,
      .most = 1024},
@@ -520,7 +526,7 @@ static const struct option_row ROWS[] = {
     {.name = "max-power-w", .type = OPTION_NUMBER, .target = &args.max_power_w, .value = "W",
      .help = "fail when all devices together draw more on average", .least = 1e-9, .most = 1e9},
     {.name = "runtime", .type = OPTION_TEXT, .target = &args.workload.runtime, .value = "NAME",
-     .help = "what runs it: pytorch-graph, vllm, ... (default: ideal, a bound)"},
+     .help = "what runs it: pytorch-graph, ideal, ... (default: what people use)"},
     {.name = "no-fusion", .type = OPTION_FLAG, .target = &args.workload.no_fusion,
      .help = "every operation is a kernel of its own, as in eager mode"},
     {.name = "top", .type = OPTION_COUNT, .target = &args.top, .value = "N",

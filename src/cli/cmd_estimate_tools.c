@@ -53,6 +53,7 @@ static enum err init_predictor(const struct predictor_options *options,
         return err_set(why, ERR_USAGE, "--runtime says what is fused: --no-fusion contradicts it");
     if (options->runtime && runtime_find(options->runtime, &out->runtime, &unknown))
         return err_set(why, ERR_USAGE, "--runtime: %s", unknown.text);
+    out->has_usual_runtime = !options->runtime && !options->no_fusion;
     if (options->runtime)
         out->fusion = runtime_fusion(out->runtime, hardware);
     if (options->precision && precision_find(options->precision, &out->precision, &unknown))
@@ -439,7 +440,7 @@ static const struct option_row VALIDATE_ROWS[] = {
     {.name = "no-fusion", .type = OPTION_FLAG, .target = &validate_args.predictor.no_fusion,
      .help = "predict every operation as a kernel of its own, as in eager mode"},
     {.name = "runtime", .type = OPTION_TEXT, .target = &validate_args.predictor.runtime, .value = "NAME",
-     .help = "what ran the model: pytorch-graph, ... (default: ideal)"},
+     .help = "what ran the models: vllm, ... (default: as the rows say, or the usual)"},
     {.name = "leave-out", .type = OPTION_TEXT, .target = &validate_args.leave_out, .value = "COLUMN",
      .help = "also correct rows by those with other values of it: family"},
     {.name = "max-mape", .type = OPTION_NUMBER, .target = &validate_args.most_percent, .value = "PERCENT",

@@ -266,6 +266,8 @@ static struct hardware empty_hardware(const struct calibration *c)
         .units = NONE,
         .link_bytes_per_s = NONE,
         .link_latency_s = NONE,
+        .link_peers = NONE,
+        .link_count = NONE,
         .kernels = NONE,
     };
     for (size_t i = 0; i < PRECISION_COUNT; i++)

@@ -544,6 +544,17 @@ static enum err find_unique(struct partition *out)
 
 /* ---- public ---- */
 
+/* The greatest common divisor; b if a is 0. */
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (a > 0) {
+        int64_t rest = b % a;
+        b = a;
+        a = rest;
+    }
+    return b;
+}
+
 static void inspect_nodes(struct partition *out)
 {
     for (size_t i = 0; i < out->graph->node_count; i++) {
@@ -552,6 +563,7 @@ static void inspect_nodes(struct partition *out)
         out->is_causal |= node->op == GRAPH_ATTENTION && node->as.attention.is_causal;
         if (node->op != GRAPH_ATTENTION)
             continue;
+        out->heads = common_divisor(out->heads, node->as.attention.heads);
         int64_t heads = node->as.attention.heads_kv;
         if (heads > 0 && (out->heads_kv == 0 || heads < out->heads_kv))
             out->heads_kv = heads;

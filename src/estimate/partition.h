@@ -80,6 +80,7 @@ struct partition {
     struct graph_amount model;         /* parameters, buffers and constants, each once */
     struct graph_amount model_sharded; /* of it, what tensor parallelism divides */
     struct graph_amount cache;         /* KV cache of earlier tokens and of this pass */
+    int64_t heads;     /* query heads: a number that divides those of every attention; 0: none */
     int64_t heads_kv;  /* fewest of any attention: at most so many devices divide the KV cache */
     bool is_decoder;   /* its nodes state their component */
     bool is_causal;    /* a token attends to earlier ones only */

@@ -317,7 +317,9 @@ static void estimate_row(const struct partition *partition, size_t number,
 static double wait_per_launch(const struct partition *partition, const struct rates *rates,
                               const struct unique *unique)
 {
-    double launches = 0, busy_s = 0, host_s = runtime_at(rates->runtime)->host_s;
+    double launches = 0, busy_s = 0, host_s = 0;
+    if (rates->has_kernels)
+        host_s = runtime_at(rates->runtime)->host_s;
     for (size_t i = 0; host_s > 0 && i < partition->count; i++) {
         const struct subgraph_estimate *row = &unique[partition->unique_of[i]].row;
         launches += row->launches;
@@ -440,6 +442,10 @@ static enum err check_devices(const struct partition *partition, const struct ha
     if (devices > 1 && !(partition->sharded_macs > 0))
         return err_set(why, ERR_BAD_VALUE, "%.100s: tensor parallelism divides none of it",
                        partition->graph->name);
+    if (devices > 1 && partition->heads > 0 && partition->heads % devices)
+        return err_set(why, ERR_BAD_VALUE,
+                       "%.100s: %d devices do not divide its %lld attention heads",
+                       partition->graph->name, devices, (long long)partition->heads);
     return ERR_OK;
 }
 
@@ -469,8 +475,6 @@ enum err pass_estimate_make(const struct partition *partition, const struct hard
         err = check_devices(partition, hardware, &rates, devices, why);
     if (err)
         return err;
-    if (!is_known(rates.link_latency_s.value))
-        rates.link_latency_s.value = 0;
     rates.widths.keeps_stored = config->keeps_stored;
     rates.held = graph_bytes(&partition->model, &rates.widths);
     out->config.devices = devices;

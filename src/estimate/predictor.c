@@ -58,6 +58,20 @@ static enum estimate_bound regime_of(const struct workload_estimate *estimate)
     return (enum estimate_bound)most;
 }
 
+/* What ran a row: as it says, else what people run such a model with on the device. */
+static void set_runtime(const struct predictor *p, const struct measured_pass *pass,
+                        struct workload_spec *spec)
+{
+    spec->has_usual_runtime = p->has_usual_runtime && p->hardware;
+    if (!spec->has_usual_runtime)
+        return;
+    workload_spec_run_on(spec, p->hardware);
+    if (!pass->runtime || !runtime_of_word(pass->runtime, &spec->runtime))
+        return;
+    spec->has_usual_runtime = false;
+    spec->fusion = runtime_fusion(spec->runtime, p->hardware);
+}
+
 static enum err make_workload(struct predictor *p, const struct measured_pass *pass,
                               struct workload *out, struct error *why)
 {
@@ -70,6 +84,7 @@ static enum err make_workload(struct predictor *p, const struct measured_pass *p
                                  .output_tokens = pass->output_tokens,
                                  .fusion = p->fusion,
                                  .runtime = p->runtime};
+    set_runtime(p, pass, &spec);
     return workload_make(&spec, out, why);
 }
 

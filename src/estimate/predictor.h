@@ -20,6 +20,7 @@ struct predictor {
     const char *model_word;          /* replaces the models that rows name; NULL: theirs */
     enum partition_fusion fusion;
     enum runtime_id runtime; /* with the fusion that it has */
+    bool has_usual_runtime;  /* that of the row, or the default of the device */
     bool has_precision;      /* else that of the row, of the file, or the default of the device */
     enum precision precision;
     struct model model; /* the last one, if is_open */
@@ -37,6 +38,7 @@ struct measured_pass {
     const char *model; /* a file or a name */
     bool has_precision;
     enum precision precision;
+    const char *runtime; /* as a file says it: "pytorch-graph", "eager"; NULL and others: unknown */
     struct graph_options setting;
     int64_t output_tokens; /* above 0: a whole request, prefill and decode */
 };

@@ -22,8 +22,8 @@ enum { DOUBLINGS_MOST = 10, BATCH_MOST = 65536, DEVICES_MOST = 64 };
 
 const char *recommend_kind_name(enum recommend_kind kind)
 {
-    static const char *const NAMES[RECOMMEND_KINDS] = {"batch", "precision", "hardware",
-                                                       "point", "devices",   "fusion"};
+    static const char *const NAMES[RECOMMEND_KINDS] = {"batch",   "precision", "hardware", "point",
+                                                       "devices", "fusion",    "runtime"};
     return NAMES[kind];
 }
 
@@ -59,8 +59,9 @@ static double ratio_error(const struct search *search, enum recommend_kind kind,
     struct uncertainty each[2], all = {UNKNOWN, UNKNOWN, 0};
     for (size_t i = 0; i < 2; i++) {
         const struct estimate_totals *total = &both[i]->total;
-        double own =
-            kind == RECOMMEND_BATCH ? BATCH_ERROR : estimate_model_error(both[i]->hardware);
+        double own = kind == RECOMMEND_BATCH     ? BATCH_ERROR
+                     : kind == RECOMMEND_RUNTIME ? runtime_at(both[i]->config.runtime)->error
+                                                 : estimate_model_error(both[i]->hardware);
         each[i] = (struct uncertainty){total->joules_plus_minus / total->joules.total, own,
                                        device_of(both[i])};
         uncertainty_join(&all, &each[i]);
@@ -237,6 +238,24 @@ static enum err try_fusion(struct search *search)
     return err;
 }
 
+/* Operators one by one keep the device waiting for its host; a graph of the same kernels does not. */
+static enum err try_runtime(struct search *search)
+{
+    struct trial trial;
+    struct workload_spec question = search->now->work->spec;
+    if (question.runtime != RUNTIME_PYTORCH_EAGER)
+        return ERR_OK;
+    question.runtime = RUNTIME_PYTORCH_GRAPH;
+    question.fusion = runtime_at(question.runtime)->fusion;
+    enum err err = try_work(search, RECOMMEND_RUNTIME, &question, &trial);
+    str_format(trial.row.options, sizeof trial.row.options, "--runtime %s",
+               runtime_at(question.runtime)->name);
+    str_copy(trial.row.note, sizeof trial.row.note, "the same kernels, captured once");
+    if (!err)
+        propose(search, &trial);
+    return err;
+}
+
 /* ---- another precision ---- */
 
 static void note_precision(const struct hardware *hardware, enum precision precision,
@@ -289,18 +308,21 @@ static bool same_device(const struct hardware *a, const struct hardware *b)
     return strcmp(a->id, b->id) == 0;
 }
 
-/* The same workload in the same precision on another device.  The options name the precision where the default
- * there is another; stored weights are computed in the default precision there. */
+/* The same workload in the same precision on another device, unless people run it with something else there.  The
+ * options name the precision where the default there is another; stored weights are computed in the default precision
+ * there. */
 static enum err try_device(struct search *search, const struct hardware *other, struct trial *out)
 {
     const struct workload_estimate *now = search->now;
     struct estimate_config config = now->config;
+    struct workload_spec there = now->work->spec;
     enum precision usual = estimate_default_precision(other);
+    workload_spec_run_on(&there, other);
     *out = (struct trial){0};
     if (config.keeps_stored)
         config.precision = usual;
     if (other->class != now->hardware->class || same_device(other, now->hardware) ||
-        !estimate_offers(other, config.precision))
+        !estimate_offers(other, config.precision) || there.runtime != config.runtime)
         return ERR_OK;
     enum err err = try_choice(search, RECOMMEND_HARDWARE, other, &config, out);
     bool is_usual = config.precision == usual;
@@ -380,7 +402,7 @@ enum err recommend_make(const struct recommend_question *question, struct recomm
 {
     static enum err (*const TRY[])(struct search *) = {
         try_smaller_batches, try_batches,       try_precisions, try_catalog,
-        try_points,          try_fewer_devices, try_fusion,
+        try_points,          try_fewer_devices, try_fusion,     try_runtime,
     };
     struct search search = {.question = question,
                             .now = question->now,

@@ -26,6 +26,7 @@ enum recommend_kind {
     RECOMMEND_POINT, /* another power mode or clock of the same device */
     RECOMMEND_DEVICES,
     RECOMMEND_FUSION,
+    RECOMMEND_RUNTIME,
     RECOMMEND_KINDS
 };
 const char *recommend_kind_name(enum recommend_kind kind); /* "batch" */

@@ -119,10 +119,13 @@ enum err rates_of(const struct hardware *hardware, enum precision precision,
     out->runtime = runtime;
     if (hardware->timings.count && !strcmp(hardware->timings.runtime, runtime_at(runtime)->name))
         out->timings = &hardware->timings;
-    if (runtime != RUNTIME_IDEAL && hardware->class != HARDWARE_GPU && !out->timings)
-        return err_set(why, ERR_BAD_VALUE,
-                       "%s: operations of %s were not timed on it (`ipw estimate calibrate` there)",
-                       hardware->id, runtime_at(runtime)->name);
+    out->has_kernels =
+        runtime != RUNTIME_IDEAL && (hardware->class == HARDWARE_GPU || out->timings);
+    bool is_of_cpus = runtime == RUNTIME_LLAMA_CPP || runtime == RUNTIME_ONNXRUNTIME;
+    if (runtime != RUNTIME_IDEAL && !out->has_kernels &&
+        !(is_of_cpus && hardware->class == HARDWARE_CPU))
+        return err_set(why, ERR_BAD_VALUE, "%s: kernels of %s are known of GPUs%s only",
+                       hardware->id, runtime_at(runtime)->name, is_of_cpus ? " and CPUs" : "");
     if (hardware->memory_count == 0)
         return err_set(why, ERR_BAD_VALUE, "%s: no memory stated in its hardware file",
                        hardware->id);
@@ -139,6 +142,9 @@ enum err rates_of(const struct hardware *hardware, enum precision precision,
     out->idle_w = rate_of(&hardware->idle_w);
     out->link_bytes_per_s = rate_of(&hardware->link_bytes_per_s);
     out->link_latency_s = rate_of(&hardware->link_latency_s);
+    out->link =
+        (struct collective_link){hardware->link_bytes_per_s.value, hardware->link_latency_s.value,
+                                 hardware->link_peers.value, hardware->link_count.value};
     out->units = hardware->units.value;
     if (!is_positive(out->product_flops.value))
         return err_set(why, ERR_BAD_VALUE, "%s: no FLOP/s stated in %s or a wider precision",
@@ -195,11 +201,10 @@ struct roofline_work roofline_work(const struct subgraph *subgraph,
                                              .cache_written = written}};
     if (devices > 1 && subgraph->is_sharded)
         shard(subgraph, partition, in, out, devices, &work);
-    if (devices > 1) { /* a ring all-reduce is a reduce-scatter and an all-gather */
-        double sent = 2 * subgraph->all_reduced + subgraph->all_gathered;
-        double ways = 2 * (subgraph->all_reduced > 0) + (subgraph->all_gathered > 0);
-        work.traffic.link = sent * widths->activation * (devices - 1) / devices;
-        work.link_steps = ways * (devices - 1);
+    if (devices > 1) { /* an all-reduce is a reduce-scatter and an all-gather */
+        work.all_reduced = subgraph->all_reduced * widths->activation;
+        work.all_gathered = subgraph->all_gathered * widths->activation;
+        work.traffic.link = (2 * work.all_reduced + work.all_gathered) * (devices - 1) / devices;
     }
     work.bytes = work.traffic.weights + work.traffic.activations + work.traffic.cache_read +
                  work.traffic.cache_written;
@@ -249,16 +254,15 @@ static double utilization_of(const struct roofline_work *work, const struct rate
 
 /* As if power had no limit. */
 static void estimate_time(const struct subgraph *subgraph, const struct roofline_work *work,
-                          const struct rates *rates, struct subgraph_estimate *row)
+                          const struct rates *rates, int devices, struct subgraph_estimate *row)
 {
     row->wave_share = wave_share(subgraph, work, rates->units);
     double reached = rates->compute_share.value * row->wave_share;
     row->compute_s = utilization_of(work, rates, 1) / reached;
     row->memory_s = work->bytes / (rates->bytes_per_s.value * rates->memory_share.value);
     row->launch_s = fmax(1, subgraph->steps) * rates->launch_s.value;
-    row->link_s = work->link_steps > 0 ? work->traffic.link / rates->link_bytes_per_s.value +
-                                             work->link_steps * rates->link_latency_s.value
-                                       : 0;
+    row->link_s = collective_all_reduce_s(&rates->link, work->all_reduced, devices) +
+                  collective_all_gather_s(&rates->link, work->all_gathered, devices);
     row->latency_s = fmax(row->compute_s, row->memory_s) + row->launch_s + row->link_s;
     row->launches = 1;
     row->stretch = 1;
@@ -368,8 +372,8 @@ void roofline_estimate(const struct subgraph *subgraph, const struct roofline_wo
     struct roofline_work all = *work;
     struct estimate_joules joules;
     widen_head(subgraph, rates, &all);
-    estimate_time(subgraph, work, rates, out);
-    if (rates->runtime == RUNTIME_IDEAL) {
+    estimate_time(subgraph, work, rates, devices, out);
+    if (!rates->has_kernels) {
         joules = joules_of(subgraph, work, rates);
     } else {
         struct kernel_estimate kernels = estimate_kernels(subgraph, &all, rates, out);

@@ -6,6 +6,7 @@
 
 #include "catalog/hardware.h"
 #include "core/err.h"
+#include "estimate/collective.h"
 #include "estimate/partition.h"
 #include "estimate/runtime.h"
 
@@ -25,20 +26,22 @@ struct rates {
     struct rate product_flops, other_flops;   /* peak per second */
     struct rate product_joules, other_joules; /* per operation, above idle */
     struct rate conv_flops, conv_joules;      /* of convolutions, which may be in tf32 */
-    enum runtime_id runtime;                  /* RUNTIME_IDEAL: at the shares below */
-    const struct hardware_timings *timings;   /* of the runtime on a CPU; NULL: none */
+    enum runtime_id runtime;
+    bool has_kernels;                         /* of that runtime; else at the shares below */
+    const struct hardware_timings *timings;   /* of its operations on a CPU; NULL: none */
     double held;                              /* bytes of the model's weights, for these */
     struct rate bytes_per_s, joules_per_byte; /* of the memory that holds the model */
     struct rate compute_share, memory_share;  /* of the peaks that good code attains */
     struct rate launch_s;
     struct rate limit_w, idle_w;
     struct rate link_bytes_per_s, link_latency_s;
-    double units;    /* UNKNOWN: no wave quantization */
-    double capacity; /* bytes; UNKNOWN: not stated */
+    struct collective_link link; /* the same, as collectives use it */
+    double units;                /* UNKNOWN: no wave quantization */
+    double capacity;             /* bytes; UNKNOWN: not stated */
 };
 
 /* ERR_BAD_VALUE names the figure without which nothing can be estimated.  Kernels of
- * runtimes are those of GPUs. */
+ * runtimes are those of GPUs; on CPUs a runtime fuses what it fuses, at the shares of the device. */
 enum err rates_of(const struct hardware *hardware, enum precision precision,
                   enum runtime_id runtime, struct rates *out, struct error *why) MUST_USE;
 
@@ -88,8 +91,8 @@ struct roofline_work {
     double macs, elementwise;
     double outputs, rows; /* elements to distribute over its units, as in struct subgraph */
     struct estimate_traffic traffic;
-    double bytes;      /* of the traffic, those of its own memory */
-    double link_steps; /* messages, one after the other */
+    double bytes;                     /* of the traffic, those of its own memory */
+    double all_reduced, all_gathered; /* bytes of collectives among the devices */
 };
 
 struct subgraph_estimate {

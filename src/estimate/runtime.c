@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "core/text.h"
+
 static const struct runtime RUNTIMES[RUNTIME_COUNT] = {
 #define RUNTIME(constant, word, fused, rule, host_us, tf32, off, known, text)                      \
     [RUNTIME_##constant] = {.name = word,                                                          \
@@ -23,11 +25,15 @@ const struct runtime *runtime_at(enum runtime_id id)
     return &RUNTIMES[id];
 }
 
+static bool is_timed(enum runtime_id id, const struct hardware *hardware)
+{
+    return hardware && hardware->timings.count &&
+           !strcmp(hardware->timings.runtime, RUNTIMES[id].name);
+}
+
 enum partition_fusion runtime_fusion(enum runtime_id id, const struct hardware *hardware)
 {
-    bool is_timed = hardware && hardware->timings.count &&
-                    !strcmp(hardware->timings.runtime, RUNTIMES[id].name);
-    return is_timed ? PARTITION_PLAIN : RUNTIMES[id].fusion;
+    return is_timed(id, hardware) ? PARTITION_PLAIN : RUNTIMES[id].fusion;
 }
 
 enum err runtime_find(const char *name, enum runtime_id *out, struct error *why)
@@ -41,6 +47,55 @@ enum err runtime_find(const char *name, enum runtime_id *out, struct error *why)
                    "%.40s is not a runtime: ideal, pytorch-eager, pytorch-graph, torch-compile, "
                    "tensorrt, vllm, llama.cpp, onnxruntime",
                    name);
+}
+
+bool runtime_of_word(const char *word, enum runtime_id *out)
+{
+    static const struct {
+        const char *word;
+        enum runtime_id id;
+    } WORDS[] = {{"graph", RUNTIME_PYTORCH_GRAPH},
+                 {"eager", RUNTIME_PYTORCH_EAGER},
+                 {"torch.compile", RUNTIME_TORCH_COMPILE}};
+    for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
+        if (!strcmp(WORDS[i].word, word)) {
+            *out = WORDS[i].id;
+            return true;
+        }
+    return runtime_find(word, out, NULL) == ERR_OK;
+}
+
+/* ---- defaults ---- */
+
+static const struct usual {
+    const char *reader, *id;
+    enum hardware_class class;
+    enum runtime_id decoders, others;
+} USUALS[] = {
+#define USUAL(reader, class, id, decoders, others)                                                 \
+    {reader, id, HARDWARE_##class, RUNTIME_##decoders, RUNTIME_##others},
+#include "estimate/runtimes.def"
+#undef USUAL
+};
+
+enum runtime_id runtime_default(const struct model *model, const struct hardware *hardware)
+{
+    for (size_t i = 0; i < sizeof USUALS / sizeof *USUALS; i++) {
+        const struct usual *usual = &USUALS[i];
+        bool is_file = !*usual->reader || !strcmp(usual->reader, model->reader->name);
+        if (is_file && usual->class == hardware->class && str_starts(hardware->id, usual->id))
+            return model->has_phases ? usual->decoders : usual->others;
+    }
+    return RUNTIME_IDEAL;
+}
+
+enum evidence runtime_evidence(enum runtime_id id, const struct hardware *hardware)
+{
+    enum evidence evidence = RUNTIMES[id].evidence;
+    bool is_here = is_known(hardware->kernels.value);
+    if (is_timed(id, hardware))
+        return EVIDENCE_MEASURED;
+    return evidence == EVIDENCE_MEASURED && !is_here ? EVIDENCE_DERIVED : evidence;
 }
 
 /* ---- rules ---- */

@@ -9,6 +9,7 @@
 #include "catalog/hardware.h"
 #include "core/err.h"
 #include "estimate/partition.h"
+#include "graph/reader.h"
 
 /* Classes of kernels, which differ in the share of the roof that they attain (kernels.def). */
 enum kernel_class {
@@ -45,6 +46,14 @@ const struct runtime *runtime_at(enum runtime_id id);
 enum partition_fusion runtime_fusion(enum runtime_id id, const struct hardware *hardware);
 /* ERR_NOT_FOUND lists them. */
 enum err runtime_find(const char *name, enum runtime_id *out, struct error *why) MUST_USE;
+/* The same of words that rows of measurements use too: "graph", "eager", "torch.compile"; false: none of them. */
+bool runtime_of_word(const char *word, enum runtime_id *out);
+
+/* What people run a model with on a device where they say nothing: by its file, its kind, and the device. */
+enum runtime_id runtime_default(const struct model *model, const struct hardware *hardware);
+
+/* How the times of a runtime on a device are known: those of kernels that were measured on another are derived. */
+enum evidence runtime_evidence(enum runtime_id id, const struct hardware *hardware);
 
 /* Kernels that some operators launch beside their own. */
 struct runtime_rule {

@@ -140,7 +140,7 @@ static void name_pass(const struct reader *r, const struct measured_pass *pass,
 
 static void read_model_row(struct reader *r)
 {
-    struct measured_pass pass = {.model = cell(r, "model")};
+    struct measured_pass pass = {.model = cell(r, "model"), .runtime = cell(r, "runtime")};
     struct graph_options *setting = &pass.setting;
     struct validate_row row = {0};
     struct error inner = {0};

@@ -12,6 +12,7 @@
 enum {
     BATCH_MOST = 1000000,
     TOKENS_MOST = 10000000,
+    IMAGE_MOST = 100000,
     NUMBERS_MOST = 4096,
     WORKLOADS_MOST = 4096,
     DEFAULT_PROMPT = 512,
@@ -28,6 +29,14 @@ struct ranges {
 };
 
 /* ---- one workload ---- */
+
+void workload_spec_run_on(struct workload_spec *spec, const struct hardware *hardware)
+{
+    if (spec->has_usual_runtime)
+        spec->runtime = runtime_default(spec->model, hardware);
+    if (spec->has_usual_runtime || spec->runtime != RUNTIME_IDEAL)
+        spec->fusion = runtime_fusion(spec->runtime, hardware);
+}
 
 static enum err add_pass(struct workload *work, const struct graph_options *setting, double times,
                          struct error *why)
@@ -257,9 +266,10 @@ static bool defaults_of(const struct workload_spec *work, struct graph_options *
 static enum err check_used(const struct workload_options *options, const struct model *model,
                            const struct graph_options *defaults, struct error *why)
 {
-    if (options->dims.count && strcmp(model->reader->name, "onnx") != 0)
+    bool is_onnx = strcmp(model->reader->name, "onnx") == 0; /* checks its images itself */
+    if (options->dims.count && !is_onnx)
         return err_set(why, ERR_USAGE, "%.100s takes no --dim: only ONNX files do", model->name);
-    if (defaults && options->image && !defaults->image)
+    if (defaults && options->image && !defaults->image && !is_onnx)
         return err_set(why, ERR_USAGE, "%.100s takes no --image", model->name);
     if (defaults && options->prompt_tokens && !defaults->tokens)
         return err_set(why, ERR_USAGE, "%.100s takes no --prompt-tokens", model->name);
@@ -325,6 +335,26 @@ static enum err begin_phase(const struct workload_options *options, struct workl
     return ERR_OK;
 }
 
+/* "224", or height and width: "480x640". */
+static enum err parse_image(const char *words, struct graph_options *out, struct error *why)
+{
+    char height[16];
+    uint64_t sizes[2];
+    if (!words)
+        return ERR_OK;
+    const char *x = strchr(words, 'x'), *width = x ? x + 1 : words;
+    if (!str_format(height, sizeof height, "%.*s", x ? (int)(x - words) : 12, words) ||
+        parse_u64(height, &sizes[0]) != ERR_OK || parse_u64(width, &sizes[1]) != ERR_OK ||
+        sizes[0] < 1 || sizes[1] < 1 || sizes[0] > IMAGE_MOST || sizes[1] > IMAGE_MOST)
+        return err_set(why, ERR_USAGE,
+                       "--image takes a side or HEIGHTxWIDTH in pixels, 1 to %d, as in 224 or "
+                       "480x640; not '%.80s'",
+                       IMAGE_MOST, words);
+    out->image = (int64_t)sizes[0];
+    out->image_width = sizes[1] == sizes[0] ? 0 : (int64_t)sizes[1];
+    return ERR_OK;
+}
+
 /* What all workloads have in common. */
 static enum err begin_spec(const struct workload_options *options, const struct model *model,
                            int64_t batch, struct workload_spec *work, struct error *why)
@@ -338,14 +368,15 @@ static enum err begin_spec(const struct workload_options *options, const struct 
         return err_set(why, ERR_USAGE, "--runtime: %s", unknown.text);
     *work = (struct workload_spec){
         .model = model,
-        .setting = {.batch = batch,
-                    .image = options->image,
-                    .dims = options->dims.count ? &options->dims : NULL},
-        .fusion = options->no_fusion ? PARTITION_PLAIN : runtime_fusion(runtime, options->hardware),
+        .setting = {.batch = batch, .dims = options->dims.count ? &options->dims : NULL},
+        .fusion = options->no_fusion ? PARTITION_PLAIN : runtime_at(runtime)->fusion,
         .runtime = runtime,
+        .has_usual_runtime = !options->runtime && !options->no_fusion,
     };
     bool has_defaults = defaults_of(work, &defaults);
-    enum err err = check_used(options, model, has_defaults ? &defaults : NULL, why);
+    enum err err = parse_image(options->image, &work->setting, why);
+    if (!err)
+        err = check_used(options, model, has_defaults ? &defaults : NULL, why);
     if (err || !model->has_phases)
         return err;
     if (options->phase)
@@ -458,10 +489,11 @@ static void drop_batches(const struct workload_options *options, const struct mo
     const struct numbers *batches = &ranges->batches;
     struct workload_spec work = {
         .model = model,
-        .setting = {.image = options->image,
-                    .tokens = number_at(&ranges->prompts, 0),
+        .setting = {.tokens = number_at(&ranges->prompts, 0),
                     .dims = options->dims.count ? &options->dims : NULL},
     };
+    if (parse_image(options->image, &work.setting, NULL) != ERR_OK)
+        return; /* reported later */
     if (!options->sweep || options->batch || !batches->count ||
         follows_batch(&work, batches->items[batches->count - 1]))
         return;

@@ -31,7 +31,11 @@ struct workload_spec {
     int64_t output_tokens;        /* of a request, at least 1 */
     enum partition_fusion fusion;
     enum runtime_id runtime;
+    bool has_usual_runtime; /* the runtime is the default of its device: workload_spec_run_on */
 };
+
+/* Sets the runtime that is the default on this device, where none was asked for. */
+void workload_spec_run_on(struct workload_spec *spec, const struct hardware *hardware);
 
 enum { WORKLOAD_STEPS_MOST = 5, WORKLOAD_PASSES_MOST = WORKLOAD_STEPS_MOST + 1 };
 
@@ -76,12 +80,12 @@ int workload_demand_compare(const struct workload *a, const struct workload *b);
 struct workload_options {
     const char *batch, *prompt_tokens, *context; /* "8", "1,8,32", "1..64" or "1..64x2" */
     const char *phase;                           /* "prefill" or "decode"; NULL: a request */
-    unsigned output_tokens, image;
+    const char *image;                           /* "224" or "480x640" */
+    unsigned output_tokens;
     struct params dims;
     bool sweep; /* batches 1 to 64, where no batch is given and the model takes any */
     bool no_fusion;
-    const char *runtime;             /* by name; NULL: ideal, and fused unless no_fusion */
-    const struct hardware *hardware; /* the device, where there is one; may be NULL */
+    const char *runtime; /* by name; NULL: the default of the device; with no_fusion ideal */
 };
 
 struct workload_list {

@@ -25,6 +25,9 @@ enum err graph_options_complete(struct graph_options *options, const char *model
             return err_set(why, ERR_USAGE, "%s: %s of %lld: must be 1 to %lld", model_name,
                            SIZES[i].name, (long long)*SIZES[i].value, (long long)SIZES[i].most);
     }
+    if (options->image_width > 0 && options->image_width != options->image)
+        return err_set(why, ERR_USAGE, "%s takes square images: give --image N, not HxW",
+                       model_name);
     if (options->phase == GRAPH_DECODE && !has_phases)
         return err_set(why, ERR_UNSUPPORTED, "%s is not a decoder: it has no decode phase",
                        model_name);

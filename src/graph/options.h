@@ -22,6 +22,7 @@ struct graph_options {
     int64_t tokens;            /* of a prompt, or of a text that is encoded whole */
     int64_t context;           /* tokens that a decoded token attends to, itself included */
     int64_t image;             /* height and width in pixels */
+    int64_t image_width;       /* where it is not the height; 0: it is */
     const struct params *dims; /* "batch=8": dynamic dimensions of an ONNX file; NULL: none */
 };
 

@@ -144,6 +144,8 @@ static enum err estimate_model(const struct model *model, const struct workload_
     enum err err = candidates_find(wanted, &candidates, why);
     if (!err)
         err = workload_list_make(workload, model, &list, why);
+    if (!err)
+        workload_spec_run_on(&list.items[0], &candidates.hardware[0]);
     if (!err && !(err = workload_make(&list.items[0], &work, why))) {
         err = workload_list_check(&list, &work, why);
         if (!err)

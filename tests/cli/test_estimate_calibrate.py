@@ -324,17 +324,37 @@ class Here(Files):
     """Loads that run on this machine, measured by the sensors of a fake one."""
 
     def test_a_meter_that_sees_no_load_is_refused(self):
-        done = self.ipw("calibrate", "--seconds", "8", "--threads", "2", "-q",
+        done = self.ipw("calibrate", "--seconds", "8", "--threads", "2", "-q", "--runtime", "none",
                         machine=self.machine(Intel, 40), code=1)
         self.assertRegex(done.stderr, r"refused: (power does not depend on the load|negative|not identified)")
 
     def test_joules_of_a_model_are_refused_before_minutes_are_spent(self):
-        done = self.ipw("calibrate", "--seconds", "3600", machine=self.machine(Modelled), code=1)
+        done = self.ipw("calibrate", "--seconds", "3600", "--require-energy", "--runtime", "none",
+                        machine=self.machine(Modelled), code=1)
         self.assertIn("estimated by a model", done.stderr)
 
-    def test_without_any_meter_it_says_so(self):
-        done = self.ipw("calibrate", "--seconds", "1", machine=self.machine(Machine), code=3)
+    def test_where_energy_is_required_a_meter_is(self):
+        done = self.ipw("calibrate", "--seconds", "1", "--require-energy", "--runtime", "none",
+                        machine=self.machine(Machine), code=3)
         self.assertIn("energy of the processor is not measured", done.stderr)
+
+    def test_without_a_meter_there_are_times_and_no_joules(self):
+        """Rates are measured all the same; every energy is unknown, also in an estimate by the file."""
+        for machine, says in ((Modelled, "estimated by a model"), (Machine, "not measured")):
+            file = self.root / "times.json"
+            done = self.ipw("calibrate", "--seconds", "2", "--threads", "1", "--runtime", "none", "-q",
+                            "-o", file, machine=self.machine(machine))
+            self.assertIn(says, done.stdout)
+            self.assertNotIn("nan", done.stdout)
+            made = json.loads(file.read_text())
+            self.assertNotIn("calibrated", made)
+            self.assertNotIn("energy", made["vector"]["fp32"])
+            self.assertNotIn("power", made)
+            self.assertEqual(made["vector"]["fp32"]["peak"]["evidence"], "measured")
+            self.assertEqual(made["memories"][0]["name"], "L2")  # out of a cache it is faster
+            report = json.loads(self.ipw("--model", "resnet18", "--hardware-file", file, "--json").stdout)
+            self.assertGreater(report["latency_s"], 0)
+            self.assertIsNone(report["energy_j"]["total"])
 
 
 class Validate(Files):
@@ -456,7 +476,7 @@ class Shipped(Files):
         rows = 0
         for hardware, runtime in (("rtx-3090", "eager"), ("rtx-4090", "eager"), ("rtx-4090", "torch.compile")):
             words = ("--hardware", hardware, "--where", f"hardware={hardware}", "--where", f"runtime={runtime}")
-            rows += self.inside("shipped.csv", *words)["latency"]["rows"]
+            rows += self.inside("shipped.csv", *words, "--runtime", "ideal")["latency"]["rows"]
             if runtime == "eager":
                 self.inside("shipped.csv", *words, "--no-fusion")
         self.assertEqual(rows, 67)
@@ -538,7 +558,7 @@ class Shipped(Files):
         for model, is_faster in (("vgg16", True), ("bert-base-uncased", False)):
             words = ("--model", model, "--precision", "fp32", "--batch", "8")
             self.assertEqual(run("pytorch-graph", *words)["latency_s"] <
-                             0.6 * self.estimate(*words, "--hardware", "h200")["latency_s"], is_faster, model)
+                             0.6 * run("ideal", *words)["latency_s"], is_faster, model)
         # A static cache is repeated for each head, unless heads have their own.
         for model, is_repeated in (("llama-3.1-8b", True), ("gpt2", False)):
             words = ("--model", model, "--phase", "decode", "--batch", "16", "--context", "1024" if model == "gpt2" else "8192")
@@ -556,7 +576,7 @@ class Shipped(Files):
     def test_the_sets_of_which_only_means_are_recorded(self):
         """57 rows on an H200: the mean error of each set, and -85 % furthest off (docs/measurements.md).  With that as
         two standard deviations of a log-normal distribution around the mean."""
-        for options, means in (((), (0.66, 0.62)), (("--no-fusion",), (0.38, 0.52))):
+        for options, means in ((("--runtime", "ideal"), (0.66, 0.62)), (("--no-fusion",), (0.38, 0.52))):
             report = self.estimate("--model", "resnet50", "--hardware", "h200", "--batch", "8", *options)
             energy = report["energy_j"]
             for low, value, high in ((report["latency_low_s"], report["latency_s"], report["latency_high_s"]),
@@ -573,7 +593,7 @@ class Shipped(Files):
         """Libraries compute them in tf32: 55 to 147 % less than estimated was measured."""
         for model, precision, is_lower in (("resnet50", "fp32", True), ("resnet50", "fp16", False),
                                            ("bert-base-uncased", "fp32", False)):
-            report = self.estimate("--model", model, "--hardware", "h200", "--precision", precision)
+            report = self.estimate("--model", model, "--hardware", "h200", "--precision", precision, "--runtime", "ideal")
             low, value = report["latency_low_s"], report["latency_s"]
             self.assertEqual(low < value / 1.55, is_lower, (model, precision))
             self.assertTrue(not is_lower or value - 2 * (value - low) < value / 2.47)
@@ -581,7 +601,8 @@ class Shipped(Files):
     def test_decoders_keep_the_uncertainty_that_is_right(self):
         """72 and 94 % of 71 published figures lie within it."""
         for options in ((), ("--phase", "prefill"), ("--phase", "decode"), ("--no-fusion",)):
-            report = self.estimate("--model", "llama-3.1-8b", "--hardware", "h100-sxm", *options)
+            bound = () if "--no-fusion" in options else ("--runtime", "ideal")
+            report = self.estimate("--model", "llama-3.1-8b", "--hardware", "h100-sxm", *options, *bound)
             energy, latency = report["energy_j"], report["latency_s"]
             self.assertAlmostEqual(energy["high"] - energy["total"], energy["plus_minus"])
             self.assertAlmostEqual(energy["total"] - energy["low"], energy["plus_minus"])

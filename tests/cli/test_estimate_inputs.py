@@ -69,6 +69,51 @@ class Shapeless(FileTest):
                                                         "x=1x4"))
 
 
+class Images(FileTest):
+    """Heights and widths that a file leaves open, by their names or by their places."""
+
+    def conv(self, dims):
+        return self.onnx([node("Conv", ["x", "w"], ["y"], "", integers("pads", [1, 1, 1, 1]))],
+                         [info("x", dims)], [info("y")], [weight("w", [8, 3, 3, 3])])
+
+    def test_a_side_or_height_and_width(self):
+        for dims in (["batch", 3, "height", "width"], ["N", 3, "H", "W"],
+                     ["b", 3, "in_height", "in_width"], ["a", 3, "b", "c"], [1, 3, "image_size", "image_size"]):
+            with self.subTest(dims):
+                report = self.on(GPU, self.conv(dims), "--image", "64")
+                self.assertEqual(report["macs"], 8 * 64 * 64 * 27)
+        for dims in (["batch", 3, "height", "width"], ["a", 3, "b", "c"]):
+            report = self.on(GPU, self.conv(dims), "--image", "48x64", "--batch", "2")
+            self.assertEqual(report["macs"], 2 * 8 * 48 * 64 * 27)
+            self.assertEqual((report["setting"]["image"], report["setting"]["image_width"]), (48, 64))
+            table = self.run_ipw("--model", self.conv(dims), "--hardware", GPU, "--image", "48x64").stdout
+            self.assertIn("48 x 64 pixels", table)
+        self.assertEqual(self.on(GPU, self.conv([1, 3, "height", 10]), "--image", "64")["macs"],
+                         8 * 64 * 10 * 27)
+
+    def test_channels_last(self):
+        path = self.onnx([node("Relu", ["x"], ["y"])], [info("x", ["b", "s1", "s2", 3])], [info("y")])
+        self.assertEqual(self.on(GPU, path, "--image", "6x7")["flops"], 6 * 7 * 3)
+
+    def test_without_an_effect(self):
+        for dims, more in (([1, 3, 64, 64], ()), ([1, 3, "h", "w"], ("--dim", "h=8,w=8")),
+                           ([1, 3, "h", "w"], ("--dim", "x=1x3x8x8"))):
+            words = self.refused("--model", self.conv(dims), "--hardware", GPU, "--image", "64", *more)
+            self.assertIn("--image has no effect", words)
+            self.assertIn("inputs: x [1, 3, ", words)
+        self.assertIn("takes no --image", self.refused("--model", "gpt2", "--hardware", GPU, "--image", "64"))
+        self.assertIn("square images", self.refused("--model", "resnet18", "--hardware", GPU,
+                                                    "--image", "224x256"))
+        self.on(GPU, "resnet18", "--image", "224x224")
+
+    def test_no_size(self):
+        for wrong in ("x", "0", "64x", "x64", "64x0", "64x64x3", "-1", "1e3", "100001", "wide"):
+            with self.subTest(wrong):
+                words = self.refused("--model", self.conv([1, 3, "h", "w"]), "--hardware", GPU,
+                                     f"--image={wrong}")
+                self.assertIn("--image takes a side or HEIGHTxWIDTH", words)
+
+
 class Unneeded(FileTest):
     def test_what_no_output_needs_is_left_out(self):
         live, dead = node("MatMul", ["x", "w"], ["y"]), node("MatMul", ["x", "v"], ["z"])

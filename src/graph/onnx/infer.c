@@ -40,6 +40,7 @@ void infer_release(struct infer *infer)
     free(infer->operands);
     free(infer->is_live);
     free(infer->bindings);
+    free(infer->is_given_used);
     arena_release(&infer->arena);
     arena_release(&infer->scratch);
     *infer = (struct infer){0};

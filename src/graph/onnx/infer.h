@@ -77,6 +77,7 @@ struct infer {
     bool is_guessed;
     char scope[256]; /* the enclosing function calls, each with a slash: "layer.0/attention/" */
     size_t scope_length;
+    bool *is_given_used;          /* of each of the options' dims */
     struct dim_binding *bindings; /* sizes of named dimensions */
     size_t binding_count, binding_capacity;
     /* The batch that the file declares, where another one was requested; -1: none. */
@@ -105,8 +106,11 @@ int64_t clamp_to_int(double number); /* to +-2^62; NaN becomes 0 */
 /* ---- inputs.c: shapes of the model's inputs ---- */
 
 /* Gives every input of the model its shape, and writes back batch and tokens.  ERR_USAGE names the dynamic
- * dimensions that need a size, or a given name that is not a dimension. */
+ * dimensions that need a size, and lists the inputs. */
 enum err inputs_bind(struct infer *infer, struct graph_options *options) MUST_USE;
+/* After the walk: ERR_USAGE names a given dimension that nothing has taken. */
+enum err inputs_check_given(const struct infer *infer, const struct graph_options *options)
+    MUST_USE;
 /* The shape that the file declares for a value; false unless all dimensions are known.  *dtype is set whenever
  * the file declares it, else 0. */
 bool inputs_declared(const struct infer *infer, int32_t value, int32_t *dtype, struct shape *out);

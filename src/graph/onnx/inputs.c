@@ -1,7 +1,9 @@
-/* Shapes of the model's inputs: as the file declares them, with the sizes that the user gives for dynamic
- * dimensions (by name, or by position: "input.0"), and the batch where a size has that meaning. */
+/* Shapes of the model's inputs: as the file declares them, with the sizes that the user gives for dynamic dimensions: by
+ * name, by position ("input.0"), as a whole shape ("input=1x3x224x224"), or by an option where a dimension has that
+ * meaning: batch, tokens, height and width.  A batch that nobody gives is 1. */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/grow.h"
 #include "core/params.h"
@@ -12,44 +14,97 @@
 
 enum { MAX_RECURRENT_CHECKED = 8 };
 
+enum meaning { MEANS_NOTHING, MEANS_BATCH, MEANS_TOKENS, MEANS_HEIGHT, MEANS_WIDTH, MEANS_SIDE };
+
 struct binding {
     struct infer *infer;
     struct graph_options *options;
-    bool *is_used;       /* of each of options->dims */
     struct text missing; /* names of dimensions without a size */
     struct slice first_missing;
+    enum meaning first_meaning;
     size_t missing_count;
+    bool is_image_used;     /* --image gave a size */
     int recurrent_checked;  /* inputs whose readers were searched for a recurrence */
     int64_t batch;          /* of the first input; 0: none yet */
     int64_t declared_batch; /* of the first input that declares one; -1: none */
 };
 
-/* ---- named dimensions ---- */
+/* ---- meanings of dimensions ---- */
 
-static bool is_one_of(struct slice name, const char *const *words)
+static bool is_one_of(const char *name, const char *const *words)
 {
-    char word[32];
-    if (name.length >= sizeof word)
-        return false;
-    str_format(word, sizeof word, "%.*s", (int)name.length, name.start);
     for (; *words; words++)
-        if (str_equal_nocase(word, *words))
+        if (str_equal_nocase(name, *words))
             return true;
     return false;
 }
 
-/* The option that gives the size of a dimension which exporters call this; 0: none. */
-static int64_t size_by_meaning(const struct graph_options *options, struct slice name)
+static bool contains_nocase(const char *name, const char *word)
 {
-    static const char *const BATCH[] = {"batch", "batch_size", "batchsize", "N", NULL};
-    static const char *const TOKENS[] = {"sequence", "sequence_length", "seq_len", "seq_length",
-                                         "seqlen",   "tokens",          NULL};
-    static const char *const IMAGE[] = {"height", "width", "H", "W", "image_size", NULL};
-    return is_one_of(name, BATCH)    ? options->batch
-           : is_one_of(name, TOKENS) ? options->tokens
-           : is_one_of(name, IMAGE)  ? options->image
-                                     : 0;
+    size_t length = strlen(word);
+    for (; *name; name++)
+        if (strncasecmp(name, word, length) == 0)
+            return true;
+    return false;
 }
+
+/* By what exporters call it. */
+static enum meaning meaning_of_name(struct slice slice)
+{
+    static const char *const TOKENS[] = {"sequence", "sequence_length", "seq_len", "seq_length",
+                                         "seq",      "seqlen",          "tokens",  NULL};
+    char name[64];
+    if (slice.length == 0 || slice.length >= sizeof name)
+        return MEANS_NOTHING;
+    str_format(name, sizeof name, "%.*s", (int)slice.length, slice.start);
+    return is_one_of(name, TOKENS)                                          ? MEANS_TOKENS
+           : contains_nocase(name, "batch") || str_equal_nocase(name, "n")  ? MEANS_BATCH
+           : contains_nocase(name, "height") || str_equal_nocase(name, "h") ? MEANS_HEIGHT
+           : contains_nocase(name, "width") || str_equal_nocase(name, "w")  ? MEANS_WIDTH
+           : contains_nocase(name, "image_size")                            ? MEANS_SIDE
+                                                                            : MEANS_NOTHING;
+}
+
+static bool is_channels(const struct onnx_dim *dim)
+{
+    return dim->size == 1 || dim->size == 3 || dim->size == 4;
+}
+
+/* By its name, else by its place: the batch comes first, and a tensor with the channels of an image is one. */
+static enum meaning meaning_of(const struct onnx_type *type, size_t axis, int batch_axis)
+{
+    enum meaning meaning = meaning_of_name(type->dims[axis].name);
+    if (meaning != MEANS_NOTHING)
+        return meaning;
+    if ((int)axis == batch_axis && type->rank > 1)
+        return MEANS_BATCH;
+    if (type->rank != 4)
+        return MEANS_NOTHING;
+    size_t height = is_channels(&type->dims[1]) ? 2 : is_channels(&type->dims[3]) ? 1 : 4;
+    return axis == height ? MEANS_HEIGHT : axis == height + 1 ? MEANS_WIDTH : MEANS_NOTHING;
+}
+
+/* The size that an option gives a dimension of this meaning; 0: none. */
+static int64_t size_by_meaning(struct binding *binding, enum meaning meaning)
+{
+    const struct graph_options *options = binding->options;
+    int64_t width = options->image_width > 0 ? options->image_width : options->image;
+    switch (meaning) {
+    case MEANS_BATCH:
+        return options->batch > 0 ? options->batch : 1;
+    case MEANS_TOKENS:
+        return options->tokens;
+    case MEANS_HEIGHT:
+    case MEANS_WIDTH:
+    case MEANS_SIDE:
+        binding->is_image_used |= options->image > 0;
+        return meaning == MEANS_WIDTH ? width : options->image;
+    default:
+        return 0;
+    }
+}
+
+/* ---- named dimensions ---- */
 
 static enum err add_binding(struct infer *infer, struct slice name, int64_t size)
 {
@@ -83,7 +138,7 @@ static const struct param *find_given(struct binding *binding, struct slice name
     for (size_t i = 0; dims && i < dims->count; i++) {
         if (!slice_is(name, dims->items[i].key))
             continue;
-        binding->is_used[i] = true;
+        binding->infer->is_given_used[i] = true;
         return &dims->items[i];
     }
     return NULL;
@@ -96,17 +151,20 @@ static enum err given_size(struct binding *binding, struct slice name, int64_t *
     if (!given)
         return ERR_OK;
     if (parse_u64(given->value, &size) || size == 0 || size > INT32_MAX)
-        return err_set(binding->infer->why, ERR_USAGE, "--dim %s=%s: not a size", given->key,
-                       given->value);
+        return err_set(binding->infer->why, ERR_USAGE,
+                       "--dim %.80s=%.80s: not a size: must be 1 to %d", given->key, given->value,
+                       INT32_MAX);
     *out = (int64_t)size;
     return ERR_OK;
 }
 
-static void add_missing(struct binding *binding, struct slice name)
+static void add_missing(struct binding *binding, struct slice name, enum meaning meaning)
 {
     enum { MAX_NAMED = 4 };
-    if (binding->missing_count == 0)
+    if (binding->missing_count == 0) {
         binding->first_missing = name;
+        binding->first_meaning = meaning;
+    }
     if (binding->missing_count < MAX_NAMED)
         text_addf(&binding->missing, "%s%s", binding->missing_count ? ", " : "",
                   model_label(name).text);
@@ -116,7 +174,7 @@ static void add_missing(struct binding *binding, struct slice name)
 }
 
 static enum err bind_dim(struct binding *binding, struct slice position, struct slice name,
-                         bool is_batch, int64_t *out)
+                         enum meaning meaning, int64_t *out)
 {
     *out = 0;
     enum err err = given_size(binding, position, out);
@@ -128,13 +186,11 @@ static enum err bind_dim(struct binding *binding, struct slice position, struct 
         err = given_size(binding, name, out);
     if (err)
         return err;
-    if (*out == 0 && name.length)
-        *out = size_by_meaning(binding->options, name);
-    if (*out == 0 && is_batch)
-        *out = binding->options->batch;
+    if (*out == 0)
+        *out = size_by_meaning(binding, meaning);
     if (*out == 0) {
         *out = 1;
-        add_missing(binding, name.length ? name : position);
+        add_missing(binding, name.length ? name : position, meaning);
     }
     /* A missing one is bound too, so that it is reported once. */
     return name.length ? add_binding(binding->infer, name, *out) : ERR_OK;
@@ -164,8 +220,8 @@ static enum err bind_dims(struct binding *binding, int32_t value, const struct o
         if (!position)
             return err_no_memory(binding->infer->why);
         str_format(position, capacity, "%.*s.%zu", (int)(name.length & 0xffff), name.start, i);
-        err = bind_dim(binding, slice_of(position), type->dims[i].name, (int)i == batch_axis,
-                       &out->dims[i]);
+        err = bind_dim(binding, slice_of(position), type->dims[i].name,
+                       meaning_of(type, i, batch_axis), &out->dims[i]);
     }
     return err;
 }
@@ -189,30 +245,146 @@ static bool parse_shape(const char *text, struct shape *out)
     return true;
 }
 
-/* Nothing would be known of what is computed from an input without a shape, so the user must give it. */
-static enum err bind_shapeless(struct binding *binding, int32_t value)
+/* ---- whole shapes: --dim x=1x3x224x224 ---- */
+
+/* "x [batch, 3, height, width]", with "?" for a dimension of no name. */
+static void describe_input(const struct infer *infer, int32_t value, struct text *out)
 {
-    struct infer *infer = binding->infer;
-    struct operand *operand = &infer->operands[value];
-    struct slice name = infer->file->values[value].name;
+    struct onnx_type type = {0};
+    struct slice info = infer->file->values[value].info;
+    text_add(out, model_label(infer->file->values[value].name).text);
+    if (!info.start || !onnx_type_decode(info, &type) || !type.has_shape) {
+        text_add(out, " (no shape)");
+        return;
+    }
+    text_add(out, " [");
+    for (size_t i = 0; i < type.rank && i < GRAPH_MAX_RANK; i++) {
+        text_add(out, i ? ", " : "");
+        if (type.dims[i].size >= 0)
+            text_addf(out, "%lld", (long long)type.dims[i].size);
+        else
+            text_add(out, type.dims[i].name.length ? model_label(type.dims[i].name).text : "?");
+    }
+    text_add(out, "]");
+}
+
+/* All inputs that are not weights. */
+static void describe_inputs(const struct infer *infer, struct text *out)
+{
+    enum { MOST = 150 }; /* of a message */
+    const struct onnx_graph *graph = &infer->file->graphs[0];
+    size_t listed = 0, more = 0;
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        int32_t value = infer->file->links[graph->first_input + i];
+        if (infer->file->values[value].tensor != ONNX_NONE)
+            continue;
+        if (out->length > MOST) {
+            more++;
+            continue;
+        }
+        text_add(out, listed++ ? "; " : "");
+        describe_input(infer, value, out);
+    }
+    if (more)
+        text_addf(out, "; %zu more", more);
+}
+
+static enum err wrong_shape(const struct binding *binding, const struct param *given, int32_t value,
+                            const char *wrong)
+{
+    struct text declared = {0};
+    describe_input(binding->infer, value, &declared);
+    enum err err = err_set(binding->infer->why, ERR_USAGE, "--dim %.60s=%.60s: %s: input %.150s",
+                           given->key, given->value, wrong, text_get(&declared));
+    text_release(&declared);
+    return err;
+}
+
+/* The whole shape that is given for an input; NULL: none.  A single size may be that of a dimension of the name. */
+static const struct param *given_shape(struct binding *binding, int32_t value,
+                                       const struct onnx_type *type)
+{
+    const struct params *dims = binding->options->dims;
+    struct slice name = binding->infer->file->values[value].name;
+    for (size_t i = 0; dims && i < dims->count; i++)
+        if (slice_is(name, dims->items[i].key) &&
+            (!type->has_shape || type->rank == 1 || strchr(dims->items[i].value, 'x')))
+            return find_given(binding, name);
+    return NULL;
+}
+
+static enum err read_shape(const struct binding *binding, const struct param *given, int32_t value,
+                           struct shape *out)
+{
     int64_t elements;
-    const struct param *given = find_given(binding, name);
-    if (!given)
-        return err_set(infer->why, ERR_USAGE,
-                       "%.120s: input '%s' has no shape: give it, for example --dim "
-                       "%s=1x3x224x224",
-                       infer->file->path, model_label(name).text, model_label(name).text);
-    if (!parse_shape(given->value, &operand->shape))
-        return err_set(infer->why, ERR_USAGE,
+    if (!parse_shape(given->value, out))
+        return err_set(binding->infer->why, ERR_USAGE,
                        "--dim %.60s=%.60s: not a shape: up to %d sizes like 1x3x224x224",
                        given->key, given->value, GRAPH_MAX_RANK);
-    const char *wrong = onnx_check_shape(operand->shape.rank, operand->shape.dims, &elements);
-    if (wrong)
-        return input_failed(binding, value, wrong);
-    operand->has_shape = true;
-    if (binding->batch == 0)
-        binding->batch = operand->shape.dims[0];
-    return ERR_OK;
+    const char *wrong = onnx_check_shape(out->rank, out->dims, &elements);
+    return wrong ? input_failed(binding, value, wrong) : ERR_OK;
+}
+
+/* A shape that is given for an input must agree with what the file declares of it, and sets the dimensions of the same
+ * name in other inputs. */
+static enum err bind_given_shape(struct binding *binding, int32_t value,
+                                 const struct onnx_type *type, const struct param *given)
+{
+    struct operand *operand = &binding->infer->operands[value];
+    bool is_dynamic = false;
+    enum err err = read_shape(binding, given, value, &operand->shape);
+    if (err)
+        return err;
+    if (type->has_shape && type->rank != operand->shape.rank)
+        return wrong_shape(binding, given, value, "not the rank of the input");
+    for (size_t i = 0; type->has_shape && i < type->rank && !err; i++) {
+        const struct onnx_dim *dim = &type->dims[i];
+        int64_t size = operand->shape.dims[i], bound = size;
+        is_dynamic |= dim->size < 0;
+        if (dim->size >= 0 && dim->size != size)
+            return wrong_shape(binding, given, value,
+                               i == 0 ? "the file fixes the first dimension (try --batch)"
+                                      : "differs from a size that the file fixes");
+        if (dim->size >= 0 || dim->name.length == 0)
+            continue;
+        if (find_binding(binding->infer, dim->name, &bound) && bound != size)
+            return wrong_shape(binding, given, value, "dimensions of one name differ in size");
+        err = add_binding(binding->infer, dim->name, size);
+    }
+    if (!err && type->has_shape && !is_dynamic)
+        return wrong_shape(binding, given, value, "no dynamic dimension");
+    operand->has_shape = !err;
+    return err;
+}
+
+/* Before the others, so that dimensions of the same name follow. */
+static enum err bind_given_shapes(struct binding *binding)
+{
+    const struct onnx_file *file = binding->infer->file;
+    const struct onnx_graph *graph = &file->graphs[0];
+    enum err err = ERR_OK;
+    for (uint32_t i = 0; i < graph->input_count && !err; i++) {
+        int32_t value = file->links[graph->first_input + i];
+        struct slice info = file->values[value].info;
+        struct onnx_type type = {0};
+        if (file->values[value].tensor != ONNX_NONE ||
+            (info.start && !onnx_type_decode(info, &type)) || type.rank > GRAPH_MAX_RANK)
+            continue; /* reported later */
+        const struct param *given = given_shape(binding, value, &type);
+        if (given)
+            err = bind_given_shape(binding, value, &type, given);
+    }
+    return err;
+}
+
+/* Nothing would be known of what is computed from an input without a shape, so the user must give it. */
+static enum err no_shape(const struct binding *binding, int32_t value)
+{
+    const struct infer *infer = binding->infer;
+    struct slice name = infer->file->values[value].name;
+    return err_set(infer->why, ERR_USAGE,
+                   "%.120s: input '%s' has no shape: give it, for example --dim %s=1x3x224x224",
+                   infer->file->path, model_label(name).text, model_label(name).text);
 }
 
 static bool has_layout(const struct infer *infer, const struct onnx_node *node)
@@ -250,35 +422,18 @@ static void replace_batch(struct binding *binding, int axis, const struct onnx_t
         shape->dims[axis] = requested;
 }
 
-static enum err bind_input(struct binding *binding, int32_t value)
+/* Shape and batch of an input that has none yet. */
+static enum err bind_declared(struct binding *binding, int32_t value, const struct onnx_type *type)
 {
-    struct infer *infer = binding->infer;
-    struct operand *operand = &infer->operands[value];
-    struct slice info = infer->file->values[value].info;
-    struct onnx_type type = {0};
+    struct operand *operand = &binding->infer->operands[value];
     int64_t elements;
-    if (info.start && !onnx_type_decode(info, &type))
-        return input_failed(binding, value, "has a damaged type");
-    if (type.rank > GRAPH_MAX_RANK)
-        return input_failed(binding, value, "has more than 8 dimensions");
-    operand->dtype = type.dtype;
-    operand->is_defined = true;
-    if (!type.has_shape && !operand->is_live)
-        return ERR_OK;
-    if (!type.has_shape && !type.is_other)
-        return bind_shapeless(binding, value);
-    if (!type.has_shape) { /* a sequence or a map */
-        operand->has_shape = false;
-        infer->is_guessed = true;
-        return ERR_OK;
-    }
-    int axis = type.rank == 3 && binding->recurrent_checked++ < MAX_RECURRENT_CHECKED
-                   ? batch_axis_of(infer, value)
+    int axis = type->rank == 3 && binding->recurrent_checked++ < MAX_RECURRENT_CHECKED
+                   ? batch_axis_of(binding->infer, value)
                    : 0;
-    enum err err = bind_dims(binding, value, &type, axis, &operand->shape);
+    enum err err = bind_dims(binding, value, type, axis, &operand->shape);
     if (err)
         return err;
-    replace_batch(binding, axis, &type, &operand->shape);
+    replace_batch(binding, axis, type, &operand->shape);
     if (binding->batch == 0 && axis < operand->shape.rank)
         binding->batch = operand->shape.dims[axis];
     operand->has_shape = true;
@@ -286,28 +441,89 @@ static enum err bind_input(struct binding *binding, int32_t value)
     return wrong ? input_failed(binding, value, wrong) : ERR_OK;
 }
 
+static enum err bind_input(struct binding *binding, int32_t value)
+{
+    struct infer *infer = binding->infer;
+    struct operand *operand = &infer->operands[value];
+    struct slice info = infer->file->values[value].info;
+    struct onnx_type type = {0};
+    if (info.start && !onnx_type_decode(info, &type))
+        return input_failed(binding, value, "has a damaged type");
+    if (type.rank > GRAPH_MAX_RANK)
+        return input_failed(binding, value, "has more than 8 dimensions");
+    operand->dtype = type.dtype;
+    operand->is_defined = true;
+    if (operand->has_shape) { /* given whole */
+        if (binding->batch == 0)
+            binding->batch = operand->shape.dims[0];
+        return ERR_OK;
+    }
+    if (!type.has_shape && !operand->is_live)
+        return ERR_OK;
+    if (!type.has_shape && !type.is_other)
+        return no_shape(binding, value);
+    if (!type.has_shape) { /* a sequence or a map */
+        infer->is_guessed = true;
+        return ERR_OK;
+    }
+    return bind_declared(binding, value, &type);
+}
+
 /* ---- all inputs ---- */
 
 static enum err check_missing(const struct binding *binding)
 {
+    static const char *const EXAMPLES[] = {
+        [MEANS_NOTHING] = "8",  [MEANS_BATCH] = "8",   [MEANS_TOKENS] = "128",
+        [MEANS_HEIGHT] = "224", [MEANS_WIDTH] = "224", [MEANS_SIDE] = "224"};
     if (binding->missing_count == 0)
         return ERR_OK;
-    return err_set(binding->infer->why, ERR_USAGE,
-                   "%.120s has dynamic dimensions without a size (%s): give %s, for example --dim "
-                   "%s=8",
-                   binding->infer->file->path, text_get(&binding->missing),
-                   binding->missing_count == 1 ? "it" : "each",
-                   model_label(binding->first_missing).text);
+    struct text inputs = {0};
+    describe_inputs(binding->infer, &inputs);
+    bool is_image = binding->first_meaning >= MEANS_HEIGHT;
+    const char *slash = strrchr(binding->infer->file->path, '/');
+    enum err err =
+        err_set(binding->infer->why, ERR_USAGE,
+                "%.60s: unknown size of %s: give %s--dim %s=%s%s; inputs: %s",
+                slash ? slash + 1 : binding->infer->file->path, text_get(&binding->missing),
+                is_image                                 ? "--image HxW or "
+                : binding->first_meaning == MEANS_TOKENS ? "--prompt-tokens N or "
+                                                         : "",
+                model_label(binding->first_missing).text, EXAMPLES[binding->first_meaning],
+                binding->missing_count == 1 ? "" : " ...", text_get(&inputs));
+    text_release(&inputs);
+    return err;
 }
 
-static enum err check_unused(const struct binding *binding)
+static enum err check_image(const struct binding *binding)
 {
-    const struct params *dims = binding->options->dims;
-    for (size_t i = 0; dims && i < dims->count; i++)
-        if (!binding->is_used[i])
-            return err_set(binding->infer->why, ERR_USAGE,
-                           "--dim %.60s: %.120s has no dynamic dimension of that name",
-                           dims->items[i].key, binding->infer->file->path);
+    if (binding->options->image == 0 || binding->is_image_used)
+        return ERR_OK;
+    struct text inputs = {0};
+    describe_inputs(binding->infer, &inputs);
+    enum err err = err_set(binding->infer->why, ERR_USAGE,
+                           "--image has no effect: %.80s has no input of dynamic height and width, "
+                           "or --dim gives them; inputs: %s",
+                           binding->infer->file->path, text_get(&inputs));
+    text_release(&inputs);
+    return err;
+}
+
+enum err inputs_check_given(const struct infer *infer, const struct graph_options *options)
+{
+    const struct params *dims = options->dims;
+    for (size_t i = 0; dims && i < dims->count; i++) {
+        if (infer->is_given_used[i])
+            continue;
+        struct text inputs = {0};
+        describe_inputs(infer, &inputs);
+        enum err err = err_set(infer->why, ERR_USAGE,
+                               "--dim %.40s: %.80s has no dynamic dimension, input or loop of that "
+                               "name; inputs: %s",
+                               dims->items[i].key, infer->file->path, text_get(&inputs));
+        text_release(&inputs);
+        return err;
+    }
     return ERR_OK;
 }
 
@@ -315,7 +531,7 @@ static enum err bind_all(struct binding *binding)
 {
     const struct onnx_file *file = binding->infer->file;
     const struct onnx_graph *graph = &file->graphs[0];
-    enum err err = ERR_OK;
+    enum err err = bind_given_shapes(binding);
     for (uint32_t i = 0; i < graph->input_count && !err; i++) {
         int32_t value = file->links[graph->first_input + i];
         if (file->values[value].tensor == ONNX_NONE)
@@ -323,7 +539,7 @@ static enum err bind_all(struct binding *binding)
     }
     if (!err)
         err = check_missing(binding);
-    return err ? err : check_unused(binding);
+    return err ? err : check_image(binding);
 }
 
 /* The batch, and the tokens: the second dimension of the first matrix of integers. */
@@ -349,15 +565,14 @@ enum err inputs_bind(struct infer *infer, struct graph_options *options)
 {
     struct binding binding = {.infer = infer, .options = options, .declared_batch = -1};
     size_t given = options->dims ? options->dims->count : 0;
-    binding.is_used = calloc(given + 1, sizeof *binding.is_used);
-    if (!binding.is_used)
+    infer->is_given_used = calloc(given + 1, sizeof *infer->is_given_used);
+    if (!infer->is_given_used)
         return err_no_memory(infer->why);
     bool is_requested = options->batch > 0;
     enum err err = bind_all(&binding);
     if (!err)
         write_back(&binding);
     infer->declared_batch = is_requested ? binding.declared_batch : -1;
-    free(binding.is_used);
     text_release(&binding.missing);
     return err;
 }

@@ -555,6 +555,8 @@ static enum err walk_model(struct infer *infer, struct graph_options *options)
         err = walk_graph(infer, 0);
     if (!err)
         err = mark_outputs(infer);
+    if (!err)
+        err = inputs_check_given(infer, options);
     return err ? err : inputs_check_batch(infer, options);
 }
 

@@ -32,8 +32,11 @@ static void add_figure(struct table *table, const char *name, const struct calib
     const char *unit = is_power ? "W" : "pJ"; /* of which format_si has no prefix */
     char cell[FORMAT_MAX];
     table_add(table, name);
-    table_add(table, format_in(cell, times * figure->value,
-                               figure->is_given ? UNKNOWN : times * figure->error, unit));
+    if (is_known(figure->value))
+        table_add(table, format_in(cell, times * figure->value,
+                                   figure->is_given ? UNKNOWN : times * figure->error, unit));
+    else
+        table_add(table, "-");
     if (figure->is_given || !is_known(figure->value))
         table_add(table, "");
     else

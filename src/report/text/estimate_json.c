@@ -121,6 +121,9 @@ static void lengths_to_json(struct json *json, const struct workload_spec *quest
     count_or_null(json, "output_tokens", question->is_request ? question->output_tokens : 0);
     count_or_null(json, "context", demand.context);
     count_or_null(json, "image", question->setting.image);
+    count_or_null(json, "image_width",
+                  question->setting.image_width > 0 ? question->setting.image_width
+                                                    : question->setting.image);
 }
 
 static void setting_to_json(struct json *json, const struct workload_estimate *estimate)
@@ -132,6 +135,9 @@ static void setting_to_json(struct json *json, const struct workload_estimate *e
     json_number(json, "divided", estimate->divided);
     json_bool(json, "fused", question->fusion == PARTITION_FUSED);
     json_string(json, "runtime", runtime_at(question->runtime)->name);
+    json_string(json, "runtime_evidence",
+                evidence_name(runtime_evidence(question->runtime, estimate->hardware)));
+    json_bool(json, "runtime_is_default", question->has_usual_runtime);
     json_bool(json, "keeps_stored", estimate->config.keeps_stored);
     json_string(json, "computed_in", precision_name(estimate->used));
     json_object_end(json);

@@ -17,6 +17,7 @@ enum column {
     FRONTIER,
     HARDWARE,
     FORMAT,
+    RUNTIME_CELL,
     BATCH,
     PROMPT,
     CONTEXT,
@@ -35,7 +36,7 @@ enum column {
 /* What differs between the workloads has a column; the rest is in the title. */
 struct layout {
     struct grid_differences works;
-    bool confidences, devices;
+    bool confidences, devices, runtimes;
     size_t rows_each; /* of every demand; 0: all */
     char each[WORDS_MAX], rate[WORDS_MAX];
     struct table_column columns[CELLS];
@@ -47,6 +48,8 @@ static void compare_points(const struct estimate_grid *points, struct layout *la
     for (size_t i = 0; i < points->count; i++) {
         const struct workload_estimate *estimate = &points->items[i].estimate;
         layout->devices |= estimate->config.devices > 1;
+        layout->runtimes |=
+            points->items[i].work->spec.runtime != points->items[0].work->spec.runtime;
         layout->confidences |= !points->items[i].missing[0] &&
                                estimate->confidence != points->items[0].estimate.confidence;
     }
@@ -58,19 +61,21 @@ static void lay_out(const struct points_report *report, struct layout *layout)
     const char *unit = words_unit(&points->works[0]);
     const struct table_column columns[CELLS] = {
         [FRONTIER] = {"", false},        [HARDWARE] = {"hardware", false},
-        [FORMAT] = {"precision", false}, [BATCH] = {"batch", true},
-        [PROMPT] = {"prompt", true},     [CONTEXT] = {"context", true},
-        [DEVICES] = {"devices", true},   [EACH] = {layout->each, true},
-        [LATENCY] = {"latency", true},   [RATE] = {layout->rate, true},
-        [POWER] = {"power", true},       [MEMORY] = {"memory", true},
-        [DOUBT] = {"", false},           [LIMITS] = {"limits", false},
-        [CONFIDENCE] = {"conf", false},
+        [FORMAT] = {"precision", false}, [RUNTIME_CELL] = {"runtime", false},
+        [BATCH] = {"batch", true},       [PROMPT] = {"prompt", true},
+        [CONTEXT] = {"context", true},   [DEVICES] = {"devices", true},
+        [EACH] = {layout->each, true},   [LATENCY] = {"latency", true},
+        [RATE] = {layout->rate, true},   [POWER] = {"power", true},
+        [MEMORY] = {"memory", true},     [DOUBT] = {"", false},
+        [LIMITS] = {"limits", false},    [CONFIDENCE] = {"conf", false},
     };
     *layout = (struct layout){.works = estimate_grid_differences(points)};
     compare_points(points, layout);
     words_each(layout->each, unit);
     str_format(layout->rate, sizeof layout->rate, "%ss/s", unit);
     memcpy(layout->columns, columns, sizeof columns);
+    if (layout->runtimes)
+        layout->columns[FORMAT].title = "dtype"; /* room for one more column */
     if (!points->works[0].spec.model->has_phases)
         layout->columns[PROMPT].title = "tokens"; /* an encoder reads its input at once */
     size_t demands = points->demand_count ? points->demand_count : 1;
@@ -100,6 +105,7 @@ static void fill_cells(const struct points_report *report, const struct layout *
     str_copy(cells[FRONTIER], WORDS_MAX, point->on_frontier ? "*" : "");
     str_copy(cells[HARDWARE], WORDS_MAX, point->estimate.hardware->id);
     str_copy(cells[FORMAT], WORDS_MAX, words_precision(&estimate->config));
+    str_copy(cells[RUNTIME_CELL], WORDS_MAX, runtime_at(estimate->config.runtime)->name);
     str_format(cells[BATCH], WORDS_MAX, "%.0f", estimate->work->batch);
     str_format(cells[PROMPT], WORDS_MAX, "%" PRId64, demand.prompt);
     str_format(cells[CONTEXT], WORDS_MAX, "%" PRId64, demand.context);
@@ -187,13 +193,16 @@ static void put_lengths(const struct workload_spec *question, const struct layou
 }
 
 /* The answer: "~19 mJ per sample at least: h200, fp16, batch 8", where the rows are alternatives. */
-static void put_cheapest(const struct points_report *report, struct text *out)
+static void put_cheapest(const struct points_report *report, const struct layout *layout,
+                         struct text *out)
 {
     const struct grid_point *best = &report->points->items[0];
     char words[WORDS_MAX] = "", energy[FORMAT_MAX];
     double joules = workload_estimate_joules_per_unit(&best->estimate);
     words_add(words, "%s", best->estimate.hardware->id);
     words_add(words, "%s", words_precision(&best->estimate.config));
+    if (layout->runtimes)
+        words_add(words, "%s", runtime_at(best->estimate.config.runtime)->name);
     words_add(words, "batch %.0f", best->work->batch);
     if (report->points->demand_count == 1 && is_known(joules) &&
         workload_estimate_fits(&best->estimate))
@@ -206,17 +215,20 @@ static void put_title(const struct points_report *report, const struct layout *l
 {
     const struct workload *work = &report->points->works[0];
     const struct workload_spec *question = &work->spec;
+    const struct workload_estimate *first = &report->points->items[0].estimate;
     char basis[WORDS_MAX];
-    text_addf(out, "%s%s%s%s: ", is_markdown ? "### " : "\n ", color ? "\033[1m" : "",
-              question->model->name, color ? "\033[0m" : "");
-    put_cheapest(report, out);
+    text_addf(out, "%s%s%s%s, %s: ", is_markdown ? "### " : "\n ", color ? "\033[1m" : "",
+              question->model->name, color ? "\033[0m" : "",
+              layout->runtimes ? "usual runtimes" : words_runtime(basis, first));
+    put_cheapest(report, layout, out);
     text_addf(out, "%zu estimate%s", report->points->able,
               words_plural((double)report->points->able));
     if (!layout->works.batches)
         text_addf(out, ", batch %.0f", work->batch);
     put_lengths(question, layout, out);
     text_addf(out, "%s%s\n\n", is_markdown ? "\n\n" : "\n   ",
-              words_basis(basis, &report->points->items[0].estimate));
+              layout->runtimes ? "what people run it with on each device"
+                               : words_basis(basis, first));
 }
 
 /* Points are Pareto-optimal among those of the same demand. */
@@ -265,6 +277,10 @@ static void put_notes(const struct points_report *report, const struct layout *l
 static bool is_column(const struct layout *layout, enum column column)
 {
     switch (column) {
+    case RUNTIME_CELL:
+        return layout->runtimes;
+    case POWER:
+        return !layout->runtimes;
     case BATCH:
         return layout->works.batches;
     case PROMPT:
@@ -284,7 +300,8 @@ static bool is_column(const struct layout *layout, enum column column)
  * compared. */
 static bool is_shown_in(const struct layout *layout, enum column column, bool is_markdown)
 {
-    return is_column(layout, column) || (is_markdown && column != PROMPT && column != CONTEXT);
+    return is_column(layout, column) ||
+           (is_markdown && column != PROMPT && column != CONTEXT && column != RUNTIME_CELL);
 }
 
 /* Returns how many rows were left out. */
@@ -414,6 +431,7 @@ static size_t csv_cells(const struct points_report *report, const struct grid_po
         {"frontier", NULL, point->on_frontier},
         {"limits", point->missing[0] ? "" : verdict(report, point), 0},
         {"confidence", estimate_confidence_name(estimate->confidence), 0},
+        {"runtime", runtime_at(spec->runtime)->name, 0},
         {"missing", point->missing, 0},
     };
     memcpy(out, cells, sizeof cells);

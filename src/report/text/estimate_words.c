@@ -55,6 +55,8 @@ static void add_tokens(char *to, const struct workload *work)
         words_add(to, "prefill of %" PRId64 " tokens", setting->tokens);
     else if (work->passes[0].graph.tokens > 0 && setting->tokens > 0)
         words_add(to, "%" PRId64 " tokens", setting->tokens);
+    else if (setting->image_width > 0)
+        words_add(to, "%" PRId64 " x %" PRId64 " pixels", setting->image, setting->image_width);
     else if (setting->image > 0)
         words_add(to, "%" PRId64 " pixels", setting->image);
 }
@@ -114,7 +116,18 @@ const char *words_kernels(enum runtime_id runtime)
 #include "estimate/runtimes.def"
 #undef RUNTIME
     };
-    return runtime == RUNTIME_IDEAL ? "bound with ideal kernels" : KERNELS[runtime];
+    return runtime == RUNTIME_IDEAL ? "lower bound with ideal kernels" : KERNELS[runtime];
+}
+
+char *words_runtime(char *to, const struct workload_estimate *estimate)
+{
+    enum runtime_id id = estimate->config.runtime;
+    if (id == RUNTIME_IDEAL)
+        str_copy(to, WORDS_MAX, "ideal (lower bound)");
+    else
+        str_format(to, WORDS_MAX, "%s (%s)", runtime_at(id)->name,
+                   evidence_name(runtime_evidence(id, estimate->hardware)));
+    return to;
 }
 
 char *words_basis(char *to, const struct workload_estimate *estimate)
@@ -128,8 +141,8 @@ char *words_basis(char *to, const struct workload_estimate *estimate)
     else if (estimate->config.runtime == RUNTIME_IDEAL)
         str_format(to, WORDS_MAX, "%s; the ± covers published figures of LLMs", kernels);
     else
-        str_format(to, WORDS_MAX, "%s (%s): %s", kernels, evidence_name(runtime->evidence),
-                   runtime->about);
+        str_format(to, WORDS_MAX, "%s%s: %s", kernels,
+                   estimate->work->spec.has_usual_runtime ? " (default)" : "", runtime->about);
     return to;
 }
 
@@ -330,7 +343,12 @@ static size_t put_link(const struct hardware *hardware, struct words_figure *out
                                                  .evidence = EVIDENCE_ASSUMED,
                                                  .plus_minus = UNKNOWN,
                                                  .source = "unknown: assumed to be 0"};
-    return 2;
+    size_t count = 2;
+    if (is_known(hardware->link_peers.value))
+        out[count++] = (struct words_figure){"link_peers", "", NULL, hardware->link_peers};
+    if (is_known(hardware->link_count.value))
+        out[count++] = (struct words_figure){"links", "", NULL, hardware->link_count};
+    return count;
 }
 
 size_t words_figures(const struct workload_estimate *estimate,

@@ -63,17 +63,20 @@ struct words_figure {
     const char *format; /* precision: "fp16"; NULL: none */
     struct hardware_figure figure;
 };
-enum { WORDS_FIGURES_MOST = 16 };
+enum { WORDS_FIGURES_MOST = 18 };
 size_t words_figures(const struct workload_estimate *estimate,
                      struct words_figure out[WORDS_FIGURES_MOST]);
 
 /* The distinct names of unknown operators; returns how many, at most `most`. */
 size_t words_unknown(const struct graph *graph, const char **labels, size_t most);
 
-/* What an estimate is: "bound with ideal kernels", "kernels of pytorch-graph". */
+/* What runs the model, and how its times are known: "pytorch-eager (measured)", "ideal (lower bound)". */
+char *words_runtime(char *to, const struct workload_estimate *estimate);
+
+/* What an estimate is: "lower bound with ideal kernels", "kernels of pytorch-graph". */
 const char *words_kernels(enum runtime_id runtime);
 
-/* The same for people: "bound with ideal kernels; models as shipped took 1.2 to 2.9 times this". */
+/* The same for people: "lower bound with ideal kernels; models as shipped took 1.2 to 2.9 times this". */
 char *words_basis(char *to, const struct workload_estimate *estimate);
 
 /* A row of the top consumers of energy: subgraphs that repeat in several layers are one, "layer.*.mlp". */

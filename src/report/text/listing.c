@@ -418,6 +418,8 @@ void listing_hardware_details(const struct hardware *hardware, bool color, struc
     add_figure(&table, "kernels", &hardware->kernels, 1, "");
     add_figure(&table, "link bandwidth", &hardware->link_bytes_per_s, 1e9, "GB/s");
     add_figure(&table, "link latency", &hardware->link_latency_s, 1e-6, "µs");
+    add_figure(&table, "link peers", &hardware->link_peers, 1, "");
+    add_figure(&table, "links", &hardware->link_count, 1, "");
     text_add(out, "\n");
     table_print(&table, "  ", color, out);
     add_modes(hardware, color, out);

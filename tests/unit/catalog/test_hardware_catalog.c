@@ -367,6 +367,8 @@ static void assert_same_hardware(const struct hardware *a, const struct hardware
     assert_same_figures(a->id, &a->kernels, &b->kernels, 1);
     assert_same_figures(a->id, &a->link_bytes_per_s, &b->link_bytes_per_s, 1);
     assert_same_figures(a->id, &a->link_latency_s, &b->link_latency_s, 1);
+    assert_same_figures(a->id, &a->link_peers, &b->link_peers, 1);
+    assert_same_figures(a->id, &a->link_count, &b->link_count, 1);
     assert_same_points(a, b);
     assert_same_list(a->id, a->aliases, b->aliases);
     assert_same_list(a->id, a->matches, b->matches);

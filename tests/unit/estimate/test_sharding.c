@@ -111,7 +111,7 @@ static void test_products_are_shared_and_sums_are_sent(void **state)
         if (subgraph->is_row_parallel) /* of which each does a part of all tiles */
             assert_near(two.rows[i].wave_share, one.rows[i].wave_share, 0);
     }
-    assert_near(seconds, (2 * sum + logits / 2) / 100e9, 1e-15);
+    assert_near(seconds, (2 * sum + logits / 2) / (0.8 * 100e9), 1e-15); /* after protocols */
     /* A link takes out of one memory and puts into another. */
     assert_near(two.total.joules.link, two.total.traffic.link * 2 * 10e-12, 1e-15);
     assert_true(two.total.joules.total > one.total.joules.total - one.total.joules.idle);
@@ -132,6 +132,24 @@ static void test_latency_of_the_ring(void **state)
     device_round(&shared->device);
     pass_estimate_release(&quick);
     pass_estimate_release(&slow);
+}
+
+/* Heads are not cut in parts. */
+static void test_heads_that_devices_do_not_divide(void **state)
+{
+    const struct shared *shared = *state;
+    for (int devices = 1; devices <= 17; devices++) {
+        struct pass_estimate estimate;
+        struct error why = {0};
+        struct estimate_config setting = {.precision = PRECISION_FP16, .devices = devices};
+        enum err err = pass_estimate_make(&shared->partition, &shared->device.hardware, &setting,
+                                          false, &estimate, &why);
+        assert_int_equal(err, HEADS % devices ? ERR_BAD_VALUE : ERR_OK);
+        if (err)
+            assert_contains(why.text, "devices do not divide its 8 attention heads");
+        else
+            pass_estimate_release(&estimate);
+    }
 }
 
 static void test_what_lies_on_each_device(void **state)
@@ -156,7 +174,7 @@ static void test_what_lies_on_each_device(void **state)
 static void test_traffic(void **state)
 {
     const struct shared *shared = *state;
-    for (int devices = 1; devices <= 4; devices++) {
+    for (int devices = 1; devices <= 4; devices *= 2) {
         struct pass_estimate e = on(shared, devices);
         assert_near(e.total.bytes,
                     e.total.traffic.weights + e.total.traffic.activations +
@@ -226,6 +244,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_products_are_shared_and_sums_are_sent),
         cmocka_unit_test(test_latency_of_the_ring),
+        cmocka_unit_test(test_heads_that_devices_do_not_divide),
         cmocka_unit_test(test_what_lies_on_each_device),
         cmocka_unit_test(test_traffic),
         cmocka_unit_test(test_experts_are_summed_before_they_are_sent),
