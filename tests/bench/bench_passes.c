@@ -12,7 +12,7 @@
 #include "core/units.h"
 #include "engine/engine.h"
 
-enum { LENGTHS_MOST = 12, MODELS_MOST = 16, SAMPLES_MOST = 400, ROUNDS = 4, DECODED = 8 };
+enum { LENGTHS_MOST = 12, MODELS_MOST = 16, SAMPLES_MOST = 400, ROUNDS = 3, DECODED = 8 };
 #define ROUND_S 0.15 /* of each length of a model in a round */
 
 struct samples {
