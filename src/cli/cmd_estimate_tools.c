@@ -25,7 +25,6 @@
 #include "port/proc.h"
 #include "report/text/calibrate_report.h"
 #include "runner/microbench/microbench.h"
-#include "runner/microbench/timings.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 

@@ -33,6 +33,7 @@ enum {
     STEPS = 64, /* operations of a graph, where nothing else decides */
     SAMPLES_MOST = 256,
     SAMPLES_LEAST = 3,
+    LONG_BUDGETS = 10, /* an operation that takes longer is timed once */
     PATTERN_ROWS = 16,
     INPUTS_MOST = 3,
     NODES_EACH = 4, /* tensors of one operation, at most */
@@ -365,9 +366,12 @@ static enum err time_graph(struct bench *b, double budget_s, double *out)
     double samples[SAMPLES_MOST];
     size_t count = 0;
     nanos end = clock_now() + from_seconds(budget_s);
+    nanos first = clock_now();
     if (b->timer->api.ggml_backend_graph_compute(b->timer->backend, b->graph))
         return ERR_UNSUPPORTED;
-    while (count < SAMPLES_LEAST || (count < SAMPLES_MOST && clock_now() < end)) {
+    bool is_long = seconds(clock_now() - first) > LONG_BUDGETS * budget_s;
+    size_t least = is_long ? 1 : SAMPLES_LEAST;
+    while (count < least || (count < SAMPLES_MOST && clock_now() < end)) {
         nanos from = clock_now();
         if (b->timer->api.ggml_backend_graph_compute(b->timer->backend, b->graph))
             return ERR_UNSUPPORTED;

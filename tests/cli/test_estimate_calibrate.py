@@ -168,7 +168,12 @@ class Fit(Files):
 
     def test_its_page_has_every_key(self):
         lines = section(command_page("estimate calibrate"), "JSON REPORT")
-        self.assertEqual(key_problems(self.calibrate(loads()), lines), [])
+        cache = {"op": "cache", "shape": "1048576", "dtype": "fp32", "flops": 1e6, "bytes": 1e9, "latency_s": 1e-3}
+        report = self.calibrate(loads() + [cache])
+        self.assertEqual(key_problems(report, lines), [])
+        self.assertEqual(report["caches"], [{"bytes": 1048576, "bytes_per_s": 1e12}])
+        # How fast a cache is says nothing of the energy of memory.
+        self.assertEqual(report["coefficients"], self.calibrate(loads())["coefficients"])
 
     def test_refusals_name_their_reason(self):
         self.refused(loads()[:8], "too few rows: 8 can be used")

@@ -2,7 +2,7 @@
  * matrix; for single tokens, whose time is that of reading weights, also by the bytes of all weights, from what a cache
  * holds to what only memory does.  Attention: by queries, earlier tokens and the size of a head.  The rest: by rows. */
 #define _GNU_SOURCE
-#include "runner/microbench/timings.h"
+#include "runner/microbench/microbench.h"
 
 #include <math.h>
 #include <stdlib.h>
