@@ -25,6 +25,7 @@
 #include "port/proc.h"
 #include "report/text/calibrate_report.h"
 #include "runner/microbench/microbench.h"
+#include "runner/op_timings.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 

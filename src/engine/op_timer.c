@@ -1,7 +1,5 @@
 /* Builds a graph of one kind of operation with ggml, as llama.cpp would, and computes it until the time is up.  What
  * starting the threads costs is measured apart and subtracted, so that operations add up to a model. */
-#include "engine/op_timer.h"
-
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,12 +1,11 @@
 /* Built-in loads, measured by the sensors of a session: idle, arithmetic, memory, mixtures of both and
  * matrix products, on all cores of this machine.  The result is rows to calibrate by, which the caller
- * owns; and single operations, timed: timings_measure fills a struct that timings_release frees. */
+ * owns. */
 #ifndef IPW_RUNNER_MICROBENCH_MICROBENCH_H
 #define IPW_RUNNER_MICROBENCH_MICROBENCH_H
 
 #include <stdbool.h>
 
-#include "catalog/timings.h"
 #include "core/err.h"
 #include "estimate/calibrate_rows.h"
 
@@ -37,27 +36,5 @@ unsigned microbench_threads(const struct microbench_options *options); /* that i
 enum err microbench_measure(struct session *session, const struct microbench_options *options,
                             struct calibrate_rows *rows, struct microbench_meter *meter,
                             struct error *why) MUST_USE;
-
-/* ---- operations of llama.cpp, over the sizes, formats and memories that models have: timings.c ---- */
-
-struct timings_options {
-    unsigned threads;                                                /* at least 1 */
-    double budget_s;                                                 /* for each operation */
-    void (*progress)(const char *load, unsigned done, unsigned all); /* may be NULL */
-};
-
-struct timings {
-    struct hardware_timings table; /* runtime NULL: the library is not installed */
-    char source[160];
-    char missing[240]; /* why there are none; "" */
-    struct hardware_timing *items;
-    size_t capacity;
-    int signal; /* that ended it; 0 */
-};
-
-/* ERR_INTERRUPTED with out->signal; without the library it is no error, and `missing` says why. */
-enum err timings_measure(const struct timings_options *options, struct timings *out,
-                         struct error *why) MUST_USE;
-void timings_release(struct timings *timings);
 
 #endif

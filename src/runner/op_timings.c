@@ -2,7 +2,7 @@
  * matrix; for single tokens, whose time is that of reading weights, also by the bytes of all weights, from what a cache
  * holds to what only memory does.  Attention: by queries, earlier tokens and the size of a head.  The rest: by rows. */
 #define _GNU_SOURCE
-#include "runner/microbench/microbench.h"
+#include "runner/op_timings.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +11,6 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "engine/engine.h"
-#include "engine/op_timer.h"
 #include "graph/gguf.h"
 #include "port/proc.h"
 
