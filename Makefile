@@ -75,9 +75,10 @@ test-setup:
 QUICK = -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS='-O1 -g1'
 CLANG = $(QUICK) -DCMAKE_C_COMPILER=clang -DIPW_WERROR=ON
 
+# Optimized as for release, with the debug information that stack traces need: more takes a quarter of the time to compile.
 compile-gcc:
 	$(call headline,gcc: build)
-	$(call configure,build,-DIPW_TESTS=ON -DIPW_MEMCHECK=ON)
+	$(call configure,build,-DIPW_TESTS=ON -DIPW_MEMCHECK=ON -DCMAKE_C_FLAGS_RELWITHDEBINFO='-O2 -g1 -DNDEBUG')
 	$(call compile,build)
 
 compile-asan:

@@ -16,6 +16,7 @@
 struct terms_run {
     const struct run_table *table;
     double busy_scale, run_scale;
+    double device_scale; /* to the run's device time */
 };
 
 /* ---- matching queries ---- */
@@ -209,6 +210,9 @@ enum quantity_of_query {
     QUERY_BITS,
     QUERY_SCORED,
     QUERY_BYTES,
+    QUERY_MILLIONS, /* of output tokens */
+    QUERY_COST,     /* of its energy and its part of the device time */
+    QUERY_GCO2E,
 };
 
 /* One entry a question, its repeats and its runs added up: they are not independent.  A query enters where its part
@@ -241,6 +245,12 @@ static const struct {
     {false, true, {FACTOR of, {QUERY_ONE, QUERY_ONE}}},
 #include "rundir/record.def"
 };
+
+bool compare_is_priced(enum compare_metric metric)
+{
+    enum quantity_of_query of = FORMULAS[metric].factors[0].numerator;
+    return of == QUERY_COST || of == QUERY_GCO2E;
+}
 
 static bool metric_is_product(enum compare_metric metric)
 {
@@ -291,6 +301,14 @@ static double quantity(const struct terms_run *run, enum quantity_of_query what,
         return run_number(table, RUN_SCORED_TOKENS, row);
     case QUERY_BYTES:
         return run_number(table, RUN_SCORED_BYTES, row);
+    case QUERY_MILLIONS:
+        return run_number(table, RUN_OUTPUT_TOKENS, row) / 1e6;
+    case QUERY_COST:
+        return tariff_charge(&table->summary.tariff, run_number(table, RUN_JOULES, row), UNKNOWN,
+                             part_of_time(table, row) * run->device_scale)
+            .cost;
+    case QUERY_GCO2E:
+        return tariff_emissions(&table->summary.tariff, run_number(table, RUN_JOULES, row));
     }
     return UNKNOWN;
 }
@@ -309,12 +327,22 @@ static double scale_to(const struct terms_run *run, enum quantity_of_query what,
     return figure > 0 && amount > 0 && time > 0 ? amount / time / figure : 1;
 }
 
+/* So that the queries' parts together make the device time of the run. */
+static double device_scale(const struct run_table *table)
+{
+    double parts = 0, all = summary_device_seconds(&table->summary);
+    for (size_t i = 0; i < table->rows; i++)
+        if (run_completed(table, i))
+            add_known(&parts, part_of_time(table, i));
+    return all > 0 && parts > 0 ? all / parts : 1;
+}
+
 static struct terms_run terms_run_of(const struct run_table *table)
 {
-    struct terms_run run = {table, 1, 1};
+    struct terms_run run = {table, 1, 1, 1};
     double busy = scale_to(&run, QUERY_JOULES, table->summary.busy_watts);
     double whole = scale_to(&run, QUERY_TOKENS, table->summary.output_tokens_per_s);
-    return (struct terms_run){table, busy, whole};
+    return (struct terms_run){table, busy, whole, device_scale(table)};
 }
 
 /* ---- all of them ---- */
@@ -481,14 +509,32 @@ struct compare_sensors {
     struct uncertainty a, b, all;
 };
 
+/* Of what a side's queries cost: sensors are wrong by nothing in device time. */
+static double electricity_share(const struct match *match, size_t first, size_t end)
+{
+    double electricity = 0, all = 0;
+    for (size_t r = first; r < end; r++) {
+        const struct matched_run *run = &match->runs[r];
+        for (size_t i = 0; i < run->count; i++) {
+            double joules = quantity(&run->run, QUERY_JOULES, run->rows[i]);
+            add_known(&electricity, tariff_electricity(&run->run.table->summary.tariff, joules));
+            add_known(&all, quantity(&run->run, QUERY_COST, run->rows[i]));
+        }
+    }
+    return all > 0 ? electricity / all : 0;
+}
+
 /* Sensors are wrong in every query alike: where both sides have the same ones that cancels, and is stated once
  * (comparison.common).  Else it is in each value and in the difference. */
-static void add_calibration(const struct compare_sensors *sensors, struct compared *out)
+static void add_calibration(const struct match *match, const struct compare_sensors *sensors,
+                            bool is_cost, struct compared *out)
 {
     if (sensors->all.sensors != UNCERTAINTY_MIXED)
         return;
     double of_a = is_known(sensors->a.common) ? sensors->a.common : 0;
     double of_b = is_known(sensors->b.common) ? sensors->b.common : 0;
+    of_a *= is_cost ? electricity_share(match, 0, match->a_runs) : 1;
+    of_b *= is_cost ? electricity_share(match, match->a_runs, match->all_runs) : 1;
     double a = of_a * out->found.a, b = of_b * out->found.b;
     out->a_plus_minus = hypot(out->found.a_error, a);
     out->b_plus_minus = hypot(out->found.b_error, b);
@@ -610,7 +656,7 @@ static enum err compare_metric(const struct match *match, const struct compare_s
     out->a_plus_minus = out->found.a_error;
     out->b_plus_minus = out->found.b_error;
     if (!err && COMPARE_METRIC_INFO[metric].energy)
-        add_calibration(sensors, out);
+        add_calibration(match, sensors, FORMULAS[metric].factors[0].numerator == QUERY_COST, out);
     terms_release(&terms);
     return err;
 }
@@ -637,6 +683,8 @@ void compare_describe(const struct compare_side *side, struct compared_side *out
     str_copy(out->directory, sizeof out->directory, first->directory);
     str_copy(out->model, sizeof out->model, first->model);
     str_copy(out->hardware, sizeof out->hardware, run_hardware(first));
+    str_copy(out->currency, sizeof out->currency, text_or_empty(first->summary.currency));
+    out->tariff = first->summary.tariff;
 }
 
 enum err compare_sides(const struct compare_side *a, const struct compare_side *b, uint64_t seed,
@@ -690,17 +738,30 @@ bool compare_is_blocked(const struct comparison *comparison, enum compare_metric
     return comparison->conditions == CONDITIONS_DIFFER && COMPARE_METRIC_INFO[metric].energy;
 }
 
+/* Sets p_holm of the metrics that are priced, corrected with all others, or of the others, corrected without them. */
+static void correct_family(struct comparison *all, size_t count, bool priced, double *p_values)
+{
+    for (size_t i = 0; i < count * COMPARE_METRICS; i++) {
+        size_t metric = i % COMPARE_METRICS;
+        p_values[i] = priced || !compare_is_priced((enum compare_metric)metric)
+                          ? all[i / COMPARE_METRICS].metrics[metric].found.p_value
+                          : UNKNOWN;
+    }
+    holm_adjust(p_values, count * COMPARE_METRICS);
+    for (size_t i = 0; i < count * COMPARE_METRICS; i++)
+        if (compare_is_priced((enum compare_metric)(i % COMPARE_METRICS)) == priced)
+            all[i / COMPARE_METRICS].metrics[i % COMPARE_METRICS].p_holm = p_values[i];
+}
+
 enum err compare_judge(struct comparison *all, size_t count, struct error *why)
 {
     double *p_values = malloc((count * COMPARE_METRICS + 1) * sizeof *p_values);
     if (!p_values)
         return err_no_memory(why);
-    for (size_t i = 0; i < count * COMPARE_METRICS; i++)
-        p_values[i] = all[i / COMPARE_METRICS].metrics[i % COMPARE_METRICS].found.p_value;
-    holm_adjust(p_values, count * COMPARE_METRICS);
+    correct_family(all, count, false, p_values);
+    correct_family(all, count, true, p_values);
     for (size_t i = 0; i < count * COMPARE_METRICS; i++) {
         struct compared *compared = &all[i / COMPARE_METRICS].metrics[i % COMPARE_METRICS];
-        compared->p_holm = p_values[i];
         compared->verdict = verdict_of(compared, COMPARE_METRIC_INFO[i % COMPARE_METRICS].better);
         if (compared->verdict != VERDICT_UNKNOWN &&
             compare_is_blocked(&all[i / COMPARE_METRICS],

@@ -14,6 +14,7 @@
 
 #include "analysis/run_names.h"
 #include "core/err.h"
+#include "core/tariff.h"
 #include "rundir/run_table.h"
 #include "stats/contrast.h"
 
@@ -77,7 +78,9 @@ struct compare_side {
 struct compared_side {
     char name[RUN_NAME_MAX]; /* among all sides, by what differs */
     char directory[512], model[256], hardware[128];
-    size_t runs, queries; /* queries of the first run; likewise the texts */
+    size_t runs, queries; /* queries of the first run; likewise the rest */
+    struct tariff tariff;
+    char currency[16];
 };
 
 struct comparison {
@@ -127,7 +130,11 @@ static inline bool compare_is_repeated(const struct comparison *comparison)
 /* Whether conditions keep the metric from being compared. */
 bool compare_is_blocked(const struct comparison *comparison, enum compare_metric metric);
 
-/* All questions that were asked, of all runs, as one family: Holm's correction, then the verdicts.  A
+/* Whether a metric is a cost or an emission: energy and device time at a price, no quantity of its own. */
+bool compare_is_priced(enum compare_metric metric);
+
+/* All questions that were asked, of all runs, as one family: Holm's correction, then the verdicts.  Priced metrics are
+ * no part of that of the others, so that a price changes no other verdict; their own has all.  A
  * difference is one when its corrected p is below COMPARE_ALPHA and its interval leaves out 0. */
 enum err compare_judge(struct comparison *all, size_t count, struct error *why) MUST_USE;
 

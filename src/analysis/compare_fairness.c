@@ -113,6 +113,25 @@ bool compare_same_setting(const struct summary *a, const struct summary *b)
     return true;
 }
 
+/* The runs' own prices, unless the user gave one for all. */
+static void check_tariff(const struct pair *pair, struct comparison *out)
+{
+    const struct tariff *a = &pair->a->summary.tariff, *b = &pair->b->summary.tariff;
+    const struct {
+        double a, b;
+        const char *option;
+    } rows[] = {{a->price_per_kwh, b->price_per_kwh, "price-per-kwh"},
+                {a->device_price_per_hour, b->device_price_per_hour, "device-price-per-hour"},
+                {a->gco2_per_kwh, b->gco2_per_kwh, "gco2-per-kwh"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (is_known(rows[i].a) && is_known(rows[i].b) && rows[i].a != rows[i].b)
+            warn(out, "another --%s: %.6g against %.6g of the baseline; give one for both",
+                 rows[i].option, rows[i].b, rows[i].a);
+        else if (is_known(rows[i].a) != is_known(rows[i].b))
+            warn(out, "only %s was saved with a --%s: give one for both",
+                 is_known(rows[i].a) ? pair->of_a : pair->of_b, rows[i].option);
+}
+
 /* "concurrency, client": what one of the two does not record. */
 struct untold {
     char names[320];
@@ -396,6 +415,7 @@ void compare_warn(const struct compare_side *a, const struct compare_side *b,
         check_conditions(&pair, out);
         check_model(&pair, out);
         check_same(&pair, out);
+        check_tariff(&pair, out);
         if (i == 0)
             check_questions(pair.a, pair.b, out);
         check_end(pair.a, pair.of_a, out);

@@ -157,10 +157,12 @@ static void unload(struct loaded *side)
     *side = (struct loaded){0};
 }
 
-static enum err load_run(const char *directory, const char *model, struct run_table *out,
-                         struct error *why)
+static enum err load_run(const char *directory, const struct compare_options *options,
+                         struct run_table *out, struct error *why)
 {
-    enum err err = run_table_load(directory, model, COMPARE_NEEDS, out, why);
+    enum err err = run_table_load(directory, options->model, COMPARE_NEEDS, out, why);
+    if (!err && options->tariff)
+        tariff_override(&out->summary.tariff, options->tariff);
     if (!err && out->failed == out->rows) {
         err = err_set(why, ERR_NO_DATA, "%s: all %zu queries failed: nothing to compare", directory,
                       out->rows);
@@ -169,13 +171,14 @@ static enum err load_run(const char *directory, const char *model, struct run_ta
     return err;
 }
 
-static enum err load_side(const char *const *directories, size_t count, const char *model,
-                          struct loaded *out, struct error *why)
+static enum err load_side(const char *const *directories, size_t count,
+                          const struct compare_options *options, struct loaded *out,
+                          struct error *why)
 {
     *out = (struct loaded){.tables = calloc(count, sizeof *out->tables)};
     enum err err = out->tables ? ERR_OK : err_no_memory(why);
     while (!err && out->count < count) {
-        err = load_run(directories[out->count], model, &out->tables[out->count], why);
+        err = load_run(directories[out->count], options, &out->tables[out->count], why);
         out->count += !err;
     }
     if (err)
@@ -219,7 +222,7 @@ static enum err compare_with(const struct loaded *baseline, const struct compare
     for (size_t i = 0; !err && i < out->count; i++) {
         struct loaded side;
         struct comparison *to = &out->comparisons[i];
-        err = load_side(directories, groups->runs[i + 1], options->model, &side, why);
+        err = load_side(directories, groups->runs[i + 1], options, &side, why);
         if (err)
             break;
         const struct compare_side b = {side.tables, side.count};
@@ -243,9 +246,9 @@ enum err compare_set_load(const struct compare_groups *groups,
     struct run_point *points = calloc(groups->count, sizeof *points);
     *out = (struct compare_set){.comparisons = calloc(groups->count, sizeof *out->comparisons),
                                 .count = groups->count - 1};
-    enum err err = points && out->comparisons ? load_side(groups->directories, groups->runs[0],
-                                                          options->model, &baseline, why)
-                                              : err_no_memory(why);
+    enum err err = points && out->comparisons
+                       ? load_side(groups->directories, groups->runs[0], options, &baseline, why)
+                       : err_no_memory(why);
     if (!err)
         err = compare_with(&baseline, groups, options, points, out, why);
     unload(&baseline);

@@ -32,6 +32,7 @@ struct compare_options {
     const char *model; /* whose records; NULL: the run's own */
     uint64_t seed;
     bool ignore_conditions;
+    const struct tariff *tariff; /* overrides those of the runs; NULL: none */
 };
 
 /* All verdicts are judged.  The baseline and one side are in memory at a time. */

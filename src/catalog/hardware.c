@@ -52,6 +52,16 @@ const struct hardware_memory *hardware_main_memory(const struct hardware *hardwa
     return &hardware->memories[hardware->memory_count - 1];
 }
 
+const char *kernel_class_name(enum kernel_class class)
+{
+    static const char *const NAMES[KERNEL_COUNT] = {
+#define KERNEL(constant, name) [KERNEL_##constant] = name,
+#include "catalog/kernels.def"
+#undef KERNEL
+    };
+    return NAMES[class];
+}
+
 /* ---- which units compute what ---- */
 
 static struct hardware_path path_on(const struct hardware_figure *flops,

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "catalog/kernel_class.h"
 #include "catalog/precision.h"
 #include "catalog/timings.h"
 #include "core/err.h"
@@ -94,6 +95,8 @@ struct hardware {
     /* The share of peak and of bandwidth that good code reaches with enough work. */
     struct hardware_figure compute_share, memory_share;
     struct hardware_figure kernels; /* operators on it that classes of kernels were fitted to */
+    const struct kernel_figures *kernel_classes; /* by class; NULL: those of another device */
+    struct hardware_figure host_launch_s; /* that its host takes to launch a small operator */
     struct hardware_figure link_bytes_per_s, link_latency_s; /* to a neighbor, one direction */
     struct hardware_figure
         link_peers; /* devices that it reaches directly; UNKNOWN: two neighbors */

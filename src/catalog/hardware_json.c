@@ -34,6 +34,7 @@ enum {
 struct storage {
     struct jv *tree;
     struct hardware_point points[POINTS_MAX];
+    struct kernel_figures kernels[KERNEL_COUNT];
     const char *aliases[NAMES_MAX + 1], *matches[NAMES_MAX + 1], *brands[NAMES_MAX + 1];
     struct hardware_timing *timings; /* owned */
 };
@@ -75,10 +76,25 @@ static const struct field {
     {NULL, "compute_share", SHARE, offsetof(struct hardware, compute_share)},
     {NULL, "memory_share", SHARE, offsetof(struct hardware, memory_share)},
     {NULL, "kernels", COUNT, offsetof(struct hardware, kernels)},
+    {"host", "launch", TIME, offsetof(struct hardware, host_launch_s)},
     {"link", "bandwidth", BANDWIDTH, offsetof(struct hardware, link_bytes_per_s)},
     {"link", "latency", TIME, offsetof(struct hardware, link_latency_s)},
     {"link", "peers", COUNT, offsetof(struct hardware, link_peers)},
     {"link", "links", COUNT, offsetof(struct hardware, link_count)},
+};
+
+/* The numbers of a class of kernels. */
+static const struct {
+    const char *key;
+    double factor, at_most; /* to the SI; in the unit of the key */
+    size_t offset;
+} KERNEL_NUMBERS[] = {
+    {"fixed_us", 1e-6, 1e6, offsetof(struct kernel_figures, fixed_s)},
+    {"compute_share", 1, 1, offsetof(struct kernel_figures, compute_share)},
+    {"memory_share", 1, 1, offsetof(struct kernel_figures, memory_share)},
+    {"depth_ns", 1e-9, 1e9, offsetof(struct kernel_figures, depth_s)},
+    {"row_ns", 1e-9, 1e9, offsetof(struct kernel_figures, row_s)},
+    {"active_w", 1, 1e5, offsetof(struct kernel_figures, active_w)},
 };
 
 /* The numbers of an operating point: watts, or ratios to the device. */
@@ -372,7 +388,7 @@ static void read_memories(const struct object *top, struct hardware *out)
 /* Figures and the objects that hold them. */
 static void read_figures(const struct object *top, struct hardware *out)
 {
-    static const char *const OBJECTS[] = {"power", "link"};
+    static const char *const OBJECTS[] = {"power", "link", "host"};
     for (size_t k = 0; k < COUNT_OF(OBJECTS); k++) {
         const char *keys[COUNT_OF(FIELDS)];
         size_t count = 0;
@@ -389,6 +405,46 @@ static void read_figures(const struct object *top, struct hardware *out)
         read_figure(field->object ? &at : top, field->key, field->quantity,
                     (struct hardware_figure *)((char *)out + field->offset));
     }
+}
+
+/* ---- kernels ---- */
+
+static void read_kernel(const struct object *at, struct kernel_figures *out)
+{
+    const char *keys[COUNT_OF(KERNEL_NUMBERS)];
+    for (size_t i = 0; i < COUNT_OF(KERNEL_NUMBERS); i++)
+        keys[i] = KERNEL_NUMBERS[i].key;
+    check_keys(at, keys, COUNT_OF(keys));
+    for (size_t i = 0; i < COUNT_OF(KERNEL_NUMBERS); i++) {
+        double most = KERNEL_NUMBERS[i].at_most, number = jv_number(jv_get(at->json, keys[i]));
+        bool is_share = most == 1; /* which nothing can be divided by if it is 0 */
+        if (!(number >= 0 && number <= most) || (is_share && !(number > 0)))
+            refuse(at, keys[i], "must be a number %s 0, at most %g", is_share ? "above" : "from",
+                   most);
+        number *= KERNEL_NUMBERS[i].factor;
+        memcpy((char *)out + KERNEL_NUMBERS[i].offset, &number, sizeof number);
+    }
+}
+
+static void read_kernels(const struct object *top, struct storage *storage, struct hardware *out)
+{
+    const char *names[KERNEL_COUNT];
+    struct object at = inside(top, "kernel_classes", jv_get(top->json, "kernel_classes"));
+    if (jv_is_null(at.json))
+        return;
+    for (size_t i = 0; i < KERNEL_COUNT; i++)
+        names[i] = kernel_class_name((enum kernel_class)i);
+    check_keys(&at, names, KERNEL_COUNT);
+    for (size_t i = 0; i < KERNEL_COUNT; i++) {
+        struct object kernel = inside(&at, names[i], jv_get(at.json, names[i]));
+        if (jv_is_null(kernel.json))
+            refuse(&at, names[i], "is missing: all classes are needed");
+        else
+            read_kernel(&kernel, &storage->kernels[i]);
+    }
+    if (!is_known(out->kernels.value))
+        refuse(top, "kernels", "is missing: what kernel_classes were fitted to");
+    out->kernel_classes = storage->kernels;
 }
 
 /* ---- operating points ---- */
@@ -544,10 +600,11 @@ static void write_timings(struct json *json, const struct hardware_timings *timi
 static void read_top(const struct object *at, struct storage *storage, struct hardware *out)
 {
     static const char *const KEYS[] = {
-        "id",      "name",          "vendor",       "class",   "year",    "note",
-        "aliases", "match",         "processor",    "matrix",  "vector",  "memories",
-        "power",   "launch",        "units",        "link",    "points",  "calibrated",
-        "kind",    "compute_share", "memory_share", "kernels", "timings",
+        "id",           "name",     "vendor",         "class",     "year",
+        "note",         "aliases",  "match",          "processor", "matrix",
+        "vector",       "memories", "power",          "launch",    "units",
+        "link",         "points",   "calibrated",     "kind",      "compute_share",
+        "memory_share", "kernels",  "kernel_classes", "host",      "timings",
     };
     check_keys(at, KEYS, COUNT_OF(KEYS));
     if (jv_get(at->json, "kind"))
@@ -562,6 +619,7 @@ static void read_top(const struct object *at, struct storage *storage, struct ha
     read_units(at, "vector", out->vector_flops, out->vector_joules);
     read_memories(at, out);
     read_figures(at, out);
+    read_kernels(at, storage, out);
     read_points(at, storage, out);
     read_timings(at, storage, out);
 }
@@ -743,6 +801,24 @@ static void write_figures(struct json *json, const struct hardware *hardware)
         json_object_end(json);
 }
 
+static void write_kernels(struct json *json, const struct hardware *hardware)
+{
+    if (!hardware->kernel_classes)
+        return;
+    json_object(json, "kernel_classes");
+    for (size_t i = 0; i < KERNEL_COUNT; i++) {
+        json_object(json, kernel_class_name((enum kernel_class)i));
+        for (size_t k = 0; k < COUNT_OF(KERNEL_NUMBERS); k++) {
+            double number;
+            memcpy(&number, (const char *)&hardware->kernel_classes[i] + KERNEL_NUMBERS[k].offset,
+                   sizeof number);
+            write_value(json, KERNEL_NUMBERS[k].key, number, KERNEL_NUMBERS[k].factor);
+        }
+        json_object_end(json);
+    }
+    json_object_end(json);
+}
+
 static void write_points(struct json *json, const struct hardware *hardware)
 {
     if (!hardware->point_count)
@@ -772,6 +848,7 @@ void hardware_write(const struct hardware *hardware, struct json *json)
     write_units(json, "vector", hardware->vector_flops, hardware->vector_joules);
     write_memories(json, hardware);
     write_figures(json, hardware);
+    write_kernels(json, hardware);
     write_points(json, hardware);
     write_timings(json, &hardware->timings);
     if (hardware->is_calibrated)

@@ -21,6 +21,7 @@ struct compare_command {
     const char *format, *output;
     unsigned seed;
     bool confident, json;
+    struct tariff tariff;
 };
 
 static int parse_checks(const struct compare_command *options, struct compare_check *checks)
@@ -46,7 +47,8 @@ static int put_page(const struct compare_report *compared, const struct compare_
                                        .model = options->compare.model,
                                        .page = options->output,
                                        .comparison = text_get(&comparison),
-                                       .groups = compared->groups};
+                                       .groups = compared->groups,
+                                       .tariff = &options->tariff};
     enum err err = html_write(&report, &page, &why);
     int code = err ? complain(EXIT_FAILED, "%s", why.text) : deliver_page(options->output, &page);
     text_release(&comparison);
@@ -134,7 +136,8 @@ static int compare_groups(const struct compare_command *options,
     return code;
 }
 
-static struct compare_command args = {.format = "table"};
+static struct compare_command args = {
+    .format = "table", .compare = {.tariff = &args.tariff}, .tariff = TARIFF_NONE};
 
 static const char *const FORMATS[] = {"table", "md", "json", "html", NULL};
 
@@ -149,6 +152,7 @@ static const struct option_row ROWS[] = {
     MODEL_OPTION_ROW(args.compare.model),
     {.name = "seed", .type = OPTION_COUNT, .target = &args.seed, .value = "N",
      .help = "random seed of the bootstrap (default: 0)"},
+    TARIFF_OPTION_ROWS(args.tariff),
     {.name = "format", .type = OPTION_CHOICE, .target = &args.format, .value = "NAME",
      .help = "table, md, json, or html (the page of `ipw report`; needs -o)",
      .choices = FORMATS},
@@ -222,7 +226,9 @@ const struct command command_compare = {
         "--fail-if METRIC>BOUND or METRIC<BOUND exits 1 if the difference exceeds the bound:\n"
         "'energy_per_output_token > +5%' (relative), 'accuracy < -0.02' (absolute).\n\n"
         "metrics: energy_per_query energy_per_output_token active_energy latency ttft itl\n"
-        "         tokens_per_s accuracy ipj ipw power",
+        "         tokens_per_s accuracy ipj ipw power perplexity bits_per_byte; with prices:\n"
+        "         cost_per_query cost_per_million_output_tokens gco2e_per_query\n"
+        "         gco2e_per_million_output_tokens",
     .rows = ROWS,
     .words = WORDS_SIDES,
     .takes_runs = true,

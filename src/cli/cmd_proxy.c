@@ -14,7 +14,7 @@
 #include "core/secret.h"
 #include "port/proc.h"
 #include "proxy/proxy.h"
-#include "report/text/profile_report.h"
+#include "report/text/reports.h"
 #include "runner/host_report.h"
 #include "runner/profile/profile.h"
 #include "sampler/session.h"
@@ -27,6 +27,7 @@ enum { DEFAULT_PORT = 8430 };
 static struct proxy_command {
     struct measure_options measure;
     struct profile_options profile;
+    struct tariff tariff;
     struct proxy_options proxy;
     struct params key_names;
     const char *listen;
@@ -42,7 +43,9 @@ static struct proxy_command {
                 .dataset = "proxy",
                 .repeat = 1,
                 .idle_s = 2,
-                .decode_weight = 64},
+                .decode_weight = 64,
+                .tariff = &command.tariff},
+    .tariff = TARIFF_NONE,
     .max_body_mib = 64,
     .client_timeout_s = 30,
 };
@@ -69,6 +72,7 @@ static const struct option_row ROWS[] = {
      .help = "time in which a client must send a request (default: 30)", .least = 0.1, .most = 86400},
     {.name = "prices", .type = OPTION_TEXT, .target = &command.profile.price_file, .value = "FILE",
      .help = "JSON file with prices of tokens and electricity"},
+    TARIFF_OPTION_ROWS(command.tariff),
     {.name = "parameters", .type = OPTION_TEXT, .target = &command.profile.parameters,
      .value = "N[,ACTIVE]",
      .help = "parameter count, if unknown to ipw: 8.03B, or 30B,3B"},

@@ -14,7 +14,7 @@
 #include "core/secret.h"
 #include "core/text.h"
 #include "port/proc.h"
-#include "report/text/run_report.h"
+#include "report/text/reports.h"
 #include "runner/exec.h"
 #include "runner/host_report.h"
 #include "runner/run_save.h"
@@ -37,6 +37,7 @@ struct run_options {
     const char *db;         /* to which it is pushed; saves */
     unsigned runs;          /* --repeat-runs */
     struct run_repeat repeat;
+    struct tariff tariff;
     struct text reports; /* JSON, or text for a file or stdout: written at the end */
     int report_fd;       /* standard output, kept for the report; -1: it is the command's */
 };
@@ -89,7 +90,7 @@ static int save_run(const struct run_options *options, struct session *session,
                     const struct own_cost *own)
 {
     const struct run_save save = {options->output_dir, options->exec.argv, session, host, *own,
-                                  options->repeat};
+                                  options->repeat,     &options->tariff};
     struct error why = {0};
     char directory[512];
     if (!options->save && !options->output_dir && !options->db)
@@ -137,6 +138,7 @@ static int write_report(struct run_options *options, struct session *session,
         .result = result,
         .host = &host,
         .reads = sampler_reads(session->sampler),
+        .tariff = &options->tariff,
     };
     host_report_take(&session->findings, &host);
     proc_own_cost(&report.own);
@@ -231,7 +233,8 @@ static enum err keep_stdout(int *out)
     return ERR_OK;
 }
 
-static struct run_options args = {.exec = {.repeats = 1}, .report_fd = -1, .runs = 1};
+static struct run_options args = {
+    .exec = {.repeats = 1}, .report_fd = -1, .runs = 1, .tariff = TARIFF_NONE};
 
 /* clang-format off */
 static const struct option_row ROWS[] = {
@@ -254,6 +257,7 @@ static const struct option_row ROWS[] = {
     {.name = "repeat-runs", .type = OPTION_COUNT, .target = &args.runs, .value = "N",
      .help = "save N runs as a whole, each with its idle power and repeats", .least = 1,
      .most = 1000},
+    TARIFF_OPTION_ROWS(args.tariff),
     {.name = "wait-all", .type = OPTION_FLAG, .target = &args.exec.wait_all,
      .help = "a run ends when all processes that it started have ended"},
     {.name = "ignore-failure", .type = OPTION_FLAG, .target = &args.exec.ignore_failure,

@@ -8,6 +8,7 @@
 
 #include "cli/options.h"
 #include "core/err.h"
+#include "core/tariff.h"
 #include "core/units.h"
 
 struct energy;
@@ -73,6 +74,15 @@ struct measure_options {
      .help = "write to FILE instead of stdout"}
 #define JSON_FORMAT_OPTION_ROW(flag)                                                               \
     {.name = "json", .type = OPTION_FLAG, .target = &(flag), .help = "same as --format json"}
+
+/* t: a struct tariff, TARIFF_NONE at first. */
+#define TARIFF_OPTION_ROWS(t)                                                                       \
+    {.name = "price-per-kwh", .type = OPTION_NUMBER, .target = &(t).price_per_kwh, .value = "P",   \
+     .help = "price of electricity, for operating cost", .most = 1e6},                             \
+    {.name = "device-price-per-hour", .type = OPTION_NUMBER, .target = &(t).device_price_per_hour, \
+     .value = "P", .help = "price of one device per hour of wall time, likewise", .most = 1e6},    \
+    {.name = "gco2-per-kwh", .type = OPTION_NUMBER, .target = &(t).gco2_per_kwh, .value = "G",     \
+     .help = "carbon intensity of electricity, gCO2e/kWh, for emissions", .most = 10000}
 
 #define DB_OPTION_ROW(text, what)                                                                  \
     {.name = "db", .type = OPTION_TEXT, .target = &(text), .value = "URL", .help = what}

@@ -6,7 +6,7 @@
 #include "cli/profile_view.h"
 #include "core/text.h"
 #include "port/proc.h"
-#include "report/text/profile_report.h"
+#include "report/text/reports.h"
 #include "runner/host_report.h"
 #include "sampler/session.h"
 
@@ -54,6 +54,7 @@ int profile_command_complete(struct profile_command *given)
     if (profile->concurrency == 0)
         profile->concurrency = profile->rate > 0 ? 64 : 1;
     profile->seed = given->seed;
+    profile->tariff = &given->tariff;
     profile->progress = profile_view_show;
     profile->warn = profile_view_warn;
     return -1;

@@ -14,6 +14,7 @@ struct profile_command {
     const char *name; /* of the command */
     struct measure_options measure;
     struct profile_options profile;
+    struct tariff tariff;
     unsigned seed, runs;
     struct failed_limit max_failed;
     bool resume, overwrite, yes, json, quiet;
@@ -27,6 +28,7 @@ struct profile_command {
 #define PROFILE_COMMAND_DEFAULTS(command_name)                                                     \
     {.name = (command_name),                                                                       \
      .runs = 1,                                                                                    \
+     .tariff = TARIFF_NONE,                                                                        \
      .measure = {.idle_s = UNKNOWN},                                                               \
      .profile = {.dataset = "builtin",                                                             \
                  .repeat = 1,                                                                      \
@@ -110,6 +112,7 @@ struct profile_command {
      .help = "sent with every request to it"},                                                     \
     {.name = "prices", .type = OPTION_TEXT, .target = &(c).profile.price_file, .value = "FILE",    \
      .help = "JSON file with prices of tokens and electricity"},                                   \
+    TARIFF_OPTION_ROWS((c).tariff),                                                                  \
     {.name = "parameters", .type = OPTION_TEXT, .target = &(c).profile.parameters,                 \
      .value = "N[,ACTIVE]",                                                                        \
      .help = "parameter count, if unknown to ipw: 8.03B, or 30B,3B"},                              \

@@ -269,6 +269,7 @@ static struct hardware empty_hardware(const struct calibration *c)
         .link_peers = NONE,
         .link_count = NONE,
         .kernels = NONE,
+        .host_launch_s = NONE,
     };
     for (size_t i = 0; i < PRECISION_COUNT; i++)
         made.matrix_flops[i] = made.vector_flops[i] = made.matrix_joules[i] =

@@ -136,41 +136,43 @@ enum err candidates_find(const struct candidate_options *options, struct candida
     return err;
 }
 
-static void add_item(struct candidates *candidates, size_t device, enum precision precision,
-                     bool keeps_stored, int devices)
+static void add_item(struct candidates *candidates, const struct candidate_options *options,
+                     size_t device, enum precision precision, bool keeps_stored)
 {
-    candidates->items[candidates->count++] = (struct grid_candidate){
-        .device = device,
-        .config = {.precision = precision, .keeps_stored = keeps_stored, .devices = devices}};
+    candidates->items[candidates->count++] =
+        (struct grid_candidate){.device = device,
+                                .config = {.precision = precision,
+                                           .keeps_stored = keeps_stored,
+                                           .devices = options->devices ? (int)options->devices : 1,
+                                           .host_launch_s = 1e-6 * options->host_launch_us}};
 }
 
-enum err candidates_make(const struct candidate_options *options, bool has_stored,
+enum err candidates_make(const struct candidate_options *options, const struct workload *work,
                          struct candidates *candidates, struct error *why)
 {
-    int devices = options->devices ? (int)options->devices : 1;
     candidates->items =
         calloc(candidates->hardware_count * (PRECISION_COUNT + 1), sizeof *candidates->items);
     if (!candidates->items)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     for (size_t d = 0; d < candidates->hardware_count; d++) {
         const struct hardware *hardware = &candidates->hardware[d];
-        enum precision usual = estimate_default_precision(hardware);
+        enum precision usual = workload_default_precision(work, hardware);
         for (size_t i = 0; i < candidates->precision_count; i++) {
             bool is_stored = candidates->precisions[i].is_stored;
-            if (is_stored && !has_stored)
+            if (is_stored && !work->has_stored)
                 return err_set(why, ERR_USAGE,
                                "--precision stored: the weights of this model have no stored "
                                "precision");
-            add_item(candidates, d, is_stored ? usual : candidates->precisions[i].precision,
-                     is_stored, devices);
+            add_item(candidates, options, d,
+                     is_stored ? usual : candidates->precisions[i].precision, is_stored);
         }
         if (candidates->precision_count)
             continue;
-        if (has_stored || !options->sweep)
-            add_item(candidates, d, usual, has_stored, devices);
+        if (work->has_stored || !options->sweep)
+            add_item(candidates, options, d, usual, work->has_stored);
         for (enum precision p = 0; options->sweep && p < PRECISION_COUNT; p++)
             if (estimate_offers(hardware, p))
-                add_item(candidates, d, p, false, devices);
+                add_item(candidates, options, d, p, false);
     }
     return ERR_OK;
 }

@@ -32,6 +32,7 @@ struct candidate_options {
     size_t file_count;
     const char *precision; /* names with commas between; "stored": that of the file */
     unsigned devices;      /* that share the model */
+    double host_launch_us; /* of their host */
     bool compare;          /* without a device: the whole catalog */
     bool sweep;            /* without a precision: all that the device offers */
 };
@@ -57,8 +58,8 @@ enum err candidates_find(const struct candidate_options *options, struct candida
 /* Takes ownership of a device of the catalog. */
 void candidates_add(struct candidates *candidates, const struct hardware *hardware);
 
-/* Combines devices and precisions into items, once it is known whether the model has stored precisions. */
-enum err candidates_make(const struct candidate_options *options, bool has_stored,
+/* Combines devices and precisions into items, once it is known what precisions the model has in its file. */
+enum err candidates_make(const struct candidate_options *options, const struct workload *work,
                          struct candidates *candidates, struct error *why) MUST_USE;
 void candidates_release(struct candidates *candidates);
 

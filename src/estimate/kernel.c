@@ -4,31 +4,13 @@
 #include "estimate/roofline.h"
 
 #include <math.h>
-
-static const struct class_figures {
-    double fixed_s, compute_share, memory_share, depth_s, row_s, active_w;
-} CLASSES[KERNEL_COUNT] = {
-#define KERNEL(constant, name, fixed, compute, memory, depth, row, active)                         \
-    [KERNEL_##constant] = {(fixed) * 1e-6, compute, memory, (depth) * 1e-9, (row) * 1e-9, active},
-#include "estimate/kernels.def"
-#undef KERNEL
-};
-
-/* The device that the classes were fitted on. */
-#define FITTED_UNITS    132.0
-#define FITTED_LAUNCH_S 4.3e-6
-#define FITTED_BYTES    4.8e12 /* per second, from its memory */
-#define FITTED_MATRIX                                                                              \
-    1978.8e12 /* operations per second on elements of one byte: half on those of two */
-#define FITTED_VECTOR   267.6e12
-#define FITTED_ACTIVE_W (700.0 - 123.2) /* between idle and its limit */
+#include <string.h>
 
 enum {
     FEW_CHANNELS = 4, /* of images: filled up to PAD_CHANNELS */
     PAD_CHANNELS = 8,
     STEP_BYTES = 128,  /* of channels that a convolution of several taps takes at a time */
     NARROW_GROUP = 16, /* channels: a wider group is a kernel of its own */
-    GROUP_KERNELS = 2, /* of such a group */
     FULL_GROUP = 56,
     LEAST_DEPTH = 256,    /* of a part of a split sum */
     LATENCIES_HIDDEN = 4, /* small tiles that a unit works on at once */
@@ -37,6 +19,8 @@ enum {
 #define ODD_SHARE       0.14   /* of what a product attains otherwise */
 #define LAUNCH_BESIDE   0.5    /* of what the host takes for an operator: a kernel beside its own */
 #define GROUP_S         2e-6   /* of such a group */
+#define GROUP_KERNELS   2.0    /* launched for such a group, from FULL_GROUP channels on */
+#define GROUP_SHARED    0.6    /* for one of less, of which some share a kernel */
 #define NARROW_SHARE    0.0051 /* of the peak, for each channel of a narrow group */
 #define REDUCTION_POWER 1.29
 #define SPLIT_S         5.4e-6 /* adding the parts of a split sum */
@@ -94,18 +78,54 @@ static enum kernel_class class_of(const struct subgraph *subgraph, const struct 
 
 /* ---- the device ---- */
 
+#define REFERENCE "h200" /* whose kernels other devices are given, by their size */
+
+static double of_one_byte(const struct hardware_figure *flops)
+{
+    double wide = flops[PRECISION_FP32].value, narrow = flops[PRECISION_FP16].value;
+    return is_known(narrow) ? 2 * narrow : 4 * wide;
+}
+
+bool kernel_basis_of(const struct hardware *hardware, struct kernel_basis *out)
+{
+    const struct hardware *fitted = hardware->kernel_classes ? hardware : NULL;
+    for (size_t i = 0; !fitted && i < hardware_count(); i++)
+        if (!strcmp(hardware_at(i)->id, REFERENCE))
+            fitted = hardware_at(i);
+    *out = (struct kernel_basis){0};
+    if (!fitted || !fitted->kernel_classes)
+        return false;
+    *out = (struct kernel_basis){.classes = fitted->kernel_classes,
+                                 .units = fitted->units.value,
+                                 .launch_s = fitted->launch_s.value,
+                                 .bytes_per_s = hardware_main_memory(fitted)->bytes_per_s.value,
+                                 .matrix_flops = of_one_byte(fitted->matrix_flops),
+                                 .vector_flops = of_one_byte(fitted->vector_flops),
+                                 .active_w = fitted->limit_w.value - fitted->idle_w.value};
+    return true;
+}
+
 struct scale {
     double units;
+    double more;  /* units than the device that the classes were fitted on */
     double fixed; /* of times that do not depend on the work */
     double power; /* of what busy units draw */
 };
 
+static double ratio_or_one(double value, double fitted)
+{
+    return is_known(value) && is_known(fitted) && fitted > 0 ? value / fitted : 1;
+}
+
 static struct scale scale_of(const struct rates *rates)
 {
-    double span = rates->limit_w.value - rates->idle_w.value;
-    return (struct scale){.units = is_known(rates->units) ? rates->units : FITTED_UNITS,
-                          .fixed = rates->launch_s.value / FITTED_LAUNCH_S,
-                          .power = is_known(span) ? span / FITTED_ACTIVE_W : 1};
+    const struct kernel_basis *basis = &rates->basis;
+    double more = ratio_or_one(rates->units, basis->units);
+    return (struct scale){
+        .units = is_known(rates->units) ? rates->units : basis->units,
+        .more = more,
+        .fixed = ratio_or_one(rates->launch_s.value, basis->launch_s),
+        .power = ratio_or_one(rates->limit_w.value - rates->idle_w.value, basis->active_w)};
 }
 
 /* A kernel that attains most of a peak is limited by it on any device; one that attains less, by what its units can do,
@@ -116,25 +136,27 @@ static double attained(double share, double peak, double fitted, const struct sc
 {
     if (share >= MOST_SHARE || !is_known(peak))
         return share * peak;
-    return fmin(0.8 * peak, share * fitted * scale->units / FITTED_UNITS);
+    return fmin(0.8 * peak, share * fitted * scale->more);
 }
 
 /* Some kernels take their elements one by one, whatever bytes these have. */
-static double memory_share(enum kernel_class class, double width)
+static double memory_share(enum kernel_class class, const struct rates *rates)
 {
+    double width = rates->widths.activation;
     bool is_by_element = class == KERNEL_CONV_IMAGE || class == KERNEL_BROADCAST ||
                          class == KERNEL_REARRANGE || class == KERNEL_CONCATENATE ||
                          class == KERNEL_REPEAT;
-    double share = CLASSES[class].memory_share;
-    return is_by_element ? fmin(CLASSES[KERNEL_ELEMENTWISE].memory_share, share * width / 2)
-                         : share;
+    double share = rates->basis.classes[class].memory_share;
+    return is_by_element
+               ? fmin(rates->basis.classes[KERNEL_ELEMENTWISE].memory_share, share * width / 2)
+               : share;
 }
 
 static double moved_s(double bytes, enum kernel_class class, const struct rates *rates,
                       const struct scale *scale)
 {
-    double share = memory_share(class, rates->widths.activation);
-    return bytes / attained(share, rates->bytes_per_s.value, FITTED_BYTES, scale);
+    double share = memory_share(class, rates);
+    return bytes / attained(share, rates->bytes_per_s.value, rates->basis.bytes_per_s, scale);
 }
 
 /* ---- products ---- */
@@ -145,7 +167,7 @@ struct product {
 };
 
 /* Seconds of the units for one size of tile, its sum split into parts. */
-static double tiled_s(const struct product *p, const struct class_figures *class, double units,
+static double tiled_s(const struct product *p, const struct kernel_figures *class, double units,
                       double height, double width, double parts)
 {
     const double full = 128.0 * 128.0;
@@ -163,7 +185,7 @@ static bool is_odd(const struct product *p)
     return p->columns > 1 && fmod(p->columns, 2) == 1;
 }
 
-static double product_s(const struct product *p, const struct class_figures *class,
+static double product_s(const struct product *p, const struct kernel_figures *class,
                         const struct scale *scale, double bytes_per_s)
 {
     static const double TILES[][2] = {{256, 128}, {128, 128}, {64, 128},
@@ -194,7 +216,7 @@ static double attention_s(const struct subgraph_shape *shape, const struct roofl
 
 /* Narrow groups share a kernel, which attains more of the units the wider they are; of wide ones each is a product of
  * its own, which fills its tiles from 56 channels on. */
-static double grouped_share(const struct class_figures *class, double width)
+static double grouped_share(const struct kernel_figures *class, double width)
 {
     return width <= NARROW_GROUP || width == 2 * NARROW_GROUP
                ? NARROW_SHARE * width
@@ -205,17 +227,18 @@ static double compute_s(enum kernel_class class, const struct subgraph *subgraph
                         const struct roofline_work *work, const struct rates *rates,
                         const struct scale *scale, double padding)
 {
-    const struct class_figures *of = &CLASSES[class];
+    const struct kernel_figures *of = &rates->basis.classes[class];
     const struct subgraph_shape *shape = &subgraph->shape;
     double width = rates->widths.activation, share = of->compute_share;
-    double matrix = FITTED_MATRIX / width, vector = FITTED_VECTOR / width;
+    const struct kernel_basis *basis = &rates->basis;
+    double matrix = basis->matrix_flops / width, vector = basis->vector_flops / width;
     double rows = fmax(1, work->rows), outputs = fmax(1, work->outputs);
     double group = shape->channels / fmax(1, shape->groups);
     double products = rates->product_flops.value, convs = rates->conv_flops.value;
     struct product product = {rows, outputs / rows, padding * work->macs / outputs, 0};
     switch (class) {
     case KERNEL_CONV_IMAGE: /* as fast in tf32 as in 16 bits */
-        product.flops = attained(share, convs, FITTED_MATRIX / 2, scale);
+        product.flops = attained(share, convs, basis->matrix_flops / 2, scale);
         return product_s(&product, of, scale, INFINITY);
     case KERNEL_CONV:
         product.flops = share * convs;
@@ -231,7 +254,7 @@ static double compute_s(enum kernel_class class, const struct subgraph *subgraph
     case KERNEL_CONV_DEPTHWISE:
         return 2 * work->macs / attained(share, rates->other_flops.value, vector, scale);
     case KERNEL_BATCH_NORM_FP32:
-        return shape->inner * of->depth_s * FITTED_UNITS / scale->units;
+        return shape->inner * of->depth_s * 1 / scale->more;
     case KERNEL_ATTENTION:
     case KERNEL_ATTENTION_DECODE:
     case KERNEL_ATTENTION_MASKED:
@@ -241,7 +264,7 @@ static double compute_s(enum kernel_class class, const struct subgraph *subgraph
     default: /* as fast in 32 bits as in 16 */
         return is_known(rates->other_flops.value)
                    ? work->elementwise / attained(share, rates->other_flops.value * width / 2,
-                                                  FITTED_VECTOR / 2, scale)
+                                                  basis->vector_flops / 2, scale)
                    : 0;
     }
 }
@@ -263,10 +286,16 @@ static bool has_lone_groups(const struct subgraph_shape *shape)
     return width > NARROW_GROUP && width != 2 * NARROW_GROUP;
 }
 
-static double fixed_s(enum kernel_class class, const struct subgraph *subgraph,
-                      const struct scale *scale)
+static double group_kernels(const struct subgraph_shape *shape)
 {
-    const struct class_figures *of = &CLASSES[class];
+    bool is_full = shape->channels / fmax(1, shape->groups) >= FULL_GROUP;
+    return shape->groups * (is_full ? GROUP_KERNELS : GROUP_SHARED);
+}
+
+static double fixed_s(enum kernel_class class, const struct subgraph *subgraph,
+                      const struct rates *rates, const struct scale *scale)
+{
+    const struct kernel_figures *of = &rates->basis.classes[class];
     const struct subgraph_shape *shape = &subgraph->shape;
     double fixed = of->fixed_s * scale->fixed;
     double rows = shape->inner > 0 ? subgraph->outputs / shape->inner : 0;
@@ -277,7 +306,7 @@ static double fixed_s(enum kernel_class class, const struct subgraph *subgraph,
         return fixed + (has_lone_groups(shape) ? GROUP_S * shape->groups : 0);
     case KERNEL_NORM:
     case KERNEL_SOFTMAX:
-        return fixed + shape->inner * of->depth_s + rows * of->row_s * FITTED_UNITS / scale->units;
+        return fixed + shape->inner * of->depth_s + rows * of->row_s * 1 / scale->more;
     case KERNEL_REDUCTION:
         return fixed * pow(log2(fmax(2, shape->inner)), REDUCTION_POWER);
     default:
@@ -291,7 +320,7 @@ static void add_kernels(enum kernel_class class, double kernels, double bytes,
                         const struct rates *rates, const struct scale *scale,
                         struct kernel_estimate *out)
 {
-    const struct class_figures *of = &CLASSES[class];
+    const struct kernel_figures *of = &rates->basis.classes[class];
     double took_s = moved_s(bytes, class, rates, scale);
     out->launches += LAUNCH_BESIDE * kernels;
     out->more_bytes += bytes;
@@ -316,7 +345,7 @@ struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
 {
     struct scale scale = scale_of(rates);
     struct kernel_estimate out = {.class = class_of(subgraph, rates), .launches = 1, .padding = 1};
-    const struct class_figures *of = &CLASSES[out.class];
+    const struct kernel_figures *of = &rates->basis.classes[out.class];
     const struct runtime *runtime = runtime_at(rates->runtime);
     bool is_pytorch = runtime->rules == RUNTIME_RULES_PYTORCH;
     if (is_pytorch && subgraph->op == GRAPH_REARRANGE && !subgraph->shape.is_copied)
@@ -326,7 +355,7 @@ struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
     out.memory_s = moved_s(work->bytes, out.class, rates, &scale);
     /* Arithmetic and memory overlap, but not quite where both take long. */
     double work_s = pow(pow(out.compute_s, 4) + pow(out.memory_s, 4), 0.25);
-    out.latency_s = fixed_s(out.class, subgraph, &scale) * fmax(1, subgraph->steps) + work_s;
+    out.latency_s = fixed_s(out.class, subgraph, rates, &scale) * fmax(1, subgraph->steps) + work_s;
     out.active_j = of->active_w * scale.power * work_s;
     if (out.class == KERNEL_ATTENTION_MASKED && subgraph->shape.repeats > 1)
         repeat_cache(work->traffic.cache_read, subgraph->shape.repeats, rates, &scale, &out);
@@ -338,6 +367,6 @@ struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
                         rules[i].elements * work->outputs * rates->widths.activation, rates, &scale,
                         &out);
     if (out.class == KERNEL_CONV_GROUPED && has_lone_groups(&subgraph->shape))
-        out.launches += LAUNCH_BESIDE * GROUP_KERNELS * subgraph->shape.groups;
+        out.launches += LAUNCH_BESIDE * group_kernels(&subgraph->shape);
     return out;
 }

@@ -336,6 +336,8 @@ static void describe_subgraph(const struct builder *builder, struct subgraph *su
     subgraph->op = main_node->op;
     subgraph->layer = main_node->layer;
     subgraph->component = main_node->component;
+    subgraph->has_precision = main_node->has_precision;
+    subgraph->precision = main_node->precision;
     bool is_recurrent = graph_op_kind(main_node->op) == GRAPH_KIND_RECURRENT;
     int64_t steps = is_recurrent ? main_node->as.recurrent.steps : 1;
     subgraph->steps = steps > 1 ? (double)steps : 1;
@@ -438,6 +440,7 @@ static void add_alive(struct partition_alive *to, const struct partition_tensor 
     to->activations += elements - columns - heads;
     to->columns += columns;
     to->heads_kv += heads;
+    to->quantized += sign * tensor->amount.quantized;
     to->fixed_bytes += sign * tensor->amount.fixed_bytes;
 }
 
@@ -454,6 +457,7 @@ static void sum_alive(struct partition *out)
         out->alive[i].activations += out->alive[i - 1].activations;
         out->alive[i].columns += out->alive[i - 1].columns;
         out->alive[i].heads_kv += out->alive[i - 1].heads_kv;
+        out->alive[i].quantized += out->alive[i - 1].quantized;
         out->alive[i].fixed_bytes += out->alive[i - 1].fixed_bytes;
     }
 }
@@ -462,7 +466,7 @@ static void sum_alive(struct partition *out)
 
 /* A direct-mapped table: a collision evicts the earlier entry, and its subgraph is then listed as unique once
  * more, which costs time and changes no result. */
-enum { SLOTS = 1024, FIGURES = 39 };
+enum { SLOTS = 1024, FIGURES = 42 };
 
 struct figures {
     double values[FIGURES];
@@ -471,7 +475,8 @@ struct figures {
 static size_t put_amount(const struct graph_amount *amount, double *to)
 {
     const double all[] = {amount->weights,        amount->activations,  amount->cached,
-                          amount->stored_weights, amount->stored_bytes, amount->fixed_bytes};
+                          amount->stored_weights, amount->stored_bytes, amount->fixed_bytes,
+                          amount->quantized};
     memcpy(to, all, sizeof all);
     return sizeof all / sizeof *all;
 }
@@ -511,8 +516,8 @@ static bool is_alike(const struct subgraph *a, const struct subgraph *b,
 {
     struct figures others;
     bool same = true;
-    if (a->op != b->op || a->is_sharded != b->is_sharded ||
-        a->is_row_parallel != b->is_row_parallel)
+    if (a->op != b->op || a->has_precision != b->has_precision || a->precision != b->precision ||
+        a->is_sharded != b->is_sharded || a->is_row_parallel != b->is_row_parallel)
         return false;
     figures_of(b, &others);
     for (size_t i = 0; i < FIGURES && same; i++)

@@ -41,6 +41,8 @@ struct subgraph {
     double outputs; /* elements made by its main nodes: the work to distribute over units */
     double rows;    /* of the matrix they form; its columns are the last dimension, or channels */
     double steps;   /* sequential steps of a recurrent layer; otherwise 1 */
+    bool has_precision; /* of its main node: stated by the file, see struct graph_node */
+    enum precision precision;
     struct subgraph_shape shape;
     bool is_sharded;      /* tensor parallelism divides it: products with weights, attention */
     bool is_row_parallel; /* each device then has a partial sum of every result */
@@ -62,6 +64,7 @@ struct partition_alive {
     double activations; /* elements replicated on each device */
     double columns;     /* elements divided by the number of devices */
     double heads_kv;    /* elements divided by at most the number of KV heads */
+    double quantized;   /* elements of 8 bits in a quantized file, replicated */
     double fixed_bytes; /* integers */
 };
 

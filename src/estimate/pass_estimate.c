@@ -43,7 +43,8 @@ static double alive_bytes(const struct partition *partition, size_t subgraph,
     const struct partition_alive *alive = &partition->alive[subgraph];
     double elements = alive->activations + alive->columns / devices +
                       alive->heads_kv / kv_devices(partition, devices);
-    return elements * widths->activation + alive->fixed_bytes;
+    return elements * widths->activation + alive->fixed_bytes +
+           alive->quantized * (widths->keeps_stored ? 1 : widths->activation);
 }
 
 /* The weights do not depend on the batch; everything else grows with it. */
@@ -145,8 +146,36 @@ static enum err estimate_concurrency(const struct partition *partition, double b
 
 /* ---- uncertainty ---- */
 
+/* Of measured kernels, relative standard deviations by what most of the time is bound by: of 172 rows of models as
+ * shipped, each family predicted without itself (docs/measurements.md). */
+struct spread {
+    double time, energy;
+};
+static const struct spread SPREADS[RUNTIME_COUNT][BOUND_COUNT] = {
+    [RUNTIME_PYTORCH_GRAPH] = {[BOUND_COMPUTE] = {0.07, 0.11},
+                               [BOUND_MEMORY] = {0.09, 0.11},
+                               [BOUND_LAUNCH] = {0.17, 0.16},
+                               [BOUND_LINK] = {0.17, 0.16},
+                               [BOUND_BALANCED] = {0.12, 0.13}},
+    [RUNTIME_PYTORCH_EAGER] = {[BOUND_COMPUTE] = {0.17, 0.10},
+                               [BOUND_MEMORY] = {0.17, 0.10},
+                               [BOUND_LAUNCH] = {0.27, 0.19},
+                               [BOUND_LINK] = {0.27, 0.19},
+                               [BOUND_BALANCED] = {0.25, 0.18}},
+};
+
 /* Seconds by what they depend on, and seconds and joules of unknown operators. */
-enum { COMPUTE_S, MEMORY_S, LAUNCH_S, LINK_S, LIMIT_S, UNKNOWN_S, UNKNOWN_J, SHARES };
+enum {
+    COMPUTE_S,
+    MEMORY_S,
+    LAUNCH_S,
+    LINK_S,
+    LIMIT_S,
+    UNKNOWN_S,
+    UNKNOWN_J,
+    BOUND_S, /* and BOUND_COUNT - 1 after it: of subgraphs by what bounds them */
+    SHARES = BOUND_S + BOUND_COUNT
+};
 struct time_shares {
     double of[SHARES];
 };
@@ -168,6 +197,7 @@ static struct time_shares shares_of(const struct subgraph *subgraph,
         shares.of[LAUNCH_S] = row->launch_s;
         shares.of[LINK_S] = row->link_s;
     }
+    shares.of[BOUND_S + row->bound] = row->latency_s;
     if (subgraph->op == GRAPH_UNKNOWN) {
         shares.of[UNKNOWN_S] = row->latency_s;
         shares.of[UNKNOWN_J] = row->joules.total;
@@ -197,18 +227,34 @@ static bool has_measured_kernels(const struct pass_estimate *estimate)
            (is_known(estimate->hardware->kernels.value) || estimate->hardware->timings.count);
 }
 
+static struct spread measured_spread(const struct time_shares *shares, enum runtime_id runtime)
+{
+    double all_s = 0, usual = runtime_at(runtime)->error;
+    struct spread sum = {0};
+    for (int b = 0; b < BOUND_COUNT; b++) {
+        double took_s = shares->of[BOUND_S + b];
+        struct spread one = SPREADS[runtime][b];
+        all_s += took_s;
+        sum.time += took_s * (one.time > 0 ? one.time : usual);
+        sum.energy += took_s * (one.energy > 0 ? one.energy : usual);
+    }
+    return all_s > 0 ? (struct spread){sum.time / all_s, sum.energy / all_s}
+                     : (struct spread){usual, usual};
+}
+
 static void set_measured_plus_minus(const struct time_shares *shares,
                                     struct pass_estimate *estimate)
 {
     struct estimate_totals *total = &estimate->total;
-    double error = estimate->hardware->timings.count ? MODEL_TIMED
-                                                     : runtime_at(estimate->config.runtime)->error;
+    struct spread error = estimate->hardware->timings.count
+                              ? (struct spread){MODEL_TIMED, MODEL_TIMED}
+                              : measured_spread(shares, estimate->config.runtime);
     double guessed = estimate->partition->graph->is_guessed ? GRAPH_GUESSED : 0;
-    double all = hypot(error, guessed);
-    total->latency_plus_minus = hypot(all * total->latency_s, NODE_UNKNOWN * shares->of[UNKNOWN_S]);
-    total->joules_plus_minus =
-        hypot(all * total->joules.total, NODE_UNKNOWN * shares->of[UNKNOWN_J]);
-    total->power_plus_minus = error * total->average_w;
+    total->latency_plus_minus =
+        hypot(hypot(error.time, guessed) * total->latency_s, NODE_UNKNOWN * shares->of[UNKNOWN_S]);
+    total->joules_plus_minus = hypot(hypot(error.energy, guessed) * total->joules.total,
+                                     NODE_UNKNOWN * shares->of[UNKNOWN_J]);
+    total->power_plus_minus = error.energy * total->average_w;
 }
 
 static void set_plus_minus(const struct rates *rates, const struct time_shares *shares,
@@ -286,7 +332,9 @@ static void set_confidence(struct pass_estimate *estimate)
         return;
     if (estimate->confidence < CONFIDENCE_THEORETICAL)
         estimate->confidence++;
-    if (graph->is_guessed)
+    if (graph->is_guessed && graph->notes.count)
+        str_copy(reason, room, "what runs depends on data: see the notes");
+    else if (graph->is_guessed)
         str_copy(reason, room, "the file does not state all shapes: some are assumed");
     else if (graph->unknown_count)
         str_format(reason, room, "%zu node%s an unknown operator", graph->unknown_count,
@@ -319,7 +367,7 @@ static double wait_per_launch(const struct partition *partition, const struct ra
 {
     double launches = 0, busy_s = 0, host_s = 0;
     if (rates->has_kernels)
-        host_s = runtime_at(rates->runtime)->host_s;
+        host_s = rates->host_ratio * runtime_at(rates->runtime)->host_s;
     for (size_t i = 0; host_s > 0 && i < partition->count; i++) {
         const struct subgraph_estimate *row = &unique[partition->unique_of[i]].row;
         launches += row->launches;
@@ -475,7 +523,10 @@ enum err pass_estimate_make(const struct partition *partition, const struct hard
         err = check_devices(partition, hardware, &rates, devices, why);
     if (err)
         return err;
-    rates.widths.keeps_stored = config->keeps_stored;
+    if (config->host_launch_s > 0)
+        rates.host_ratio = config->host_launch_s / RUNTIME_HOST_LAUNCH_S;
+    if (config->keeps_stored)
+        rates_keep_stored(&rates, &partition->graph->file);
     rates.held = graph_bytes(&partition->model, &rates.widths);
     out->config.devices = devices;
     out->used = rates.used;

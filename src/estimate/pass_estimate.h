@@ -23,6 +23,8 @@ struct estimate_config {
     bool keeps_stored; /* weights of a quantized file keep their stored precision */
     int devices;       /* that share the model by tensor parallelism; 0: 1 */
     enum runtime_id runtime;
+    double
+        host_launch_s; /* of the host, a small operator; 0: as its hardware file says, or usual */
 };
 
 enum estimate_confidence { CONFIDENCE_CALIBRATED, CONFIDENCE_INTERPOLATED, CONFIDENCE_THEORETICAL };

@@ -29,17 +29,18 @@ static enum err open_model(struct predictor *p, const char *word, struct error *
 }
 
 static struct estimate_config config_of(const struct predictor *p, const struct measured_pass *pass,
-                                        bool has_stored)
+                                        const struct workload *work)
 {
-    struct estimate_config config = {.precision = PRECISION_FP32, .devices = 1};
+    struct estimate_config config = {
+        .precision = PRECISION_FP32, .devices = 1, .host_launch_s = pass->host_launch_s};
     if (p->hardware)
-        config.precision = estimate_default_precision(p->hardware);
+        config.precision = workload_default_precision(work, p->hardware);
     if (p->has_precision)
         config.precision = p->precision;
     else if (pass->has_precision)
         config.precision = pass->precision;
     else
-        config.keeps_stored = has_stored;
+        config.keeps_stored = work->has_stored;
     return config;
 }
 
@@ -96,7 +97,7 @@ enum err predictor_predict(struct predictor *predictor, const struct measured_pa
     enum err err = make_workload(predictor, pass, &work, why);
     if (err)
         return err;
-    struct estimate_config config = config_of(predictor, pass, work.has_stored);
+    struct estimate_config config = config_of(predictor, pass, &work);
     err = workload_estimate_make(&work, predictor->hardware, &config, true, &estimate, why);
     if (!err) {
         const struct estimate_totals *all = &estimate.total;
@@ -120,8 +121,10 @@ enum err predictor_count(struct predictor *predictor, const struct measured_pass
     enum err err = make_workload(predictor, pass, &work, why);
     if (err)
         return err;
-    struct estimate_config config = config_of(predictor, pass, work.has_stored);
-    struct precision_widths widths = precision_widths(config.precision);
+    struct estimate_config config = config_of(predictor, pass, &work);
+    bool is_of_file = config.keeps_stored && work.file.is_known;
+    struct precision_widths widths =
+        precision_widths(is_of_file ? work.file.floats : config.precision);
     widths.keeps_stored = config.keeps_stored;
     *flops = *bytes = 0;
     for (size_t i = 0; i < work.count; i++) {

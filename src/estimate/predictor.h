@@ -39,6 +39,7 @@ struct measured_pass {
     bool has_precision;
     enum precision precision;
     const char *runtime; /* as a file says it: "pytorch-graph", "eager"; NULL and others: unknown */
+    double host_launch_s; /* of the host that launched it; 0: not known */
     struct graph_options setting;
     int64_t output_tokens; /* above 0: a whole request, prefill and decode */
 };

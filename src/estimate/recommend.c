@@ -18,7 +18,8 @@ enum { DOUBLINGS_MOST = 10, BATCH_MOST = 65536, DEVICES_MOST = 64 };
 
 /* Relative error of an estimate that another batch of the same model on the same device does not share: how far
  * the errors of such settings differ among the rows of docs/measurements.md (standard deviation). */
-#define BATCH_ERROR 0.04
+#define BATCH_ERROR         0.04
+#define BATCH_ERROR_KERNELS 0.09 /* with the kernels of a runtime */
 
 const char *recommend_kind_name(enum recommend_kind kind)
 {
@@ -59,7 +60,8 @@ static double ratio_error(const struct search *search, enum recommend_kind kind,
     struct uncertainty each[2], all = {UNKNOWN, UNKNOWN, 0};
     for (size_t i = 0; i < 2; i++) {
         const struct estimate_totals *total = &both[i]->total;
-        double own = kind == RECOMMEND_BATCH     ? BATCH_ERROR
+        bool is_ideal = both[i]->config.runtime == RUNTIME_IDEAL;
+        double own = kind == RECOMMEND_BATCH     ? is_ideal ? BATCH_ERROR : BATCH_ERROR_KERNELS
                      : kind == RECOMMEND_RUNTIME ? runtime_at(both[i]->config.runtime)->error
                                                  : estimate_model_error(both[i]->hardware);
         each[i] = (struct uncertainty){total->joules_plus_minus / total->joules.total, own,
@@ -316,7 +318,7 @@ static enum err try_device(struct search *search, const struct hardware *other, 
     const struct workload_estimate *now = search->now;
     struct estimate_config config = now->config;
     struct workload_spec there = now->work->spec;
-    enum precision usual = estimate_default_precision(other);
+    enum precision usual = workload_default_precision(now->work, other);
     workload_spec_run_on(&there, other);
     *out = (struct trial){0};
     if (config.keeps_stored)

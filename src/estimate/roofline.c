@@ -88,16 +88,21 @@ static struct rate rate_at(const struct hardware_figure *figure)
     return figure ? rate_of(figure) : (struct rate){UNKNOWN, BY_EVIDENCE[EVIDENCE_ASSUMED]};
 }
 
-static void look_up_units(const struct hardware *hardware, enum precision precision,
-                          struct rates *out)
+static void look_up_others(const struct hardware *hardware, enum precision precision,
+                           struct rates *out)
+{
+    struct hardware_path others = hardware_elementwise_path(hardware, precision);
+    out->other_flops = rate_at(others.flops);
+    out->other_joules = rate_at(others.joules);
+}
+
+static void look_up_products(const struct hardware *hardware, enum precision precision,
+                             struct rates *out)
 {
     struct hardware_path products = hardware_matmul_path(hardware, precision);
-    struct hardware_path others = hardware_elementwise_path(hardware, precision);
     out->used = products.flops ? products.used : precision;
     out->product_flops = rate_at(products.flops);
     out->product_joules = rate_at(products.joules);
-    out->other_flops = rate_at(others.flops);
-    out->other_joules = rate_at(others.joules);
     out->is_matrix = products.is_matrix;
     bool is_tf32 = precision == PRECISION_FP32 && runtime_at(out->runtime)->has_tf32_conv &&
                    is_known(hardware->matrix_flops[PRECISION_TF32].value);
@@ -115,12 +120,18 @@ static bool is_positive(double value)
 enum err rates_of(const struct hardware *hardware, enum precision precision,
                   enum runtime_id runtime, struct rates *out, struct error *why)
 {
-    *out = (struct rates){.widths = precision_widths(precision)};
+    *out = (struct rates){.hardware = hardware, .widths = precision_widths(precision)};
     out->runtime = runtime;
     if (hardware->timings.count && !strcmp(hardware->timings.runtime, runtime_at(runtime)->name))
         out->timings = &hardware->timings;
-    out->has_kernels =
-        runtime != RUNTIME_IDEAL && (hardware->class == HARDWARE_GPU || out->timings);
+    bool is_gpu = hardware->class == HARDWARE_GPU;
+    out->has_kernels = runtime != RUNTIME_IDEAL && (is_gpu || out->timings);
+    if (out->has_kernels && is_gpu && !kernel_basis_of(hardware, &out->basis))
+        return err_set(why, ERR_BAD_VALUE, "%s: no kernel_classes in its hardware file",
+                       hardware->id);
+    out->host_ratio = is_known(hardware->host_launch_s.value)
+                          ? hardware->host_launch_s.value / RUNTIME_HOST_LAUNCH_S
+                          : 1;
     bool is_of_cpus = runtime == RUNTIME_LLAMA_CPP || runtime == RUNTIME_ONNXRUNTIME;
     if (runtime != RUNTIME_IDEAL && !out->has_kernels &&
         !(is_of_cpus && hardware->class == HARDWARE_CPU))
@@ -131,7 +142,8 @@ enum err rates_of(const struct hardware *hardware, enum precision precision,
                        hardware->id);
     const struct hardware_memory *memory = hardware_main_memory(hardware);
     struct rates_stated stated = rates_stated_or_assumed(hardware);
-    look_up_units(hardware, precision, out);
+    look_up_products(hardware, precision, out);
+    look_up_others(hardware, precision, out);
     out->bytes_per_s = rate_of(&memory->bytes_per_s);
     out->joules_per_byte = rate_of(&memory->joules_per_byte);
     out->capacity = memory->capacity_bytes.value;
@@ -157,6 +169,26 @@ enum err rates_of(const struct hardware *hardware, enum precision precision,
                        "%s: idle power of %g W is not below the power limit of %g W", hardware->id,
                        out->idle_w.value, out->limit_w.value);
     return ERR_OK;
+}
+
+void rates_keep_stored(struct rates *rates, const struct graph_precision *file)
+{
+    if (file->is_known) {
+        rates->widths = precision_widths(file->floats);
+        look_up_others(rates->hardware, file->floats, rates);
+    }
+    rates->widths.keeps_stored = true;
+}
+
+/* With the units in which the file has this product computed. */
+static struct rates rates_in_file(const struct rates *rates, const struct subgraph *subgraph)
+{
+    struct rates own = *rates;
+    if (!rates->widths.keeps_stored || !subgraph->has_precision)
+        return own;
+    look_up_products(rates->hardware, subgraph->precision, &own);
+    own.widths.activation = precision_widths(subgraph->precision).activation;
+    return is_positive(own.product_flops.value) ? own : *rates;
 }
 
 /* ---- work of one device ---- */
@@ -367,8 +399,9 @@ void roofline_wait(const struct rates *rates, double wait_s, int devices,
 }
 
 void roofline_estimate(const struct subgraph *subgraph, const struct roofline_work *work,
-                       const struct rates *rates, int devices, struct subgraph_estimate *out)
+                       const struct rates *given, int devices, struct subgraph_estimate *out)
 {
+    const struct rates own = rates_in_file(given, subgraph), *rates = &own;
     struct roofline_work all = *work;
     struct estimate_joules joules;
     widen_head(subgraph, rates, &all);

@@ -17,9 +17,17 @@ struct rate {
     double value, relative;
 };
 
+/* What classes of kernels attain, and the device that they were fitted on: peaks of elements of one byte. */
+struct kernel_basis {
+    const struct kernel_figures *classes; /* NULL: of no device */
+    double units, launch_s, bytes_per_s, matrix_flops, vector_flops;
+    double active_w; /* between idle and the limit */
+};
+
 /* What a device states, as plain numbers; UNKNOWN where it does not.  Shares, launch and units then default to
  * what docs/estimate.md assumes for its class. */
 struct rates {
+    const struct hardware *hardware;
     struct precision_widths widths;
     enum precision used;                      /* in which products are computed */
     bool is_matrix;                           /* on the matrix units */
@@ -28,6 +36,8 @@ struct rates {
     struct rate conv_flops, conv_joules;      /* of convolutions, which may be in tf32 */
     enum runtime_id runtime;
     bool has_kernels;                         /* of that runtime; else at the shares below */
+    struct kernel_basis basis;                /* of those */
+    double host_ratio;                        /* of what the host takes, over a usual one's */
     const struct hardware_timings *timings;   /* of its operations on a CPU; NULL: none */
     double held;                              /* bytes of the model's weights, for these */
     struct rate bytes_per_s, joules_per_byte; /* of the memory that holds the model */
@@ -44,6 +54,9 @@ struct rates {
  * runtimes are those of GPUs; on CPUs a runtime fuses what it fuses, at the shares of the device. */
 enum err rates_of(const struct hardware *hardware, enum precision precision,
                   enum runtime_id runtime, struct rates *out, struct error *why) MUST_USE;
+
+/* A file keeps its stored precision: its floats have their width, and its products the precision it states. */
+void rates_keep_stored(struct rates *rates, const struct graph_precision *file);
 
 /* The figures that default by class, as stated or assumed. */
 struct rates_stated {
@@ -132,6 +145,9 @@ struct kernel_estimate {
     double padding;             /* MACs done over those needed: channels of images are padded */
     double more_bytes;          /* moved by kernels that the runtime adds */
 };
+
+/* The device's own where it was measured, else those of one that was; false: of none. */
+bool kernel_basis_of(const struct hardware *hardware, struct kernel_basis *out);
 
 /* On one device; the time that a power limit adds is not in it. */
 struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,

@@ -11,14 +11,6 @@
 #include "estimate/partition.h"
 #include "graph/reader.h"
 
-/* Classes of kernels, which differ in the share of the roof that they attain (kernels.def). */
-enum kernel_class {
-#define KERNEL(constant, name, fixed, compute, memory, depth, row, active) KERNEL_##constant,
-#include "estimate/kernels.def"
-#undef KERNEL
-    KERNEL_COUNT
-};
-
 enum runtime_id {
 #define RUNTIME(constant, name, fusion, rules, host, tf32, error, evidence, about)                 \
     RUNTIME_##constant,
@@ -28,6 +20,9 @@ enum runtime_id {
 };
 
 enum runtime_rules { RUNTIME_RULES_NONE, RUNTIME_RULES_PYTORCH };
+
+/* What a usual host takes to launch a small operator in eager mode; the times of runtimes are those of such a host. */
+#define RUNTIME_HOST_LAUNCH_S 6e-6
 
 struct runtime {
     const char *name; /* what --runtime takes */

@@ -156,6 +156,8 @@ static void read_model_row(struct reader *r)
     row.measured_s = read_measured(r, "latency_s");
     row.measured_j = read_measured(r, "energy_j");
     row.window_s = measured_csv_number(&r->csv, "window_s");
+    double launch_us = measured_csv_number(&r->csv, "host_launch_us");
+    pass.host_launch_s = launch_us > 0 ? 1e-6 * launch_us : 0;
     if (r->csv.err)
         return;
     name_pass(r, &pass, &row);

@@ -54,6 +54,8 @@ struct workload {
     double units;     /* samples or tokens that all passes produce */
     const char *unit; /* "sample", "prompt token", "output token", "token" */
     bool has_stored;  /* some weights have a stored precision */
+    struct graph_precision file;
+    struct graph_notes notes;
 };
 
 enum err workload_make(const struct workload_spec *spec, struct workload *out, struct error *why)

@@ -203,7 +203,7 @@ static bool is_clearly_cheaper(struct hardware_path a, struct hardware_path b)
     return b.flops->value < CLEARLY_LESS * a.flops->value;
 }
 
-enum precision estimate_default_precision(const struct hardware *hardware)
+static enum precision default_precision(const struct hardware *hardware)
 {
     static const enum precision BY_USE[] = {PRECISION_FP16, PRECISION_BF16, PRECISION_FP32,
                                             PRECISION_FP8, PRECISION_INT8};
@@ -216,6 +216,15 @@ enum precision estimate_default_precision(const struct hardware *hardware)
         if (estimate_is_native(hardware, BY_USE[i]))
             return BY_USE[i];
     return PRECISION_FP32;
+}
+
+enum precision workload_default_precision(const struct workload *work,
+                                          const struct hardware *hardware)
+{
+    const struct graph_precision *file = &work->file;
+    return file->is_known && hardware_matmul_path(hardware, file->products).flops
+               ? file->products
+               : default_precision(hardware);
 }
 
 bool workload_estimate_fits(const struct workload_estimate *estimate)

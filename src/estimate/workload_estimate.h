@@ -55,9 +55,11 @@ bool estimate_is_native(const struct hardware *hardware, enum precision precisio
  * a wider precision. */
 bool estimate_offers(const struct hardware *hardware, enum precision precision);
 
-/* The default precision for a model on this device: fp16 if native, unless bf16 is native too and clearly
- * cheaper; else bf16, fp32, or whatever is native. */
-enum precision estimate_default_precision(const struct hardware *hardware);
+/* The default precision for a workload on this device: that of its file, where the file states one and the device can
+ * compute in it; else fp16 if native, unless bf16 is native too and clearly cheaper; else bf16, fp32, or whatever is
+ * native. */
+enum precision workload_default_precision(const struct workload *work,
+                                          const struct hardware *hardware);
 
 /* Is it known to fit?  The memory of a CPU is a matter of configuration; for another device an unknown
  * capacity means unknown. */

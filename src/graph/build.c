@@ -202,15 +202,23 @@ tensor_id build_matmul(struct build *build, const char *name, tensor_id a, tenso
     return build_node(build, &node, (tensor_id[]){a, b}, 2, left->rank, dims);
 }
 
-tensor_id build_attention(struct build *build, const char *name, tensor_id q, tensor_id k,
-                          tensor_id v, tensor_id cache_k, tensor_id cache_v,
-                          struct graph_attention attention)
+tensor_id build_attention_biased(struct build *build, const char *name, tensor_id q, tensor_id k,
+                                 tensor_id v, tensor_id cache_k, tensor_id cache_v, tensor_id bias,
+                                 struct graph_attention attention)
 {
     int64_t dims[] = {build_dim(build, q, 0), build_dim(build, q, 1),
                       attention.heads * attention.value_size};
     struct graph_node node = {.op = GRAPH_ATTENTION, .name = name, .as.attention = attention};
-    return build_node(build, &node, (tensor_id[]){q, k, v, cache_k, cache_v}, cache_k >= 0 ? 5 : 3,
-                      3, dims);
+    int inputs = bias >= 0 ? 6 : cache_k >= 0 ? 5 : 3;
+    return build_node(build, &node, (tensor_id[]){q, k, v, cache_k, cache_v, bias}, inputs, 3,
+                      dims);
+}
+
+tensor_id build_attention(struct build *build, const char *name, tensor_id q, tensor_id k,
+                          tensor_id v, tensor_id cache_k, tensor_id cache_v,
+                          struct graph_attention attention)
+{
+    return build_attention_biased(build, name, q, k, v, cache_k, cache_v, GRAPH_NONE, attention);
 }
 
 /* ---- norms, embeddings, recurrence ---- */

@@ -77,6 +77,10 @@ tensor_id build_matmul(struct build *build, const char *name, tensor_id a, tenso
 tensor_id build_attention(struct build *build, const char *name, tensor_id q, tensor_id k,
                           tensor_id v, tensor_id cache_k, tensor_id cache_v,
                           struct graph_attention attention);
+/* With a parameter or activation that is added to the scores: sinks, biases by relative position. */
+tensor_id build_attention_biased(struct build *build, const char *name, tensor_id q, tensor_id k,
+                                 tensor_id v, tensor_id cache_k, tensor_id cache_v, tensor_id bias,
+                                 struct graph_attention attention);
 
 /* ---- element by element, norms, pooling ---- */
 

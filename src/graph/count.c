@@ -1,6 +1,8 @@
 /* Operations follow from the operator and its shapes; elements that are read and written from the roles of the tensors. */
 #include "graph/count.h"
 
+#include <math.h>
+
 /* Per element of the state. */
 enum { LSTM_OPERATIONS = 14, GRU_OPERATIONS = 12, RNN_OPERATIONS = 4 };
 
@@ -11,6 +13,7 @@ void graph_amount_add(struct graph_amount *sum, const struct graph_amount *more)
     sum->weights += more->weights;
     sum->activations += more->activations;
     sum->cached += more->cached;
+    sum->quantized += more->quantized;
     sum->stored_weights += more->stored_weights;
     sum->stored_bytes += more->stored_bytes;
     sum->fixed_bytes += more->fixed_bytes;
@@ -21,6 +24,7 @@ void graph_amount_scale(struct graph_amount *amount, double factor)
     amount->weights *= factor;
     amount->activations *= factor;
     amount->cached *= factor;
+    amount->quantized *= factor;
     amount->stored_weights *= factor;
     amount->stored_bytes *= factor;
     amount->fixed_bytes *= factor;
@@ -30,8 +34,9 @@ double graph_bytes(const struct graph_amount *amount, const struct precision_wid
 {
     double stored =
         widths->keeps_stored ? amount->stored_bytes : amount->stored_weights * widths->weight;
+    double quantized = amount->quantized * (widths->keeps_stored ? 1 : widths->activation);
     return stored + amount->weights * widths->weight + amount->activations * widths->activation +
-           amount->cached * widths->cache + amount->fixed_bytes;
+           quantized + amount->cached * widths->cache + amount->fixed_bytes;
 }
 
 static double fixed_width(enum graph_dtype dtype)
@@ -53,6 +58,8 @@ static struct graph_amount amount_of(const struct graph_tensor *tensor, double e
     if (tensor->stored_bytes > 0 && total > 0) {
         amount.stored_weights = elements;
         amount.stored_bytes = tensor->stored_bytes * elements / total;
+    } else if (tensor->dtype == GRAPH_QUANTIZED) {
+        amount.quantized = elements;
     } else if (tensor->dtype != GRAPH_FLOAT) {
         amount.fixed_bytes = elements * fixed_width(tensor->dtype);
     } else if (graph_is_static(tensor)) {
@@ -108,6 +115,13 @@ static double triangle(double n)
     return n * (n + 1) / 2;
 }
 
+/* Pairs of the first n tokens where attention begins anew after each `chunk` of them. */
+static double pairs_in_chunks(double n, double chunk)
+{
+    double whole = floor(n / chunk);
+    return whole * triangle(chunk) + triangle(n - whole * chunk);
+}
+
 double graph_attended_pairs(const struct graph_attention *attention)
 {
     double tokens = (double)attention->tokens, cached = (double)attention->cached;
@@ -120,6 +134,8 @@ double graph_attended_pairs(const struct graph_attention *attention)
     }
     if (window == 0 || cached + tokens <= window)
         return triangle(cached + tokens) - triangle(cached);
+    if (attention->is_chunked)
+        return pairs_in_chunks(cached + tokens, window) - pairs_in_chunks(cached, window);
     double growing = cached < window ? window - cached : 0; /* tokens within the first window */
     return triangle(cached + growing) - triangle(cached) + (tokens - growing) * window;
 }

@@ -12,6 +12,7 @@
 /* Elements of each kind; those whose size does not depend on the precision are in bytes. */
 struct graph_amount {
     double weights, activations, cached;
+    double quantized;                    /* activations of 8 bits in a quantized file */
     double stored_weights, stored_bytes; /* weights in a file's own dtype, and their bytes */
     double fixed_bytes;                  /* integers */
 };

@@ -1,6 +1,6 @@
 /* A decoder-only language model of the Llama kind: how many layers, heads and features, and what each component of
  * each layer weighs.  It comes from a GGUF file (decoder_gguf.c) or from the sizes in a config.json (decoder_shape.h), and
- * becomes a graph here or a table of costs in decoder_cost.h.
+ * becomes a graph (decoder_graph.c) or a table of costs in decoder_cost.h.
  *
  * Every tensor is counted in exactly one component, so the components add up to the model.
  *
@@ -19,7 +19,7 @@ struct gguf;
 struct graph_options;
 struct tensor_type;
 
-enum decoder_activation { DECODER_SILU, DECODER_GELU };
+enum decoder_activation { DECODER_SILU, DECODER_GELU, DECODER_RELU };
 
 /* The tensors that a decoder may have, in a layer or outside the layers. */
 enum decoder_tensor {
@@ -60,6 +60,10 @@ struct decoder_layer {
     uint64_t feed_forward;         /* width for every token, shared experts included */
     uint64_t expert_feed_forward;  /* width of one expert; 0 in a dense layer */
     uint64_t window; /* sliding window in tokens, the token itself included; 0: none */
+    /* Latent attention (MLA): the cache has `latent` features of all heads and the rotated part of one key. */
+    uint64_t latent, rotated; /* latent 0: keys and values are cached */
+    bool is_chunked; /* the window does not slide: attention begins anew after so many tokens */
+    bool has_no_rotation; /* positions are learned, ALiBi or none */
     /* Elements per token that are normalized: before attention, and after it. */
     uint64_t norm_elements, norm_elements_after;
     bool has_layer_norm; /* LayerNorm rather than RMSNorm */
@@ -78,6 +82,10 @@ struct decoder {
     uint64_t heads, heads_kv, key_size, value_size, feed_forward; /* of the first layer */
     uint64_t experts, experts_used;                               /* 0: a dense model */
     bool has_tied_embeddings; /* the output head is the embedding, stored once */
+    bool has_no_head;         /* the states of all tokens are the result */
+    bool has_head_per_token;  /* rather than for the last token of each sequence */
+    bool is_parallel;         /* attention and feed-forward side by side, each with its own norm */
+    bool is_norm_after_add;   /* norms follow the residual add */
     uint64_t parameters, bytes;
     size_t layer_count;
     struct decoder_layer *layers;

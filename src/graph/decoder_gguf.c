@@ -209,6 +209,7 @@ static void read_keys(struct reading *reading)
 
 enum width {
     WIDTH_FREE,
+    WIDTH_NEVER, /* a tensor of models that are read from a config.json only */
     WIDTH_ONE,
     WIDTH_EMBEDDING,
     WIDTH_VOCABULARY,
@@ -291,7 +292,7 @@ static bool find_place(struct slice name, struct tensor_place *out)
     if (!out->is_bias && !strip_suffix(&name, ".weight"))
         return false;
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS && !out->row; i++)
-        if (slice_is(name, ROWS[i].name))
+        if (slice_is(name, ROWS[i].name) && ROWS[i].columns != WIDTH_NEVER)
             out->row = &ROWS[i];
     return out->row;
 }
@@ -316,6 +317,7 @@ static uint64_t width_of(const struct decoder *decoder, const struct decoder_lay
 {
     switch (width) {
     case WIDTH_FREE:
+    case WIDTH_NEVER:
         return 0;
     case WIDTH_ONE:
         return 1;

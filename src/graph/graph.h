@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "catalog/precision.h"
 #include "core/err.h"
 #include "graph/arena.h"
 
@@ -64,7 +65,8 @@ enum graph_dtype {
     GRAPH_FLOAT, /* in the requested precision */
     GRAPH_INT64, /* tokens, indices, shapes: their own size whatever the precision */
     GRAPH_INT32,
-    GRAPH_INT8, /* bool, int8 of a quantized file */
+    GRAPH_INT8,      /* bool, bytes of an image */
+    GRAPH_QUANTIZED, /* 8 bits that stand for a float, while a file keeps its stored precision */
 };
 
 enum graph_role {
@@ -102,6 +104,7 @@ struct graph_attention {
     int64_t window;         /* sliding window in tokens, the token itself included; 0: none */
     int64_t sequences;
     bool is_causal;
+    bool is_chunked; /* the window begins anew after so many tokens instead of sliding */
 };
 
 struct graph_recurrent {
@@ -116,12 +119,29 @@ struct graph_node {
     uint32_t first_output, output_count; /* in graph.links */
     int32_t layer;                       /* GRAPH_NONE outside the layers */
     enum decoder_component component;    /* DECODER_COMPONENT_COUNT: none */
-    double weight_fraction; /* of its parameters that one pass reads (active experts); 1: all */
+    double weight_fraction;   /* of its parameters that one pass reads (active experts); 1: all */
+    bool has_precision;       /* of a product: the file states what it is computed in, */
+    enum precision precision; /* while the file keeps its stored precision */
     union {
         struct graph_window window;
         struct graph_attention attention;
         struct graph_recurrent recurrent;
     } as;
+};
+
+/* The precision of a model file itself. */
+struct graph_precision {
+    bool is_known;
+    enum precision products; /* of most MACs */
+    double share;            /* of the MACs that are computed in it */
+    enum precision floats;   /* of floating-point tensors */
+};
+
+/* What was assumed of the model, for people: one sentence each. */
+enum { GRAPH_NOTES_MOST = 4 };
+struct graph_notes {
+    char text[GRAPH_NOTES_MOST][160];
+    size_t count;
 };
 
 struct graph {
@@ -135,7 +155,9 @@ struct graph {
     bool is_guessed;      /* some shapes are assumed: low confidence */
     double tokens;        /* of all sequences in one pass; 0 for models without tokens */
     double batch;         /* sequences or samples */
-    struct arena names;   /* owns the strings */
+    struct graph_precision file;
+    struct graph_notes notes;
+    struct arena names; /* owns the strings */
 };
 
 void graph_release(struct graph *graph);
@@ -149,6 +171,12 @@ enum err graph_add_tensor(struct graph *graph, const struct graph_tensor *tensor
 enum err graph_add_node(struct graph *graph, const struct graph_node *node, const tensor_id *inputs,
                         size_t input_count, const tensor_id *outputs, size_t output_count,
                         node_id *out, struct error *why) MUST_USE;
+
+/* Removes the last nodes or some before them; their tensors stay, with no producer. */
+void graph_remove_nodes(struct graph *graph, size_t first, size_t count);
+
+/* Each once; those beyond what is kept are dropped. */
+void graph_note(struct graph *graph, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* Sorts the nodes topologically, as near to the given order as possible.  ERR_BAD_VALUE names a node of a
  * cycle. */

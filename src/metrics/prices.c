@@ -4,13 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/tariff.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "catalog/model.h"
 #include "port/file.h"
 #include "port/json_read.h"
-
-#define JOULES_PER_KWH 3.6e6
 
 struct model_price {
     const char *id; /* points into the tree */
@@ -20,7 +19,7 @@ struct model_price {
 struct prices {
     struct jv *tree;
     const char *currency; /* points into the tree */
-    double electricity;
+    struct tariff tariff;
     struct model_price *models;
     size_t count;
 };
@@ -114,7 +113,9 @@ static enum err read_models(const struct position *top, const struct jv *models,
 
 static enum err read_top(const struct position *at, struct prices *prices)
 {
-    static const char *const KEYS[] = {"currency", "electricity_per_kwh", "models", NULL};
+    static const char *const KEYS[] = {"currency",        "models",       "electricity_per_kwh",
+                                       "device_per_hour", "gco2_per_kwh", NULL};
+    struct tariff *tariff = &prices->tariff;
     if (!jv_is_object(prices->tree))
         return err_set(at->why, ERR_BAD_VALUE, "%s: must be one JSON object", at->file);
     enum err err = check_keys(at, prices->tree, KEYS);
@@ -123,12 +124,19 @@ static enum err read_top(const struct position *at, struct prices *prices)
     prices->currency = jv_text(jv_get(prices->tree, "currency"));
     if (!prices->currency || !prices->currency[0])
         return refuse(at, "currency", "missing (for example \"USD\")");
-    err = read_price(at, prices->tree, "electricity_per_kwh", false, &prices->electricity);
+    err = read_price(at, prices->tree, "electricity_per_kwh", false, &tariff->price_per_kwh);
+    if (!err)
+        err =
+            read_price(at, prices->tree, "device_per_hour", false, &tariff->device_price_per_hour);
+    if (!err)
+        err = read_price(at, prices->tree, "gco2_per_kwh", false, &tariff->gco2_per_kwh);
     if (!err)
         err = read_models(at, jv_get(prices->tree, "models"), prices);
-    if (!err && prices->count == 0 && !is_known(prices->electricity))
+    if (!err && prices->count == 0 && !tariff_given(tariff))
         return err_set(at->why, ERR_BAD_VALUE,
-                       "%s: no prices: neither models nor electricity_per_kwh", at->file);
+                       "%s: no prices: neither models nor electricity_per_kwh, device_per_hour or "
+                       "gco2_per_kwh",
+                       at->file);
     return err;
 }
 
@@ -205,9 +213,7 @@ struct token_cost prices_tokens(const struct prices *prices, const char *model,
     return cost;
 }
 
-double prices_electricity(const struct prices *prices, double joules)
+const struct tariff *prices_tariff(const struct prices *prices)
 {
-    if (!is_known(joules) || !is_known(prices->electricity))
-        return UNKNOWN;
-    return joules / JOULES_PER_KWH * prices->electricity;
+    return &prices->tariff;
 }

@@ -1,10 +1,10 @@
-/* Cost of tokens and electricity according to the user's price file; the program ships no prices.
+/* Cost of tokens, electricity and device time according to the user's price file; the program ships no prices.
  *
- *     {"currency": "USD", "electricity_per_kwh": 0.25,
+ *     {"currency": "USD", "electricity_per_kwh": 0.25, "device_per_hour": 2.5, "gco2_per_kwh": 380,
  *      "models": {"gpt-4o": {"input_per_million": 2.5, "output_per_million": 10,
  *                            "cached_input_per_million": 1.25}}}
  *
- * electricity_per_kwh, models and cached_input_per_million are optional; "source", "date" and "note" are
+ * All but the currency is optional, but not everything at once; "source", "date" and "note" are
  * allowed at either level.  prices_load allocates a struct prices, which prices_free frees. */
 #ifndef IPW_METRICS_PRICES_H
 #define IPW_METRICS_PRICES_H
@@ -12,6 +12,7 @@
 #include "core/err.h"
 
 struct prices;
+struct tariff;
 
 /* ERR_BAD_VALUE names the file and the key that is wrong. */
 enum err prices_load(const char *path, struct prices **out, struct error *why) MUST_USE;
@@ -30,7 +31,7 @@ struct token_cost {
 struct token_cost prices_tokens(const struct prices *prices, const char *model,
                                 double prompt_tokens, double cached_tokens, double output_tokens);
 
-/* joules / 3.6e6 x electricity_per_kwh; UNKNOWN when either is. */
-double prices_electricity(const struct prices *prices, double joules);
+/* Of electricity and device time. */
+const struct tariff *prices_tariff(const struct prices *prices);
 
 #endif

@@ -73,24 +73,65 @@ enum err run_list_read(const char *directory, struct run_list_entry *out, bool *
     return read_entry(directory, str_last_part(directory), out, found);
 }
 
-static enum err add_entry(struct run_list *list, const char *parent, const char *name)
+/* What becomes of each run of a folder: `kept` takes it, or, without one, `take` looks at it. */
+struct visit {
+    struct run_list *kept;
+    bool (*wants)(void *context, const char *name, double written_at); /* NULL: all of them */
+    enum err (*take)(void *context, const struct run_list_entry *entry);
+    void *context;
+};
+
+/* Takes ownership of what the entry holds. */
+static enum err keep_entry(struct run_list *list, struct run_list_entry *entry)
 {
-    char directory[FILE_PATH_MAX];
-    bool found = false;
     struct run_list_entry *entries =
         grow(list->entries, &list->capacity, list->count, sizeof *entries);
-    if (!entries)
+    if (!entries) {
+        run_list_entry_release(entry);
         return ERR_NO_MEMORY;
+    }
     list->entries = entries;
+    entries[list->count++] = *entry;
+    return ERR_OK;
+}
+
+static enum err visit_entry(const struct visit *visit, const char *parent, const char *name)
+{
+    char directory[FILE_PATH_MAX];
+    struct run_list_entry entry;
+    bool found;
     if (!str_format(directory, sizeof directory, "%s/%s", parent, name) ||
+        (visit->wants && !visit->wants(visit->context, name, written_at(directory))) ||
         !file_is_directory(directory))
         return ERR_OK;
-    enum err err = read_entry(directory, name, &entries[list->count], &found);
-    list->count += !err && found;
+    enum err err = read_entry(directory, name, &entry, &found);
+    if (err || !found)
+        return err;
+    if (visit->kept)
+        return keep_entry(visit->kept, &entry);
+    err = visit->take(visit->context, &entry);
+    run_list_entry_release(&entry);
     return err;
 }
 
-static enum err add_attempts(struct run_list *list, const char *directory)
+static enum err visit_children(const struct visit *visit, const char *parent, struct error *why)
+{
+    const struct dirent *file;
+    enum err err = jv_available(why);
+    if (err)
+        return err;
+    DIR *dir = opendir(parent);
+    if (!dir)
+        return err_set(why, err_from_errno(errno), "cannot read the directory %s: %s", parent,
+                       strerror(errno));
+    while (!err && (file = readdir(dir)))
+        if (file->d_name[0] != '.')
+            err = visit_entry(visit, parent, file->d_name);
+    closedir(dir);
+    return err_explain(why, err);
+}
+
+static enum err visit_attempts(const struct visit *visit, const char *directory)
 {
     struct sweep sweep;
     enum err err = ERR_OK;
@@ -98,7 +139,7 @@ static enum err add_attempts(struct run_list *list, const char *directory)
         return ERR_OK;
     for (size_t i = 0; !err && i < sweep.count; i++)
         if (sweep.attempts[i].path)
-            err = add_entry(list, directory, sweep.attempts[i].path);
+            err = visit_entry(visit, directory, sweep.attempts[i].path);
     sweep_release(&sweep);
     return err;
 }
@@ -116,27 +157,15 @@ static int by_time(const void *left, const void *right)
 
 enum err run_list_load(const char *parent, struct run_list *out, struct error *why)
 {
-    const struct dirent *file;
+    const struct visit visit = {.kept = out};
     *out = (struct run_list){0};
-    enum err err = jv_available(why);
-    if (err)
-        return err;
-    DIR *dir = opendir(parent);
-    if (!dir)
-        return err_set(why, err_from_errno(errno), "cannot read the directory %s: %s", parent,
-                       strerror(errno));
-    while (!err && (file = readdir(dir)))
-        if (file->d_name[0] != '.')
-            err = add_entry(out, parent, file->d_name);
-    closedir(dir);
+    enum err err = visit_children(&visit, parent, why);
     if (!err && !out->count && sweep_is(parent))
-        err = add_attempts(out, parent);
+        err = err_explain(why, visit_attempts(&visit, parent));
     if (out->count)
         qsort(out->entries, out->count, sizeof *out->entries, by_time);
-    if (err) {
+    if (err)
         run_list_release(out);
-        err_explain(why, err);
-    }
     return err;
 }
 
@@ -148,43 +177,13 @@ void run_list_release(struct run_list *list)
     *list = (struct run_list){0};
 }
 
-static enum err visit_entry(const char *parent, const char *name,
-                            bool (*wants)(void *context, const char *name, double written_at),
-                            enum err (*take)(void *context, const struct run_list_entry *entry),
-                            void *context)
-{
-    char directory[FILE_PATH_MAX];
-    struct run_list_entry entry;
-    bool found;
-    if (!str_format(directory, sizeof directory, "%s/%s", parent, name) ||
-        !wants(context, name, written_at(directory)) || !file_is_directory(directory))
-        return ERR_OK;
-    enum err err = run_list_read(directory, &entry, &found);
-    if (err || !found)
-        return err;
-    err = take(context, &entry);
-    run_list_entry_release(&entry);
-    return err;
-}
-
 enum err run_list_visit(const char *parent,
                         bool (*wants)(void *context, const char *name, double written_at),
                         enum err (*take)(void *context, const struct run_list_entry *entry),
                         void *context, struct error *why)
 {
-    const struct dirent *file;
-    enum err err = jv_available(why);
-    if (err)
-        return err;
-    DIR *dir = opendir(parent);
-    if (!dir)
-        return err_set(why, err_from_errno(errno), "cannot read the directory %s: %s", parent,
-                       strerror(errno));
-    while (!err && (file = readdir(dir)))
-        if (file->d_name[0] != '.')
-            err = visit_entry(parent, file->d_name, wants, take, context);
-    closedir(dir);
-    return err_explain(why, err);
+    const struct visit visit = {.wants = wants, .take = take, .context = context};
+    return visit_children(&visit, parent, why);
 }
 
 /* ---- arguments ---- */

@@ -518,6 +518,48 @@ bool summary_is_complete(const char *directory)
     return complete;
 }
 
+/* ---- what it costs ---- */
+
+double summary_device_seconds(const struct summary *summary)
+{
+    double gpus = 0;
+    if (is_known(summary->device_seconds))
+        return summary->device_seconds;
+    for (size_t i = 0; i < summary->device_count; i++)
+        gpus += str_starts(text_or_empty(summary->devices[i].id), "gpu");
+    return summary->seconds * (gpus ? gpus : 1);
+}
+
+/* Of a figure in joules per query or token; its ± is, relative, that of the run's energy. */
+static struct charge charge_each(const struct summary *run, double joules, double count,
+                                 double times)
+{
+    double error = ratio(run->energy.plus_minus, run->energy.joules);
+    double device_s = ratio(summary_device_seconds(run), count);
+    return tariff_charge(&run->tariff, times * joules, times * joules * error, times * device_s);
+}
+
+/* Tokens that were not counted would make the others dear: unknown instead. */
+static double tokens_if_all(const struct summary *run, double tokens, enum record_statistic which)
+{
+    return run->statistics[which].count == run->completed ? tokens : UNKNOWN;
+}
+
+void summary_charge(struct summary *run)
+{
+    enum { MILLION = 1000000 };
+    double all = summary_device_seconds(run);
+    run->electricity_cost = tariff_electricity(&run->tariff, run->energy.joules);
+    run->charge = tariff_charge(&run->tariff, run->energy.joules, run->energy.plus_minus, all);
+    run->per_query = charge_each(run, run->joules_per_query, integer_number(run->completed), 1);
+    run->per_million_input =
+        charge_each(run, run->joules_per_input_token,
+                    tokens_if_all(run, run->input_tokens, STATISTIC_INPUT), MILLION);
+    run->per_million_output =
+        charge_each(run, run->joules_per_output_token,
+                    tokens_if_all(run, run->output_tokens, STATISTIC_OUTPUT), MILLION);
+}
+
 static bool agree(const struct summary *parts, size_t count, const struct json_field *field)
 {
     const char *first = text_or_empty(json_field_text(field, &parts[0]));

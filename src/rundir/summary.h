@@ -8,6 +8,7 @@
 
 #include "core/err.h"
 #include "core/quantity.h"
+#include "core/tariff.h"
 #include "rundir/record.h"
 
 struct json;
@@ -132,6 +133,12 @@ void summary_to_json(const struct summary *summary, bool pretty, struct text *ou
 
 /* What `ipw profile --json` prints: the figures of "ipw", one object. */
 void summary_to_report(const struct summary *summary, struct text *out);
+
+/* Fills in what the run costs and emits, in all and per query and token, from its tariff and its other figures. */
+void summary_charge(struct summary *summary);
+
+/* Wall time x devices, s: what summary_charge counts.  Of runs that did not record it, by their devices. */
+double summary_device_seconds(const struct summary *summary);
 
 /* The conditions alone, as a member of an open object; and from such a member. */
 void summary_conditions_init(struct summary_conditions *conditions); /* all of it unknown */

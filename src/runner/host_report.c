@@ -11,6 +11,7 @@
 #include "core/units.h"
 #include "catalog/hardware.h"
 #include "sensors/registry.h"
+#include "sensors/sensor.h"
 
 /* "<name> xN" for N equal cards, "<vendor> (N GPUs)" for a mixture; the names that runs of the
  * Python IPW carry. */
@@ -160,6 +161,14 @@ void run_record_machine(const struct summary *summary, struct record *out)
     out->gpu_backend = summary->gpu_backend;
 }
 
+double run_devices(const struct ledger *ledger)
+{
+    double gpus = 0;
+    for (size_t i = 0; ledger && i < ledger->count; i++)
+        gpus += ledger->devices[i].has_energy && ledger->devices[i].sensor->kind == SENSOR_GPU;
+    return gpus ? gpus : 1;
+}
+
 enum err run_summary_devices(const struct baseline *idle, const struct ledger *ledger,
                              struct summary *out)
 {
@@ -184,5 +193,6 @@ enum err run_summary_devices(const struct baseline *idle, const struct ledger *l
                 .residual = device->residual,
             };
     }
+    out->device_seconds = out->seconds * run_devices(ledger);
     return ERR_OK;
 }

@@ -34,7 +34,10 @@ void host_to_json(struct json *json, const char *key, const struct host_report *
 void run_summary_host(const struct host_report *host, struct summary *out);
 void run_record_machine(const struct summary *summary, struct record *out);
 
-/* Idle power and the energy of each device; either may be NULL.  ERR_NO_MEMORY is the only error. */
+/* How many devices are paid for by the hour: the GPUs or, without any, the machine. */
+double run_devices(const struct ledger *ledger); /* NULL is allowed */
+
+/* Idle power and the energy of each device, and device time; either may be NULL.  ERR_NO_MEMORY is the only error. */
 enum err run_summary_devices(const struct baseline *idle, const struct ledger *ledger,
                              struct summary *out) MUST_USE;
 

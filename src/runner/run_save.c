@@ -194,6 +194,8 @@ static void fill_figures(const struct measured *measured, struct summary *out)
     out->joules_per_query = out->statistics[STATISTIC_ENERGY].avg;
     out->active_joules_per_query = ratio(total->active_joules, (double)measured->count);
     out->busy_watts = ratio(total->joules, out->seconds);
+    if (measured->save->tariff)
+        out->tariff = *measured->save->tariff;
     out->own_cpu_s = measured->save->own.cpu_s;
     out->own_rss_mb = measured->save->own.rss_mb;
     out->own_reads = (int64_t)sampler_reads(measured->save->session->sampler);
@@ -220,7 +222,8 @@ static enum err finish(const struct measured *measured, const char *arguments,
         err = run_summary_devices(measured->idle, measured->ledger, &summary);
     if (err)
         err_explain(why, err);
-    else
+    summary_charge(&summary);
+    if (!err)
         err = run_writer_finish(writer, &summary, why);
     summary_release(&summary);
     return err;

@@ -13,6 +13,7 @@ struct exec_result;
 struct host_report;
 struct layers_model;
 struct layers_result;
+struct tariff;
 struct session;
 
 struct run_save {
@@ -21,7 +22,8 @@ struct run_save {
     struct session *session;
     const struct host_report *host;
     struct own_cost own;
-    struct run_repeat repeat; /* zeros: the only run */
+    struct run_repeat repeat;    /* zeros: the only run */
+    const struct tariff *tariff; /* NULL: none */
 };
 
 /* Needs no optional library.  directory: where it is. */

@@ -149,7 +149,7 @@ static enum err estimate_model(const struct model *model, const struct workload_
     if (!err && !(err = workload_make(&list.items[0], &work, why))) {
         err = workload_list_check(&list, &work, why);
         if (!err)
-            err = candidates_make(wanted, work.has_stored, &candidates, why);
+            err = candidates_make(wanted, &work, &candidates, why);
         if (!err)
             err = write_estimate(&work, &candidates.hardware[candidates.items[0].device],
                                  &candidates.items[0].config, out, why);

@@ -30,11 +30,15 @@ def info(name, dims=None, element=1):
     return field(1, name) + field(2, field(1, field(1, element) + shape))
 
 
-def weight(name, dims):
-    count = 4
+FLOAT, INT8, FLOAT16, INT64, BOOL = 1, 3, 10, 7, 9
+WIDTHS = {FLOAT: 4, INT8: 1, FLOAT16: 2, INT64: 8, BOOL: 1}
+
+
+def weight(name, dims, element=FLOAT):
+    count = WIDTHS[element]
     for size in dims:
         count *= size
-    return b"".join([*(field(1, d) for d in dims), field(2, 1), field(8, name), field(9, bytes(count))])
+    return b"".join([*(field(1, d) for d in dims), field(2, element), field(8, name), field(9, bytes(count))])
 
 
 def integer(name, value):

@@ -114,6 +114,42 @@ def resnet(depth, batch=1, weights="raw"):
     return out.model(out.linear("fc", x, cin, 1000))
 
 
+def small_net(quantize=None, side=16):
+    """Two convolutions with a residual, pooling and a linear layer, in floats or with a Quantize and a Dequantize
+    around every operation: weights of int8 ("qdq"), or of fp32 that are quantized in the graph ("trained")."""
+    out = Writer()
+    if quantize:
+        out.tensors += [numpy_helper.from_array(np.float32(0.5), "scale"),
+                        numpy_helper.from_array(np.uint8(3), "zero"),
+                        numpy_helper.from_array(np.int8(0), "zero_w")]
+
+    def codes(x):
+        x = out.node("QuantizeLinear", x, "scale", "zero") if quantize else x
+        return out.node("DequantizeLinear", x, "scale", "zero") if quantize else x
+
+    def weight(name, dims):
+        if quantize == "trained":
+            x = out.node("QuantizeLinear", out.weight(name, dims), "scale", "zero_w")
+        else:
+            x = out.weight(name, dims, TensorProto.INT8 if quantize else TensorProto.FLOAT)
+        return out.node("DequantizeLinear", x, "scale", "zero_w") if quantize else x
+
+    def bias(name, count):
+        if quantize != "qdq":
+            return out.weight(name, [count])
+        out.tensors.append(numpy_helper.from_array(np.zeros(count, np.int32), name))
+        return out.node("DequantizeLinear", name, "scale")
+
+    x = codes(out.input("x", [1, 3, side, side]))
+    x = codes(out.node("Relu", out.node("Conv", x, weight("w1", [8, 3, 3, 3]), bias("b1", 8), pads=[1] * 4)))
+    y = codes(out.node("Conv", x, weight("w2", [8, 8, 3, 3]), bias("b2", 8), pads=[1] * 4))
+    x = codes(out.node("Add", x, y))
+    x = codes(out.node("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2]))
+    x = codes(out.node("Flatten", out.node("GlobalAveragePool", x)))
+    x = codes(out.node("Gemm", x, weight("w3", [10, 8]), bias("b3", 10), transB=1))
+    return out.model(out.node("Softmax", x))
+
+
 def mobilenet_v2():
     out = Writer()
     low, high = (out.name("limit") for _ in range(2))

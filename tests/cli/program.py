@@ -130,10 +130,12 @@ def main_side_by_side(at_once=4):
     names = [test.id().removeprefix("__main__.") for group in suite for test in group]
     if len(sys.argv) > 1:
         unittest.main()
+    results = []
     with multiprocessing.get_context("fork").Pool(at_once, maxtasksperchild=1) as pool:
-        results = list(pool.imap_unordered(run_share, names, chunksize=1))
-    for text, fine, _ in results:
-        print(text if not fine else text.split("\n\n-----")[0].rstrip(), file=sys.stderr)
+        for text, fine, skipped in pool.imap_unordered(run_share, names, chunksize=1):
+            # At once: what ctest stops after its limit has shown everything but the tests that hang.
+            print(text if not fine else text.split("\n\n-----")[0].rstrip(), file=sys.stderr, flush=True)
+            results.append((text, fine, skipped))
     wrong = sum(not fine for _, fine, _ in results)
     print(f"Ran {len(results)} tests, {wrong} of them failed", file=sys.stderr)
     if results and all(skipped for _, _, skipped in results):

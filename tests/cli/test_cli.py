@@ -22,13 +22,13 @@ VALUES = {"ADDRESS:PORT": "127.0.0.1:1", "LABEL=NAME": "key-0a1b2c3d=me", "MIB":
           "DIR": "/tmp", "N[,ACTIVE]": "30B,3B", "WORD": "auto", "NAMES": "latency",
           "BOUND": "latency > +5%", "FORMAT": "csv", "METRIC": "latency", "PATH": "/tmp/x",
           "FILE|NAME": "resnet18", "ID": "h200", "FORMATS": "fp32,fp16", "BATCHES": "1..8", "NUMBERS": "1..8",
-          "PHASE": "decode", "NAME=N": "batch=8", "MS": "5", "J": "5", "N|P%": "5%", "GB": "8",
+          "PHASE": "decode", "SIZE": "224x224", "NAME=N": "batch=8", "MS": "5", "J": "5", "N|P%": "5%", "GB": "8",
           "LANGUAGE": "dot", "OURS=THEIRS": "freq_mhz=f", "COLUMN=VALUE": "gpu=A100", "OBJECTIVE": "ed2p", "TASK": "answer", "WHICH": "lower", "PCTL": "p99", "RULE": "minimax",
-          "WORKLOAD": "llama", "PERCENT": "5", "SECONDS": "5", "WATTS": "5", "C": "80", "COLUMNS": "batch",
+          "WORKLOAD": "llama", "PERCENT": "5", "US": "5", "SECONDS": "5", "WATTS": "5", "C": "80", "COLUMNS": "batch",
           "COLUMN": "accuracy", "SETTING": "8", "KNOB": "clock",
           "NAME=VALUES": "threads=1,2", "P": "5", "SWEEP": "/tmp", "MODE": "custom", "MHZ": "510", "PROBES": "3",
-          "K": "2", "LIMIT": "30", "OPTION": "qos=high", "I/N": "1/2",
-          "T.K=V": "tool.key=value", "COMMAND": "cat", "KB": "8", "N|off": "9", "FD": "3"}
+          "K": "2", "G": "400", "LIMIT": "30", "OPTION": "qos=high", "I/N": "1/2", "T.K=V": "tool.key=value",
+          "COMMAND": "cat", "KB": "8", "N|off": "9", "FD": "3", "SIZE": "224", "RATES": "1,2", "SERVER": "vllm"}
 
 NULL = ["profile", "--client", "null", "--model", "m"]
 

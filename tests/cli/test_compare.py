@@ -27,8 +27,10 @@ except ImportError:
     st = None
 
 METRICS = ["energy_per_query", "energy_per_output_token", "active_energy", "latency", "ttft", "itl",
-           "tokens_per_s", "accuracy", "ipj", "ipw", "power", "perplexity", "bits_per_byte"]
-OF_A_TEXT = {"perplexity", "bits_per_byte"}  # which nobody scored here: test_perplexity_oracle.py
+           "tokens_per_s", "accuracy", "ipj", "ipw", "power", "perplexity", "bits_per_byte",
+           "cost_per_query", "cost_per_million_output_tokens", "gco2e_per_query", "gco2e_per_million_output_tokens"]
+# What nobody scored or priced here: test_perplexity_oracle.py, test_costs.py.
+UNKNOWN_HERE = {"perplexity", "bits_per_byte", *METRICS[-4:]}
 
 
 class CompareTest(unittest.TestCase):
@@ -167,7 +169,7 @@ class Oracle(CompareTest):
                 if row["p_value"] is not None]
         raw = np.array([row["p_value"] for row in rows])
         order, running, count = np.argsort(raw, kind="stable"), 0, len(raw)
-        self.assertEqual(count, 2 * len(set(METRICS) - OF_A_TEXT))
+        self.assertEqual(count, 2 * len(set(METRICS) - UNKNOWN_HERE))
         for rank, i in enumerate(order):
             running = max(running, min(1, raw[i] * (count - rank)))
             self.assertClose(rows[i]["p_holm"], running, 1e-12)
@@ -181,14 +183,14 @@ class Verdicts(CompareTest):
         report = self.compare(a, a)
         self.assertEqual(report["comparisons"][0]["warnings"], [])
         for name, row in report["comparisons"][0]["metrics"].items():
-            wanted = ("not known", None, None) if name in OF_A_TEXT else ("no evidence", 0, 1)
+            wanted = ("not known", None, None) if name in UNKNOWN_HERE else ("no evidence", 0, 1)
             self.assertEqual((row["verdict"], row["difference"], row["p_holm"]), wanted, name)
 
     def test_runs_that_differ_by_chance_give_no_evidence(self):
         worded = 0
         for seed in range(100, 120):
             (a, _), (b, _) = self.random_pair(20, seed=seed)
-            worded += any(row["verdict"] != "no evidence" for name, row in self.metrics(a, b).items() if name not in OF_A_TEXT)
+            worded += any(row["verdict"] != "no evidence" for name, row in self.metrics(a, b).items() if name not in UNKNOWN_HERE)
         self.assertLessEqual(worded, 5)  # one of twenty is expected; six come once in 3000 times
 
     def test_a_known_difference_is_found_in_both_directions(self):
@@ -634,7 +636,7 @@ class Forms(CompareTest):
 
     def test_table(self):
         text = ipw(None, "compare", self.a, self.b).stdout
-        for name in sorted(set(METRICS) - OF_A_TEXT):
+        for name in sorted(set(METRICS) - UNKNOWN_HERE):
             self.assertRegex(text, rf"(?m)^   {name} ")
         self.assertRegex(text, r"energy_per_query .* ± .* J .*\+\d+\.\d %.*< 0\.0\d+  worse\n")
         self.assertIn("Holm", text)
@@ -648,7 +650,7 @@ class Forms(CompareTest):
     def test_markdown(self):
         lines = ipw(None, "compare", self.a, self.b, "--format", "md").stdout.splitlines()
         rows = [line for line in lines if line.startswith("|")]
-        self.assertEqual(len(rows), 2 + len(METRICS) - len(OF_A_TEXT))
+        self.assertEqual(len(rows), 2 + len(METRICS) - len(UNKNOWN_HERE))
         self.assertEqual({len(re.findall(r"(?<!\\)\|", row)) for row in rows}, {9})
         self.assertIn(r"| energy\_per\_query |", rows[2])
 

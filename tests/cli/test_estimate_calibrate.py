@@ -569,6 +569,76 @@ class Shipped(Files):
             words = ("--model", model, "--phase", "decode", "--batch", "16", "--context", "1024" if model == "gpt2" else "8192")
             self.assertEqual(run("pytorch-graph", *words)["bytes"] > 2 * run("vllm", *words)["bytes"], is_repeated)
 
+    def test_kernels_are_those_of_the_hardware_file(self):
+        """Ten microseconds more for each kernel of a device's own file; a device without them has an H200's."""
+        device = next(d for d in json.loads(ipw(None, "list", "hardware", "h200", "--json").stdout)["hardware"])
+        words = ("--model", "resnet50", "--runtime", "pytorch-graph", "--precision", "fp16")
+
+        def latency(**changes):
+            path = self.root / "device.json"
+            path.write_text(json.dumps({**device, "id": "mine", "aliases": [], "match": [], **changes}))
+            return self.estimate(*words, "--hardware-file", path)
+
+        classes, before = device["kernel_classes"], latency()
+        slow = latency(kernel_classes={k: {**v, "fixed_us": v["fixed_us"] + 10} for k, v in classes.items()})
+        kernels = sum(1 for row in before["subgraphs"] if row["latency_s"] > 0)
+        self.assertGreaterEqual(slow["latency_s"] - before["latency_s"], 9.9e-6 * kernels)
+        self.assertAlmostEqual(before["latency_s"], self.estimate(*words, "--hardware", "h200")["latency_s"], 9)
+        other = {k: v for k, v in device.items() if k not in ("kernel_classes", "kernels")}
+        device = other
+        self.assertAlmostEqual(latency()["latency_s"], before["latency_s"], 9)
+        for changes, says in (({"kernel_classes": {k: v for k, v in classes.items() if k != "gemm"}}, "kernel_classes.gemm: is missing"),
+                              ({"kernel_classes": {**classes, "gemm": {**classes["gemm"], "compute_share": 1.5}}},
+                               "kernel_classes.gemm.compute_share: must be a number above 0"),
+                              ({"kernel_classes": classes}, "kernels: is missing")):
+            path = self.root / "device.json"
+            path.write_text(json.dumps({**other, "id": "mine", "aliases": [], "match": [], **(
+                {} if "kernels:" in says else {"kernels": {"value": 1, "evidence": "fitted", "source": "a test"}}), **changes}))
+            self.assertIn(says, self.ipw(*words, "--hardware-file", path, code=1).stderr)
+
+    def test_eager_mode_is_the_hosts_time(self):
+        """A host that takes twice as long doubles what it limits, by option, file or row; a graph does not need it."""
+        words = ("--model", "resnet50", "--precision", "fp16", "--hardware", "h200")
+        usual = self.estimate(*words, "--runtime", "pytorch-eager")["latency_s"]
+        self.assertAlmostEqual(self.estimate(*words, "--host-launch-us", "6")["latency_s"], usual, 9)
+        slow = self.estimate(*words, "--host-launch-us", "12")["latency_s"]
+        self.assertAlmostEqual(slow / usual, 2, 6)
+        graph = [self.estimate(*words, "--runtime", "pytorch-graph", "--host-launch-us", us)["latency_s"] for us in ("6", "99")]
+        self.assertEqual(graph[0], graph[1])
+        device = json.loads(ipw(None, "list", "hardware", "h200", "--json").stdout)["hardware"][0]
+        path = self.root / "device.json"
+        path.write_text(json.dumps({**device, "id": "mine", "aliases": [], "match": [], "host": {"launch": {
+            "value": 12, "unit": "us", "evidence": "measured", "source": "a test"}}}))
+        self.assertAlmostEqual(self.estimate(*words[:-2], "--hardware-file", path)["latency_s"], slow, 9)
+        rows = [{"model": "resnet50", "precision": "fp16", "batch": 1, "window_s": 1, "runtime": "eager", "latency_s": us / 6 * usual,
+                 "energy_j": 1, "host_launch_us": us} for us in (6, 12, 24)]
+        report = json.loads(self.ipw("validate", "--hardware", "h200", "--csv", self.write(rows), "--json").stdout)
+        self.assertLess(report["all"]["latency"]["mape"], 1e-6)
+
+    def test_models_that_the_estimate_was_not_made_with(self):
+        """29 rows in a graph: predicted once by the model as it was, off by 7.5 and 9.0 %; it has not changed since."""
+        done = self.ipw("validate", "--csv", SOURCE / "tests/fixtures/estimate/h200_unseen.csv", "--hardware", "h200",
+                        "--where", "runtime=graph", "--leave-out", "family", "--json")
+        report = json.loads(done.stdout)
+        for kind, mape in (("latency", 0.0755), ("energy", 0.0905)):
+            for sums in (report["all"][kind], report["held_out"]["all"][kind]):
+                self.assertEqual(sums["rows"], 29)
+                self.assertGreaterEqual(sums["inside_2_sigma"], 0.85)
+                self.assertLess(abs(sums["bias"]), 0.05)
+            self.assertLess(report["all"][kind]["mape"], mape)
+
+    def test_the_interval_is_neither_too_narrow_nor_too_wide(self):
+        """Of all 172 rows 68 and 95 % should be within one and two of the ±."""
+        for runtime in ("graph", "eager"):
+            done = self.ipw("validate", *(w for name in ("shipped", "unseen") for w in (
+                "--csv", SOURCE / f"tests/fixtures/estimate/h200_{name}.csv")), "--hardware", "h200", "--where",
+                f"runtime={runtime}", "--json")
+            for kind in ("latency", "energy"):
+                sums = json.loads(done.stdout)["all"][kind]
+                self.assertEqual(sums["rows"], 86)
+                self.assertTrue(0.6 < sums["inside_1_sigma"] < 0.85, (runtime, kind, sums))
+                self.assertGreaterEqual(sums["inside_2_sigma"], 0.9, (runtime, kind))
+
     def test_runtimes_that_cannot_be(self):
         for words, says in ((("--hardware", "h200", "--runtime", "torch"), "torch is not a runtime: ideal, pytorch-eager"),
                             (("--hardware", "h200", "--runtime", "vllm", "--no-fusion"), "--no-fusion contradicts it"),

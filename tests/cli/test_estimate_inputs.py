@@ -14,8 +14,8 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from compiling import SOURCE  # noqa: E402
-from estimating import GPU, ROUND, EstimateTest  # noqa: E402
-from onnx_bytes import info, integer, integers, model, node, weight  # noqa: E402
+from estimating import GPU, ROUND, EstimateTest, figure  # noqa: E402
+from onnx_bytes import BOOL, FLOAT, FLOAT16, INT8, INT64, field, info, integer, integers, model, node, weight  # noqa: E402
 from program import ipw  # noqa: E402
 
 
@@ -114,6 +114,37 @@ class Images(FileTest):
                 self.assertIn("--image takes a side or HEIGHTxWIDTH", words)
 
 
+class ControlFlow(FileTest):
+    """A loop whose number of iterations is an input: a state of 4 x 16 times a matrix, each time."""
+
+    def loop(self):
+        body = b"".join([
+            field(1, node("MatMul", ["h", "w"], ["next"])), field(2, "body"),
+            *(field(11, info(*of)) for of in (("i", [], INT64), ("go", [], BOOL), ("h", [4, 16]))),
+            *(field(12, info(*of)) for of in (("go", [], BOOL), ("next", [4, 16])))])
+        return self.onnx([node("Loop", ["n", "", "x"], ["y"], "repeat", field(1, "body") + field(6, body) + field(20, 5))],
+                         [info("n", [], INT64), info("x", [4, 16])], [info("y", [4, 16])], [weight("w", [16, 16])])
+
+    def test_it_is_said_that_it_is_counted_once(self):
+        report = self.on(GPU, self.loop())
+        self.assertEqual(report["macs"], 4 * 16 * 16)
+        self.assertEqual(len(report["notes"]), 1)
+        self.assertIn("notes", report["confidence_reason"])
+        words = self.run_ipw("--model", self.loop(), "--hardware", GPU).stdout
+        self.assertIn("Loop 'repeat' runs an unknown number of times: counted once; give it with --dim repeat=N", words)
+        words = self.run_ipw("--model", self.loop(), "--hardware", GPU, "--precision", "fp32,fp16").stdout
+        self.assertIn("--dim repeat=N", words)
+
+    def test_given_it_counts(self):
+        once, report = self.on(GPU, self.loop()), self.on(GPU, self.loop(), "--dim", "repeat=25")
+        self.assertEqual(report["macs"], 25 * once["macs"])
+        self.assertEqual((report["notes"], len(report["subgraphs"])), ([], 25))
+        self.assertEqual(report["memory_bytes"]["weights"], 4 * 16 * 16)  # once
+        self.assertEqual(report["traffic_bytes"]["weights"], 25 * 4 * 16 * 16)  # every time
+        words = self.run_ipw("--model", self.loop(), "--hardware", GPU, "--dim", "repeat=25").stdout
+        self.assertRegex(words, r"repeat\.\*\.next +x 25 ")
+
+
 class Unneeded(FileTest):
     def test_what_no_output_needs_is_left_out(self):
         live, dead = node("MatMul", ["x", "w"], ["y"]), node("MatMul", ["x", "v"], ["z"])
@@ -124,6 +155,95 @@ class Unneeded(FileTest):
             self.assertEqual(self.on(GPU, path)["macs"], 4 * 16 * 32)
         path = self.onnx([live, dead], [info("x", [4, 16])], [info("y"), info("z")], weights)
         self.assertEqual(self.on(GPU, path)["macs"], 4 * 16 * (32 + 4096))
+
+
+# ---- the precision of a file ----
+
+class FilePrecision(FileTest):
+    M, K, N = 512, 1024, 2048
+
+    def matmul(self, element=FLOAT):
+        return self.onnx([node("MatMul", ["x", "w"], ["y"])], [info("x", [self.M, self.K], element)],
+                         [info("y", None, element)], [weight("w", [self.K, self.N], element)])
+
+    def quantized(self):
+        return self.onnx([node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+                          node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+                          node("DequantizeLinear", ["w", "s", "z"], ["v"]),
+                          node("MatMul", ["d", "v"], ["y"])], [info("x", [self.M, self.K])], [info("y")],
+                         [weight("w", [self.K, self.N], INT8), weight("s", []), weight("z", [], INT8)])
+
+    def own(self):
+        """Each precision has joules of its own."""
+        matrix = {name: {"peak": figure(peak, "tflops"), "energy": figure(picojoules, "pj")}
+                  for name, peak, picojoules in (("int8", 400, 0.25), ("fp16", 200, 0.5))}
+        return ("--hardware-file", self.device(matrix=matrix))
+
+    def test_a_file_is_estimated_in_its_own(self):
+        for element, name, width in ((FLOAT, "fp32", 4), (FLOAT16, "fp16", 2)):
+            report = self.estimate(self.matmul(element), *self.own())
+            self.assertEqual((report["precision"], report["setting"]["file_precision"]), (name, name))
+            self.assertEqual(report["memory_bytes"]["weights"], width * self.K * self.N)
+            table = self.run_ipw("--model", self.matmul(element), *self.own()).stdout
+            self.assertRegex(table, rf"\n   {name}, batch 512\n")
+
+    def test_another_says_so(self):
+        asked = ("--model", self.matmul(), *self.own(), "--precision")
+        report = json.loads(self.run_ipw(*asked, "fp16", "--json").stdout)
+        self.assertEqual((report["precision"], report["setting"]["file_precision"]), ("fp16", "fp32"))
+        lines = self.run_ipw(*asked, "fp16").stdout.splitlines()
+        self.assertIn("fp16 (the file is fp32)", "\n".join(lines[:4]))
+        self.assertIn("fp8 (computed in fp16; the file is fp32)", self.run_ipw(*asked, "fp8").stdout)
+        self.assertIn("the file is fp32", self.run_ipw(*asked, "fp16,int8").stdout.splitlines()[2])
+        points = json.loads(self.run_ipw(*asked, "fp16,int8", "--json").stdout)
+        self.assertEqual(points["file_precision"], "fp32")
+        self.assertIsNone(self.on(GPU, "resnet18")["setting"]["file_precision"])
+
+    def test_a_device_that_cannot(self):
+        """It has 16 bits alone, wider ones not even on its vector units."""
+        sixteen = {"fp16": {"peak": figure(50, "tflops"), "energy": figure(1, "pj")}}
+        path = self.device(vector=sixteen)
+        words = self.run_ipw("--model", self.matmul(), "--hardware-file", path).stdout
+        self.assertIn("fp16 (the file is fp32)", words)
+
+    def test_quantized_by_hand(self):
+        m, k, n = self.M, self.K, self.N
+        report = self.estimate(self.quantized(), *self.own())
+        self.assertEqual((report["precision"], report["setting"]["file_precision"],
+                          report["setting"]["computed_in"], report["setting"]["keeps_stored"]),
+                         ("int8", "int8", "int8", True))
+        self.assertEqual(report["memory_bytes"]["weights"], k * n)
+        moved = 4 * m * k + m * k + m * k + k * n + 4 * m * n  # floats in, codes out and in, weights, floats out
+        self.assertEqual(report["bytes"], moved)
+        self.assertAlmostEqual(report["energy_j"]["compute"], (2 * m * k * n / 4 + m * k) * 1e-12, 12)
+        self.assertAlmostEqual(report["energy_j"]["memory"], moved * 50e-12, 12)
+        self.assertIn("int8 as in the file", self.run_ipw("--model", self.quantized(), *self.own()).stdout)
+
+    def test_quantized_in_another(self):
+        """As if it had been kept in 16 bits: weights, activations and products."""
+        m, k, n = self.M, self.K, self.N
+        report = self.estimate(self.quantized(), *self.own(), "--precision", "fp16")
+        self.assertEqual(report["memory_bytes"]["weights"], 2 * k * n)
+        self.assertEqual(report["bytes"], 2 * (3 * m * k + k * n + m * n))
+        self.assertAlmostEqual(report["energy_j"]["compute"], (2 * m * k * n / 2 + m * k) * 1e-12, 12)
+        words = self.run_ipw("--model", self.quantized(), *self.own(), "--precision", "fp16").stdout
+        self.assertIn("fp16 (the file is int8)", words)
+
+    def test_a_part_in_floats(self):
+        m, k, n = self.M, self.K, self.N
+        path = self.onnx([node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+                          node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+                          node("DequantizeLinear", ["w", "s", "z"], ["v"]),
+                          node("MatMul", ["d", "v"], ["t"]), node("MatMul", ["t", "u"], ["y"])],
+                         [info("x", [m, k])], [info("y")],
+                         [weight("w", [k, n], INT8), weight("s", []), weight("z", [], INT8), weight("u", [n, 64])])
+        report = self.estimate(path, *self.own())
+        self.assertEqual(report["precision"], "int8")
+        self.assertEqual(report["memory_bytes"]["weights"], k * n + 4 * n * 64)
+        picojoules = 2 * m * k * n / 4 + m * k + 2 * m * n * 64  # fp32 on the vector units: 1 pJ
+        self.assertAlmostEqual(report["energy_j"]["compute"], picojoules * 1e-12, 12)
+        self.assertIn("int8 as in the file (94.1 % of MACs; others fp32)",
+                      self.run_ipw("--model", path, *self.own()).stdout)
 
 
 # ---- options that would change nothing ----
@@ -259,7 +379,7 @@ class Timeline(FileTest):
                                                                   integer("axis", 1))],
                          [info("x", [4, 16])], [info("y")],
                          [weight("w", [16, 32]), weight("v", [32, 64]), weight("u", [64, 8])])
-        memory = self.on(GPU, path)["memory_bytes"]
+        memory = self.on(GPU, path, "--precision", "fp16")["memory_bytes"]
         x, a, b, c, y = (2 * 4 * n for n in (16, 32, 64, 8, 40))
         self.assertEqual([row["bytes"] for row in memory["timeline"]],
                          [x + a, a + b, a + b + c, a + c + y])

@@ -16,6 +16,7 @@ if WANTED.exists() and "IPW_AGAIN" not in os.environ:
     os.execv(WANTED, [str(WANTED), *sys.argv])
 
 import collections
+import functools
 import json
 import logging
 import random
@@ -243,9 +244,13 @@ def mmlu_flexible(expected, answer):
     return found and found[-1].strip("()") == expected
 
 
+@functools.cache  # several answers are labelled for each expected one
+def parsed_by_math_verify(text):
+    return math_verify.parse(text)
+
+
 def by_math_verify(expected, answer):
-    gold = math_verify.parse(f"${expected}$")
-    return math_verify.verify(gold, math_verify.parse(answer))
+    return math_verify.verify(parsed_by_math_verify(f"${expected}$"), parsed_by_math_verify(answer))
 
 
 class Answers(unittest.TestCase):

@@ -21,6 +21,7 @@ from program import MachineTest, ipw  # noqa: E402
 MAN = SOURCE / "docs" / "man"
 TOOLS = ["db init", "db list", "db prune", "db pull", "db push", "estimate calibrate", "estimate validate",
          "power fit", "power predict", "power validate"]  # commands inside a command
+PRICES = ["--price-per-kwh", "0.3", "--device-price-per-hour", "2", "--gco2-per-kwh", "400"]  # keys that are there with prices only
 PUNCTUATION = {",", ".", ";", ":", "|", "(", ")", "[", "]", "?", "!"}
 
 
@@ -335,7 +336,7 @@ class Formats(MachineTest):
 
     def test_run_json_and_samples(self):
         samples = self.fake.root / "samples.csv"
-        report, done = self.run_json(self.fake, "--idle", "0.3", "--samples", samples, "--",
+        report, done = self.run_json(self.fake, "--idle", "0.3", "--samples", samples, *PRICES, "--",
                                      "sleep", "0.5", env=self.env)
         self.assertEqual(done.returncode, 0, done.stderr)
         text = command_page("run")
@@ -371,14 +372,14 @@ class Formats(MachineTest):
         self.assertEqual(key_problems(report, section(text, "JSON REPORT")), [])
 
     def test_estimate_json(self):
-        words = ["estimate", "--hardware", "l4", "--max-power-w", "1e6", "--json", "--model"]
+        words = ["estimate", "--hardware", "l4", "--max-power-w", "1e6", *PRICES, "--json", "--model"]
         report = json.loads(self.run_ipw(*words, "gpt2").stdout)
         several = json.loads(self.run_ipw(*words, "resnet18", "--batch", "1,2").stdout)
         shown = section(command_page("estimate"), "JSON REPORT")
         self.assertEqual(key_problems([report, several], shown), [])
 
     def test_estimate_csv(self):
-        words = ["estimate", "--hardware", "l4", "--model", "resnet18", "--format", "csv"]
+        words = ["estimate", "--hardware", "l4", "--model", "resnet18", *PRICES, "--format", "csv"]
         text = command_page("estimate")
         for more, title in (([], "CSV COLUMNS"), (["-v"], "CSV OF SUBGRAPHS")):
             header = self.run_ipw(*words, *more).stdout.splitlines()[0]

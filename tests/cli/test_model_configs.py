@@ -378,7 +378,8 @@ class Refused(Written):
         self.refused({**phi, "tie_word_embeddings": True}, "'tie_word_embeddings'", "not supported")
 
     def test_kinds_that_are_not_known(self):
-        self.refused({"model_type": "mamba"}, "'mamba'", "llama", "gpt2", "vit")
+        self.refused({"model_type": "rwkv"}, "unknown model_type 'rwkv'")
+        self.refused({"model_type": "lama"}, "'lama'", "did you mean 'llama'?")
         self.refused({"hidden_size": 8}, "'model_type' is missing")
         self.refused({"model_type": 3}, "'model_type'")
         self.refused("[]", "not a JSON object")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BUILD = Path(os.environ.get("IPW_BUILD", ROOT / "build"))
+COMMANDS = json.loads((BUILD / "compile_commands.json").read_text())
 BASELINE = {}
 
 
@@ -29,7 +30,7 @@ class Scratch(unittest.TestCase):
         self.write("src/sensors/null.c", (ROOT / "src/sensors/null.c").read_text())
         (self.root / "build").mkdir()
         self.commands = []
-        for entry in json.loads((BUILD / "compile_commands.json").read_text()):
+        for entry in COMMANDS:
             path = self.root / os.path.relpath(entry["file"], ROOT)
             if path.exists():
                 command = entry["command"].replace(f"-I{ROOT}/", f"-I{self.root}/")
@@ -74,10 +75,15 @@ class Scratch(unittest.TestCase):
         self.assertEqual(self.news(check), set())
 
     def fails(self, check, *expected):
+        self.fails_each(check, [expected])
+
+    def fails_each(self, check, faults):
+        """One start of the check finds every planted fault, and nothing else: of each fault the texts of its line."""
         news = self.news(check)
-        self.assertEqual(len(news), 1, news)
-        for text in expected:
-            self.assertIn(text, *news)
+        self.assertEqual(len(news), len(faults), news)
+        for texts in faults:
+            found = [line for line in news if all(text in line for text in texts)]
+            self.assertEqual(len(found), 1, (texts, news))
 
 
 class Layers(Scratch):
@@ -180,18 +186,21 @@ class Headers(Scratch):
 
 
 class Functions(Scratch):
-    def call(self, source, line, *expected):
-        self.write(source, f"void planted(void)\n{{\n    {line}\n}}\n")
-        self.fails("check-functions", f"{source}:3: ", *expected)
+    def calls(self, *faults):
+        """(folder, line, what is said of it) of each fault: a file with that line."""
+        for n, (folder, line, _) in enumerate(faults):
+            self.write(f"{folder}/planted{n}.c", f"void planted(void)\n{{\n    {line}\n}}\n")
+        self.fails_each("check-functions", [(f"{folder}/planted{n}.c:3: ", said)
+                                            for n, (folder, _, said) in enumerate(faults)])
 
     def test_long_files(self):
-        for name, limit in (("planted.c", 900), ("planted.h", 250)):
-            with self.subTest(name):
-                self.write(f"src/core/{name}", "\n" * limit)
-                self.passes("check-functions")
-                self.write(f"src/core/{name}", "\n" * (limit + 1))
-                self.fails("check-functions", f"src/core/{name}: {limit + 1} lines")
-                (self.root / "src/core" / name).unlink()
+        limits = {"src/core/planted.c": 900, "src/core/planted.h": 250}
+        for name, limit in limits.items():
+            self.write(name, "\n" * limit)
+        self.passes("check-functions")
+        for name, limit in limits.items():
+            self.write(name, "\n" * (limit + 1))
+        self.fails_each("check-functions", [(f"{name}: {limit + 1} lines",) for name, limit in limits.items()])
 
     def test_long_function(self):
         body = "static int planted(int a,\n                   int b)\n{\n" + "    a++;\n" * 96
@@ -201,30 +210,24 @@ class Functions(Scratch):
         self.fails("check-functions", "src/core/planted.c:1: planted has 101 lines")
 
     def test_banned_functions(self):
-        for name in ("strcpy strcat sprintf gets strtok atoi atof localtime system popen").split():
-            with self.subTest(name):
-                self.call("src/cli/planted.c", f"{name}(x);", f"{name} is banned")
+        names = "strcpy strcat sprintf gets strtok atoi atof localtime system popen".split()
+        self.calls(*(("src/cli", f"{name}(x);", f"{name} is banned") for name in names))
 
     def test_text_of_another_layer_is_not_parsed(self):
         line = "jv_parse(x, 1, &y, 0);"
         self.write("src/rundir/planted.c", f"void f(void)\n{{\n    {line}\n}}\n")
         self.passes("check-functions")
-        for layer in ("analysis", "report", "cli", "runner", "api"):
-            with self.subTest(layer):
-                self.call(f"src/{layer}/planted.c", line, "layers pass structs, not JSON text")
-                (self.root / f"src/{layer}/planted.c").unlink()
+        self.calls(*((f"src/{layer}", line, "layers pass structs, not JSON text")
+                     for layer in ("analysis", "report", "cli", "runner", "api")))
 
     def test_printing_and_exiting_in_the_library(self):
-        for line in ('printf("x");', "exit(1);", "abort();", "fputs(x, stderr);"):
-            with self.subTest(line):
-                self.call("src/port/planted.c", line, "outside src/cli")
+        self.calls(*(("src/port", line, "outside src/cli")
+                     for line in ('printf("x");', "exit(1);", "abort();", "fputs(x, stderr);")))
 
     def test_the_program_exits_and_prints_in_one_place(self):
         self.write("src/cli/planted.c", "void f(void)\n{\n    exit(1);\n}\n")
         self.passes("check-functions")
-        for line in ('printf("x");', "fputs(x, stderr);"):
-            with self.subTest(line):
-                self.call("src/cli/planted.c", line, "outside src/cli/common.c")
+        self.calls(*(("src/cli", line, "outside src/cli/common.c") for line in ('printf("x");', "fputs(x, stderr);")))
 
     def test_words_in_comments_strings_and_longer_names(self):
         self.write("src/core/planted.c", '/* sprintf(x) exit(1)\n * printf(y) */\nvoid f(void)\n{\n'
@@ -233,10 +236,7 @@ class Functions(Scratch):
         self.passes("check-functions")
 
     def test_unfinished(self):
-        for folder in ("src/core", "tests/unit/core"):
-            with self.subTest(folder):
-                self.call(f"{folder}/planted.c", "/* FIX" + "ME later */", "FIX" + "ME")
-                (self.root / folder / "planted.c").unlink()
+        self.calls(*((folder, "/* FIX" + "ME later */", "FIX" + "ME") for folder in ("src/core", "tests/unit/core")))
 
     def test_exception_that_is_not_needed(self):
         with open(self.root / "tools/allow.txt", "a", encoding="utf-8") as file:
@@ -290,20 +290,19 @@ class Unused(Scratch):
 
 
 class Rundir(Scratch):
-    def plant(self, folder, string):
-        self.write(f"src/{folder}/planted.c", f"/* planted */\nconst char *name = {string};\n")
+    def plant(self, folder, *strings):
+        for n, string in enumerate(strings):
+            self.write(f"src/{folder}/planted{n}.c", f"/* planted */\nconst char *name = {string};\n")
 
     def test_names_of_files(self):
-        for string in ('"records.jsonl"', '"%s/spans.jsonl"', '"%s/samples-%u.csv"', '"data-[0-9]*.arrow"', '"a/.lock"'):
-            with self.subTest(string):
-                self.plant("port", string)
-                self.fails("check-rundir", "src/port/planted.c:2: ", "is a file of a run directory")
+        names = '"records.jsonl"', '"%s/spans.jsonl"', '"%s/samples-%u.csv"', '"data-[0-9]*.arrow"', '"a/.lock"'
+        self.plant("port", *names)
+        self.fails_each("check-rundir", [(f"src/port/planted{n}.c:2: ", "is a file of a run directory")
+                                         for n in range(len(names))])
 
     def test_words_about_them(self):
-        for string in ('"see records.jsonl in %s"', '"my_summary.json"', '"samples.csv of"'):
-            with self.subTest(string):
-                self.plant("port", string)
-                self.passes("check-rundir")
+        self.plant("port", '"see records.jsonl in %s"', '"my_summary.json"', '"samples.csv of"')
+        self.passes("check-rundir")
 
     def test_the_owner_and_comments(self):
         self.plant("rundir", '"records.jsonl"')

@@ -58,6 +58,8 @@ static void show_nodes(struct json *json, const struct graph *graph)
         json_integer(json, "layer", node->layer);
         json_number(json, "macs", cost.macs);
         json_number(json, "elementwise", cost.elementwise);
+        json_string(json, "precision",
+                    node->has_precision ? precision_name(node->precision) : "");
         show_links(json, "inputs", graph_inputs(graph, node), node->input_count);
         show_links(json, "outputs", graph_outputs(graph, node), node->output_count);
         json_object_end(json);
@@ -78,6 +80,13 @@ static void show_graph(struct json *json, const struct graph *graph,
     json_number(json, "tokens", graph->tokens);
     json_integer(json, "unknown", (int64_t)graph->unknown_count);
     json_bool(json, "is_guessed", graph->is_guessed);
+    json_string(json, "file_precision",
+                graph->file.is_known ? precision_name(graph->file.products) : "");
+    json_array(json, "notes");
+    for (size_t i = 0; i < graph->notes.count; i++)
+        json_string(json, NULL, graph->notes.text[i]);
+    json_array_end(json);
+    json_string(json, "floats", precision_name(graph->file.floats));
     show_tensors(json, graph);
     show_nodes(json, graph);
 }

@@ -191,7 +191,8 @@ function acrossSection() {
 const signed = (value, show) => !known(value) ? "–" : (value > 0 ? "+" : value < 0 ? "−" : "") + show(Math.abs(value));
 const share = value => (100 * value).toFixed(1) + " %", points = value => (100 * value).toFixed(1) + " points";
 const METRIC_LABELS = { energy_per_query: "Energy per query", energy_per_output_token: "Energy per output token", active_energy: "Active energy", latency: "Latency", ttft: "TTFT",
-  itl: "ITL", tokens_per_s: "Tokens/s", accuracy: "Accuracy", ipj: "IPJ", ipw: "IPW", power: "Power" };
+  itl: "ITL", tokens_per_s: "Tokens/s", accuracy: "Accuracy", ipj: "IPJ", ipw: "IPW", power: "Power",
+  cost_per_query: "Cost per query", cost_per_million_output_tokens: "Cost per million output tokens", gco2e_per_query: "CO2e per query", gco2e_per_million_output_tokens: "CO2e per million output tokens" };
 const metricLabel = name => METRIC_LABELS[name] || name.replaceAll("_", " ");
 
 const comparedValue = ({ value, plus_minus }, unit) => withError(value, plus_minus, unit || "%");
@@ -213,7 +214,8 @@ const intervalText = (name, metric) => {
 const sideName = side => withRuns(side.name, side.directories.length);
 
 // The others are among all differences, below.
-const MATRIX = ["accuracy", "energy_per_query", "energy_per_output_token", "latency", "ttft", "tokens_per_s", "ipj"];
+const MATRIX_WIDTH = 7; // what fits on a screen; costs, where there are prices, take the place of the least important
+const MATRIX = ["accuracy", "energy_per_query", "energy_per_output_token", "latency", "ttft", "tokens_per_s", "ipj", "cost_per_query", "gco2e_per_query"];
 
 // One row a run, one column a metric: the difference, and the verdict in a word.
 function verdictCell(name, metric) {
@@ -224,7 +226,8 @@ function verdictCell(name, metric) {
 }
 
 function matrixTable(all) {
-  const used = MATRIX.filter(name => all.comparisons[0].metrics[name]).filter(name => all.comparisons.some(one => known(one.metrics[name].difference)));
+  const shown = MATRIX.filter(name => all.comparisons[0].metrics[name]).filter(name => all.comparisons.some(one => known(one.metrics[name].difference)));
+  const used = shown.filter(name => shown.length <= MATRIX_WIDTH || !["ttft", "ipj"].includes(name));
   const nameOf = side => make("th", { scope: "row", class: "text" }, sideName(side));
   const first = all.comparisons[0].metrics;
   return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Differences" }, make("table", { class: "matrix" },

@@ -41,7 +41,7 @@ const beyondPrefixes = scaled => Math.abs(scaled) >= 99999.5;
 
 // The scale and name of a unit for figures of this size: mJ; of 1/J the joule has the prefix, "/kJ"; "/s" has none.
 function prefixed(size, unit) {
-  if (!unit || unit === "%" || unit === "1/s") return [1, unit === "1/s" ? "/s" : unit];
+  if (!unit || unit === "%" || unit === "1/s" || unit === "currency") return [1, unit === "1/s" ? "/s" : unit === "currency" ? "" : unit];
   if (!unit.startsWith("1/")) {
     const [scale, prefix] = PREFIXES.find(([least]) => size >= least * 0.99995) || (size ? PREFIXES.at(-1) : [1, ""]);
     return [scale, prefix + unit];
@@ -54,6 +54,7 @@ function prefixed(size, unit) {
 function withUnit(value, unit, places = 4) {
   if (!known(value)) return "–";
   if (unit === "%") return (100 * value).toFixed(1).replace("-0.0", "0.0") + " %";
+  if (unit === "currency") return digits(value, places);
   if (!unit) return Number.isInteger(value) ? value.toLocaleString("en") : digits(value, places);
   const [scale, name] = prefixed(Math.abs(value), unit);
   if (value === 0) return "0 " + name;
@@ -67,9 +68,9 @@ function withError(value, error, unit) {
   if (!known(value) || !known(error) || error <= 0) return withUnit(value, unit);
   let [scale, name] = prefixed(Math.max(Math.abs(value), error), unit);
   if (unit === "%") scale = 0.01;
-  if (unit && beyondPrefixes(Math.max(Math.abs(value), error) / scale)) return value.toExponential(3) + " ± " + error.toExponential(1) + " " + unit;
+  if (name && beyondPrefixes(Math.max(Math.abs(value), error) / scale)) return value.toExponential(3) + " ± " + error.toExponential(1) + " " + unit;
   const place = Math.floor(Math.log10(error / scale / 0.995)) - 1; // from 0.995 on it rounds to 1.0
-  if (place < -6) return withUnit(value, unit);
+  if (place < (unit === "currency" ? -12 : -6)) return withUnit(value, unit);
   const step = 10 ** place, show = figure => (Math.round(figure / scale / step) * step + 0).toFixed(Math.max(0, -place));
   return show(value) + " ± " + show(error) + (name ? " " + name : "");
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "graph/count.h"
 #include "graph/onnx/infer.h"
 #include "graph/onnx/operators.h"
 
@@ -147,15 +148,27 @@ static enum graph_role role_of(const struct step *step, size_t index, struct ope
                                                                        : GRAPH_PARAMETER;
 }
 
+static enum precision float_precision(int32_t dtype)
+{
+    return dtype == ONNX_DOUBLE     ? PRECISION_FP64
+           : dtype == ONNX_FLOAT16  ? PRECISION_FP16
+           : dtype == ONNX_BFLOAT16 ? PRECISION_BF16
+                                    : PRECISION_FP32;
+}
+
 static enum err add_tensor(struct infer *infer, struct operand *operand, enum graph_role role,
                            struct slice name)
 {
     struct name_text text = text_of(name);
+    bool is_quantized = role == GRAPH_ACTIVATION && operand->codes;
     struct graph_tensor tensor = {.name = text.text,
                                   .role = role,
-                                  .dtype = onnx_dtype_in_graph(operand->dtype),
+                                  .dtype = is_quantized ? GRAPH_QUANTIZED
+                                                        : onnx_dtype_in_graph(operand->dtype),
                                   .rank = operand->shape.rank};
     memcpy(tensor.dims, operand->shape.dims, sizeof tensor.dims);
+    if (tensor.dtype == GRAPH_FLOAT)
+        infer->float_elements[float_precision(operand->dtype)] += graph_elements(&tensor);
     if (role == GRAPH_PARAMETER)
         tensor.stored_bytes = operand->stored_bytes > 0 ? operand->stored_bytes
                                                         : onnx_dtype_stored_width(operand->dtype) *
@@ -191,6 +204,55 @@ static enum err input_id(struct step *step, size_t index, tensor_id *out)
     struct operand *operand = step_input(step, index);
     *out = GRAPH_NONE;
     return operand ? root_id(step, index, operand->root ? operand->root : operand, out) : ERR_OK;
+}
+
+/* ---- what a product is computed in ---- */
+
+static int32_t codes_of(const struct operand *operand)
+{
+    bool is_byte = operand->dtype == ONNX_INT8 || operand->dtype == ONNX_UINT8;
+    return operand->codes ? operand->codes : is_byte ? operand->dtype : 0;
+}
+
+/* In 8 bits if both operands have codes, else in that of its floats: a narrow weight alone is widened as it is read. */
+static void set_precision(const struct step *step, struct graph_node *node)
+{
+    enum graph_kind kind = graph_op_kind(node->op);
+    size_t right =
+        step->input_order_count > 1 && !step->prologue.input_count ? step->input_order[1] : 1;
+    const struct operand *a = step_input(step, 0), *b = step_input(step, right);
+    if ((kind != GRAPH_KIND_PRODUCT && kind != GRAPH_KIND_RECURRENT) || !a || !b)
+        return;
+    bool is_dynamic = step->row && step->row->rule == rule_dynamic_matmul;
+    bool has_codes = codes_of(b) && (codes_of(a) || is_dynamic);
+    bool is_fp8 = has_codes && onnx_dtype_is_float(codes_of(b));
+    node->has_precision = true;
+    node->precision = is_fp8      ? PRECISION_FP8
+                      : has_codes ? PRECISION_INT8
+                                  : float_precision(codes_of(a) ? b->dtype : a->dtype);
+}
+
+struct graph_precision emit_precision(const struct infer *infer)
+{
+    struct graph_precision found = {.floats = PRECISION_FP32};
+    double macs[PRECISION_COUNT] = {0}, all = 0;
+    for (size_t i = 0; i < infer->graph->node_count; i++) {
+        const struct graph_node *node = &infer->graph->nodes[i];
+        double own = node->has_precision ? graph_node_cost(infer->graph, node).macs : 0;
+        macs[node->precision] += own;
+        all += own;
+    }
+    for (enum precision p = 0; p < PRECISION_COUNT; p++) {
+        found.is_known |= infer->float_elements[p] > 0 || macs[p] > 0;
+        if (infer->float_elements[p] > infer->float_elements[found.floats])
+            found.floats = p;
+    }
+    found.products = found.floats;
+    for (enum precision p = 0; p < PRECISION_COUNT; p++)
+        if (macs[p] > macs[found.products])
+            found.products = p;
+    found.share = all > 0 ? macs[found.products] / all : 1;
+    return found;
 }
 
 /* ---- nodes ---- */
@@ -324,6 +386,32 @@ static enum err link_outputs(struct step *step, struct links *to)
     return ERR_OK;
 }
 
+static enum err emit_from(struct step *step, enum graph_op op, const tensor_id *ids, size_t count,
+                          struct operand *out)
+{
+    struct name_text name = full_name(step), label = text_of(step->node->op);
+    struct graph_node node = {.op = op,
+                              .name = name.text,
+                              .label = label.text,
+                              .layer = GRAPH_NONE,
+                              .component = DECODER_COMPONENT_COUNT};
+    node_id id;
+    enum err err = add_tensor(step->infer, out, GRAPH_ACTIVATION, name_of(step->infer, out));
+    return err ? err
+               : graph_add_node(step->infer->graph, &node, ids, count, &out->id, 1, &id,
+                                step->infer->why);
+}
+
+enum err emit_stack(struct step *step, const tensor_id *parts, size_t count, struct operand *out)
+{
+    return emit_from(step, GRAPH_MOVE, parts, count, out);
+}
+
+enum err emit_view(struct step *step, tensor_id of, struct operand *out)
+{
+    return emit_from(step, GRAPH_VIEW, &of, 1, out);
+}
+
 enum err emit_node(struct step *step)
 {
     struct name_text name = full_name(step), label = text_of(step->node->op);
@@ -333,6 +421,7 @@ enum err emit_node(struct step *step)
     node.layer = layer_of(step);
     node.component = DECODER_COMPONENT_COUNT;
     node.weight_fraction = share_of(step);
+    set_precision(step, &node);
     enum { MAX_OTHERS = 32 };
     size_t capacity = step->node->input_count + step->node->output_count + 2 + MAX_OTHERS;
     struct links in = {arena_alloc(&step->infer->scratch, capacity * sizeof(tensor_id)), 0};

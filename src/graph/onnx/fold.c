@@ -425,6 +425,15 @@ static bool is_view(const struct step *step)
            step->row->rule != rule_size && step->row->rule != rule_constant;
 }
 
+/* Weights that are quantized when the model is loaded, as training with quantization exports them, are stored so. */
+static void store_codes(struct step *step, const struct operand *in, struct operand *root)
+{
+    const struct operand *out = step_output(step, 0);
+    if (step->row->rule == rule_quantize && root == in && in->uses == 1 && root->id == GRAPH_NONE)
+        root->stored_bytes =
+            onnx_dtype_stored_width(out->dtype) * (double)shape_elements(&in->shape);
+}
+
 static bool fold_view(struct step *step)
 {
     static const char *const WHOLE[] = {"Transpose",        "Cast",           "CastLike",
@@ -444,6 +453,7 @@ static bool fold_view(struct step *step)
     }
     struct operand *root = in->root ? in->root : in;
     root->is_quantized |= step->row->rule == rule_dequantize;
+    store_codes(step, in, root);
     return true;
 }
 
@@ -503,6 +513,90 @@ static bool fold_weight(struct step *step)
     if (!operand_is_weight(step_input(step, 0)) || !step_output(step, 0) || has_model_output(step))
         return false;
     return fold_view(step) || fold_weight_concat(step);
+}
+
+/* ---- quantized activations: codes of 8 bits instead of floats ---- */
+
+static bool is_code(int32_t dtype)
+{
+    return dtype == ONNX_INT8 || dtype == ONNX_UINT8 ||
+           (dtype >= ONNX_FLOAT8E4M3FN && dtype <= ONNX_FLOAT8E5M2FNUZ);
+}
+
+/* Every input that is data has codes, and the operator passes them on. */
+static int32_t passed_codes(const struct step *step)
+{
+    int32_t codes = 0;
+    enum graph_op op = step->row->op;
+    bool moves =
+        op == GRAPH_VIEW || op == GRAPH_REARRANGE || op == GRAPH_MOVE || op == GRAPH_MAX_POOL;
+    for (size_t i = 0; moves && i < step->node->input_count; i++) {
+        const struct operand *in = step_input(step, i);
+        bool is_data = in && (i == 0 || (step->row->rule == rule_concat));
+        if (is_data && !in->codes)
+            return 0;
+        codes = is_data ? in->codes : codes;
+    }
+    return codes;
+}
+
+void fold_mark_codes(struct step *step)
+{
+    struct operand *out = step_output(step, 0);
+    const struct operand *in = step_input(step, 0);
+    if (!step->row || !out)
+        return;
+    out->viewed = step->row->op == GRAPH_VIEW ? step_input(step, 0) : NULL;
+    bool makes = step->row->rule == rule_quantize || step->row->rule == rule_dynamic_quantize ||
+                 strncmp(step->row->name, "QLinear", strlen("QLinear")) == 0 ||
+                 step->row->rule == rule_qgemm;
+    int32_t codes = step->row->rule == rule_dequantize ? (in ? in->dtype : 0)
+                    : makes                            ? out->dtype
+                                                       : passed_codes(step);
+    bool is_weight = in && in->tensor; /* four bits may be codes of a weight */
+    out->codes = is_code(codes) || (is_weight && onnx_dtype_stored_width(codes) > 0 &&
+                                    onnx_dtype_stored_width(codes) < 1)
+                     ? codes
+                     : 0;
+    for (size_t i = 1; i < step->node->output_count && step->row->op == GRAPH_REARRANGE; i++)
+        if (step_output(step, i))
+            step_output(step, i)->codes = out->codes;
+}
+
+/* Can the producer write codes instead, since nothing else reads the floats?  Through views too. */
+static bool may_narrow(const struct graph *graph, const struct operand *operand)
+{
+    if (operand->id == GRAPH_NONE || operand->root || operand->is_output || operand->uses != 1)
+        return false;
+    const struct graph_tensor *tensor = &graph->tensors[operand->id];
+    return tensor->role == GRAPH_ACTIVATION && tensor->dtype == GRAPH_FLOAT &&
+           tensor->producer != GRAPH_NONE &&
+           (!operand->viewed || may_narrow(graph, operand->viewed));
+}
+
+static void narrow(struct graph *graph, const struct operand *operand)
+{
+    for (; operand; operand = operand->viewed)
+        graph->tensors[operand->id].dtype = GRAPH_QUANTIZED;
+}
+
+/* Kernels quantize what they write and dequantize what they read.  Quantizing is a kernel of its own only for an input of
+ * the model, and for a tensor that is read as floats too. */
+static bool fold_quantized(struct step *step)
+{
+    struct operand *in = step_input(step, 0), *out = step_output(step, 0);
+    bool is_quantize = step->row->rule == rule_quantize;
+    if ((!is_quantize && step->row->rule != rule_dequantize) || !in || !out || !out->codes ||
+        in->id == GRAPH_NONE || in->tensor || out->is_output)
+        return false;
+    if (is_quantize && !in->codes) {
+        if (!may_narrow(step->infer->graph, in))
+            return false;
+        narrow(step->infer->graph, in);
+    }
+    out->id = in->id;
+    out->root = in->root;
+    return true;
 }
 
 /* ---- everything else that no input of the model has a part in ---- */
@@ -569,5 +663,5 @@ bool fold_node(struct step *step)
         return true; /* the tensor of a Constant node is a tensor of the model */
     /* Integers are folded first: they may be a shape. */
     return (is_trained(step_input(step, 0)) && fold_weight(step)) || fold_outputs(step) ||
-           fold_weight(step) || fold_invariant(step);
+           fold_weight(step) || fold_quantized(step) || fold_invariant(step);
 }

@@ -294,6 +294,46 @@ static void put_speed(const struct top *top)
     }
 }
 
+/* ---- cost ---- */
+
+/* Per query; the note has the figure per million tokens, the prices, and what they are of. */
+static void put_charge(const struct top *top, const char *key, const char *label, double value,
+                       const char *each, const char *million, const struct tariff *tariff)
+{
+    struct text note = {0};
+    if (million[0])
+        text_addf(&note, "%s per million output tokens; ", million);
+    format_tariff(tariff, text_or_empty(top->table->summary.currency), &note);
+    text_add(&note, is_known(tariff->gco2_per_kwh)    ? "; location-based, electricity only"
+                    : is_known(tariff->price_per_kwh) ? "; without cooling (PUE)"
+                                                      : "");
+    put_figure(top, key, label, value, each, text_get(&note));
+    text_release(&note);
+}
+
+/* Nothing without prices. */
+static void put_operating(const struct top *top)
+{
+    const struct summary *run = &top->table->summary;
+    const struct charge *query = &run->per_query, *million = &run->per_million_output;
+    struct tariff prices = run->tariff, carbon = TARIFF_NONE;
+    const char *currency = text_or_empty(run->currency);
+    char each[FORMAT_MAX], tokens[FORMAT_MAX] = "";
+    prices.gco2_per_kwh = UNKNOWN;
+    carbon.gco2_per_kwh = run->tariff.gco2_per_kwh;
+    if (is_known(million->cost))
+        format_cost(tokens, million, currency);
+    if (tariff_given(&prices))
+        put_charge(top, "cost_per_query", "Operating cost per query", query->cost,
+                   format_cost(each, query, currency), tokens, &prices);
+    if (is_known(million->gco2e))
+        format_emissions(tokens, million);
+    if (tariff_given(&carbon))
+        put_charge(top, "gco2e_per_query", "Emissions per query (CO2e)", query->gco2e,
+                   format_with_error(each, query->gco2e, query->gco2e_plus_minus, "g"),
+                   is_known(million->gco2e) ? tokens : "", &carbon);
+}
+
 void headline_put(struct json *json, const struct run_table *table, const struct results *results)
 {
     const struct top top = {json, table, results};
@@ -310,6 +350,7 @@ void headline_put(struct json *json, const struct run_table *table, const struct
     put_energy(&top);
     put_watts(&top);
     put_speed(&top);
+    put_operating(&top);
     json_array_end(json);
 }
 

@@ -126,9 +126,8 @@ static enum err put_all(struct json *json, const struct run_table *table, const 
     return err;
 }
 
-static enum err run_put(struct json *json, const char *directory, const char *model,
-                        const char *page, size_t most_listed, struct run_figures *figures,
-                        struct error *why)
+static enum err run_put(struct json *json, const char *directory, const struct html_report *report,
+                        size_t most_listed, struct run_figures *figures, struct error *why)
 {
     struct run_wanted wanted = results_need();
     struct run_table table;
@@ -138,10 +137,14 @@ static enum err run_put(struct json *json, const char *directory, const char *mo
     wanted.numbers |= QUERIES_NEED;
     wanted.numbers |= HISTOGRAMS_NEED;
     wanted.words |= RUN_WANT(RUN_SUBJECT) | RUN_FIGURES_WORDS;
-    enum err err =
-        run_table_load_texts(directory, model, wanted, most_listed / LISTED_BY_TEXT, &table, why);
+    enum err err = run_table_load_texts(directory, report->model, wanted,
+                                        most_listed / LISTED_BY_TEXT, &table, why);
     if (err)
         return err;
+    if (report->tariff) {
+        tariff_override(&table.summary.tariff, report->tariff);
+        summary_charge(&table.summary);
+    }
     err = spans_load(directory, &spans, why);
     if (err == ERR_NOT_FOUND)
         err = ERR_OK; /* a run of the Python IPW has none */
@@ -149,7 +152,7 @@ static enum err run_put(struct json *json, const char *directory, const char *mo
     if (!err)
         err = results_of(&table, &results, why);
     if (!err)
-        err = put_all(json, &table, page, most_listed, &results, &spans, why);
+        err = put_all(json, &table, report->page, most_listed, &results, &spans, why);
     if (!err && (err = run_figures_of(&table, figures)))
         err_set(why, err, "%s", err_text(err));
     results_release(&results);
@@ -330,7 +333,7 @@ static enum err put_runs(struct making *making, struct error *why)
         if (!is_run(report->inputs[i]))
             continue;
         making->directories[making->runs] = report->inputs[i];
-        err = run_put(&making->json, report->inputs[i], report->model, report->page, listed,
+        err = run_put(&making->json, report->inputs[i], report, listed,
                       &making->figures[making->runs++], why);
     }
     json_array_end(&making->json);

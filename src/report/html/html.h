@@ -9,6 +9,7 @@
 #include "core/err.h"
 
 struct compare_groups;
+struct tariff;
 struct text;
 
 struct html_report {
@@ -19,6 +20,7 @@ struct html_report {
     const char *comparison; /* as compare_json writes it; NULL: of the inputs */
     const struct compare_groups
         *groups; /* its sides, of which the inputs are the directories; NULL: repeats */
+    const struct tariff *tariff; /* overrides those of the runs; NULL: none */
 };
 
 /* ERR_UNSUPPORTED, with how to install it, when a part is missing from this build. */

@@ -355,9 +355,11 @@ static void held_out_to_text(const struct validation *v, bool color, struct text
 static void inside_to_text(const char *name, const struct validate_error *error, struct text *out)
 {
     if (error->ranged)
-        text_addf(out,
-                  "   %s: %.0f %% of %zu rows within 1 sigma of the estimate, %.0f %% within 2\n",
-                  name, 100 * error->inside[0], error->ranged, 100 * error->inside[1]);
+        text_addf(
+            out,
+            "   %s: %.0f %% of %zu rows within the ± of the estimate, %.0f %% within its 95 %% "
+            "interval (twice that)\n",
+            name, 100 * error->inside[0], error->ranged, 100 * error->inside[1]);
 }
 
 void validate_text(const struct validate_report *report, bool color, struct text *out)

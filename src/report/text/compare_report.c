@@ -24,6 +24,10 @@ static const struct table_column COLUMNS[CELLS] = {
 /* What has no unit here is a share. */
 static void value_text(char *to, const struct compare_metric_info *info, double value, double error)
 {
+    if (strcmp(info->unit, "currency") == 0) {
+        format_amount(to, value, error, "");
+        return;
+    }
     const char *unit = !info->unit[0] ? "%" : strcmp(info->unit, "1") == 0 ? "" : info->unit;
     format_figure(to, value, error, unit);
 }
@@ -96,7 +100,8 @@ static size_t questions_asked(const struct compare_report *report)
     size_t asked = 0;
     for (size_t i = 0; i < report->set->count; i++)
         for (size_t m = 0; m < COMPARE_METRICS; m++)
-            asked += is_known(report->set->comparisons[i].metrics[m].found.p_value);
+            asked += !compare_is_priced((enum compare_metric)m) &&
+                     is_known(report->set->comparisons[i].metrics[m].found.p_value);
     return asked;
 }
 
@@ -150,10 +155,25 @@ static void put_common(double common, const char *indent, struct text *out)
                   indent, 100 * common);
 }
 
+/* That of the baseline, or else of the first side that has one: others are in the warnings. */
+static void put_tariff(const struct compare_report *report, const char *indent, struct text *out)
+{
+    const struct compared_side *side = &report->set->baseline;
+    for (size_t i = 0; !tariff_given(&side->tariff) && i < report->set->count; i++)
+        side = &report->set->comparisons[i].side;
+    if (!tariff_given(&side->tariff))
+        return;
+    text_addf(out, "%soperating cost and emissions ", indent);
+    format_tariff(&side->tariff, side->currency, out);
+    text_addf(out, "%s%s\n", format_scope(&side->tariff)[0] ? "; " : "",
+              format_scope(&side->tariff));
+}
+
 static void put_explanation(const struct compare_report *report, const char *indent,
                             struct text *out)
 {
     put_common(common_to_all(report), indent, out);
+    put_tariff(report, indent, out);
     text_addf(out,
               "%sp: probability of such a difference by chance, Holm-corrected for %zu tests.\n"
               "%s\"better\", \"worse\": p < %g and the 95 %% CI excludes 0. \"no evidence\" is not "
@@ -396,6 +416,12 @@ static void compared_to_json(struct json *json, const struct compared_side *side
     json_array_end(json);
     json_string(json, "model", side->model);
     json_string(json, "hardware_label", side->hardware);
+    json_object(json, "operating");
+    json_string(json, "currency", side->currency[0] ? side->currency : NULL);
+    json_number(json, "price_per_kwh", side->tariff.price_per_kwh);
+    json_number(json, "gco2_per_kwh", side->tariff.gco2_per_kwh);
+    json_number(json, "device_price_per_hour", side->tariff.device_price_per_hour);
+    json_object_end(json);
 }
 
 static void comparison_to_json(struct json *json, const struct comparison *comparison,

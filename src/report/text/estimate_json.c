@@ -126,6 +126,22 @@ static void lengths_to_json(struct json *json, const struct workload_spec *quest
                                                     : question->setting.image);
 }
 
+static void file_precision_to_json(struct json *json, const struct graph_precision *file)
+{
+    if (file->is_known)
+        json_string(json, "file_precision", precision_name(file->products));
+    else
+        json_null(json, "file_precision");
+}
+
+static void notes_to_json(struct json *json, const struct graph_notes *notes)
+{
+    json_array(json, "notes");
+    for (size_t i = 0; i < notes->count; i++)
+        json_string(json, NULL, notes->text[i]);
+    json_array_end(json);
+}
+
 static void setting_to_json(struct json *json, const struct workload_estimate *estimate)
 {
     const struct workload_spec *question = &estimate->work->spec;
@@ -140,6 +156,7 @@ static void setting_to_json(struct json *json, const struct workload_estimate *e
     json_bool(json, "runtime_is_default", question->has_usual_runtime);
     json_bool(json, "keeps_stored", estimate->config.keeps_stored);
     json_string(json, "computed_in", precision_name(estimate->used));
+    file_precision_to_json(json, &estimate->work->file);
     json_object_end(json);
 }
 
@@ -204,7 +221,8 @@ static void checks_to_json(struct json *json, const struct budget *budget,
     json_object_end(json);
 }
 
-static void head_to_json(struct json *json, const struct workload_estimate *estimate)
+static void head_to_json(struct json *json, const struct workload_estimate *estimate,
+                         const struct tariff *tariff)
 {
     json_string(json, "model", estimate->work->spec.model->name);
     json_string(json, "hardware", estimate->hardware->id);
@@ -215,6 +233,7 @@ static void head_to_json(struct json *json, const struct workload_estimate *esti
     json_number(json, "params", estimate->params);
     sums_to_json(json, estimate, &estimate->total);
     each_to_json(json, estimate);
+    estimate_cost_to_json(json, estimate, tariff);
     power_to_json(json, &estimate->total, estimate->limit_w,
                   estimate->hardware->idle_w.value * estimate->config.devices);
     memory_to_json(json, estimate);
@@ -227,6 +246,7 @@ static void tail_to_json(struct json *json, const struct workload_estimate *esti
     json_string(json, "confidence", estimate_confidence_name(estimate->confidence));
     json_string(json, "confidence_reason",
                 estimate->confidence_reason[0] ? estimate->confidence_reason : NULL);
+    notes_to_json(json, &estimate->work->notes);
     json_string(json, "method", "estimated");
     json_string(json, "basis", words_kernels(estimate->config.runtime));
     if (!is_known(estimate->shipped.most)) {
@@ -243,7 +263,7 @@ static void tail_to_json(struct json *json, const struct workload_estimate *esti
 
 static void phase_to_json(struct json *json, const char *name,
                           const struct workload_estimate *estimate, size_t first, size_t end,
-                          double tokens)
+                          double tokens, const struct tariff *tariff)
 {
     struct estimate_totals sums;
     double made = tokens * estimate->work->batch;
@@ -254,6 +274,10 @@ static void phase_to_json(struct json *json, const char *name,
     sums_to_json(json, estimate, &sums);
     json_number(json, "energy_per_token_j", sums.joules.total / made);
     json_number(json, "tokens_per_s", made / sums.latency_s);
+    if (tariff && tariff_given(tariff)) {
+        struct charge charge = estimate_charge(estimate, &sums, tariff, made / 1e6);
+        charge_to_json(json, "million_tokens", &charge);
+    }
     power_to_json(json, &sums, estimate->limit_w,
                   estimate->hardware->idle_w.value * estimate->config.devices);
     shares_to_json(json, &sums);
@@ -261,7 +285,8 @@ static void phase_to_json(struct json *json, const char *name,
     json_object_end(json);
 }
 
-static void request_to_json(struct json *json, const struct workload_estimate *estimate)
+static void request_to_json(struct json *json, const struct workload_estimate *estimate,
+                            const struct tariff *tariff)
 {
     const struct workload *work = estimate->work;
     if (!work->spec.is_request) {
@@ -277,10 +302,15 @@ static void request_to_json(struct json *json, const struct workload_estimate *e
     json_number(json, "tokens_per_s", batch * output / estimate->total.latency_s);
     json_number(json, "latency_s", estimate->total.latency_s);
     json_number(json, "first_token_s", estimate->passes[0].total.latency_s);
-    json_array(json, "phases");
-    phase_to_json(json, "prefill", estimate, 0, 1, (double)work->spec.setting.tokens);
+    struct estimate_totals decode = {.latency_s = UNKNOWN};
     if (work->count > 1)
-        phase_to_json(json, "decode", estimate, 1, work->count, output - 1);
+        workload_estimate_total(estimate, 1, work->count, &decode);
+    json_number(json, "tpot_s", decode.latency_s / (output - 1));
+    json_number(json, "tokens_per_s_per_user", (output - 1) / decode.latency_s);
+    json_array(json, "phases");
+    phase_to_json(json, "prefill", estimate, 0, 1, (double)work->spec.setting.tokens, tariff);
+    if (work->count > 1)
+        phase_to_json(json, "decode", estimate, 1, work->count, output - 1, tariff);
     json_array_end(json);
     json_object_end(json);
 }
@@ -412,8 +442,8 @@ void estimate_json(const struct estimate_report *report, struct text *out)
     struct json json;
     json_init(&json, out, true);
     json_object(&json, NULL);
-    head_to_json(&json, estimate);
-    request_to_json(&json, estimate);
+    head_to_json(&json, estimate, report->tariff);
+    request_to_json(&json, estimate, report->tariff);
     json_array(&json, "subgraphs");
     for (size_t i = 0; i < report->row_count; i++)
         row_to_json(&json, estimate, &report->rows[i]);
@@ -441,7 +471,7 @@ static void point_to_json(struct json *json, const struct points_report *report,
         json_object_end(json);
         json_string(json, "missing", point->missing);
     } else {
-        head_to_json(json, &point->estimate);
+        head_to_json(json, &point->estimate, report->tariff);
         checks_to_json(json, report->budget, &point->estimate);
         tail_to_json(json, &point->estimate);
         json_null(json, "missing");
@@ -458,6 +488,8 @@ void points_json(const struct points_report *report, struct text *out)
     json_object(&json, NULL);
     json_string(&json, "model", points->works[0].spec.model->name);
     json_string(&json, "unit", points->works[0].unit);
+    file_precision_to_json(&json, &points->works[0].file);
+    notes_to_json(&json, &points->works[0].notes);
     json_array(&json, "points");
     for (size_t i = 0; i < points->count; i++)
         point_to_json(&json, report, &points->items[i]);

@@ -25,6 +25,8 @@ enum column {
     EACH,
     LATENCY,
     RATE,
+    COST,
+    EMISSIONS,
     POWER,
     MEMORY,
     DOUBT,
@@ -36,9 +38,10 @@ enum column {
 /* What differs between the workloads has a column; the rest is in the title. */
 struct layout {
     struct grid_differences works;
-    bool confidences, devices, runtimes;
+    bool confidences, devices, runtimes, costs, emissions;
     size_t rows_each; /* of every demand; 0: all */
     char each[WORDS_MAX], rate[WORDS_MAX];
+    char cost[WORDS_MAX], grams[WORDS_MAX];
     struct table_column columns[CELLS];
 };
 
@@ -55,24 +58,45 @@ static void compare_points(const struct estimate_grid *points, struct layout *la
     }
 }
 
+static void name_costs(const struct points_report *report, struct layout *layout, const char *unit)
+{
+    const struct tariff *tariff = report->tariff;
+    layout->costs =
+        tariff && (is_known(tariff->price_per_kwh) || is_known(tariff->device_price_per_hour));
+    layout->emissions = tariff && is_known(tariff->gco2_per_kwh);
+    str_format(layout->cost, sizeof layout->cost, "cost/%s", unit);
+    str_format(layout->grams, sizeof layout->grams, "CO2e/%s", unit);
+}
+
 static void lay_out(const struct points_report *report, struct layout *layout)
 {
     const struct estimate_grid *points = report->points;
     const char *unit = words_unit(&points->works[0]);
     const struct table_column columns[CELLS] = {
-        [FRONTIER] = {"", false},        [HARDWARE] = {"hardware", false},
-        [FORMAT] = {"precision", false}, [RUNTIME_CELL] = {"runtime", false},
-        [BATCH] = {"batch", true},       [PROMPT] = {"prompt", true},
-        [CONTEXT] = {"context", true},   [DEVICES] = {"devices", true},
-        [EACH] = {layout->each, true},   [LATENCY] = {"latency", true},
-        [RATE] = {layout->rate, true},   [POWER] = {"power", true},
-        [MEMORY] = {"memory", true},     [DOUBT] = {"", false},
-        [LIMITS] = {"limits", false},    [CONFIDENCE] = {"conf", false},
+        [FRONTIER] = {"", false},
+        [HARDWARE] = {"hardware", false},
+        [FORMAT] = {"precision", false},
+        [RUNTIME_CELL] = {"runtime", false},
+        [BATCH] = {"batch", true},
+        [PROMPT] = {"prompt", true},
+        [CONTEXT] = {"context", true},
+        [DEVICES] = {"devices", true},
+        [EACH] = {layout->each, true},
+        [LATENCY] = {"latency", true},
+        [RATE] = {layout->rate, true},
+        [COST] = {layout->cost, true},
+        [EMISSIONS] = {layout->grams, true},
+        [POWER] = {"power", true},
+        [MEMORY] = {"memory", true},
+        [DOUBT] = {"", false},
+        [LIMITS] = {"limits", false},
+        [CONFIDENCE] = {"conf", false},
     };
     *layout = (struct layout){.works = estimate_grid_differences(points)};
     compare_points(points, layout);
     words_each(layout->each, unit);
     str_format(layout->rate, sizeof layout->rate, "%ss/s", unit);
+    name_costs(report, layout, strcmp(unit, "token") == 0 ? "Mtok" : unit);
     memcpy(layout->columns, columns, sizeof columns);
     if (layout->runtimes)
         layout->columns[FORMAT].title = "dtype"; /* room for one more column */
@@ -95,6 +119,19 @@ static const char *const SHORT_CONFIDENCE[] = {[CONFIDENCE_CALIBRATED] = "cal",
                                                [CONFIDENCE_INTERPOLATED] = "int",
                                                [CONFIDENCE_THEORETICAL] = "theo"};
 
+/* Per million tokens, or per sample. */
+static void fill_costs(const struct points_report *report, const struct workload_estimate *estimate,
+                       char cells[CELLS][WORDS_MAX])
+{
+    struct charge charge = CHARGE_UNKNOWN;
+    double units = estimate->work->units;
+    if (report->tariff)
+        charge = estimate_charge(estimate, &estimate->total, report->tariff,
+                                 strcmp(words_unit(estimate->work), "token") ? units : units / 1e6);
+    format_amount(cells[COST], charge.cost, UNKNOWN, "");
+    format_si(cells[EMISSIONS], charge.gco2e, "g");
+}
+
 static void fill_cells(const struct points_report *report, const struct layout *layout,
                        const struct grid_point *point, char cells[CELLS][WORDS_MAX])
 {
@@ -113,6 +150,7 @@ static void fill_cells(const struct points_report *report, const struct layout *
     words_estimated(cells[EACH], all->joules.total / units, all->joules_plus_minus / units, "J");
     format_si(cells[LATENCY], all->latency_s, "s");
     words_rate(cells[RATE], workload_estimate_units_per_s(estimate));
+    fill_costs(report, estimate, cells);
     if (is_known(all->average_w))
         str_format(cells[POWER], WORDS_MAX, "~%.0f W", all->average_w);
     else
@@ -226,6 +264,8 @@ static void put_title(const struct points_report *report, const struct layout *l
     if (!layout->works.batches)
         text_addf(out, ", batch %.0f", work->batch);
     put_lengths(question, layout, out);
+    if (work->file.is_known)
+        text_addf(out, "; the file is %s", precision_name(work->file.products));
     text_addf(out, "%s%s\n\n", is_markdown ? "\n\n" : "\n   ",
               layout->runtimes ? "what people run it with on each device"
                                : words_basis(basis, first));
@@ -265,6 +305,14 @@ static void put_notes(const struct points_report *report, const struct layout *l
         text_addf(out, "%sdevices: %s\n", indent, words);
     if (report->points->able && report->points->items[0].estimate.shipped.above > 0)
         text_addf(out, "%s± of the devices' figures alone, for comparing rows\n", indent);
+    for (size_t i = 0; i < report->points->works[0].notes.count; i++)
+        text_addf(out, "%s%s\n", indent, report->points->works[0].notes.text[i]);
+    if (layout->costs || layout->emissions) {
+        text_add(out, indent);
+        format_tariff(report->tariff, "", out);
+        text_addf(out, "%s%s\n", format_scope(report->tariff)[0] ? "; " : "",
+                  format_scope(report->tariff));
+    }
     text_addf(out, "%s~ estimated by models of the devices, not measured\n", mark);
     if (layout->confidences)
         text_addf(out, "%sconf: calibrated, interpolated or theoretical\n", indent);
@@ -291,6 +339,10 @@ static bool is_column(const struct layout *layout, enum column column)
         return layout->devices;
     case RATE:
         return layout->works.units;
+    case COST:
+        return layout->costs;
+    case EMISSIONS:
+        return layout->emissions;
     default:
         return true;
     }
@@ -300,8 +352,9 @@ static bool is_column(const struct layout *layout, enum column column)
  * compared. */
 static bool is_shown_in(const struct layout *layout, enum column column, bool is_markdown)
 {
-    return is_column(layout, column) ||
-           (is_markdown && column != PROMPT && column != CONTEXT && column != RUNTIME_CELL);
+    if (column == COST || column == EMISSIONS || column == RUNTIME_CELL)
+        return is_column(layout, column);
+    return is_column(layout, column) || (is_markdown && column != PROMPT && column != CONTEXT);
 }
 
 /* Returns how many rows were left out. */
@@ -370,11 +423,31 @@ struct csv_cell {
     double number;
 };
 
-enum { CSV_MOST = 48 };
+enum { CSV_MOST = 64 };
 
 static double count_or_unknown(int64_t count)
 {
     return count > 0 ? (double)count : UNKNOWN;
+}
+
+/* Columns that are there with prices alone. */
+static size_t cost_cells(const struct points_report *report,
+                         const struct workload_estimate *estimate, struct csv_cell *out)
+{
+    struct estimate_cost cost;
+    if (!report->tariff || !tariff_given(report->tariff))
+        return 0;
+    estimate_cost_of(estimate, report->tariff, &cost);
+    const struct csv_cell cells[] = {
+        {"cost_per_query", NULL, cost.per_query.cost},
+        {"cost_per_million_input_tokens", NULL, cost.per_million_input.cost},
+        {"cost_per_million_output_tokens", NULL, cost.per_million_output.cost},
+        {"gco2e_per_query", NULL, cost.per_query.gco2e},
+        {"gco2e_per_million_input_tokens", NULL, cost.per_million_input.gco2e},
+        {"gco2e_per_million_output_tokens", NULL, cost.per_million_output.gco2e},
+    };
+    memcpy(out, cells, sizeof cells);
+    return sizeof cells / sizeof *cells;
 }
 
 /* All columns of a point; those after the number of devices are empty where it is missing. */
@@ -434,8 +507,11 @@ static size_t csv_cells(const struct points_report *report, const struct grid_po
         {"runtime", runtime_at(spec->runtime)->name, 0},
         {"missing", point->missing, 0},
     };
-    memcpy(out, cells, sizeof cells);
-    return sizeof cells / sizeof *cells;
+    size_t count = sizeof cells / sizeof *cells - 1, costs;
+    memcpy(out, cells, count * sizeof *cells);
+    costs = cost_cells(report, estimate, out + count);
+    out[count + costs] = cells[count];
+    return count + costs + 1;
 }
 
 void points_csv(const struct points_report *report, struct text *out)

@@ -12,6 +12,11 @@
 #include "estimate/recommend.h"
 
 struct legacy_estimate;
+struct serving_curve;
+struct serving_load;
+struct serving_policy;
+struct serving_slo;
+struct tariff;
 struct text;
 
 /* One estimate. */
@@ -21,9 +26,10 @@ struct estimate_report {
     size_t row_count;
     const struct budget *budget;
     const struct recommendations *recommendations;
-    int devices_to_fit; /* if it exceeds device memory: how many would do; 0: unknown */
-    size_t top;         /* subgraphs to show; 0: all */
-    bool shows_figures; /* of the device, with their sources */
+    int devices_to_fit;          /* if it exceeds device memory: how many would do; 0: unknown */
+    size_t top;                  /* subgraphs to show; 0: all */
+    bool shows_figures;          /* of the device, with their sources */
+    const struct tariff *tariff; /* of cost and emissions; NULL: none */
 };
 
 /* Fills in what a report has beside the estimate: subgraphs, recommendations, the devices that it would fit on.  The
@@ -47,6 +53,7 @@ struct points_report {
     const struct estimate_grid *points; /* in display order */
     const struct budget *budget;
     size_t top; /* rows of text and Markdown, always including the frontier; 0: all */
+    const struct tariff *tariff; /* NULL: none */
 };
 
 void points_text(const struct points_report *report, bool color, struct text *out);
@@ -54,6 +61,29 @@ void points_markdown(const struct points_report *report, struct text *out);
 void points_json(const struct points_report *report, struct text *out);
 /* One line per point. */
 void points_csv(const struct points_report *report, struct text *out);
+
+/* Serving under load (`--serve`): serving_report.c. */
+struct serving_report {
+    const struct workload_spec *spec;
+    const struct hardware *hardware;
+    const struct estimate_config *config;
+    const struct serving_policy *policy;
+    const struct serving_load *load;
+    const struct serving_slo *slo;
+    const struct serving_curve *curve;
+    const struct tariff *tariff;
+    const char *trace;             /* path; NULL: Poisson arrivals by `seed` */
+    const char *measured;          /* path of measured steps; NULL: estimated */
+    double relative_s, relative_j; /* of steps */
+    double kv_bytes;               /* per token, on one device */
+    unsigned seed;
+};
+
+void serving_text(const struct serving_report *report, bool color, struct text *out);
+void serving_markdown(const struct serving_report *report, struct text *out);
+void serving_json(const struct serving_report *report, struct text *out);
+/* One line per load. */
+void serving_csv(const struct serving_report *report, struct text *out);
 
 /* The legacy model (`--model-compat`), with the digits of its own reports. */
 void compat_text(const struct legacy_estimate *estimate, struct text *out);

@@ -29,17 +29,47 @@ void words_add(char *to, const char *format, ...)
     va_end(values);
 }
 
-/* "fp16", "weights as stored, fp16", "int8 (computed in fp16)". */
+/* A file whose products are quantized: "int8 as in the file, 3 % of MACs in fp32". */
+static void stored_words(char *to, const struct workload_estimate *estimate)
+{
+    const struct graph_precision *file = &estimate->work->file;
+    const char *name = precision_name(estimate->config.precision);
+    if (!file->is_known || file->products == file->floats ||
+        file->products != estimate->config.precision)
+        str_format(to, WORDS_MAX, "weights as stored, %s", name);
+    else if (file->share > 0.9995)
+        str_format(to, WORDS_MAX, "%s as in the file", name);
+    else
+        str_format(to, WORDS_MAX, "%s as in the file (%.1f %% of MACs; others %s)", name,
+                   100 * file->share, precision_name(file->floats));
+}
+
+/* The precision of the model's file where the estimate is in another: "fp32"; NULL: it is not. */
+static const char *file_precision(const struct workload_estimate *estimate)
+{
+    const struct graph_precision *file = &estimate->work->file;
+    bool is_kept = estimate->config.keeps_stored || estimate->config.precision == file->products;
+    return file->is_known && !is_kept ? precision_name(file->products) : NULL;
+}
+
+/* "fp16", "weights as stored, fp16", "int8 (computed in fp16)", "fp16 (the file is fp32)". */
 static char *precision_words(char *to, const struct workload_estimate *estimate)
 {
     const struct estimate_config *config = &estimate->config;
-    const char *name = precision_name(config->precision);
-    if (config->keeps_stored)
-        str_format(to, WORDS_MAX, "weights as stored, %s", name);
-    else if (estimate->used != config->precision)
-        str_format(to, WORDS_MAX, "%s (computed in %s)", name, precision_name(estimate->used));
-    else
-        str_copy(to, WORDS_MAX, name);
+    const char *file = file_precision(estimate);
+    char computed[64] = "", of_file[64] = "";
+    if (config->keeps_stored) {
+        stored_words(to, estimate);
+        return to;
+    }
+    bool is_other = estimate->used != config->precision;
+    if (is_other)
+        str_format(computed, sizeof computed, "computed in %s", precision_name(estimate->used));
+    if (file)
+        str_format(of_file, sizeof of_file, "the file is %s", file);
+    str_format(to, WORDS_MAX, "%s%s%s%s%s%s", precision_name(config->precision),
+               file || is_other ? " (" : "", computed, file && is_other ? "; " : "", of_file,
+               file || is_other ? ")" : "");
     return to;
 }
 

@@ -3,14 +3,17 @@
 #ifndef IPW_REPORT_ESTIMATE_WORDS_H
 #define IPW_REPORT_ESTIMATE_WORDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
+#include "core/tariff.h"
 #include "estimate/budget.h"
 #include "estimate/recommend.h"
 #include "estimate/workload_estimate.h"
 #include "graph/graph.h"
 
 struct estimate_report;
+struct json;
 struct text;
 
 enum { WORDS_MAX = 256 };
@@ -78,6 +81,27 @@ const char *words_kernels(enum runtime_id runtime);
 
 /* The same for people: "lower bound with ideal kernels; models as shipped took 1.2 to 2.9 times this". */
 char *words_basis(char *to, const struct workload_estimate *estimate);
+
+/* ---- cost and emissions: estimate_cost.c ---- */
+
+/* Of the whole latency of all devices and their electricity; UNKNOWN where there is nothing of the kind. */
+struct estimate_cost {
+    struct charge per_query;                             /* a request or a sample */
+    struct charge per_million_input, per_million_output; /* all of it over these tokens */
+};
+void estimate_cost_of(const struct workload_estimate *estimate, const struct tariff *tariff,
+                      struct estimate_cost *out);
+/* Of a part of it, per unit of which there are `parts`; ± of energy and time, which are wrong together. */
+struct charge estimate_charge(const struct workload_estimate *estimate,
+                              const struct estimate_totals *sums, const struct tariff *tariff,
+                              double parts);
+/* "operating", null without prices; and the four figures of one charge: "cost_per_EACH" ... */
+void estimate_cost_to_json(struct json *json, const struct workload_estimate *estimate,
+                           const struct tariff *tariff);
+void charge_to_json(struct json *json, const char *each, const struct charge *charge);
+/* "~0.0012 ± 0.0003 per request, ~1.20 per million output tokens"; or the emissions. */
+void estimate_cost_words(const struct workload_estimate *estimate, const struct tariff *tariff,
+                         bool emissions, struct text *out);
 
 /* A row of the top consumers of energy: subgraphs that repeat in several layers are one, "layer.*.mlp". */
 enum { CONSUMER_NAME_MOST = 36 };

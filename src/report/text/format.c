@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/tariff.h"
 #include "core/text.h"
 #include "rundir/summary.h"
 
@@ -149,6 +150,70 @@ char *format_figure(char *to, double value, double error, const char *unit)
     else
         format_with_error(to, value, error, unit);
     return to;
+}
+
+/* Two digits of the error or three of the amount, the hundredths at least. */
+char *format_amount(char *to, double value, double error, const char *currency)
+{
+    enum { DECIMALS_MOST = 15 };
+    double size = fabs(value);
+    const char *space = currency[0] ? " " : "";
+    int decimals = size > 0 && size < 1 ? 2 - (int)floor(log10(size)) : 2;
+    if (!is_known(value)) {
+        str_copy(to, FORMAT_MAX, "-");
+        return to;
+    }
+    if (error < 5e-4 * size) /* below the digits that are shown */
+        error = UNKNOWN;
+    if (error > 0) {
+        int place = (int)floor(log10(error / 0.995)) - 1; /* from 0.995 on it rounds to 1.0 */
+        decimals = place < 0 ? -place : 0;
+    }
+    decimals = decimals < DECIMALS_MOST ? decimals : DECIMALS_MOST;
+    if (size >= 1e15 || error >= 1e15) /* an amount that fits no account */
+        str_format(to, FORMAT_MAX, "%.3e%s%.8s", value, space, currency);
+    else if (error > 0)
+        str_format(to, FORMAT_MAX, "%.*f ± %.*f%s%.8s", decimals, value, decimals, error, space,
+                   currency);
+    else
+        str_format(to, FORMAT_MAX, "%.*f%s%.8s", decimals, value, space, currency);
+    return to;
+}
+
+void format_tariff(const struct tariff *tariff, const char *currency, struct text *out)
+{
+    const char *between = "at ";
+    if (is_known(tariff->price_per_kwh)) {
+        text_addf(out, "%s%.6g %s%s", between, tariff->price_per_kwh, currency,
+                  currency[0] ? "/kWh" : "per kWh");
+        between = ", ";
+    }
+    if (is_known(tariff->device_price_per_hour)) {
+        text_addf(out, "%s%.6g %s%sper device hour", between, tariff->device_price_per_hour,
+                  currency, currency[0] ? " " : "");
+        between = ", ";
+    }
+    if (is_known(tariff->gco2_per_kwh))
+        text_addf(out, "%s%.6g gCO2e/kWh", between, tariff->gco2_per_kwh);
+}
+
+const char *format_scope(const struct tariff *tariff)
+{
+    return is_known(tariff->gco2_per_kwh)
+               ? "electricity at the devices, without cooling (PUE); emissions location-based, of "
+                 "electricity only"
+           : is_known(tariff->price_per_kwh) ? "electricity at the devices, without cooling (PUE)"
+                                             : "";
+}
+
+char *format_cost(char *to, const struct charge *charge, const char *currency)
+{
+    return format_amount(to, charge->cost, charge->cost_plus_minus, currency);
+}
+
+char *format_emissions(char *to, const struct charge *charge)
+{
+    return format_with_error(to, charge->gco2e, charge->gco2e_plus_minus, "gCO2e");
 }
 
 char *format_rough(char *to, double value, const char *unit)

@@ -10,6 +10,8 @@
 
 #include "core/units.h"
 
+struct charge;
+struct tariff;
 struct summary_conditions;
 struct text;
 
@@ -56,6 +58,18 @@ char *format_bytes_of(char *to, double used, double total);
 /* 75.2 s, 2 m 05 s, 3 h 02 m. */
 char *format_duration(char *to, double seconds);
 char *format_about(char *to, double s); /* "about 7 min": no more digits than an estimate has */
+
+/* An amount of money without an exponent: "12.35 EUR", "0.000000202 ± 0.000000041"; currency may be "". */
+char *format_amount(char *to, double value, double error, const char *currency);
+
+/* What costs and emissions are computed with: "at 0.25 EUR/kWh, 2.00 EUR per device hour"; and what they are of, "" where
+ * nothing of it is electricity. */
+void format_tariff(const struct tariff *tariff, const char *currency, struct text *out);
+const char *format_scope(const struct tariff *tariff);
+
+/* "1.20 ± 0.10 EUR", "-" where it is unknown; likewise "3.40 ± 0.20 gCO2e". */
+char *format_cost(char *to, const struct charge *charge, const char *currency);
+char *format_emissions(char *to, const struct charge *charge);
 
 /* A time since the epoch: "2026-01-31T23:59:59.123Z". */
 char *format_time(char *to, nanos wall);

@@ -416,6 +416,7 @@ void listing_hardware_details(const struct hardware *hardware, bool color, struc
     add_figure(&table, "compute share", &hardware->compute_share, 1, "");
     add_figure(&table, "memory share", &hardware->memory_share, 1, "");
     add_figure(&table, "kernels", &hardware->kernels, 1, "");
+    add_figure(&table, "host launch", &hardware->host_launch_s, 1e-6, "µs");
     add_figure(&table, "link bandwidth", &hardware->link_bytes_per_s, 1e9, "GB/s");
     add_figure(&table, "link latency", &hardware->link_latency_s, 1e-6, "µs");
     add_figure(&table, "link peers", &hardware->link_peers, 1, "");

@@ -1,5 +1,5 @@
 /* What `ipw profile` says of a run, from its summary; and of several models side by side, as `ipw demo` runs them. */
-#include "report/text/profile_report.h"
+#include "report/text/reports.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -295,28 +295,79 @@ static void write_agent(const struct summary *run, struct text *out)
         "\n                 by turn and tool: `ipw analyze --analysis agent -v`, `ipw report`\n");
 }
 
-/* Three digits of an amount, or the hundredths: "12.34 USD", "0.000000202 USD". */
-static void add_amount(struct text *out, double amount, const char *currency, const char *what)
-{
-    double size = fabs(amount);
-    int decimals = size > 0 && size < 1 ? 2 - (int)floor(log10(size)) : 2;
-    text_addf(out, "%.*f %s%sfor %s", decimals < 12 ? decimals : 12, amount, currency,
-              currency[0] ? " " : "", what);
-}
-
+/* Of the run: "12.34 USD for tokens, 0.000000202 USD for electricity". */
 static void write_cost(const struct summary *run, struct text *out)
 {
-    const char *currency = text_or_empty(run->currency);
-    if (!is_known(run->cost) && !is_known(run->electricity_cost))
+    enum { TOKENS, ELECTRICITY, DEVICES };
+    const struct {
+        double amount;
+        const char *what;
+    } parts[] = {
+        [TOKENS] = {run->cost, "tokens"},
+        [ELECTRICITY] = {run->electricity_cost, "electricity"},
+        [DEVICES] = {tariff_devices(&run->tariff, summary_device_seconds(run)), "devices"}};
+    char cell[FORMAT_MAX];
+    const char *before = "   cost          ", *after = "";
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (!is_known(parts[i].amount))
+            continue;
+        format_amount(cell, parts[i].amount, UNKNOWN, text_or_empty(run->currency));
+        text_addf(out, "%s%s%s for %s", before, i == ELECTRICITY ? mark_of(run) : "", cell,
+                  parts[i].what);
+        before = ", ";
+        after = "\n";
+    }
+    text_add(out, after);
+}
+
+/* The figures per million tokens are of the output; of a text that was scored there is the input alone. */
+static const struct charge *per_million(const struct summary *run, const char **of)
+{
+    bool is_input = !is_known(run->joules_per_output_token) && run->output_tokens <= 0;
+    *of = is_input ? "input" : "output";
+    return is_input ? &run->per_million_input : &run->per_million_output;
+}
+
+static void write_per_query(const struct summary *run, struct text *out)
+{
+    const char *currency = text_or_empty(run->currency), *of, *unit = " per query";
+    const struct charge *million = per_million(run, &of);
+    char cell[FORMAT_MAX];
+    if (is_known(run->per_query.cost)) {
+        const char *mark = is_known(run->tariff.price_per_kwh) ? mark_of(run) : "";
+        text_addf(out, "   operating     %s%s%s", mark,
+                  format_cost(cell, &run->per_query, currency), unit);
+        if (is_known(million->cost))
+            text_addf(out, ", %s%s per million %s tokens", mark,
+                      format_cost(cell, million, currency), of);
+        text_add(out, "\n");
+    }
+    if (is_known(run->per_query.gco2e)) {
+        text_addf(out, "   emissions     %s%s%s", mark_of(run),
+                  format_emissions(cell, &run->per_query), unit);
+        if (is_known(million->gco2e))
+            text_addf(out, ", %s%s per million %s tokens", mark_of(run),
+                      format_emissions(cell, million), of);
+        text_add(out, "\n");
+    }
+}
+
+/* What of it there is a price or carbon intensity for, and what the figures are of. */
+static void write_operating(const struct summary *run, struct text *out)
+{
+    static const char INDENT[] = "                 ";
+    const struct tariff *tariff = &run->tariff;
+    if (!tariff_given(tariff))
         return;
-    text_add(out, "   cost          ");
-    if (is_known(run->cost))
-        add_amount(out, run->cost, currency, "tokens");
-    if (is_known(run->cost) && is_known(run->electricity_cost))
-        text_add(out, ", ");
-    if (is_known(run->electricity_cost))
-        add_amount(out, run->electricity_cost, currency, "electricity");
+    write_per_query(run, out);
+    if (!is_known(run->energy.joules) &&
+        (is_known(tariff->price_per_kwh) || is_known(tariff->gco2_per_kwh)))
+        text_add(out, "   operating cost and emissions unknown: the energy is\n");
+    text_addf(out, "%s", INDENT);
+    format_tariff(tariff, text_or_empty(run->currency), out);
     text_add(out, "\n");
+    if (format_scope(tariff)[0])
+        text_addf(out, "%s%s\n", INDENT, format_scope(tariff));
 }
 
 /* ---- all of it ---- */
@@ -394,6 +445,7 @@ void profile_text(const struct summary *run, bool color, struct text *out)
     write_agent(run, out);
     write_score(run, out);
     write_cost(run, out);
+    write_operating(run, out);
     write_notes(run, out);
     text_addf(out, "\n %s\n\n", plain_text(text_or_empty(run->directory)).text);
 }

@@ -1,4 +1,4 @@
-#include "report/text/run_report.h"
+#include "report/text/reports.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -7,6 +7,7 @@
 #include "attribute/ledger_json.h"
 #include "core/energy.h"
 #include "core/json.h"
+#include "core/tariff.h"
 #include "core/secret.h"
 #include "core/text.h"
 #include "report/text/format.h"
@@ -31,7 +32,42 @@ static unsigned most_left_running(const struct exec_result *result)
     return most;
 }
 
+/* ---- cost and emissions of one run ---- */
+
+static struct charge charge_of(const struct run_report *report)
+{
+    const struct energy *energy = &report->result->mean.total;
+    struct online wall;
+    wall_stats(report->result, &wall);
+    return tariff_charge(report->tariff, energy->joules, energy->plus_minus,
+                         online_mean(&wall) * run_devices(&report->result->mean));
+}
+
+static bool has_tariff(const struct run_report *report)
+{
+    return report->tariff && tariff_given(report->tariff) && report->result->count;
+}
+
 /* ---- JSON ---- */
+
+static void operating_to_json(struct json *json, const struct run_report *report)
+{
+    if (!has_tariff(report)) {
+        json_null(json, "operating");
+        return;
+    }
+    struct charge charge = charge_of(report);
+    json_object(json, "operating");
+    json_number(json, "price_per_kwh", report->tariff->price_per_kwh);
+    json_number(json, "gco2_per_kwh", report->tariff->gco2_per_kwh);
+    json_number(json, "device_price_per_hour", report->tariff->device_price_per_hour);
+    json_number(json, "devices", run_devices(&report->result->mean));
+    json_number(json, "cost", charge.cost);
+    json_number(json, "cost_plus_minus", charge.cost_plus_minus);
+    json_number(json, "gco2e", charge.gco2e);
+    json_number(json, "gco2e_plus_minus", charge.gco2e_plus_minus);
+    json_object_end(json);
+}
 
 static void runs_to_json(struct json *json, const struct exec_result *result)
 {
@@ -97,6 +133,7 @@ void run_json(const struct run_report *report, struct text *out)
     json_number(&json, "max", online_max(&wall));
     json_object_end(&json);
     energy_to_json(&json, "energy", &result->mean.total);
+    operating_to_json(&json, report);
     devices_to_json(&json, "devices", &result->mean);
     idle_to_json(&json, result);
     summary_conditions_to_json(&json, "conditions", &result->conditions.figures);
@@ -261,6 +298,26 @@ static void write_times(const struct run_report *report, struct text *out)
     text_addf(out, ", %.1f MB, %lu reads\n", report->own.rss_mb, report->reads);
 }
 
+static void write_operating(const struct run_report *report, struct text *out)
+{
+    char cell[FORMAT_MAX];
+    if (!has_tariff(report))
+        return;
+    struct charge charge = charge_of(report);
+    const char *mark = report->result->mean.total.method == METHOD_ESTIMATED ? "~" : "";
+    if (is_known(charge.cost))
+        text_addf(out, "   cost %s%s%s", is_known(report->tariff->price_per_kwh) ? mark : "",
+                  format_cost(cell, &charge, ""), is_known(charge.gco2e) ? ", " : "; ");
+    if (is_known(charge.gco2e))
+        text_addf(out, "%semissions %s%s; ", is_known(charge.cost) ? "" : "   ", mark,
+                  format_emissions(cell, &charge));
+    if (!is_known(charge.cost) && !is_known(charge.gco2e))
+        text_add(out, "   cost and emissions unknown: the energy is; ");
+    format_tariff(report->tariff, "", out);
+    text_addf(out, "%s%s\n", format_scope(report->tariff)[0] ? "\n   " : "",
+              format_scope(report->tariff));
+}
+
 void run_text(const struct run_report *report, bool color, struct text *out)
 {
     const struct exec_result *result = report->result;
@@ -276,6 +333,7 @@ void run_text(const struct run_report *report, bool color, struct text *out)
     write_device_notes(&result->mean, out);
     format_activities(&result->conditions.figures, out);
     write_times(report, out);
+    write_operating(report, out);
     unsigned left = most_left_running(result);
     if (left)
         text_addf(out,

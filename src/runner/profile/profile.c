@@ -311,11 +311,12 @@ static void add_known_figures(const struct merge *merge, struct summary *out)
     out->flops = UNKNOWN;
     out->mfu = utilization(merge);
     out->currency = merge->parts[0].currency;
+    out->tariff = merge->parts[0].tariff;
     out->own_reads = 0;
     for (size_t i = 0; i < merge->count; i++) {
         const struct summary *part = &merge->parts[i];
         add_known(&out->flops, part->flops);
-        add_known(&out->electricity_cost, part->electricity_cost);
+        add_known(&out->device_seconds, summary_device_seconds(part));
         add_known(&out->own_cpu_s, part->own_cpu_s);
         if (!(part->own_rss_mb <= out->own_rss_mb))
             out->own_rss_mb = part->own_rss_mb;

@@ -91,6 +91,7 @@ struct profile_options {
     const char *judge_client, *judge_url, *judge_model; /* judge_model NULL: no judge */
     struct params judge_params;
     const char *price_file;
+    const struct tariff *tariff; /* instead of those of the price file; NULL: none */
     const char *parameters;      /* the model's size when no table knows it: "8.03B" or "30B,3B" */
     double weight_bits;          /* per stored parameter; 0: unknown */
     double kv_bytes;             /* KV-cache bytes per token; 0: that traffic is not counted */

@@ -8,6 +8,7 @@
 #include "catalog/model.h"
 #include "core/clock.h"
 #include "core/json.h"
+#include "core/tariff.h"
 #include "metrics/prices.h"
 #include "port/file.h"
 #include "port/json_read.h"
@@ -60,6 +61,25 @@ static void find_peak(const struct sensor_findings *findings, struct efficiency_
         facts->devices = count;
 }
 
+/* Of the price file; options override it. */
+static enum err find_tariff(struct profile *profile, struct error *why)
+{
+    const struct profile_options *options = profile->options;
+    profile->tariff = (struct tariff)TARIFF_NONE;
+    if (options->price_file) {
+        proc_end_by_signals();
+        enum err err = prices_load(options->price_file, &profile->prices, why);
+        proc_defer_signals();
+        if (err)
+            return err == ERR_BAD_VALUE ? ERR_USAGE
+                                        : err; /* as anything else that the user wrote */
+        profile->tariff = *prices_tariff(profile->prices);
+    }
+    if (options->tariff)
+        tariff_override(&profile->tariff, options->tariff);
+    return ERR_OK;
+}
+
 static enum err find_facts(struct profile *profile, struct error *why)
 {
     const struct profile_options *options = profile->options;
@@ -71,12 +91,7 @@ static enum err find_facts(struct profile *profile, struct error *why)
         facts->weight_bytes = facts->model.active * options->weight_bits / 8;
         facts->kv_bytes_per_token = options->kv_bytes;
     }
-    if (err || !options->price_file)
-        return err;
-    proc_end_by_signals();
-    err = prices_load(options->price_file, &profile->prices, why);
-    proc_defer_signals();
-    return err == ERR_BAD_VALUE ? ERR_USAGE : err; /* as anything else that the user wrote */
+    return err ? err : find_tariff(profile, why);
 }
 
 static enum err open_supply(struct profile *profile, struct error *why)

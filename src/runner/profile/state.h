@@ -39,6 +39,7 @@ struct profile {
     /* What setup found out; constant while requests are in flight. */
     struct efficiency_inputs facts; /* of the model and the GPUs; the rest is unknown here */
     struct prices *prices;          /* NULL without a price file */
+    struct tariff tariff;           /* of it and of the options */
     const struct client_driver *client_driver;
     struct client_config client_config;
     char base_url[512];      /* as the client uses it */

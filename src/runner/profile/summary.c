@@ -168,6 +168,18 @@ static void fill_energy(struct profile *profile, const struct sums *sums, struct
     out->decode_joules_per_output_token = ratio(sums->decode.joules, sums->decode.tokens);
 }
 
+/* A run that is resumed keeps those of its earlier starts. */
+static struct tariff earlier_tariff(const struct profile *profile)
+{
+    struct summary earlier;
+    struct tariff tariff = TARIFF_NONE;
+    if (profile->resume.starts && summary_load(profile->directory, &earlier, NULL) == ERR_OK) {
+        tariff = earlier.tariff;
+        summary_release(&earlier);
+    }
+    return tariff;
+}
+
 static void fill_work(struct profile *profile, const struct sums *sums, struct summary *out)
 {
     const struct efficiency_inputs *facts = &profile->facts;
@@ -198,10 +210,10 @@ static void fill_work(struct profile *profile, const struct sums *sums, struct s
         out->flops = out->flops_per_token * (sums->input_tokens + sums->output_tokens);
     out->mfu = efficiency_mfu(out->flops, profile->total.busy_s, &facts->peak, facts->devices);
     out->cost = sums->cost;
-    if (profile->prices) {
+    if (profile->prices)
         out->currency = prices_currency(profile->prices);
-        out->electricity_cost = prices_electricity(profile->prices, profile->total.energy.joules);
-    }
+    out->tariff = earlier_tariff(profile);
+    tariff_override(&out->tariff, &profile->tariff);
 }
 
 static void fill_score(const struct sums *sums, struct summary *out)
@@ -337,6 +349,7 @@ static enum err summarize(struct profile *profile, struct sums *sums, profile_de
     if (!err) {
         fill_figures(profile, sums, summary);
         err = err_explain(why, describe(profile, summary));
+        summary_charge(summary);
     }
     profile->result->has_summary = !err;
     if (!err)

@@ -365,6 +365,20 @@ static void assert_same_hardware(const struct hardware *a, const struct hardware
     assert_same_figures(a->id, &a->compute_share, &b->compute_share, 1);
     assert_same_figures(a->id, &a->memory_share, &b->memory_share, 1);
     assert_same_figures(a->id, &a->kernels, &b->kernels, 1);
+    assert_int_equal(!a->kernel_classes, !b->kernel_classes);
+    for (size_t i = 0; a->kernel_classes && i < KERNEL_COUNT; i++) {
+        const struct kernel_figures *x = &a->kernel_classes[i], *y = &b->kernel_classes[i];
+        assert_true(x->fixed_s > 0 && x->compute_share > 0 && x->memory_share > 0);
+        const double pairs[][2] = {{x->fixed_s, y->fixed_s},
+                                   {x->compute_share, y->compute_share},
+                                   {x->memory_share, y->memory_share},
+                                   {x->depth_s, y->depth_s},
+                                   {x->row_s, y->row_s},
+                                   {x->active_w, y->active_w}};
+        for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++)
+            assert_true(fabs(pairs[k][0] - pairs[k][1]) <= 1e-12 * pairs[k][0]);
+    }
+    assert_same_figures(a->id, &a->host_launch_s, &b->host_launch_s, 1);
     assert_same_figures(a->id, &a->link_bytes_per_s, &b->link_bytes_per_s, 1);
     assert_same_figures(a->id, &a->link_latency_s, &b->link_latency_s, 1);
     assert_same_figures(a->id, &a->link_peers, &b->link_peers, 1);

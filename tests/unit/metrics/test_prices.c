@@ -3,6 +3,7 @@
 #include "support/tree.h"
 
 #include "core/units.h"
+#include "core/tariff.h"
 #include "metrics/prices.h"
 #include "port/json_read.h"
 
@@ -84,20 +85,18 @@ static void tokens_cost_what_the_file_says(void **state)
     prices_free(prices);
 }
 
-static void electricity_is_counted_in_kilowatt_hours(void **state)
+static void a_file_may_have_prices_of_electricity_and_devices(void **state)
 {
     (void)state;
     struct prices *prices = parse(PRICES);
-    check_same(prices_electricity(prices, 3.6e6), 0.25);
-    check_same(prices_electricity(prices, 0), 0);
-    check_same(prices_electricity(prices, UNKNOWN), NAN);
+    check_same(prices_tariff(prices)->price_per_kwh, 0.25);
+    check_same(prices_tariff(prices)->device_price_per_hour, NAN);
+    check_same(prices_tariff(prices)->gco2_per_kwh, NAN);
     prices_free(prices);
-    prices = parse("{\"currency\": \"EUR\", \"models\": {\"m\": {\"input_per_million\": 1,"
-                   " \"output_per_million\": 1}}}");
-    check_same(prices_electricity(prices, 3.6e6), NAN);
-    prices_free(prices);
-    prices = parse("{\"currency\": \"EUR\", \"electricity_per_kwh\": 0.3}");
-    check_same(prices_electricity(prices, 7.2e6), 0.6);
+    prices = parse("{\"currency\": \"EUR\", \"device_per_hour\": 2.5, \"gco2_per_kwh\": 0}");
+    check_same(prices_tariff(prices)->price_per_kwh, NAN);
+    check_same(prices_tariff(prices)->device_price_per_hour, 2.5);
+    check_same(prices_tariff(prices)->gco2_per_kwh, 0);
     check_same(prices_tokens(prices, "m", 1, 1, 1).total, NAN);
     prices_free(prices);
 }
@@ -123,6 +122,10 @@ static void a_bad_file_is_refused_with_the_place(void **state)
          "p.json: currency: given more than once"},
         {"{\"currency\": \"USD\", \"electricity_per_kwh\": \"0.25\"}",
          "p.json: electricity_per_kwh: must be a number"},
+        {"{\"currency\": \"USD\", \"device_per_hour\": -1}",
+         "p.json: device_per_hour: must be a number"},
+        {"{\"currency\": \"USD\", \"gco2_per_kwh\": true}",
+         "p.json: gco2_per_kwh: must be a number"},
         {"{\"currency\": \"USD\", \"models\": {\"m\": 3}}", "p.json: models.m: must be an object"},
         {MODEL_WITH(""), "p.json: models.m.input_per_million: missing"},
         {MODEL_WITH("\"input_per_million\": 1"), "p.json: models.m.output_per_million: missing"},
@@ -182,7 +185,7 @@ int main(void)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_cost_what_the_file_says),
-        cmocka_unit_test(electricity_is_counted_in_kilowatt_hours),
+        cmocka_unit_test(a_file_may_have_prices_of_electricity_and_devices),
         cmocka_unit_test(a_bad_file_is_refused_with_the_place),
         cmocka_unit_test(files_are_read),
     };

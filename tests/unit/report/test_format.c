@@ -173,6 +173,28 @@ static void every_figure_fits_its_buffer(void **state)
     }
 }
 
+static void money_has_no_exponent(void **state)
+{
+    (void)state;
+    static const struct {
+        double value, error;
+        const char *currency, *text;
+    } CASES[] = {
+        {12.345, UNKNOWN, "EUR", "12.35 EUR"},
+        {2.02e-7, UNKNOWN, "", "0.000000202"},
+        {2.02e-7, 4.1e-8, "USD", "0.000000202 ± 0.000000041 USD"},
+        {3.9, 1.03, "", "3.9 ± 1.0"},
+        {1234.5, 0.1, "", "1234.50"}, /* ± below the digits of an amount */
+        {0, UNKNOWN, "EUR", "0.00 EUR"},
+        {UNKNOWN, UNKNOWN, "EUR", "-"},
+        {1e300, 1e299, "", "1.000e+300"},
+    };
+    char text[FORMAT_MAX];
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
+        assert_string_equal(format_amount(text, CASES[i].value, CASES[i].error, CASES[i].currency),
+                            CASES[i].text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +205,7 @@ int main(void)
         cmocka_unit_test(a_rough_figure_has_two_digits),
         cmocka_unit_test(shares_bytes_and_durations),
         cmocka_unit_test(every_figure_fits_its_buffer),
+        cmocka_unit_test(money_has_no_exponent),
     };
     return RUN_TESTS(tests);
 }

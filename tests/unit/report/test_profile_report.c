@@ -2,7 +2,7 @@
 
 #include "core/text.h"
 #include "port/json_read.h"
-#include "report/text/profile_report.h"
+#include "report/text/reports.h"
 #include "rundir/summary.h"
 
 /* The report on a summary that has `members` in its "ipw" object; the caller releases it. */
@@ -154,6 +154,26 @@ static const struct {
      "electricity"},
     {"\"cost\":0.0123,\"electricity_cost\":2.02e-7,\"currency\":\"USD\"," OWN,
      "cost          0.0123 USD for tokens, 0.000000202 USD for electricity\n", "e-07"},
+    {"\"currency\":\"EUR\",\"electricity_cost\":0.15," COUNTER
+     ",\"operating\":{\"price_per_kwh\":0.3,\"device_price_per_hour\":2,\"device_seconds\":3600,"
+     "\"cost_per_query\":0.0212,\"cost_per_query_plus_minus\":0.00048,"
+     "\"cost_per_million_output_tokens\":106,"
+     "\"cost_per_million_output_tokens_plus_minus\":2.4}," OWN,
+     "cost          0.150 EUR for electricity, 2.00 EUR for devices\n"
+     "   operating     0.02120 ± 0.00048 EUR per query, 106.0 ± 2.4 EUR per million output tokens\n"
+     "                 at 0.3 EUR/kWh, 2 EUR per device hour\n"
+     "                 electricity at the devices, without cooling (PUE)\n",
+     "emissions"},
+    {COUNTER ",\"operating\":{\"gco2_per_kwh\":400,\"gco2e_per_query\":1.6,"
+             "\"gco2e_per_query_plus_minus\":0.064}," OWN,
+     "   emissions     1.600 ± 0.064 gCO2e per query\n"
+     "                 at 400 gCO2e/kWh\n"
+     "                 electricity at the devices, without cooling (PUE); emissions "
+     "location-based, of "
+     "electricity only\n",
+     "cost"},
+    {"\"energy\":{},\"operating\":{\"gco2_per_kwh\":400}," OWN,
+     "operating cost and emissions unknown: the energy is\n", "gCO2e per query"},
     {"\"cost\":0,\"currency\":\"USD\"," OWN, "cost          0.00 USD for tokens\n", "inf"},
     /* what a reader must know */
     {COUNTER ",\"rows_left_out\":2,\"first_row_left_out\":\"line 3: not JSON\"," OWN,

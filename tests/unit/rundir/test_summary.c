@@ -128,6 +128,66 @@ static void test_the_report_is_the_inner_object(void **state)
     summary_release(&summary);
 }
 
+static void check_charge(const struct charge *found, double cost, double gco2e, double error)
+{
+    assert_near(found->cost, cost, 1e-9 * cost);
+    assert_near(found->gco2e, gco2e, 1e-9 * gco2e);
+    assert_near(found->gco2e_plus_minus, error * gco2e, 1e-9 * gco2e);
+}
+
+/* 2 GPUs for half an hour, 0.5 kWh ± 4 %, of which the 100 queries are 0.4 kWh. */
+static void test_a_run_is_charged_per_query_and_token(void **state)
+{
+    (void)state;
+    struct summary run;
+    summary_init(&run);
+    run.tariff = (struct tariff){0.3, 400, 2};
+    run.energy.joules = 1.8e6;
+    run.energy.plus_minus = 0.04 * 1.8e6;
+    run.completed = 100;
+    run.seconds = 1800;
+    run.device_seconds = 3600;
+    run.joules_per_query = 1.44e4;
+    run.joules_per_input_token = 14.4;
+    run.joules_per_output_token = 72;
+    run.input_tokens = 1e5;
+    run.output_tokens = 2e4;
+    run.statistics[STATISTIC_INPUT].count = run.statistics[STATISTIC_OUTPUT].count = 100;
+    summary_charge(&run);
+    assert_near(run.electricity_cost, 0.15, 1e-12);
+    check_charge(&run.charge, 0.15 + 2, 200, 0.04);
+    assert_near(run.charge.cost_plus_minus, 0.04 * 0.15, 1e-12);
+    check_charge(&run.per_query, (0.12 + 2) / 100, 1.6, 0.04);
+    check_charge(&run.per_million_input, (0.12 + 2) / 0.1, 1600, 0.04);
+    check_charge(&run.per_million_output, (0.12 + 2) / 0.02, 8000, 0.04);
+    assert_near(run.per_million_output.cost_plus_minus, 0.04 * 0.12 / 0.02, 1e-9);
+
+    run.statistics[STATISTIC_OUTPUT].count =
+        99; /* tokens of one are unknown: so is the cost of one */
+    summary_charge(&run);
+    assert_false(is_known(run.per_million_output.cost));
+    assert_near(run.per_million_output.gco2e, 8000, 1e-6);
+
+    run.energy.joules = run.joules_per_query = UNKNOWN;
+    summary_charge(&run);
+    assert_false(is_known(run.charge.cost) || is_known(run.charge.gco2e) ||
+                 is_known(run.per_query.cost) || is_known(run.electricity_cost));
+}
+
+static void test_device_time_of_runs_that_did_not_record_it(void **state)
+{
+    (void)state;
+    struct summary run;
+    struct summary_device devices[] = {{.id = "cpu0"}, {.id = "gpu0"}, {.id = "gpu1"}};
+    summary_init(&run);
+    assert_false(is_known(summary_device_seconds(&run)));
+    run.seconds = 10;
+    assert_near(summary_device_seconds(&run), 10, 0);
+    run.devices = devices;
+    run.device_count = 3;
+    assert_near(summary_device_seconds(&run), 20, 0);
+}
+
 static void test_what_is_no_summary(void **state)
 {
     (void)state;
@@ -155,6 +215,8 @@ int main(void)
         cmocka_unit_test(test_all_views_have_a_row),
         cmocka_unit_test(test_what_is_written_is_read),
         cmocka_unit_test(test_the_report_is_the_inner_object),
+        cmocka_unit_test(test_a_run_is_charged_per_query_and_token),
+        cmocka_unit_test(test_device_time_of_runs_that_did_not_record_it),
         cmocka_unit_test(test_what_is_no_summary),
     };
     return RUN_TESTS_WITH(jv_available, tests);

@@ -1,0 +1,269 @@
+/* Keys by name, with their checks, and the list of those that change no size. */
+#include "graph/hf_keys.h"
+
+#include <string.h>
+
+#include "core/log.h"
+#include "core/text.h"
+#include "graph/model_files.h"
+#include "port/json_read.h"
+
+struct hf_keys hf_keys_of(const char *file, const struct jv *json, struct error *why)
+{
+    return (struct hf_keys){.file = file, .json = json, .why = why};
+}
+
+/* ---- names ---- */
+
+/* The next of several names; false after the last one. */
+static bool next_name(const char **names, char *out, size_t size)
+{
+    size_t length = strcspn(*names, "|");
+    if (!length)
+        return false;
+    str_format(out, size, "%.*s", (int)length, *names);
+    *names += length + ((*names)[length] == '|');
+    return true;
+}
+
+static void remember(struct hf_keys *keys, const char *names)
+{
+    for (size_t i = 0; i < keys->used_count; i++)
+        if (strcmp(keys->used[i], names) == 0)
+            return;
+    if (keys->used_count < HF_KEYS_USED)
+        keys->used[keys->used_count++] = names;
+}
+
+/* The name that the file has, or the first one. */
+static const struct jv *find(const struct hf_keys *keys, const char *names, char *name, size_t size)
+{
+    const char *rest = names;
+    while (next_name(&rest, name, size)) {
+        const struct jv *value = jv_get(keys->json, name);
+        if (!jv_is_null(value))
+            return value;
+    }
+    rest = names;
+    next_name(&rest, name, size);
+    return NULL;
+}
+
+const struct jv *hf_keys_get(struct hf_keys *keys, const char *names)
+{
+    char name[64];
+    remember(keys, names);
+    return find(keys, names, name, sizeof name);
+}
+
+void hf_keys_reject(struct hf_keys *keys, enum err code, const char *names, const char *what)
+{
+    struct text value = {0};
+    char name[64];
+    const struct jv *found = find(keys, names, name, sizeof name);
+    if (keys->err)
+        return;
+    if (found && jv_print(found, &value) == ERR_OK && !value.failed)
+        keys->err = err_set(keys->why, code, "%s: '%s' is %.60s: %s", keys->file, name,
+                            text_get(&value), what);
+    else
+        keys->err = err_set(keys->why, code, "%s: '%s' is missing: %s", keys->file, name, what);
+    text_release(&value);
+}
+
+/* ---- values ---- */
+
+static void reject_size(struct hf_keys *keys, const char *names, uint64_t least, uint64_t most)
+{
+    char what[96];
+    str_format(what, sizeof what, "must be an integer from %llu to %llu", (unsigned long long)least,
+               (unsigned long long)most);
+    hf_keys_reject(keys, ERR_BAD_VALUE, names, what);
+}
+
+uint64_t hf_keys_size(struct hf_keys *keys, const char *names, uint64_t most, uint64_t otherwise)
+{
+    const struct jv *value = hf_keys_get(keys, names);
+    int64_t number;
+    if (!value && otherwise)
+        return otherwise;
+    if (jv_integer(value, &number) && number >= 1 && (uint64_t)number <= most)
+        return (uint64_t)number;
+    reject_size(keys, names, 1, most);
+    return 1; /* harmless until the error is checked */
+}
+
+uint64_t hf_keys_optional(struct hf_keys *keys, const char *names, uint64_t most)
+{
+    const struct jv *value = hf_keys_get(keys, names);
+    int64_t number;
+    if (!value)
+        return 0;
+    if (jv_integer(value, &number) && number >= 0 && (uint64_t)number <= most)
+        return (uint64_t)number;
+    reject_size(keys, names, 0, most);
+    return 0;
+}
+
+bool hf_keys_bool(struct hf_keys *keys, const char *names, bool otherwise)
+{
+    const struct jv *value = hf_keys_get(keys, names);
+    if (value && !jv_is_bool(value))
+        hf_keys_reject(keys, ERR_BAD_VALUE, names, "must be true or false");
+    return jv_bool(value, otherwise);
+}
+
+const char *hf_keys_string(struct hf_keys *keys, const char *names)
+{
+    const struct jv *value = hf_keys_get(keys, names);
+    if (value && !jv_text(value))
+        hf_keys_reject(keys, ERR_BAD_VALUE, names, "must be a string");
+    return jv_text(value);
+}
+
+void hf_keys_sizes(struct hf_keys *keys, const char *names, uint64_t most, size_t count,
+                   const int64_t *otherwise, int64_t *out)
+{
+    const struct jv *list = hf_keys_get(keys, names);
+    const struct jv *one = jv_is_array(list) ? jv_first(list) : NULL;
+    memcpy(out, otherwise, count * sizeof *out);
+    if (!list)
+        return;
+    for (size_t i = 0; i < count; i++, one = jv_next(one))
+        if (!jv_integer(one, &out[i]) || out[i] < 1 || (uint64_t)out[i] > most) {
+            char what[96];
+            str_format(what, sizeof what, "must be a list of %zu integers from 1 to %llu", count,
+                       (unsigned long long)most);
+            hf_keys_reject(keys, ERR_BAD_VALUE, names, what);
+            memcpy(out, otherwise, count * sizeof *out);
+            return;
+        }
+}
+
+int64_t hf_keys_heads(struct hf_keys *keys, const char *names, uint64_t otherwise, int64_t hidden,
+                      const char *hidden_name)
+{
+    int64_t count = (int64_t)hf_keys_size(keys, names, HF_MAX_HEADS, otherwise);
+    if (hidden % count) {
+        char what[80], name[64];
+        (void)find(keys, hidden_name, name, sizeof name);
+        str_format(what, sizeof what, "does not divide '%s'", name);
+        hf_keys_reject(keys, ERR_BAD_VALUE, names, what);
+    }
+    return count;
+}
+
+enum graph_op hf_keys_activation(struct hf_keys *keys, const char *names, enum graph_op otherwise)
+{
+    static const struct {
+        const char *name;
+        enum graph_op op;
+    } NAMES[] = {
+        {"gelu", GRAPH_GELU},       {"gelu_new", GRAPH_GELU},
+        {"gelu_fast", GRAPH_GELU},  {"gelu_pytorch_tanh", GRAPH_GELU},
+        {"gelu_10", GRAPH_GELU},    {"relu", GRAPH_RELU},
+        {"silu", GRAPH_SILU},       {"swish", GRAPH_SILU},
+        {"quick_gelu", GRAPH_SILU}, /* x * sigmoid(1.702 x) */
+        {"tanh", GRAPH_TANH},
+    };
+    const char *name = hf_keys_string(keys, names);
+    for (size_t i = 0; name && i < sizeof NAMES / sizeof *NAMES; i++)
+        if (strcmp(NAMES[i].name, name) == 0)
+            return NAMES[i].op;
+    if (name)
+        hf_keys_reject(keys, ERR_UNSUPPORTED, names,
+                       "not supported, only gelu, relu, silu and tanh are");
+    return otherwise;
+}
+
+int64_t hf_keys_labels(struct hf_keys *keys)
+{
+    size_t labels = jv_count(hf_keys_get(keys, "id2label"));
+    return (int64_t)hf_keys_size(keys, "num_labels|_num_labels", HF_MAX_CLASSES,
+                                 labels ? labels : 2);
+}
+
+const char *hf_keys_purpose(struct hf_keys *keys)
+{
+    static const char *const ENDS[] = {"LMHeadModel", "EncoderModel", "Model"};
+    const char *name = jv_text(jv_first(hf_keys_get(keys, "architectures")));
+    const char *purpose = name ? strstr(name, "For") : NULL;
+    if (purpose)
+        return purpose;
+    for (size_t i = 0; name && i < sizeof ENDS / sizeof *ENDS; i++)
+        if (model_path_ends(name, ENDS[i]))
+            return name + strlen(name) - strlen(ENDS[i]);
+    return name ? name : "";
+}
+
+/* ---- keys that nothing looked at ---- */
+
+/* Keys that change neither parameters nor operations, by their beginning or end: of training, of generation, of numbers
+ * that scale activations, of where and how a model is kept. */
+static bool is_of_no_account(const char *key)
+{
+    static const char BEGINNINGS[] =
+        "_|attention_drop|attn_pdrop|aux_loss|bbox_|begin_|bos_|cache_impl|class_cost|"
+        "classif_dropout|cls_|conv_dropout|decoder_start|dice_|diversity_|do_sample|dtype|"
+        "early_stop|embd_|embedding_multiplier|encoder_no_|eos_|ep_size|exponential_|"
+        "finetuning_|forced_|giou_|id2label|init|is_encoder_decoder|label2id|language|"
+        "length_pen|logit|mask_|max_length|max_window|median_|min_length|no_repeat|norm_eps|"
+        "norm_topk|num_beam|num_nextn|num_return|output_|pad_|prefix|pretraining_tp|"
+        "problem_type|query_pre|remove_invalid|repetition_|rescale_|residual_|resid_|return_|"
+        "rope_|rotary_|routed_scaling|router_|scale_|scoring_func|semantic_|sep_token|"
+        "seq_aux|summary_|suppress_|swiglu_limit|task_|temperature|time_step_f|time_step_i|"
+        "time_step_m|time_step_s|tokenizer_|top_k|top_p|topk_|torch|transformers_version|"
+        "typical_|use_bfloat|use_cache|use_cross|use_mps|vision_feature";
+    static const char ENDS[] =
+        "_dropout|_drop|dropout|_eps|_epsilon|_scaling|_std|_range|_token_id|_token_index|"
+        "_coef|_multiplier|_softcapping|_loss_coefficient|_drop_rate|layerdrop|_prob|"
+        "_scale_init_value";
+    const char *rest = BEGINNINGS;
+    char word[64];
+    while (next_name(&rest, word, sizeof word))
+        if (strncmp(key, word, strlen(word)) == 0)
+            return true;
+    for (rest = ENDS; next_name(&rest, word, sizeof word);)
+        if (model_path_ends(key, word))
+            return true;
+    return false;
+}
+
+static bool is_used(const struct hf_keys *keys, const char *key)
+{
+    char name[64];
+    for (size_t i = 0; i < keys->used_count; i++) {
+        const char *rest = keys->used[i];
+        while (next_name(&rest, name, sizeof name))
+            if (strcmp(name, key) == 0)
+                return true;
+    }
+    return false;
+}
+
+/* Off, nothing or a name: only numbers, lists and what is switched on may add something. */
+static bool may_matter(const struct jv *value)
+{
+    int64_t number;
+    if (jv_is_bool(value))
+        return jv_bool(value, false);
+    if (jv_is_null(value) || jv_text(value) || (jv_integer(value, &number) && number == 0))
+        return false;
+    return !jv_is_array(value) || jv_count(value) > 0;
+}
+
+void hf_keys_report(const struct hf_keys *keys)
+{
+    struct text unknown = {0};
+    for (const struct jv *one = jv_first_member(keys->json); one; one = jv_next(one)) {
+        const char *key = jv_key(one);
+        if (!may_matter(one) || is_of_no_account(key) || is_used(keys, key))
+            continue;
+        text_addf(&unknown, "%s'%.40s'", text_get(&unknown)[0] ? ", " : "",
+                  model_label(slice_of(key)).text);
+    }
+    if (text_get(&unknown)[0])
+        log_warn("%s: keys that are not known and not counted: %.300s", keys->file,
+                 text_get(&unknown));
+    text_release(&unknown);
+}

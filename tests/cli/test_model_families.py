@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+"""Models by their config.json against what transformers makes of the same file: parameters to the digit, and the
+multiply-accumulates and cache of a pass as PyTorch counts them.  The figures in tests/fixtures/configs/models.json are
+recorded by tools/record-configs.py, with the versions of both."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+from program import PATIENCE_S  # noqa: E402
+
+BUILD = Path(os.environ.get("IPW_BUILD", "build")).resolve()
+SOURCE = Path(os.environ.get("IPW_SOURCE", ".")).resolve()
+IPW = os.environ.get("IPW", str(BUILD / "ipw"))
+RECORDED = json.loads((SOURCE / "tests/fixtures/configs/models.json").read_text())
+MODELS = {model["name"]: model for model in RECORDED["models"]}
+
+
+def show(word, **settings):
+    """What our readers make of a word."""
+    pairs = [f"{key}={value}" for key, value in settings.items()]
+    done = subprocess.run([BUILD / "tests/tools/graph_show", str(word), *pairs],
+                          capture_output=True, text=True, timeout=PATIENCE_S)
+    assert not done.stderr, done.stderr
+    return json.loads(done.stdout)
+
+
+class Written(unittest.TestCase):
+    def setUp(self):
+        self.kept = tempfile.TemporaryDirectory()
+        self.addCleanup(self.kept.cleanup)
+        self.folder = Path(self.kept.name)
+
+    def write(self, config, name="model"):
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        (folder / "config.json").write_text(json.dumps(config))
+        return folder
+
+    def show(self, config, **settings):
+        found = show(self.write(config), **settings)
+        self.assertNotIn("error", found)
+        return found
+
+
+class Recorded(Written):
+    def test_parameters(self):
+        for name, model in MODELS.items():
+            with self.subTest(name):
+                found = show(self.write(model["config"], name))
+                self.assertNotIn("error", found)
+                self.assertEqual(found["parameters"], model["parameters"])
+
+    def test_passes(self):
+        for name, model in MODELS.items():
+            for one in model.get("passes", []):
+                settings = {key: value for key, value in one.items() if key not in ("macs", "cached")}
+                with self.subTest(name, **settings):
+                    found = self.show(model["config"], **settings)
+                    self.assertEqual(found["macs"], one["macs"])
+                    self.assertEqual(found["parameters"], model["parameters"])
+
+    def test_caches(self):
+        """K and V that a decoded token attends to, its own included, are what transformers keeps after it."""
+        compared = 0
+        for name, model in MODELS.items():
+            has_window = model["config"].get("sliding_window") or "attention_chunk_size" in model["config"]
+            for one in model.get("passes", []):
+                # transformers drops the token that leaves the window at once; and it repeats the K and V of
+                # a group of heads for Falcon's newer models.
+                if "cached" not in one or has_window or name == "falcon-new-small":
+                    continue
+                compared += 1
+                settings = {key: value for key, value in one.items() if key not in ("macs", "cached")}
+                with self.subTest(name, **settings):
+                    found = self.show(model["config"], **settings)
+                    # Decoders read the new K and V back from the cache; the others only write them.
+                    is_read_back = model["config"]["architectures"][0].endswith("ForCausalLM")
+                    new = 0 if is_read_back else found["out"]["cached"]
+                    self.assertEqual(found["in"]["cached"] + new, one["cached"])
+        self.assertGreater(compared, 15)
+
+
+class Caches(Written):
+    def cached(self, name, context):
+        found = self.show(MODELS[name]["config"], phase="decode", context=context)
+        return found["in"]["cached"], found["out"]["cached"]
+
+    def test_windows_bound_the_cache(self):
+        """gpt-oss-20b: 12 layers with a window of 128 tokens, 12 without."""
+        token = 2 * 8 * 64
+        for context in (100, 128, 129, 5000):
+            read, written = self.cached("gpt-oss-20b", context)
+            self.assertEqual(read, 12 * token * (min(context, 128) + context))
+            self.assertEqual(written, 24 * token)
+
+    def test_attention_in_chunks_begins_anew(self):
+        """Llama 4 Scout: every fourth layer sees all tokens, the others those of the same 8192."""
+        token = 2 * 8 * 128
+        for context, seen in ((8192, 8192), (8193, 1), (20000, 20000 - 2 * 8192)):
+            read, _ = self.cached("llama-4-scout", context)
+            self.assertEqual(read, token * (12 * context + 36 * seen))
+        config = MODELS["llama-4-scout"]["config"]
+        of_prompt = self.show(config, tokens=20000)["operations"]["attention"]["macs"]
+
+        def triangle(n):
+            return n * (n + 1) // 2
+        chunked = 2 * triangle(8192) + triangle(20000 - 2 * 8192)
+        self.assertEqual(of_prompt, 40 * 256 * (12 * triangle(20000) + 36 * chunked))
+
+    def test_latents_are_cached(self):
+        """DeepSeek V3: 512 features and 64 rotated ones per token and layer, whatever the number of heads; queries
+        meet the latents themselves, and the two matrices that make K and V from them are applied to one token."""
+        layers, heads, latent, rotated = 61, 128, 512, 64
+        read, written = self.cached("deepseek-v3", 1000)
+        self.assertEqual(read, layers * 1000 * (latent + rotated))
+        self.assertEqual(written, layers * (latent + rotated))
+        config = MODELS["deepseek-v3"]["config"]
+        near, far = (self.show(config, phase="decode", context=n)["macs"] for n in (1, 1001))
+        self.assertEqual(far - near, layers * heads * 1000 * (2 * latent + rotated))
+        one = self.show(config, tokens=1)["macs"]  # K and V of 192 and 128 features
+        self.assertEqual(near - one, layers * heads * (2 * latent + rotated - 192 - 128))
+
+    def test_a_token_uses_its_experts_alone(self):
+        """Llama 4 Scout, of 107.8 billion parameters: one of 16 experts and the shared one."""
+        config = MODELS["llama-4-scout"]["config"]
+        idle = 48 * 15 * 3 * 5120 * 8192
+        vectors = 97 * 5120  # norms
+        table = 202048 * 5120
+        found = self.show(config, phase="decode", context=1)
+        attention = 48 * 40 * 128 * 2
+        self.assertEqual(found["macs"], found["parameters"] - idle - vectors - table + attention)
+
+
+class Heads(Written):
+    def test_a_head_that_is_not_the_embedding(self):
+        """FLAN-T5 XL as published; transformers 5 ties the head of T5 unless a checkpoint has one."""
+        tied = MODELS["flan-t5-xl"]
+        found = self.show({**tied["config"], "tie_word_embeddings": False})
+        self.assertEqual(found["parameters"], 2_849_757_184)
+        self.assertEqual(found["parameters"] - tied["parameters"], 32128 * 2048)
+
+    def test_without_architectures(self):
+        """The bare model: with its pooler, without a head."""
+        config = {key: value for key, value in MODELS["bert-base-uncased"]["config"].items()
+                  if key != "architectures"}
+        self.assertEqual(self.show(config)["parameters"], 109_482_240)
+
+    def test_memory_of_a_decode_pass_has_the_encoder(self):
+        for name in ("t5-small-shape", "bart-small", "whisper-small-shape"):
+            model = MODELS[name]
+            decode = self.show(model["config"], phase="decode", context=5)
+            self.assertEqual(decode["parameters"], model["parameters"])
+            self.assertLess(decode["weights"]["weights"], model["parameters"])
+
+
+class Refused(Written):
+    def refused(self, config, *words):
+        answer = show(self.write(config))
+        self.assertIn("error", answer)
+        for word in words:
+            self.assertIn(word, answer["error"])
+        self.assertNotIn("\n", answer["error"])
+
+    def test_every_known_type_is_listed(self):
+        kinds = sorted({model["config"]["model_type"] for model in MODELS.values()})
+        done = self.estimate({"model_type": "rwkv"})
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("unknown model_type 'rwkv'", done.stderr)
+        listed = done.stderr.split("model_type must be one of: ")[1].splitlines()[0].split(", ")
+        self.assertEqual([kind for kind in kinds if kind not in listed], [])
+
+    def test_heads_that_are_not_known(self):
+        llama = MODELS["llama-small"]["config"]
+        self.refused({**llama, "architectures": ["LlamaForDreams"]}, "'architectures'", "LlamaForDreams",
+                     "ForSequenceClassification")
+        for name in ("bert-Model-small", "gpt2-small-lm", "t5-small-shape", "bart-small"):
+            self.refused({**MODELS[name]["config"], "architectures": ["XForDreams"]}, "'architectures'",
+                         "XForDreams")
+
+    def test_absurd_numbers_are_named(self):
+        for name in ("deepseek-v3-small", "gpt-oss-small", "llama4-text-small", "opt-projected-small",
+                     "falcon-new-small", "bloom-small", "t5-small-shape", "bart-small", "whisper-small-shape"):
+            config = MODELS[name]["config"]
+            for key, value in config.items():
+                if isinstance(value, bool) or not isinstance(value, int) or key.endswith("_token_id") \
+                        or key in ("n_group", "topk_group", "num_nextn_predict_layers"):
+                    continue
+                for absurd in (-1, 10**18, 1.5, "8", [], {}, True):
+                    with self.subTest(f"{name} {key} {absurd}"):
+                        self.refused({**config, key: absurd}, f"'{key}'")
+
+    def test_what_does_not_fit_together(self):
+        llama4 = MODELS["llama4-text-small"]["config"]
+        self.refused({**llama4, "moe_layers": [0, 3]}, "'moe_layers'", "regular pattern")
+        self.refused({**llama4, "no_rope_layers": [1, 0]}, "'no_rope_layers'")
+        self.refused({"model_type": "gemma3"}, "'text_config'")
+        falcon = MODELS["falcon-new-small"]["config"]
+        self.refused({**falcon, "num_kv_heads": 3}, "'num_kv_heads'")
+
+    def estimate(self, config):
+        return subprocess.run([IPW, "estimate", "--model", str(self.write(config)), "--hardware", "h100",
+                               "--phase", "decode", "--context", "20", "--json"], capture_output=True,
+                              text=True, timeout=PATIENCE_S)
+
+    def test_keys_that_nothing_reads_are_told(self):
+        llama = MODELS["llama-small"]["config"]
+        plain = self.estimate({**llama, "rope_theta": 10000.0, "attention_dropout": 0.1, "use_cache": True})
+        self.assertEqual((plain.returncode, plain.stderr), (0, ""))
+        done = self.estimate({**llama, "num_memory_layers": 3, "has_dreams": True, "has_none": False})
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("'num_memory_layers', 'has_dreams'", done.stderr)
+        self.assertNotIn("has_none", done.stderr)
+
+    def test_parts_that_are_not_counted_are_told(self):
+        done = self.estimate(MODELS["gemma-3-4b"]["config"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("vision", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
