@@ -16,6 +16,7 @@ enum {
     LATENCIES_HIDDEN = 4, /* small tiles that a unit works on at once */
     TILE_QUERIES = 128,   /* of attention */
 };
+#define AMONG_OTHERS    1.1 /* fixed times in the graph of a model, over those of an operator alone */
 #define ODD_SHARE       0.14   /* of what a product attains otherwise */
 #define LAUNCH_BESIDE   0.5    /* of what the host takes for an operator: a kernel beside its own */
 #define GROUP_S         2e-6   /* of such a group */
@@ -124,7 +125,7 @@ static struct scale scale_of(const struct rates *rates)
     return (struct scale){
         .units = is_known(rates->units) ? rates->units : basis->units,
         .more = more,
-        .fixed = ratio_or_one(rates->launch_s.value, basis->launch_s),
+        .fixed = AMONG_OTHERS * ratio_or_one(rates->launch_s.value, basis->launch_s),
         .power = ratio_or_one(rates->limit_w.value - rates->idle_w.value, basis->active_w)};
 }
 

@@ -112,6 +112,18 @@ static void look_up_products(const struct hardware *hardware, enum precision pre
         is_tf32 ? rate_of(&hardware->matrix_joules[PRECISION_TF32]) : out->product_joules;
 }
 
+/* The cache that a result may stay in until the next kernel reads it. */
+static void look_up_cache(const struct hardware *hardware, struct rates *out)
+{
+    if (hardware->memory_count < 2)
+        return;
+    const struct hardware_memory *cache = &hardware->memories[hardware->memory_count - 2];
+    if (!is_known(cache->capacity_bytes.value) || !is_known(cache->joules_per_byte.value))
+        return;
+    out->cache_bytes = cache->capacity_bytes.value;
+    out->cache_joules = cache->joules_per_byte.value;
+}
+
 static bool is_positive(double value)
 {
     return is_known(value) && value > 0;
@@ -147,6 +159,7 @@ enum err rates_of(const struct hardware *hardware, enum precision precision,
     out->bytes_per_s = rate_of(&memory->bytes_per_s);
     out->joules_per_byte = rate_of(&memory->joules_per_byte);
     out->capacity = memory->capacity_bytes.value;
+    look_up_cache(hardware, out);
     out->compute_share = rate_of(&stated.compute_share);
     out->memory_share = rate_of(&stated.memory_share);
     out->launch_s = rate_of(&stated.launch_s);
@@ -337,6 +350,18 @@ static struct estimate_joules joules_of(const struct subgraph *subgraph,
     return one;
 }
 
+/* Of a kernel whose tensors all fit into the share of the cache that they can count on, activations are read from it:
+ * the kernel before wrote them.  Weights are not: the rest of the model was read since.  Results are written back. */
+#define CACHE_SHARE 0.25
+#define READ_SHARE  0.5 /* of activations, about: the others are results */
+
+static double saved_by_cache(const struct roofline_work *work, const struct rates *rates)
+{
+    double less = rates->joules_per_byte.value - rates->cache_joules;
+    bool fits = work->bytes <= CACHE_SHARE * rates->cache_bytes && less > 0;
+    return fits ? READ_SHARE * work->traffic.activations * less : 0;
+}
+
 /* Kernels were measured at the power limit, where clocks and voltage are lower than elsewhere: an operation then costs
  * less, down to this share. */
 #define LEAST_JOULES 0.6
@@ -413,6 +438,7 @@ void roofline_estimate(const struct subgraph *subgraph, const struct roofline_wo
         all.bytes += kernels.more_bytes;
         all.macs *= kernels.padding;
         joules = joules_of(subgraph, &all, rates);
+        joules.memory -= saved_by_cache(work, rates);
         joules.compute += kernels.active_j;
         lower_voltage(rates, out->latency_s, &joules);
     }

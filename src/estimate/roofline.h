@@ -41,6 +41,7 @@ struct rates {
     const struct hardware_timings *timings;   /* of its operations on a CPU; NULL: none */
     double held;                              /* bytes of the model's weights, for these */
     struct rate bytes_per_s, joules_per_byte; /* of the memory that holds the model */
+    double cache_bytes, cache_joules;         /* of the last cache before that memory; 0: none */
     struct rate compute_share, memory_share;  /* of the peaks that good code attains */
     struct rate launch_s;
     struct rate limit_w, idle_w;
