@@ -3,6 +3,7 @@
 #include "estimate/roofline.h"
 
 #include <math.h>
+#include <string.h>
 
 enum {
     TILE_SIDE = 64,        /* of the tiles of a product, per unit: 64 x 64 */
@@ -136,10 +137,13 @@ enum err rates_of(const struct hardware *hardware, enum precision precision,
                   enum runtime_id runtime, struct rates *out, struct error *why)
 {
     *out = (struct rates){.hardware = hardware, .runtime = runtime};
-    out->has_kernels = runtime != RUNTIME_IDEAL && hardware->class == HARDWARE_GPU;
-    out->format = number_format(precision, out->has_kernels ? runtime : RUNTIME_IDEAL);
+    if (hardware->timings.count && !strcmp(hardware->timings.runtime, runtime_at(runtime)->name))
+        out->timings = &hardware->timings;
+    bool is_gpu = hardware->class == HARDWARE_GPU;
+    out->has_kernels = runtime != RUNTIME_IDEAL && (is_gpu || out->timings);
+    out->format = number_format(precision, is_gpu ? runtime : RUNTIME_IDEAL);
     out->widths = out->format.widths;
-    if (out->has_kernels && !kernel_basis_of(hardware, &out->basis))
+    if (out->has_kernels && is_gpu && !kernel_basis_of(hardware, &out->basis))
         return err_set(why, ERR_BAD_VALUE, "%s: no kernel_classes in its hardware file",
                        hardware->id);
     out->host_ratio = is_known(hardware->host_launch_s.value)
@@ -192,7 +196,8 @@ void rates_keep_stored(struct rates *rates, const struct graph_precision *file)
         look_up_others(rates->hardware, file->floats, rates);
     }
     rates->widths.keeps_stored = true;
-    if (rates->has_kernels && rates->runtime == RUNTIME_LLAMA_CPP) /* whose files are quantized */
+    bool is_gpu = rates->hardware->class == HARDWARE_GPU;
+    if (is_gpu && rates->runtime == RUNTIME_LLAMA_CPP) /* whose files are quantized */
         rates->format.weight_ops = number_format(PRECISION_INT4, rates->runtime).weight_ops;
 }
 
@@ -330,7 +335,8 @@ static struct kernel_estimate estimate_kernels(const struct subgraph *subgraph,
                                                const struct rates *rates,
                                                struct subgraph_estimate *row)
 {
-    struct kernel_estimate kernels = kernel_estimate(subgraph, work, rates);
+    struct kernel_estimate kernels = rates->timings ? timed_kernel_estimate(subgraph, work, rates)
+                                                    : kernel_estimate(subgraph, work, rates);
     double busy_s = fmin(fmax(kernels.compute_s, kernels.memory_s), kernels.latency_s);
     row->compute_s = fmin(kernels.compute_s, kernels.latency_s);
     row->memory_s = fmin(kernels.memory_s, kernels.latency_s);

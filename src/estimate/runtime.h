@@ -37,6 +37,8 @@ struct runtime {
     const char *about;
 };
 const struct runtime *runtime_at(enum runtime_id id);
+/* On a device whose operations were timed, each of them counts; hardware may be NULL. */
+enum partition_fusion runtime_fusion(enum runtime_id id, const struct hardware *hardware);
 
 /* How a runtime of LLMs goes from one step to the next. */
 struct runtime_steps {
@@ -46,6 +48,7 @@ struct runtime_steps {
     bool reads_per_head; /* the KV cache, once for each query head */
 };
 const struct runtime_steps *runtime_steps(enum runtime_id id);
+
 /* ERR_NOT_FOUND lists them. */
 enum err runtime_find(const char *name, enum runtime_id *out, struct error *why) MUST_USE;
 /* The same of words that rows of measurements use too: "graph", "eager", "torch.compile"; false: none of them. */
