@@ -3,6 +3,7 @@
 #include "estimate/roofline.h"
 
 #include <math.h>
+#include <string.h>
 
 enum {
     TILE_SIDE = 64,        /* of the tiles of a product, per unit: 64 x 64 */
@@ -133,8 +134,11 @@ enum err rates_of(const struct hardware *hardware, enum precision precision,
 {
     *out = (struct rates){.hardware = hardware, .widths = precision_widths(precision)};
     out->runtime = runtime;
-    out->has_kernels = runtime != RUNTIME_IDEAL && hardware->class == HARDWARE_GPU;
-    if (out->has_kernels && !kernel_basis_of(hardware, &out->basis))
+    if (hardware->timings.count && !strcmp(hardware->timings.runtime, runtime_at(runtime)->name))
+        out->timings = &hardware->timings;
+    bool is_gpu = hardware->class == HARDWARE_GPU;
+    out->has_kernels = runtime != RUNTIME_IDEAL && (is_gpu || out->timings);
+    if (out->has_kernels && is_gpu && !kernel_basis_of(hardware, &out->basis))
         return err_set(why, ERR_BAD_VALUE, "%s: no kernel_classes in its hardware file",
                        hardware->id);
     out->host_ratio = is_known(hardware->host_launch_s.value)
@@ -317,7 +321,8 @@ static struct kernel_estimate estimate_kernels(const struct subgraph *subgraph,
                                                const struct rates *rates,
                                                struct subgraph_estimate *row)
 {
-    struct kernel_estimate kernels = kernel_estimate(subgraph, work, rates);
+    struct kernel_estimate kernels = rates->timings ? timed_kernel_estimate(subgraph, work, rates)
+                                                    : kernel_estimate(subgraph, work, rates);
     double busy_s = fmin(fmax(kernels.compute_s, kernels.memory_s), kernels.latency_s);
     row->compute_s = fmin(kernels.compute_s, kernels.latency_s);
     row->memory_s = fmin(kernels.memory_s, kernels.latency_s);

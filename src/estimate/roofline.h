@@ -38,6 +38,8 @@ struct rates {
     bool has_kernels;                         /* of that runtime; else at the shares below */
     struct kernel_basis basis;                /* of those */
     double host_ratio;                        /* of what the host takes, over a usual one's */
+    const struct hardware_timings *timings;   /* of its operations on a CPU; NULL: none */
+    double held;                              /* bytes of the model's weights, for these */
     struct rate bytes_per_s, joules_per_byte; /* of the memory that holds the model */
     double cache_bytes, cache_joules;         /* of the last cache before that memory; 0: none */
     struct rate compute_share, memory_share;  /* of the peaks that good code attains */
@@ -151,5 +153,13 @@ bool kernel_basis_of(const struct hardware *hardware, struct kernel_basis *out);
 /* On one device; the time that a power limit adds is not in it. */
 struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
                                        const struct roofline_work *work, const struct rates *rates);
+
+/* ---- operations that were timed on a CPU: timed_kernel.c ---- */
+
+/* The same from rates->timings. */
+struct kernel_estimate timed_kernel_estimate(const struct subgraph *subgraph,
+                                             const struct roofline_work *work,
+                                             const struct rates *rates);
+double timed_pass_s(const struct hardware_timings *timings); /* of a pass, beside its operations */
 
 #endif

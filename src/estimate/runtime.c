@@ -25,6 +25,17 @@ const struct runtime *runtime_at(enum runtime_id id)
     return &RUNTIMES[id];
 }
 
+static bool is_timed(enum runtime_id id, const struct hardware *hardware)
+{
+    return hardware && hardware->timings.count &&
+           !strcmp(hardware->timings.runtime, RUNTIMES[id].name);
+}
+
+enum partition_fusion runtime_fusion(enum runtime_id id, const struct hardware *hardware)
+{
+    return is_timed(id, hardware) ? PARTITION_PLAIN : RUNTIMES[id].fusion;
+}
+
 enum err runtime_find(const char *name, enum runtime_id *out, struct error *why)
 {
     for (size_t i = 0; i < RUNTIME_COUNT; i++)
@@ -82,6 +93,8 @@ enum evidence runtime_evidence(enum runtime_id id, const struct hardware *hardwa
 {
     enum evidence evidence = RUNTIMES[id].evidence;
     bool is_here = is_known(hardware->kernels.value);
+    if (is_timed(id, hardware))
+        return EVIDENCE_MEASURED;
     return evidence == EVIDENCE_MEASURED && !is_here ? EVIDENCE_DERIVED : evidence;
 }
 

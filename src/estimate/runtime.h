@@ -37,6 +37,8 @@ struct runtime {
     const char *about;
 };
 const struct runtime *runtime_at(enum runtime_id id);
+/* On a device whose operations were timed, each of them counts; hardware may be NULL. */
+enum partition_fusion runtime_fusion(enum runtime_id id, const struct hardware *hardware);
 /* ERR_NOT_FOUND lists them. */
 enum err runtime_find(const char *name, enum runtime_id *out, struct error *why) MUST_USE;
 /* The same of words that rows of measurements use too: "graph", "eager", "torch.compile"; false: none of them. */
