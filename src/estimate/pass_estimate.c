@@ -357,23 +357,30 @@ static void estimate_row(const struct partition *partition, size_t number,
                          const struct rates *rates, int devices, struct unique *out)
 {
     const struct subgraph *subgraph = &partition->subgraphs[partition->unique[number]];
-    out->work = roofline_work(subgraph, partition, &rates->widths, devices);
+    out->work = roofline_work(subgraph, partition, rates, devices);
     roofline_estimate(subgraph, &out->work, rates, devices, &out->row);
 }
 
-/* The host launches while the devices work: where it takes longer, each launch is waited for. */
+/* The host launches while the devices work: where it takes longer, each launch is waited for.  What it does between two
+ * steps of an LLM is waited for in any case. */
 static double wait_per_launch(const struct partition *partition, const struct rates *rates,
                               const struct unique *unique)
 {
-    double launches = 0, busy_s = 0, host_s = 0;
-    if (rates->has_kernels)
+    double launches = 0, busy_s = 0, host_s = 0, step_s = 0;
+    bool is_launched = rates->has_kernels && !rates->timings; /* timed operations have it all */
+    if (is_launched)
         host_s = rates->host_ratio * runtime_at(rates->runtime)->host_s;
-    for (size_t i = 0; host_s > 0 && i < partition->count; i++) {
+    if (is_launched && partition->is_causal) {
+        const struct runtime_steps *steps = runtime_steps(rates->runtime);
+        step_s = steps->host_s + steps->sequence_s * batch_of(partition);
+        host_s = fmax(host_s, steps->operator_s);
+    }
+    for (size_t i = 0; host_s + step_s > 0 && i < partition->count; i++) {
         const struct subgraph_estimate *row = &unique[partition->unique_of[i]].row;
         launches += row->launches;
         busy_s += row->latency_s;
     }
-    return launches > 0 ? fmax(0, host_s - busy_s / launches) : 0;
+    return launches > 0 ? fmax(0, host_s - busy_s / launches) + step_s / launches : 0;
 }
 
 static void set_addend(const struct partition *partition, size_t number, int devices,

@@ -20,6 +20,18 @@ static const struct runtime RUNTIMES[RUNTIME_COUNT] = {
 #undef RUNTIME
 };
 
+static const struct runtime_steps ALL_STEPS[RUNTIME_COUNT] = {
+#define STEPS(constant, host_us, sequence_us, operator_us, per_head)                               \
+    [RUNTIME_##constant] = {(host_us) * 1e-6, (sequence_us) * 1e-6, (operator_us) * 1e-6, per_head},
+#include "estimate/runtimes.def"
+#undef STEPS
+};
+
+const struct runtime_steps *runtime_steps(enum runtime_id id)
+{
+    return &ALL_STEPS[id];
+}
+
 const struct runtime *runtime_at(enum runtime_id id)
 {
     return &RUNTIMES[id];
@@ -107,7 +119,6 @@ static const struct runtime_rule RULES[] = {
 #undef LAUNCHES
 };
 
-/* All of them are of one set today. */
 const struct runtime_rule *runtime_rules(const struct runtime *runtime, size_t *count)
 {
     *count = runtime->rules == RUNTIME_RULES_NONE ? 0 : sizeof RULES / sizeof *RULES;
