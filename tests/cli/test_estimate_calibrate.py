@@ -8,6 +8,7 @@ import math
 import os
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -595,6 +596,27 @@ class Shipped(Files):
             path.write_text(json.dumps({**other, "id": "mine", "aliases": [], "match": [], **(
                 {} if "kernels:" in says else {"kernels": {"value": 1, "evidence": "fitted", "source": "a test"}}), **changes}))
             self.assertIn(says, self.ipw(*words, "--hardware-file", path, code=1).stderr)
+
+    def test_kernels_fitted_by_the_tool(self):
+        """979 operators, from figures that are twice or half of those: near the file's again, and as good on whole models."""
+        device = json.loads(ipw(None, "list", "hardware", "h200", "--json").stdout)["hardware"][0]
+        classes = device["kernel_classes"]
+        far = {k: {**v, "fixed_us": 2 * v["fixed_us"], "memory_share": v["memory_share"] / 2} for k, v in classes.items()}
+        given, made = self.root / "given.json", self.root / "made.json"
+        given.write_text(json.dumps({**device, "id": "mine", "aliases": [], "match": [], "kernel_classes": far}))
+        done = subprocess.run([SOURCE / "tools/fit-kernels.py", SOURCE / "tests/fixtures/estimate/h200_kernels.csv", given,
+                               "-o", made], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        fitted = json.loads(made.read_text())
+        self.assertIn("979 rows", fitted["kernels"]["source"])
+        for name in ("gemm", "elementwise", "norm", "broadcast", "concatenate", "attention_decode"):
+            for key in ("fixed_us", "memory_share"):
+                self.assertLess(abs(fitted["kernel_classes"][name][key] / classes[name][key] - 1), 0.25, (name, key))
+        for name in ("shipped", "unseen", "unseen2"):
+            sums = json.loads(self.ipw("validate", "--csv", SOURCE / f"tests/fixtures/estimate/h200_{name}.csv", "--hardware-file",
+                                       made, "--where", "runtime=graph", "--json").stdout)["all"]
+            self.assertLess(sums["latency"]["mape"], 0.12, name)
+            self.assertLess(sums["energy"]["mape"], 0.15, name)
 
     def test_eager_mode_is_the_hosts_time(self):
         """A host that takes twice as long doubles what it limits, by option, file or row; a graph does not need it."""
