@@ -135,11 +135,17 @@ class ListTest(ServeTest):
         await_condition(lambda: served.get("runs?state=running")["runs"], "a running run")
         row = served.get("runs?state=running")["runs"][0]
         await_condition(lambda: (served.get("runs/" + row["id"])["progress"] or {}).get("done", 0) > 2, "some progress")
+        progress = served.get("runs/" + row["id"])["progress"]
+        self.assertEqual(progress["total"], 200)
+        # 20 arrivals a second: the rest takes a time of that order.
+        self.assertAlmostEqual(progress["eta_s"], (200 - progress["done"]) / progress["done"] * progress["elapsed_s"], delta=0.5)
         self.assertEqual(served.get("runs/" + row["id"])["state"], "running")
         await_condition(lambda: [r["id"] for r in served.get("live")["running"]] == [row["id"]], "the run in the live view")
         process.send_signal(signal.SIGINT)
         process.wait(PATIENCE_S)
         await_condition(lambda: served.get("runs/" + row["id"])["state"] == "interrupted", "its end")
+        header = json.loads((self.runs / row["id"] / "records.jsonl").read_text().splitlines()[0])
+        self.assertEqual(header["measuring"]["queries"], 200)
         self.assertIsNone(served.get("runs/" + row["id"])["progress"])
 
     def test_a_hundred_thousand_runs_are_paged(self):
