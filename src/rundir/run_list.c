@@ -13,6 +13,7 @@
 #include "port/json_read.h"
 #include "rundir/journal.h"
 #include "rundir/run_dir.h"
+#include "rundir/run_index.h"
 #include "rundir/sweep.h"
 
 static double written_at(const char *directory)
@@ -148,21 +149,39 @@ void run_list_release(struct run_list *list)
     *list = (struct run_list){0};
 }
 
-static enum err visit_entry(const char *parent, const char *name,
-                            bool (*wants)(void *context, const char *name, double written_at),
-                            enum err (*take)(void *context, const struct run_list_entry *entry),
-                            void *context)
+struct visit {
+    const char *parent;
+    struct run_index *index; /* NULL: there is none */
+    bool (*wants)(void *context, const char *name, double written_at);
+    enum err (*take)(void *context, const struct run_list_entry *entry);
+    void *context;
+};
+
+static enum err visit_entry(const struct visit *visit, char *name)
 {
     char directory[FILE_PATH_MAX];
     struct run_list_entry entry;
     bool found;
-    if (!str_format(directory, sizeof directory, "%s/%s", parent, name) ||
-        !wants(context, name, written_at(directory)) || !file_is_directory(directory))
+    if (!str_format(directory, sizeof directory, "%s/%s", visit->parent, name))
+        return ERR_OK;
+    double written = written_at(directory);
+    if (!visit->wants(visit->context, name, written))
+        return ERR_OK;
+    if (visit->index && is_known(written) &&
+        run_index_find(visit->index, name, written, &entry.summary)) {
+        entry.name = name;
+        entry.has_summary = true;
+        entry.kind = run_kind_named(entry.summary.run_kind);
+        entry.written_at = written;
+        entry.began_at = UNKNOWN;
+        return visit->take(visit->context, &entry);
+    }
+    if (!file_is_directory(directory))
         return ERR_OK;
     enum err err = run_list_read(directory, &entry, &found);
     if (err || !found)
         return err;
-    err = take(context, &entry);
+    err = visit->take(visit->context, &entry);
     run_list_entry_release(&entry);
     return err;
 }
@@ -172,7 +191,8 @@ enum err run_list_visit(const char *parent,
                         enum err (*take)(void *context, const struct run_list_entry *entry),
                         void *context, struct error *why)
 {
-    const struct dirent *file;
+    struct visit visit = {parent, NULL, wants, take, context};
+    struct dirent *file;
     enum err err = jv_available(why);
     if (err)
         return err;
@@ -180,9 +200,11 @@ enum err run_list_visit(const char *parent,
     if (!dir)
         return err_set(why, err_from_errno(errno), "cannot read the directory %s: %s", parent,
                        strerror(errno));
+    (void)!run_index_open(parent, &visit.index, NULL); /* without one, from the directories */
     while (!err && (file = readdir(dir)))
         if (file->d_name[0] != '.')
-            err = visit_entry(parent, file->d_name, wants, take, context);
+            err = visit_entry(&visit, file->d_name);
+    run_index_close(visit.index);
     closedir(dir);
     return err_explain(why, err);
 }

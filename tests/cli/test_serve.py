@@ -12,6 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 from urllib.parse import quote
@@ -22,7 +23,7 @@ from dashboards import Dashboard  # noqa: E402
 from machines import Nvidia  # noqa: E402
 from profiling import MODEL, Server  # noqa: E402
 from program import MachineTest, PATIENCE_S, SANITIZED, await_condition, ipw, main_side_by_side  # noqa: E402
-from rundirs import query, write_run  # noqa: E402
+from rundirs import query, summary, write_run  # noqa: E402
 
 SOURCE = Path(__file__).resolve().parents[2]
 TOKEN = "correct-horse-battery"
@@ -123,6 +124,27 @@ class ListTest(ServeTest):
         answer = served.ask("/api/v1/runs/beta/report")
         self.assertIn(answer.status, (404, 409), answer.body)
         self.assertEqual(served.get("runs/alpha/report")["runs"][0]["rows"], 4)
+
+    def test_the_run_index_is_read_where_it_is_current(self):
+        for name in ("alpha", "beta", "gamma", "delta"):
+            queries = [query(i, 10.0) for i in range(4)]
+            write_run(self.runs / name, queries, whole={**summary(queries), "generated_at": time.time(), "run_kind": "run"})
+        ipw(None, "list", "runs", self.runs)
+        index = self.runs / "catalog.db"
+        if not index.exists():
+            self.skipTest("built without SQLite")
+        with sqlite3.connect(index) as database:  # figures that only the index has
+            database.execute("UPDATE runs SET joules = 777")
+            database.execute("UPDATE runs SET finished = finished - 100 WHERE directory = 'gamma'")
+            database.execute("DELETE FROM runs WHERE directory = 'delta'")
+        changed = index.stat().st_mtime
+        os.utime(self.runs / "beta" / "summary.json", (changed + 1, changed + 1))
+        rows = {row["id"]: row for row in self.serve().get("runs")["runs"]}
+        self.assertEqual({name: row["energy_j"] for name, row in rows.items()},
+                         {"alpha": 777, "beta": 40, "gamma": 40, "delta": 40})
+        for row in rows.values():
+            self.assertEqual((row["kind"], row["state"], row["queries"], row["hardware"]), ("run", "done", 4, "H100"))
+            self.assertAlmostEqual(row["energy_plus_minus_j"], 1.2)
 
     def test_a_run_that_is_being_measured(self):
         served = self.serve()
