@@ -1,7 +1,6 @@
 /* Latency: time to first token (TTFT), inter-token latency (ITL), and the whole request; and how each depends on its length. */
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
-#include "core/units.h"
 
 static const struct ratio_row ROWS[] = {
     {"latency_s", RUN_LATENCY, RUN_NUMBERS},

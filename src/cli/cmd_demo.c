@@ -15,7 +15,7 @@
 #include "clients/client.h"
 #include "core/text.h"
 #include "port/proc.h"
-#include "report/text/profile_report.h"
+#include "report/text/reports.h"
 #include "report/plot/gnuplot.h"
 #include "report/html/html.h"
 #include "runner/profile/profile.h"

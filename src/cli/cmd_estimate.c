@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/common.h"
+#include "cli/estimate_serve.h"
 #include "core/log.h"
 #include "core/params.h"
 #include "core/text.h"
@@ -16,7 +17,6 @@
 #include "estimate/estimate_grid.h"
 #include "estimate/legacy.h"
 #include "estimate/recommend.h"
-#include "port/output.h"
 #include "report/plot/plot.h"
 #include "report/plot/figure.h"
 #include "report/plot/gnuplot.h"
@@ -28,16 +28,18 @@ enum {
     TOP_SUBGRAPHS = 10,
     TOP_POINTS = 40, /* of more than POINTS_ALL */
     POINTS_ALL = 64,
+    OUTPUT_MOST = 10000000,
     PATH_LONGEST = 1024,
 };
 
 extern const struct command command_estimate_calibrate, command_estimate_validate;
 
 struct estimate_options {
-    const char *model, *graph, *plot, *format, *output;
+    const char *model, *graph, *plot, *format, *output, *output_tokens;
     struct option_list hardware, hardware_files, dim_words;
     struct workload_options workload;
     struct candidate_options candidates;
+    struct estimate_serve_options serve;
     double max_latency_ms, max_energy_j, max_memory_gb, max_power_w;
     struct tariff tariff;
     unsigned top;
@@ -92,45 +94,6 @@ static size_t rows_shown(const struct estimate_options *options, size_t usual)
     if (options->top != TOP_DEFAULT)
         return options->top;
     return options->verbose ? 0 : usual;
-}
-
-/* By the suffix of the path of --plot; false without that of a picture. */
-static bool format_of_plot(const char *path, enum figure_format *format)
-{
-    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-    const char *dot = strrchr(base, '.');
-    if (!dot || dot == base)
-        return false;
-    for (int i = 0; i < FIGURE_FORMATS; i++)
-        if (strcmp(dot + 1, FIGURE_SUFFIXES[i]) == 0) {
-            *format = (enum figure_format)i;
-            return true;
-        }
-    return false;
-}
-
-/* Before anything is computed. */
-static enum err check_plot(const char *path, struct error *why)
-{
-    enum figure_format format;
-    if (!format_of_plot(path, &format))
-        return err_set(why, ERR_USAGE, "--plot takes a file that ends in .png, .svg or .pdf");
-    return gnuplot_available(why);
-}
-
-/* Draws a figure that was made, and releases it. */
-static enum err draw(struct figure *figure, enum err made, const char *path, struct error *why)
-{
-    enum figure_format format = 0;
-    struct output output;
-    (void)format_of_plot(path, &format);
-    enum err err = made ? made : file_make_parents(path, why);
-    if (!err)
-        err = output_open(&output, path, false, why);
-    if (!err)
-        err = output_finish(&output, gnuplot_draw(figure, format, false, &output, why), why);
-    figure_release(figure);
-    return err;
 }
 
 /* Devices that replicate most of the work cost as many times the energy, and are no faster. */
@@ -203,7 +166,8 @@ static int report_one(const struct estimate_options *options,
     report.tariff = &options->tariff;
     struct figure figure = {0};
     if (!err && options->plot)
-        err = draw(&figure, estimate_figure(&report, &figure, &why), options->plot, &why);
+        err = gnuplot_draw_file(&figure, estimate_figure(&report, &figure, &why), options->plot,
+                                &why);
     if (!err)
         write_one(options, &report, &out);
     int code = err ? fail(err, &why) : put_report(options, &out);
@@ -245,7 +209,8 @@ static int report_grid(const struct estimate_options *options, const struct esti
     struct figure figure = {0};
     enum err err = ERR_OK;
     if (options->plot)
-        err = draw(&figure, points_figure(&report, &figure, &why), options->plot, &why);
+        err =
+            gnuplot_draw_file(&figure, points_figure(&report, &figure, &why), options->plot, &why);
     if (err)
         return fail(err, &why);
     if (strcmp(format, "json") == 0)
@@ -340,25 +305,47 @@ static int estimate_list(const struct estimate_options *options, struct candidat
     return code;
 }
 
+static int estimate_load(const struct estimate_options *options, const struct model *model,
+                         struct candidates *candidates)
+{
+    struct budget budget = budget_of(options);
+    if (options->graph || budget_has_any(&budget))
+        return complain(EXIT_USAGE, "--serve takes no --graph and no --max option: limits of "
+                                    "latency under load are --slo-ttft-ms and --slo-itl-ms");
+    return estimate_serve(&(struct serve_command){.options = &options->serve,
+                                                  .model = model,
+                                                  .workload = &options->workload,
+                                                  .output_tokens = options->output_tokens,
+                                                  .wanted = &options->candidates,
+                                                  .candidates = candidates,
+                                                  .tariff = &options->tariff,
+                                                  .format = format_of(options),
+                                                  .output = options->output,
+                                                  .plot = options->plot,
+                                                  .color = is_colored(options)});
+}
+
 static int estimate_model(const struct estimate_options *options)
 {
     struct model model;
     struct candidates candidates = {0};
-    struct workload_list list;
+    struct workload_list list = {0};
     struct error why = {0};
-    enum err err = options->plot ? check_plot(options->plot, &why) : ERR_OK;
+    enum err err = options->plot ? gnuplot_check_file(options->plot, &why) : ERR_OK;
     if (!err)
         err = model_open(options->model, &model, &why);
     if (err)
         return fail(err, &why);
     if (!options->graph)
         err = find_candidates(options, &candidates, &why);
-    if (!err)
+    if (!err && !options->serve.serve)
         err = workload_list_make(&options->workload, &model, &list, &why);
     for (size_t i = 0; !err && candidates.hardware_count && i < list.count; i++)
         workload_spec_run_on(&list.items[i], &candidates.hardware[0]);
-    int code = err ? fail(err, &why) : estimate_list(options, &candidates, &list);
-    if (!err)
+    int code = err                    ? fail(err, &why)
+               : options->serve.serve ? estimate_load(options, &model, &candidates)
+                                      : estimate_list(options, &candidates, &list);
+    if (!err && !options->serve.serve)
         workload_list_release(&list);
     candidates_release(&candidates);
     model_close(&model);
@@ -392,6 +379,7 @@ static enum err check_legacy(const struct estimate_options *o, struct error *why
         {o->graph != NULL, "graph"},
         {o->top != TOP_DEFAULT, "top"},
         {o->verbose, "verbose"},
+        {o->serve.serve, "serve"},
     };
     if (o->hardware_files.count != 1 || o->hardware.count)
         return err_set(why, ERR_USAGE,
@@ -467,12 +455,28 @@ static int show_legacy(const struct estimate_options *options)
 
 /* ---- options ---- */
 
+/* With --serve a range is allowed, and read there. */
+static enum err read_output_tokens(struct estimate_options *o, struct error *why)
+{
+    uint64_t tokens;
+    if (!o->output_tokens || o->serve.serve)
+        return ERR_OK;
+    if (parse_u64(o->output_tokens, &tokens) != ERR_OK || tokens < 1 || tokens > OUTPUT_MOST)
+        return err_set(why, ERR_USAGE,
+                       "--output-tokens takes a whole number from 1 to %d (with --serve, or a "
+                       "range), not '%.60s'",
+                       OUTPUT_MOST, o->output_tokens);
+    o->workload.output_tokens = (unsigned)tokens;
+    return ERR_OK;
+}
+
 static int estimate_run(struct estimate_options *o)
 {
     struct error why = {0};
     if (!o->model)
         return complain_usage("missing --model");
-    if (options_pairs("dim", &o->dim_words, &o->workload.dims, &why) != ERR_OK)
+    if (options_pairs("dim", &o->dim_words, &o->workload.dims, &why) != ERR_OK ||
+        estimate_serve_check(&o->serve, &why) != ERR_OK || read_output_tokens(o, &why) != ERR_OK)
         return fail(ERR_USAGE, &why);
     o->candidates.hardware = o->hardware.items;
     o->candidates.hardware_count = o->hardware.count;
@@ -505,8 +509,9 @@ static const struct option_row ROWS[] = {
      .value = "NUMBERS", .help = "batch size: 8, 1,8,32, 1..64, 1..64x2 (default: 1)"},
     {.name = "prompt-tokens", .type = OPTION_TEXT, .target = &args.workload.prompt_tokens,
      .value = "NUMBERS", .help = "prompt or input length: 512, 128..4096x2 (default: 512)"},
-    {.name = "output-tokens", .type = OPTION_COUNT, .target = &args.workload.output_tokens, .value = "N",
-     .help = "output tokens of a request (default: 128)", .least = 1, .most = 1e7},
+    {.name = "output-tokens", .type = OPTION_TEXT, .target = &args.output_tokens, .value = "N",
+     .help = "output tokens of a request; --serve: or 50..200 (default: 128)"},
+    {.name = "input-tokens", .type = OPTION_HINT, .help = "use --prompt-tokens N"},
     {.name = "context", .type = OPTION_TEXT, .target = &args.workload.context, .value = "NUMBERS",
      .help = "context length of a decode step, or of a whole request: 512..8192x2"},
     {.name = "phase", .type = OPTION_CHOICE, .target = &args.workload.phase, .value = "PHASE",
@@ -543,6 +548,7 @@ static const struct option_row ROWS[] = {
      .most = 1e5},
     {.name = "no-fusion", .type = OPTION_FLAG, .target = &args.workload.no_fusion,
      .help = "every operation is a kernel of its own, as in eager mode"},
+    SERVE_OPTION_ROWS(args.serve),
     {.name = "top", .type = OPTION_COUNT, .target = &args.top, .value = "N",
      .help = "rows to show; 0: all (default: 10; of many estimates 40)", .most = 1e9},
     {.name = "graph", .type = OPTION_CHOICE, .target = &args.graph, .value = "LANGUAGE",
@@ -590,6 +596,10 @@ const struct command command_estimate = {
         "within each prompt and context, with the Pareto frontier of energy and latency marked.\n"
         "With a --max option the exit status is 1 when the estimate exceeds a limit or, of\n"
         "several, when all of some prompt and context do.\n"
+        "\n"
+        "--serve simulates a server under load, with continuous batching, chunked prefill and a\n"
+        "limited KV cache: TTFT, TPOT, ITL, tokens/s, power and energy per token against the\n"
+        "request rate, and the largest load that meets an SLO (exit status 1: none does).\n"
         "\n"
         "`ipw estimate calibrate` fits a device to measurements, `ipw estimate validate` compares\n"
         "predictions with them; each has its own --help.",

@@ -14,7 +14,7 @@
 #include "engine/shipped.h"
 #include "port/proc.h"
 #include "report/text/format.h"
-#include "report/text/layers_report.h"
+#include "report/text/reports.h"
 #include "rundir/layers_result.h"
 #include "runner/host_report.h"
 #include "runner/layers/layers.h"

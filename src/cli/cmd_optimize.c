@@ -18,7 +18,7 @@
 #include "port/file.h"
 #include "power/clock_choice.h"
 #include "power/sweep_points.h"
-#include "report/text/optimize_report.h"
+#include "report/text/reports.h"
 #include "runner/sweep.h"
 
 /* Limits of well-known workloads: slowdown, and clock relative to fmax. */

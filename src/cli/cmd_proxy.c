@@ -14,7 +14,7 @@
 #include "core/secret.h"
 #include "port/proc.h"
 #include "proxy/proxy.h"
-#include "report/text/profile_report.h"
+#include "report/text/reports.h"
 #include "runner/host_report.h"
 #include "runner/profile/profile.h"
 #include "sampler/session.h"

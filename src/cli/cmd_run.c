@@ -14,7 +14,7 @@
 #include "core/secret.h"
 #include "core/text.h"
 #include "port/proc.h"
-#include "report/text/run_report.h"
+#include "report/text/reports.h"
 #include "runner/exec.h"
 #include "runner/host_report.h"
 #include "runner/run_save.h"

@@ -6,7 +6,7 @@
 #include "cli/profile_view.h"
 #include "core/text.h"
 #include "port/proc.h"
-#include "report/text/profile_report.h"
+#include "report/text/reports.h"
 #include "runner/host_report.h"
 #include "sampler/session.h"
 

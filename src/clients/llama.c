@@ -13,7 +13,6 @@
 #include "core/log.h"
 #include "engine/engine.h"
 #include "engine/shipped.h"
-#include "engine/stop_filter.h"
 #include "port/json_read.h"
 
 enum { DEFAULT_CONTEXT = 4096, DEFAULT_MAX_TOKENS = 512 };

@@ -182,4 +182,22 @@ enum err engine_set_sampling(struct engine_context *context, const struct engine
 /* The next token after what was decoded last; -1 when nothing was. */
 engine_token engine_sample(struct engine_context *context);
 
+/* ---- text of generated tokens (stop_filter.c) ---- */
+
+/* Turns the bytes of tokens into text: whole UTF-8 characters only, and nothing from a stop string on.  It owns its
+ * buffers and borrows the stop strings: zero-initialize, stop_filter_release. */
+struct stop_filter {
+    char *const *stops; /* ends with NULL; may be NULL */
+    struct text text;   /* ready for the caller, who clears it */
+    bool has_stopped;   /* a stop string was found; it and what follows are dropped */
+    struct text held;   /* may become part of a character or of a stop string */
+};
+
+/* Adds the bytes of a token; what cannot be part of more is appended to filter->text.  An invalid byte
+ * becomes U+FFFD. */
+enum err stop_filter_add(struct stop_filter *filter, const char *bytes, size_t length) MUST_USE;
+/* No more will follow: what was held is appended too. */
+enum err stop_filter_end(struct stop_filter *filter) MUST_USE;
+void stop_filter_release(struct stop_filter *filter);
+
 #endif

@@ -1,6 +1,6 @@
 /* A token may end within a character, and a stop string may span tokens.  Bytes are held back exactly as
  * long as they could be the beginning of either. */
-#include "engine/stop_filter.h"
+#include "engine/engine.h"
 
 #include <string.h>
 

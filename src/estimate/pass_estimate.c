@@ -329,7 +329,9 @@ static void set_confidence(struct pass_estimate *estimate)
         return;
     if (estimate->confidence < CONFIDENCE_THEORETICAL)
         estimate->confidence++;
-    if (graph->is_guessed)
+    if (graph->is_guessed && graph->notes.count)
+        str_copy(reason, room, "what runs depends on data: see the notes");
+    else if (graph->is_guessed)
         str_copy(reason, room, "the file does not state all shapes: some are assumed");
     else if (graph->unknown_count)
         str_format(reason, room, "%zu node%s an unknown operator", graph->unknown_count,

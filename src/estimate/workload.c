@@ -53,6 +53,7 @@ static enum err add_pass(struct workload *work, const struct graph_options *sett
     }
     work->count++;
     work->file = pass->graph.file;
+    work->notes = pass->graph.notes;
     work->has_stored = work->has_stored || pass->partition.total.weights.stored_weights > 0;
     return ERR_OK;
 }

@@ -55,6 +55,7 @@ struct workload {
     const char *unit; /* "sample", "prompt token", "output token", "token" */
     bool has_stored;  /* some weights have a stored precision */
     struct graph_precision file;
+    struct graph_notes notes;
 };
 
 enum err workload_make(const struct workload_spec *spec, struct workload *out, struct error *why)

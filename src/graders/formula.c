@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "core/grow.h"
-#include "core/utf8.h"
 #include "graders/fold.h"
 
 struct lexer {

@@ -1,13 +1,25 @@
 /* Each block sets the component of the nodes that it adds, and resets it at its end. */
 #include "graph/blocks.h"
 
-tensor_id block_norm(struct build *build, const char *name, tensor_id x)
+tensor_id block_norm_of(struct build *build, const struct block *block, const char *name,
+                        tensor_id x)
 {
     enum decoder_component previous = build->component;
+    bool is_rms = block->is_rms_norm;
     build->component = DECODER_NORM;
-    x = build_norm(build, GRAPH_LAYER_NORM, name, x, true);
+    x = build_norm(build, is_rms ? GRAPH_RMS_NORM : GRAPH_LAYER_NORM, name, x, !is_rms);
     build->component = previous;
     return x;
+}
+
+tensor_id block_norm(struct build *build, const char *name, tensor_id x)
+{
+    return block_norm_of(build, &(struct block){0}, name, x);
+}
+
+static int64_t attention_width(const struct block *block)
+{
+    return block->head_size > 0 ? block->heads * block->head_size : block->hidden;
 }
 
 static void cache_write(struct build *build, const char *name, tensor_id x, int64_t size)
@@ -29,22 +41,23 @@ static struct qkv project(struct build *build, const struct block *block,
                           const struct block_attention_names *names, const struct block_pass *pass,
                           tensor_id x)
 {
-    bool is_cross = pass->cross_tokens > 0, has_bias = !block->has_no_qkv_bias;
+    bool is_cross = pass->cross_tokens > 0;
+    bool has_bias = !block->has_no_qkv_bias && !block->has_no_bias;
+    int64_t width = attention_width(block);
     tensor_id source = is_cross ? pass->cross_states : x;
     if (block->has_fused_qkv) { /* attention reads the fused tensor, once */
-        tensor_id fused = build_linear(build, names->query, x, 3 * block->hidden, has_bias);
+        tensor_id fused = build_linear(build, names->query, x, 3 * width, has_bias);
         return (struct qkv){fused, fused, fused};
     }
-    tensor_id query = build_linear(build, names->query, x, block->hidden, has_bias);
+    tensor_id query = build_linear(build, names->query, x, width, has_bias);
     if (is_cross && source < 0) { /* K and V were computed in an earlier pass */
-        int64_t dims[] = {build_dim(build, x, 0), pass->cross_tokens, block->hidden};
+        int64_t dims[] = {build_dim(build, x, 0), pass->cross_tokens, width};
         return (struct qkv){query, build_tensor(build, GRAPH_CACHE, "cross_key_cache", 3, dims),
                             build_tensor(build, GRAPH_CACHE, "cross_value_cache", 3, dims)};
     }
     tensor_id key =
-        build_linear(build, names->key, source, block->hidden, has_bias && !block->has_no_key_bias);
-    return (struct qkv){query, key,
-                        build_linear(build, names->value, source, block->hidden, has_bias)};
+        build_linear(build, names->key, source, width, has_bias && !block->has_no_key_bias);
+    return (struct qkv){query, key, build_linear(build, names->value, source, width, has_bias)};
 }
 
 static void write_caches(struct build *build, const struct block *block,
@@ -53,9 +66,9 @@ static void write_caches(struct build *build, const struct block *block,
     if (!pass->has_cache || (pass->cross_tokens > 0 && pass->cross_states < 0))
         return;
     cache_write(build, pass->cross_tokens > 0 ? "cross_key_cache" : "key_cache.new", qkv->key,
-                block->hidden);
+                attention_width(block));
     cache_write(build, pass->cross_tokens > 0 ? "cross_value_cache" : "value_cache.new", qkv->value,
-                block->hidden);
+                attention_width(block));
 }
 
 static tensor_id attend(struct build *build, const struct block *block, const char *name,
@@ -63,8 +76,8 @@ static tensor_id attend(struct build *build, const struct block *block, const ch
 {
     bool is_self = pass->cross_tokens == 0;
     int64_t cached = is_self ? pass->cached : 0;
-    int64_t size = block->heads > 0 ? block->hidden / block->heads : 0;
-    int64_t dims[] = {build_dim(build, qkv->query, 0), cached, block->hidden};
+    int64_t width = attention_width(block), size = block->heads > 0 ? width / block->heads : 0;
+    int64_t dims[] = {build_dim(build, qkv->query, 0), cached, width};
     tensor_id key = GRAPH_NONE, value = GRAPH_NONE;
     if (cached > 0) {
         key = build_tensor(build, GRAPH_CACHE, "key_cache", 3, dims);
@@ -81,24 +94,25 @@ static tensor_id attend(struct build *build, const struct block *block, const ch
         .sequences = build_dim(build, qkv->query, 0),
         .is_causal = is_self && block->is_causal,
     };
-    return build_attention(build, name, qkv->query, qkv->key, qkv->value, key, value, attention);
+    return build_attention_biased(build, name, qkv->query, qkv->key, qkv->value, key, value,
+                                  pass->has_bias ? pass->bias : GRAPH_NONE, attention);
 }
 
 tensor_id block_attention(struct build *build, const struct block *block,
                           const struct block_attention_names *names, const struct block_pass *pass,
                           tensor_id x)
 {
-    tensor_id in = block->is_post_norm ? x : block_norm(build, names->norm, x);
+    tensor_id in = block->is_post_norm ? x : block_norm_of(build, block, names->norm, x);
     build->component = DECODER_ATTN_QKV;
     struct qkv qkv = project(build, block, names, pass, in);
     write_caches(build, block, pass, &qkv);
     build->component = DECODER_ATTN_SCORES;
     tensor_id out = attend(build, block, names->scores, pass, &qkv);
     build->component = DECODER_ATTN_OUT;
-    out = build_linear(build, names->output, out, block->hidden, true);
+    out = build_linear(build, names->output, out, block->hidden, !block->has_no_bias);
     out = build_binary(build, GRAPH_ADD, names->add, out, x);
     build->component = DECODER_COMPONENT_COUNT;
-    return block->is_post_norm ? block_norm(build, names->norm, out) : out;
+    return block->is_post_norm ? block_norm_of(build, block, names->norm, out) : out;
 }
 
 /* ---- feed-forward ---- */
@@ -106,9 +120,16 @@ tensor_id block_attention(struct build *build, const struct block *block,
 static tensor_id up_projection(struct build *build, const struct block *block,
                                const struct block_feed_forward_names *names, tensor_id x)
 {
+    if (block->has_gate) {
+        tensor_id gate = build_linear(build, names->gate, x, block->intermediate, false);
+        gate = build_op(build, block->activation, names->activation, gate);
+        tensor_id other = build_linear(build, names->up, x, block->intermediate, false);
+        return build_binary(build, GRAPH_MUL, "gated", gate, other);
+    }
     if (!block->is_gated)
-        return build_op(build, block->activation, names->activation,
-                        build_linear(build, names->up, x, block->intermediate, true));
+        return build_op(
+            build, block->activation, names->activation,
+            build_linear(build, names->up, x, block->intermediate, !block->has_no_bias));
     tensor_id both = build_linear(build, names->up, x, 2 * block->intermediate, true);
     int64_t dims[] = {build_dim(build, x, 0), build_dim(build, x, 1), block->intermediate};
     tensor_id gate = build_rearrange(build, "gate", both, 3, dims);
@@ -120,14 +141,14 @@ static tensor_id up_projection(struct build *build, const struct block *block,
 tensor_id block_feed_forward(struct build *build, const struct block *block,
                              const struct block_feed_forward_names *names, tensor_id x)
 {
-    tensor_id in = block->is_post_norm ? x : block_norm(build, names->norm, x);
+    tensor_id in = block->is_post_norm ? x : block_norm_of(build, block, names->norm, x);
     build->component = DECODER_FFN_GATE_UP;
     tensor_id out = up_projection(build, block, names, in);
     build->component = DECODER_FFN_DOWN;
-    out = build_linear(build, names->down, out, block->hidden, true);
+    out = build_linear(build, names->down, out, block->hidden, !block->has_no_bias);
     out = build_binary(build, GRAPH_ADD, names->add, out, x);
     build->component = DECODER_COMPONENT_COUNT;
-    return block->is_post_norm ? block_norm(build, names->norm, out) : out;
+    return block->is_post_norm ? block_norm_of(build, block, names->norm, out) : out;
 }
 
 tensor_id block_stack(struct build *build, const struct block *block,
@@ -163,6 +184,12 @@ tensor_id block_positions(struct build *build, const char *name, int64_t tokens,
                              (long long)positions, (long long)cached + (long long)tokens);
     tensor_id ids = build_input(build, "position_ids", GRAPH_INT64, 2, (int64_t[]){1, tokens});
     return build_embedding(build, name, ids, positions, hidden);
+}
+
+tensor_id block_first_token(struct build *build, const char *name, tensor_id x)
+{
+    return build_rearrange(build, name, x, 2,
+                           (int64_t[]){build_dim(build, x, 0), build_dim(build, x, -1)});
 }
 
 tensor_id block_last_logits(struct build *build, const char *name, tensor_id x, tensor_id weight)

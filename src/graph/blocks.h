@@ -20,11 +20,15 @@
 
 struct block {
     int64_t hidden, heads;
+    int64_t head_size;    /* 0: hidden / heads */
     int64_t intermediate; /* width of the feed-forward */
     enum graph_op activation;
     bool is_post_norm; /* after each residual add (BERT), not before each block (GPT-2, ViT) */
     bool is_causal;
     bool is_gated;                         /* activation(gate) x up, both in one matrix */
+    bool has_gate;                         /* likewise, the gate in a matrix of its own */
+    bool is_rms_norm;                      /* rather than layer norm with a bias */
+    bool has_no_bias;                      /* of any matrix */
     bool has_fused_qkv;                    /* one matrix for Q, K and V */
     bool has_no_qkv_bias, has_no_key_bias; /* every other matrix has a bias */
 };
@@ -37,6 +41,7 @@ struct block_attention_names {
 
 struct block_feed_forward_names {
     const char *norm, *up, *activation, *down, *add;
+    const char *gate; /* with has_gate */
 };
 
 struct block_names {
@@ -51,6 +56,8 @@ struct block_pass {
     /* Cross-attention: K and V come from so many tokens of another sequence; 0: self-attention. */
     int64_t cross_tokens;
     tensor_id cross_states; /* of those tokens; GRAPH_NONE: their K and V are in the cache */
+    bool has_bias;          /* `bias` is added to the scores */
+    tensor_id bias;
 };
 
 tensor_id block_attention(struct build *build, const struct block *block,
@@ -62,8 +69,10 @@ tensor_id block_feed_forward(struct build *build, const struct block *block,
 tensor_id block_stack(struct build *build, const struct block *block,
                       const struct block_names *names, const struct block_pass *pass, int layers,
                       const char *prefix, tensor_id x);
-/* A layer norm of the component norm: the one after the last layer. */
+/* A layer norm of the component norm: the one after the last layer; and one of the kind that a block has. */
 tensor_id block_norm(struct build *build, const char *name, tensor_id x);
+tensor_id block_norm_of(struct build *build, const struct block *block, const char *name,
+                        tensor_id x);
 
 /* The input of a model of text: (batch, tokens) integers. */
 tensor_id block_text_input(struct build *build, int64_t batch, int64_t tokens);
@@ -72,6 +81,8 @@ tensor_id block_text_input(struct build *build, int64_t batch, int64_t tokens);
 tensor_id block_positions(struct build *build, const char *name, int64_t tokens, int64_t cached,
                           int64_t positions, int64_t hidden);
 
+/* The first token of each sequence, (batch, hidden). */
+tensor_id block_first_token(struct build *build, const char *name, tensor_id x);
 /* Logits of the last token of each sequence, with an existing weight (vocabulary x hidden). */
 tensor_id block_last_logits(struct build *build, const char *name, tensor_id x, tensor_id weight);
 

@@ -1,6 +1,8 @@
 /* Tensors and nodes are arrays; the inputs and outputs of a node are runs of tensor ids in one array of links. */
 #include "graph/graph.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -139,6 +141,38 @@ enum err graph_add_node(struct graph *graph, const struct graph_node *node, cons
     nodes[graph->node_count] = added;
     *out = (node_id)graph->node_count++;
     return ERR_OK;
+}
+
+void graph_remove_nodes(struct graph *graph, size_t first, size_t count)
+{
+    for (size_t i = first; i < first + count; i++)
+        graph->unknown_count -= graph->nodes[i].op == GRAPH_UNKNOWN;
+    for (size_t i = 0; i < graph->tensor_count && count; i++) {
+        node_id *producer = &graph->tensors[i].producer;
+        if (*producer >= (node_id)(first + count))
+            *producer -= (node_id)count;
+        else if (*producer >= (node_id)first)
+            *producer = GRAPH_NONE;
+    }
+    graph->node_count -= count;
+    if (count)
+        memmove(graph->nodes + first, graph->nodes + first + count,
+                (graph->node_count - first) * sizeof *graph->nodes);
+}
+
+void graph_note(struct graph *graph, const char *format, ...)
+{
+    struct graph_notes *notes = &graph->notes;
+    char text[sizeof notes->text[0]];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    for (size_t i = 0; i < notes->count; i++)
+        if (strcmp(notes->text[i], text) == 0)
+            return;
+    if (notes->count < GRAPH_NOTES_MOST)
+        str_copy(notes->text[notes->count++], sizeof text, text);
 }
 
 /* ---- reading ---- */

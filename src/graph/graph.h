@@ -136,6 +136,13 @@ struct graph_precision {
     enum precision floats;   /* of floating-point tensors */
 };
 
+/* What was assumed of the model, for people: one sentence each. */
+enum { GRAPH_NOTES_MOST = 4 };
+struct graph_notes {
+    char text[GRAPH_NOTES_MOST][160];
+    size_t count;
+};
+
 struct graph {
     char name[128]; /* of the model */
     struct graph_tensor *tensors;
@@ -148,6 +155,7 @@ struct graph {
     double tokens;        /* of all sequences in one pass; 0 for models without tokens */
     double batch;         /* sequences or samples */
     struct graph_precision file;
+    struct graph_notes notes;
     struct arena names; /* owns the strings */
 };
 
@@ -162,6 +170,12 @@ enum err graph_add_tensor(struct graph *graph, const struct graph_tensor *tensor
 enum err graph_add_node(struct graph *graph, const struct graph_node *node, const tensor_id *inputs,
                         size_t input_count, const tensor_id *outputs, size_t output_count,
                         node_id *out, struct error *why) MUST_USE;
+
+/* Removes the last nodes or some before them; their tensors stay, with no producer. */
+void graph_remove_nodes(struct graph *graph, size_t first, size_t count);
+
+/* Each once; those beyond what is kept are dropped. */
+void graph_note(struct graph *graph, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* Sorts the nodes topologically, as near to the given order as possible.  ERR_BAD_VALUE names a node of a
  * cycle. */

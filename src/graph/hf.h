@@ -1,7 +1,7 @@
 /* Models of Hugging Face: config.json (hf_config.c) and the headers of safetensors files (safetensors.c).
  *
- * A config.json gives the sizes of a model, from which its graph is built: decoders of the Llama kind, GPT-2, BERT and
- * its relatives, ViT.  Of a safetensors file only the header is read: which tensors it holds, of what shape and dtype.
+ * A config.json gives the sizes of a model, from which its graph is built: decoders (decoder_kinds.def) and the others of
+ * hf_types.def.  Of a safetensors file only the header is read: which tensors it holds, of what shape and dtype.
  *
  * Nothing that a file claims is trusted before it is checked: ERR_BAD_VALUE names the key whose value no model has, or
  * the tensor that is not inside the file or whose size contradicts its shape.
@@ -25,17 +25,21 @@ struct jv;
 
 /* ---- config.json ---- */
 
-enum hf_kind { HF_DECODER, HF_GPT2, HF_BERT, HF_VIT };
+enum hf_kind { HF_DECODER, HF_GPT2, HF_BERT, HF_VIT, HF_SEQ2SEQ };
 
 struct hf_config {
     enum hf_kind kind;
     char name[128];
     bool is_quantized;
+    /* Of models other than decoders: */
+    bool has_phases;
+    int64_t tokens, image; /* by default; 0: it has none */
     union {
         struct decoder decoder;
         struct transformer_gpt2 gpt2;
         struct transformer_bert bert;
         struct transformer_vit vit;
+        struct transformer_seq2seq seq2seq;
     } as;
 };
 

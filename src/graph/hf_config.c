@@ -13,82 +13,16 @@
 #include "port/file.h"
 #include "port/json_read.h"
 
-/* ---- GPT-2, BERT, ViT ---- */
-
-static int64_t size(struct hf_keys *keys, const char *key, uint64_t most, uint64_t otherwise)
-{
-    return (int64_t)hf_keys_size(keys, key, most, otherwise);
-}
-
-static struct transformer_gpt2 read_gpt2(struct hf_keys *keys)
-{
-    struct transformer_gpt2 gpt2 = {
-        .vocabulary = size(keys, "vocab_size", UINT32_MAX, 0),
-        .positions = size(keys, "n_positions", HF_MAX_POSITIONS, 1024),
-        .hidden = size(keys, "n_embd", HF_MAX_SIZE, 0),
-        .layers = (int)size(keys, "n_layer", HF_MAX_LAYERS, 0),
-        .intermediate = (int64_t)hf_keys_optional(keys, "n_inner", HF_MAX_SIZE),
-        .activation = hf_keys_activation(keys, "activation_function", GRAPH_GELU),
-    };
-    gpt2.heads = hf_keys_heads(keys, "n_head", 0, gpt2.hidden, "n_embd");
-    return gpt2;
-}
-
-static struct transformer_bert read_bert(struct hf_keys *keys, bool is_distilled)
-{
-    const char *hidden = is_distilled ? "dim" : "hidden_size";
-    struct transformer_bert bert = {
-        .vocabulary = size(keys, "vocab_size", UINT32_MAX, 0),
-        .positions = size(keys, "max_position_embeddings", HF_MAX_POSITIONS, 512),
-        .hidden = size(keys, hidden, HF_MAX_SIZE, 0),
-        .intermediate =
-            size(keys, is_distilled ? "hidden_dim" : "intermediate_size", HF_MAX_SIZE, 0),
-        .layers =
-            (int)size(keys, is_distilled ? "n_layers" : "num_hidden_layers", HF_MAX_LAYERS, 0),
-        .activation =
-            hf_keys_activation(keys, is_distilled ? "activation" : "hidden_act", GRAPH_GELU),
-        .has_pooler = !is_distilled,
-        .is_distilled = is_distilled,
-    };
-    if (!is_distilled)
-        bert.types = (int64_t)hf_keys_optional(keys, "type_vocab_size", HF_MAX_SIZE);
-    bert.heads = hf_keys_heads(keys, is_distilled ? "n_heads" : "num_attention_heads", 0,
-                               bert.hidden, hidden);
-    return bert;
-}
-
-static struct transformer_vit read_vit(struct hf_keys *keys)
-{
-    struct transformer_vit vit = {
-        .image = size(keys, "image_size", HF_MAX_PIXELS, 224),
-        .patch = size(keys, "patch_size", HF_MAX_PIXELS, 16),
-        .channels = size(keys, "num_channels", HF_MAX_HEADS, 3),
-        .hidden = size(keys, "hidden_size", HF_MAX_SIZE, 0),
-        .intermediate = size(keys, "intermediate_size", HF_MAX_SIZE, 0),
-        .layers = (int)size(keys, "num_hidden_layers", HF_MAX_LAYERS, 0),
-        .activation = hf_keys_activation(keys, "hidden_act", GRAPH_GELU),
-        .has_pooler = true,
-        .has_no_qkv_bias = !hf_keys_bool(keys, "qkv_bias", true),
-    };
-    vit.heads = hf_keys_heads(keys, "num_attention_heads", 0, vit.hidden, "hidden_size");
-    if (vit.image % vit.patch)
-        hf_keys_reject(keys, ERR_BAD_VALUE, "patch_size", "does not divide 'image_size'");
-    if (strcmp(hf_keys_purpose(keys), "ForImageClassification") == 0)
-        vit.classes = hf_keys_labels(keys);
-    return vit;
-}
-
 /* ---- any model_type ---- */
 
-enum { DEFAULT_TOKENS = 128 };
-
-/* model_types other than those of decoders (decoder_shape.c). */
+/* model_types other than those of decoders (decoder_kinds.def). */
 static const struct {
     const char *type;
     enum hf_kind kind;
 } TYPES[] = {
-    {"gpt2", HF_GPT2},        {"bert", HF_BERT},       {"roberta", HF_BERT},
-    {"xlm-roberta", HF_BERT}, {"distilbert", HF_BERT}, {"vit", HF_VIT},
+#define HF_TYPE(type, kind) {type, HF_##kind},
+#include "graph/hf_types.def"
+#undef HF_TYPE
 };
 enum { TYPE_COUNT = sizeof TYPES / sizeof *TYPES };
 
@@ -128,16 +62,6 @@ static void read_decoder(struct hf_keys *keys, struct decoder_shape *shape, stru
     out->is_quantized = shape->matrix_bits > 0;
 }
 
-static void read_transformer(struct hf_keys *keys, const char *type, struct hf_config *out)
-{
-    if (out->kind == HF_GPT2)
-        out->as.gpt2 = read_gpt2(keys);
-    else if (out->kind == HF_VIT)
-        out->as.vit = read_vit(keys);
-    else
-        out->as.bert = read_bert(keys, strcmp(type, "distilbert") == 0);
-}
-
 static const char *unwrap(struct hf_keys *keys, const char *type)
 {
     for (size_t i = 0; i < sizeof WRAPPERS / sizeof *WRAPPERS; i++) {
@@ -166,7 +90,7 @@ static enum err parse_type(struct hf_keys *keys, const char *type, struct hf_con
     for (size_t i = 0; i < TYPE_COUNT; i++)
         if (strcmp(TYPES[i].type, type) == 0) {
             out->kind = TYPES[i].kind;
-            read_transformer(keys, type, out);
+            hf_transformer_read(keys, type, out);
             return keys->err;
         }
     return unknown_type(keys->file, type, keys->why);
@@ -214,7 +138,7 @@ void hf_config_release(struct hf_config *config)
 
 bool hf_config_has_phases(const struct hf_config *config)
 {
-    return config->kind == HF_DECODER || config->kind == HF_GPT2;
+    return config->kind == HF_DECODER || config->has_phases;
 }
 
 int64_t hf_config_context(const struct hf_config *config)
@@ -222,12 +146,22 @@ int64_t hf_config_context(const struct hf_config *config)
     return config->kind == HF_DECODER ? (int64_t)config->as.decoder.context : 0;
 }
 
-static int64_t tokens_at_most(const struct hf_config *config)
+static tensor_id build_model(struct build *b, const struct hf_config *config,
+                             const struct graph_options *options)
 {
-    int64_t positions = config->kind == HF_GPT2   ? config->as.gpt2.positions
-                        : config->kind == HF_BERT ? config->as.bert.positions
-                                                  : 1;
-    return positions < DEFAULT_TOKENS ? positions : DEFAULT_TOKENS;
+    switch (config->kind) {
+    case HF_GPT2:
+        return transformer_gpt2(b, &config->as.gpt2, options);
+    case HF_BERT:
+        return transformer_bert(b, &config->as.bert, options);
+    case HF_VIT:
+        return transformer_vit(b, &config->as.vit, options);
+    case HF_SEQ2SEQ:
+        return transformer_seq2seq(b, &config->as.seq2seq, options);
+    case HF_DECODER:
+        break;
+    }
+    return build_fail(b, "", "is no such model");
 }
 
 enum err hf_config_graph(const struct hf_config *config, struct graph_options *options,
@@ -235,20 +169,17 @@ enum err hf_config_graph(const struct hf_config *config, struct graph_options *o
 {
     if (config->kind == HF_DECODER)
         return decoder_graph(&config->as.decoder, options, out, why);
-    int64_t tokens = tokens_at_most(config);
     const struct graph_options defaults = {
-        .image = config->kind == HF_VIT ? config->as.vit.image : 0,
-        .tokens = config->kind == HF_VIT ? 0 : tokens,
-        .context = config->kind == HF_GPT2 ? tokens : 0,
+        .image = config->image,
+        .tokens = config->tokens,
+        .context = config->has_phases ? config->tokens : 0,
     };
     enum err err =
-        graph_options_complete(options, config->name, hf_config_has_phases(config), &defaults, why);
+        graph_options_complete(options, config->name, config->has_phases, &defaults, why);
     if (err)
         return err;
     struct build b = build_begin(out, config->name, why);
-    build_output(&b, config->kind == HF_GPT2   ? transformer_gpt2(&b, &config->as.gpt2, options)
-                     : config->kind == HF_BERT ? transformer_bert(&b, &config->as.bert, options)
-                                               : transformer_vit(&b, &config->as.vit, options));
+    build_output(&b, build_model(&b, config, options));
     return build_end(&b);
 }
 
@@ -306,7 +237,7 @@ static void close_file(struct model *model)
 
 const struct graph_reader graph_reader_hf = {
     .name = "hf_config",
-    .summary = "config.json of Hugging Face: decoders of the Llama kind, GPT-2, BERT, ViT",
+    .summary = "config.json of Hugging Face: decoders, encoders, encoder-decoders, images",
     .probe = probe,
     .state_size = sizeof(struct hf_config),
     .open = open_file,

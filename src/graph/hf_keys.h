@@ -17,6 +17,7 @@
 
 struct decoder;
 struct decoder_shape;
+struct hf_config;
 struct jv;
 
 /* Products of three such sizes fit into 64 bits. */
@@ -70,5 +71,8 @@ void hf_keys_report(const struct hf_keys *keys);
 
 /* A decoder (hf_decoder.c).  `shape` is that of its kind, with the name; on failure nothing is kept. */
 void hf_decoder_read(struct hf_keys *keys, struct decoder_shape *shape, struct decoder *out);
+
+/* A model of another kind (hf_transformer.c), by its model_type; out->kind is set. */
+void hf_transformer_read(struct hf_keys *keys, const char *type, struct hf_config *out);
 
 #endif

@@ -19,12 +19,13 @@ static const struct block_names DISTILBERT_NAMES = {
     .feed_forward = {"output_layer_norm", "ffn.lin1", "ffn.activation", "ffn.lin2", "ffn.add"},
 };
 
-static tensor_id embed(struct build *b, const struct transformer_bert *bert, tensor_id ids)
+static tensor_id embed(struct build *b, const struct transformer_bert *bert, tensor_id ids,
+                       tensor_id table)
 {
     int64_t batch = build_dim(b, ids, 0), tokens = build_dim(b, ids, 1);
     b->component = DECODER_EMBEDDING;
     build_scope(b, "%s", "embeddings.");
-    tensor_id x = build_embedding(b, "word_embeddings", ids, bert->vocabulary, bert->hidden);
+    tensor_id x = build_embedding_with(b, "word_embeddings", ids, table);
     if (bert->types > 0) {
         tensor_id types =
             build_input(b, "token_type_ids", GRAPH_INT64, 2, (int64_t[]){batch, tokens});
@@ -45,11 +46,45 @@ static tensor_id pooler(struct build *b, tensor_id x)
 {
     int64_t hidden = build_dim(b, x, -1);
     b->component = DECODER_HEAD;
-    x = build_rearrange(b, "pooler.first_token", x, 2, (int64_t[]){build_dim(b, x, 0), hidden});
+    x = block_first_token(b, "pooler.first_token", x);
     x = build_linear(b, "pooler.dense", x, hidden, true);
     x = build_op(b, GRAPH_TANH, "pooler.activation", x);
     b->component = DECODER_COMPONENT_COUNT;
     return x;
+}
+
+/* A dense layer with activation and norm, then logits with the embedding and a bias of their own. */
+static void vocabulary_head(struct build *b, enum graph_op activation, tensor_id x, tensor_id table)
+{
+    int64_t rows = build_dim(b, table, 0);
+    b->component = DECODER_HEAD;
+    x = build_linear(b, "cls.transform.dense", x, build_dim(b, x, -1), true);
+    x = build_op(b, activation, "cls.transform.activation", x);
+    x = block_norm(b, "cls.transform.LayerNorm", x);
+    tensor_id bias = build_tensor(b, GRAPH_PARAMETER, "cls.decoder.bias", 1, &rows);
+    build_output(b, build_linear_with(b, "cls.decoder", x, table, bias, rows));
+    b->component = DECODER_COMPONENT_COUNT;
+}
+
+tensor_id transformer_heads(struct build *b, const struct transformer_head *head,
+                            enum graph_op activation, tensor_id x, tensor_id pooled,
+                            tensor_id table)
+{
+    tensor_id result = pooled >= 0 ? pooled : x;
+    if (head->has_vocabulary)
+        vocabulary_head(b, activation, x, table);
+    if (head->classes == 0)
+        return result;
+    b->component = DECODER_HEAD;
+    if (pooled < 0 && !head->is_per_token)
+        result = block_first_token(b, "first_token", x);
+    if (head->has_dense) {
+        result = build_linear(b, "classifier.dense", result, build_dim(b, result, -1), true);
+        result = build_op(b, GRAPH_TANH, "classifier.activation", result);
+    }
+    result = build_linear(b, "classifier", result, head->classes, true);
+    b->component = DECODER_COMPONENT_COUNT;
+    return result;
 }
 
 tensor_id transformer_bert(struct build *b, const struct transformer_bert *bert,
@@ -60,12 +95,16 @@ tensor_id transformer_bert(struct build *b, const struct transformer_bert *bert,
                           .intermediate = bert->intermediate,
                           .activation = bert->activation,
                           .is_post_norm = true};
-    tensor_id x = embed(b, bert, block_text_input(b, options->batch, options->tokens));
+    tensor_id ids = block_text_input(b, options->batch, options->tokens);
+    tensor_id table = build_tensor(b, GRAPH_PARAMETER, "embeddings.word_embeddings.weight", 2,
+                                   (int64_t[]){bert->vocabulary, bert->hidden});
+    tensor_id x = embed(b, bert, ids, table);
     x = block_stack(b, &block, bert->is_distilled ? &DISTILBERT_NAMES : &BERT_NAMES,
                     &(struct block_pass){0}, bert->layers,
                     bert->is_distilled ? "transformer.layer." : "encoder.layer.", x);
     build_output(b, x);
-    return bert->has_pooler ? pooler(b, x) : x;
+    tensor_id pooled = bert->has_pooler ? pooler(b, x) : GRAPH_NONE;
+    return transformer_heads(b, &bert->head, bert->activation, x, pooled, table);
 }
 
 /* ---- GPT-2 ---- */
@@ -100,7 +139,12 @@ tensor_id transformer_gpt2(struct build *b, const struct transformer_gpt2 *gpt2,
                     &(struct block_pass){.has_cache = true, .cached = cached}, gpt2->layers,
                     "transformer.h.", x);
     x = block_norm(b, "transformer.ln_f", x);
-    return block_last_logits(b, "lm_head", x, table);
+    if (gpt2->has_no_head)
+        return x;
+    if (gpt2->classes > 0)
+        table = build_tensor(b, GRAPH_PARAMETER, "score.weight", 2,
+                             (int64_t[]){gpt2->classes, gpt2->hidden});
+    return block_last_logits(b, gpt2->classes > 0 ? "score" : "lm_head", x, table);
 }
 
 /* ---- ViT ---- */

@@ -726,7 +726,7 @@ void http_server_turn(struct http_server *server)
 {
     MHD_UNSIGNED_LONG_LONG wait_ms;
     nanos now = clock_now();
-    if (now >= server->next_sweep)
+    if (server->connections && now >= server->next_sweep)
         sweep(server, now);
     if (!server->is_ready)
         return;
@@ -738,7 +738,9 @@ void http_server_turn(struct http_server *server)
 
 nanos http_server_due(const struct http_server *server)
 {
-    return server->is_ready ? 0 : server->next_sweep;
+    if (server->is_ready)
+        return 0;
+    return server->connections ? server->next_sweep : INT64_MAX;
 }
 
 void http_server_refuse(struct http_server *server)

@@ -74,24 +74,82 @@ enum err run_list_read(const char *directory, struct run_list_entry *out, bool *
     return read_entry(directory, str_last_part(directory), out, found);
 }
 
-static enum err add_entry(struct run_list *list, const char *parent, const char *name)
+/* What becomes of each run of a folder: `kept` takes it, or, without one, `take` looks at it. */
+struct visit {
+    struct run_list *kept;
+    bool (*wants)(void *context, const char *name, double written_at); /* NULL: all of them */
+    enum err (*take)(void *context, const struct run_list_entry *entry);
+    void *context;
+    struct run_index *index; /* in place of summaries that it has; NULL: none */
+};
+
+/* Takes ownership of what the entry holds. */
+static enum err keep_entry(struct run_list *list, struct run_list_entry *entry)
 {
-    char directory[FILE_PATH_MAX];
-    bool found = false;
     struct run_list_entry *entries =
         grow(list->entries, &list->capacity, list->count, sizeof *entries);
-    if (!entries)
+    if (!entries) {
+        run_list_entry_release(entry);
         return ERR_NO_MEMORY;
+    }
     list->entries = entries;
-    if (!str_format(directory, sizeof directory, "%s/%s", parent, name) ||
-        !file_is_directory(directory))
+    entries[list->count++] = *entry;
+    return ERR_OK;
+}
+
+/* False without a row in the index that is as new as the summary. */
+static bool visit_indexed(const struct visit *visit, const char *name, double written,
+                          enum err *err)
+{
+    struct run_list_entry entry = {
+        .name = (char *)name, .has_summary = true, .written_at = written, .began_at = UNKNOWN};
+    if (!visit->index || !run_index_find(visit->index, name, written, &entry.summary))
+        return false;
+    entry.kind = run_kind_named(entry.summary.run_kind);
+    *err = visit->take(visit->context, &entry);
+    return true;
+}
+
+static enum err visit_entry(const struct visit *visit, const char *parent, const char *name)
+{
+    char directory[FILE_PATH_MAX];
+    struct run_list_entry entry;
+    enum err err = ERR_OK;
+    bool found;
+    if (!str_format(directory, sizeof directory, "%s/%s", parent, name))
         return ERR_OK;
-    enum err err = read_entry(directory, name, &entries[list->count], &found);
-    list->count += !err && found;
+    double written = written_at(directory);
+    if ((visit->wants && !visit->wants(visit->context, name, written)) ||
+        visit_indexed(visit, name, written, &err) || !file_is_directory(directory))
+        return err;
+    err = read_entry(directory, name, &entry, &found);
+    if (err || !found)
+        return err;
+    if (visit->kept)
+        return keep_entry(visit->kept, &entry);
+    err = visit->take(visit->context, &entry);
+    run_list_entry_release(&entry);
     return err;
 }
 
-static enum err add_attempts(struct run_list *list, const char *directory)
+static enum err visit_children(const struct visit *visit, const char *parent, struct error *why)
+{
+    const struct dirent *file;
+    enum err err = jv_available(why);
+    if (err)
+        return err;
+    DIR *dir = opendir(parent);
+    if (!dir)
+        return err_set(why, err_from_errno(errno), "cannot read the directory %s: %s", parent,
+                       strerror(errno));
+    while (!err && (file = readdir(dir)))
+        if (file->d_name[0] != '.')
+            err = visit_entry(visit, parent, file->d_name);
+    closedir(dir);
+    return err_explain(why, err);
+}
+
+static enum err visit_attempts(const struct visit *visit, const char *directory)
 {
     struct sweep sweep;
     enum err err = ERR_OK;
@@ -99,7 +157,7 @@ static enum err add_attempts(struct run_list *list, const char *directory)
         return ERR_OK;
     for (size_t i = 0; !err && i < sweep.count; i++)
         if (sweep.attempts[i].path)
-            err = add_entry(list, directory, sweep.attempts[i].path);
+            err = visit_entry(visit, directory, sweep.attempts[i].path);
     sweep_release(&sweep);
     return err;
 }
@@ -117,27 +175,15 @@ static int by_time(const void *left, const void *right)
 
 enum err run_list_load(const char *parent, struct run_list *out, struct error *why)
 {
-    const struct dirent *file;
+    const struct visit visit = {.kept = out};
     *out = (struct run_list){0};
-    enum err err = jv_available(why);
-    if (err)
-        return err;
-    DIR *dir = opendir(parent);
-    if (!dir)
-        return err_set(why, err_from_errno(errno), "cannot read the directory %s: %s", parent,
-                       strerror(errno));
-    while (!err && (file = readdir(dir)))
-        if (file->d_name[0] != '.')
-            err = add_entry(out, parent, file->d_name);
-    closedir(dir);
+    enum err err = visit_children(&visit, parent, why);
     if (!err && !out->count && sweep_is(parent))
-        err = add_attempts(out, parent);
+        err = err_explain(why, visit_attempts(&visit, parent));
     if (out->count)
         qsort(out->entries, out->count, sizeof *out->entries, by_time);
-    if (err) {
+    if (err)
         run_list_release(out);
-        err_explain(why, err);
-    }
     return err;
 }
 
@@ -149,64 +195,16 @@ void run_list_release(struct run_list *list)
     *list = (struct run_list){0};
 }
 
-struct visit {
-    const char *parent;
-    struct run_index *index; /* NULL: there is none */
-    bool (*wants)(void *context, const char *name, double written_at);
-    enum err (*take)(void *context, const struct run_list_entry *entry);
-    void *context;
-};
-
-static enum err visit_entry(const struct visit *visit, char *name)
-{
-    char directory[FILE_PATH_MAX];
-    struct run_list_entry entry;
-    bool found;
-    if (!str_format(directory, sizeof directory, "%s/%s", visit->parent, name))
-        return ERR_OK;
-    double written = written_at(directory);
-    if (!visit->wants(visit->context, name, written))
-        return ERR_OK;
-    if (visit->index && is_known(written) &&
-        run_index_find(visit->index, name, written, &entry.summary)) {
-        entry.name = name;
-        entry.has_summary = true;
-        entry.kind = run_kind_named(entry.summary.run_kind);
-        entry.written_at = written;
-        entry.began_at = UNKNOWN;
-        return visit->take(visit->context, &entry);
-    }
-    if (!file_is_directory(directory))
-        return ERR_OK;
-    enum err err = run_list_read(directory, &entry, &found);
-    if (err || !found)
-        return err;
-    err = visit->take(visit->context, &entry);
-    run_list_entry_release(&entry);
-    return err;
-}
-
 enum err run_list_visit(const char *parent,
                         bool (*wants)(void *context, const char *name, double written_at),
                         enum err (*take)(void *context, const struct run_list_entry *entry),
                         void *context, struct error *why)
 {
-    struct visit visit = {parent, NULL, wants, take, context};
-    struct dirent *file;
-    enum err err = jv_available(why);
-    if (err)
-        return err;
-    DIR *dir = opendir(parent);
-    if (!dir)
-        return err_set(why, err_from_errno(errno), "cannot read the directory %s: %s", parent,
-                       strerror(errno));
+    struct visit visit = {.wants = wants, .take = take, .context = context};
     (void)!run_index_open(parent, &visit.index, NULL); /* without one, from the directories */
-    while (!err && (file = readdir(dir)))
-        if (file->d_name[0] != '.')
-            err = visit_entry(&visit, file->d_name);
+    enum err err = visit_children(&visit, parent, why);
     run_index_close(visit.index);
-    closedir(dir);
-    return err_explain(why, err);
+    return err;
 }
 
 /* ---- arguments ---- */

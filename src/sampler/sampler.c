@@ -334,8 +334,12 @@ static bool reaches(const struct source *source, size_t channel, nanos t, nanos 
     if (atomic_load(&source->counts.lost) > atomic_load(&source->counts.back) ||
         blocked_for(source) > 0)
         return true;
-    if (!last || waited > settle_most(source, channel))
+    nanos most = settle_most(source, channel);
+    if (!last || waited > most + READ_MOST)
         return true;
+    /* A read that is being made returns, or is soon known to be blocked, which is then the reason of what is missing. */
+    if (waited > most)
+        return atomic_load(&source->counts.reading) == 0;
     /* On a busy machine the reader thread may not have run yet: the sensor is not at fault. */
     return waited > patience(source, channel) && atomic_load(&source->counts.last_read) >= t;
 }

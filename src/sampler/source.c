@@ -134,8 +134,8 @@ static struct schedule make_schedule(const struct sensor *sensor, unsigned g,
             schedule.lag = sensor->channels[i].lag;
     bool is_collected = schedule.lag > 0; /* by the driver, until it is read */
     schedule.is_awaited = is_awaited(sensor, g);
-    if (pace->cheap && !schedule.is_awaited)
-        schedule.lag = longest_lag(sensor);
+    if (pace->cheap)
+        schedule.lag = longest_lag(sensor); /* one wake-up for all that a tick asks for */
     bool is_shaped = anchored_in(sensor, g) >= 0;
     bool is_counter =
         schedule.guide >= 0 && sensor->channels[schedule.guide].quantity == QTY_ENERGY;

@@ -49,10 +49,15 @@ static bool is_alive(const struct launch *launch)
 
 static void keep(struct launch *launch, const char *bytes, size_t length)
 {
-    size_t over = launch->log_length + length > LOG_MAX ? launch->log_length + length - LOG_MAX : 0;
-    if (over) {
-        memmove(launch->log, launch->log + over, launch->log_length - over);
-        launch->log_length -= over;
+    if (length > LOG_MAX) {
+        bytes += length - LOG_MAX;
+        length = LOG_MAX;
+        launch->log_is_cut = true;
+    }
+    size_t kept = LOG_MAX - length; /* at most, of what is there */
+    if (launch->log_length > kept) {
+        memmove(launch->log, launch->log + launch->log_length - kept, kept);
+        launch->log_length = kept;
         launch->log_is_cut = true;
     }
     memcpy(launch->log + launch->log_length, bytes, length);

@@ -9,11 +9,12 @@
 #include "bench/onnx_file.h"
 #include "estimate/pass_estimate.h"
 #include "estimate/estimate_grid.h"
+#include "estimate/serving.h"
 #include "graph/reader.h"
 #include "graph/zoo/zoo.h"
 #include "support/graphs.h"
 
-enum { ROUNDS = 9, POINTS = 10000, BATCHES = 24, FEW = 10000, MANY = 100000 };
+enum { ROUNDS = 9, POINTS = 10000, BATCHES = 24, FEW = 10000, MANY = 100000, SERVED = 100000 };
 
 static double cpu_seconds(void)
 {
@@ -169,6 +170,41 @@ static double many_requests(struct hardware *hardware, size_t devices)
     return took;
 }
 
+/* As `ipw estimate --serve` simulates one load: tables of steps from estimates, and 100 000 requests at three quarters
+ * of what the device can serve. */
+static double many_served(const struct hardware *hardware)
+{
+    struct model model;
+    struct serving_load load;
+    struct serving_steps *steps;
+    struct serving_result result;
+    struct error why = {0};
+    must(model_open("llama-3.1-8b", &model, &why), &why);
+    struct grid_candidate candidate = {.config = {.precision = PRECISION_FP16, .devices = 1}};
+    struct workload_spec spec = {.model = &model};
+    struct serving_policy policy = {0};
+    struct serving_question question = {.candidate = &candidate,
+                                        .hardware = hardware,
+                                        .spec = &spec,
+                                        .load = &load,
+                                        .kv_cache_bytes = UNKNOWN};
+    double began = cpu_seconds();
+    must(serving_load_draw(SERVED, (struct serving_lengths){100, 900},
+                           (struct serving_lengths){50, 200}, 1, &load, &why),
+         &why);
+    must(serving_steps_make(&question, &policy, &steps, &why), &why);
+    struct serving_model costs = serving_steps_model(steps);
+    struct serving_run run = {
+        .model = &costs, .policy = &policy, .load = &load, .rate = 40, .time_scale = 1};
+    must(serving_simulate(&run, &result, &why), &why);
+    double took = cpu_seconds() - began;
+    sink += result.joules;
+    serving_steps_release(steps);
+    serving_load_release(&load);
+    model_close(&model);
+    return took;
+}
+
 /* Nanoseconds a node of partition and estimate. */
 static double by_node(const struct hardware *hardware, const struct graph *graph)
 {
@@ -221,7 +257,7 @@ int main(void)
     size_t devices = hardware_count();
     struct hardware *hardware = calloc(devices + 1, sizeof *hardware), h100;
     struct error why = {0};
-    double network[ROUNDS], points[3], requests[3];
+    double network[ROUNDS], points[3], requests[3], served[3];
     if (!hardware)
         abort();
     for (size_t i = 0; i < devices; i++)
@@ -238,6 +274,9 @@ int main(void)
     bench_at_most("10 000 points of device, precision and batch", bench_median(points, 3), "s", 2);
     bench_at_most("10 000 requests of device, precision and batch", bench_median(requests, 3), "s",
                   1);
+    for (int i = 0; i < 3; i++)
+        served[i] = many_served(&h100);
+    bench_at_most("100 000 requests to a server, simulated", bench_median(served, 3), "s", 2);
     bench_growth(&h100);
     for (size_t i = 0; i < devices; i++)
         hardware_release(&hardware[i]);

@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from compiling import SOURCE  # noqa: E402
 from estimating import GPU, ROUND, EstimateTest, figure  # noqa: E402
-from onnx_bytes import FLOAT, FLOAT16, INT8, info, integer, integers, model, node, weight  # noqa: E402
+from onnx_bytes import BOOL, FLOAT, FLOAT16, INT8, INT64, field, info, integer, integers, model, node, weight  # noqa: E402
 from program import ipw  # noqa: E402
 
 
@@ -112,6 +112,37 @@ class Images(FileTest):
                 words = self.refused("--model", self.conv([1, 3, "h", "w"]), "--hardware", GPU,
                                      f"--image={wrong}")
                 self.assertIn("--image takes a side or HEIGHTxWIDTH", words)
+
+
+class ControlFlow(FileTest):
+    """A loop whose number of iterations is an input: a state of 4 x 16 times a matrix, each time."""
+
+    def loop(self):
+        body = b"".join([
+            field(1, node("MatMul", ["h", "w"], ["next"])), field(2, "body"),
+            *(field(11, info(*of)) for of in (("i", [], INT64), ("go", [], BOOL), ("h", [4, 16]))),
+            *(field(12, info(*of)) for of in (("go", [], BOOL), ("next", [4, 16])))])
+        return self.onnx([node("Loop", ["n", "", "x"], ["y"], "repeat", field(1, "body") + field(6, body) + field(20, 5))],
+                         [info("n", [], INT64), info("x", [4, 16])], [info("y", [4, 16])], [weight("w", [16, 16])])
+
+    def test_it_is_said_that_it_is_counted_once(self):
+        report = self.on(GPU, self.loop())
+        self.assertEqual(report["macs"], 4 * 16 * 16)
+        self.assertEqual(len(report["notes"]), 1)
+        self.assertIn("notes", report["confidence_reason"])
+        words = self.run_ipw("--model", self.loop(), "--hardware", GPU).stdout
+        self.assertIn("Loop 'repeat' runs an unknown number of times: counted once; give it with --dim repeat=N", words)
+        words = self.run_ipw("--model", self.loop(), "--hardware", GPU, "--precision", "fp32,fp16").stdout
+        self.assertIn("--dim repeat=N", words)
+
+    def test_given_it_counts(self):
+        once, report = self.on(GPU, self.loop()), self.on(GPU, self.loop(), "--dim", "repeat=25")
+        self.assertEqual(report["macs"], 25 * once["macs"])
+        self.assertEqual((report["notes"], len(report["subgraphs"])), ([], 25))
+        self.assertEqual(report["memory_bytes"]["weights"], 4 * 16 * 16)  # once
+        self.assertEqual(report["traffic_bytes"]["weights"], 25 * 4 * 16 * 16)  # every time
+        words = self.run_ipw("--model", self.loop(), "--hardware", GPU, "--dim", "repeat=25").stdout
+        self.assertRegex(words, r"repeat\.\*\.next +x 25 ")
 
 
 class Unneeded(FileTest):

@@ -545,27 +545,184 @@ class Inside(Case):
 
     def test_the_branch_that_is_taken(self):
         for condition, label, guessed in ((True, "Relu", False), (False, "Tanh", False),
-                                          (None, "Relu", True)):
+                                          (None, "Tanh", True)):
             shown = self.read(self.conditional(condition))
             self.assertEqual([node["label"] for node in shown["nodes"]], [label])
-            self.assertEqual(shown["is_guessed"], guessed)
+            self.assertEqual((shown["is_guessed"], len(shown["notes"])), (guessed, int(guessed)))
 
-    def test_the_body_of_a_loop_is_counted_once(self):
+    def weighted(self, width, name, inside):
+        """A branch that multiplies by a weight, of its own or of the graph around it."""
+        weight = numpy_helper.from_array(np.zeros((3, width), np.float32), f"{name}_weight")
+        return helper.make_graph([helper.make_node("MatMul", ["x", weight.name], [f"{name}_t"]),
+                                  helper.make_node("MatMul", [f"{name}_t", f"{name}_back"], [name])], name, [],
+                                 [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3])],
+                                 [weight] if inside else []), weight
+
+    def test_weights_of_both_branches_are_in_memory(self):
+        for inside in False, True:
+            for first, second in ((5, 700), (700, 5)):
+                out = Writer()
+                out.input("x", [2, 3])
+                out.input("c", [], TensorProto.BOOL)
+                branches = []
+                for width, name in ((first, "a"), (second, "b")):
+                    branch, weight = self.weighted(width, name, inside)
+                    out.weight(f"{name}_back", [width, 3])
+                    out.tensors += [] if inside else [weight]
+                    branches.append(branch)
+                out.nodes.append(helper.make_node("If", ["c"], ["y"], name="choice", then_branch=branches[0],
+                                                  else_branch=branches[1]))
+                shown = self.read(out.model(out.node("Relu", "y")))
+                self.assertEqual((shown["parameters"], shown["macs"]), (6 * 705, 2 * 6 * 700))
+                self.assertEqual([node["label"] for node in shown["nodes"]], ["MatMul", "MatMul", "Relu"])
+                self.assertIn(f"If 'choice' depends on data: its larger branch ({'then' if first > second else 'else'})",
+                              shown["notes"][0])
+
+    def test_a_branch_that_contradicts_the_shapes_is_not_taken(self):
+        out = Writer()
+        out.input("x", [2, 3])
+        out.input("c", [], TensorProto.BOOL)
+        out.weight("w", [7, 5])
+        wrong = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["a"])], "a", [],
+                                  [helper.make_tensor_value_info("a", TensorProto.FLOAT, None)])
+        for branches in (wrong, self.branch("Relu", "b")), (self.branch("Relu", "b"), wrong):
+            out.nodes[:] = [helper.make_node("If", ["c"], ["y"], then_branch=branches[0], else_branch=branches[1])]
+            self.assertEqual([node["label"] for node in self.read(out.model("y"))["nodes"]], ["Relu"])
+
+    def loop(self, trips, condition="go", extra=(), limit=None, state=(2, 4)):
+        """state = state @ w in each iteration, and the sum over a stack of all states."""
+        nodes = [helper.make_node("MatMul", ["state", "w"], ["next"]), *extra,
+                 helper.make_node("Identity", [condition], ["on"]),
+                 helper.make_node("Identity", ["next"], ["each"])]
         body = helper.make_graph(
-            [helper.make_node("MatMul", ["state", "w"], ["next"]),
-             helper.make_node("Identity", ["go"], ["on"])], "body",
+            nodes, "body",
             [helper.make_tensor_value_info("i", TensorProto.INT64, []),
              helper.make_tensor_value_info("go", TensorProto.BOOL, []),
-             helper.make_tensor_value_info("state", TensorProto.FLOAT, [2, 4])],
+             helper.make_tensor_value_info("state", TensorProto.FLOAT, list(state))],
             [helper.make_tensor_value_info("on", TensorProto.BOOL, []),
-             helper.make_tensor_value_info("next", TensorProto.FLOAT, [2, 4])])
+             helper.make_tensor_value_info("next", TensorProto.FLOAT, list(state)),
+             helper.make_tensor_value_info("each", TensorProto.FLOAT, list(state))],
+            [numpy_helper.from_array(np.zeros((4, 4), np.float32), "w")])
         out = Writer()
-        out.weight("w", [4, 4])
-        out.nodes.append(helper.make_node("Loop", [out.integers(3), "", out.input("x", [2, 4])],
-                                          ["y"], body=body))
+        if limit is not None:
+            out.tensors.append(numpy_helper.from_array(np.int64(limit), "limit"))
+        trips = "" if trips is None else trips if isinstance(trips, str) else out.integers(trips)
+        if trips == "trips":
+            out.input("trips", [], TensorProto.INT64)
+        out.nodes.append(helper.make_node("Loop", [trips, "", out.input("x", list(state))], ["y", "all"],
+                                          name="repeat", body=body))
+        return out.model("y", out.node("ReduceSum", "all"))
+
+    def test_a_loop_is_counted_as_often_as_it_runs(self):
+        for trips in 1, 3, 50:
+            shown = self.read(self.loop(trips))
+            self.assertEqual((shown["macs"], shown["parameters"]), (trips * 32, 16))
+            self.assertEqual((shown["is_guessed"], shown["notes"]), (False, []))
+            dims = {tensor["name"]: tensor["dims"] for tensor in shown["tensors"]}
+            self.assertEqual(dims["all"], [trips, 2, 4])  # the stack of all states
+            self.assertEqual(shown["elementwise"], trips * 8)
+        shown = self.read(self.loop(0))
+        self.assertEqual((shown["macs"], shown["parameters"]), (0, 0))
+
+    def test_a_loop_that_ends_by_its_number(self):
+        """A condition on the number of the iteration is computed: less than 5 after six of them."""
+        less = [helper.make_node("Less", ["i", "limit"], ["less"])]
+        for trips in None, 1000, 9223372036854775807:
+            shown = self.read(self.loop(trips, "less", less, 5) if trips is not None else
+                              self.loop(trips, "less", less, 5), 0, *(["repeat=1000"] if trips != 1000 else []))
+            self.assertEqual((shown["macs"], shown["is_guessed"]), (6 * 32, False))
+
+    def test_a_number_of_iterations_that_is_unknown(self):
+        for trips in None, "trips":
+            shown = self.read(self.loop(trips))
+            self.assertEqual((shown["macs"], shown["is_guessed"]), (32, True))
+            self.assertEqual(shown["notes"], ["Loop 'repeat' runs an unknown number of times: counted once; "
+                                              "give it with --dim repeat=N"])
+            shown = self.read(self.loop(trips), 0, "repeat=7")
+            self.assertEqual((shown["macs"], shown["is_guessed"], shown["notes"]), (7 * 32, False, []))
+            self.assertIn("not a number of iterations", self.refused(self.loop(trips), 0, "repeat=often"))
+        self.assertIn("of that name", self.refused(self.loop(3), 0, "repeat=7"))  # it is 3
+
+    def test_a_loop_that_may_end_early(self):
+        depends = [helper.make_node("ReduceMax", ["next"], ["most"], keepdims=0),
+                   helper.make_node("Cast", ["most"], ["ends"], to=TensorProto.BOOL)]
+        shown = self.read(self.loop(10, "ends", depends))
+        self.assertEqual((shown["macs"], shown["is_guessed"]), (320, True))
+        self.assertEqual(shown["notes"], ["Loop 'repeat' may end early: all 10 iterations are counted"])
+
+    def test_a_state_that_grows(self):
+        """One row more in each iteration, all of them multiplied: the shapes of each iteration count."""
+        body = helper.make_graph(
+            [helper.make_node("Concat", ["state", "row"], ["next"], axis=0),
+             helper.make_node("MatMul", ["next", "w"], ["product"]),
+             helper.make_node("ReduceSum", ["product"], ["each"], keepdims=0)], "body",
+            [helper.make_tensor_value_info("i", TensorProto.INT64, []),
+             helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+             helper.make_tensor_value_info("state", TensorProto.FLOAT, ["rows", 4])],
+            [helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+             helper.make_tensor_value_info("next", TensorProto.FLOAT, ["rows", 4]),
+             helper.make_tensor_value_info("each", TensorProto.FLOAT, [])])
+        out = Writer()
+        out.weight("w", [4, 5])
+        out.input("row", [1, 4])
+        out.nodes.append(helper.make_node("Loop", [out.integers(6), "", out.input("x", [2, 4])], ["y", "sums"],
+                                          body=body))
+        shown = self.read(out.model(out.node("MatMul", "y", "w"), "sums"))
+        self.assertEqual(shown["macs"], (sum(range(3, 9)) + 8) * 20)
+        self.assertEqual(shown["parameters"], 20)
+
+    def scan(self, length, axis=0, features=6, hidden=4):
+        """A recurrence by hand: h = tanh(x w + h r)."""
+        body = helper.make_graph(
+            [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("MatMul", ["h", "r"], ["b"]),
+             helper.make_node("Add", ["a", "b"], ["s"]), helper.make_node("Tanh", ["s"], ["next"]),
+             helper.make_node("Identity", ["next"], ["out"])], "body",
+            [helper.make_tensor_value_info("h", TensorProto.FLOAT, [2, hidden]),
+             helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, features])],
+            [helper.make_tensor_value_info("next", TensorProto.FLOAT, [2, hidden]),
+             helper.make_tensor_value_info("out", TensorProto.FLOAT, [2, hidden])])
+        out = Writer()
+        out.weight("w", [features, hidden]), out.weight("r", [hidden, hidden])
+        h = out.input("start", [2, hidden])
+        dims = [2, features]
+        dims.insert(axis, length)
+        out.nodes.append(helper.make_node("Scan", [h, out.input("sequence", dims)], ["last", "all"], body=body,
+                                          num_scan_inputs=1, scan_input_axes=[axis], scan_output_axes=[axis]))
+        return out.model("last", "all")
+
+    def test_a_scan_is_counted_for_each_slice(self):
+        for length, axis in ((1, 0), (9, 0), (9, 1), (9, 2)):
+            shown = self.read(self.scan(length, axis))
+            self.assertEqual(shown["macs"], length * 2 * (6 * 4 + 4 * 4))
+            self.assertEqual((shown["parameters"], shown["is_guessed"], shown["notes"]), (40, False, []))
+            last = next(tensor for tensor in reversed(shown["tensors"]) if tensor["is_output"])
+            dims = [2, 4]
+            dims.insert(axis, length)
+            self.assertEqual(last["dims"], dims)
+        inferred = shape_inference.infer_shapes(self.scan(9, 1), strict_mode=True, data_prop=True)
+        self.assertIn(("all", [2, 9, 4]), list(told_shapes(inferred.graph)))
+
+    def test_a_loop_inside_of_a_loop(self):
+        inner = self.loop(4).graph.node[0].attribute[0].g
+        del inner.output[2:]
+        body = helper.make_graph(
+            [helper.make_node("Loop", ["four", "", "outer"], ["after"], name="inner", body=inner)], "outer_body",
+            [helper.make_tensor_value_info("j", TensorProto.INT64, []),
+             helper.make_tensor_value_info("going", TensorProto.BOOL, []),
+             helper.make_tensor_value_info("outer", TensorProto.FLOAT, [2, 4])],
+            [helper.make_tensor_value_info("going", TensorProto.BOOL, []),
+             helper.make_tensor_value_info("after", TensorProto.FLOAT, [2, 4])])
+        out = Writer()
+        out.tensors.append(numpy_helper.from_array(np.int64(4), "four"))
+        out.nodes.append(helper.make_node("Loop", [out.integers(5), "", out.input("x", [2, 4])], ["y"], body=body))
         shown = self.read(out.model("y"))
-        self.assertEqual((shown["macs"], shown["parameters"]), (32, 16))
+        self.assertEqual((shown["macs"], shown["parameters"], shown["is_guessed"]), (20 * 32, 16, False))
+
+    def test_too_many_iterations(self):
+        shown = self.read(self.loop(10_000_000))
         self.assertTrue(shown["is_guessed"])
+        self.assertRegex(shown["notes"][0], r"Loop 'repeat' runs 10000000 times, which is too many to count: the first "
+                         r"\d+ are")
 
     def test_unknown_operators_are_listed(self):
         out = Writer()

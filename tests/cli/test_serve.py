@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """`ipw serve` from outside: what it says of runs whose figures are known, to whom, and how it behaves as a server."""
 
+import contextlib
 import csv
+import datetime
 import io
 import json
 import os
@@ -333,9 +335,31 @@ class LiveTest(ServeTest):
         history = series()
         self.assertEqual(len(history["t"]), len(history["power_w"]))
         self.assertAlmostEqual(history["power_w"][-1], 300, delta=1)
-        self.assertTrue(all(a < b for a, b in zip(history["t"], history["t"][1:])), history)
         self.assertTrue(served.get("status")["live"])
         self.assertIn("nvml", [sensor["driver"] for sensor in served.get("sensors")["sensors"]])
+
+    def test_the_history_is_what_was_streamed(self):
+        """Of every sample between the first and the last that a stream got, one point, with its power."""
+        machine = self.machine(Nvidia, "devices 1\npower 0 square 100 300 1.4\ntick * 0.02")
+        served = self.serve(live=True, machine=machine)
+        with contextlib.closing(served.connect()) as connection:
+            connection.request("GET", "/api/v1/live/stream")
+            stream, samples = connection.getresponse(), []
+            while len(samples) < 4:
+                line = stream.readline().decode()
+                if line.startswith("data: "):
+                    samples.append(json.loads(line[6:]))
+        history = next(each for each in served.get("live/history")["devices"] if each["id"] == "gpu0/gpu")
+        times = [datetime.datetime.fromisoformat(sample["time"].replace("Z", "+00:00")).timestamp() + 0.001
+                 for sample in samples]  # milliseconds, cut off
+        # A point is taken just before its sample is written, so one lies between two samples, however late they are.
+        points = [(t, watts) for t, watts in zip(history["t"], history["power_w"]) if times[0] < t <= times[-1]]
+        self.assertEqual(len(points), len(samples) - 1, (history, times))
+        for (t, watts), before, after, sample in zip(points, times, times[1:], samples[1:]):
+            self.assertTrue(before < t <= after, (t, times))
+            power = next(device["power_w"] for device in sample["devices"] if device["id"] == "gpu0/gpu")
+            self.assertAlmostEqual(watts, power, delta=0.01) if power is not None else self.assertIsNone(watts)
+        self.assertTrue(any(watts is not None for _, watts in points), points)
 
     def test_a_stream_has_every_sample(self):
         served = self.serve()

@@ -82,6 +82,10 @@ static void show_graph(struct json *json, const struct graph *graph,
     json_bool(json, "is_guessed", graph->is_guessed);
     json_string(json, "file_precision",
                 graph->file.is_known ? precision_name(graph->file.products) : "");
+    json_array(json, "notes");
+    for (size_t i = 0; i < graph->notes.count; i++)
+        json_string(json, NULL, graph->notes.text[i]);
+    json_array_end(json);
     json_string(json, "floats", precision_name(graph->file.floats));
     show_tensors(json, graph);
     show_nodes(json, graph);

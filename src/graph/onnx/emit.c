@@ -386,6 +386,32 @@ static enum err link_outputs(struct step *step, struct links *to)
     return ERR_OK;
 }
 
+static enum err emit_from(struct step *step, enum graph_op op, const tensor_id *ids, size_t count,
+                          struct operand *out)
+{
+    struct name_text name = full_name(step), label = text_of(step->node->op);
+    struct graph_node node = {.op = op,
+                              .name = name.text,
+                              .label = label.text,
+                              .layer = GRAPH_NONE,
+                              .component = DECODER_COMPONENT_COUNT};
+    node_id id;
+    enum err err = add_tensor(step->infer, out, GRAPH_ACTIVATION, name_of(step->infer, out));
+    return err ? err
+               : graph_add_node(step->infer->graph, &node, ids, count, &out->id, 1, &id,
+                                step->infer->why);
+}
+
+enum err emit_stack(struct step *step, const tensor_id *parts, size_t count, struct operand *out)
+{
+    return emit_from(step, GRAPH_MOVE, parts, count, out);
+}
+
+enum err emit_view(struct step *step, tensor_id of, struct operand *out)
+{
+    return emit_from(step, GRAPH_VIEW, &of, 1, out);
+}
+
 enum err emit_node(struct step *step)
 {
     struct name_text name = full_name(step), label = text_of(step->node->op);

@@ -88,6 +88,19 @@ bool operand_is_weight(const struct operand *operand)
     return operand && operand->tensor && operand->tensor->elements > 1;
 }
 
+void operand_alias(struct operand *to, const struct operand *from)
+{
+    bool is_output = to->is_output;
+    uint32_t uses = to->uses;
+    struct operand *root = from->root;
+    *to = *from;
+    to->is_output = is_output;
+    to->uses = uses;
+    to->root = root ? root : from->tensor ? (struct operand *)from : NULL;
+    to->viewed = NULL;
+    to->is_defined = true;
+}
+
 const double *operand_data(struct infer *infer, struct operand *operand)
 {
     if (operand->data || !operand->tensor || operand->is_data_read)
@@ -150,6 +163,18 @@ struct operand *step_input(const struct step *step, size_t index)
 struct operand *step_output(const struct step *step, size_t index)
 {
     return operand_at(step, step->node->first_output, step->node->output_count, index);
+}
+
+struct operand *step_body_input(const struct step *step, int32_t graph, uint32_t index)
+{
+    const struct onnx_graph *body = &step->infer->file->graphs[graph];
+    return operand_at(step, body->first_input, body->input_count, index);
+}
+
+struct operand *step_body_output(const struct step *step, int32_t graph, uint32_t index)
+{
+    const struct onnx_graph *body = &step->infer->file->graphs[graph];
+    return operand_at(step, body->first_output, body->output_count, index);
 }
 
 const struct shape *step_shape(const struct step *step, size_t index)

@@ -18,9 +18,9 @@
 #include "graph/onnx/file.h"
 
 struct graph_options;
+struct params;
 
-/* Fills an empty graph and finishes it; batch and tokens are written back to the options.  One branch of an If
- * is walked (the one taken if that is known, else the first), the body of a Loop or a Scan once. */
+/* Fills an empty graph and finishes it; batch and tokens are written back to the options. */
 enum err onnx_graph(const struct onnx_file *file, struct graph_options *options, struct graph *out,
                     struct error *why) MUST_USE;
 
@@ -81,8 +81,11 @@ struct infer {
     double float_elements[PRECISION_COUNT]; /* of tensors in the graph, by their dtype */
     char scope[256]; /* the enclosing function calls, each with a slash: "layer.0/attention/" */
     size_t scope_length;
-    bool *is_given_used;          /* of each of the options' dims */
-    struct dim_binding *bindings; /* sizes of named dimensions */
+    const struct params *dims; /* of the options */
+    bool *is_given_used;       /* of each of them */
+    size_t walked;             /* nodes of graphs inside nodes, as often as they were walked */
+    enum err (*walk)(struct infer *infer, int32_t graph); /* over the nodes of a graph, in order */
+    struct dim_binding *bindings;                         /* sizes of named dimensions */
     size_t binding_count, binding_capacity;
     /* The batch that the file declares, where another one was requested; -1: none. */
     int64_t declared_batch;
@@ -103,6 +106,9 @@ bool operand_is_weight(
 /* Its elements, if they are few and known; NULL otherwise. */
 const double *operand_data(struct infer *infer, struct operand *operand);
 
+/* Makes `to` another name of the same value. */
+void operand_alias(struct operand *to, const struct operand *from);
+
 /* A negative axis counts from the end; false: out of range. */
 bool resolve_axis(int64_t axis, int rank, int *out);
 int64_t clamp_to_int(double number); /* to +-2^62; NaN becomes 0 */
@@ -118,6 +124,9 @@ enum err inputs_check_given(const struct infer *infer, const struct graph_option
 /* The shape that the file declares for a value; false unless all dimensions are known.  *dtype is set whenever
  * the file declares it, else 0. */
 bool inputs_declared(const struct infer *infer, int32_t value, int32_t *dtype, struct shape *out);
+/* The number of iterations that the user gives for a loop of that name. */
+enum err inputs_given_trips(struct infer *infer, struct slice loop, int64_t *out, bool *is_given)
+    MUST_USE;
 /* After the walk: do the outputs follow a batch that the file does not declare?  A shape that is a constant of
  * the graph would not. */
 enum err inputs_check_batch(const struct infer *infer, const struct graph_options *options)
@@ -150,6 +159,9 @@ enum err step_fail(const struct step *step, const char *format, ...) PRINTF_LIKE
 
 struct operand *step_input(const struct step *step, size_t index);  /* NULL: omitted */
 struct operand *step_output(const struct step *step, size_t index); /* NULL: unused */
+/* Of a graph inside the node; NULL: it has no so many. */
+struct operand *step_body_input(const struct step *step, int32_t graph, uint32_t index);
+struct operand *step_body_output(const struct step *step, int32_t graph, uint32_t index);
 /* The input's shape; NULL: omitted or not known. */
 const struct shape *step_shape(const struct step *step, size_t index);
 /* All elements of the input as integers; -1: not known, or more than `capacity`. */
@@ -169,6 +181,15 @@ int step_ints(const struct step *step, const char *name, int64_t *out, int capac
 int step_ints_or_input(const struct step *step, const char *name, size_t input, int64_t *out,
                        int capacity);
 
+/* An output that no rule has set: as the file declares it, else like the first input. */
+void inputs_assume_output(struct step *step, size_t index);
+
+/* ---- control.c: If, Loop and Scan ---- */
+
+bool control_is(const struct onnx_node *node);
+/* Walks the graphs inside the node, and sets its outputs. */
+enum err control_step(struct step *step) MUST_USE;
+
 /* ---- fold.c: what a runtime computes when it loads the model ---- */
 
 /* True when the node leaves nothing to be done in a pass, so that no node is emitted: its outputs are known by
@@ -182,6 +203,11 @@ void fold_mark_codes(struct step *step);
 
 enum err emit_input(struct infer *infer, int32_t value) MUST_USE;
 enum err emit_node(struct step *step) MUST_USE;
+/* The output of a loop, of one tensor per iteration; GRAPH_NONE for those that are constants. */
+enum err emit_stack(struct step *step, const tensor_id *parts, size_t count, struct operand *out)
+    MUST_USE;
+/* A part of a tensor, read where it is. */
+enum err emit_view(struct step *step, tensor_id of, struct operand *out) MUST_USE;
 /* Of the whole graph: in what the file has its products computed, and its floats. */
 struct graph_precision emit_precision(const struct infer *infer);
 

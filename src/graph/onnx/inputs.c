@@ -104,6 +104,25 @@ static int64_t size_by_meaning(struct binding *binding, enum meaning meaning)
     }
 }
 
+/* ---- iterations of loops ---- */
+
+enum err inputs_given_trips(struct infer *infer, struct slice loop, int64_t *out, bool *is_given)
+{
+    const struct params *dims = infer->dims;
+    for (size_t i = 0; dims && i < dims->count; i++) {
+        uint64_t trips;
+        const struct param *given = &dims->items[i];
+        if (!slice_is(loop, given->key))
+            continue;
+        if (parse_u64(given->value, &trips) || trips > INT32_MAX)
+            return err_set(infer->why, ERR_USAGE, "--dim %.80s=%.80s: not a number of iterations",
+                           given->key, given->value);
+        infer->is_given_used[i] = *is_given = true;
+        *out = (int64_t)trips;
+    }
+    return ERR_OK;
+}
+
 /* ---- named dimensions ---- */
 
 static enum err add_binding(struct infer *infer, struct slice name, int64_t size)
@@ -568,6 +587,7 @@ enum err inputs_bind(struct infer *infer, struct graph_options *options)
     infer->is_given_used = calloc(given + 1, sizeof *infer->is_given_used);
     if (!infer->is_given_used)
         return err_no_memory(infer->why);
+    infer->dims = options->dims;
     bool is_requested = options->batch > 0;
     enum err err = bind_all(&binding);
     if (!err)
@@ -598,6 +618,40 @@ bool inputs_declared(const struct infer *infer, int32_t value, int32_t *dtype, s
             return false;
     }
     return onnx_check_shape(out->rank, out->dims, &elements) == NULL;
+}
+
+static int32_t output_value(const struct step *step, size_t index)
+{
+    return step->infer->file->links[step->node->first_output + index];
+}
+
+void inputs_assume_output(struct step *step, size_t index)
+{
+    struct operand *out = step_output(step, index);
+    int32_t dtype;
+    struct shape declared;
+    bool is_declared = inputs_declared(step->infer, output_value(step, index), &dtype, &declared);
+    if (out->dtype == 0)
+        out->dtype = dtype;
+    if (is_declared && (!out->has_shape || step->is_guessed)) {
+        out->shape = declared;
+        out->has_shape = true;
+        return;
+    }
+    out->is_guess = step->is_guessed || !out->has_shape;
+    step->infer->is_guessed |= out->is_guess;
+    if (out->has_shape)
+        return;
+    out->has_shape = true;
+    out->shape = (struct shape){.rank = 1, .dims = {1}};
+    for (size_t i = 0; i < step->node->input_count; i++) {
+        const struct operand *in = step_input(step, i);
+        if (!in || !in->has_shape)
+            continue;
+        out->shape = in->shape;
+        out->dtype = out->dtype ? out->dtype : in->dtype;
+        return;
+    }
 }
 
 enum err inputs_check_batch(const struct infer *infer, const struct graph_options *options)

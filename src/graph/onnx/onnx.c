@@ -1,5 +1,5 @@
-/* The reader "onnx", and the walk over the live nodes of a file in topological order.  Subgraphs of If, Loop and Scan, and
- * calls of functions that the file defines, are walked in the place of their node. */
+/* The reader "onnx", and the walk over the live nodes of a file in topological order.  Subgraphs of If, Loop and Scan
+ * (control.c), and calls of functions that the file defines, are walked in the place of their node. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -167,238 +167,6 @@ static enum err order_graph(const struct infer *infer, const struct onnx_graph *
 
 static enum err walk_graph(struct infer *infer, int32_t index);
 
-/* ---- outputs that no rule sets ---- */
-
-static int32_t output_value(const struct step *step, size_t index)
-{
-    return step->infer->file->links[step->node->first_output + index];
-}
-
-/* As the file declares it, else like the first input. */
-static void assume_output(struct step *step, size_t index)
-{
-    struct operand *out = step_output(step, index);
-    int32_t dtype;
-    struct shape declared;
-    bool is_declared = inputs_declared(step->infer, output_value(step, index), &dtype, &declared);
-    if (out->dtype == 0)
-        out->dtype = dtype;
-    if (is_declared && (!out->has_shape || step->is_guessed)) {
-        out->shape = declared;
-        out->has_shape = true;
-        return;
-    }
-    out->is_guess = step->is_guessed || !out->has_shape;
-    step->infer->is_guessed |= out->is_guess;
-    if (out->has_shape)
-        return;
-    out->has_shape = true;
-    out->shape = (struct shape){.rank = 1, .dims = {1}};
-    for (size_t i = 0; i < step->node->input_count; i++) {
-        const struct operand *in = step_input(step, i);
-        if (!in || !in->has_shape)
-            continue;
-        out->shape = in->shape;
-        out->dtype = out->dtype ? out->dtype : in->dtype;
-        return;
-    }
-}
-
-/* ---- subgraphs ---- */
-
-static enum err find_graph(const struct step *step, const char *name, int32_t *out)
-{
-    const struct onnx_attribute *attribute = step_attribute(step, name);
-    *out = attribute ? attribute->graph : ONNX_NONE;
-    return *out == ONNX_NONE ? step_fail(step, "missing graph '%s'", name) : ERR_OK;
-}
-
-/* Makes `to` another name of the same value. */
-static void alias(struct operand *to, const struct operand *from)
-{
-    bool is_output = to->is_output;
-    uint32_t uses = to->uses;
-    struct operand *root = from->root;
-    *to = *from;
-    to->is_output = is_output;
-    to->uses = uses;
-    to->root = root ? root : from->tensor ? (struct operand *)from : NULL;
-    to->is_defined = true;
-}
-
-static struct operand *body_input(const struct step *step, int32_t graph, uint32_t index)
-{
-    const struct onnx_file *file = step->infer->file;
-    const struct onnx_graph *body = &file->graphs[graph];
-    return index < body->input_count
-               ? &step->infer->operands[file->links[body->first_input + index]]
-               : NULL;
-}
-
-static struct operand *body_output(const struct step *step, int32_t graph, uint32_t index)
-{
-    const struct onnx_file *file = step->infer->file;
-    const struct onnx_graph *body = &file->graphs[graph];
-    return index < body->output_count
-               ? &step->infer->operands[file->links[body->first_output + index]]
-               : NULL;
-}
-
-static enum err walk_if(struct step *step)
-{
-    struct operand *condition = step_input(step, 0);
-    const double *chosen = condition ? operand_data(step->infer, condition) : NULL;
-    bool is_known = chosen && shape_elements(&condition->shape) == 1;
-    int32_t graph;
-    enum err err =
-        find_graph(step, is_known && chosen[0] == 0 ? "else_branch" : "then_branch", &graph);
-    step->infer->is_guessed |= !is_known;
-    if (!err)
-        err = walk_graph(step->infer, graph);
-    for (uint32_t i = 0; i < step->node->output_count && !err; i++) {
-        struct operand *out = step_output(step, i), *from = body_output(step, graph, i);
-        if (out && from)
-            alias(out, from);
-    }
-    return err;
-}
-
-/* The outputs of all iterations, stacked along a new first dimension. */
-static void stack(struct operand *to, const struct operand *from, int64_t iterations)
-{
-    to->dtype = from->dtype;
-    to->has_shape = from->has_shape && from->shape.rank < GRAPH_MAX_RANK;
-    to->shape.rank = (uint8_t)(from->shape.rank + 1);
-    to->shape.dims[0] = iterations;
-    if (to->has_shape)
-        memcpy(to->shape.dims + 1, from->shape.dims, from->shape.rank * sizeof(int64_t));
-}
-
-static void set_scalar(struct operand *to, int32_t dtype)
-{
-    *to = (struct operand){.has_shape = true, .is_defined = true, .dtype = dtype, .id = GRAPH_NONE};
-}
-
-static enum err walk_loop(struct step *step)
-{
-    int32_t graph;
-    int64_t iterations = 1;
-    if (step_input_ints(step, 0, &iterations, 1) != 1 || iterations < 1 || iterations > INT32_MAX)
-        iterations = 1;
-    enum err err = find_graph(step, "body", &graph);
-    if (err)
-        return err;
-    step->infer->is_guessed = true; /* the body is counted once */
-    uint32_t carried = step->node->input_count > 2 ? step->node->input_count - 2 : 0;
-    const int32_t dtypes[] = {ONNX_INT64, ONNX_BOOL}; /* the iteration, the condition */
-    for (uint32_t i = 0; i < 2; i++)
-        if (body_input(step, graph, i))
-            set_scalar(body_input(step, graph, i), dtypes[i]);
-    for (uint32_t i = 0; i < carried; i++) {
-        struct operand *to = body_input(step, graph, i + 2), *from = step_input(step, i + 2);
-        if (to && from)
-            alias(to, from);
-        if (to)
-            to->data = NULL; /* it changes from iteration to iteration */
-    }
-    err = walk_graph(step->infer, graph);
-    for (uint32_t i = 0; i < step->node->output_count && !err; i++) {
-        struct operand *out = step_output(step, i), *from = body_output(step, graph, i + 1);
-        if (out && from && i < carried)
-            alias(out, from);
-        else if (out && from)
-            stack(out, from, iterations);
-        if (out)
-            out->data = NULL;
-    }
-    return err;
-}
-
-static void drop_first_dim(struct operand *operand, int64_t *dropped)
-{
-    if (!operand->has_shape || operand->shape.rank == 0)
-        return;
-    *dropped = operand->shape.dims[0];
-    operand->shape.rank--;
-    memmove(operand->shape.dims, operand->shape.dims + 1,
-            operand->shape.rank * sizeof operand->shape.dims[0]);
-}
-
-/* Scans run along the first dimension: exporters write no others. */
-static enum err walk_scan(struct step *step)
-{
-    int32_t graph;
-    int64_t scanned = step_int(step, "num_scan_inputs", 0), iterations = 1;
-    enum err err = find_graph(step, "body", &graph);
-    if (err)
-        return err;
-    step->infer->is_guessed = true; /* the body is counted once */
-    uint32_t inputs = step->infer->file->graphs[graph].input_count;
-    bool is_batched = step->node->input_count > inputs; /* version 8: lengths come first */
-    int64_t states = (int64_t)inputs - scanned;
-    for (uint32_t i = 0; i < inputs; i++) {
-        struct operand *to = body_input(step, graph, i), *from = step_input(step, i + is_batched);
-        if (!from)
-            continue;
-        alias(to, from);
-        to->data = NULL;
-        if (is_batched)
-            drop_first_dim(to, &iterations);
-        if ((int64_t)i >= states)
-            drop_first_dim(to, &iterations);
-    }
-    err = walk_graph(step->infer, graph);
-    for (uint32_t i = 0; i < step->node->output_count && !err; i++) {
-        struct operand *out = step_output(step, i), *from = body_output(step, graph, i);
-        if (out && from && !is_batched && (int64_t)i < states)
-            alias(out, from);
-        else if (out && from && !is_batched)
-            stack(out, from, iterations);
-        if (out)
-            out->data = NULL;
-    }
-    return err;
-}
-
-/* Outputs that the body computed are in the graph already; the others are as the file declares them, which is
- * also better than the shape after one iteration. */
-static enum err end_subgraph(struct step *step)
-{
-    bool is_missing = false;
-    for (uint32_t i = 0; i < step->node->output_count; i++) {
-        struct operand *out = step_output(step, i);
-        int32_t dtype;
-        struct shape declared;
-        if (!out)
-            continue;
-        if (inputs_declared(step->infer, output_value(step, i), &dtype, &declared) &&
-            (!out->has_shape || !shape_equal(&declared, &out->shape)))
-            *out = (struct operand){.has_shape = true,
-                                    .dtype = dtype,
-                                    .shape = declared,
-                                    .id = GRAPH_NONE,
-                                    .is_output = out->is_output};
-        is_missing |= out->id == GRAPH_NONE && !out->tensor && !out->data;
-        assume_output(step, i);
-    }
-    if (!is_missing)
-        return ERR_OK;
-    step->emitted.op = GRAPH_MOVE; /* collects the outputs of the iterations */
-    return emit_node(step);
-}
-
-typedef enum err subgraph_walk(struct step *step);
-
-static subgraph_walk *subgraph_walk_of(const struct onnx_node *node)
-{
-    if (node->domain.length && !slice_is(node->domain, "ai.onnx"))
-        return NULL;
-    return slice_is(node->op, "If")     ? walk_if
-           : slice_is(node->op, "Loop") ? walk_loop
-           : slice_is(node->op, "Scan") ? walk_scan
-                                        : NULL;
-}
-
 /* ---- functions of the file ---- */
 
 /* A name that does not fit is left out. */
@@ -417,20 +185,20 @@ static enum err walk_call(struct step *step)
     const struct onnx_node *node = step->node;
     size_t outer = infer->scope_length;
     for (uint32_t i = 0; i < node->input_count; i++) {
-        struct operand *to = body_input(step, node->call, i), *from = step_input(step, i);
+        struct operand *to = step_body_input(step, node->call, i), *from = step_input(step, i);
         if (to && from)
-            alias(to, from);
+            operand_alias(to, from);
     }
     enter_scope(infer, node->name.length ? node->name : node->op);
     enum err err = walk_graph(infer, node->call);
     infer->scope_length = outer;
     for (uint32_t i = 0; i < node->output_count && !err; i++) {
-        struct operand *out = step_output(step, i), *from = body_output(step, node->call, i);
+        struct operand *out = step_output(step, i), *from = step_body_output(step, node->call, i);
         if (!out)
             continue;
         if (!from || !from->is_defined)
             return step_fail(step, "the function does not produce its output %u", i);
-        alias(out, from);
+        operand_alias(out, from);
     }
     return err;
 }
@@ -484,7 +252,7 @@ static enum err walk_operator(struct step *step)
     step->is_guessed |= is_guess;
     for (size_t i = 0; i < step->node->output_count; i++)
         if (step_output(step, i))
-            assume_output(step, i);
+            inputs_assume_output(step, i);
     fold_mark_codes(step);
     return fold_node(step) ? ERR_OK : emit_node(step);
 }
@@ -492,17 +260,14 @@ static enum err walk_operator(struct step *step)
 static enum err walk_node(struct infer *infer, const struct onnx_node *node)
 {
     struct step step = {.infer = infer, .node = node};
-    subgraph_walk *walk_subgraph = subgraph_walk_of(node);
     arena_clear(&infer->scratch);
     enum err err = check_inputs(&step);
     if (err)
         return err;
     if (is_call(node)) {
         err = walk_call(&step);
-    } else if (walk_subgraph) {
-        err = walk_subgraph(&step);
-        if (!err)
-            err = end_subgraph(&step);
+    } else if (control_is(node)) {
+        err = control_step(&step);
     } else {
         err = walk_operator(&step);
     }
@@ -517,6 +282,7 @@ static enum err walk_graph(struct infer *infer, int32_t index)
     const struct onnx_graph *graph = &infer->file->graphs[index];
     uint32_t *order;
     enum err err = order_graph(infer, graph, &order);
+    infer->walked += index ? graph->node_count : 0;
     for (uint32_t i = 0; i < graph->node_count && !err; i++) {
         uint32_t node = graph->first_node + order[i];
         if (infer->is_live[node])
@@ -583,6 +349,7 @@ enum err onnx_graph(const struct onnx_file *file, struct graph_options *options,
 {
     struct infer infer;
     enum err err = infer_init(&infer, file, out, why);
+    infer.walk = walk_graph;
     if (!err)
         err = walk_model(&infer, options);
     out->is_guessed = infer.is_guessed;

@@ -1,7 +1,6 @@
 /* Prometheus' text format, for the textfile collector of its node exporter: the summary of a run. */
 #include <string.h>
 
-#include "core/units.h"
 #include "report/export/export.h"
 #include "rundir/summary.h"
 #include "wire/exposition.h"

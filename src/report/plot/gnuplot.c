@@ -13,6 +13,7 @@
 
 #include "core/log.h"
 #include "core/text.h"
+#include "port/file.h"
 #include "port/output.h"
 #include "port/proc.h"
 #include "report/plot/figure.h"
@@ -129,5 +130,45 @@ enum err gnuplot_draw(const struct figure *figure, enum figure_format format, bo
     else
         err = draw_into(output->fd, path, &script, why);
     text_release(&script);
+    return err;
+}
+
+/* ---- files ---- */
+
+/* By the suffix of the path; false without that of a picture. */
+static bool format_of(const char *path, enum figure_format *format)
+{
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    const char *dot = strrchr(base, '.');
+    if (!dot || dot == base)
+        return false;
+    for (int i = 0; i < FIGURE_FORMATS; i++)
+        if (strcmp(dot + 1, FIGURE_SUFFIXES[i]) == 0) {
+            *format = (enum figure_format)i;
+            return true;
+        }
+    return false;
+}
+
+enum err gnuplot_check_file(const char *path, struct error *why)
+{
+    enum figure_format format;
+    if (!format_of(path, &format))
+        return err_set(why, ERR_USAGE, "--plot takes a file that ends in .png, .svg or .pdf");
+    return gnuplot_available(why);
+}
+
+enum err gnuplot_draw_file(struct figure *figure, enum err made, const char *path,
+                           struct error *why)
+{
+    enum figure_format format = 0;
+    struct output output;
+    (void)format_of(path, &format);
+    enum err err = made ? made : file_make_parents(path, why);
+    if (!err)
+        err = output_open(&output, path, false, why);
+    if (!err)
+        err = output_finish(&output, gnuplot_draw(figure, format, false, &output, why), why);
+    figure_release(figure);
     return err;
 }

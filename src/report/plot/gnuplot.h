@@ -17,4 +17,10 @@ enum err gnuplot_available(struct error *why) MUST_USE;
 enum err gnuplot_draw(const struct figure *figure, enum figure_format format, bool dark,
                       struct output *output, struct error *why) MUST_USE;
 
+/* For --plot FILE: by the suffix of the path.  The check is for before anything is computed; drawing releases the
+ * figure, and returns `made` where that is an error. */
+enum err gnuplot_check_file(const char *path, struct error *why) MUST_USE;
+enum err gnuplot_draw_file(struct figure *figure, enum err made, const char *path,
+                           struct error *why) MUST_USE;
+
 #endif

@@ -67,6 +67,7 @@ enum err plot_draw(const struct plot_driver *driver, const struct plot_source *s
 
 struct estimate_report;
 struct points_report;
+struct serving_report;
 
 /* Where the joules of one go, by subgraph and kind; and activations over time. */
 enum err estimate_figure(const struct estimate_report *report, struct figure *figure,
@@ -75,5 +76,9 @@ enum err estimate_figure(const struct estimate_report *report, struct figure *fi
 /* Many: energy against prompt or context length where these differ, else against latency. */
 enum err points_figure(const struct points_report *report, struct figure *figure, struct error *why)
     MUST_USE;
+
+/* Serving: energy per token and latencies against the load. */
+enum err serving_figure(const struct serving_report *report, struct figure *figure,
+                        struct error *why) MUST_USE;
 
 #endif

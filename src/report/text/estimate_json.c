@@ -134,6 +134,14 @@ static void file_precision_to_json(struct json *json, const struct graph_precisi
         json_null(json, "file_precision");
 }
 
+static void notes_to_json(struct json *json, const struct graph_notes *notes)
+{
+    json_array(json, "notes");
+    for (size_t i = 0; i < notes->count; i++)
+        json_string(json, NULL, notes->text[i]);
+    json_array_end(json);
+}
+
 static void setting_to_json(struct json *json, const struct workload_estimate *estimate)
 {
     const struct workload_spec *question = &estimate->work->spec;
@@ -238,6 +246,7 @@ static void tail_to_json(struct json *json, const struct workload_estimate *esti
     json_string(json, "confidence", estimate_confidence_name(estimate->confidence));
     json_string(json, "confidence_reason",
                 estimate->confidence_reason[0] ? estimate->confidence_reason : NULL);
+    notes_to_json(json, &estimate->work->notes);
     json_string(json, "method", "estimated");
     json_string(json, "basis", words_kernels(estimate->config.runtime));
     if (!is_known(estimate->shipped.most)) {
@@ -293,6 +302,11 @@ static void request_to_json(struct json *json, const struct workload_estimate *e
     json_number(json, "tokens_per_s", batch * output / estimate->total.latency_s);
     json_number(json, "latency_s", estimate->total.latency_s);
     json_number(json, "first_token_s", estimate->passes[0].total.latency_s);
+    struct estimate_totals decode = {.latency_s = UNKNOWN};
+    if (work->count > 1)
+        workload_estimate_total(estimate, 1, work->count, &decode);
+    json_number(json, "tpot_s", decode.latency_s / (output - 1));
+    json_number(json, "tokens_per_s_per_user", (output - 1) / decode.latency_s);
     json_array(json, "phases");
     phase_to_json(json, "prefill", estimate, 0, 1, (double)work->spec.setting.tokens, tariff);
     if (work->count > 1)
@@ -475,6 +489,7 @@ void points_json(const struct points_report *report, struct text *out)
     json_string(&json, "model", points->works[0].spec.model->name);
     json_string(&json, "unit", points->works[0].unit);
     file_precision_to_json(&json, &points->works[0].file);
+    notes_to_json(&json, &points->works[0].notes);
     json_array(&json, "points");
     for (size_t i = 0; i < points->count; i++)
         point_to_json(&json, report, &points->items[i]);

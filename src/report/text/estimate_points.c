@@ -305,6 +305,8 @@ static void put_notes(const struct points_report *report, const struct layout *l
         text_addf(out, "%sdevices: %s\n", indent, words);
     if (report->points->able && report->points->items[0].estimate.shipped.above > 0)
         text_addf(out, "%s± of the devices' figures alone, for comparing rows\n", indent);
+    for (size_t i = 0; i < report->points->works[0].notes.count; i++)
+        text_addf(out, "%s%s\n", indent, report->points->works[0].notes.text[i]);
     if (layout->costs || layout->emissions) {
         text_add(out, indent);
         format_tariff(report->tariff, "", out);

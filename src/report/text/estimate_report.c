@@ -141,6 +141,32 @@ static void put_time(const struct paper *paper, const struct workload_estimate *
         line(paper, "latency", "%s; %s %ss/s", latency, rate, estimate->work->unit);
 }
 
+/* What one user sees: a decode step yields a token for each sequence of the batch. */
+static void put_user(const struct paper *paper, const struct workload_estimate *estimate)
+{
+    const struct workload *work = estimate->work;
+    const struct estimate_totals *first = &estimate->passes[0].total;
+    struct estimate_totals decode;
+    char ttft[FORMAT_MAX], tpot[FORMAT_MAX], rate[WORDS_MAX];
+    format_with_error(
+        ttft, first->latency_s,
+        workload_estimate_interval(estimate, first->latency_s, first->latency_plus_minus)
+            .plus_minus,
+        "s");
+    if (work->count < 2) {
+        line(paper, "per user", "TTFT %s", ttft);
+        return;
+    }
+    workload_estimate_total(estimate, 1, work->count, &decode);
+    double steps = (double)(work->spec.output_tokens - 1), each = decode.latency_s / steps;
+    format_with_error(
+        tpot, each,
+        workload_estimate_interval(estimate, each, decode.latency_plus_minus / steps).plus_minus,
+        "s");
+    line(paper, "per user", "TTFT %s, TPOT %s, %s tokens/s", ttft, tpot,
+         words_rate(rate, 1 / each));
+}
+
 static void put_power(const struct paper *paper, const struct workload_estimate *estimate)
 {
     const struct estimate_totals *all = &estimate->total;
@@ -236,6 +262,8 @@ static void put_confidence(const struct paper *paper, const struct workload_esti
 {
     line(paper, "confidence", "%s%s%s", estimate_confidence_name(estimate->confidence),
          estimate->confidence_reason[0] ? ": " : "", estimate->confidence_reason);
+    for (size_t i = 0; i < estimate->work->notes.count; i++)
+        line(paper, i ? "" : "notes", "%s", estimate->work->notes.text[i]);
 }
 
 /* ---- phases of a request ---- */
@@ -514,6 +542,8 @@ static void put_estimate(const struct paper *paper, const struct estimate_report
     put_title(paper, estimate);
     put_energy(paper, estimate);
     put_time(paper, estimate);
+    if (estimate->work->spec.is_request)
+        put_user(paper, estimate);
     put_power(paper, estimate);
     put_operating(paper, report);
     put_memory(paper, report);

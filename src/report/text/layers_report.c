@@ -1,5 +1,5 @@
 /* One model after the other: components, layers, settings, the account and its checks; then a comparison. */
-#include "report/text/layers_report.h"
+#include "report/text/reports.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* The answers first, a sentence each; then the figures behind them, the policy, the command that applies it. */
-#include "report/text/optimize_report.h"
+#include "report/text/reports.h"
 
 #include <math.h>
 #include <string.h>

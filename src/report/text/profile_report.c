@@ -1,5 +1,5 @@
 /* What `ipw profile` says of a run, from its summary; and of several models side by side, as `ipw demo` runs them. */
-#include "report/text/profile_report.h"
+#include "report/text/reports.h"
 
 #include <inttypes.h>
 #include <math.h>

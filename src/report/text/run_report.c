@@ -1,4 +1,4 @@
-#include "report/text/run_report.h"
+#include "report/text/reports.h"
 
 #include <math.h>
 #include <stdio.h>

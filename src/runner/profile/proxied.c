@@ -14,7 +14,6 @@
 #include "proxy/proxy.h"
 #include "runner/profile/records.h"
 #include "runner/profile/request.h"
-#include "runner/profile/settle.h"
 #include "runner/profile/state.h"
 
 #define NAP (100 * NS_PER_MS)

@@ -17,7 +17,6 @@
 
 #include "core/clock.h"
 #include "core/text.h"
-#include "sensors/nvml/samples.h"
 
 /* Kinds of read group; an open sensor has those that have channels, numbered from 0. */
 enum cadence { COUNTER, POWER, SAMPLES, GAUGES, ACTIVITY, CADENCES };

@@ -6,7 +6,7 @@
  * compared: until the old ones have left it the whole buffer is read, the newest sample is placed
  * by the new offset, and the others are counted back from it by their differences.  Where the
  * driver's clock is not ours at all, the newest sample is taken to be from now. */
-#include "sensors/nvml/samples.h"
+#include "sensors/nvml/card.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* The text of generated tokens: whole characters, and nothing from a stop string on. */
-#include "engine/stop_filter.h"
+#include "engine/engine.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 
 #include "core/text.h"
 #include "port/json_read.h"
-#include "report/text/profile_report.h"
+#include "report/text/reports.h"
 #include "rundir/summary.h"
 
 /* The report on a summary that has `members` in its "ipw" object; the caller releases it. */

@@ -1,0 +1,286 @@
+/* Simulates a server under load: the load by options or a trace, the steps by estimates of the model on one device,
+ * and a report of every rate.  Progress goes to stderr. */
+#include "cli/estimate_serve.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/common.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "estimate/estimate_grid.h"
+#include "estimate/serving.h"
+#include "estimate/workload.h"
+#include "report/plot/gnuplot.h"
+#include "report/plot/plot.h"
+#include "report/text/estimate_report.h"
+
+enum { REQUESTS_DEFAULT = 2000 };
+
+const char *const SERVE_PERCENTILES[] = {"p50", "p95", "p99", "mean", NULL};
+const char *const SERVE_SERVERS[] = {"vllm", "llama.cpp", NULL};
+
+struct view {
+    const struct serve_command *command;
+    struct workload_list list;
+    struct serving_load load;
+    struct serving_policy policy;
+    struct serving_steps *steps;
+    struct serving_slo slo;
+    struct serving_curve curve;
+    double *rates;
+    size_t rate_count;
+};
+
+/* ---- options ---- */
+
+enum err estimate_serve_check(const struct estimate_serve_options *o, struct error *why)
+{
+    const struct {
+        bool is_given;
+        const char *name;
+    } OWN[] = {
+        {o->rates != NULL, "request-rate"},
+        {o->trace != NULL, "trace"},
+        {o->requests != 0, "requests"},
+        {o->replicas != 0, "replicas"},
+        {o->server != NULL, "server"},
+        {o->max_sequences != 0, "max-num-seqs"},
+        {o->max_tokens != 0, "max-num-batched-tokens"},
+        {o->kv_cache_gb > 0, "kv-cache-gb"},
+        {o->step_times != NULL, "step-times"},
+        {o->ttft_ms > 0, "slo-ttft-ms"},
+        {o->itl_ms > 0, "slo-itl-ms"},
+        {o->percentile != NULL, "slo-percentile"},
+        {o->seed != 0, "seed"},
+    };
+    for (size_t i = 0; !o->serve && i < sizeof OWN / sizeof *OWN; i++)
+        if (OWN[i].is_given)
+            return err_set(why, ERR_USAGE, "--%s needs --serve", OWN[i].name);
+    return ERR_OK;
+}
+
+/* Options that describe one pass or many estimates have no effect on a load. */
+static enum err check_options(const struct serve_command *command, struct error *why)
+{
+    const struct workload_options *work = command->workload;
+    const struct estimate_serve_options *o = command->options;
+    const char *other = work->batch                ? "batch"
+                        : work->phase              ? "phase"
+                        : work->context            ? "context"
+                        : work->sweep              ? "sweep"
+                        : command->wanted->compare ? "compare"
+                                                   : NULL;
+    if (other)
+        return err_set(why, ERR_USAGE, "--serve takes no --%s", other);
+    if (!command->model->has_phases)
+        return err_set(why, ERR_USAGE, "--serve simulates autoregressive decoders: %.100s is none",
+                       command->model->name);
+    if (o->trace && (work->prompt_tokens || command->output_tokens || o->requests || o->seed))
+        return err_set(why, ERR_USAGE,
+                       "--trace has the requests: leave out --prompt-tokens, --output-tokens, "
+                       "--requests and --seed");
+    if (o->percentile && !(o->ttft_ms > 0) && !(o->itl_ms > 0))
+        return err_set(why, ERR_USAGE, "--slo-percentile needs --slo-ttft-ms or --slo-itl-ms");
+    return ERR_OK;
+}
+
+static struct serving_slo slo_of(const struct estimate_serve_options *o)
+{
+    struct serving_slo slo = {.ttft_s = o->ttft_ms > 0 ? o->ttft_ms / 1e3 : UNKNOWN,
+                              .itl_s = o->itl_ms > 0 ? o->itl_ms / 1e3 : UNKNOWN,
+                              .quantile = -1};
+    for (int i = 0; i < SERVING_QUANTILES; i++)
+        if (strcmp(o->percentile ? o->percentile : "p95", SERVING_QUANTILE_NAME[i]) == 0)
+            slo.quantile = i;
+    return slo;
+}
+
+/* ---- the load ---- */
+
+static enum err draw_load(const struct serve_command *command, const struct workload_spec *spec,
+                          struct serving_load *out, struct error *why)
+{
+    const struct estimate_serve_options *o = command->options;
+    const char *prompt = command->workload->prompt_tokens;
+    struct serving_lengths input = {spec->setting.tokens, spec->setting.tokens};
+    struct serving_lengths output = {spec->output_tokens, spec->output_tokens};
+    enum err err = prompt ? serving_lengths_parse("prompt-tokens", prompt, &input, why) : ERR_OK;
+    if (!err && command->output_tokens)
+        err = serving_lengths_parse("output-tokens", command->output_tokens, &output, why);
+    if (err)
+        return err;
+    return serving_load_draw(o->requests ? o->requests : REQUESTS_DEFAULT, input, output, o->seed,
+                             out, why);
+}
+
+/* Who serves a model does not run it operator by operator. */
+static void run_on(struct workload_spec *spec, const struct hardware *hardware)
+{
+    workload_spec_run_on(spec, hardware);
+    if (spec->has_usual_runtime && spec->runtime == RUNTIME_PYTORCH_EAGER) {
+        spec->runtime = RUNTIME_VLLM;
+        spec->fusion = runtime_at(spec->runtime)->fusion;
+    }
+}
+
+static enum err find_load(struct view *view, struct error *why)
+{
+    const struct serve_command *command = view->command;
+    const struct estimate_serve_options *o = command->options;
+    struct workload_options common = *command->workload;
+    common.prompt_tokens = NULL;
+    enum err err = workload_list_make(&common, command->model, &view->list, why);
+    if (!err)
+        run_on(&view->list.items[0], &command->candidates->hardware[0]);
+    if (!err)
+        err = o->trace ? serving_load_read(o->trace, &view->load, why)
+                       : draw_load(command, &view->list.items[0], &view->load, why);
+    if (!err && o->rates)
+        return serving_rates_parse(o->rates, &view->rates, &view->rate_count, why);
+    if (err || !o->trace)
+        return err;
+    if (!is_known(view->load.rate))
+        return err_set(why, ERR_USAGE, "%s: all requests arrive at once: give --request-rate",
+                       o->trace);
+    view->rates = malloc(sizeof *view->rates);
+    if (!view->rates)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    view->rates[view->rate_count++] = view->load.rate;
+    return ERR_OK;
+}
+
+/* ---- the simulation ---- */
+
+static void show_progress(unsigned done, unsigned all)
+{
+    static unsigned shown;
+    unsigned percent = all ? 100 * done / all : 100;
+    if (!wants_color(STDERR_FILENO) || percent == shown)
+        return;
+    shown = percent;
+    if (clear_progress())
+        tell("simulating %u %%", percent);
+}
+
+static enum err check_candidates(const struct serve_command *command,
+                                 const struct workload_spec *spec, struct error *why)
+{
+    struct workload first;
+    enum err err = workload_make(spec, &first, why);
+    if (err)
+        return err;
+    err = candidates_make(command->wanted, &first, command->candidates, why);
+    workload_release(&first);
+    if (!err && command->candidates->count != 1)
+        err = err_set(why, ERR_USAGE, "--serve simulates one device and precision, not %zu",
+                      command->candidates->count);
+    return err;
+}
+
+static enum err simulate(struct view *view, struct error *why)
+{
+    const struct serve_command *command = view->command;
+    const struct estimate_serve_options *o = command->options;
+    const struct grid_candidate *candidate = &command->candidates->items[0];
+    const struct serving_question question = {
+        .candidate = candidate,
+        .hardware = &command->candidates->hardware[candidate->device],
+        .spec = &view->list.items[0],
+        .load = &view->load,
+        .measured = o->step_times,
+        .server = o->server,
+        .kv_cache_bytes = o->kv_cache_gb > 0 ? 1e9 * o->kv_cache_gb : UNKNOWN,
+    };
+    view->policy = (struct serving_policy){
+        .max_sequences = o->max_sequences, .max_tokens = o->max_tokens, .replicas = o->replicas};
+    view->slo = slo_of(o);
+    enum err err = serving_steps_make(&question, &view->policy, &view->steps, why);
+    if (err)
+        return err;
+    struct serving_model model = serving_steps_model(view->steps);
+    const struct serving_run run = {
+        .model = &model, .policy = &view->policy, .load = &view->load, .time_scale = 1};
+    err = serving_curve_make(&run, serving_steps_relative(view->steps).seconds, view->rates,
+                             view->rate_count, &view->slo, show_progress, &view->curve, why);
+    clear_progress();
+    return err;
+}
+
+/* ---- output ---- */
+
+static enum err write_report(const struct view *view, struct text *out, struct error *why)
+{
+    const struct serve_command *command = view->command;
+    const struct grid_candidate *candidate = &command->candidates->items[0];
+    const struct serving_report report = {
+        .spec = &view->list.items[0],
+        .hardware = &command->candidates->hardware[candidate->device],
+        .config = &candidate->config,
+        .policy = &view->policy,
+        .load = &view->load,
+        .slo = &view->slo,
+        .curve = &view->curve,
+        .tariff = command->tariff,
+        .trace = command->options->trace,
+        .measured = command->options->step_times,
+        .relative_s = serving_steps_relative(view->steps).seconds,
+        .relative_j = serving_steps_relative(view->steps).joules,
+        .kv_bytes = serving_steps_kv_bytes(view->steps),
+        .seed = command->options->seed,
+    };
+    struct figure figure = {0};
+    if (strcmp(command->format, "json") == 0)
+        serving_json(&report, out);
+    else if (strcmp(command->format, "csv") == 0)
+        serving_csv(&report, out);
+    else if (strcmp(command->format, "md") == 0)
+        serving_markdown(&report, out);
+    else
+        serving_text(&report, command->color, out);
+    if (!command->plot)
+        return ERR_OK;
+    return gnuplot_draw_file(&figure, serving_figure(&report, &figure, why), command->plot, why);
+}
+
+/* Does a load of those simulated or searched meet the SLO? */
+static bool some_load_meets(const struct serving_curve *curve)
+{
+    bool is_met = curve->largest.rate > 0;
+    for (size_t i = 0; i < curve->count; i++)
+        is_met = is_met || curve->points[i].meets;
+    return is_met;
+}
+
+int estimate_serve(const struct serve_command *command)
+{
+    struct view view = {.command = command};
+    struct error why = {0};
+    struct text out = {0};
+    int code = EXIT_DONE;
+    enum err err = check_options(command, &why);
+    if (!err)
+        err = find_load(&view, &why);
+    if (!err)
+        err = check_candidates(command, &view.list.items[0], &why);
+    if (!err)
+        err = simulate(&view, &why);
+    if (!err)
+        err = write_report(&view, &out, &why);
+    if (err)
+        code = complain(err == ERR_USAGE || err == ERR_NOT_FOUND ? EXIT_USAGE : EXIT_FAILED, "%s",
+                        why.text);
+    else
+        code =
+            (strcmp(command->format, "csv") == 0 ? deliver_data : deliver)(command->output, &out);
+    if (!code && !some_load_meets(&view.curve))
+        code = EXIT_FAILED;
+    serving_curve_release(&view.curve);
+    serving_steps_release(view.steps);
+    serving_load_release(&view.load);
+    workload_list_release(&view.list);
+    free(view.rates);
+    text_release(&out);
+    return code;
+}

@@ -1,0 +1,167 @@
+/* Serving a decoder under load, simulated: requests arrive, wait, and are computed in steps of a server that
+ * batches continuously with chunked prefill and a limited KV cache.  docs/serving.md has the rules.
+ *
+ *   load (serving_load.c) + steps (serving_steps.c) -> simulation (serving.c) -> curve (serving_curve.c)
+ *
+ * Ownership: serving_load_*, serving_steps_make and serving_curve_make fill structs that their _release frees;
+ * everything else is plain data of the caller. */
+#ifndef IPW_ESTIMATE_SERVING_H
+#define IPW_ESTIMATE_SERVING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/err.h"
+#include "estimate/estimate_grid.h"
+
+/* ---- load: serving_load.c ---- */
+
+struct serving_request {
+    double arrival; /* after the first request, in mean distances between requests */
+    int64_t input, output;
+};
+
+struct serving_load {
+    struct serving_request *items; /* in order of arrival */
+    size_t count;
+    double rate; /* of a trace as it is: requests per s; UNKNOWN otherwise */
+    double mean_input, mean_output;
+    int64_t longest_input, longest; /* tokens: prompts; prompts with their outputs */
+};
+
+struct serving_lengths {
+    int64_t low, high; /* uniform between them, both included */
+};
+/* "512", "100..500". */
+enum err serving_lengths_parse(const char *option, const char *words, struct serving_lengths *out,
+                               struct error *why) MUST_USE;
+
+/* Poisson arrivals. */
+enum err serving_load_draw(size_t count, struct serving_lengths input,
+                           struct serving_lengths output, uint64_t seed, struct serving_load *out,
+                           struct error *why) MUST_USE;
+/* A CSV file with the columns arrival_s, input_tokens and output_tokens. */
+enum err serving_load_read(const char *path, struct serving_load *out, struct error *why) MUST_USE;
+void serving_load_release(struct serving_load *load);
+
+/* "2", "1,2,4", "1:10:0.5"; the caller frees *rates. */
+enum err serving_rates_parse(const char *words, double **rates, size_t *count, struct error *why)
+    MUST_USE;
+
+/* ---- steps: serving_steps.c ---- */
+
+/* What a step computes. */
+struct serving_step {
+    double sequences, context; /* decoding one token each; tokens that they attend to, summed */
+    double prompt_tokens;      /* of prompts */
+    double pairs;              /* their squares, and twice the products with earlier tokens */
+    double continued, continued_context; /* chunks that follow earlier ones; tokens attended to */
+    double sampled;                      /* sequences that yield a token */
+};
+
+struct serving_cost {
+    double seconds, joules; /* joules UNKNOWN: the device states no figures */
+};
+
+/* Time and energy of a step, and the power between steps. */
+struct serving_model {
+    struct serving_cost (*cost)(const void *context, const struct serving_step *step);
+    const void *context;
+    double idle_w; /* of all devices of a replica */
+};
+
+/* How requests are scheduled. */
+struct serving_policy {
+    const char *server;
+    unsigned max_sequences, max_tokens; /* of a step */
+    unsigned block_tokens;              /* the KV cache is allocated in blocks of so many */
+    bool reserves;    /* the whole KV cache of a request on admission: no preemption */
+    double kv_tokens; /* of one replica; INFINITY: no limit */
+    unsigned replicas;
+};
+
+struct serving_question {
+    const struct grid_candidate *candidate;
+    const struct hardware *hardware;
+    const struct workload_spec *spec; /* its lengths and batch are ignored */
+    const struct serving_load *load;
+    const char *measured;  /* CSV file of measured steps; NULL: as estimated */
+    const char *server;    /* "vllm", "llama.cpp"; NULL: by runtime and device */
+    double kv_cache_bytes; /* of one device; UNKNOWN: what memory leaves */
+};
+
+struct serving_steps;
+/* Estimates a grid of steps, and completes the policy: its zeros are the defaults of the runtime, and its kv_tokens are
+ * set.  ERR_USAGE when a request is longer than the context of the model or the KV cache. */
+enum err serving_steps_make(const struct serving_question *question, struct serving_policy *policy,
+                            struct serving_steps **out, struct error *why) MUST_USE;
+void serving_steps_release(struct serving_steps *steps);
+struct serving_model serving_steps_model(const struct serving_steps *steps);
+/* Relative standard deviation of a step's time and energy. */
+struct serving_cost serving_steps_relative(const struct serving_steps *steps);
+/* Bytes of one token in the KV cache, on one device. */
+double serving_steps_kv_bytes(const struct serving_steps *steps);
+
+/* ---- simulation: serving.c ---- */
+
+enum { SERVING_QUANTILES = 3 };
+extern const double SERVING_QUANTILE[SERVING_QUANTILES];           /* 0.5, 0.95, 0.99 */
+extern const char *const SERVING_QUANTILE_NAME[SERVING_QUANTILES]; /* "p50" ... */
+
+struct serving_spread {
+    double mean, at[SERVING_QUANTILES];
+};
+
+struct serving_result {
+    struct serving_spread ttft_s, tpot_s, itl_s, latency_s; /* of requests; itl_s of tokens */
+    double duration_s; /* from the first arrival to the last token */
+    double tokens_per_s, requests_per_s, input_tokens_per_s; /* in all */
+    double steps, step_j, idle_j; /* of all replicas; their joules add up to `joules` */
+    double joules, joules_per_token, average_w;
+    double busy;                      /* share of the time with a step under way */
+    double batch, in_flight, waiting; /* means over time: requests in steps, arrived, not begun */
+    double kv_peak_tokens;            /* of one replica */
+    double preemptions;
+    bool grows; /* the second half of the requests waited far longer than the first: overload */
+};
+
+struct serving_run {
+    const struct serving_model *model;
+    const struct serving_policy *policy;
+    const struct serving_load *load;
+    double rate;       /* requests per s, of all replicas */
+    double time_scale; /* of steps; 1: as estimated */
+};
+enum err serving_simulate(const struct serving_run *run, struct serving_result *out,
+                          struct error *why) MUST_USE;
+
+/* ---- curve: serving_curve.c ---- */
+
+struct serving_slo {
+    double ttft_s, itl_s; /* UNKNOWN: none */
+    int quantile;         /* index; -1: the mean */
+};
+
+struct serving_point {
+    double rate;
+    struct serving_result mid, fast,
+        slow;   /* with steps as estimated, and one ± shorter or longer */
+    bool meets; /* the SLO, as estimated; true without one */
+};
+
+struct serving_curve {
+    struct serving_point *points; /* by rate, ascending */
+    size_t count;
+    struct serving_point
+        largest; /* load that meets the SLO; rate UNKNOWN without an SLO, 0: none */
+};
+
+/* Without rates: eight of them, up to 1.1 times what it can serve.  `progress` may be NULL. */
+enum err serving_curve_make(const struct serving_run *run, double relative_s, const double *rates,
+                            size_t rate_count, const struct serving_slo *slo,
+                            void (*progress)(unsigned done, unsigned all),
+                            struct serving_curve *out, struct error *why) MUST_USE;
+void serving_curve_release(struct serving_curve *curve);
+
+#endif

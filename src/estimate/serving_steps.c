@@ -1,0 +1,462 @@
+/* Time and energy of a step from a few estimates.  A step computes its tokens together, whoever's they are, except for
+ * attention.  So it is the sum of
+ *   - all but attention, by the number of tokens: from passes over prompts;
+ *   - the logits of more than one sequence: what a decode pass of as many sequences adds to that;
+ *   - attention of prompts, by pairs of tokens: from the same passes;
+ *   - attention of decoding, by sequences and their mean context: from decode passes.
+ * A step of one kind alone is thus what `ipw estimate` gives for it.  Between estimates it is linear.
+ *
+ * Measured steps replace the times by a fit to them; the watts stay those of the estimate. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/units.h"
+#include "estimate/measured_csv.h"
+#include "estimate/pass_estimate.h"
+#include "estimate/serving.h"
+#include "estimate/workload.h"
+#include "stats/least_squares.h"
+
+enum { KNOTS_MOST = 24, CONTEXTS = 4, MEASURED_TERMS = 5, MEASURED_LEAST = 3 };
+#define MEMORY_SHARE 0.9  /* of the device, as servers take by default */
+#define LARGE_DEVICE 70e9 /* bytes: servers batch more there */
+
+struct serving_steps {
+    struct serving_cost *dense;              /* by tokens, up to max_tokens */
+    struct serving_cost *logits;             /* by sequences, up to max_sequences */
+    struct serving_cost (*decode)[CONTEXTS]; /* attention, by sequences and context */
+    double contexts[CONTEXTS];
+    size_t context_count;
+    double pairs[KNOTS_MOST]; /* of `prompt`: attention of prompts */
+    struct serving_cost prompt[KNOTS_MOST];
+    size_t knots;
+    unsigned max_tokens, max_sequences;
+    double weights, activations, kv_bytes, capacity, idle_w; /* bytes of one device */
+    struct serving_cost relative;
+    bool is_measured;
+    double measured[MEASURED_TERMS];
+};
+
+/* ---- costs ---- */
+
+static struct serving_cost plus(struct serving_cost a, struct serving_cost b, double times)
+{
+    return (struct serving_cost){a.seconds + times * b.seconds, a.joules + times * b.joules};
+}
+
+static struct serving_cost between(struct serving_cost a, struct serving_cost b, double share)
+{
+    return (struct serving_cost){a.seconds + share * (b.seconds - a.seconds),
+                                 a.joules + share * (b.joules - a.joules)};
+}
+
+/* Unknown joules stay unknown. */
+static struct serving_cost not_negative(struct serving_cost cost)
+{
+    return (struct serving_cost){fmax(0, cost.seconds), cost.joules < 0 ? 0 : cost.joules};
+}
+
+/* By linear interpolation between ascending knots; beyond the last two as between them. */
+static struct serving_cost at_knot(const double *x, const struct serving_cost *y, size_t count,
+                                   double at)
+{
+    size_t i = 1;
+    if (count == 1)
+        return y[0];
+    while (i + 1 < count && x[i] < at)
+        i++;
+    double share = (at - x[i - 1]) / (x[i] - x[i - 1]);
+    return not_negative(between(y[i - 1], y[i], share));
+}
+
+static struct serving_cost decode_attention(const struct serving_steps *steps, double sequences,
+                                            double context)
+{
+    unsigned row = (unsigned)fmin(sequences, steps->max_sequences);
+    struct serving_cost one =
+        at_knot(steps->contexts, steps->decode[row], steps->context_count, context / sequences);
+    return plus((struct serving_cost){0, 0}, one, sequences / row);
+}
+
+/* A chunk that follows others reads the KV cache at least, as decoding does. */
+static struct serving_cost prompt_attention(const struct serving_steps *steps,
+                                            const struct serving_step *step)
+{
+    struct serving_cost cost = at_knot(steps->pairs, steps->prompt, steps->knots, step->pairs);
+    if (step->continued > 0) {
+        struct serving_cost read =
+            decode_attention(steps, step->continued, step->continued_context);
+        cost = read.seconds > cost.seconds ? read : cost;
+    }
+    return cost;
+}
+
+static struct serving_cost estimated_cost(const struct serving_steps *steps,
+                                          const struct serving_step *step)
+{
+    unsigned tokens = (unsigned)(step->sequences + step->prompt_tokens);
+    struct serving_cost sum = steps->dense[tokens < steps->max_tokens ? tokens : steps->max_tokens];
+    if (step->sampled > 1)
+        sum = plus(sum, steps->logits[(unsigned)fmin(step->sampled, steps->max_sequences)], 1);
+    if (step->prompt_tokens > 0)
+        sum = plus(sum, prompt_attention(steps, step), 1);
+    if (step->sequences > 0)
+        sum = plus(sum, decode_attention(steps, step->sequences, step->context), 1);
+    return sum;
+}
+
+static void terms_of(const struct serving_step *step, double terms[MEASURED_TERMS])
+{
+    terms[0] = 1;
+    terms[1] = step->prompt_tokens;
+    terms[2] = step->pairs;
+    terms[3] = step->sequences;
+    terms[4] = step->context;
+}
+
+static struct serving_cost cost_of(const void *context, const struct serving_step *step)
+{
+    const struct serving_steps *steps = context;
+    struct serving_cost cost = estimated_cost(steps, step);
+    if (!steps->is_measured)
+        return cost;
+    double terms[MEASURED_TERMS], seconds = 0;
+    terms_of(step, terms);
+    for (size_t i = 0; i < MEASURED_TERMS; i++)
+        seconds += terms[i] * steps->measured[i];
+    return (struct serving_cost){seconds, cost.joules / cost.seconds * seconds};
+}
+
+/* ---- estimates ---- */
+
+struct pass_cost {
+    struct serving_cost dense, attention;
+    struct estimate_memory memory; /* without its timeline */
+};
+
+static enum err estimate_pass(const struct serving_question *question, enum graph_phase phase,
+                              int64_t batch, int64_t length, struct pass_cost *out,
+                              struct error *why)
+{
+    struct workload work;
+    struct workload_estimate estimate;
+    struct workload_spec spec = *question->spec;
+    spec.is_request = false;
+    spec.setting = (struct graph_options){.phase = phase, .batch = batch};
+    *(phase == GRAPH_DECODE ? &spec.setting.context : &spec.setting.tokens) = length;
+    enum err err = workload_make(&spec, &work, why);
+    if (err)
+        return err;
+    err = workload_estimate_make(&work, question->hardware, &question->candidate->config, true,
+                                 &estimate, why);
+    if (!err) {
+        const struct partition *partition = &work.passes[0].partition;
+        const struct subgraph_estimate *rows = estimate.passes[0].rows;
+        *out = (struct pass_cost){.memory = estimate.memory};
+        out->memory.timeline = NULL;
+        for (size_t i = 0; i < partition->count; i++)
+            if (partition->subgraphs[i].op == GRAPH_ATTENTION)
+                out->attention =
+                    plus(out->attention,
+                         (struct serving_cost){rows[i].latency_s, rows[i].joules.total}, 1);
+        out->dense = not_negative(
+            plus((struct serving_cost){estimate.total.latency_s, estimate.total.joules.total},
+                 out->attention, -1));
+        workload_estimate_release(&estimate);
+    }
+    workload_release(&work);
+    return err;
+}
+
+/* All but attention, by tokens; attention of prompts, by pairs. */
+static enum err fill_prompts(const struct serving_question *question, struct serving_steps *steps,
+                             struct error *why)
+{
+    double tokens[KNOTS_MOST];
+    struct serving_cost dense[KNOTS_MOST];
+    int64_t longest = question->load->longest_input, before = 0;
+    for (int64_t wanted = 1; before < steps->max_tokens && steps->knots < KNOTS_MOST; wanted *= 2) {
+        struct pass_cost pass;
+        int64_t aim = wanted < steps->max_tokens ? wanted : steps->max_tokens;
+        int64_t length = aim < longest ? aim : longest, batch = (aim + length - 1) / length;
+        enum err err = estimate_pass(question, GRAPH_PREFILL, batch, length, &pass, why);
+        if (err)
+            return err;
+        before = batch * length;
+        tokens[steps->knots] = (double)before;
+        dense[steps->knots] = pass.dense;
+        steps->pairs[steps->knots] = (double)(batch * length * length);
+        steps->prompt[steps->knots++] = pass.attention;
+        steps->activations = fmax(steps->activations, pass.memory.activations_peak);
+    }
+    for (unsigned n = 1; n <= steps->max_tokens; n++)
+        steps->dense[n] = at_knot(tokens, dense, steps->knots, n);
+    return ERR_OK;
+}
+
+static void choose_contexts(int64_t longest, struct serving_steps *steps)
+{
+    static const int PARTS[CONTEXTS] = {16, 4, 2, 1};
+    for (size_t i = 0; i < CONTEXTS; i++) {
+        double context = fmax(1, (double)(longest / PARTS[i]));
+        if (!steps->context_count || context > steps->contexts[steps->context_count - 1])
+            steps->contexts[steps->context_count++] = context;
+    }
+}
+
+/* Attention of decoding and the logits of several sequences. */
+static enum err fill_decode(const struct serving_question *question, struct serving_steps *steps,
+                            struct error *why)
+{
+    double sequences[KNOTS_MOST];
+    struct serving_cost logits[KNOTS_MOST], attention[CONTEXTS][KNOTS_MOST];
+    size_t knots = 0;
+    for (unsigned wanted = 1, last = 0; last < steps->max_sequences && knots < KNOTS_MOST;
+         wanted *= 2) {
+        struct pass_cost pass;
+        last = wanted < steps->max_sequences ? wanted : steps->max_sequences;
+        for (size_t c = 0; c < steps->context_count; c++) {
+            enum err err = estimate_pass(question, GRAPH_DECODE, last, (int64_t)steps->contexts[c],
+                                         &pass, why);
+            if (err)
+                return err;
+            attention[c][knots] = pass.attention;
+        }
+        sequences[knots] = last;
+        logits[knots++] = not_negative(plus(pass.dense, steps->dense[last], -1));
+        steps->weights = pass.memory.weights;
+        steps->capacity = pass.memory.capacity;
+    }
+    for (unsigned n = 1; n <= steps->max_sequences; n++) {
+        steps->logits[n] = at_knot(sequences, logits, knots, n);
+        for (size_t c = 0; c < steps->context_count; c++)
+            steps->decode[n][c] = at_knot(sequences, attention[c], knots, n);
+    }
+    return ERR_OK;
+}
+
+/* Errors are those of a mean request, and the KV cache per token that of its mean context. */
+static enum err fill_request(const struct serving_question *question, struct serving_steps *steps,
+                             struct error *why)
+{
+    struct workload work;
+    struct workload_estimate estimate;
+    struct pass_cost pass;
+    struct workload_spec spec = *question->spec;
+    const struct serving_load *load = question->load;
+    double context = fmax(1, floor(load->mean_input + load->mean_output / 2));
+    spec.is_request = true;
+    spec.setting = (struct graph_options){.batch = 1, .tokens = (int64_t)load->mean_input};
+    spec.output_tokens = (int64_t)fmax(1, load->mean_output);
+    enum err err = estimate_pass(question, GRAPH_DECODE, 1, (int64_t)context, &pass, why);
+    if (!err)
+        err = workload_make(&spec, &work, why);
+    if (err)
+        return err;
+    err = workload_estimate_make(&work, question->hardware, &question->candidate->config, false,
+                                 &estimate, why);
+    if (!err) {
+        const struct estimate_totals *total = &estimate.total;
+        steps->kv_bytes = pass.memory.kv_cache / context;
+        steps->relative = (struct serving_cost){total->latency_plus_minus / total->latency_s,
+                                                total->joules_plus_minus / total->joules.total};
+        steps->idle_w = question->hardware->idle_w.value * question->candidate->config.devices;
+        workload_estimate_release(&estimate);
+    }
+    workload_release(&work);
+    return err;
+}
+
+/* ---- measured steps ---- */
+
+static void read_step(struct measured_csv *csv, struct serving_step *step, double *seconds)
+{
+    static const char *const COLUMNS[] = {"prompt_tokens", "sequences", "context"};
+    double of[3];
+    for (size_t i = 0; i < 3; i++) {
+        of[i] = measured_csv_number(csv, COLUMNS[i]);
+        of[i] = is_known(of[i]) ? of[i] : 0;
+    }
+    *seconds = measured_csv_number(csv, "seconds");
+    if (!csv->err && !(*seconds > 0))
+        measured_csv_fail(csv, "seconds", "not above 0");
+    *step = (struct serving_step){.sequences = of[1],
+                                  .context = of[1] * of[2],
+                                  .prompt_tokens = of[0],
+                                  .pairs = of[0] * of[0]};
+}
+
+/* Relative residuals, so that short steps count as much as long ones. */
+static enum err fit_measured(const double *rows, const double *ones, size_t count,
+                             struct serving_steps *steps, struct error *why)
+{
+    double squares = 0;
+    if (least_squares_positive(rows, ones, count, MEASURED_TERMS, steps->measured) != ERR_OK)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    for (size_t i = 0; i < count; i++) {
+        double residual = -1;
+        for (size_t k = 0; k < MEASURED_TERMS; k++)
+            residual += rows[i * MEASURED_TERMS + k] * steps->measured[k];
+        squares += residual * residual;
+    }
+    steps->relative.seconds = sqrt(squares / (double)count);
+    steps->is_measured = true;
+    return ERR_OK;
+}
+
+static enum err read_measured(const char *path, struct serving_steps *steps, struct error *why)
+{
+    struct measured_csv csv;
+    measured_csv_open(&csv, path, why);
+    size_t count = csv.err ? 0 : csv.grid.rows;
+    double *rows = calloc(count + 1, MEASURED_TERMS * sizeof *rows);
+    double *ones = calloc(count + 1, sizeof *ones);
+    if (!csv.err && (!rows || !ones))
+        csv.err = err_set(why, ERR_NO_MEMORY, "out of memory");
+    if (!csv.err && (count < MEASURED_LEAST || !measured_csv_has(&csv, "seconds")))
+        csv.err = err_set(why, ERR_BAD_VALUE,
+                          "%s: measured steps are at least %d rows of prompt_tokens, sequences, "
+                          "context and seconds",
+                          path, MEASURED_LEAST);
+    for (csv.row = 0; !csv.err && csv.row < count; csv.row++) {
+        struct serving_step step;
+        double seconds, *terms = &rows[csv.row * MEASURED_TERMS];
+        read_step(&csv, &step, &seconds);
+        terms_of(&step, terms);
+        for (size_t k = 0; k < MEASURED_TERMS; k++)
+            terms[k] /= seconds;
+        ones[csv.row] = 1;
+    }
+    enum err err = csv.err ? csv.err : fit_measured(rows, ones, count, steps, why);
+    free(rows);
+    free(ones);
+    measured_csv_close(&csv);
+    return err;
+}
+
+/* ---- policy ---- */
+
+/* The defaults of vLLM 0.10 and of llama.cpp's server. */
+static enum err complete_policy(const struct serving_question *question,
+                                struct serving_policy *policy, struct error *why)
+{
+    const struct hardware *hardware = question->hardware;
+    bool is_usual = question->spec->runtime == RUNTIME_LLAMA_CPP ||
+                    (question->spec->runtime != RUNTIME_VLLM && hardware->class == HARDWARE_CPU);
+    bool is_llama = question->server ? strcmp(question->server, "llama.cpp") == 0 : is_usual;
+    bool is_large = hardware->memory_count &&
+                    hardware_main_memory(hardware)->capacity_bytes.value >= LARGE_DEVICE;
+    int64_t limit = question->spec->model->context_length;
+    if (limit && question->load->longest > limit)
+        return err_set(why, ERR_USAGE,
+                       "a request of %" PRId64 " tokens exceeds the context of %" PRId64
+                       " tokens of %.100s",
+                       question->load->longest, limit, question->spec->model->name);
+    if (!policy->max_sequences)
+        policy->max_sequences = is_llama ? 4 : is_large ? 1024 : 256;
+    if (!policy->max_tokens)
+        policy->max_tokens = !is_llama && is_large ? 8192 : 2048;
+    if (policy->max_sequences > policy->max_tokens)
+        return err_set(why, ERR_USAGE,
+                       "--max-num-seqs %u is above --max-num-batched-tokens %u: a step could not "
+                       "decode them all",
+                       policy->max_sequences, policy->max_tokens);
+    policy->server = is_llama ? "llama.cpp" : "vllm";
+    policy->block_tokens = is_llama ? 1 : 16;
+    policy->reserves = is_llama;
+    policy->replicas = policy->replicas ? policy->replicas : 1;
+    return ERR_OK;
+}
+
+/* What the weights and the activations of the largest step leave of the device. */
+static enum err limit_cache(const struct serving_question *question,
+                            const struct serving_steps *steps, struct serving_policy *policy,
+                            struct error *why)
+{
+    double room = question->kv_cache_bytes;
+    if (!is_known(room) && is_known(steps->capacity))
+        room = MEMORY_SHARE * steps->capacity - steps->weights - steps->activations;
+    policy->kv_tokens =
+        is_known(room) && steps->kv_bytes > 0 ? floor(room / steps->kv_bytes) : INFINITY;
+    if (room <= 0)
+        return err_set(why, ERR_USAGE,
+                       "no memory is left for the KV cache: %.3g GB of weights and %.2g GB of "
+                       "activations on a device of %.3g GB (%g of it used); try --tensor-parallel, "
+                       "a narrower --precision or a larger device",
+                       steps->weights / 1e9, steps->activations / 1e9, steps->capacity / 1e9,
+                       MEMORY_SHARE);
+    double usable = floor(policy->kv_tokens / policy->block_tokens) * policy->block_tokens;
+    if ((double)question->load->longest > usable)
+        return err_set(why, ERR_USAGE,
+                       "a request of %" PRId64 " tokens exceeds the KV cache, which holds %.0f "
+                       "tokens (%.3g GB)",
+                       question->load->longest, usable, room / 1e9);
+    return ERR_OK;
+}
+
+/* ---- all of it ---- */
+
+static bool allocate(struct serving_steps *steps)
+{
+    steps->dense = calloc(steps->max_tokens + 1, sizeof *steps->dense);
+    steps->logits = calloc(steps->max_sequences + 1, sizeof *steps->logits);
+    steps->decode = calloc(steps->max_sequences + 1, sizeof *steps->decode);
+    return steps->dense && steps->logits && steps->decode;
+}
+
+enum err serving_steps_make(const struct serving_question *question, struct serving_policy *policy,
+                            struct serving_steps **out, struct error *why)
+{
+    *out = NULL;
+    enum err err = complete_policy(question, policy, why);
+    struct serving_steps *steps = err ? NULL : calloc(1, sizeof *steps);
+    if (!err && steps) {
+        steps->max_tokens = policy->max_tokens;
+        steps->max_sequences = policy->max_sequences;
+        choose_contexts(question->load->longest, steps);
+    }
+    if (!err && (!steps || !allocate(steps)))
+        err = err_set(why, ERR_NO_MEMORY, "out of memory");
+    if (!err)
+        err = fill_prompts(question, steps, why);
+    if (!err)
+        err = fill_decode(question, steps, why);
+    if (!err)
+        err = fill_request(question, steps, why);
+    if (!err)
+        err = limit_cache(question, steps, policy, why);
+    if (!err && question->measured)
+        err = read_measured(question->measured, steps, why);
+    if (err)
+        serving_steps_release(steps);
+    else
+        *out = steps;
+    return err;
+}
+
+void serving_steps_release(struct serving_steps *steps)
+{
+    if (!steps)
+        return;
+    free(steps->dense);
+    free(steps->logits);
+    free(steps->decode);
+    free(steps);
+}
+
+struct serving_model serving_steps_model(const struct serving_steps *steps)
+{
+    return (struct serving_model){.cost = cost_of, .context = steps, .idle_w = steps->idle_w};
+}
+
+struct serving_cost serving_steps_relative(const struct serving_steps *steps)
+{
+    return steps->relative;
+}
+
+double serving_steps_kv_bytes(const struct serving_steps *steps)
+{
+    return steps->kv_bytes;
+}

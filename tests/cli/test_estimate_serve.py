@@ -1,0 +1,337 @@
+#!/usr/bin/env python3
+"""ipw estimate --serve: every figure against another simulation of the same rules that keeps each token, energy that
+adds up, loads and SLOs, formats, pictures, bad input."""
+
+import csv
+import io
+import random
+import shutil
+import sys
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+from estimating import EstimateTest, figure  # noqa: E402
+
+LLAMA = "llama-3.2-1b"
+KV_BYTES = 16 * 2 * 8 * 64 * 2  # of a token: layers, keys and values, heads, numbers per head, bytes
+IDLE_W = 40
+FIXED, PER_PROMPT, PER_PAIR, PER_SEQUENCE, PER_CONTEXT = 4e-3, 2e-5, 1e-8, 3e-5, 1e-7
+
+
+def seconds(prompt_tokens, pairs, sequences, context):
+    return (FIXED + PER_PROMPT * prompt_tokens + PER_PAIR * pairs + PER_SEQUENCE * sequences
+            + PER_CONTEXT * context)
+
+
+def quantile(values, p):
+    values = sorted(values)
+    at = p * (len(values) - 1)
+    low = int(at)
+    return values[low] + (at - low) * (values[min(low + 1, len(values) - 1)] - values[low])
+
+
+class Job:
+    def __init__(self, arrival, prompt, output):
+        self.arrival, self.prompt, self.output = arrival, prompt, output
+        self.times, self.cached, self.blocks = [], 0, 0
+
+    def missing(self):
+        return self.prompt + len(self.times) - self.cached
+
+
+class Server:
+    """One replica, with every token's time kept: the oracle."""
+
+    def __init__(self, jobs, sequences, tokens, blocks, block, reserves):
+        self.jobs, self.most, self.tokens, self.block = jobs, sequences, tokens, block
+        self.reserves, self.free = reserves, blocks
+        self.preempted = self.busy = self.now = 0
+        self.waiting, self.running = [], []
+
+    def fits(self, job, tokens):
+        if self.reserves:
+            tokens = job.prompt + job.output
+        needed = -(-tokens // self.block) - job.blocks
+        if needed > self.free:
+            return False
+        if needed > 0:
+            self.free -= needed
+            job.blocks += needed
+        return True
+
+    def drop(self):
+        job = self.running.pop()
+        self.free += job.blocks
+        job.blocks = job.cached = 0
+        self.waiting.insert(0, job)
+        self.preempted += 1
+
+    def choose(self):
+        left, chosen, before, at = self.tokens, [], self.preempted, 0
+        while at < len(self.running):
+            job = self.running[at]
+            count = min(job.missing(), left)
+            if count:
+                while job in self.running and not self.fits(job, job.cached + count):
+                    self.drop()
+                if job not in self.running:
+                    break
+                chosen.append((job, count))
+                left -= count
+            at += 1
+        while (self.preempted == before and self.waiting and left
+               and len(self.running) < self.most):
+            job = self.waiting[0]
+            count = min(job.missing(), left)
+            if not self.fits(job, count):
+                break
+            self.running.append(self.waiting.pop(0))
+            chosen.append((job, count))
+            left -= count
+        return chosen
+
+    def step(self):
+        chosen = self.choose()
+        decodes = [job for job, count in chosen if count == 1 and job.times and job.cached]
+        prompts = [(job, count) for job, count in chosen if job not in decodes]
+        took = seconds(sum(count for _, count in prompts),
+                       sum(count * (count + 2 * job.cached) for job, count in prompts),
+                       len(decodes), sum(job.cached + 1 for job in decodes))
+        self.now += took
+        self.busy += took
+        for job, count in chosen:
+            job.cached += count
+            if not job.missing():
+                job.times.append(self.now)
+            if len(job.times) == job.output:
+                self.running.remove(job)
+                self.free += job.blocks
+
+    def run(self):
+        coming = list(self.jobs)
+        while coming or self.waiting or self.running:
+            if not self.waiting and not self.running:
+                self.now = max(self.now, coming[0].arrival)
+            while coming and coming[0].arrival <= self.now:
+                self.waiting.append(coming.pop(0))
+            self.step()
+        return self
+
+
+class ServeTest(EstimateTest):
+    def trace(self, count, rate, prompt=(20, 400), output=(1, 150), seed=3):
+        draw, now, jobs = random.Random(seed), 0.0, []
+        for _ in range(count):
+            jobs.append(Job(now, draw.randint(*prompt), draw.randint(*output)))
+            now += draw.expovariate(rate)
+        path = self.root / "trace.csv"
+        path.write_text("arrival_s,input_tokens,output_tokens\n" + "".join(
+            f"{job.arrival!r},{job.prompt},{job.output}\n" for job in jobs))
+        return path, jobs
+
+    def step_times(self):
+        rows = [(p, s, c) for p in (0, 100, 500, 2000) for s in (0, 4, 16) for c in (100, 800) if p + s]
+        path = self.root / "steps.csv"
+        path.write_text("prompt_tokens,sequences,context,seconds\n" + "".join(
+            f"{p},{s},{c},{seconds(p, p * p, s, s * c)!r}\n" for p, s, c in rows))
+        return path
+
+    def serve(self, *arguments, model=LLAMA, code=0):
+        return self.on("h100-sxm", model, "--serve", *arguments, code=code)
+
+    def check_spread(self, spread, values, relative=1e-6):
+        self.assertAlmostEqual(spread["mean"], sum(values) / len(values), delta=relative * spread["mean"])
+        for name, p in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):
+            wanted = quantile(values, p)
+            self.assertAlmostEqual(spread[name], wanted, delta=relative * wanted, msg=name)
+
+
+class OracleTest(ServeTest):
+    def compare(self, sequences, tokens, kv_tokens, server):
+        path, jobs = self.trace(400, 6)
+        report = self.estimate(
+            LLAMA, "--hardware-file", self.device(), "--serve", "--trace", path, "--server", server,
+            "--step-times", self.step_times(), "--max-num-seqs", sequences,
+            "--max-num-batched-tokens", tokens, "--kv-cache-gb", repr((kv_tokens + 0.5) * KV_BYTES / 1e9))
+        block = 1 if server == "llama.cpp" else 16
+        oracle = Server(jobs, sequences, tokens, kv_tokens // block, block, server == "llama.cpp").run()
+        point = report["points"][0]
+        self.assertEqual(report["server"]["kv_cache_tokens"], kv_tokens)
+        self.assertEqual(point["preemptions"], oracle.preempted)
+        self.check_spread(point["ttft_s"], [job.times[0] - job.arrival for job in jobs])
+        self.check_spread(point["latency_s"], [job.times[-1] - job.arrival for job in jobs])
+        self.check_spread(point["tpot_s"], [(job.times[-1] - job.times[0]) / (job.output - 1)
+                                            for job in jobs if job.output > 1])
+        gaps = [b - a for job in jobs for a, b in zip(job.times, job.times[1:])]
+        self.check_spread(point["itl_s"], gaps, relative=2e-3)  # counted in buckets
+        self.assertAlmostEqual(point["duration_s"], oracle.now, delta=1e-6 * oracle.now)
+        tokens_made = sum(job.output for job in jobs)
+        self.assertAlmostEqual(point["tokens_per_s"], tokens_made / oracle.now, delta=1e-3)
+        energy = point["energy_j"]
+        self.assertAlmostEqual(energy["idle"], IDLE_W * (oracle.now - oracle.busy), delta=1e-4)
+        self.assertAlmostEqual(energy["total"], energy["steps"] + energy["idle"], delta=1e-6)
+        self.assertAlmostEqual(point["energy_per_token_j"] * tokens_made, energy["total"], delta=1e-6)
+        self.assertAlmostEqual(point["power_w"], energy["total"] / oracle.now, delta=1e-4)
+        self.assertGreater(energy["plus_minus"], 0)
+        return point
+
+    def test_preemption_as_another_simulation_has_it(self):
+        self.assertGreater(self.compare(24, 256, 1600, "vllm")["preemptions"], 20)
+
+    def test_long_prompts_in_chunks(self):
+        self.compare(64, 70, 100000, "vllm")
+
+    def test_slots_that_reserve_their_cache(self):
+        self.assertEqual(self.compare(4, 2048, 1800, "llama.cpp")["preemptions"], 0)
+
+
+class LoadTest(ServeTest):
+    def test_the_largest_load_meets_the_slo_and_more_does_not(self):
+        slo = ("--slo-ttft-ms", "100", "--slo-itl-ms", "12", "--requests", "500")
+        report = self.serve("--request-rate", "1", *slo)
+        rate = report["slo"]["largest_load"]["request_rate"]
+        self.assertEqual(report["slo"]["percentile"], "p95")
+        for factor, meets in ((1, True), (1.05, False)):
+            point = self.serve("--request-rate", repr(factor * rate), *slo,
+                               code=None)["points"][0]
+            self.assertEqual(point["meets_slo"], meets)
+            self.assertEqual(point["ttft_s"]["p95"] <= 0.1 and point["itl_s"]["p95"] <= 0.012, meets)
+
+    def test_no_load_meets_it(self):
+        done = self.run_ipw("--model", LLAMA, "--hardware", "h100-sxm", "--serve", "--requests", "50",
+                            "--request-rate", "1", "--slo-ttft-ms", "0.01", code=1)
+        self.assertIn("No load meets a p95 TTFT of 10.00 µs.", done.stdout)
+        self.assertIn("misses the SLO", done.stdout)
+
+    def test_replicas_share_the_load(self):
+        one = self.serve("--request-rate", "200", "--requests", "600")["points"][0]
+        four = self.serve("--request-rate", "200", "--requests", "600", "--replicas", "4")["points"][0]
+        self.assertLess(four["ttft_s"]["p95"], one["ttft_s"]["p95"])
+        self.assertGreater(four["energy_per_token_j"], one["energy_per_token_j"])
+
+    def test_a_seed_gives_the_same_and_another_gives_another(self):
+        ask = ("--request-rate", "5", "--requests", "100", "--prompt-tokens", "100..500",
+               "--output-tokens", "10..50")
+        first, again = (self.serve(*ask, "--seed", "4") for _ in range(2))
+        self.assertEqual(first, again)
+        self.assertNotEqual(first["points"], self.serve(*ask, "--seed", "5")["points"])
+        self.assertAlmostEqual(first["load"]["mean_prompt_tokens"], 300, delta=40)
+
+    def test_a_trace_at_another_rate(self):
+        path, jobs = self.trace(200, 8)
+        own = self.serve("--trace", path)["points"][0]
+        span = jobs[-1].arrival
+        self.assertAlmostEqual(own["request_rate"], 199 / span, delta=1e-6)
+        halved = self.serve("--trace", path, "--request-rate", own["request_rate"] / 2)["points"][0]
+        self.assertGreater(halved["duration_s"], 1.9 * span)
+        self.assertEqual(self.serve("--trace", path)["load"]["mean_output_tokens"],
+                         sum(job.output for job in jobs) / 200)
+
+    def test_cost_and_emissions_of_tokens(self):
+        point = self.serve("--request-rate", "20", "--requests", "300", "--replicas", "2", "--price-per-kwh", "0.3",
+                           "--gco2-per-kwh", "400", "--device-price-per-hour", "3")["points"][0]
+        kwh = point["energy_per_token_j"] * 1e6 / 3.6e6
+        hours = 2 * 1e6 / point["tokens_per_s"] / 3600
+        self.assertAlmostEqual(point["cost_per_million_output_tokens"], 0.3 * kwh + 3 * hours, delta=1e-6)
+        self.assertAlmostEqual(point["gco2e_per_million_output_tokens"], 400 * kwh, delta=1e-5)
+        self.assertIsNone(self.serve("--request-rate", "1", "--requests", "9")["points"][0]
+                          ["cost_per_million_output_tokens"])
+
+    def test_unknown_energy_stays_unknown(self):
+        device = self.device(power={"limit": figure(200, "w")})
+        point = self.estimate(LLAMA, "--hardware-file", device, "--serve", "--request-rate", "1",
+                              "--requests", "20")["points"][0]
+        self.assertIsNone(point["energy_per_token_j"])
+        self.assertIsNone(point["power_w"])
+        self.assertGreater(point["ttft_s"]["p50"], 0)
+
+    def test_formats(self):
+        ask = ("--model", LLAMA, "--hardware", "h100-sxm", "--serve", "--requests", "50",
+               "--request-rate", "1:3:1")
+        rows = list(csv.DictReader(io.StringIO(self.run_ipw(*ask, "--format", "csv").stdout)))
+        self.assertEqual([float(row["request_rate"]) for row in rows], [1, 2, 3])
+        points = self.serve("--requests", "50", "--request-rate", "1:3:1")["points"]
+        for row, point in zip(rows, points):
+            self.assertAlmostEqual(float(row["ttft_p95_s"]), point["ttft_s"]["p95"], delta=1e-9)
+        self.assertIn("| requests/s |", self.run_ipw(*ask, "--format", "md").stdout)
+        text = self.run_ipw(*ask).stdout
+        for words in ("TTFT p50", "tokens/s per user", "energy per token"):
+            self.assertIn(words, text)
+
+    @unittest.skipUnless(shutil.which("gnuplot"), "needs gnuplot")
+    def test_the_picture(self):
+        path = self.root / "load.svg"
+        self.run_ipw("--model", LLAMA, "--hardware", "h100-sxm", "--serve", "--requests", "50", "--plot", path)
+        self.assertIn("energy per token by load", path.read_text())
+
+    def test_a_plain_request_has_what_a_user_sees(self):
+        request = self.on("h100-sxm", LLAMA, "--output-tokens", "11")["request"]
+        decode = request["latency_s"] - request["first_token_s"]
+        self.assertAlmostEqual(request["tpot_s"], decode / 10, delta=1e-9)
+        self.assertAlmostEqual(request["tokens_per_s_per_user"], 10 / decode, delta=1e-6)
+        text = self.run_ipw("--model", LLAMA, "--hardware", "h100-sxm").stdout
+        self.assertRegex(text, r"per user +TTFT .* ± .*, TPOT .* ± .* tokens/s")
+
+
+class BadInputTest(ServeTest):
+    def refused(self, words, *arguments, model=LLAMA, hardware="h100-sxm"):
+        done = self.run_ipw("--model", model, "--hardware", hardware, *map(str, arguments), code=2)
+        self.assertIn(words, done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+
+    def test_rates(self):
+        for rate in ("0", "-1", "1,", "5:1:1", "x"):
+            self.refused("requests per second above 0", "--serve", f"--request-rate={rate}")
+
+    def test_options_without_an_effect(self):
+        self.refused("--request-rate needs --serve", "--request-rate", "1")
+        self.refused("--slo-ttft-ms needs --serve", "--slo-ttft-ms", "1")
+        self.refused("--serve takes no --batch", "--serve", "--batch", "4")
+        self.refused("--serve takes no --phase", "--serve", "--phase", "decode")
+        self.refused("--slo-percentile needs", "--serve", "--slo-percentile", "p99")
+        self.refused("no --max option", "--serve", "--max-power-w", "5")
+        self.refused("one device and precision", "--serve", "--precision", "fp16,int8")
+        self.refused("autoregressive decoders", "--serve", model="resnet50")
+        self.refused("use --prompt-tokens", "--input-tokens", "4")
+        self.refused("whole number from 1", "--output-tokens", "4..5")
+
+    def test_lengths(self):
+        self.refused("131100 tokens exceeds the context of 131072 tokens of llama-3.2-1b", "--serve",
+                     "--prompt-tokens", "131000", "--output-tokens", "100")
+        self.refused("takes one length (512) or a range", "--serve", "--prompt-tokens", "100,200")
+        self.refused("above --max-num-batched-tokens", "--serve", "--max-num-seqs", "64",
+                     "--max-num-batched-tokens", "32")
+
+    def test_no_room_for_the_cache(self):
+        self.refused("no memory is left for the KV cache", "--serve", model="llama-3.1-70b")
+        self.refused("exceeds the KV cache, which holds", "--serve", "--kv-cache-gb", "0.001")
+
+    def test_traces(self):
+        path = self.root / "bad.csv"
+        for text, words in (("", "empty"), ("arrival_s,input_tokens\n1,2\n", "missing column output_tokens"),
+                            ("arrival_s,input_tokens,output_tokens\n", "no requests"),
+                            ("arrival_s,input_tokens,output_tokens\n2,5,5\n1,5,5\n", "before the previous row"),
+                            ("arrival_s,input_tokens,output_tokens\n2,0,5\n", "not a whole number of 1"),
+                            ("arrival_s,input_tokens,output_tokens\n2,1.5,5\n", "not a whole number of 1"),
+                            ("arrival_s,input_tokens,output_tokens\n2,5,\n", "not a whole number of 1"),
+                            ("arrival_s,input_tokens,output_tokens\nx,5,5\n", "not a number")):
+            path.write_text(text)
+            done = self.run_ipw("--model", LLAMA, "--hardware", "h100-sxm", "--serve", "--trace", path, code=1)
+            self.assertIn(words, done.stderr)
+        path.write_text("arrival_s,input_tokens,output_tokens\n2,5,5\n2,5,5\n")
+        self.refused("arrive at once", "--serve", "--trace", path)
+        self.refused("leave out", "--serve", "--trace", path, "--prompt-tokens", "5")
+
+    def test_step_times(self):
+        path = self.root / "steps.csv"
+        path.write_text("prompt_tokens,sequences,context,seconds\n1,0,0,0\n1,1,1,1\n2,1,1,1\n")
+        for words in ("not above 0", "at least 3 rows"):
+            done = self.run_ipw("--model", LLAMA, "--hardware", "h100-sxm", "--serve", "--step-times", path, code=1)
+            self.assertIn(words, done.stderr)
+            path.write_text("prompt_tokens,sequences,context,seconds\n1,0,0,1\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
