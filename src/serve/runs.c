@@ -438,7 +438,7 @@ void runs_close(struct runs *runs)
     free(runs);
 }
 
-const struct run_row *runs_at(struct runs *runs, size_t i)
+struct run_row *runs_at(struct runs *runs, size_t i)
 {
     struct ordering newest = {runs, ROW_CREATED, true};
     const unsigned *order = i < runs->listed ? order_of(&newest) : NULL;

@@ -26,6 +26,7 @@ from machines import Nvidia  # noqa: E402
 from profiling import MODEL, Server  # noqa: E402
 from program import MachineTest, PATIENCE_S, SANITIZED, await_condition, ipw, main_side_by_side  # noqa: E402
 from rundirs import query, summary, write_run  # noqa: E402
+from sweeps import made_sweep  # noqa: E402
 
 SOURCE = Path(__file__).resolve().parents[2]
 TOKEN = "correct-horse-battery"
@@ -254,6 +255,16 @@ class RunTest(ServeTest):
         self.assertIsNone(points["p1"]["y_plus_minus"])
         self.assertEqual(served.ask("/api/v1/pareto?x=name").status, 400)
 
+    def test_the_list_of_sweeps_has_their_optimum(self):
+        made_sweep(self.runs / "clocks", ("clock",), [((clock,), {"joules": joules * f, "seconds": 10})
+                                                      for clock, joules in ((1980, 100), (1200, 75), (600, 90)) for f in (0.99, 1, 1.01)])
+        await_condition(lambda: [row for row in self.served.get("sweeps")["sweeps"] if row["id"] == "clocks"], "the sweep")
+        row = next(row for row in self.served.get("sweeps")["sweeps"] if row["id"] == "clocks")
+        self.assertEqual((row["settings"], row["attempts"], row["optimum"]), (3, 9, "clock=1200"))
+        self.assertAlmostEqual(row["saving_pct"], 25)
+        self.assertTrue(0 < row["saving_plus_minus_pct"] < 5, row)
+        self.assertTrue(row["conclusion"].startswith("clock=1200 uses 25.0"), row["conclusion"])
+
     def test_sweeps(self):
         done = ipw(None, "sweep", "--output-dir", self.runs, "--knob", "s=0.01,0.02", "-q", "--", "sleep", "{s}")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -261,6 +272,7 @@ class RunTest(ServeTest):
         await_condition(lambda: self.served.get("sweeps")["sweeps"], "the sweep")
         row = self.served.get("sweeps")["sweeps"][0]
         self.assertEqual((row["id"], row["settings"], row["attempts"]), (name, 2, 2))
+        self.assertEqual((row["saving_pct"], row["saving_plus_minus_pct"]), (None, None))  # one attempt each
         sweep = self.served.get("sweeps/" + name)
         analyzed = json.loads(ipw(None, "analyze", self.runs / name, "--json").stdout)
         self.assertIn(sweep["result"]["summary"]["conclusion"], json.dumps(analyzed))
