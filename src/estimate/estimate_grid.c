@@ -240,8 +240,9 @@ static enum err estimate_workload(const struct workload_spec *spec, enum runtime
     struct workload *work = &out->works[out->work_count];
     struct workload_spec run = *spec;
     run.runtime = runtime;
-    if (spec->has_usual_runtime)
-        run.fusion = runtime_at(runtime)->fusion;
+    if (spec->has_usual_runtime || runtime != RUNTIME_IDEAL)
+        run.fusion = runtime_fusion(
+            runtime, candidates->hardware_count == 1 ? &candidates->hardware[0] : NULL);
     enum err err = workload_make(&run, work, why);
     if (err)
         return err;
