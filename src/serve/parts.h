@@ -91,19 +91,16 @@ enum run_column {
     ROW_COLUMNS
 };
 
-/* What a sweep came to. */
-struct sweep_best {
-    char *conclusion, *setting; /* a sentence; the setting of the least energy.  NULL: unknown */
-    double saving_pct, plus_minus_pct;
-};
-
 /* One run.  Numbers that are not known are UNKNOWN, texts NULL. */
 struct run_row {
     char *id;
-    double written_at;       /* of what it was read from: another one is another row */
-    bool is_final;           /* the run has ended */
-    bool is_attempt;         /* of a sweep: found by its id, and in no list */
-    struct sweep_best *best; /* of a sweep, kept from when it was asked for; NULL: not yet */
+    double written_at;              /* of what it was read from: another one is another row */
+    bool is_final;                  /* the run has ended */
+    bool is_attempt;                /* of a sweep: found by its id, and in no list */
+    struct sweep_best {             /* of a sweep, kept from when it was asked for */
+        char *conclusion, *setting; /* a sentence; the setting of the least energy */
+        double saving_pct, plus_minus_pct;
+    } *best; /* NULL: not yet */
     union {
         char *text;
         double number;
