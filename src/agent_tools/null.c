@@ -1,4 +1,4 @@
-/* The tools that do nothing.  null returns what it is told to, after a time: for tests, for measuring the loop itself,
+/* The tools that do nothing.  null returns what its parameters say, after a delay: for tests, for measuring the loop itself,
  * and as the smallest example of a driver.  think gives a model a place to write down its reasoning, where its turns
  * would have none. */
 #include <stdlib.h>

@@ -133,28 +133,29 @@ static void check_tariff(const struct pair *pair, struct comparison *out)
 }
 
 /* "concurrency, client": what one of the two does not record. */
-struct untold {
+struct unrecorded {
     char names[320];
 };
 
-static void untold_add(struct untold *untold, const char *name)
+static void unrecorded_add(struct unrecorded *unrecorded, const char *name)
 {
-    size_t length = strlen(untold->names);
-    str_format(untold->names + length, sizeof untold->names - length, "%s%s", length ? ", " : "",
-               name);
+    size_t length = strlen(unrecorded->names);
+    str_format(unrecorded->names + length, sizeof unrecorded->names - length, "%s%s",
+               length ? ", " : "", name);
 }
 
-static void warn_untold(struct comparison *out, const char *whose, const struct untold *untold)
+static void warn_unrecorded(struct comparison *out, const char *whose,
+                            const struct unrecorded *unrecorded)
 {
-    if (untold->names[0])
-        warn(out, "%s does not record, and may differ in: %s", whose, untold->names);
+    if (unrecorded->names[0])
+        warn(out, "%s does not record, and may differ in: %s", whose, unrecorded->names);
 }
 
 static void check_same(const struct pair *pair, struct comparison *out)
 {
     const struct run_table *a = pair->a, *b = pair->b;
     char left[512], right[512];
-    struct untold of_a = {""}, of_b = {""};
+    struct unrecorded of_a = {""}, of_b = {""};
     for (size_t i = 0; i < sizeof SAME / sizeof *SAME; i++) {
         fact_text(&a->summary, &SAME[i], left, sizeof left);
         fact_text(&b->summary, &SAME[i], right, sizeof right);
@@ -165,12 +166,12 @@ static void check_same(const struct pair *pair, struct comparison *out)
                  right[0] ? right : "none", left[0] ? left : "none");
         if (left[0] && !b_tells &&
             b->has_summary) /* an unfinished run records little, and is reported as such */
-            untold_add(&of_b, SAME[i].what);
+            unrecorded_add(&of_b, SAME[i].what);
         if (right[0] && !a_tells && a->has_summary)
-            untold_add(&of_a, SAME[i].what);
+            unrecorded_add(&of_a, SAME[i].what);
     }
-    warn_untold(out, "the baseline", &of_a);
-    warn_untold(out, pair->side_b, &of_b);
+    warn_unrecorded(out, "the baseline", &of_a);
+    warn_unrecorded(out, pair->side_b, &of_b);
     const char *gpus_a = a->summary.gpu_uuids, *gpus_b = b->summary.gpu_uuids;
     if (gpus_a && gpus_b && strcmp(gpus_a, gpus_b) != 0)
         warn(out, "other GPUs, which differ also where they are of one kind: %.60s against %.60s",

@@ -11,8 +11,7 @@
 
 #include "analysis/analysis.h"
 #include "cli/common.h"
-#include "cli/slurm_options.h"
-#include "core/clock.h"
+#include "cli/sweep_plan.h"
 #include "core/json.h"
 #include "core/secret.h"
 #include "core/text.h"
@@ -23,19 +22,6 @@
 #include "runner/slurm.h"
 #include "runner/sweep.h"
 #include "runner/sweep_control.h"
-
-struct sweep_options {
-    struct measure_options measure;
-    struct option_list knobs;
-    bool paired, profile, control, restore, dry_run, json, quiet;
-    unsigned repeats, most_repeats, warmups, reruns;
-    double until_pct, cooldown_s, cooldown_c, cooldown_min_c, cooldown_limit_s, seed, least_mhz;
-    const char *output_dir, *resume, *list, *mode, *objective, *db;
-    unsigned probes;
-    bool retry_failed;
-    unsigned point;
-    struct slurm_command slurm;
-};
 
 /* What no option can be given as: which were given matters beside --resume. */
 #define NOTHING_GIVEN                                                                              \
@@ -67,210 +53,8 @@ static void fill_defaults(void)
         args.objective = "edp";
 }
 
-/* The n of E T^n. */
-static const struct {
-    const char *name;
-    double exponent;
-} OBJECTIVES[] = {{"energy", 0}, {"edp", 1}, {"ed2p", 2}};
 static const char *const OBJECTIVE_NAMES[] = {"energy", "edp", "ed2p", NULL};
 static const char *const MODES[] = {"custom", "baseline", "dvfs", "probe", NULL};
-
-/* ---- what is asked for ---- */
-
-static enum err add_option(struct sweep *sweep, const char *name, const char *value)
-{
-    enum err err = sweep_word(&sweep->options, &sweep->option_count, name);
-    return err || !value ? err : sweep_word(&sweep->options, &sweep->option_count, value);
-}
-
-/* For the program that measures a point, as its own options. */
-static enum err add_options(struct sweep *sweep)
-{
-    const struct measure_options *measure = &args.measure;
-    char number[32];
-    enum err err = ERR_OK;
-    if (measure->devices)
-        err = add_option(sweep, "--devices", measure->devices);
-    if (!err && measure->sensors)
-        err = add_option(sweep, "--sensors", measure->sensors);
-    if (!err && measure->rate_hz > 0) {
-        str_format(number, sizeof number, "%.10g", measure->rate_hz);
-        err = add_option(sweep, args.profile ? "--sample-rate" : "--rate", number);
-    }
-    if (!err && measure->require_energy)
-        err = add_option(sweep, "--require-energy", NULL);
-    if (!err && measure->idle_s > 0) {
-        str_format(number, sizeof number, "%.10g", measure->idle_s);
-        err = add_option(sweep, "--idle", number);
-    }
-    if (!err && args.warmups) {
-        str_format(number, sizeof number, "%u", args.warmups);
-        err = add_option(sweep, "--warmup", number);
-    }
-    return err;
-}
-
-static enum err set_command(struct sweep *sweep, const char **words, size_t count)
-{
-    enum err err = ERR_OK;
-    for (size_t i = 0; i < sweep->word_count; i++)
-        free(sweep->command[i]);
-    sweep->word_count = 0;
-    for (size_t i = 0; !err && i < count; i++)
-        err = sweep_word(&sweep->command, &sweep->word_count, words[i]);
-    return err;
-}
-
-/* Elements read the command from the journal, which has no secrets. */
-static enum err check_no_secrets(const struct sweep *sweep, struct error *why)
-{
-    for (size_t i = 0; i < sweep->word_count; i++)
-        for (const char *at = sweep->command[i]; *at; at++)
-            if (secret_at(at, strlen(at)))
-                return err_set(why, ERR_USAGE,
-                               "the command has a secret, which is not recorded: with --slurm pass "
-                               "it in the environment");
-    return ERR_OK;
-}
-
-static bool mode_is(const char *mode)
-{
-    return strcmp(args.mode, mode) == 0;
-}
-
-/* Of the GPU here, or of one that Slurm gives. */
-static enum err ask_clocks(struct sweep *sweep, struct error *why)
-{
-    if (!args.slurm.on)
-        return sweep_control_clocks(args.measure.devices, args.least_mhz, &sweep->clocks,
-                                    &sweep->clock_count, why);
-    if (!args.quiet)
-        tell("ipw sweep: asks a node of the cluster for the clocks of its GPU (srun)\n");
-    return slurm_clocks(&args.slurm.options, args.measure.devices, args.least_mhz, &sweep->clocks,
-                        &sweep->clock_count, why);
-}
-
-/* The --knob gpu-clock of the mode.  Without a GPU that can be asked, its default alone, with the reason. */
-static enum err clock_knob(struct sweep *sweep, struct text *out, struct error *why)
-{
-    struct error reason = {0};
-    enum err err = ask_clocks(sweep, &reason);
-    if (err && !sweep_control_is_refused(err))
-        err = err_set(why, err, "%s", reason.text);
-    else if (err) {
-        tell("ipw sweep: --control is not possible: %s\n", reason.text);
-        tell("ipw sweep: MEASURES ONLY: clocks and power limit stay as they are\n");
-        text_add(out, "gpu-clock=default");
-        sweep->uncontrolled = strdup(reason.text);
-        err = sweep->uncontrolled ? ERR_OK : err_no_memory(why);
-    } else if (mode_is("probe")) {
-        sweep_probe_knob(sweep->clocks, sweep->clock_count, args.probes, out);
-    } else {
-        text_add(out, "gpu-clock=");
-        for (size_t i = 0; i < sweep->clock_count; i++)
-            text_addf(out, "%s%.10g", i ? "," : "", sweep->clocks[i]);
-        sweep->clock_count = 0; /* all are points: there is none to choose */
-    }
-    return err;
-}
-
-static enum err mode_knob(struct sweep *sweep, struct text *out, struct error *why)
-{
-    if (!mode_is("baseline"))
-        return clock_knob(sweep, out, why);
-    text_add(out, "gpu-clock=default");
-    sweep->control = true;
-    sweep->uncontrolled = strdup("baseline: the GPU's own clocks");
-    return sweep->uncontrolled ? ERR_OK : err_no_memory(why);
-}
-
-static enum err find_points(struct sweep *sweep, struct error *why)
-{
-    struct text knob = {0};
-    enum err err = ERR_OK;
-    if (args.list)
-        return sweep_read_list(args.list, sweep, why);
-    if (!mode_is("custom")) {
-        err = mode_knob(sweep, &knob, why);
-        if (!err && args.knobs.count == OPTION_LIST_MAX)
-            err = err_set(why, ERR_USAGE, "too many knobs");
-        if (!err)
-            args.knobs.items[args.knobs.count++] = text_get(&knob);
-    }
-    if (!err)
-        err = sweep_expand(args.knobs.items, args.knobs.count, args.paired, sweep, why);
-    text_release(&knob);
-    return err;
-}
-
-static enum err set_how(struct sweep *sweep)
-{
-    bool until = is_known(args.until_pct);
-    unsigned least = until && args.repeats < 2 ? 2 : args.repeats; /* one has no standard error */
-    sweep->profile = args.profile;
-    sweep->control = args.control;
-    sweep->repeats = least;
-    sweep->most_repeats = until && args.most_repeats > least ? args.most_repeats : least;
-    sweep->until_pct = args.until_pct;
-    sweep->reruns = args.reruns;
-    sweep->cooldown_s = args.cooldown_s;
-    sweep->cooldown_c = args.cooldown_c;
-    sweep->cooldown_min_c = args.cooldown_min_c;
-    sweep->cooldown_limit_s = args.cooldown_limit_s;
-    sweep->started_at = seconds(clock_wall());
-    sweep->starts = 1;
-    sweep->seed = is_known(args.seed) ? (unsigned)args.seed : (unsigned)sweep->started_at;
-    sweep->least_mhz = mode_is("dvfs") || mode_is("probe") ? args.least_mhz : UNKNOWN;
-    sweep->time_exponent = UNKNOWN;
-    for (size_t i = 0; i < sizeof OBJECTIVES / sizeof *OBJECTIVES; i++)
-        if (mode_is("probe") && strcmp(OBJECTIVES[i].name, args.objective) == 0)
-            sweep->time_exponent = OBJECTIVES[i].exponent;
-    sweep->mode = strdup(args.mode);
-    return sweep->mode ? ERR_OK : ERR_NO_MEMORY;
-}
-
-/* Of several runs in one attempt only the first would count. */
-static enum err check_profile(const char **words, size_t count, struct error *why)
-{
-    static const char NAME[] = "--repeat-runs";
-    for (size_t i = 0; args.profile && i < count; i++)
-        if (strncmp(words[i], NAME, sizeof NAME - 1) == 0)
-            return err_set(why, ERR_USAGE,
-                           "an attempt is one run: give --repeat N to the sweep, before --, in the "
-                           "place of %s",
-                           NAME);
-    return ERR_OK;
-}
-
-static enum err plan(struct sweep *sweep, const char **words, size_t count, struct error *why)
-{
-    enum err err = check_profile(words, count, why);
-    if (!err)
-        err = err_explain(why, set_how(sweep));
-    if (!err && args.measure.devices && args.measure.devices[0] && !args.slurm.on)
-        err = sweep_control_devices(args.measure.devices, why);
-    if (!err)
-        err = find_points(sweep, why);
-    if (!err)
-        err = err_explain(why, set_command(sweep, words, count));
-    if (!err)
-        err = err_explain(why, add_options(sweep));
-    if (!err && args.slurm.on)
-        err = check_no_secrets(sweep, why);
-    if (!err && sweep->control)
-        err = sweep_control_check(sweep, why);
-    return err ? err : sweep_check_command(sweep, why);
-}
-
-/* A secret of the command is not in the journal: it must be given again. */
-static enum err check_secrets(const struct sweep *sweep, struct error *why)
-{
-    for (size_t i = 0; i < sweep->word_count; i++)
-        if (strstr(sweep->command[i], SECRET_MARK))
-            return err_set(why, ERR_USAGE,
-                           "the command has a secret, which was not recorded: repeat it after --");
-    return ERR_OK;
-}
 
 /* ---- --dry-run ---- */
 
@@ -642,9 +426,9 @@ static int resume(const char **words, size_t count)
     if (!err)
         err = change(&sweep, args.dry_run ? NULL : &writer, &why);
     if (!err && count)
-        err = err_explain(&why, set_command(&sweep, words, count));
+        err = err_explain(&why, sweep_plan_command(&sweep, words, count));
     if (!err)
-        err = check_secrets(&sweep, &why);
+        err = sweep_plan_check_secrets(&sweep, &why);
     if (!err)
         err = sweep_check_command(&sweep, &why);
     if (!err && !args.dry_run && !arrays && !is_complete(&sweep))
@@ -665,7 +449,7 @@ static int begin(const char **words, size_t count)
     struct run_writer writer;
     struct sweep_control *control = NULL;
     struct error why = {0};
-    enum err err = plan(&sweep, words, count, &why);
+    enum err err = sweep_plan_make(&args, &sweep, words, count, &why);
     int code;
     if (!err && !args.slurm.on)
         err = args.dry_run ? check_plan(&sweep, &why) : take_control(&sweep, true, &control, &why);
@@ -801,7 +585,7 @@ static int check_given(void)
     if (args.cooldown_min_c >= args.cooldown_c)
         return complain(EXIT_USAGE, "--cooldown-min-c must be below --cooldown-c");
     name = first_given(PROBE);
-    if (name && !(args.mode && mode_is("probe")))
+    if (name && !(args.mode && sweep_plan_mode_is(&args, "probe")))
         return complain(EXIT_USAGE, "--%s is for --mode probe", name);
     if (args.most_repeats && !is_known(args.until_pct))
         return complain(EXIT_USAGE,
@@ -814,15 +598,15 @@ static int check_given(void)
 
 static const char *conflict_of_options(void)
 {
-    bool clocks = mode_is("dvfs") || mode_is("probe");
-    if (args.list && (args.knobs.count || args.paired || !mode_is("custom")))
+    bool clocks = sweep_plan_mode_is(&args, "dvfs") || sweep_plan_mode_is(&args, "probe");
+    if (args.list && (args.knobs.count || args.paired || !sweep_plan_mode_is(&args, "custom")))
         return "--list has all knobs and points: drop --knob, --paired and --mode";
     if (clocks && !args.control && !args.resume)
         return "modes dvfs and probe set the GPU's clock: give --control, which needs root";
     if (clocks && args.slurm.script_only && !args.resume)
         return "modes dvfs and probe ask a node for its clocks, and --slurm-script-only submits "
                "nothing: give the clocks with --knob gpu-clock";
-    if (mode_is("baseline") && args.control)
+    if (sweep_plan_mode_is(&args, "baseline") && args.control)
         return "mode baseline leaves the GPU as it is: drop --control";
     if (is_known(args.seed) && args.seed != floor(args.seed))
         return "--seed takes a whole number";

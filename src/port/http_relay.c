@@ -1,5 +1,5 @@
 /* Plain connections to this machine go by port/http_plain.h; all others by
- * libcurl's multi interface, told by the loop which sockets are ready (curl_multi_socket_action).  Handles are used again:
+ * libcurl's multi interface, driven by the loop's ready sockets (curl_multi_socket_action).  Handles are used again:
  * making one costs more than a short request. */
 #include "port/http_relay.h"
 

@@ -1,5 +1,5 @@
 /* What the proxy tells about itself: counters for Prometheus, and the latest requests as JSON.  Model names come from
- * clients: so many are told apart, the rest is "other". */
+ * clients: so many are distinguished, the rest is "other". */
 #include "proxy/passage.h"
 
 #include <stdlib.h>

@@ -56,7 +56,7 @@ enum err slurm_script(const struct slurm_array *array, struct text *out, struct 
 bool slurm_was_used(const char *directory);
 
 /* Writes a script for these parts, in their order, but for those that are queued already, or several where they are
- * many, and submits them unless told not to.  *count becomes how many parts.  `wrote` is called for each script, with the
+ * many, and submits them unless the caller declines.  *count becomes how many parts.  `wrote` is called for each script, with the
  * job's number or NULL.  ERR_USAGE names an option that a script cannot hold. */
 enum err slurm_submit(const struct slurm_work *work, const struct slurm_options *options,
                       size_t *parts, size_t *count, bool submit,

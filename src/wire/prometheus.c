@@ -1,6 +1,6 @@
 /* Lines are split by hand: a name, labels in braces with three escapes, a number, perhaps a time and, in OpenMetrics,
  * an exemplar.  Samples are sorted, so that one of the older reading is found by bisection, and a histogram is a run of
- * neighbors.  Sets of labels are told apart by a hash that does not depend on their order. */
+ * neighbors.  Label sets are distinguished by a hash that does not depend on their order. */
 #include "wire/prometheus.h"
 
 #include <math.h>

@@ -8,6 +8,7 @@ import math
 import os
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -168,7 +169,12 @@ class Fit(Files):
 
     def test_its_page_has_every_key(self):
         lines = section(command_page("estimate calibrate"), "JSON REPORT")
-        self.assertEqual(key_problems(self.calibrate(loads()), lines), [])
+        cache = {"op": "cache", "shape": "1048576", "dtype": "fp32", "flops": 1e6, "bytes": 1e9, "latency_s": 1e-3}
+        report = self.calibrate(loads() + [cache])
+        self.assertEqual(key_problems(report, lines), [])
+        self.assertEqual(report["caches"], [{"bytes": 1048576, "bytes_per_s": 1e12}])
+        # How fast a cache is says nothing of the energy of memory.
+        self.assertEqual(report["coefficients"], self.calibrate(loads())["coefficients"])
 
     def test_refusals_name_their_reason(self):
         self.refused(loads()[:8], "too few rows: 8 can be used")
@@ -324,17 +330,37 @@ class Here(Files):
     """Loads that run on this machine, measured by the sensors of a fake one."""
 
     def test_a_meter_that_sees_no_load_is_refused(self):
-        done = self.ipw("calibrate", "--seconds", "8", "--threads", "2", "-q",
+        done = self.ipw("calibrate", "--seconds", "8", "--threads", "2", "-q", "--runtime", "none",
                         machine=self.machine(Intel, 40), code=1)
         self.assertRegex(done.stderr, r"refused: (power does not depend on the load|negative|not identified)")
 
     def test_joules_of_a_model_are_refused_before_minutes_are_spent(self):
-        done = self.ipw("calibrate", "--seconds", "3600", machine=self.machine(Modelled), code=1)
+        done = self.ipw("calibrate", "--seconds", "3600", "--require-energy", "--runtime", "none",
+                        machine=self.machine(Modelled), code=1)
         self.assertIn("estimated by a model", done.stderr)
 
-    def test_without_any_meter_it_says_so(self):
-        done = self.ipw("calibrate", "--seconds", "1", machine=self.machine(Machine), code=3)
+    def test_where_energy_is_required_a_meter_is(self):
+        done = self.ipw("calibrate", "--seconds", "1", "--require-energy", "--runtime", "none",
+                        machine=self.machine(Machine), code=3)
         self.assertIn("energy of the processor is not measured", done.stderr)
+
+    def test_without_a_meter_there_are_times_and_no_joules(self):
+        """Rates are measured all the same; every energy is unknown, also in an estimate by the file."""
+        for machine, says in ((Modelled, "estimated by a model"), (Machine, "not measured")):
+            file = self.root / "times.json"
+            done = self.ipw("calibrate", "--seconds", "2", "--threads", "1", "--runtime", "none", "-q",
+                            "-o", file, machine=self.machine(machine))
+            self.assertIn(says, done.stdout)
+            self.assertNotIn("nan", done.stdout)
+            made = json.loads(file.read_text())
+            self.assertNotIn("calibrated", made)
+            self.assertNotIn("energy", made["vector"]["fp32"])
+            self.assertNotIn("power", made)
+            self.assertEqual(made["vector"]["fp32"]["peak"]["evidence"], "measured")
+            self.assertEqual(made["memories"][0]["name"], "L2")  # out of a cache it is faster
+            report = json.loads(self.ipw("--model", "resnet18", "--hardware-file", file, "--json").stdout)
+            self.assertGreater(report["latency_s"], 0)
+            self.assertIsNone(report["energy_j"]["total"])
 
 
 class Validate(Files):
@@ -571,48 +597,91 @@ class Shipped(Files):
                 {} if "kernels:" in says else {"kernels": {"value": 1, "evidence": "fitted", "source": "a test"}}), **changes}))
             self.assertIn(says, self.ipw(*words, "--hardware-file", path, code=1).stderr)
 
+    def test_kernels_fitted_by_the_tool(self):
+        """979 operators, from figures that are twice or half of those: near the file's again, and as good on whole models."""
+        device = json.loads(ipw(None, "list", "hardware", "h200", "--json").stdout)["hardware"][0]
+        classes = device["kernel_classes"]
+        far = {k: {**v, "fixed_us": 2 * v["fixed_us"], "memory_share": v["memory_share"] / 2} for k, v in classes.items()}
+        given, made = self.root / "given.json", self.root / "made.json"
+        given.write_text(json.dumps({**device, "id": "mine", "aliases": [], "match": [], "kernel_classes": far}))
+        done = subprocess.run([SOURCE / "tools/fit-kernels.py", SOURCE / "tests/fixtures/estimate/h200_kernels.csv", given,
+                               "-o", made], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        fitted = json.loads(made.read_text())
+        self.assertIn("979 rows", fitted["kernels"]["source"])
+        for name in ("gemm", "elementwise", "norm", "broadcast", "concatenate", "attention_decode"):
+            for key in ("fixed_us", "memory_share"):
+                self.assertLess(abs(fitted["kernel_classes"][name][key] / classes[name][key] - 1), 0.25, (name, key))
+        for name in ("shipped", "unseen", "unseen2"):
+            sums = json.loads(self.ipw("validate", "--csv", SOURCE / f"tests/fixtures/estimate/h200_{name}.csv", "--hardware-file",
+                                       made, "--where", "runtime=graph", "--json").stdout)["all"]
+            self.assertLess(sums["latency"]["mape"], 0.12, name)
+            self.assertLess(sums["energy"]["mape"], 0.15, name)
+
     def test_eager_mode_is_the_hosts_time(self):
         """A host that takes twice as long doubles what it limits, by option, file or row; a graph does not need it."""
         words = ("--model", "resnet50", "--precision", "fp16", "--hardware", "h200")
         usual = self.estimate(*words, "--runtime", "pytorch-eager")["latency_s"]
-        self.assertAlmostEqual(self.estimate(*words, "--host-launch-us", "6")["latency_s"], usual, 9)
-        slow = self.estimate(*words, "--host-launch-us", "12")["latency_s"]
+        self.assertAlmostEqual(self.estimate(*words, "--host-launch-us", "8.5")["latency_s"], usual, 9)
+        slow = self.estimate(*words, "--host-launch-us", "17")["latency_s"]
         self.assertAlmostEqual(slow / usual, 2, 6)
-        graph = [self.estimate(*words, "--runtime", "pytorch-graph", "--host-launch-us", us)["latency_s"] for us in ("6", "99")]
+        graph = [self.estimate(*words, "--runtime", "pytorch-graph", "--host-launch-us", us)["latency_s"] for us in ("8.5", "99")]
         self.assertEqual(graph[0], graph[1])
         device = json.loads(ipw(None, "list", "hardware", "h200", "--json").stdout)["hardware"][0]
         path = self.root / "device.json"
         path.write_text(json.dumps({**device, "id": "mine", "aliases": [], "match": [], "host": {"launch": {
-            "value": 12, "unit": "us", "evidence": "measured", "source": "a test"}}}))
+            "value": 17, "unit": "us", "evidence": "measured", "source": "a test"}}}))
         self.assertAlmostEqual(self.estimate(*words[:-2], "--hardware-file", path)["latency_s"], slow, 9)
-        rows = [{"model": "resnet50", "precision": "fp16", "batch": 1, "window_s": 1, "runtime": "eager", "latency_s": us / 6 * usual,
-                 "energy_j": 1, "host_launch_us": us} for us in (6, 12, 24)]
+        rows = [{"model": "resnet50", "precision": "fp16", "batch": 1, "window_s": 1, "runtime": "eager", "latency_s": us / 8.5 * usual,
+                 "energy_j": 1, "host_launch_us": us} for us in (8.5, 17, 34)]
         report = json.loads(self.ipw("validate", "--hardware", "h200", "--csv", self.write(rows), "--json").stdout)
         self.assertLess(report["all"]["latency"]["mape"], 1e-6)
 
     def test_models_that_the_estimate_was_not_made_with(self):
-        """29 rows in a graph: predicted once by the model as it was, off by 7.5 and 9.0 %; it has not changed since."""
-        done = self.ipw("validate", "--csv", SOURCE / "tests/fixtures/estimate/h200_unseen.csv", "--hardware", "h200",
-                        "--where", "runtime=graph", "--leave-out", "family", "--json")
-        report = json.loads(done.stdout)
-        for kind, mape in (("latency", 0.0755), ("energy", 0.0905)):
-            for sums in (report["all"][kind], report["held_out"]["all"][kind]):
-                self.assertEqual(sums["rows"], 29)
-                self.assertGreaterEqual(sums["inside_2_sigma"], 0.85)
-                self.assertLess(abs(sums["bias"]), 0.05)
-            self.assertLess(report["all"][kind]["mape"], mape)
+        """Two sets that were predicted before anybody looked at them; what was changed since must not undo it."""
+        for name, runtime, rows, most in (("unseen", "graph", 29, 0.12), ("unseen2", "graph", 23, 0.12),
+                                          ("unseen2", "eager", 23, 0.20)):
+            done = self.ipw("validate", "--csv", SOURCE / f"tests/fixtures/estimate/h200_{name}.csv", "--hardware", "h200",
+                            "--where", f"runtime={runtime}", "--leave-out", "family", "--json")
+            report = json.loads(done.stdout)
+            for kind in ("latency", "energy"):
+                self.assertLess(report["all"][kind]["mape"], most, (name, runtime, kind))
+                self.assertGreaterEqual(report["all"][kind]["inside_2_sigma"], 0.85, (name, runtime, kind))
+                self.assertEqual(report["held_out"]["all"][kind]["rows"], rows)
+                sums = report["all" if runtime == "graph" else "held_out"]
+                self.assertLess(abs((sums if runtime == "graph" else sums["all"])[kind]["bias"]), 0.05, (name, runtime, kind))
 
     def test_the_interval_is_neither_too_narrow_nor_too_wide(self):
-        """Of all 172 rows 68 and 95 % should be within one and two of the ±."""
+        """Of all 218 rows 68 and 95 % should be within one and two of the ±."""
         for runtime in ("graph", "eager"):
-            done = self.ipw("validate", *(w for name in ("shipped", "unseen") for w in (
+            done = self.ipw("validate", *(w for name in ("shipped", "unseen", "unseen2") for w in (
                 "--csv", SOURCE / f"tests/fixtures/estimate/h200_{name}.csv")), "--hardware", "h200", "--where",
                 f"runtime={runtime}", "--json")
             for kind in ("latency", "energy"):
                 sums = json.loads(done.stdout)["all"][kind]
-                self.assertEqual(sums["rows"], 86)
+                self.assertEqual(sums["rows"], 109)
                 self.assertTrue(0.6 < sums["inside_1_sigma"] < 0.85, (runtime, kind, sums))
                 self.assertGreaterEqual(sums["inside_2_sigma"], 0.9, (runtime, kind))
+
+    def test_activations_that_fit_come_from_the_cache(self):
+        """Joules of memory with an L2 that costs nothing, over those with one that costs as much as the memory."""
+        device = json.loads(ipw(None, "list", "hardware", "h200", "--json").stdout)["hardware"][0]
+
+        def memory_joules(batch, joules):
+            levels = [dict(level) for level in device["memories"]]
+            levels[1]["energy"] = {**levels[1]["energy"], "value": joules}
+            levels[0]["energy"] = {**levels[0]["energy"], "value": min(joules, levels[0]["energy"]["value"])}
+            path = self.root / "device.json"
+            path.write_text(json.dumps({**device, "id": "mine", "aliases": [], "match": [], "memories": levels}))
+            report = self.estimate("--model", "resnet50", "--precision", "fp16", "--batch", str(batch), "--runtime",
+                                   "pytorch-graph", "--hardware-file", path)
+            return report["energy_j"]["memory"], report["traffic_bytes"]["activations"]
+
+        for batch, is_cached in ((1, True), (512, False)):
+            dear, bytes_moved = memory_joules(batch, 102)
+            cheap, _ = memory_joules(batch, 1e-3)
+            saved = (dear - cheap) / (bytes_moved * 102e-12)
+            self.assertTrue(0.4 < saved < 0.6 if is_cached else saved < 0.1, (batch, saved))
 
     def test_runtimes_that_cannot_be(self):
         for words, says in ((("--hardware", "h200", "--runtime", "torch"), "torch is not a runtime: ideal, pytorch-eager"),

@@ -8,8 +8,8 @@ const runName = run => DATA.names[DATA.runs.indexOf(run)];
 // Kind of badge, full text, short text.
 function methodOf(run) {
   const method = at(run.summary, "ipw", "energy", "method") || at(run.analyses, "efficiency", "summary", "method");
-  const untold = !method && known(at(run.analyses, "efficiency", "summary", "joules"));
-  return untold ? ["warning", "method of measurement unknown", "method unknown"] : !method ? ["bad", "energy not measured", "not measured"]
+  const methodUnknown = !method && known(at(run.analyses, "efficiency", "summary", "joules"));
+  return methodUnknown ? ["warning", "method of measurement unknown", "method unknown"] : !method ? ["bad", "energy not measured", "not measured"]
     : method === "estimated" ? ["warning", "estimated, not measured", "estimated"] : ["good", "measured by " + method, "measured"];
 }
 

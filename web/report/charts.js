@@ -266,7 +266,7 @@ function labelSeries(points, legend) {
 }
 
 // Points in two dimensions with their 95 % intervals, and the front of those that no other dominates.
-// points: {x, y, place, name, xEnds, yEnds, onFront, color, symbol, labelled}; x, y: {unit, name}; `tipOf` is given a place.
+// points: {x, y, place, name, xEnds, yEnds, onFront, color, symbol, labeled}; x, y: {unit, name}; `tipOf` is given a place.
 function frontOption(points, x, y, legend, tipOf) {
   const short = name => name.length > 28 ? name.slice(0, 27) + "…" : name;
   const drawn = points.filter(point => known(point.x) && known(point.y)), costs = drawn.map(point => point.x);
@@ -293,7 +293,7 @@ function frontOption(points, x, y, legend, tipOf) {
       { type: "line", data: edge, symbol: "none", silent: true, tooltip: { show: false }, lineStyle: { color: color("c1"), width: 1.5, type: [5, 4] } },
       { type: "custom", data: bars, encode: { x: [0, 2, 3], y: [1, 4, 5] }, renderItem: crossBars, silent: true, tooltip: { show: false }, z: 1 },
       { type: "scatter", data: marks, z: 3 },
-      labelSeries(marks.filter((_, i) => drawn[i].labelled), legend),
+      labelSeries(marks.filter((_, i) => drawn[i].labeled), legend),
     ],
   };
 }
@@ -302,7 +302,7 @@ function frontOption(points, x, y, legend, tipOf) {
 function frontierOption(runs, legend) {
   const between = (pair, unit) => pair ? pair.map(end => withUnit(end, unit)).join(" to ") : "–";
   const points = runs.map((run, place) => ({ x: run.joules_per_query, y: run.accuracy, place, name: run.name, xEnds: run.intervals.joules_per_query, yEnds: run.intervals.accuracy,
-    onFront: run.pareto_optimal, color: color(run.pareto_optimal ? "c1" : "c6"), labelled: true }));
+    onFront: run.pareto_optimal, color: color(run.pareto_optimal ? "c1" : "c6"), labeled: true }));
   return frontOption(points, { unit: "J", name: "energy per query (less is better)" }, { unit: "%", name: "accuracy" }, legend, place => {
     const run = runs[place];
     return tip(run.name, [["hardware", run.hardware || "–"], ["accuracy", withUnit(run.accuracy, "%")], ["95 % CI", between(run.intervals.accuracy, "%")],

@@ -24,7 +24,7 @@ function lowerBound(values, wanted) {
   return low;
 }
 
-// Requests between two moments, or null when they are too many to be told apart.
+// Requests between two moments, or null when they are too many to be distinguished.
 function requestsWithin(requests, begin, end) {
   const first = lowerBound(requests.from, begin - requests.longest), last = lowerBound(requests.from, end);
   return last - first > REQUESTS_MOST ? null : requests.rows.subarray(first, last);

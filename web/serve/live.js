@@ -69,12 +69,12 @@ const meteredOf = ({ devices }) => devices.filter(device => known(device.power_w
 function trustOf(sample) {
   const metered = meteredOf(sample);
   const lost = metered.filter(device => device.health === "lost"), stale = metered.filter(device => device.health === "stale");
-  const modelled = metered.filter(device => device.health === "ok" && device.method === "estimated");
+  const modeled = metered.filter(device => device.health === "ok" && device.method === "estimated");
   const parts = [];
   if (lost.length) parts.push("no reading from " + listed(lost) + ": not in the total");
   if (stale.length) parts.push("the last reading of " + listed(stale) + " is old");
-  if (modelled.length) parts.push("estimated by a model, not measured" + (modelled.length === metered.length ? "" : ": " + listed(modelled)));
-  return { kind: lost.length || stale.length ? "bad" : modelled.length ? "warning" : "good",
+  if (modeled.length) parts.push("estimated by a model, not measured" + (modeled.length === metered.length ? "" : ": " + listed(modeled)));
+  return { kind: lost.length || stale.length ? "bad" : modeled.length ? "warning" : "good",
     text: parts.length ? sentence(parts.join("; ")) : "Measured by " + plural(metered.length, "sensor") + (metered.length === 1 ? ", up to date." : ", all up to date.") };
 }
 
@@ -192,7 +192,7 @@ async function livePage(view) {
   const range = make("select", { id: "range", "aria-label": "Time shown", change: async event => { state.seconds = Number(event.target.value); await fill(); draw(); } },
     RANGES.map(([seconds, name]) => make("option", { value: seconds, selected: seconds === state.seconds }, name)));
 
-  // Screen readers are told now and then, and when the health of a sensor changes: not every second.
+  // Screen readers are updated now and then, and when the health of a sensor changes: not every second.
   const announce = now => {
     const trust = trustOf(state.sample);
     if (trust.text === state.health && now - state.announced < 1000 * ANNOUNCE_SECONDS) return;

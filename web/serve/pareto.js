@@ -1,4 +1,4 @@
-// The Pareto front over all runs: what no other run beats in both figures.
+// The Pareto frontier over all runs: those that no other run dominates in both figures.
 
 pages.push({ path: /^\/pareto$/, name: "Pareto", href: "/pareto", draw: paretoPage });
 
@@ -40,7 +40,7 @@ function paretoChart(found, legend) {
   const ends = (value, error) => known(error) ? [value - 1.96 * error, value + 1.96 * error] : null;
   const few = points.filter(point => point.on_front).length <= LABELLED_MOST, barred = points.length <= BARS_MOST;
   const option = () => frontOption(points.map((point, place) => ({ x: point.x, y: point.y, place, name: point.name, xEnds: barred || point.on_front ? ends(point.x, point.x_plus_minus) : null, yEnds: barred || point.on_front ? ends(point.y, point.y_plus_minus) : null, onFront: point.on_front,
-    color: color(colorOf(point.group || "unknown")), symbol: symbolOf(point.group || "unknown"), labelled: few && point.on_front })),
+    color: color(colorOf(point.group || "unknown")), symbol: symbolOf(point.group || "unknown"), labeled: few && point.on_front })),
   { unit: axisUnit(x), name: axisName(x) }, { unit: axisUnit(y), name: axisName(y) }, legend, place => tip(points[place].name, [["group", points[place].group || "unknown"], [x.label.toLowerCase(), axisValue(x, points[place].x, points[place].x_plus_minus)],
     [y.label.toLowerCase(), axisValue(y, points[place].y, points[place].y_plus_minus)], [points[place].on_front ? "Pareto-optimal" : "dominated", ""]]));
   const chart = chartElement(y.label + " against " + x.label.toLowerCase() + "; the table below has the same figures", option, { size: "tall",

@@ -87,18 +87,18 @@ static enum err take_model(void *context, const struct jv *record)
 
 static enum err choose_model(struct exporting *work, struct error *why)
 {
-    const char *told = work->request->model ? work->request->model : work->summary.model;
+    const char *model = work->request->model ? work->request->model : work->summary.model;
     enum err err = ERR_OK;
-    if (told)
-        work->model = strdup(told);
+    if (model)
+        work->model = strdup(model);
     else
         err = run_records_give(&work->records, take_model, work, why);
     if (err == ERR_INTERRUPTED)
         err = ERR_OK;
     if (!err && !work->model)
-        err = told ? err_no_memory(why)
-                   : err_set(why, ERR_NO_DATA, "there is no record in %s yet",
-                             work->request->directory);
+        err = model ? err_no_memory(why)
+                    : err_set(why, ERR_NO_DATA, "there is no record in %s yet",
+                              work->request->directory);
     return err;
 }
 

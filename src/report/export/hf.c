@@ -47,9 +47,9 @@ static enum err make_constants(const struct export_run *run, struct jv **out, st
     struct jv *info = NULL, *metrics = NULL;
     enum err err = jv_object_new(&info);
     for (size_t i = 0; !err && i < sizeof KEYS / sizeof *KEYS; i++) {
-        const struct jv *told = jv_get(run->summary ? run->summary->tree : NULL, KEYS[i]);
-        if (!jv_is_null(told))
-            err = jv_put(info, KEYS[i], told);
+        const struct jv *recorded = jv_get(run->summary ? run->summary->tree : NULL, KEYS[i]);
+        if (!jv_is_null(recorded))
+            err = jv_put(info, KEYS[i], recorded);
     }
     if (!err && !(err = jv_object_new(&metrics)))
         err = jv_put(metrics, run->model, info);

@@ -14,7 +14,7 @@ enum { COLUMN_BYTES = 2, BUCKETS_OF_SPANS = 2000, BUCKETS_OF_POWER = 6000 };
 
 /* ---- requests in flight ---- */
 
-static void add_alive(const struct time_grid *grid, const struct span *span, double *alive)
+static void add_in_flight(const struct time_grid *grid, const struct span *span, double *in_flight)
 {
     double first = floor((span->from - grid->from) / grid->step);
     double last = floor((span->to - grid->from) / grid->step);
@@ -23,21 +23,21 @@ static void add_alive(const struct time_grid *grid, const struct span *span, dou
     for (size_t b = (size_t)first; (double)b <= last; b++) {
         double from = grid->from + (double)b * grid->step;
         double part = fmin(span->to, from + grid->step) - fmax(span->from, from);
-        alive[b] += fmax(part, 0) / grid->step;
+        in_flight[b] += fmax(part, 0) / grid->step;
     }
 }
 
 static enum err put_alive(struct json *json, const struct time_grid *grid,
                           const struct spans *spans, unsigned start)
 {
-    double *alive = calloc(grid->count, sizeof *alive);
-    if (!alive)
+    double *in_flight = calloc(grid->count, sizeof *in_flight);
+    if (!in_flight)
         return ERR_NO_MEMORY;
     for (size_t i = 0; i < spans->count; i++)
         if (spans->items[i].start == start)
-            add_alive(grid, &spans->items[i], alive);
-    column_put_even(json, "alive", alive, grid->count, COLUMN_BYTES);
-    free(alive);
+            add_in_flight(grid, &spans->items[i], in_flight);
+    column_put_even(json, "alive", in_flight, grid->count, COLUMN_BYTES);
+    free(in_flight);
     return ERR_OK;
 }
 

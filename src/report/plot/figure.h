@@ -28,7 +28,7 @@ enum figure_style {
     FIGURE_HEAT,     /* x from, x to, y from, y to, value */
 };
 
-/* Colors by their part in a picture: the same in every one, told apart by people who see few. */
+/* Colors by their part in a picture: the same in every one, distinguishable with color vision deficiency. */
 enum figure_color {
     FIGURE_BLUE,
     FIGURE_ORANGE,

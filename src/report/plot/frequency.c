@@ -164,7 +164,7 @@ static bool is_cpu(const struct gauge *gauge)
 }
 
 /* UNKNOWN where no sensor reports it. */
-static double utilisation(const struct gauges *all, const char *device)
+static double utilization_of(const struct gauges *all, const char *device)
 {
     double most = UNKNOWN;
     for (size_t i = 0; i < all->count; i++)
@@ -180,7 +180,7 @@ static enum err choose(const struct gauges *all, struct busy_clock *out, struct 
     *out = (struct busy_clock){.mhz = UNKNOWN};
     for (size_t i = 0; i < all->count; i++) {
         const struct gauge *gauge = &all->items[i];
-        double busy = utilisation(all, gauge->device);
+        double busy = utilization_of(all, gauge->device);
         clocks += gauge->is_clock;
         if (!gauge->is_clock || !(mean_of(gauge) > 0))
             continue;

@@ -8,7 +8,7 @@
 #include "report/text/format.h"
 #include "stats/quantile.h"
 
-/* More bars than this cannot be told apart: neighbors are averaged. */
+/* More bars than this cannot be distinguished: neighbors are averaged. */
 enum { BARS_MOST = 80 };
 
 static size_t count_rows(const struct run_table *table)

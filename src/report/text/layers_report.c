@@ -166,9 +166,9 @@ static void add_setting(struct table *table, const struct layers_result *model,
 static void write_settings(const struct layers_result *model, bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
-        {"phase", false},   {"prompt", true},    {"tokens/s", true}, {"energy", true},
-        {"a token", true},  {"attention", true}, {"scores", true},   {"feed-forward", true},
-        {"overhead", true}, {"windows", true},
+        {"phase", false},    {"prompt", true},    {"tokens/s", true}, {"energy", true},
+        {"per token", true}, {"attention", true}, {"scores", true},   {"feed-forward", true},
+        {"overhead", true},  {"windows", true},
     };
     struct table table;
     table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);

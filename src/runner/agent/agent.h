@@ -20,7 +20,7 @@ struct client_request;
 struct completion;
 struct trace_recorder;
 
-/* How a model is told of its tools and makes its calls: by the service's own interface, or in text (wire/chat.h).  By
+/* How tools are described to a model and how it calls them: by the service's own interface, or in text (wire/chat.h).  By
  * default the interface, and ReAct where the service or the model has none. */
 enum agent_protocol { AGENT_AUTO, AGENT_NATIVE, AGENT_HERMES, AGENT_REACT };
 extern const char *const AGENT_PROTOCOLS[]; /* "auto", "native" ...; ends with NULL */

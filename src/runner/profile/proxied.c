@@ -40,7 +40,7 @@ struct proxied {
     pthread_cond_t came;
     struct ended *oldest, **newest; /* not taken by the recorder yet */
     size_t queued;                  /* bytes that are not recorded yet */
-    bool is_open;                   /* the proxy may be told of energies */
+    bool is_open;                   /* energies may be passed to the proxy */
 };
 
 /* ---- from the proxy's thread ---- */

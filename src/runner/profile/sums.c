@@ -60,7 +60,7 @@ static enum err add_time(struct sums *sums, const struct record *record)
     return ERR_OK;
 }
 
-/* Beyond the last place they are only not told apart: the most frequent come early. */
+/* Beyond the last place they are counted together: the most frequent come early. */
 static void add_reason(struct reason *reasons, const char *text)
 {
     for (size_t i = 0; text && *text && i < SUMS_REASONS_MAX; i++) {

@@ -346,7 +346,7 @@ static const struct {
  * comparisons with meters.  Intel measures the package at the voltage regulator since
  * Haswell: a few percent.  AMD computes it from activity, which follows the meter less well.
  * Core and uncore are split off inside, also by model.  DRAM is measured on servers; on client
- * parts it is modelled, with an offset that is worst when idle.  psys is what the board
+ * parts it is modeled, with an offset that is worst when idle.  psys is what the board
  * vendor wired to it. */
 static double accuracy(enum rapl_kind kind, const struct rapl_cpu *cpu)
 {

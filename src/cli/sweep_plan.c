@@ -1,0 +1,224 @@
+/* The plan of `ipw sweep`: its options and the command, as the points, options and rules of a sweep. */
+#include "cli/sweep_plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/common.h"
+#include "core/clock.h"
+#include "core/secret.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "runner/slurm.h"
+#include "runner/sweep.h"
+#include "runner/sweep_control.h"
+
+/* The n of E T^n. */
+static const struct {
+    const char *name;
+    double exponent;
+} OBJECTIVES[] = {{"energy", 0}, {"edp", 1}, {"ed2p", 2}};
+
+static enum err add_option(struct sweep *sweep, const char *name, const char *value)
+{
+    enum err err = sweep_word(&sweep->options, &sweep->option_count, name);
+    return err || !value ? err : sweep_word(&sweep->options, &sweep->option_count, value);
+}
+
+/* For the program that measures a point, as its own options. */
+static enum err add_options(const struct sweep_options *options, struct sweep *sweep)
+{
+    const struct measure_options *measure = &options->measure;
+    char number[32];
+    enum err err = ERR_OK;
+    if (measure->devices)
+        err = add_option(sweep, "--devices", measure->devices);
+    if (!err && measure->sensors)
+        err = add_option(sweep, "--sensors", measure->sensors);
+    if (!err && measure->rate_hz > 0) {
+        str_format(number, sizeof number, "%.10g", measure->rate_hz);
+        err = add_option(sweep, options->profile ? "--sample-rate" : "--rate", number);
+    }
+    if (!err && measure->require_energy)
+        err = add_option(sweep, "--require-energy", NULL);
+    if (!err && measure->idle_s > 0) {
+        str_format(number, sizeof number, "%.10g", measure->idle_s);
+        err = add_option(sweep, "--idle", number);
+    }
+    if (!err && options->warmups) {
+        str_format(number, sizeof number, "%u", options->warmups);
+        err = add_option(sweep, "--warmup", number);
+    }
+    return err;
+}
+
+enum err sweep_plan_command(struct sweep *sweep, const char **words, size_t count)
+{
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < sweep->word_count; i++)
+        free(sweep->command[i]);
+    sweep->word_count = 0;
+    for (size_t i = 0; !err && i < count; i++)
+        err = sweep_word(&sweep->command, &sweep->word_count, words[i]);
+    return err;
+}
+
+/* Elements read the command from the journal, which has no secrets. */
+static enum err check_no_secrets(const struct sweep *sweep, struct error *why)
+{
+    for (size_t i = 0; i < sweep->word_count; i++)
+        for (const char *at = sweep->command[i]; *at; at++)
+            if (secret_at(at, strlen(at)))
+                return err_set(why, ERR_USAGE,
+                               "the command has a secret, which is not recorded: with --slurm pass "
+                               "it in the environment");
+    return ERR_OK;
+}
+
+bool sweep_plan_mode_is(const struct sweep_options *options, const char *mode)
+{
+    return strcmp(options->mode, mode) == 0;
+}
+
+/* Of the GPU here, or of one that Slurm gives. */
+static enum err ask_clocks(const struct sweep_options *options, struct sweep *sweep,
+                           struct error *why)
+{
+    if (!options->slurm.on)
+        return sweep_control_clocks(options->measure.devices, options->least_mhz, &sweep->clocks,
+                                    &sweep->clock_count, why);
+    if (!options->quiet)
+        tell("ipw sweep: asks a node of the cluster for the clocks of its GPU (srun)\n");
+    return slurm_clocks(&options->slurm.options, options->measure.devices, options->least_mhz,
+                        &sweep->clocks, &sweep->clock_count, why);
+}
+
+/* The --knob gpu-clock of the mode.  Without a GPU that can be asked, its default alone, with the reason. */
+static enum err clock_knob(const struct sweep_options *options, struct sweep *sweep,
+                           struct text *out, struct error *why)
+{
+    struct error reason = {0};
+    enum err err = ask_clocks(options, sweep, &reason);
+    if (err && !sweep_control_is_refused(err))
+        err = err_set(why, err, "%s", reason.text);
+    else if (err) {
+        tell("ipw sweep: --control is not possible: %s\n", reason.text);
+        tell("ipw sweep: MEASURES ONLY: clocks and power limit stay as they are\n");
+        text_add(out, "gpu-clock=default");
+        sweep->uncontrolled = strdup(reason.text);
+        err = sweep->uncontrolled ? ERR_OK : err_no_memory(why);
+    } else if (sweep_plan_mode_is(options, "probe")) {
+        sweep_probe_knob(sweep->clocks, sweep->clock_count, options->probes, out);
+    } else {
+        text_add(out, "gpu-clock=");
+        for (size_t i = 0; i < sweep->clock_count; i++)
+            text_addf(out, "%s%.10g", i ? "," : "", sweep->clocks[i]);
+        sweep->clock_count = 0; /* all are points: there is none to choose */
+    }
+    return err;
+}
+
+static enum err mode_knob(const struct sweep_options *options, struct sweep *sweep,
+                          struct text *out, struct error *why)
+{
+    if (!sweep_plan_mode_is(options, "baseline"))
+        return clock_knob(options, sweep, out, why);
+    text_add(out, "gpu-clock=default");
+    sweep->control = true;
+    sweep->uncontrolled = strdup("baseline: the GPU's own clocks");
+    return sweep->uncontrolled ? ERR_OK : err_no_memory(why);
+}
+
+static enum err find_points(struct sweep_options *options, struct sweep *sweep, struct error *why)
+{
+    struct text knob = {0};
+    enum err err = ERR_OK;
+    if (options->list)
+        return sweep_read_list(options->list, sweep, why);
+    if (!sweep_plan_mode_is(options, "custom")) {
+        err = mode_knob(options, sweep, &knob, why);
+        if (!err && options->knobs.count == OPTION_LIST_MAX)
+            err = err_set(why, ERR_USAGE, "too many knobs");
+        if (!err)
+            options->knobs.items[options->knobs.count++] = text_get(&knob);
+    }
+    if (!err)
+        err = sweep_expand(options->knobs.items, options->knobs.count, options->paired, sweep, why);
+    text_release(&knob);
+    return err;
+}
+
+static enum err set_how(const struct sweep_options *options, struct sweep *sweep)
+{
+    bool until = is_known(options->until_pct);
+    unsigned least =
+        until && options->repeats < 2 ? 2 : options->repeats; /* one has no standard error */
+    sweep->profile = options->profile;
+    sweep->control = options->control;
+    sweep->repeats = least;
+    sweep->most_repeats = until && options->most_repeats > least ? options->most_repeats : least;
+    sweep->until_pct = options->until_pct;
+    sweep->reruns = options->reruns;
+    sweep->cooldown_s = options->cooldown_s;
+    sweep->cooldown_c = options->cooldown_c;
+    sweep->cooldown_min_c = options->cooldown_min_c;
+    sweep->cooldown_limit_s = options->cooldown_limit_s;
+    sweep->started_at = seconds(clock_wall());
+    sweep->starts = 1;
+    sweep->seed = is_known(options->seed) ? (unsigned)options->seed : (unsigned)sweep->started_at;
+    sweep->least_mhz = sweep_plan_mode_is(options, "dvfs") || sweep_plan_mode_is(options, "probe")
+                           ? options->least_mhz
+                           : UNKNOWN;
+    sweep->time_exponent = UNKNOWN;
+    for (size_t i = 0; i < sizeof OBJECTIVES / sizeof *OBJECTIVES; i++)
+        if (sweep_plan_mode_is(options, "probe") &&
+            strcmp(OBJECTIVES[i].name, options->objective) == 0)
+            sweep->time_exponent = OBJECTIVES[i].exponent;
+    sweep->mode = strdup(options->mode);
+    return sweep->mode ? ERR_OK : ERR_NO_MEMORY;
+}
+
+/* Of several runs in one attempt only the first would count. */
+static enum err check_profile(const struct sweep_options *options, const char **words, size_t count,
+                              struct error *why)
+{
+    static const char NAME[] = "--repeat-runs";
+    for (size_t i = 0; options->profile && i < count; i++)
+        if (strncmp(words[i], NAME, sizeof NAME - 1) == 0)
+            return err_set(why, ERR_USAGE,
+                           "an attempt is one run: give --repeat N to the sweep, before --, in the "
+                           "place of %s",
+                           NAME);
+    return ERR_OK;
+}
+
+enum err sweep_plan_make(struct sweep_options *options, struct sweep *sweep, const char **words,
+                         size_t count, struct error *why)
+{
+    enum err err = check_profile(options, words, count, why);
+    if (!err)
+        err = err_explain(why, set_how(options, sweep));
+    if (!err && options->measure.devices && options->measure.devices[0] && !options->slurm.on)
+        err = sweep_control_devices(options->measure.devices, why);
+    if (!err)
+        err = find_points(options, sweep, why);
+    if (!err)
+        err = err_explain(why, sweep_plan_command(sweep, words, count));
+    if (!err)
+        err = err_explain(why, add_options(options, sweep));
+    if (!err && options->slurm.on)
+        err = check_no_secrets(sweep, why);
+    if (!err && sweep->control)
+        err = sweep_control_check(sweep, why);
+    return err ? err : sweep_check_command(sweep, why);
+}
+
+/* A secret of the command is not in the journal: it must be given again. */
+enum err sweep_plan_check_secrets(const struct sweep *sweep, struct error *why)
+{
+    for (size_t i = 0; i < sweep->word_count; i++)
+        if (strstr(sweep->command[i], SECRET_MARK))
+            return err_set(why, ERR_USAGE,
+                           "the command has a secret, which was not recorded: repeat it after --");
+    return ERR_OK;
+}
