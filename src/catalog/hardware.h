@@ -13,6 +13,7 @@
 
 #include "catalog/kernel_class.h"
 #include "catalog/precision.h"
+#include "catalog/timings.h"
 #include "core/err.h"
 #include "core/units.h"
 
@@ -106,6 +107,7 @@ struct hardware {
     const char *const *aliases; /* other ids, and names as drivers report them; ends in NULL */
     const char *const *matches; /* names for device_peak_find; ends in NULL */
     struct hardware_processor processor;
+    struct hardware_timings timings;
     bool is_calibrated; /* by `ipw estimate calibrate` */
     char doubt[160];    /* what contradicts itself in a file of the user's; "": nothing */
     void *storage;      /* what the pointers above point into; NULL: the catalog */

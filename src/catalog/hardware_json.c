@@ -19,7 +19,14 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
-enum { POINTS_MAX = 16, NAMES_MAX = 32, LINE_MAX_BYTES = 240, UNITS_MAX = 5, THREADS_MAX = 65536 };
+enum {
+    POINTS_MAX = 16,
+    NAMES_MAX = 32,
+    LINE_MAX_BYTES = 240,
+    UNITS_MAX = 5,
+    THREADS_MAX = 65536,
+    TIMINGS_MAX = 4096
+};
 
 #define NUMBER_MAX 1e5 /* watts and ratios of an operating point */
 
@@ -29,6 +36,7 @@ struct storage {
     struct hardware_point points[POINTS_MAX];
     struct kernel_figures kernels[KERNEL_COUNT];
     const char *aliases[NAMES_MAX + 1], *matches[NAMES_MAX + 1], *brands[NAMES_MAX + 1];
+    struct hardware_timing *timings; /* owned */
 };
 
 enum quantity { RATE, BANDWIDTH, CAPACITY, ENERGY, POWER, TIME, COUNT, SHARE };
@@ -482,15 +490,121 @@ static void read_points(const struct object *top, struct storage *storage, struc
     }
 }
 
+/* ---- timed operations ---- */
+
+static const char *const TIMING_OPS[TIMING_OP_COUNT] = {"pass", "step", "product",  "attention",
+                                                        "norm", "add",  "rotation", "gate"};
+
+const char *timing_op_name(enum timing_op op)
+{
+    return TIMING_OPS[op];
+}
+
+static const struct {
+    const char *key;
+    double factor; /* to the SI */
+    size_t offset;
+} TIMING_NUMBERS[] = {
+    {"rows", 1, offsetof(struct hardware_timing, rows)},
+    {"depth", 1, offsetof(struct hardware_timing, depth)},
+    {"columns", 1, offsetof(struct hardware_timing, columns)},
+    {"context", 1, offsetof(struct hardware_timing, context)},
+    {"held", 1, offsetof(struct hardware_timing, held)},
+    {"us", 1e-6, offsetof(struct hardware_timing, seconds)},
+};
+
+static void read_timing(const struct object *at, struct hardware_timing *out)
+{
+    static const char *const KEYS[] = {"op",      "format",  "rows", "depth",
+                                       "columns", "context", "held", "us"};
+    check_keys(at, KEYS, COUNT_OF(KEYS));
+    out->op = (enum timing_op)read_word(at, "op", TIMING_OPS, TIMING_OP_COUNT);
+    if (jv_get(at->json, "format"))
+        out->format = read_line(at, "format");
+    else if (out->op == TIMING_PRODUCT)
+        refuse(at, "format", "is missing");
+    for (size_t i = 0; i < COUNT_OF(TIMING_NUMBERS); i++) {
+        const struct jv *value = jv_get(at->json, TIMING_NUMBERS[i].key);
+        double number = jv_is_null(value) ? 0 : jv_number(value) * TIMING_NUMBERS[i].factor;
+        if (!jv_is_null(value) && !(number > 0 && number < 1e15))
+            refuse(at, TIMING_NUMBERS[i].key, "must be a number above 0");
+        memcpy((char *)out + TIMING_NUMBERS[i].offset, &number, sizeof number);
+    }
+    if (!(out->seconds > 0))
+        refuse(at, "us", "is missing");
+}
+
+static void read_timings(const struct object *top, struct storage *storage, struct hardware *out)
+{
+    static const char *const KEYS[] = {"runtime", "threads", "source", "operations"};
+    struct object at = inside(top, "timings", jv_get(top->json, "timings"));
+    if (jv_is_null(at.json))
+        return;
+    check_keys(&at, KEYS, COUNT_OF(KEYS));
+    const struct jv *list = jv_get(at.json, "operations");
+    size_t count = 0;
+    if (!jv_is_array(list) || jv_count(list) < 1 || jv_count(list) > TIMINGS_MAX) {
+        refuse(&at, "operations", "must be an array of 1 to %d", TIMINGS_MAX);
+        return;
+    }
+    out->timings.runtime = read_line(&at, "runtime");
+    out->timings.source = read_line(&at, "source");
+    out->timings.threads = (unsigned)read_integer(&at, "threads", 1, THREADS_MAX, "whole number");
+    storage->timings = calloc(jv_count(list), sizeof *storage->timings);
+    if (!storage->timings) {
+        refuse(&at, "operations", "out of memory");
+        return;
+    }
+    for (const struct jv *item = jv_first(list); item; item = jv_next(item)) {
+        char key[32];
+        str_format(key, sizeof key, "operations.%zu", count);
+        struct object one = inside(&at, key, item);
+        read_timing(&one, &storage->timings[count++]);
+    }
+    out->timings.items = storage->timings;
+    out->timings.count = count;
+}
+
+static void write_timings(struct json *json, const struct hardware_timings *timings)
+{
+    if (!timings->count)
+        return;
+    json_object(json, "timings");
+    json_string(json, "runtime", timings->runtime);
+    json_integer(json, "threads", timings->threads);
+    json_string(json, "source", timings->source);
+    json_array(json, "operations");
+    for (size_t i = 0; i < timings->count; i++) {
+        const struct hardware_timing *timing = &timings->items[i];
+        struct text line = {0};
+        text_addf(&line, "{\"op\": \"%s\"", TIMING_OPS[timing->op]);
+        if (timing->format)
+            text_addf(&line, ", \"format\": \"%s\"", timing->format);
+        for (size_t k = 0; k < COUNT_OF(TIMING_NUMBERS); k++) {
+            double number;
+            memcpy(&number, (const char *)timing + TIMING_NUMBERS[k].offset, sizeof number);
+            if (number > 0)
+                text_addf(&line, ", \"%s\": %.9g", TIMING_NUMBERS[k].key,
+                          number / TIMING_NUMBERS[k].factor);
+        }
+        text_add(&line, "}");
+        json_raw(json, NULL, text_get(&line)); /* a line each */
+        text_release(&line);
+    }
+    json_array_end(json);
+    json_object_end(json);
+}
+
 /* ---- a file ---- */
 
 static void read_top(const struct object *at, struct storage *storage, struct hardware *out)
 {
     static const char *const KEYS[] = {
-        "id",      "name",          "vendor",       "class",   "year",           "note",
-        "aliases", "match",         "processor",    "matrix",  "vector",         "memories",
-        "power",   "launch",        "units",        "link",    "points",         "calibrated",
-        "kind",    "compute_share", "memory_share", "kernels", "kernel_classes", "host",
+        "id",           "name",     "vendor",         "class",     "year",
+        "note",         "aliases",  "match",          "processor", "matrix",
+        "vector",       "memories", "power",          "launch",    "units",
+        "link",         "points",   "calibrated",     "kind",      "compute_share",
+        "memory_share", "kernels",  "kernel_classes", "host",      "timings",
     };
     check_keys(at, KEYS, COUNT_OF(KEYS));
     if (jv_get(at->json, "kind"))
@@ -507,6 +621,7 @@ static void read_top(const struct object *at, struct storage *storage, struct ha
     read_figures(at, out);
     read_kernels(at, storage, out);
     read_points(at, storage, out);
+    read_timings(at, storage, out);
 }
 
 /* Takes the tree over. */
@@ -555,8 +670,10 @@ enum err hardware_read(const char *path, struct hardware *out, struct error *why
 void hardware_release(struct hardware *hardware)
 {
     struct storage *storage = hardware->storage;
-    if (storage)
+    if (storage) {
         jv_free(storage->tree);
+        free(storage->timings);
+    }
     free(storage);
     *hardware = (struct hardware){0};
 }
@@ -733,6 +850,7 @@ void hardware_write(const struct hardware *hardware, struct json *json)
     write_figures(json, hardware);
     write_kernels(json, hardware);
     write_points(json, hardware);
+    write_timings(json, &hardware->timings);
     if (hardware->is_calibrated)
         json_bool(json, "calibrated", true);
     json_object_end(json);

@@ -14,6 +14,7 @@
 #include "catalog/hardware.h"
 #include "catalog/hardware_json.h"
 #include "cli/common.h"
+#include "core/log.h"
 #include "core/params.h"
 #include "core/text.h"
 #include "core/units.h"
@@ -24,11 +25,14 @@
 #include "port/proc.h"
 #include "report/text/calibrate_report.h"
 #include "runner/microbench/microbench.h"
+#include "runner/op_timings.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 
-#define CALIBRATE "estimate calibrate"
-#define VALIDATE  "estimate validate"
+#define CALIBRATE    "estimate calibrate"
+#define VALIDATE     "estimate validate"
+
+#define BUDGET_SHARE 1e-3 /* of the time of the windows: for each operation that is timed */
 
 /* How the rows of a run are predicted or counted. */
 struct predictor_options {
@@ -51,7 +55,7 @@ static enum err init_predictor(const struct predictor_options *options,
         return err_set(why, ERR_USAGE, "--runtime: %s", unknown.text);
     out->has_usual_runtime = !options->runtime && !options->no_fusion;
     if (options->runtime)
-        out->fusion = runtime_at(out->runtime)->fusion;
+        out->fusion = runtime_fusion(out->runtime, hardware);
     if (options->precision && precision_find(options->precision, &out->precision, &unknown))
         return err_set(why, ERR_USAGE, "--precision: %s", unknown.text);
     return ERR_OK;
@@ -70,7 +74,7 @@ struct calibrate_command {
     struct calibrate_options fit;
     struct predictor_options predictor;
     struct option_list files, runs, given;
-    const char *hardware, *output, *rows, *given_source;
+    const char *hardware, *output, *rows, *given_source, *runtime;
     unsigned seed;
     bool json, quiet;
 };
@@ -83,6 +87,8 @@ struct calibrate_work {
     bool has_base;
     struct text data; /* where the rows come from */
     char device[96];  /* as the rows or this machine name it */
+    struct timings timings;
+    char no_energy[240]; /* why no energy was measured; "" */
 };
 
 static void show_progress(const char *load, unsigned done, unsigned all)
@@ -114,6 +120,24 @@ static enum err read_rows(const struct calibrate_command *command, struct calibr
     return err;
 }
 
+/* Before the loads, which heat the processor up. */
+static int time_operations(const struct calibrate_command *command, struct calibrate_work *work)
+{
+    const struct timings_options options = {.threads = microbench_threads(&command->bench),
+                                            .budget_s = command->bench.seconds * BUDGET_SHARE,
+                                            .progress = command->bench.progress};
+    struct error why = {0};
+    if (!strcmp(command->runtime, "none"))
+        return 0;
+    enum err err = timings_measure(&options, &work->timings, &why);
+    clear_progress();
+    if (work->timings.signal)
+        return 128 + work->timings.signal;
+    if (!err && work->timings.missing[0])
+        log_warn("operations of llama.cpp were not timed: %s", work->timings.missing);
+    return err ? complain(EXIT_FAILED, "%s", why.text) : 0;
+}
+
 static int measure_rows(const struct calibrate_command *command, struct calibrate_work *work)
 {
     static struct session session; /* not closed: see cmd_run.c */
@@ -121,6 +145,8 @@ static int measure_rows(const struct calibrate_command *command, struct calibrat
     struct error why = {0};
     proc_block_signals();
     int code = open_session(&command->measure, &session);
+    if (!code)
+        code = time_operations(command, work);
     if (code)
         return code;
     enum err err = microbench_measure(&session, &command->bench, &work->rows, &meter, &why);
@@ -131,8 +157,10 @@ static int measure_rows(const struct calibrate_command *command, struct calibrat
     if (err)
         return complain(err == ERR_NO_DATA ? EXIT_NOT_MEASURED : EXIT_FAILED, "%s", why.text);
     (void)str_copy(work->device, sizeof work->device, meter.host);
-    text_addf(&work->data, "built-in loads on %u threads, %s (%s)", meter.threads, meter.devices,
-              meter.source);
+    (void)str_copy(work->no_energy, sizeof work->no_energy, meter.no_energy);
+    text_addf(&work->data, "built-in loads on %u threads", meter.threads);
+    if (!meter.no_energy[0])
+        text_addf(&work->data, ", %s (%s)", meter.devices, meter.source);
     return 0;
 }
 
@@ -159,9 +187,11 @@ static int report_calibration(const struct calibrate_command *command,
         .data = text_get(&work->data),
         .given_source = command->given_source ? command->given_source : "given by the user",
         .file = command->output,
+        .timings = work->timings.table.count ? &work->timings.table : NULL,
+        .no_energy = work->no_energy,
     };
     const struct calibrate_origin origin = {report.hardware, report.base, report.data,
-                                            report.given_source};
+                                            report.given_source, report.timings};
     struct text file = {0}, out = {0};
     struct error why = {0};
     int code = 0;
@@ -197,7 +227,9 @@ static int calibrate(const struct calibrate_command *command, struct calibrate_w
     if (!err && calibrate_find_base(command->hardware, work->device, &work->base, &work->has_base,
                                     &why) != ERR_OK)
         err = ERR_USAGE;
-    if (!err)
+    if (!err && work->no_energy[0])
+        err = calibrate_rates(&work->rows, &work->calibration, &why);
+    else if (!err)
         err = calibrate_fit(&work->rows, &command->fit, &work->calibration, &why);
     if (err)
         return fail(err, &why);
@@ -218,7 +250,8 @@ static enum err take_given(struct calibrate_command *command, struct error *why)
     return err;
 }
 
-static struct calibrate_command calibrate_args = {.bench = {.seconds = 45}, .seed = 1};
+static struct calibrate_command calibrate_args = {
+    .bench = {.seconds = 30}, .seed = 1, .runtime = "llama.cpp"};
 
 /* clang-format off */
 static const struct option_row CALIBRATE_ROWS[] = {
@@ -242,8 +275,10 @@ static const struct option_row CALIBRATE_ROWS[] = {
     {.name = "rows", .type = OPTION_TEXT, .target = &calibrate_args.rows, .value = "FILE",
      .help = "save the rows as CSV for --csv, even if the fit is refused"},
     {.name = "seconds", .type = OPTION_NUMBER, .target = &calibrate_args.bench.seconds, .value = "S",
-     .help = "total time of the windows measured here (default: 45)", .least = 1,
+     .help = "total time of the windows measured here (default: 30)", .least = 1,
      .most = 86400},
+    {.name = "runtime", .type = OPTION_TEXT, .target = &calibrate_args.runtime, .value = "NAME",
+     .help = "time its operations here: llama.cpp (default), none"},
     {.letter = 't', .name = "threads", .type = OPTION_COUNT, .target = &calibrate_args.bench.threads,
      .value = "N", .help = "threads of the loads (default: one per CPU)", .least = 1,
      .most = 4096},
@@ -272,12 +307,16 @@ static int calibrate_main(const char **words, size_t count)
     o->fit.seed = o->seed;
     o->fit.allow_estimated &= !o->measure.require_energy;
     o->bench.allow_estimated = o->fit.allow_estimated;
+    o->bench.requires_energy = o->measure.require_energy;
+    if (strcmp(o->runtime, "llama.cpp") != 0 && strcmp(o->runtime, "none") != 0)
+        return complain(EXIT_USAGE, "--runtime %.40s: llama.cpp or none", o->runtime);
     if (!o->quiet)
         o->bench.progress = show_progress;
     int code = calibrate(o, &work);
     calibrate_rows_release(&work.rows);
     if (work.has_base)
         hardware_release(&work.base);
+    timings_release(&work.timings);
     text_release(&work.data);
     return code;
 }
@@ -292,6 +331,11 @@ const struct command command_estimate_calibrate = {
         "windows: of a CSV file or a run, or of loads that run here (idle, arithmetic, memory,\n"
         "mixtures, matrix products). Rows that cannot separate these, that are too short for the\n"
         "sensor, or that make one of them negative are refused with the reason.\n"
+        "\n"
+        "Measuring here, it also times operations of llama.cpp on this CPU (products with weights\n"
+        "of each format, attention, norms), from which `ipw estimate --runtime llama.cpp` puts\n"
+        "models together, and the bandwidth of the caches. Without an energy meter the file has\n"
+        "times only. All of it takes less than a minute by default.\n"
         "\n"
         "-o writes a hardware file for `ipw estimate --hardware-file`. tools/calibrate-gpu.py\n"
         "measures a CSV on an NVIDIA GPU.",

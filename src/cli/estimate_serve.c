@@ -27,6 +27,7 @@ struct view {
     struct serving_load load;
     struct serving_policy policy;
     struct serving_steps *steps;
+    struct serving_model model;
     struct serving_slo slo;
     struct serving_curve curve;
     double *rates;
@@ -99,13 +100,25 @@ static struct serving_slo slo_of(const struct estimate_serve_options *o)
 
 /* ---- the load ---- */
 
+/* As of a plain request, halved until they fit into the context. */
+static void default_lengths(const struct workload_spec *spec, struct serving_lengths *input,
+                            struct serving_lengths *output)
+{
+    int64_t limit = spec->model->context_length, prompt = spec->setting.tokens;
+    int64_t made = spec->output_tokens;
+    for (; limit && prompt > 1 && prompt + made > limit; prompt /= 2)
+        made = made > 1 ? made / 2 : 1;
+    *input = (struct serving_lengths){prompt, prompt};
+    *output = (struct serving_lengths){made, made};
+}
+
 static enum err draw_load(const struct serve_command *command, const struct workload_spec *spec,
                           struct serving_load *out, struct error *why)
 {
     const struct estimate_serve_options *o = command->options;
     const char *prompt = command->workload->prompt_tokens;
-    struct serving_lengths input = {spec->setting.tokens, spec->setting.tokens};
-    struct serving_lengths output = {spec->output_tokens, spec->output_tokens};
+    struct serving_lengths input, output;
+    default_lengths(spec, &input, &output);
     enum err err = prompt ? serving_lengths_parse("prompt-tokens", prompt, &input, why) : ERR_OK;
     if (!err && command->output_tokens)
         err = serving_lengths_parse("output-tokens", command->output_tokens, &output, why);
@@ -190,20 +203,21 @@ static enum err simulate(struct view *view, struct error *why)
         .spec = &view->list.items[0],
         .load = &view->load,
         .measured = o->step_times,
-        .server = o->server,
         .kv_cache_bytes = o->kv_cache_gb > 0 ? 1e9 * o->kv_cache_gb : UNKNOWN,
     };
-    view->policy = (struct serving_policy){
-        .max_sequences = o->max_sequences, .max_tokens = o->max_tokens, .replicas = o->replicas};
+    view->policy = (struct serving_policy){.server = o->server,
+                                           .max_sequences = o->max_sequences,
+                                           .max_tokens = o->max_tokens,
+                                           .replicas = o->replicas};
     view->slo = slo_of(o);
     enum err err = serving_steps_make(&question, &view->policy, &view->steps, why);
     if (err)
         return err;
-    struct serving_model model = serving_steps_model(view->steps);
+    view->model = serving_steps_model(view->steps);
     const struct serving_run run = {
-        .model = &model, .policy = &view->policy, .load = &view->load, .time_scale = 1};
-    err = serving_curve_make(&run, serving_steps_relative(view->steps).seconds, view->rates,
-                             view->rate_count, &view->slo, show_progress, &view->curve, why);
+        .model = &view->model, .policy = &view->policy, .load = &view->load, .time_scale = 1};
+    err = serving_curve_make(&run, view->rates, view->rate_count, &view->slo, show_progress,
+                             &view->curve, why);
     clear_progress();
     return err;
 }
@@ -225,9 +239,9 @@ static enum err write_report(const struct view *view, struct text *out, struct e
         .tariff = command->tariff,
         .trace = command->options->trace,
         .measured = command->options->step_times,
-        .relative_s = serving_steps_relative(view->steps).seconds,
-        .relative_j = serving_steps_relative(view->steps).joules,
-        .kv_bytes = serving_steps_kv_bytes(view->steps),
+        .relative_s = view->model.relative_s,
+        .relative_j = view->model.relative_j,
+        .kv_bytes = view->model.kv_bytes,
         .seed = command->options->seed,
     };
     struct figure figure = {0};

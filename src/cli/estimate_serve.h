@@ -30,7 +30,7 @@ extern const char *const SERVE_PERCENTILES[], *const SERVE_SERVERS[];
     {.name = "trace", .type = OPTION_TEXT, .target = &(o).trace, .value = "FILE",                  \
      .help = "requests: CSV of arrival_s, input_tokens, output_tokens"},                           \
     {.name = "requests", .type = OPTION_COUNT, .target = &(o).requests, .value = "N",              \
-     .help = "number of requests without a trace (default: 2000)", .least = 1, .most = 1e8},       \
+     .help = "number of requests without a trace (default: 2000)", .least = 1, .most = 1e7},       \
     {.name = "replicas", .type = OPTION_COUNT, .target = &(o).replicas, .value = "N",              \
      .help = "servers that share the load (default: 1)", .least = 1, .most = 1024},                \
     {.name = "server", .type = OPTION_CHOICE, .target = &(o).server, .value = "SERVER",            \

@@ -36,6 +36,11 @@ const struct llama_api *engine_api(void)
     return &process.api;
 }
 
+enum err engine_load(const struct dl_symbol *symbols, size_t count, struct error *why)
+{
+    return dl_load(&process.dl, symbols, count, why);
+}
+
 /* ---- the library's log ---- */
 
 /* Lines come in fragments; what does not fit is cut. */

@@ -134,6 +134,10 @@ bool llama_abi_is_tested(const char *version);
 /* The library that engine_library_open opened; only valid after it has succeeded. */
 const struct llama_api *engine_api(void);
 
+/* More functions of that library. */
+struct dl_symbol;
+enum err engine_load(const struct dl_symbol *symbols, size_t count, struct error *why) MUST_USE;
+
 /* The library's first error message in this thread since engine_log_clear, without the name of the
  * function that reported it; "" when there was none. */
 void engine_log_clear(void);

@@ -42,8 +42,9 @@ static enum err choose_rows(const struct calibrate_rows *rows,
     for (size_t i = 0; i < rows->count; i++) {
         const struct calibrate_row *row = &rows->items[i];
         bool is_empty = !(row->energy_j > 0), is_short = is_too_short(row);
-        if (row->kind == CALIBRATE_LAUNCH && !is_known(row->energy_j))
-            continue; /* measured for its latency only */
+        if (row->kind == CALIBRATE_CACHE ||
+            (row->kind == CALIBRATE_LAUNCH && !is_known(row->energy_j)))
+            continue; /* measured for its time only */
         if (row->is_estimated && !options->allow_estimated)
             return err_set(
                 why, ERR_BAD_VALUE,
@@ -448,6 +449,30 @@ static void take_rates(const struct calibrate_rows *rows, struct calibration *ou
     }
 }
 
+/* The best rate of each size, the smallest first. */
+static void take_caches(const struct calibrate_rows *rows, struct calibration *out)
+{
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct calibrate_row *row = &rows->items[i];
+        size_t at = 0;
+        if (row->kind != CALIBRATE_CACHE)
+            continue;
+        while (at < out->cache_count && out->caches[at].held < row->held)
+            at++;
+        bool is_new = at == out->cache_count || out->caches[at].held > row->held;
+        if (is_new && out->cache_count == CALIBRATE_CACHES_MOST)
+            continue;
+        if (is_new) {
+            memmove(&out->caches[at + 1], &out->caches[at],
+                    (out->cache_count - at) * sizeof *out->caches);
+            out->caches[at] = (struct calibrate_cache){.held = row->held};
+            out->cache_count++;
+        }
+        out->caches[at].bytes_per_s =
+            fmax(out->caches[at].bytes_per_s, row->bytes / row->latency_s);
+    }
+}
+
 /* The shortest time per kernel over rows of a kind. */
 static double shortest(const struct calibrate_rows *rows, enum calibrate_kind kind, size_t *count)
 {
@@ -496,6 +521,7 @@ static void measure_overheads(const struct calibrate_rows *rows, struct calibrat
 {
     size_t dispatches = 0, graphs = 0;
     take_rates(rows, out);
+    take_caches(rows, out);
     out->graph_launch_s = shortest(rows, CALIBRATE_GRAPH, &graphs);
     out->dispatch_s = shortest(rows, CALIBRATE_LAUNCH, &dispatches);
     if (!dispatches) {
@@ -580,6 +606,37 @@ enum err calibrate_fit(const struct calibrate_rows *rows, const struct calibrate
         err = refuse_unidentified(out, why);
     if (!err)
         measure_overheads(rows, out);
+    if (err)
+        calibration_release(out);
+    return err;
+}
+
+enum err calibrate_rates(const struct calibrate_rows *rows, struct calibration *out,
+                         struct error *why)
+{
+    const struct calibrate_figure NONE = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, false, false};
+    *out = (struct calibration){.joules_per_byte = NONE,
+                                .constant_w = NONE,
+                                .idle_w = UNKNOWN,
+                                .has_no_energy = true,
+                                .r2 = UNKNOWN,
+                                .mape = UNKNOWN,
+                                .mape_held_out = UNKNOWN,
+                                .condition = UNKNOWN};
+    out->points = calloc(rows->count + 1, sizeof *out->points);
+    if (!out->points)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    for (size_t i = 0; i < rows->count; i++)
+        if (rows->items[i].kind == CALIBRATE_LOAD)
+            out->points[out->point_count++] =
+                (struct calibrate_point){&rows->items[i], UNKNOWN, UNKNOWN, UNKNOWN};
+    enum err err = find_classes(out, why);
+    for (size_t i = 0; i < out->class_count; i++)
+        out->classes[i].joules_per_flop = NONE;
+    if (!err)
+        measure_overheads(rows, out);
+    if (!err && (!out->class_count || !(out->bytes_per_s > 0)))
+        err = err_set(why, ERR_BAD_VALUE, "refused: no row has operations, or none has bytes");
     if (err)
         calibration_release(out);
     return err;

@@ -26,6 +26,7 @@ struct text;
 
 enum {
     CALIBRATE_CLASSES_MOST = 12,
+    CALIBRATE_CACHES_MOST = 3,
     CALIBRATE_ROWS_PER_UNKNOWN = 3,
     CALIBRATE_UPDATES_LEAST = 10, /* of the sensor in a window */
 };
@@ -66,7 +67,12 @@ struct calibration {
     struct calibrate_figure joules_per_byte;
     struct calibrate_figure constant_w; /* drawn while working, whatever the load */
     double bytes_per_s;                 /* the highest of any row */
-    double idle_w;                      /* of the idle rows; UNKNOWN without */
+    struct calibrate_cache {
+        double held, bytes_per_s;    /* the most bytes that it was measured with, and their rate */
+    } caches[CALIBRATE_CACHES_MOST]; /* the nearest first */
+    size_t cache_count;
+    bool has_no_energy;    /* rates only: all joules and watts are UNKNOWN */
+    double idle_w;         /* of the idle rows; UNKNOWN without */
     double launch_s;       /* time of a kernel beyond its work; UNKNOWN where no row shows it */
     double dispatch_s;     /* between empty kernels launched one by one; UNKNOWN */
     double graph_launch_s; /* the same, launched as a graph; UNKNOWN */
@@ -104,6 +110,10 @@ enum err calibrate_fit(const struct calibrate_rows *rows, const struct calibrate
                        struct calibration *out, struct error *why) MUST_USE;
 void calibration_release(struct calibration *calibration);
 
+/* Without a meter: the rates that the rows attained, and overheads.  ERR_BAD_VALUE where they have none. */
+enum err calibrate_rates(const struct calibrate_rows *rows, struct calibration *out,
+                         struct error *why) MUST_USE;
+
 /* ---- the hardware file ---- */
 
 /* Where a calibration comes from, for the names and sources in the file. */
@@ -112,6 +122,7 @@ struct calibrate_origin {
     const struct hardware *base; /* the entry whose other figures are kept; NULL: none */
     const char *data;            /* where the rows come from: "a.csv", "built-in loads, cpu0" */
     const char *given_source;    /* of coefficients that were not fitted */
+    const struct hardware_timings *timings; /* operations of a runtime; NULL: none */
 };
 
 /* JSON for --hardware-file: the base with the fitted and attained figures in place of its own, or an entry of those

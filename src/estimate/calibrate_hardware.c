@@ -146,7 +146,8 @@ static void replace_units(struct build *build, bool on_matrix, struct hardware_f
         if (class) {
             if (!is_known(kept_peak(build, class)))
                 flops[p] = attained(build, class->flops_per_s / compute_share(build));
-            joules[p] = fitted(build, &class->joules_per_flop, 1e12);
+            if (!build->c->has_no_energy)
+                joules[p] = fitted(build, &class->joules_per_flop, 1e12);
         } else if (ratio != 1 && is_known(joules[p].value)) {
             joules[p] = scaled(build, &joules[p], ratio);
         }
@@ -155,20 +156,46 @@ static void replace_units(struct build *build, bool on_matrix, struct hardware_f
 
 /* ---- memories and power ---- */
 
+static bool is_cpu(const struct build *build)
+{
+    return build->made.class == HARDWARE_CPU;
+}
+
+/* Caches as they were measured, in place of those that the base states for the whole processor. */
+static void replace_caches(struct build *build)
+{
+    static const char *const NAMES[CALIBRATE_CACHES_MOST] = {"L2", "L3", "L4"};
+    const struct hardware_figure NONE = {.value = UNKNOWN, .plus_minus = UNKNOWN};
+    struct hardware *made = &build->made;
+    struct hardware_memory main = made->memories[made->memory_count - 1];
+    if (!build->c->cache_count || !is_cpu(build))
+        return;
+    made->memory_count = 0;
+    for (size_t i = 0; i < build->c->cache_count; i++) {
+        const struct calibrate_cache *cache = &build->c->caches[i];
+        if (cache->bytes_per_s > build->c->bytes_per_s)
+            made->memories[made->memory_count++] = (struct hardware_memory){
+                NAMES[i], attained(build, cache->bytes_per_s), attained(build, cache->held), NONE};
+    }
+    made->memories[made->memory_count++] = main;
+}
+
 static void replace_memories(struct build *build)
 {
     struct hardware *made = &build->made;
     struct hardware_memory *main = &made->memories[made->memory_count - 1];
     double before = main->joules_per_byte.value, now = build->c->joules_per_byte.value;
     double ratio = before > 0 ? now / before : 1;
-    for (size_t i = 0; i + 1 < made->memory_count; i++) {
+    for (size_t i = 0; !build->c->has_no_energy && i + 1 < made->memory_count; i++) {
         struct hardware_figure *joules = &made->memories[i].joules_per_byte;
         if (is_known(joules->value) && ratio < 1)
             *joules = scaled(build, joules, ratio);
     }
     if (!(main->bytes_per_s.value >= build->c->bytes_per_s))
         main->bytes_per_s = attained(build, build->c->bytes_per_s);
-    main->joules_per_byte = fitted(build, &build->c->joules_per_byte, 1e12);
+    if (!build->c->has_no_energy)
+        main->joules_per_byte = fitted(build, &build->c->joules_per_byte, 1e12);
+    replace_caches(build);
 }
 
 static void replace_rest(struct build *build)
@@ -177,7 +204,10 @@ static void replace_rest(struct build *build)
     if (build->base)
         memory_share =
             fmin(build->c->bytes_per_s / hardware_main_memory(build->base)->bytes_per_s.value, 1);
-    build->made.idle_w = fitted(build, &build->c->constant_w, 1);
+    if (!build->c->has_no_energy)
+        build->made.idle_w = fitted(build, &build->c->constant_w, 1);
+    if (build->origin->timings)
+        build->made.timings = *build->origin->timings;
     if (is_known(build->c->launch_s))
         build->made.launch_s = attained(build, build->c->launch_s);
     build->made.compute_share = attained(build, compute_share(build));
@@ -214,10 +244,11 @@ static void replace_identity(struct build *build)
                          : "this machine");
     made->aliases = made->matches = NULL; /* those of the base */
     made->processor = (struct hardware_processor){0};
-    made->note = build->c->is_estimated
+    made->note = build->c->has_no_energy ? "times were measured; energy was not: no meter"
+                 : build->c->is_estimated
                      ? "fitted to a model's joules, not to a meter's"
                      : "idle is the constant of the fit: what is drawn while it works";
-    made->is_calibrated = !build->c->is_estimated;
+    made->is_calibrated = !build->c->is_estimated && !build->c->has_no_energy;
 }
 
 /* A device of which nothing is known but what was fitted. */
@@ -230,6 +261,7 @@ static struct hardware empty_hardware(const struct calibration *c)
         .memories = {{"memory", NONE, NONE, NONE}},
         .memory_count = 1,
         .limit_w = NONE,
+        .idle_w = NONE,
         .launch_s = NONE,
         .units = NONE,
         .link_bytes_per_s = NONE,
@@ -252,11 +284,14 @@ static void set_sources(struct build *build)
 {
     const struct calibration *c = build->c;
     char *fit = new_source(build), *rate = new_source(build);
-    str_format(fit, SOURCE_MAX,
-               "least squares over %zu rows of %.120s%s, R2 %.2f, power off by %.1f %% left out",
-               c->point_count, build->origin->data,
-               c->is_estimated ? ", whose joules are estimated" : "", c->r2,
-               100 * c->mape_held_out);
+    if (c->has_no_energy)
+        str_copy(fit, SOURCE_MAX, "not fitted");
+    else
+        str_format(
+            fit, SOURCE_MAX,
+            "least squares over %zu rows of %.120s%s, R2 %.2f, power off by %.1f %% left out",
+            c->point_count, build->origin->data,
+            c->is_estimated ? ", whose joules are estimated" : "", c->r2, 100 * c->mape_held_out);
     str_format(rate, SOURCE_MAX, "the most that a row of %.200s attained", build->origin->data);
     build->fitted = fit;
     build->attained = rate;

@@ -90,9 +90,13 @@ static void read_work(struct measured_csv *csv, struct calibrate_row *row)
         row->kind = CALIBRATE_LAUNCH;
     else if (!strcmp(op, "launch_graph"))
         row->kind = CALIBRATE_GRAPH;
+    else if (!strcmp(op, "cache"))
+        row->kind = CALIBRATE_CACHE;
     row->kernels = 1;
     if (row->kind == CALIBRATE_GRAPH && read_shape(shape, &row->kernels, 1) != 1)
         measured_csv_fail(csv, "shape", "not the number of kernels in the graph");
+    if (row->kind == CALIBRATE_CACHE && read_shape(shape, &row->held, 1) != 1)
+        measured_csv_fail(csv, "shape", "not the bytes that the cache holds");
     row->flops = measured_csv_number(csv, "flops");
     row->bytes = measured_csv_number(csv, "bytes");
     if (is_known(row->flops) && is_known(row->bytes))
@@ -179,6 +183,8 @@ static const char *op_of(const struct calibrate_row *row)
         return "launch";
     case CALIBRATE_GRAPH:
         return "launch_graph";
+    case CALIBRATE_CACHE:
+        return "cache";
     case CALIBRATE_LOAD:
         break;
     }
@@ -196,6 +202,8 @@ void calibrate_rows_csv(const struct calibrate_rows *rows, const char *hardware,
         csv_add(out, op_of(row));
         if (row->kind == CALIBRATE_GRAPH)
             text_addf(out, ",%.0f", row->kernels);
+        else if (row->kind == CALIBRATE_CACHE)
+            text_addf(out, ",%.0f", row->held);
         else
             text_addf(out, ",");
         text_addf(out, ",%s,%s", precision_name(row->precision), calibrate_unit_name(row->unit));

@@ -19,6 +19,7 @@ enum calibrate_kind {
     CALIBRATE_IDLE,   /* nothing ran: reported, not part of the fit */
     CALIBRATE_LAUNCH, /* empty kernels, launched one by one */
     CALIBRATE_GRAPH,  /* the same, launched as one graph */
+    CALIBRATE_CACHE,  /* bytes out of a cache: its bandwidth, not part of the fit */
 };
 
 /* The units of the device that the operations ran on. */
@@ -40,6 +41,7 @@ struct calibrate_row {
     double window_s;            /* over which energy was measured; UNKNOWN: one repetition */
     double updates;             /* of the sensor in it; UNKNOWN: not counted */
     double kernels;             /* of CALIBRATE_LAUNCH and CALIBRATE_GRAPH */
+    double held;                /* bytes that CALIBRATE_CACHE works on */
     bool is_estimated;          /* energy estimated by a model, not measured */
     size_t line;                /* in its file; 0: none */
 };

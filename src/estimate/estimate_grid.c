@@ -159,12 +159,13 @@ enum err candidates_make(const struct candidate_options *options, const struct w
         enum precision usual = workload_default_precision(work, hardware);
         for (size_t i = 0; i < candidates->precision_count; i++) {
             bool is_stored = candidates->precisions[i].is_stored;
-            if (is_stored && !work->has_stored)
+            if (is_stored && !work->has_stored && !work->file.is_known)
                 return err_set(why, ERR_USAGE,
                                "--precision stored: the weights of this model have no stored "
                                "precision");
             add_item(candidates, options, d,
-                     is_stored ? usual : candidates->precisions[i].precision, is_stored);
+                     is_stored ? usual : candidates->precisions[i].precision,
+                     is_stored && work->has_stored);
         }
         if (candidates->precision_count)
             continue;
@@ -240,8 +241,9 @@ static enum err estimate_workload(const struct workload_spec *spec, enum runtime
     struct workload *work = &out->works[out->work_count];
     struct workload_spec run = *spec;
     run.runtime = runtime;
-    if (spec->has_usual_runtime)
-        run.fusion = runtime_at(runtime)->fusion;
+    if (spec->has_usual_runtime || runtime != RUNTIME_IDEAL)
+        run.fusion = runtime_fusion(
+            runtime, candidates->hardware_count == 1 ? &candidates->hardware[0] : NULL);
     enum err err = workload_make(&run, work, why);
     if (err)
         return err;

@@ -15,6 +15,8 @@ enum {
     LEAST_DEPTH = 256,    /* of a part of a split sum */
     LATENCIES_HIDDEN = 4, /* small tiles that a unit works on at once */
     TILE_QUERIES = 128,   /* of attention */
+    TILE_ROWS = 256,      /* that share weights once these are converted */
+    FEW_ROWS = 16,        /* that the vector units multiply as fast */
 };
 #define AMONG_OTHERS    1.1 /* fixed times in the graph of a model, over those of an operator alone */
 #define ODD_SHARE       0.14   /* of what a product attains otherwise */
@@ -25,6 +27,10 @@ enum {
 #define NARROW_SHARE    0.0051 /* of the peak, for each channel of a narrow group */
 #define REDUCTION_POWER 1.29
 #define SPLIT_S         5.4e-6 /* adding the parts of a split sum */
+#define FP8_SHARE                                                                                  \
+    0.75 /* of what products in 16 bits attain of their peak: power, and sums in 32 bits */
+#define WHOLE_BYTES 1.9  /* of a weight: those of 16 bits need no conversion */
+#define NEAR_BYTES  45e9 /* per second and unit, from the L2 cache: 32 bytes a clock */
 
 /* ---- classes ---- */
 
@@ -204,6 +210,28 @@ static double product_s(const struct product *p, const struct kernel_figures *cl
     return best;
 }
 
+/* Quantized weights are converted by the vector units, for each block of rows again. */
+static double dequantized_s(const struct roofline_work *work, const struct rates *rates)
+{
+    double blocks = ceil(fmax(1, work->rows) / TILE_ROWS);
+    return work->weights * rates->format.weight_ops * blocks / rates->dequant_flops;
+}
+
+/* Of few rows they multiply too, without tiles to fill. */
+static double few_rows_s(const struct roofline_work *work, const struct rates *rates)
+{
+    double sums = 2 * (fmax(1, work->rows) - 1);
+    return work->rows <= FEW_ROWS
+               ? work->weights * (rates->format.weight_ops + sums) / rates->dequant_flops
+               : INFINITY;
+}
+
+/* What overlaps, but not quite where both take long. */
+static double overlapped(double a, double b)
+{
+    return pow(pow(a, 4) + pow(b, 4), 0.25);
+}
+
 static double attention_s(const struct subgraph_shape *shape, const struct roofline_work *work,
                           double flops, const struct scale *scale)
 {
@@ -237,6 +265,9 @@ static double compute_s(enum kernel_class class, const struct subgraph *subgraph
     double group = shape->channels / fmax(1, shape->groups);
     double products = rates->product_flops.value, convs = rates->conv_flops.value;
     struct product product = {rows, outputs / rows, padding * work->macs / outputs, 0};
+    bool is_quantized =
+        rates->format.weight_ops > 0 && work->traffic.weights < WHOLE_BYTES * work->weights;
+    double tiled;
     switch (class) {
     case KERNEL_CONV_IMAGE: /* as fast in tf32 as in 16 bits */
         product.flops = attained(share, convs, basis->matrix_flops / 2, scale);
@@ -247,9 +278,14 @@ static double compute_s(enum kernel_class class, const struct subgraph *subgraph
     case KERNEL_GEMM:
     case KERNEL_GEMM_VECTOR:
         if (rows == 1 && class == KERNEL_GEMM_VECTOR)
-            return 0; /* a matrix by a vector: the memory decides */
+            return is_quantized ? few_rows_s(work, rates) : 0; /* by a vector: the memory decides */
         product.flops = share * products * (is_odd(&product) ? ODD_SHARE : 1);
-        return product_s(&product, of, scale, rates->bytes_per_s.value);
+        if (rates->used == PRECISION_FP8)
+            product.flops *= FP8_SHARE;
+        tiled = product_s(&product, of, scale, rates->bytes_per_s.value);
+        return is_quantized
+                   ? fmin(few_rows_s(work, rates), overlapped(tiled, dequantized_s(work, rates)))
+                   : tiled;
     case KERNEL_CONV_GROUPED:
         return 2 * work->macs / attained(grouped_share(of, group), convs, matrix, scale);
     case KERNEL_CONV_DEPTHWISE:
@@ -259,9 +295,11 @@ static double compute_s(enum kernel_class class, const struct subgraph *subgraph
     case KERNEL_ATTENTION:
     case KERNEL_ATTENTION_DECODE:
     case KERNEL_ATTENTION_MASKED:
-        return attention_s(shape, work, attained(share, products, matrix, scale), scale);
+        return attention_s(shape, work, attained(share, rates->attention_flops, matrix, scale),
+                           scale);
     case KERNEL_ATTENTION_VECTOR:
-        return attention_s(shape, work, attained(share, products, vector, scale), scale);
+        return attention_s(shape, work, attained(share, rates->attention_flops, vector, scale),
+                           scale);
     default: /* as fast in 32 bits as in 16 */
         return is_known(rates->other_flops.value)
                    ? work->elementwise / attained(share, rates->other_flops.value * width / 2,
@@ -354,8 +392,10 @@ struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
     out.padding = padding_of(out.class, &subgraph->shape, rates->widths.activation);
     out.compute_s = compute_s(out.class, subgraph, work, rates, &scale, out.padding);
     out.memory_s = moved_s(work->bytes, out.class, rates, &scale);
-    /* Arithmetic and memory overlap, but not quite where both take long. */
-    double work_s = pow(pow(out.compute_s, 4) + pow(out.memory_s, 4), 0.25);
+    if (out.class == KERNEL_ATTENTION_DECODE && runtime_steps(rates->runtime)->reads_per_head)
+        out.memory_s = fmax(out.memory_s, work->traffic.cache_read * subgraph->shape.repeats /
+                                              (scale.units * NEAR_BYTES));
+    double work_s = overlapped(out.compute_s, out.memory_s);
     out.latency_s = fixed_s(out.class, subgraph, rates, &scale) * fmax(1, subgraph->steps) + work_s;
     out.active_j = of->active_w * scale.power * work_s;
     if (out.class == KERNEL_ATTENTION_MASKED && subgraph->shape.repeats > 1)
@@ -363,7 +403,7 @@ struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
     size_t count;
     const struct runtime_rule *rules = runtime_rules(runtime, &count);
     for (size_t i = 0; i < count; i++)
-        if (runtime_rule_applies(&rules[i], subgraph))
+        if (rules[i].rules == runtime->rules && runtime_rule_applies(&rules[i], subgraph))
             add_kernels(rules[i].class, rules[i].kernels,
                         rules[i].elements * work->outputs * rates->widths.activation, rates, &scale,
                         &out);

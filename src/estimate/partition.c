@@ -284,6 +284,8 @@ static void describe_shape(const struct dataflow *flow, const struct graph_node 
         describe_window(flow->graph, node, shape);
     else if (node->op == GRAPH_ATTENTION)
         describe_attention(flow->graph, node, shape);
+    else if (node->op == GRAPH_LINEAR && graph_input(flow->graph, node, 1))
+        shape->stored_type = graph_input(flow->graph, node, 1)->stored_type;
     else if (node->op == GRAPH_REARRANGE && node->output_count > 0 &&
              graph_outputs(flow->graph, node)[0] >= 0)
         shape->is_copied = is_read_by_convolution(flow, node);
@@ -464,7 +466,7 @@ static void sum_alive(struct partition *out)
 
 /* A direct-mapped table: a collision evicts the earlier entry, and its subgraph is then listed as unique once
  * more, which costs time and changes no result. */
-enum { SLOTS = 1024, FIGURES = 41 };
+enum { SLOTS = 1024, FIGURES = 42 };
 
 struct figures {
     double values[FIGURES];
@@ -485,11 +487,12 @@ static void figures_of(const struct subgraph *subgraph, struct figures *out)
     const struct graph_cost *cost = &subgraph->cost;
     const struct subgraph_shape *shape = &subgraph->shape;
     const double own[] = {
-        cost->macs,       cost->elementwise,     subgraph->outputs,      subgraph->rows,
-        subgraph->steps,  subgraph->all_reduced, subgraph->all_gathered, shape->groups,
-        shape->channels,  shape->taps,           shape->inner,           shape->heads,
-        shape->repeats,   shape->tokens,         shape->sequences,       shape->has_bias,
-        shape->is_copied, shape->has_windows,    shape->is_causal,       shape->is_broadcast};
+        cost->macs,        cost->elementwise,     subgraph->outputs,      subgraph->rows,
+        subgraph->steps,   subgraph->all_reduced, subgraph->all_gathered, shape->groups,
+        shape->channels,   shape->taps,           shape->inner,           shape->heads,
+        shape->repeats,    shape->tokens,         shape->sequences,       shape->has_bias,
+        shape->is_copied,  shape->has_windows,    shape->is_causal,       shape->is_broadcast,
+        shape->stored_type};
     double *to = out->values;
     to += put_amount(&cost->in, to);
     to += put_amount(&cost->out, to);

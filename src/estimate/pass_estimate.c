@@ -11,6 +11,7 @@
  * where it was not, of a node whose operator is unknown, of a graph whose shapes were assumed. */
 #define MODEL_CALIBRATED 0.10
 #define MODEL_THEORETIC  0.25
+#define MODEL_TIMED      0.15 /* put together from operations that were timed on the device */
 #define NODE_UNKNOWN     1.0
 #define GRAPH_GUESSED    0.3
 
@@ -223,7 +224,7 @@ static double graph_variance(const struct pass_estimate *estimate, double all, d
 static bool has_measured_kernels(const struct pass_estimate *estimate)
 {
     return estimate->config.runtime != RUNTIME_IDEAL && estimate->config.devices == 1 &&
-           is_known(estimate->hardware->kernels.value);
+           (is_known(estimate->hardware->kernels.value) || estimate->hardware->timings.count);
 }
 
 static struct spread measured_spread(const struct time_shares *shares, enum runtime_id runtime)
@@ -245,7 +246,9 @@ static void set_measured_plus_minus(const struct time_shares *shares,
                                     struct pass_estimate *estimate)
 {
     struct estimate_totals *total = &estimate->total;
-    struct spread error = measured_spread(shares, estimate->config.runtime);
+    struct spread error = estimate->hardware->timings.count
+                              ? (struct spread){MODEL_TIMED, MODEL_TIMED}
+                              : measured_spread(shares, estimate->config.runtime);
     double guessed = estimate->partition->graph->is_guessed ? GRAPH_GUESSED : 0;
     total->latency_plus_minus =
         hypot(hypot(error.time, guessed) * total->latency_s, NODE_UNKNOWN * shares->of[UNKNOWN_S]);
@@ -354,23 +357,30 @@ static void estimate_row(const struct partition *partition, size_t number,
                          const struct rates *rates, int devices, struct unique *out)
 {
     const struct subgraph *subgraph = &partition->subgraphs[partition->unique[number]];
-    out->work = roofline_work(subgraph, partition, &rates->widths, devices);
+    out->work = roofline_work(subgraph, partition, rates, devices);
     roofline_estimate(subgraph, &out->work, rates, devices, &out->row);
 }
 
-/* The host launches while the devices work: where it takes longer, each launch is waited for. */
+/* The host launches while the devices work: where it takes longer, each launch is waited for.  What it does between two
+ * steps of an LLM is waited for in any case. */
 static double wait_per_launch(const struct partition *partition, const struct rates *rates,
                               const struct unique *unique)
 {
-    double launches = 0, busy_s = 0, host_s = 0;
-    if (rates->has_kernels)
+    double launches = 0, busy_s = 0, host_s = 0, step_s = 0;
+    bool is_launched = rates->has_kernels && !rates->timings; /* timed operations have it all */
+    if (is_launched)
         host_s = rates->host_ratio * runtime_at(rates->runtime)->host_s;
-    for (size_t i = 0; host_s > 0 && i < partition->count; i++) {
+    if (is_launched && partition->is_causal) {
+        const struct runtime_steps *steps = runtime_steps(rates->runtime);
+        step_s = steps->host_s + steps->sequence_s * batch_of(partition);
+        host_s = fmax(host_s, steps->operator_s);
+    }
+    for (size_t i = 0; host_s + step_s > 0 && i < partition->count; i++) {
         const struct subgraph_estimate *row = &unique[partition->unique_of[i]].row;
         launches += row->launches;
         busy_s += row->latency_s;
     }
-    return launches > 0 ? fmax(0, host_s - busy_s / launches) : 0;
+    return launches > 0 ? fmax(0, host_s - busy_s / launches) + step_s / launches : 0;
 }
 
 static void set_addend(const struct partition *partition, size_t number, int devices,
@@ -415,6 +425,18 @@ static double peak_power(const struct unique *unique, size_t count)
     return peak;
 }
 
+/* Beside its operations: threads start and end.  The first subgraph has it, so that rows add up. */
+static void wait_for_threads(const struct partition *partition, const struct rates *rates,
+                             int devices, struct unique *unique)
+{
+    size_t alike = 0, first = partition->count ? partition->unique_of[0] : 0;
+    for (size_t i = 0; i < partition->count; i++)
+        alike += partition->unique_of[i] == first;
+    if (alike && rates->timings)
+        roofline_wait(rates, timed_pass_s(rates->timings) / (double)alike, devices,
+                      &unique[first].row);
+}
+
 /* Each unique subgraph is computed once.  Subgraphs are still added one by one and in order, so that the sums
  * equal those over a list of all rows to the last bit. */
 static enum err sum_subgraphs(const struct rates *rates, int devices, struct time_shares *shares,
@@ -427,6 +449,7 @@ static enum err sum_subgraphs(const struct rates *rates, int devices, struct tim
         return ERR_NO_MEMORY;
     for (size_t k = 0; k < partition->unique_count; k++)
         estimate_row(partition, k, rates, devices, &unique[k]);
+    wait_for_threads(partition, rates, devices, unique);
     double wait_s = wait_per_launch(partition, rates, unique);
     for (size_t k = 0; k < partition->unique_count; k++) {
         if (wait_s > 0)
@@ -511,6 +534,7 @@ enum err pass_estimate_make(const struct partition *partition, const struct hard
         rates.host_ratio = config->host_launch_s / RUNTIME_HOST_LAUNCH_S;
     if (config->keeps_stored)
         rates_keep_stored(&rates, &partition->graph->file);
+    rates.held = graph_bytes(&partition->model, &rates.widths);
     out->config.devices = devices;
     out->used = rates.used;
     out->params = partition->parameters;

@@ -70,7 +70,7 @@ static void set_runtime(const struct predictor *p, const struct measured_pass *p
     if (!pass->runtime || !runtime_of_word(pass->runtime, &spec->runtime))
         return;
     spec->has_usual_runtime = false;
-    spec->fusion = runtime_at(spec->runtime)->fusion;
+    spec->fusion = runtime_fusion(spec->runtime, p->hardware);
 }
 
 static enum err make_workload(struct predictor *p, const struct measured_pass *pass,

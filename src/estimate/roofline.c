@@ -3,6 +3,7 @@
 #include "estimate/roofline.h"
 
 #include <math.h>
+#include <string.h>
 
 enum {
     TILE_SIDE = 64,        /* of the tiles of a product, per unit: 64 x 64 */
@@ -99,7 +100,11 @@ static void look_up_products(const struct hardware *hardware, enum precision pre
                              struct rates *out)
 {
     struct hardware_path products = hardware_matmul_path(hardware, precision);
+    struct hardware_path attention = hardware_matmul_path(hardware, out->format.attention);
+    struct hardware_path converted = hardware_elementwise_path(hardware, PRECISION_FP32);
     out->used = products.flops ? products.used : precision;
+    out->attention_flops = attention.flops ? attention.flops->value : UNKNOWN;
+    out->dequant_flops = converted.flops ? converted.flops->value : UNKNOWN;
     out->product_flops = rate_at(products.flops);
     out->product_joules = rate_at(products.joules);
     out->is_matrix = products.is_matrix;
@@ -131,10 +136,14 @@ static bool is_positive(double value)
 enum err rates_of(const struct hardware *hardware, enum precision precision,
                   enum runtime_id runtime, struct rates *out, struct error *why)
 {
-    *out = (struct rates){.hardware = hardware, .widths = precision_widths(precision)};
-    out->runtime = runtime;
-    out->has_kernels = runtime != RUNTIME_IDEAL && hardware->class == HARDWARE_GPU;
-    if (out->has_kernels && !kernel_basis_of(hardware, &out->basis))
+    *out = (struct rates){.hardware = hardware, .runtime = runtime};
+    if (hardware->timings.count && !strcmp(hardware->timings.runtime, runtime_at(runtime)->name))
+        out->timings = &hardware->timings;
+    bool is_gpu = hardware->class == HARDWARE_GPU;
+    out->has_kernels = runtime != RUNTIME_IDEAL && (is_gpu || out->timings);
+    out->format = number_format(precision, is_gpu ? runtime : RUNTIME_IDEAL);
+    out->widths = out->format.widths;
+    if (out->has_kernels && is_gpu && !kernel_basis_of(hardware, &out->basis))
         return err_set(why, ERR_BAD_VALUE, "%s: no kernel_classes in its hardware file",
                        hardware->id);
     out->host_ratio = is_known(hardware->host_launch_s.value)
@@ -150,7 +159,7 @@ enum err rates_of(const struct hardware *hardware, enum precision precision,
                        hardware->id);
     const struct hardware_memory *memory = hardware_main_memory(hardware);
     struct rates_stated stated = rates_stated_or_assumed(hardware);
-    look_up_products(hardware, precision, out);
+    look_up_products(hardware, out->format.products, out);
     look_up_others(hardware, precision, out);
     out->bytes_per_s = rate_of(&memory->bytes_per_s);
     out->joules_per_byte = rate_of(&memory->joules_per_byte);
@@ -187,6 +196,9 @@ void rates_keep_stored(struct rates *rates, const struct graph_precision *file)
         look_up_others(rates->hardware, file->floats, rates);
     }
     rates->widths.keeps_stored = true;
+    bool is_gpu = rates->hardware->class == HARDWARE_GPU;
+    if (is_gpu && rates->runtime == RUNTIME_LLAMA_CPP) /* whose files are quantized */
+        rates->format.weight_ops = number_format(PRECISION_INT4, rates->runtime).weight_ops;
 }
 
 /* With the units in which the file has this product computed. */
@@ -211,6 +223,7 @@ static void shard(const struct subgraph *subgraph, const struct partition *parti
     double heads = partition->heads_kv > 0 ? (double)partition->heads_kv : devices;
     work->macs /= devices;
     work->elementwise /= devices;
+    work->weights /= devices;
     traffic->weights /= devices;
     traffic->cache_read /= fmin(devices, heads);
     traffic->cache_written /= fmin(devices, heads);
@@ -225,10 +238,14 @@ static void shard(const struct subgraph *subgraph, const struct partition *parti
 }
 
 struct roofline_work roofline_work(const struct subgraph *subgraph,
-                                   const struct partition *partition,
-                                   const struct precision_widths *widths, int devices)
+                                   const struct partition *partition, const struct rates *rates,
+                                   int devices)
 {
     const struct graph_cost *cost = &subgraph->cost;
+    const struct precision_widths *widths = &rates->widths;
+    struct precision_widths own = *widths;
+    if (subgraph->component == DECODER_HEAD)
+        own.weight = rates->format.head;
     double read = cost->in.cached * widths->cache, written = cost->out.cached * widths->cache;
     double in = graph_bytes(&cost->in, widths) - read;
     double out = graph_bytes(&cost->out, widths) - written;
@@ -236,7 +253,8 @@ struct roofline_work roofline_work(const struct subgraph *subgraph,
                                  .elementwise = cost->elementwise,
                                  .outputs = subgraph->outputs,
                                  .rows = subgraph->rows,
-                                 .traffic = {.weights = graph_bytes(&cost->weights, widths),
+                                 .weights = cost->weights.weights + cost->weights.stored_weights,
+                                 .traffic = {.weights = graph_bytes(&cost->weights, &own),
                                              .activations = in + out,
                                              .cache_read = read,
                                              .cache_written = written}};
@@ -317,7 +335,8 @@ static struct kernel_estimate estimate_kernels(const struct subgraph *subgraph,
                                                const struct rates *rates,
                                                struct subgraph_estimate *row)
 {
-    struct kernel_estimate kernels = kernel_estimate(subgraph, work, rates);
+    struct kernel_estimate kernels = rates->timings ? timed_kernel_estimate(subgraph, work, rates)
+                                                    : kernel_estimate(subgraph, work, rates);
     double busy_s = fmin(fmax(kernels.compute_s, kernels.memory_s), kernels.latency_s);
     row->compute_s = fmin(kernels.compute_s, kernels.latency_s);
     row->memory_s = fmin(kernels.memory_s, kernels.latency_s);

@@ -7,6 +7,7 @@
 #include "catalog/hardware.h"
 #include "core/err.h"
 #include "estimate/collective.h"
+#include "estimate/number_format.h"
 #include "estimate/partition.h"
 #include "estimate/runtime.h"
 
@@ -29,15 +30,19 @@ struct kernel_basis {
 struct rates {
     const struct hardware *hardware;
     struct precision_widths widths;
+    struct number_format format;
     enum precision used;                      /* in which products are computed */
     bool is_matrix;                           /* on the matrix units */
     struct rate product_flops, other_flops;   /* peak per second */
     struct rate product_joules, other_joules; /* per operation, above idle */
     struct rate conv_flops, conv_joules;      /* of convolutions, which may be in tf32 */
+    double attention_flops, dequant_flops;    /* of attention; of weights that are converted */
     enum runtime_id runtime;
     bool has_kernels;                         /* of that runtime; else at the shares below */
     struct kernel_basis basis;                /* of those */
     double host_ratio;                        /* of what the host takes, over a usual one's */
+    const struct hardware_timings *timings;   /* of its operations on a CPU; NULL: none */
+    double held;                              /* bytes of the model's weights, for these */
     struct rate bytes_per_s, joules_per_byte; /* of the memory that holds the model */
     double cache_bytes, cache_joules;         /* of the last cache before that memory; 0: none */
     struct rate compute_share, memory_share;  /* of the peaks that good code attains */
@@ -101,6 +106,7 @@ void estimate_traffic_add(struct estimate_traffic *sum, const struct estimate_tr
 /* The work of one of the devices that share a subgraph. */
 struct roofline_work {
     double macs, elementwise;
+    double weights;       /* of matrices, each once */
     double outputs, rows; /* elements to distribute over its units, as in struct subgraph */
     struct estimate_traffic traffic;
     double bytes;                     /* of the traffic, those of its own memory */
@@ -120,8 +126,8 @@ struct subgraph_estimate {
 };
 
 struct roofline_work roofline_work(const struct subgraph *subgraph,
-                                   const struct partition *partition,
-                                   const struct precision_widths *widths, int devices);
+                                   const struct partition *partition, const struct rates *rates,
+                                   int devices);
 
 /* Time and energy on `devices` devices that each do `work`; figures of all devices together. */
 void roofline_estimate(const struct subgraph *subgraph, const struct roofline_work *work,
@@ -151,5 +157,13 @@ bool kernel_basis_of(const struct hardware *hardware, struct kernel_basis *out);
 /* On one device; the time that a power limit adds is not in it. */
 struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
                                        const struct roofline_work *work, const struct rates *rates);
+
+/* ---- operations that were timed on a CPU: timed_kernel.c ---- */
+
+/* The same from rates->timings. */
+struct kernel_estimate timed_kernel_estimate(const struct subgraph *subgraph,
+                                             const struct roofline_work *work,
+                                             const struct rates *rates);
+double timed_pass_s(const struct hardware_timings *timings); /* of a pass, beside its operations */
 
 #endif

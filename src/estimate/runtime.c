@@ -20,9 +20,32 @@ static const struct runtime RUNTIMES[RUNTIME_COUNT] = {
 #undef RUNTIME
 };
 
+static const struct runtime_steps ALL_STEPS[RUNTIME_COUNT] = {
+#define STEPS(constant, host_us, sequence_us, operator_us, per_head)                               \
+    [RUNTIME_##constant] = {(host_us) * 1e-6, (sequence_us) * 1e-6, (operator_us) * 1e-6, per_head},
+#include "estimate/runtimes.def"
+#undef STEPS
+};
+
+const struct runtime_steps *runtime_steps(enum runtime_id id)
+{
+    return &ALL_STEPS[id];
+}
+
 const struct runtime *runtime_at(enum runtime_id id)
 {
     return &RUNTIMES[id];
+}
+
+static bool is_timed(enum runtime_id id, const struct hardware *hardware)
+{
+    return hardware && hardware->timings.count &&
+           !strcmp(hardware->timings.runtime, RUNTIMES[id].name);
+}
+
+enum partition_fusion runtime_fusion(enum runtime_id id, const struct hardware *hardware)
+{
+    return is_timed(id, hardware) ? PARTITION_PLAIN : RUNTIMES[id].fusion;
 }
 
 enum err runtime_find(const char *name, enum runtime_id *out, struct error *why)
@@ -82,6 +105,8 @@ enum evidence runtime_evidence(enum runtime_id id, const struct hardware *hardwa
 {
     enum evidence evidence = RUNTIMES[id].evidence;
     bool is_here = is_known(hardware->kernels.value);
+    if (is_timed(id, hardware))
+        return EVIDENCE_MEASURED;
     return evidence == EVIDENCE_MEASURED && !is_here ? EVIDENCE_DERIVED : evidence;
 }
 
@@ -94,7 +119,6 @@ static const struct runtime_rule RULES[] = {
 #undef LAUNCHES
 };
 
-/* All of them are of one set today. */
 const struct runtime_rule *runtime_rules(const struct runtime *runtime, size_t *count)
 {
     *count = runtime->rules == RUNTIME_RULES_NONE ? 0 : sizeof RULES / sizeof *RULES;

@@ -19,7 +19,7 @@ enum runtime_id {
     RUNTIME_COUNT
 };
 
-enum runtime_rules { RUNTIME_RULES_NONE, RUNTIME_RULES_PYTORCH };
+enum runtime_rules { RUNTIME_RULES_NONE, RUNTIME_RULES_PYTORCH, RUNTIME_RULES_LLAMA_CPP };
 
 /* What a usual host takes to launch a small operator in eager mode; the times of runtimes are those of such a host. */
 #define RUNTIME_HOST_LAUNCH_S 8.5e-6
@@ -37,6 +37,18 @@ struct runtime {
     const char *about;
 };
 const struct runtime *runtime_at(enum runtime_id id);
+/* On a device whose operations were timed, each of them counts; hardware may be NULL. */
+enum partition_fusion runtime_fusion(enum runtime_id id, const struct hardware *hardware);
+
+/* How a runtime of LLMs goes from one step to the next. */
+struct runtime_steps {
+    double host_s;       /* of the host between two steps; the device waits */
+    double sequence_s;   /* the same, for each sequence of the batch */
+    double operator_s;   /* of the host, for each operator; the device works meanwhile */
+    bool reads_per_head; /* the KV cache, once for each query head */
+};
+const struct runtime_steps *runtime_steps(enum runtime_id id);
+
 /* ERR_NOT_FOUND lists them. */
 enum err runtime_find(const char *name, enum runtime_id *out, struct error *why) MUST_USE;
 /* The same of words that rows of measurements use too: "graph", "eager", "torch.compile"; false: none of them. */

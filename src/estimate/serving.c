@@ -53,8 +53,10 @@ static void histogram_add(struct histogram *histogram, double value, uint64_t ti
 /* The middle of the bucket that holds it. */
 static double histogram_quantile(const struct histogram *histogram, double p)
 {
+    if (!histogram->count)
+        return UNKNOWN;
     uint64_t before = 0, wanted = (uint64_t)floor(p * (double)(histogram->count - 1));
-    for (size_t i = 0; histogram->count && i < BUCKETS; i++) {
+    for (size_t i = 0; i < BUCKETS; i++) {
         before += histogram->counts[i];
         if (before > wanted)
             return ldexp(1 + ((double)(i & ((1 << FRACTION_BITS) - 1)) + 0.5) /

@@ -33,9 +33,11 @@ struct serving_load {
 struct serving_lengths {
     int64_t low, high; /* uniform between them, both included */
 };
-/* "512", "100..500". */
+/* "512", "100..500"; and rates "2", "1,2,4", "1:10:0.5", which the caller frees. */
 enum err serving_lengths_parse(const char *option, const char *words, struct serving_lengths *out,
                                struct error *why) MUST_USE;
+enum err serving_rates_parse(const char *words, double **rates, size_t *count, struct error *why)
+    MUST_USE;
 
 /* Poisson arrivals. */
 enum err serving_load_draw(size_t count, struct serving_lengths input,
@@ -44,10 +46,6 @@ enum err serving_load_draw(size_t count, struct serving_lengths input,
 /* A CSV file with the columns arrival_s, input_tokens and output_tokens. */
 enum err serving_load_read(const char *path, struct serving_load *out, struct error *why) MUST_USE;
 void serving_load_release(struct serving_load *load);
-
-/* "2", "1,2,4", "1:10:0.5"; the caller frees *rates. */
-enum err serving_rates_parse(const char *words, double **rates, size_t *count, struct error *why)
-    MUST_USE;
 
 /* ---- steps: serving_steps.c ---- */
 
@@ -68,12 +66,14 @@ struct serving_cost {
 struct serving_model {
     struct serving_cost (*cost)(const void *context, const struct serving_step *step);
     const void *context;
-    double idle_w; /* of all devices of a replica */
+    double idle_w;                 /* of all devices of a replica */
+    double relative_s, relative_j; /* standard deviations of a step's time and energy */
+    double kv_bytes;               /* of one token, on one device */
 };
 
 /* How requests are scheduled. */
 struct serving_policy {
-    const char *server;
+    const char *server;                 /* "vllm", "llama.cpp" */
     unsigned max_sequences, max_tokens; /* of a step */
     unsigned block_tokens;              /* the KV cache is allocated in blocks of so many */
     bool reserves;    /* the whole KV cache of a request on admission: no preemption */
@@ -87,21 +87,16 @@ struct serving_question {
     const struct workload_spec *spec; /* its lengths and batch are ignored */
     const struct serving_load *load;
     const char *measured;  /* CSV file of measured steps; NULL: as estimated */
-    const char *server;    /* "vllm", "llama.cpp"; NULL: by runtime and device */
     double kv_cache_bytes; /* of one device; UNKNOWN: what memory leaves */
 };
 
 struct serving_steps;
-/* Estimates a grid of steps, and completes the policy: its zeros are the defaults of the runtime, and its kv_tokens are
- * set.  ERR_USAGE when a request is longer than the context of the model or the KV cache. */
+/* Estimates a grid of steps, and completes the policy: zeros are the defaults of the server, which is that of
+ * runtime and device by default, and kv_tokens are set.  ERR_USAGE when a request is longer than the context of the model or the KV cache. */
 enum err serving_steps_make(const struct serving_question *question, struct serving_policy *policy,
                             struct serving_steps **out, struct error *why) MUST_USE;
 void serving_steps_release(struct serving_steps *steps);
 struct serving_model serving_steps_model(const struct serving_steps *steps);
-/* Relative standard deviation of a step's time and energy. */
-struct serving_cost serving_steps_relative(const struct serving_steps *steps);
-/* Bytes of one token in the KV cache, on one device. */
-double serving_steps_kv_bytes(const struct serving_steps *steps);
 
 /* ---- simulation: serving.c ---- */
 
@@ -119,10 +114,9 @@ struct serving_result {
     double tokens_per_s, requests_per_s, input_tokens_per_s; /* in all */
     double steps, step_j, idle_j; /* of all replicas; their joules add up to `joules` */
     double joules, joules_per_token, average_w;
-    double busy;                      /* share of the time with a step under way */
-    double batch, in_flight, waiting; /* means over time: requests in steps, arrived, not begun */
-    double kv_peak_tokens;            /* of one replica */
-    double preemptions;
+    double busy;                        /* share of the time with a step under way */
+    double batch, in_flight, waiting;   /* means over time: requests in steps, arrived, not begun */
+    double kv_peak_tokens, preemptions; /* of one replica; of all */
     bool grows; /* the second half of the requests waited far longer than the first: overload */
 };
 
@@ -145,22 +139,19 @@ struct serving_slo {
 
 struct serving_point {
     double rate;
-    struct serving_result mid, fast,
-        slow;   /* with steps as estimated, and one ± shorter or longer */
-    bool meets; /* the SLO, as estimated; true without one */
+    struct serving_result mid, fast, slow; /* steps as estimated, and one ± shorter or longer */
+    bool meets;                            /* the SLO, as estimated; true without one */
 };
 
 struct serving_curve {
     struct serving_point *points; /* by rate, ascending */
     size_t count;
-    struct serving_point
-        largest; /* load that meets the SLO; rate UNKNOWN without an SLO, 0: none */
+    struct serving_point largest; /* that meets the SLO: rate UNKNOWN without one, 0: none */
 };
 
-/* Without rates: eight of them, up to 1.1 times what it can serve.  `progress` may be NULL. */
-enum err serving_curve_make(const struct serving_run *run, double relative_s, const double *rates,
-                            size_t rate_count, const struct serving_slo *slo,
-                            void (*progress)(unsigned done, unsigned all),
+/* Without rates: eight of them, up to 1.1 times what it can serve.  `progress`, done and all, may be NULL. */
+enum err serving_curve_make(const struct serving_run *run, const double *rates, size_t rate_count,
+                            const struct serving_slo *slo, void (*progress)(unsigned, unsigned),
                             struct serving_curve *out, struct error *why) MUST_USE;
 void serving_curve_release(struct serving_curve *curve);
 

@@ -14,7 +14,6 @@ struct search {
     const struct serving_slo *slo;
     void (*progress)(unsigned done, unsigned all);
     unsigned done, all;
-    double relative_s;
 };
 
 /* ---- one load ---- */
@@ -55,7 +54,8 @@ static enum err simulate(struct search *search, double rate, double time_scale,
 static enum err make_point(struct search *search, double rate, struct serving_point *out,
                            struct error *why)
 {
-    double error = is_known(search->relative_s) ? fmin(search->relative_s, 0.9) : 0;
+    double relative = search->run.model->relative_s;
+    double error = is_known(relative) ? fmin(relative, 0.9) : 0;
     *out = (struct serving_point){.rate = rate};
     enum err err = simulate(search, rate, 1, &out->mid, why);
     if (!err)
@@ -143,16 +143,14 @@ static enum err make_points(struct search *search, const double *rates, size_t c
     return err;
 }
 
-enum err serving_curve_make(const struct serving_run *run, double relative_s, const double *rates,
-                            size_t rate_count, const struct serving_slo *slo,
-                            void (*progress)(unsigned done, unsigned all),
+enum err serving_curve_make(const struct serving_run *run, const double *rates, size_t rate_count,
+                            const struct serving_slo *slo, void (*progress)(unsigned, unsigned),
                             struct serving_curve *out, struct error *why)
 {
     static const double SHARES[DEFAULT_RATES] = {0.1, 0.25, 0.5, 0.7, 0.8, 0.9, 1, 1.1};
     double own[DEFAULT_RATES], capacity = 0;
     bool has_slo = is_known(slo->ttft_s) || is_known(slo->itl_s);
-    struct search search = {
-        .run = *run, .slo = slo, .progress = progress, .relative_s = relative_s};
+    struct search search = {.run = *run, .slo = slo, .progress = progress};
     enum err err = ERR_OK;
     *out = (struct serving_curve){.largest.rate = UNKNOWN};
     search.all =

@@ -345,7 +345,7 @@ static enum err complete_policy(const struct serving_question *question,
     const struct hardware *hardware = question->hardware;
     bool is_usual = question->spec->runtime == RUNTIME_LLAMA_CPP ||
                     (question->spec->runtime != RUNTIME_VLLM && hardware->class == HARDWARE_CPU);
-    bool is_llama = question->server ? strcmp(question->server, "llama.cpp") == 0 : is_usual;
+    bool is_llama = policy->server ? strcmp(policy->server, "llama.cpp") == 0 : is_usual;
     bool is_large = hardware->memory_count &&
                     hardware_main_memory(hardware)->capacity_bytes.value >= LARGE_DEVICE;
     int64_t limit = question->spec->model->context_length;
@@ -448,15 +448,10 @@ void serving_steps_release(struct serving_steps *steps)
 
 struct serving_model serving_steps_model(const struct serving_steps *steps)
 {
-    return (struct serving_model){.cost = cost_of, .context = steps, .idle_w = steps->idle_w};
-}
-
-struct serving_cost serving_steps_relative(const struct serving_steps *steps)
-{
-    return steps->relative;
-}
-
-double serving_steps_kv_bytes(const struct serving_steps *steps)
-{
-    return steps->kv_bytes;
+    return (struct serving_model){.cost = cost_of,
+                                  .context = steps,
+                                  .idle_w = steps->idle_w,
+                                  .relative_s = steps->relative.seconds,
+                                  .relative_j = steps->relative.joules,
+                                  .kv_bytes = steps->kv_bytes};
 }

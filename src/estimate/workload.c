@@ -32,10 +32,10 @@ struct ranges {
 
 void workload_spec_run_on(struct workload_spec *spec, const struct hardware *hardware)
 {
-    if (!spec->has_usual_runtime)
-        return;
-    spec->runtime = runtime_default(spec->model, hardware);
-    spec->fusion = runtime_at(spec->runtime)->fusion;
+    if (spec->has_usual_runtime)
+        spec->runtime = runtime_default(spec->model, hardware);
+    if (spec->has_usual_runtime || spec->runtime != RUNTIME_IDEAL)
+        spec->fusion = runtime_fusion(spec->runtime, hardware);
 }
 
 static enum err add_pass(struct workload *work, const struct graph_options *setting, double times,

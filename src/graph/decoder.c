@@ -100,6 +100,7 @@ static void add_weight(struct decoder_weight *weight, const struct decoder_entry
     weight->rows = entry->rows;
     weight->matrices = entry->matrices;
     weight->bytes = entry->bytes;
+    weight->type = entry->type;
 }
 
 void decoder_add_tensor(struct decoder *decoder, int layer, const struct decoder_entry *entry)

@@ -36,6 +36,7 @@ enum decoder_component decoder_tensor_component(enum decoder_tensor tensor);
 struct decoder_weight {
     uint64_t columns, rows, matrices; /* one matrix, or one per expert */
     uint64_t bytes;
+    const struct tensor_type *type;     /* NULL: none that GGUF files have */
     uint64_t bias_elements, bias_bytes; /* 0: it has no bias */
     /* The bytes are those of a file's own dtype; otherwise they are those of 16-bit elements, and another
      * precision may replace them. */

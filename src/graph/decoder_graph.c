@@ -6,6 +6,7 @@
 
 #include "core/text.h"
 #include "graph/build.h"
+#include "graph/gguf.h"
 #include "graph/options.h"
 
 /* The graph while it is built. */
@@ -34,9 +35,11 @@ static tensor_id parameter(struct pass *pass, enum decoder_tensor tensor, const 
     char name[64];
     str_join(name, sizeof name, decoder_tensor_name(tensor), what, "");
     tensor_id id = build_tensor(&pass->build, GRAPH_PARAMETER, name, rank, dims);
-    if (id >= 0 && weight->is_stored)
-        pass->build.graph->tensors[id].stored_bytes =
-            (double)(is_bias ? weight->bias_bytes : weight->bytes);
+    if (id >= 0 && weight->is_stored) {
+        struct graph_tensor *made = &pass->build.graph->tensors[id];
+        made->stored_bytes = (double)(is_bias ? weight->bias_bytes : weight->bytes);
+        made->stored_type = !is_bias && weight->type ? weight->type->number + 1 : 0;
+    }
     return id;
 }
 

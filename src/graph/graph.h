@@ -85,8 +85,9 @@ struct graph_tensor {
     uint8_t rank;
     int64_t dims[GRAPH_MAX_RANK];
     double stored_bytes; /* in the file, where its own dtype decides (quantized); 0: by precision */
-    node_id producer;    /* GRAPH_NONE: no node */
-    bool is_output;      /* of the model */
+    uint32_t stored_type; /* 1 + the number of that dtype in GGUF files; 0: none, or unknown */
+    node_id producer;     /* GRAPH_NONE: no node */
+    bool is_output;       /* of the model */
 };
 
 /* The window of a convolution or pooling over one to three dimensions. */

@@ -8,6 +8,7 @@ import math
 import os
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -168,7 +169,12 @@ class Fit(Files):
 
     def test_its_page_has_every_key(self):
         lines = section(command_page("estimate calibrate"), "JSON REPORT")
-        self.assertEqual(key_problems(self.calibrate(loads()), lines), [])
+        cache = {"op": "cache", "shape": "1048576", "dtype": "fp32", "flops": 1e6, "bytes": 1e9, "latency_s": 1e-3}
+        report = self.calibrate(loads() + [cache])
+        self.assertEqual(key_problems(report, lines), [])
+        self.assertEqual(report["caches"], [{"bytes": 1048576, "bytes_per_s": 1e12}])
+        # How fast a cache is says nothing of the energy of memory.
+        self.assertEqual(report["coefficients"], self.calibrate(loads())["coefficients"])
 
     def test_refusals_name_their_reason(self):
         self.refused(loads()[:8], "too few rows: 8 can be used")
@@ -324,17 +330,37 @@ class Here(Files):
     """Loads that run on this machine, measured by the sensors of a fake one."""
 
     def test_a_meter_that_sees_no_load_is_refused(self):
-        done = self.ipw("calibrate", "--seconds", "8", "--threads", "2", "-q",
+        done = self.ipw("calibrate", "--seconds", "8", "--threads", "2", "-q", "--runtime", "none",
                         machine=self.machine(Intel, 40), code=1)
         self.assertRegex(done.stderr, r"refused: (power does not depend on the load|negative|not identified)")
 
     def test_joules_of_a_model_are_refused_before_minutes_are_spent(self):
-        done = self.ipw("calibrate", "--seconds", "3600", machine=self.machine(Modelled), code=1)
+        done = self.ipw("calibrate", "--seconds", "3600", "--require-energy", "--runtime", "none",
+                        machine=self.machine(Modelled), code=1)
         self.assertIn("estimated by a model", done.stderr)
 
-    def test_without_any_meter_it_says_so(self):
-        done = self.ipw("calibrate", "--seconds", "1", machine=self.machine(Machine), code=3)
+    def test_where_energy_is_required_a_meter_is(self):
+        done = self.ipw("calibrate", "--seconds", "1", "--require-energy", "--runtime", "none",
+                        machine=self.machine(Machine), code=3)
         self.assertIn("energy of the processor is not measured", done.stderr)
+
+    def test_without_a_meter_there_are_times_and_no_joules(self):
+        """Rates are measured all the same; every energy is unknown, also in an estimate by the file."""
+        for machine, says in ((Modelled, "estimated by a model"), (Machine, "not measured")):
+            file = self.root / "times.json"
+            done = self.ipw("calibrate", "--seconds", "2", "--threads", "1", "--runtime", "none", "-q",
+                            "-o", file, machine=self.machine(machine))
+            self.assertIn(says, done.stdout)
+            self.assertNotIn("nan", done.stdout)
+            made = json.loads(file.read_text())
+            self.assertNotIn("calibrated", made)
+            self.assertNotIn("energy", made["vector"]["fp32"])
+            self.assertNotIn("power", made)
+            self.assertEqual(made["vector"]["fp32"]["peak"]["evidence"], "measured")
+            self.assertEqual(made["memories"][0]["name"], "L2")  # out of a cache it is faster
+            report = json.loads(self.ipw("--model", "resnet18", "--hardware-file", file, "--json").stdout)
+            self.assertGreater(report["latency_s"], 0)
+            self.assertIsNone(report["energy_j"]["total"])
 
 
 class Validate(Files):
@@ -570,6 +596,27 @@ class Shipped(Files):
             path.write_text(json.dumps({**other, "id": "mine", "aliases": [], "match": [], **(
                 {} if "kernels:" in says else {"kernels": {"value": 1, "evidence": "fitted", "source": "a test"}}), **changes}))
             self.assertIn(says, self.ipw(*words, "--hardware-file", path, code=1).stderr)
+
+    def test_kernels_fitted_by_the_tool(self):
+        """979 operators, from figures that are twice or half of those: near the file's again, and as good on whole models."""
+        device = json.loads(ipw(None, "list", "hardware", "h200", "--json").stdout)["hardware"][0]
+        classes = device["kernel_classes"]
+        far = {k: {**v, "fixed_us": 2 * v["fixed_us"], "memory_share": v["memory_share"] / 2} for k, v in classes.items()}
+        given, made = self.root / "given.json", self.root / "made.json"
+        given.write_text(json.dumps({**device, "id": "mine", "aliases": [], "match": [], "kernel_classes": far}))
+        done = subprocess.run([SOURCE / "tools/fit-kernels.py", SOURCE / "tests/fixtures/estimate/h200_kernels.csv", given,
+                               "-o", made], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        fitted = json.loads(made.read_text())
+        self.assertIn("979 rows", fitted["kernels"]["source"])
+        for name in ("gemm", "elementwise", "norm", "broadcast", "concatenate", "attention_decode"):
+            for key in ("fixed_us", "memory_share"):
+                self.assertLess(abs(fitted["kernel_classes"][name][key] / classes[name][key] - 1), 0.25, (name, key))
+        for name in ("shipped", "unseen", "unseen2"):
+            sums = json.loads(self.ipw("validate", "--csv", SOURCE / f"tests/fixtures/estimate/h200_{name}.csv", "--hardware-file",
+                                       made, "--where", "runtime=graph", "--json").stdout)["all"]
+            self.assertLess(sums["latency"]["mape"], 0.12, name)
+            self.assertLess(sums["energy"]["mape"], 0.15, name)
 
     def test_eager_mode_is_the_hosts_time(self):
         """A host that takes twice as long doubles what it limits, by option, file or row; a graph does not need it."""

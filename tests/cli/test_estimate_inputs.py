@@ -106,6 +106,11 @@ class Images(FileTest):
                                                     "--image", "224x256"))
         self.on(GPU, "resnet18", "--image", "224x224")
 
+    def test_a_prompt_of_an_image(self):
+        words = self.refused("--model", self.conv([1, 3, "h", "w"]), "--hardware", GPU, "--image", "64",
+                             "--prompt-tokens", "7")
+        self.assertIn("--prompt-tokens has no effect", words)
+
     def test_no_size(self):
         for wrong in ("x", "0", "64x", "x64", "64x0", "64x64x3", "-1", "1e3", "100001", "wide"):
             with self.subTest(wrong):
@@ -186,6 +191,12 @@ class FilePrecision(FileTest):
             self.assertEqual(report["memory_bytes"]["weights"], width * self.K * self.N)
             table = self.run_ipw("--model", self.matmul(element), *self.own()).stdout
             self.assertRegex(table, rf"\n   {name}, batch 512\n")
+
+    def test_stored_is_that_of_the_file(self):
+        report = self.estimate(self.matmul(FLOAT16), *self.own(), "--precision", "stored")
+        self.assertEqual((report["precision"], report["setting"]["keeps_stored"]), ("fp16", False))
+        self.assertIn("no stored precision", self.refused("--model", "resnet18", "--hardware", GPU,
+                                                          "--precision", "stored"))
 
     def test_another_says_so(self):
         asked = ("--model", self.matmul(), *self.own(), "--precision")

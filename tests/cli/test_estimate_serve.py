@@ -12,6 +12,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
+from compiling import SOURCE  # noqa: E402
 from estimating import EstimateTest, figure  # noqa: E402
 
 LLAMA = "llama-3.2-1b"
@@ -158,6 +159,7 @@ class OracleTest(ServeTest):
         block = 1 if server == "llama.cpp" else 16
         oracle = Server(jobs, sequences, tokens, kv_tokens // block, block, server == "llama.cpp").run()
         point = report["points"][0]
+        self.assertEqual(report["server"]["policy"], server)
         self.assertEqual(report["server"]["kv_cache_tokens"], kv_tokens)
         self.assertEqual(point["preemptions"], oracle.preempted)
         self.check_spread(point["ttft_s"], [job.times[0] - job.arrival for job in jobs])
@@ -184,7 +186,7 @@ class OracleTest(ServeTest):
         self.compare(64, 70, 100000, "vllm")
 
     def test_slots_that_reserve_their_cache(self):
-        self.assertEqual(self.compare(4, 2048, 1800, "llama.cpp")["preemptions"], 0)
+        self.assertEqual(self.compare(4, 2048, 700, "llama.cpp")["preemptions"], 0)
 
 
 class LoadTest(ServeTest):
@@ -218,6 +220,13 @@ class LoadTest(ServeTest):
         self.assertEqual(first, again)
         self.assertNotEqual(first["points"], self.serve(*ask, "--seed", "5")["points"])
         self.assertAlmostEqual(first["load"]["mean_prompt_tokens"], 300, delta=40)
+
+    def test_default_lengths_fit_the_context(self):
+        report = self.on("epyc-9654", SOURCE / "models" / "ipw-6m-f16.gguf", "--serve", "--requests", "50")
+        load = report["load"]
+        self.assertLessEqual(load["mean_prompt_tokens"] + load["mean_output_tokens"], 512)
+        self.assertEqual(report["server"]["policy"], "llama.cpp")
+        self.assertEqual(len(report["points"]), 8)
 
     def test_a_trace_at_another_rate(self):
         path, jobs = self.trace(200, 8)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "catalog/hardware.h"
+#include "catalog/timings.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
@@ -31,9 +32,12 @@ static void add_figure(struct table *table, const char *name, const struct calib
     const char *unit = is_power ? "W" : "pJ"; /* of which format_si has no prefix */
     char cell[FORMAT_MAX];
     table_add(table, name);
-    table_add(table, format_in(cell, times * figure->value,
-                               figure->is_given ? UNKNOWN : times * figure->error, unit));
-    if (figure->is_given)
+    if (is_known(figure->value))
+        table_add(table, format_in(cell, times * figure->value,
+                                   figure->is_given ? UNKNOWN : times * figure->error, unit));
+    else
+        table_add(table, "-");
+    if (figure->is_given || !is_known(figure->value))
         table_add(table, "");
     else
         table_addf(table, "%.3g to %.3g", times * figure->low, times * figure->high);
@@ -65,8 +69,25 @@ static void figures_to_text(const struct calibration *c, bool color, struct text
     table_print(&table, "   ", color, out);
 }
 
+static void times_to_text(const struct calibrate_report *report, struct text *out)
+{
+    const struct calibration *c = report->calibration;
+    const struct hardware_timings *timings = report->timings;
+    char rate[FORMAT_MAX];
+    for (size_t i = 0; i < c->cache_count; i++) {
+        rate_text(rate, c->caches[i].bytes_per_s, "B/s");
+        text_addf(out, "   %s out of %.3g MiB in a cache\n", rate,
+                  c->caches[i].held / (1024.0 * 1024.0));
+    }
+    if (timings)
+        text_addf(out, "   %zu operations of %s timed on %u threads: estimate with --runtime %s\n",
+                  timings->count, timings->runtime, timings->threads, timings->runtime);
+}
+
 static void rows_to_text(const struct calibration *c, struct text *out)
 {
+    if (c->has_no_energy)
+        return;
     text_addf(out, "   %zu rows", c->point_count);
     if (c->short_rows)
         text_addf(out, "; %zu skipped: too short for the sensor", c->short_rows);
@@ -95,13 +116,17 @@ static void overheads_to_text(const struct calibration *c, struct text *out)
 void calibrate_text(const struct calibrate_report *report, bool color, struct text *out)
 {
     const struct calibration *c = report->calibration;
-    text_addf(out, " energy model of %s, fitted to %s\n\n",
-              *report->hardware ? report->hardware : "an unnamed device", report->data);
+    text_addf(out, " %s of %s, %s %s\n\n", c->has_no_energy ? "times" : "energy model",
+              *report->hardware ? report->hardware : "an unnamed device",
+              c->has_no_energy ? "measured by" : "fitted to", report->data);
+    if (c->has_no_energy)
+        text_addf(out, "   energy: not measured: %s\n\n", report->no_energy);
     if (c->is_estimated)
         text_add(out, "   ESTIMATED: the energy is a model's, and so is the fit\n\n");
     figures_to_text(c, color, out);
     text_add(out, "\n");
     rows_to_text(c, out);
+    times_to_text(report, out);
     overheads_to_text(c, out);
     if (report->base)
         text_addf(out, "   other figures from %s (%s)\n", report->base->id, report->base->name);
@@ -147,6 +172,18 @@ static void coefficients_to_json(struct json *json, const struct calibration *c)
     json_array_end(json);
 }
 
+static void caches_to_json(struct json *json, const struct calibration *c)
+{
+    json_array(json, "caches");
+    for (size_t i = 0; i < c->cache_count; i++) {
+        json_object(json, NULL);
+        json_number(json, "bytes", c->caches[i].held);
+        json_number(json, "bytes_per_s", c->caches[i].bytes_per_s);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
 static void points_to_json(struct json *json, const struct calibration *c)
 {
     json_array(json, "points");
@@ -176,7 +213,10 @@ void calibrate_json(const struct calibrate_report *report, struct text *out)
     json_string(&json, "hardware", *report->hardware ? report->hardware : NULL);
     json_string(&json, "base", report->base ? report->base->id : NULL);
     json_string(&json, "data", report->data);
-    json_string(&json, "method", c->is_estimated ? "estimated" : "measured");
+    json_string(&json, "method",
+                c->has_no_energy  ? NULL
+                : c->is_estimated ? "estimated"
+                                  : "measured");
     json_object(&json, "rows");
     json_integer(&json, "used", (int64_t)c->point_count);
     json_integer(&json, "too_short", (int64_t)c->short_rows);
@@ -193,6 +233,8 @@ void calibrate_json(const struct calibrate_report *report, struct text *out)
     json_number(&json, "launch_s", c->launch_s);
     json_number(&json, "dispatch_s", c->dispatch_s);
     json_number(&json, "graph_launch_s", c->graph_launch_s);
+    caches_to_json(&json, c);
+    json_integer(&json, "operations", report->timings ? (int64_t)report->timings->count : 0);
     json_string(&json, "hardware_file", report->file);
     points_to_json(&json, c);
     json_object_end(&json);

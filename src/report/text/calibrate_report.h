@@ -9,6 +9,7 @@
 
 struct calibration;
 struct hardware;
+struct hardware_timings;
 struct text;
 
 struct calibrate_report {
@@ -18,6 +19,8 @@ struct calibrate_report {
     const char *data;            /* where the rows come from: "a.csv", "built-in loads, cpu0" */
     const char *given_source;    /* of coefficients that were not fitted */
     const char *file;            /* that was written; NULL: none */
+    const struct hardware_timings *timings; /* NULL: none */
+    const char *no_energy;                  /* why none was measured; "" */
 };
 
 void calibrate_text(const struct calibrate_report *report, bool color, struct text *out);

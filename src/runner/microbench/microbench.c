@@ -21,6 +21,7 @@
 #define PROBE_S        0.5  /* of idle, to find how often the sensors update */
 #define UPDATES_GOOD   13   /* of the slowest sensor in a window: ten are needed, edges cost some */
 #define WINDOW_LEAST_S 0.05
+#define WINDOW_MOST_S  0.3 /* of a rate: longer windows measure energy */
 
 enum {
     WAIT_TURNS = 2000, /* of 10 ms, at most, until a load has filled its memory and started */
@@ -34,18 +35,31 @@ struct plan_row {
     enum team_load load;
     size_t steps;
     bool on_half; /* of the threads */
+    bool is_rate; /* needed without a meter too */
 };
 
 /* From arithmetic only to memory only, so that the two can be separated; half of the threads, so that
  * both can be separated from the constant power. */
 static const struct plan_row PLAN[] = {
-    {"compute", TEAM_COMPUTE, 0, false}, {"mix 1", TEAM_MIX, 1, false},
-    {"gemm", TEAM_GEMM, 0, false},       {"triad", TEAM_TRIAD, 0, false},
-    {"mix 64", TEAM_MIX, 64, false},     {"triad half", TEAM_TRIAD, 0, true},
-    {"mix 4", TEAM_MIX, 4, false},       {"compute half", TEAM_COMPUTE, 0, true},
-    {"mix 16", TEAM_MIX, 16, false},     {"mix 256", TEAM_MIX, 256, false},
+    {"compute", TEAM_COMPUTE, 0, false, true}, {"mix 1", TEAM_MIX, 1, false, false},
+    {"gemm", TEAM_GEMM, 0, false, true},       {"triad", TEAM_TRIAD, 0, false, true},
+    {"mix 64", TEAM_MIX, 64, false, false},    {"triad half", TEAM_TRIAD, 0, true, false},
+    {"mix 4", TEAM_MIX, 4, false, false},      {"compute half", TEAM_COMPUTE, 0, true, false},
+    {"mix 16", TEAM_MIX, 16, false, false},    {"mix 256", TEAM_MIX, 256, false, false},
 };
-enum { PLAN_ROWS = sizeof PLAN / sizeof *PLAN, WINDOWS = ROUNDS * (PLAN_ROWS + 1) + 1 };
+/* Bandwidth of the caches: a share of what each holds. */
+static const struct cache_row {
+    const char *label;
+    int level; /* 0: the largest */
+    double share;
+} CACHES[] = {{"cache L2", 2, 0.5}, {"cache L3", 0, 0.125}};
+enum {
+    PLAN_ROWS = sizeof PLAN / sizeof *PLAN,
+    CACHE_ROWS = sizeof CACHES / sizeof *CACHES,
+    WINDOWS = ROUNDS * (PLAN_ROWS + CACHE_ROWS + 1) + 1,
+    RATE_ROWS = 3,
+    RATE_WINDOWS = ROUNDS * (RATE_ROWS + CACHE_ROWS) + 1
+};
 
 struct bench {
     struct session *session;
@@ -58,21 +72,28 @@ struct bench {
 
 /* ---- sizes ---- */
 
-/* The largest cache of the first CPU, which others share; 32 MiB where the kernel does not report it. */
-static double largest_cache(void)
+static bool read_cache(int index, const char *file, uint64_t *out)
+{
+    char path[96], text[32];
+    str_format(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/%s", index, file);
+    if (fs_read_text(path, text, sizeof text) != ERR_OK)
+        return false;
+    text[strcspn(text, "K\n")] = '\0';
+    return parse_u64(text, out) == ERR_OK;
+}
+
+/* Bytes of the first CPU's cache of a level, or with 0 of its largest, which others share; 32 MiB, or 1 MiB of a
+ * level, where the kernel does not report it. */
+static double cache_bytes(int level)
 {
     double most = 0;
     for (int i = 0; i < CACHES_MOST; i++) {
-        char path[96], text[32];
-        uint64_t kib;
-        str_format(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
-        if (fs_read_text(path, text, sizeof text) != ERR_OK)
-            continue;
-        text[strcspn(text, "K")] = '\0';
-        if (parse_u64(text, &kib) == ERR_OK)
+        uint64_t kib, found;
+        if (read_cache(i, "size", &kib) &&
+            (!level || (read_cache(i, "level", &found) && (int)found == level)))
             most = fmax(most, (double)kib * 1024);
     }
-    return most > 0 ? most : 32.0 * MEBI;
+    return most > 0 ? most : level ? 1.0 * MEBI : 32.0 * MEBI;
 }
 
 /* Arrays of four times the cache, so that they come from memory; never more than a quarter of all
@@ -81,31 +102,24 @@ static size_t bytes_for_each(unsigned threads)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     double most = pages > 0 && page > 0 ? 0.25 * (double)pages * (double)page : 256.0 * MEBI;
-    return (size_t)(fmin(fmax(4 * largest_cache(), 64.0 * MEBI), most) / threads);
+    return (size_t)(fmin(fmax(4 * cache_bytes(0), 64.0 * MEBI), most) / threads);
 }
 
-static unsigned thread_count(unsigned asked)
+unsigned microbench_threads(const struct microbench_options *options)
 {
     long online = sysconf(_SC_NPROCESSORS_ONLN);
-    return asked ? asked : online > 0 ? (unsigned)online : 1;
+    return options->threads ? options->threads : online > 0 ? (unsigned)online : 1;
 }
 
 /* ---- one window ---- */
 
-static enum err measure_window(struct bench *b, struct calibrate_row *row, const struct team *team,
-                               struct error *why)
+/* Joules of a window that has ended; none where nothing measures them. */
+static enum err take_energy(struct bench *b, nanos from, nanos to, struct calibrate_row *row,
+                            struct error *why)
 {
     struct sampler *sampler = b->session->sampler;
     struct ledger ledger;
     struct ledger_selection energy;
-    sampler_mark(sampler);
-    struct team_work before = team ? team_done(team) : (struct team_work){0};
-    nanos from = clock_now();
-    b->meter->signal = proc_poll_signal(from_seconds(b->meter->window_s));
-    struct team_work after = team ? team_done(team) : (struct team_work){0};
-    nanos to = clock_now();
-    if (b->meter->signal)
-        return err_set(why, ERR_INTERRUPTED, "interrupted");
     sampler_settle(sampler, to);
     enum err err = ledger_take(sampler, from, to, NULL, &ledger);
     if (err)
@@ -117,13 +131,9 @@ static enum err measure_window(struct bench *b, struct calibrate_row *row, const
         return err;
     if (has_no_reading) /* a counter that did not change in one window: a row without joules */
         energy = (struct ledger_selection){.joules = UNKNOWN};
-    row->latency_s = row->window_s = seconds(to - from);
     row->energy_j = energy.joules;
     row->updates = energy.updates;
     row->is_estimated = energy.is_estimated;
-    row->flops = after.flops - before.flops;
-    row->bytes = after.bytes - before.bytes;
-    row->kernels = after.barriers - before.barriers;
     if (has_no_reading)
         return ERR_OK;
     (void)str_copy(b->meter->devices, sizeof b->meter->devices, energy.devices);
@@ -131,10 +141,29 @@ static enum err measure_window(struct bench *b, struct calibrate_row *row, const
     return ERR_OK;
 }
 
+static enum err measure_window(struct bench *b, struct calibrate_row *row, const struct team *team,
+                               struct error *why)
+{
+    sampler_mark(b->session->sampler);
+    struct team_work before = team ? team_done(team) : (struct team_work){0};
+    nanos from = clock_now();
+    b->meter->signal = proc_poll_signal(from_seconds(b->meter->window_s));
+    struct team_work after = team ? team_done(team) : (struct team_work){0};
+    nanos to = clock_now();
+    if (b->meter->signal)
+        return err_set(why, ERR_INTERRUPTED, "interrupted");
+    row->latency_s = row->window_s = seconds(to - from);
+    row->energy_j = row->updates = UNKNOWN;
+    row->flops = after.flops - before.flops;
+    row->bytes = after.bytes - before.bytes;
+    row->kernels = after.barriers - before.barriers;
+    return b->meter->no_energy[0] ? ERR_OK : take_energy(b, from, to, row, why);
+}
+
 static void report_progress(struct bench *b, const char *label)
 {
     if (b->options->progress)
-        b->options->progress(label, b->done, WINDOWS);
+        b->options->progress(label, b->done, b->meter->no_energy[0] ? RATE_WINDOWS : WINDOWS);
     b->done++;
 }
 
@@ -144,19 +173,13 @@ static bool has_started(const struct team *team)
     return work.flops > 0 || work.barriers > 0;
 }
 
-static enum err measure_load(struct bench *b, const struct plan_row *plan, enum calibrate_kind kind,
-                             struct error *why)
+static enum err measure_team(struct bench *b, const struct team_order *order,
+                             struct calibrate_row row, struct error *why)
 {
-    unsigned all = b->meter->threads;
-    struct team_order order = {.load = plan->load,
-                               .steps = plan->steps,
-                               .threads = plan->on_half && all > 1 ? all / 2 : all,
-                               .bytes_each = b->bytes_each};
-    struct calibrate_row row = {.kind = kind, .precision = PRECISION_FP32};
     struct team *team;
-    report_progress(b, plan->label);
-    str_copy(row.label, sizeof row.label, plan->label);
-    enum err err = team_start(&order, &team, why);
+    enum calibrate_kind kind = row.kind;
+    report_progress(b, row.label);
+    enum err err = team_start(order, &team, why);
     if (err)
         return err;
     for (int i = 0; !has_started(team) && i < WAIT_TURNS; i++)
@@ -164,11 +187,42 @@ static enum err measure_load(struct bench *b, const struct plan_row *plan, enum 
     thread_sleep(from_seconds(WARM_S));
     err = measure_window(b, &row, team, why);
     team_stop(team);
-    if (!err && kind == CALIBRATE_LAUNCH)
+    if (kind == CALIBRATE_LAUNCH || kind == CALIBRATE_CACHE)
         row.energy_j = UNKNOWN; /* waiting threads sleep: that power is neither of work nor idle */
     if (!err && kind == CALIBRATE_LAUNCH && !(row.kernels > 0))
         return ERR_OK; /* not one barrier: nothing to report */
     return err ? err : calibrate_rows_add(b->rows, &row, why);
+}
+
+static enum err measure_load(struct bench *b, const struct plan_row *plan, enum calibrate_kind kind,
+                             struct error *why)
+{
+    unsigned all = b->meter->threads;
+    if (b->meter->no_energy[0] && !plan->is_rate)
+        return ERR_OK;
+    struct team_order order = {.load = plan->load,
+                               .steps = plan->steps,
+                               .threads = plan->on_half && all > 1 ? all / 2 : all,
+                               .bytes_each = b->bytes_each};
+    struct calibrate_row row = {.kind = kind, .precision = PRECISION_FP32};
+    str_copy(row.label, sizeof row.label, plan->label);
+    return measure_team(b, &order, row, why);
+}
+
+/* Each thread in its own part of a cache; a level that is private is there once for each. */
+static enum err measure_cache(struct bench *b, const struct cache_row *plan, struct error *why)
+{
+    unsigned threads = b->meter->threads;
+    double bytes = plan->share * cache_bytes(plan->level) * (plan->level ? threads : 1);
+    struct team_order order = {.load = TEAM_TRIAD,
+                               .threads = threads,
+                               .bytes_each =
+                                   (size_t)fmin(bytes / threads, (double)b->bytes_each / 4)};
+    struct calibrate_row row = {.kind = CALIBRATE_CACHE,
+                                .precision = PRECISION_FP32,
+                                .held = (double)order.bytes_each * threads};
+    str_copy(row.label, sizeof row.label, plan->label);
+    return measure_team(b, &order, row, why);
 }
 
 /* How long a window must be: as long as the requested time allows, and as the sensors need, whose updates
@@ -176,17 +230,24 @@ static enum err measure_load(struct bench *b, const struct plan_row *plan, enum 
 static enum err choose_window(struct bench *b, struct error *why)
 {
     struct calibrate_row probe = {0};
-    b->meter->window_s = PROBE_S;
-    enum err err = measure_window(b, &probe, NULL, why);
-    if (err)
-        return err;
-    if (probe.is_estimated && !b->options->allow_estimated)
-        return err_set(
-            why, ERR_BAD_VALUE,
-            "refused: the joules of %s are estimated by a model (%s), not measured: a fit "
-            "would only find the model again (--allow-estimated accepts them)",
-            b->meter->devices, b->meter->source);
+    struct error reason = {0};
     double share = b->options->seconds / WINDOWS - WARM_S;
+    b->meter->window_s = PROBE_S;
+    enum err err = measure_window(b, &probe, NULL, &reason);
+    if (!err && probe.is_estimated && !b->options->allow_estimated)
+        err =
+            err_set(&reason, ERR_BAD_VALUE,
+                    "refused: the joules of %s are estimated by a model (%s), not measured: a fit "
+                    "would only find the model again (--allow-estimated accepts them)",
+                    b->meter->devices, b->meter->source);
+    bool has_no_meter = err == ERR_NO_DATA || err == ERR_BAD_VALUE;
+    if (err && (b->options->requires_energy || !has_no_meter))
+        return err_set(why, err, "%s", reason.text);
+    if (err) {
+        (void)str_copy(b->meter->no_energy, sizeof b->meter->no_energy, reason.text);
+        b->meter->window_s = fmax(fmin(share, WINDOW_MOST_S), WINDOW_LEAST_S);
+        return ERR_OK;
+    }
     double period = PROBE_S / fmax(probe.updates, 1);
     b->meter->window_s = fmax(fmax(share, UPDATES_GOOD * period), WINDOW_LEAST_S);
     return ERR_OK;
@@ -195,6 +256,8 @@ static enum err choose_window(struct bench *b, struct error *why)
 static enum err measure_idle(struct bench *b, struct error *why)
 {
     struct calibrate_row row = {.kind = CALIBRATE_IDLE, .label = "idle"};
+    if (b->meter->no_energy[0])
+        return ERR_OK;
     report_progress(b, "idle");
     thread_sleep(from_seconds(WARM_S));
     enum err err = measure_window(b, &row, NULL, why);
@@ -205,9 +268,9 @@ enum err microbench_measure(struct session *session, const struct microbench_opt
                             struct calibrate_rows *rows, struct microbench_meter *meter,
                             struct error *why)
 {
-    static const struct plan_row BARRIER = {"launch", TEAM_BARRIER, 0, false};
+    static const struct plan_row BARRIER = {"launch", TEAM_BARRIER, 0, false, true};
     struct host_info host;
-    *meter = (struct microbench_meter){.threads = thread_count(options->threads)};
+    *meter = (struct microbench_meter){.threads = microbench_threads(options)};
     host_info_read(&host);
     (void)str_copy(meter->host, sizeof meter->host, host.cpu_brand);
     struct bench b = {.session = session,
@@ -221,6 +284,8 @@ enum err microbench_measure(struct session *session, const struct microbench_opt
         err = measure_idle(&b, why);
         for (size_t i = 0; !err && i < PLAN_ROWS; i++)
             err = measure_load(&b, &PLAN[i], CALIBRATE_LOAD, why);
+        for (size_t i = 0; !err && i < CACHE_ROWS; i++)
+            err = measure_cache(&b, &CACHES[i], why);
     }
     if (!err && meter->threads > 1)
         err = measure_load(&b, &BARRIER, CALIBRATE_LAUNCH, why);

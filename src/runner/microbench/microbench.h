@@ -16,6 +16,7 @@ struct microbench_options {
     unsigned threads;     /* 0: one per CPU */
     const char *device;   /* of the ledger, "cpu0"; NULL: all processors and their memory */
     bool allow_estimated; /* accept joules estimated by a model */
+    bool requires_energy; /* else without a meter rates are measured all the same */
     void (*progress)(const char *load, unsigned done, unsigned all); /* may be NULL */
 };
 
@@ -24,12 +25,14 @@ struct microbench_meter {
     char source[192]; /* of the sensors */
     double window_s;  /* of each row */
     unsigned threads;
-    char host[96]; /* the CPU, as this machine names it */
-    int signal;    /* that ended it; 0 */
+    char host[96];       /* the CPU, as this machine names it */
+    char no_energy[240]; /* why rows have no joules; "" */
+    int signal;          /* that ended it; 0 */
 };
 
-/* Adds rows.  ERR_NO_DATA when nothing measures the processor, naming what is measured; ERR_BAD_VALUE when
- * only a model does; ERR_INTERRUPTED with meter->signal. */
+/* Adds rows.  With `requires_energy`, ERR_NO_DATA when nothing measures the processor, naming what is measured, and
+ * ERR_BAD_VALUE when only a model does.  ERR_INTERRUPTED with meter->signal. */
+unsigned microbench_threads(const struct microbench_options *options); /* that it will use */
 enum err microbench_measure(struct session *session, const struct microbench_options *options,
                             struct calibrate_rows *rows, struct microbench_meter *meter,
                             struct error *why) MUST_USE;

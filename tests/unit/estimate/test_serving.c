@@ -27,7 +27,8 @@ static struct serving_cost metered(const void *context, const struct serving_ste
 
 static struct meter meter;
 static struct meter *const METER = &meter;
-static const struct serving_model MODEL = {.cost = metered, .context = &METER, .idle_w = 10};
+static const struct serving_model MODEL = {
+    .cost = metered, .context = &METER, .idle_w = 10, .relative_s = 0.1};
 
 static struct serving_policy policy_of(unsigned sequences, unsigned tokens, double kv_tokens)
 {
@@ -101,7 +102,7 @@ static void the_largest_load_is_where_theory_has_it(void **state)
     (void)state;
     meter.fixed_s = 1;
     meter.token_s = 0;
-    assert_int_equal(serving_curve_make(&run, 0.1, NULL, 0, &slo, NULL, &curve, &why), ERR_OK);
+    assert_int_equal(serving_curve_make(&run, NULL, 0, &slo, NULL, &curve, &why), ERR_OK);
     assert_near(curve.largest.rate, 2.0 / 3, 0.02); /* mean_ttft(1, 2/3) = 2 */
     assert_int_equal(curve.count, 8);
     for (size_t i = 0; i < curve.count; i++) {
@@ -112,7 +113,7 @@ static void the_largest_load_is_where_theory_has_it(void **state)
     }
     serving_curve_release(&curve);
     slo.ttft_s = 0.5; /* less than the service time */
-    assert_int_equal(serving_curve_make(&run, 0.1, NULL, 0, &slo, NULL, &curve, &why), ERR_OK);
+    assert_int_equal(serving_curve_make(&run, NULL, 0, &slo, NULL, &curve, &why), ERR_OK);
     assert_near(curve.largest.rate, 0, 0);
     serving_curve_release(&curve);
     serving_load_release(&load);
@@ -323,7 +324,7 @@ static void the_kv_cache_is_what_memory_leaves(void **state)
     (void)state;
     open_device(&device, &load);
     assert_int_equal(serving_steps_make(&device.question, &policy, &steps, &why), ERR_OK);
-    assert_near(serving_steps_kv_bytes(steps), 2 * 12 * 768 * 2, 1e-6);
+    assert_near(serving_steps_model(steps).kv_bytes, 2 * 12 * 768 * 2, 1e-6);
     double capacity = hardware_main_memory(&device.hardware)->capacity_bytes.value;
     double cache = policy.kv_tokens * 2 * 12 * 768 * 2;
     assert_true(cache < 0.9 * capacity - 124e6 * 2);

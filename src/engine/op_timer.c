@@ -1,0 +1,426 @@
+/* Builds a graph of one kind of operation with ggml, as llama.cpp would, and computes it until the time is up.  What
+ * starting the threads costs is measured apart and subtracted, so that operations add up to a model. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/units.h"
+#include "engine/engine.h"
+#include "engine/llama_api.h"
+#include "port/dl.h"
+
+struct ggml_context;
+struct ggml_cgraph;
+struct ggml_backend;
+struct ggml_backend_buffer;
+struct ggml_backend_buffer_type;
+struct ggml_init_params {
+    size_t bytes;
+    void *memory;
+    bool no_alloc;
+};
+
+enum {
+    TYPE_F32 = 0,
+    TYPE_F16 = 1,
+    TYPE_I32 = 26,
+    DEVICE_CPU = 0,
+    HEAD_SIZE = 64,
+    CACHE_STEP = 256, /* of the KV cache that is read, as llama.cpp rounds it up */
+    MASK_STEP = 64,
+    STEPS = 64, /* operations of a graph, where nothing else decides */
+    SAMPLES_MOST = 256,
+    SAMPLES_LEAST = 3,
+    LONG_BUDGETS = 10, /* an operation that takes longer is timed once */
+    PATTERN_ROWS = 16,
+    INPUTS_MOST = 3,
+    NODES_EACH = 4, /* tensors of one operation, at most */
+    NODES_BESIDE = 16,
+    F16_MINUS_INFINITY = 0xfc00,
+};
+
+struct ggml_api {
+#define SYMBOL(result, name, arguments) result(*name) arguments;
+#include "engine/ggml_api.def"
+#undef SYMBOL
+};
+
+struct op_timer {
+    struct ggml_api api;
+    struct ggml_backend_device *device;
+    struct ggml_backend *backend;
+    struct ggml_backend_buffer_type *plain, **extra; /* extra: NULL, or ends in NULL */
+    double nothing_s, step_s; /* of a graph without work, and of one more operation; 0: not yet */
+};
+
+/* ---- the library ---- */
+
+typedef void (*procedure)(void);
+
+static procedure backend_function(struct ggml_backend_device *device, const char *name)
+{
+    const struct llama_api *api = engine_api();
+    struct ggml_backend_reg *reg = api->ggml_backend_dev_backend_reg(device);
+    void *found = reg ? api->ggml_backend_reg_get_proc_address(reg, name) : NULL;
+    procedure out;
+    memcpy(&out, &found, sizeof out);
+    return out;
+}
+
+static enum err load_api(struct ggml_api *api, struct error *why)
+{
+    const struct dl_symbol all[] = {
+#define SYMBOL(result, name, arguments) {#name, &api->name, true},
+#include "engine/ggml_api.def"
+#undef SYMBOL
+    };
+    return engine_load(all, sizeof all / sizeof *all, why);
+}
+
+static enum err open_backend(struct op_timer *timer, int threads, struct error *why)
+{
+    typedef struct ggml_backend_buffer_type **(*extra_types)(struct ggml_backend_device *);
+    typedef void (*set_threads)(struct ggml_backend *, int);
+    timer->device = engine_api()->ggml_backend_dev_by_type(DEVICE_CPU);
+    timer->backend = timer->device ? timer->api.ggml_backend_dev_init(timer->device, NULL) : NULL;
+    if (!timer->backend)
+        return err_set(why, ERR_UNSUPPORTED, "llama.cpp has no CPU backend here");
+    set_threads use = (set_threads)backend_function(timer->device, "ggml_backend_set_n_threads");
+    extra_types extra =
+        (extra_types)backend_function(timer->device, "ggml_backend_dev_get_extra_bufts");
+    if (!use)
+        return err_set(why, ERR_UNSUPPORTED, "llama.cpp's CPU backend does not set its threads");
+    use(timer->backend, threads);
+    timer->plain = timer->api.ggml_backend_dev_buffer_type(timer->device);
+    timer->extra = extra ? extra(timer->device) : NULL;
+    return ERR_OK;
+}
+
+enum err op_timer_open(int threads, struct op_timer **out, struct error *why)
+{
+    const struct engine_library *library;
+    enum err err = engine_library_open(&library, why);
+    if (err)
+        return err;
+    struct op_timer *timer = calloc(1, sizeof *timer);
+    if (!timer)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    err = load_api(&timer->api, why);
+    if (!err)
+        err = open_backend(timer, threads, why);
+    if (err) {
+        op_timer_close(timer);
+        return err;
+    }
+    *out = timer;
+    return ERR_OK;
+}
+
+void op_timer_close(struct op_timer *timer)
+{
+    if (timer->backend)
+        timer->api.ggml_backend_free(timer->backend);
+    free(timer);
+}
+
+/* ---- one graph ---- */
+
+struct bench {
+    struct op_timer *timer;
+    const struct op_timer_shape *shape;
+    int64_t operations; /* of the graph */
+    struct ggml_context *weights, *work;
+    struct ggml_backend_buffer *weights_buffer, *work_buffer;
+    struct ggml_cgraph *graph;
+    struct ggml_tensor *mask, *positions; /* inputs of their own; NULL: none */
+    struct {
+        struct ggml_tensor *tensor;
+        int type;
+        int64_t columns;
+    } inputs[INPUTS_MOST]; /* that hold ordinary numbers */
+    size_t input_count;
+};
+
+static struct ggml_tensor *tensor(struct bench *b, int type, int64_t n0, int64_t n1, int64_t n2)
+{
+    return b->timer->api.ggml_new_tensor_4d(b->work, type, n0, n1, n2, 1);
+}
+
+static struct ggml_tensor *input(struct bench *b, int type, int64_t n0, int64_t n1, int64_t n2)
+{
+    struct ggml_tensor *made = tensor(b, type, n0, n1, n2);
+    b->inputs[b->input_count].tensor = made;
+    b->inputs[b->input_count].type = type;
+    b->inputs[b->input_count++].columns = n0;
+    return made;
+}
+
+static void expand(struct bench *b, struct ggml_tensor *result)
+{
+    b->timer->api.ggml_build_forward_expand(b->graph, result);
+}
+
+static struct ggml_context *new_context(struct bench *b, size_t tensors, size_t nodes)
+{
+    const struct ggml_api *api = &b->timer->api;
+    size_t bytes = tensors * api->ggml_tensor_overhead();
+    if (nodes)
+        bytes += api->ggml_graph_overhead_custom(nodes, false);
+    return api->ggml_init((struct ggml_init_params){.bytes = bytes, .no_alloc = true});
+}
+
+/* Numbers of ordinary size in every buffer: pages that were never written would all be the same one. */
+static enum err fill(struct bench *b, struct ggml_tensor *to, int type, int64_t columns)
+{
+    const struct ggml_api *api = &b->timer->api;
+    size_t bytes = api->ggml_nbytes(to), part = 0;
+    float *from = malloc((size_t)(PATTERN_ROWS * columns) * sizeof *from);
+    char *all = malloc(bytes + 1);
+    if (from && all) {
+        for (int64_t i = 0; i < PATTERN_ROWS * columns; i++)
+            from[i] = (float)((i * 37 + 11) % 61 - 30) / 60;
+        char *pattern = malloc((size_t)(PATTERN_ROWS * columns) * sizeof *from);
+        if (pattern)
+            part = api->ggml_quantize_chunk(type, from, pattern, 0, PATTERN_ROWS, columns, NULL);
+        for (size_t at = 0; part && at < bytes; at += part)
+            memcpy(all + at, pattern, part < bytes - at ? part : bytes - at);
+        if (part)
+            api->ggml_backend_tensor_set(to, all, 0, bytes);
+        free(pattern);
+    }
+    free(from);
+    free(all);
+    return part ? ERR_OK : ERR_NO_MEMORY;
+}
+
+/* Weights are where llama.cpp puts them: rearranged for the instructions of this CPU, where that is supported. */
+static enum err place_weights(struct bench *b, struct ggml_tensor **matrices)
+{
+    const struct ggml_api *api = &b->timer->api;
+    const struct op_timer_shape *s = b->shape;
+    struct ggml_tensor *x = input(b, TYPE_F32, s->depth, s->rows, 1);
+    struct ggml_backend_buffer_type **extra = b->timer->extra;
+    bool is_last = false;
+    while (!is_last) {
+        struct ggml_backend_buffer_type *type = extra && *extra ? *extra++ : b->timer->plain;
+        is_last = type == b->timer->plain;
+        b->weights = new_context(b, (size_t)b->operations + 1, 0);
+        if (!b->weights)
+            return ERR_NO_MEMORY;
+        for (int64_t i = 0; i < b->operations; i++)
+            matrices[i] =
+                api->ggml_new_tensor_4d(b->weights, (int)s->format, s->depth, s->columns, 1, 1);
+        b->weights_buffer = api->ggml_backend_alloc_ctx_tensors_from_buft(b->weights, type);
+        if (!b->weights_buffer)
+            return ERR_NO_MEMORY;
+        if (api->ggml_backend_dev_supports_op(b->timer->device,
+                                              api->ggml_mul_mat(b->work, matrices[0], x)))
+            break;
+        if (is_last)
+            return ERR_UNSUPPORTED;
+        api->ggml_backend_buffer_free(b->weights_buffer);
+        api->ggml_free(b->weights);
+        b->weights_buffer = NULL;
+        b->weights = NULL;
+    }
+    for (int64_t i = 0; i < b->operations; i++) {
+        enum err err = fill(b, matrices[i], (int)s->format, s->depth);
+        if (err)
+            return err;
+        expand(b, api->ggml_mul_mat(b->work, matrices[i], x));
+    }
+    return ERR_OK;
+}
+
+static enum err add_products(struct bench *b)
+{
+    struct ggml_tensor **matrices = calloc((size_t)b->operations, sizeof(void *));
+    enum err err = matrices ? place_weights(b, matrices) : ERR_NO_MEMORY;
+    free(matrices);
+    return err;
+}
+
+static int64_t round_up(int64_t value, int64_t step)
+{
+    return (value + step - 1) / step * step;
+}
+
+static void add_attention(struct bench *b)
+{
+    const struct op_timer_shape *s = b->shape;
+    int64_t cells = round_up(s->context, CACHE_STEP);
+    struct ggml_tensor *q = input(b, TYPE_F32, s->depth, s->rows, s->heads);
+    struct ggml_tensor *k = input(b, TYPE_F16, s->depth, cells, s->heads);
+    struct ggml_tensor *v = input(b, TYPE_F16, s->depth, cells, s->heads);
+    b->mask = tensor(b, TYPE_F16, cells, round_up(s->rows, MASK_STEP), 1);
+    for (int64_t i = 0; i < b->operations; i++)
+        expand(b, b->timer->api.ggml_flash_attn_ext(b->work, q, k, v, b->mask, 0.125F, 0, 0));
+}
+
+/* Each takes the result of the one before, as in a model. */
+static void add_chain(struct bench *b)
+{
+    const struct ggml_api *api = &b->timer->api;
+    const struct op_timer_shape *s = b->shape;
+    bool is_rotation = s->op == OP_TIMER_ROTATION;
+    int64_t width = is_rotation ? HEAD_SIZE : s->depth;
+    struct ggml_tensor *x = is_rotation ? input(b, TYPE_F32, width, s->depth / width, s->rows)
+                                        : input(b, TYPE_F32, width, s->rows, 1);
+    struct ggml_tensor *other = input(b, TYPE_F32, width, s->op == OP_TIMER_NORM ? 1 : s->rows, 1);
+    if (is_rotation)
+        b->positions = tensor(b, TYPE_I32, s->rows, 1, 1);
+    for (int64_t i = 0; i < b->operations; i++) {
+        switch (s->op) {
+        case OP_TIMER_NORM:
+            x = api->ggml_mul(b->work, api->ggml_rms_norm(b->work, x, 1e-5F), other);
+            break;
+        case OP_TIMER_ROTATION:
+            x = api->ggml_rope_ext(b->work, x, b->positions, NULL, HEAD_SIZE, 0, 0, 10000, 1, 0, 1,
+                                   32, 1);
+            break;
+        case OP_TIMER_GATE:
+            x = api->ggml_swiglu_split(b->work, x, other);
+            break;
+        default:
+            x = api->ggml_add(b->work, x, other);
+        }
+        expand(b, x);
+    }
+}
+
+static void fill_mask(struct bench *b)
+{
+    int64_t cells = round_up(b->shape->context, CACHE_STEP), rows = b->shape->rows;
+    int64_t before = b->shape->context - rows;
+    uint16_t *row = malloc((size_t)cells * sizeof *row);
+    for (int64_t i = 0; row && i < round_up(rows, MASK_STEP); i++) {
+        for (int64_t j = 0; j < cells; j++)
+            row[j] = i < rows && j <= before + i ? 0 : F16_MINUS_INFINITY;
+        b->timer->api.ggml_backend_tensor_set(b->mask, row, (size_t)(i * cells) * sizeof *row,
+                                              (size_t)cells * sizeof *row);
+    }
+    free(row);
+}
+
+static void fill_positions(struct bench *b)
+{
+    for (int32_t i = 0; i < b->shape->rows; i++)
+        b->timer->api.ggml_backend_tensor_set(b->positions, &i, (size_t)i * sizeof i, sizeof i);
+}
+
+static enum err build(struct bench *b)
+{
+    const struct ggml_api *api = &b->timer->api;
+    size_t nodes = (size_t)b->operations * NODES_EACH + NODES_BESIDE;
+    b->work = new_context(b, nodes, nodes);
+    if (!b->work)
+        return ERR_NO_MEMORY;
+    b->graph = api->ggml_new_graph_custom(b->work, nodes, false);
+    enum err err = ERR_OK;
+    if (b->shape->op == OP_TIMER_PRODUCT)
+        err = add_products(b);
+    else if (b->shape->op == OP_TIMER_ATTENTION)
+        add_attention(b);
+    else
+        add_chain(b);
+    if (err)
+        return err;
+    b->work_buffer = api->ggml_backend_alloc_ctx_tensors_from_buft(b->work, b->timer->plain);
+    if (!b->work_buffer)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; !err && i < b->input_count; i++)
+        err = fill(b, b->inputs[i].tensor, b->inputs[i].type, b->inputs[i].columns);
+    if (b->mask)
+        fill_mask(b);
+    if (b->positions)
+        fill_positions(b);
+    return err;
+}
+
+static void release(struct bench *b)
+{
+    const struct ggml_api *api = &b->timer->api;
+    if (b->weights_buffer)
+        api->ggml_backend_buffer_free(b->weights_buffer);
+    if (b->work_buffer)
+        api->ggml_backend_buffer_free(b->work_buffer);
+    if (b->weights)
+        api->ggml_free(b->weights);
+    if (b->work)
+        api->ggml_free(b->work);
+}
+
+/* ---- time ---- */
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Other programs only add time: the lower quartile is what the machine does undisturbed. */
+static enum err time_graph(struct bench *b, double budget_s, double *out)
+{
+    double samples[SAMPLES_MOST];
+    size_t count = 0;
+    nanos end = clock_now() + from_seconds(budget_s);
+    nanos first = clock_now();
+    if (b->timer->api.ggml_backend_graph_compute(b->timer->backend, b->graph))
+        return ERR_UNSUPPORTED;
+    bool is_long = seconds(clock_now() - first) > LONG_BUDGETS * budget_s;
+    size_t least = is_long ? 1 : SAMPLES_LEAST;
+    while (count < least || (count < SAMPLES_MOST && clock_now() < end)) {
+        nanos from = clock_now();
+        if (b->timer->api.ggml_backend_graph_compute(b->timer->backend, b->graph))
+            return ERR_UNSUPPORTED;
+        samples[count++] = seconds(clock_now() - from);
+    }
+    qsort(samples, count, sizeof *samples, compare);
+    *out = samples[count / 4];
+    return ERR_OK;
+}
+
+static enum err run_graph(struct op_timer *timer, const struct op_timer_shape *shape,
+                          int64_t operations, double budget_s, double *out)
+{
+    struct bench b = {.timer = timer, .shape = shape, .operations = operations};
+    enum err err = build(&b);
+    if (!err)
+        err = time_graph(&b, budget_s, out);
+    release(&b);
+    return err;
+}
+
+/* What a graph costs without its work. */
+static enum err measure_empty(struct op_timer *timer, double budget_s)
+{
+    const struct op_timer_shape tiny = {.op = OP_TIMER_ADD, .rows = 1, .depth = HEAD_SIZE};
+    double one, many;
+    enum err err = run_graph(timer, &tiny, 1, budget_s, &one);
+    if (!err)
+        err = run_graph(timer, &tiny, 1 + STEPS, budget_s, &many);
+    if (err)
+        return err;
+    timer->step_s = many > one ? (many - one) / STEPS : 0;
+    timer->nothing_s = one > timer->step_s ? one - timer->step_s : 0;
+    return ERR_OK;
+}
+
+enum err op_timer_measure(struct op_timer *timer, const struct op_timer_shape *shape,
+                          double budget_s, double *out, struct error *why)
+{
+    enum err err = timer->nothing_s > 0 ? ERR_OK : measure_empty(timer, budget_s);
+    bool is_empty = shape->op == OP_TIMER_NOTHING || shape->op == OP_TIMER_STEP;
+    int64_t operations = shape->matrices > 0 ? shape->matrices : 1;
+    double all = 0;
+    if (!err && !is_empty)
+        err = run_graph(timer, shape, operations, budget_s, &all);
+    if (err)
+        return err_set(why, err, "llama.cpp could not compute an operation here: %s",
+                       err_text(err));
+    if (is_empty)
+        *out = shape->op == OP_TIMER_NOTHING ? timer->nothing_s : timer->step_s;
+    else
+        *out = all > timer->nothing_s ? (all - timer->nothing_s) / (double)operations : 0;
+    return ERR_OK;
+}

@@ -1,0 +1,118 @@
+/* Times passes of GGUF models in llama.cpp on this CPU, as CSV that `ipw estimate validate` reads:
+ *     bench_passes THREADS PROMPT,... MODEL...
+ * Of each model a prefill of every length, and a decoded token after each.  Lower quartiles, since other programs only
+ * add time; models and lengths take turns, so that none has the quiet moments alone.  Without arguments it does
+ * nothing: bench_cpu runs it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/bench.h"
+#include "core/clock.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "engine/engine.h"
+
+enum { LENGTHS_MOST = 12, MODELS_MOST = 16, SAMPLES_MOST = 400, ROUNDS = 3, DECODED = 8 };
+#define ROUND_S 0.15 /* of each length of a model in a round */
+
+struct samples {
+    double values[SAMPLES_MOST];
+    size_t count;
+};
+
+struct subject {
+    const char *path;
+    struct engine_model *model;
+    struct engine_context *context;
+    struct samples prefill[LENGTHS_MOST], decode[LENGTHS_MOST];
+};
+
+static void fail(const char *what, const struct error *why)
+{
+    fprintf(stderr, "bench_passes: %s: %s\n", what, why->text);
+    exit(1);
+}
+
+static void add(struct samples *to, double value)
+{
+    if (to->count < SAMPLES_MOST)
+        to->values[to->count++] = value;
+}
+
+static double quartile(struct samples *of)
+{
+    qsort(of->values, of->count, sizeof *of->values, bench_by_value);
+    return of->values[of->count / 4];
+}
+
+static double decode(struct subject *s, const engine_token *tokens, size_t count)
+{
+    struct error why = {0};
+    nanos from = clock_now();
+    if (engine_decode(s->context, tokens, count, 1, &why))
+        fail(s->path, &why);
+    return seconds(clock_now() - from);
+}
+
+/* One length for a while: the prompt, then a few tokens after it. */
+static void time_length(struct subject *s, size_t length, struct samples *prefill,
+                        struct samples *decoded)
+{
+    static engine_token tokens[4096];
+    nanos end = clock_now() + from_seconds(ROUND_S);
+    for (size_t i = 0; i < length + DECODED; i++)
+        tokens[i] = (engine_token)(5 + i * 7 % 400);
+    engine_clear(s->context);
+    (void)decode(s, tokens, length); /* warm */
+    do {
+        engine_clear(s->context);
+        add(prefill, decode(s, tokens, length));
+        for (size_t i = 0; i < DECODED; i++)
+            add(decoded, decode(s, tokens + length + i, 1));
+    } while (clock_now() < end);
+}
+
+static void open_subject(struct subject *s, const char *path, int threads, uint32_t longest)
+{
+    struct error why = {0};
+    const struct engine_context_options options = {.context = longest + DECODED,
+                                                   .threads = threads,
+                                                   .threads_batch = threads,
+                                                   .flash_attention = -1};
+    *s = (struct subject){.path = path};
+    if (engine_model_open(path, &(struct engine_model_options){0}, &s->model, &why) ||
+        engine_context_open(s->model, &options, &s->context, &why))
+        fail(path, &why);
+}
+
+int main(int count, char **words)
+{
+    static struct subject subjects[MODELS_MOST];
+    size_t lengths[LENGTHS_MOST], length_count = 0, models = 0;
+    if (count < 4)
+        return 0;
+    int threads = atoi(words[1]);
+    for (char *word = strtok(words[2], ","); word && length_count < LENGTHS_MOST;
+         word = strtok(NULL, ","))
+        lengths[length_count++] = (size_t)atoi(word);
+    for (; models < (size_t)count - 3 && models < MODELS_MOST; models++)
+        open_subject(&subjects[models], words[3 + models], threads,
+                     (uint32_t)lengths[length_count - 1]);
+    for (int round = 0; round < ROUNDS; round++)
+        for (size_t m = 0; m < models; m++)
+            for (size_t i = 0; i < length_count; i++)
+                time_length(&subjects[m], lengths[i], &subjects[m].prefill[i],
+                            &subjects[m].decode[i]);
+    printf("model,family,phase,prompt_tokens,context,latency_s\n");
+    for (size_t m = 0; m < models; m++)
+        for (size_t i = 0; i < length_count; i++) {
+            struct subject *s = &subjects[m];
+            const char *slash = strrchr(s->path, '/');
+            const char *name = slash ? slash + 1 : s->path;
+            printf("%s,%s,prefill,%zu,,%.9g\n", s->path, name, lengths[i],
+                   quartile(&s->prefill[i]));
+            printf("%s,%s,decode,,%zu,%.9g\n", s->path, name, lengths[i] + (DECODED + 1) / 2,
+                   quartile(&s->decode[i]));
+        }
+    return 0;
+}

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""ipw estimate against published figures of LLMs: vendors' tables, benchmarks of runtimes, threads of users.  Ratios are
+of speeds, predicted over published, so that 1.1 is a tenth too fast whatever the metric."""
+
+import csv
+import math
+import sys
+import unittest
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+from compiling import SOURCE  # noqa: E402
+from estimating import EstimateTest  # noqa: E402
+
+ROWS = list(csv.DictReader((SOURCE / "tests/fixtures/estimate/published_llm.csv").open()))
+LEAST, MOST = 0.85, 1.15  # of the geometric mean of a group
+# Of each half of the sources by itself: the model's parameters were chosen with the first in view.
+LEAST_HALF, MOST_HALF = 0.80, 1.20
+GROUPS = {
+    "A100": lambda row: row["device"].startswith("a100"),
+    "H100": lambda row: row["device"].startswith("h100"),
+    "H200": lambda row: row["device"] == "h200",
+    "MI300X": lambda row: row["device"] == "mi300x",
+    "RTX 4090": lambda row: row["device"] == "rtx-4090",
+    "Apple": lambda row: row["device"].startswith("apple-"),
+    "Jetson": lambda row: row["device"].startswith("jetson-"),
+    "16 bits": lambda row: row["precision"] in ("fp16", "bf16"),
+    "fp8": lambda row: row["precision"] == "fp8",
+    "int8": lambda row: row["precision"] == "int8",
+    "int4": lambda row: row["precision"] == "int4",
+    "one device": lambda row: row["tp"] == "1",
+    "tensor parallel": lambda row: row["tp"] != "1",
+    "time to first token": lambda row: row["metric"] == "ttft_ms",
+    "vllm": lambda row: row["runtime"] == "vllm",
+    "tensorrt": lambda row: row["runtime"] == "tensorrt",
+    "torch-compile": lambda row: row["runtime"] == "torch-compile",
+    "llama.cpp": lambda row: row["runtime"] == "llama.cpp",
+}
+TIMES = {"ttft_ms": 1e3, "tpot_ms": 1e3, "latency_s": 1}  # per second
+PREFILLS, DECODES = ("ttft_ms", "prefill_tokens_per_s"), ("tpot_ms", "decode_tokens_per_s")
+
+
+def words_of(row):
+    """The question that a row answers.  Steps are taken in the middle of the answer."""
+    given, made = int(row["input"]), int(row["output"])
+    words = [row["model"], "--precision", row["precision"], "--batch", row["batch"], "--runtime", row["runtime"],
+             "--tensor-parallel", row["tp"], "--top", "0"]
+    if row["metric"] in PREFILLS:
+        return [*words, "--phase", "prefill", "--prompt-tokens", str(given)]
+    if row["metric"] in DECODES:
+        return [*words, "--phase", "decode", "--context", str(given + made // 2)]
+    return [*words, "--prompt-tokens", str(given), "--output-tokens", str(made)]
+
+
+def speed_over_published(row, seconds):
+    metric, value, batch = row["metric"], float(row["value"]), int(row["batch"])
+    if metric in TIMES:
+        return value / (seconds * TIMES[metric])
+    tokens = {"prefill_tokens_per_s": int(row["input"]), "decode_tokens_per_s": 1,
+              "output_tokens_per_s": int(row["output"])}[metric]
+    return batch * tokens / seconds / value
+
+
+def mean(ratios):
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))
+
+
+class Published(EstimateTest):
+    def test_where_they_are_from(self):
+        self.assertGreaterEqual(len(ROWS), 40)
+        seen = set()
+        for row in ROWS:
+            for key, value in row.items():
+                self.assertTrue(value, (key, row))
+            self.assertTrue(row["address"].startswith("https://"), row["address"])
+            self.assertRegex(row["date"], r"^20\d\d(-\d\d)?$")
+            self.assertIn(row["half"], ("fit", "check"))
+            self.assertEqual(row["count"], row["tp"])
+            key = tuple(row[k] for k in row if k not in ("half", "date"))
+            self.assertNotIn(key, seen)
+            seen.add(key)
+        halves = {}
+        for row in ROWS:  # a source is in one half
+            self.assertEqual(halves.setdefault(row["source"], row["half"]), row["half"])
+
+    def test_means_of_groups(self):
+        questions = {(row["device"], *words_of(row)) for row in ROWS}
+        with ThreadPoolExecutor(2) as pool:
+            asked = dict(zip(questions, pool.map(lambda q: self.on(q[0], *q[1:])["latency_s"], questions)))
+        ratios = [speed_over_published(row, asked[(row["device"], *words_of(row))]) for row in ROWS]
+        for name, belongs in GROUPS.items():
+            group = [(row["half"], ratio) for row, ratio in zip(ROWS, ratios) if belongs(row)]
+            with self.subTest(group=name, rows=len(group)):
+                self.assertGreaterEqual(len(group), 7)
+                overall = mean([ratio for _, ratio in group])
+                self.assertTrue(LEAST <= overall <= MOST, overall)
+            for half in ("fit", "check"):
+                part = [ratio for which, ratio in group if which == half]
+                with self.subTest(group=name, half=half, rows=len(part)):
+                    if part:  # MI300X has one source
+                        self.assertTrue(LEAST_HALF <= mean(part) <= MOST_HALF, mean(part))
+        errors = [abs(ratio - 1) for ratio in ratios]
+        self.assertLess(sum(errors) / len(errors), 0.16)
+
+    def test_what_is_computed(self):
+        """Integers are weights alone and multiplied in 16 bits; fp8 is native on Hopper, Ada and MI300X."""
+        words = ["llama-3.1-8b", "--phase", "decode", "--context", "64", "--runtime", "vllm", "--precision"]
+        for device, eight in (("h100-sxm", "fp8"), ("rtx-4090", "fp8"), ("mi300x", "fp8"), ("a100-sxm-80gb", "fp16")):
+            self.assertEqual(self.on(device, *words, "fp8")["setting"]["computed_in"], eight, device)
+            four = self.on(device, *words, "int4")
+            self.assertEqual(four["setting"]["computed_in"], "fp16", device)
+            # 4 bits, a scale of 16 for 32 weights, and a last matrix of 16 bits.
+            matrices, head = 32 * (2 * 4096 * 4096 + 2 * 4096 * 1024 + 3 * 4096 * 14336), 4096 * 128256
+            self.assertClose(four["traffic_bytes"]["weights"], matrices * 4.5 / 8 + head * 2, 1e-3)
+
+    def test_steps_take_the_host(self):
+        """Between two steps vLLM schedules: a model of half a billion parameters takes no less than 2.2 ms."""
+        words = ["qwen2.5-0.5b", "--phase", "decode", "--context", "64", "--precision", "bf16", "--runtime"]
+        served, compiled = (self.on("h200", *words, name)["latency_s"] for name in ("vllm", "torch-compile"))
+        self.assertClose(served - compiled, 2.22e-3, 0.01)
+
+
+if __name__ == "__main__":
+    unittest.main()

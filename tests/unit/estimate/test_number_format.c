@@ -1,0 +1,87 @@
+/* What runtimes make of quantized models: numbers as wide as files and kernels have them, computed where units are. */
+#include "estimate/number_format.h"
+
+#include "estimate/roofline.h"
+#include "support/devices.h"
+#include "support/unit.h"
+
+static const enum runtime_id LLM[] = {RUNTIME_VLLM, RUNTIME_TENSORRT, RUNTIME_TORCH_COMPILE,
+                                      RUNTIME_LLAMA_CPP};
+enum { LLM_COUNT = sizeof LLM / sizeof *LLM };
+
+static void test_a_bound_is_in_the_precision_itself(void **state)
+{
+    (void)state;
+    for (enum precision p = 0; p < PRECISION_COUNT; p++) {
+        struct number_format format = number_format(p, RUNTIME_IDEAL);
+        struct precision_widths widths = precision_widths(p);
+        assert_near(format.widths.weight, widths.weight, 0);
+        assert_near(format.head, widths.weight, 0);
+        assert_int_equal(format.products, p);
+        assert_int_equal(format.attention, p);
+        assert_near(format.weight_ops, 0, 0);
+    }
+}
+
+/* 32 weights of 4 bits and a scale of 16 are 18 bytes: a block of q4_0. */
+static void test_integers_are_weights_alone(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < LLM_COUNT; i++) {
+        struct number_format four = number_format(PRECISION_INT4, LLM[i]);
+        assert_near(32 * four.widths.weight, 18, 1e-12);
+        assert_near(four.widths.activation, 2, 0);
+        assert_near(four.widths.cache, 2, 0);
+        assert_int_equal(four.products, PRECISION_FP16);
+        assert_true(four.weight_ops > 0);
+        assert_near(four.head, LLM[i] == RUNTIME_LLAMA_CPP ? 6.5 / 8 : 2, 0);
+        struct number_format eight = number_format(PRECISION_INT8, LLM[i]);
+        bool is_multiplied = LLM[i] == RUNTIME_TENSORRT; /* W8A8 */
+        assert_int_equal(eight.products, is_multiplied ? PRECISION_INT8 : PRECISION_FP16);
+        assert_near(32 * eight.widths.weight, is_multiplied ? 32 : 34, 1e-12); /* q8_0 */
+    }
+}
+
+static void test_fp8_is_computed_where_it_is_native(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < LLM_COUNT; i++) {
+        struct number_format format = number_format(PRECISION_FP8, LLM[i]);
+        assert_int_equal(format.products, PRECISION_FP8);
+        assert_int_equal(format.attention, PRECISION_FP16);
+        assert_near(format.weight_ops, 0, 0);
+        assert_near(format.widths.activation, 2, 0);
+        assert_near(format.widths.cache, 1, 0);
+        for (enum precision p = PRECISION_FP64; p <= PRECISION_BF16; p++)
+            assert_int_equal(number_format(p, LLM[i]).attention, p);
+    }
+    static const struct {
+        const char *device;
+        enum precision used;
+    } NATIVE[] = {{"h100-sxm", PRECISION_FP8},
+                  {"h200", PRECISION_FP8},
+                  {"rtx-4090", PRECISION_FP8},
+                  {"mi300x", PRECISION_FP8},
+                  {"a100-sxm-80gb", PRECISION_FP16}};
+    for (size_t i = 0; i < sizeof NATIVE / sizeof *NATIVE; i++) {
+        struct hardware hardware;
+        struct rates eight, four;
+        struct error why = {0};
+        assert_int_equal(hardware_find(NATIVE[i].device, &hardware, &why), ERR_OK);
+        assert_int_equal(rates_of(&hardware, PRECISION_FP8, RUNTIME_VLLM, &eight, &why), ERR_OK);
+        assert_int_equal(rates_of(&hardware, PRECISION_INT4, RUNTIME_VLLM, &four, &why), ERR_OK);
+        assert_int_equal(eight.used, NATIVE[i].used);
+        assert_int_equal(four.used, PRECISION_FP16);
+        assert_near(four.product_flops.value, hardware.matrix_flops[PRECISION_FP16].value, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_bound_is_in_the_precision_itself),
+        cmocka_unit_test(test_integers_are_weights_alone),
+        cmocka_unit_test(test_fp8_is_computed_where_it_is_native),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
