@@ -584,8 +584,8 @@ const struct command command_estimate = {
     .details =
         "Counts the operations and bytes of a model, partitions it into kernels, and compares\n"
         "them with the peaks and the power of a device: energy, latency, memory, what limits\n"
-        "them, and what would cost less. An estimate is a bound with ideal kernels; its interval\n"
-        "covers what models as shipped take.\n"
+        "them, and what would cost less. It is of what people run such a model with there,\n"
+        "unless --runtime names another; ideal is a lower bound.\n"
         "\n"
         "The model is a file (ONNX, GGUF, config.json, safetensors) or a name of `ipw list\n"
         "models`; the device is one of `ipw list hardware`, with @MODE for one of its power\n"

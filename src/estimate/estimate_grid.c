@@ -159,12 +159,13 @@ enum err candidates_make(const struct candidate_options *options, const struct w
         enum precision usual = workload_default_precision(work, hardware);
         for (size_t i = 0; i < candidates->precision_count; i++) {
             bool is_stored = candidates->precisions[i].is_stored;
-            if (is_stored && !work->has_stored)
+            if (is_stored && !work->has_stored && !work->file.is_known)
                 return err_set(why, ERR_USAGE,
                                "--precision stored: the weights of this model have no stored "
                                "precision");
             add_item(candidates, options, d,
-                     is_stored ? usual : candidates->precisions[i].precision, is_stored);
+                     is_stored ? usual : candidates->precisions[i].precision,
+                     is_stored && work->has_stored);
         }
         if (candidates->precision_count)
             continue;

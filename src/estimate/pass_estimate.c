@@ -58,6 +58,16 @@ static double largest_batch(const struct estimate_memory *memory, double batch)
     return left > 0 ? floor(left / one) : 0;
 }
 
+/* What the last matrix takes beyond the width of the others. */
+static double head_bytes(const struct partition *partition, const struct rates *rates, int devices)
+{
+    double more = rates->format.head - rates->widths.weight, weights = 0;
+    for (size_t i = 0; i < partition->count; i++)
+        if (partition->subgraphs[i].component == DECODER_HEAD)
+            weights += partition->subgraphs[i].cost.weights.weights;
+    return more > 0 ? more * weights / devices : 0;
+}
+
 /* Everything but the timeline. */
 static void estimate_memory(const struct partition *partition, const struct rates *rates,
                             int devices, struct estimate_memory *out)
@@ -65,7 +75,8 @@ static void estimate_memory(const struct partition *partition, const struct rate
     const struct precision_widths *widths = &rates->widths;
     double sharded = graph_bytes(&partition->model_sharded, widths);
     *out = (struct estimate_memory){
-        .weights = graph_bytes(&partition->model, widths) - sharded + sharded / devices,
+        .weights = graph_bytes(&partition->model, widths) - sharded + sharded / devices +
+                   head_bytes(partition, rates, devices),
         .kv_cache = graph_bytes(&partition->cache, widths) / kv_devices(partition, devices),
         .capacity = rates->capacity,
     };

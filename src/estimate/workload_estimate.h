@@ -13,7 +13,7 @@
 #include "estimate/pass_estimate.h"
 #include "estimate/workload.h"
 
-/* How models as they ship compare with an estimate, which is a bound with ideal kernels (docs/estimate.md,
+/* How models as they ship compare with an estimate, which is a bound if kernels are ideal (docs/estimate.md,
  * "Models as shipped"). */
 struct estimate_shipped {
     double below, above; /* relative standard deviations beside the ±; 0: the ± covers them */

@@ -121,7 +121,7 @@ static tensor_id up_projection(struct build *build, const struct block *block,
                                const struct block_feed_forward_names *names, tensor_id x)
 {
     if (block->has_gate) {
-        tensor_id gate = build_linear(build, names->gate, x, block->intermediate, false);
+        tensor_id gate = build_linear(build, "gate", x, block->intermediate, false);
         gate = build_op(build, block->activation, names->activation, gate);
         tensor_id other = build_linear(build, names->up, x, block->intermediate, false);
         return build_binary(build, GRAPH_MUL, "gated", gate, other);

@@ -41,7 +41,6 @@ struct block_attention_names {
 
 struct block_feed_forward_names {
     const char *norm, *up, *activation, *down, *add;
-    const char *gate; /* with has_gate */
 };
 
 struct block_names {

@@ -174,6 +174,11 @@ static void count_product(const struct graph *graph, const struct graph_node *no
         count_attention(&node->as.attention, cost);
         return;
     }
+    if (node->op == GRAPH_SCAN) { /* each output is a sum over its state */
+        cost->macs = out * (double)node->as.recurrent.hidden;
+        cost->elementwise = cost->macs * graph_op_elementwise(GRAPH_SCAN);
+        return;
+    }
     if (node->op == GRAPH_CONV || node->op == GRAPH_CONV_TRANSPOSE)
         cost->macs = conv_macs(graph, node);
     else

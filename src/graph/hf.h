@@ -25,7 +25,18 @@ struct jv;
 
 /* ---- config.json ---- */
 
-enum hf_kind { HF_DECODER, HF_GPT2, HF_BERT, HF_VIT, HF_SEQ2SEQ };
+enum hf_kind {
+    HF_DECODER,
+    HF_GPT2,
+    HF_BERT,
+    HF_VIT,
+    HF_SEQ2SEQ,
+    HF_DEBERTA,
+    HF_CLIP,
+    HF_MAMBA,
+    HF_SEGFORMER,
+    HF_DETR,
+};
 
 struct hf_config {
     enum hf_kind kind;
@@ -40,6 +51,11 @@ struct hf_config {
         struct transformer_bert bert;
         struct transformer_vit vit;
         struct transformer_seq2seq seq2seq;
+        struct transformer_deberta deberta;
+        struct transformer_clip clip;
+        struct transformer_mamba mamba;
+        struct transformer_segformer segformer;
+        struct transformer_detr detr;
     } as;
 };
 

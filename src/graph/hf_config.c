@@ -158,6 +158,16 @@ static tensor_id build_model(struct build *b, const struct hf_config *config,
         return transformer_vit(b, &config->as.vit, options);
     case HF_SEQ2SEQ:
         return transformer_seq2seq(b, &config->as.seq2seq, options);
+    case HF_DEBERTA:
+        return transformer_deberta(b, &config->as.deberta, options);
+    case HF_CLIP:
+        return transformer_clip(b, &config->as.clip, options);
+    case HF_MAMBA:
+        return transformer_mamba(b, &config->as.mamba, options);
+    case HF_SEGFORMER:
+        return transformer_segformer(b, &config->as.segformer, options);
+    case HF_DETR:
+        return transformer_detr(b, &config->as.detr, options);
     case HF_DECODER:
         break;
     }

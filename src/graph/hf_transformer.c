@@ -4,6 +4,7 @@
 #include "core/text.h"
 #include "graph/hf.h"
 #include "graph/hf_keys.h"
+#include "port/json_read.h"
 
 enum { DEFAULT_TOKENS = 128 };
 
@@ -227,6 +228,266 @@ static void read_seq2seq(struct hf_keys *keys, const char *type, struct hf_confi
     out->has_phases = !sizes.is_encoder_only && !sizes.classes;
 }
 
+/* ---- DeBERTa ---- */
+
+/* A list of names, or one string with "|" between them. */
+static bool has_position_type(struct hf_keys *keys, const char *name)
+{
+    const struct jv *value = hf_keys_get(keys, "pos_att_type");
+    if (jv_text(value))
+        return strstr(jv_text(value), name);
+    for (const struct jv *one = jv_first(value); one; one = jv_next(one))
+        if (jv_text(one) && strcmp(jv_text(one), name) == 0)
+            return true;
+    return false;
+}
+
+/* -1 in max_relative_positions and position_buckets means that there is no such limit. */
+static int64_t distance_key(struct hf_keys *keys, const char *name)
+{
+    int64_t value = -1;
+    return jv_integer(hf_keys_get(keys, name), &value) && value == -1
+               ? 0
+               : (int64_t)hf_keys_optional(keys, name, HF_MAX_POSITIONS);
+}
+
+static void read_distances(struct hf_keys *keys, bool is_first, struct transformer_deberta *sizes)
+{
+    const char *norm = is_first ? NULL : hf_keys_string(keys, "norm_rel_ebd");
+    int64_t buckets = is_first ? 0 : distance_key(keys, "position_buckets");
+    int64_t most = distance_key(keys, "max_relative_positions");
+    if (!hf_keys_bool(keys, "relative_attention", false))
+        return;
+    sizes->distances = 2 * (buckets ? buckets : most ? most : sizes->positions);
+    sizes->by_key = has_position_type(keys, "c2p");
+    sizes->by_query = has_position_type(keys, "p2c");
+    sizes->has_own_projections = !is_first && !hf_keys_bool(keys, "share_att_key", false);
+    sizes->has_distance_norm = norm && strstr(norm, "layer_norm");
+}
+
+static void read_deberta(struct hf_keys *keys, bool is_first, struct hf_config *out)
+{
+    struct transformer_deberta sizes = {
+        .vocabulary = size(keys, "vocab_size", UINT32_MAX, 0),
+        .positions = size(keys, "max_position_embeddings", HF_MAX_POSITIONS, 512),
+        .types = (int64_t)hf_keys_optional(keys, "type_vocab_size", HF_MAX_SIZE),
+        .hidden = size(keys, "hidden_size", HF_MAX_SIZE, 0),
+        .intermediate = size(keys, "intermediate_size", HF_MAX_SIZE, 0),
+        .layers = layers(keys, "num_hidden_layers", 0),
+        .activation = hf_keys_activation(keys, "hidden_act", GRAPH_GELU),
+        .is_first_version = is_first,
+        .has_pooler = true,
+    };
+    sizes.heads = hf_keys_heads(keys, "num_attention_heads", 0, sizes.hidden, "hidden_size");
+    read_distances(keys, is_first, &sizes);
+    if (!is_first)
+        sizes.kernel = (int64_t)hf_keys_optional(keys, "conv_kernel_size", HF_MAX_HEADS);
+    if (sizes.kernel && (sizes.kernel % 2 == 0 || size(keys, "conv_groups", HF_MAX_SIZE, 1) != 1))
+        hf_keys_reject(keys, ERR_UNSUPPORTED, "conv_kernel_size",
+                       "only odd sizes without groups are supported");
+    if (size(keys, "embedding_size", HF_MAX_SIZE, (uint64_t)sizes.hidden) != sizes.hidden)
+        hf_keys_reject(keys, ERR_UNSUPPORTED, "embedding_size", "must be 'hidden_size'");
+    if (size(keys, "pooler_hidden_size", HF_MAX_SIZE, (uint64_t)sizes.hidden) != sizes.hidden)
+        hf_keys_reject(keys, ERR_UNSUPPORTED, "pooler_hidden_size", "must be 'hidden_size'");
+    (void)hf_keys_size(keys, "attention_head_size", HF_MAX_SIZE, 1);
+    sizes.head = read_encoder_head(keys, true, &sizes.has_pooler);
+    if (!sizes.head.classes && !sizes.head.has_vocabulary)
+        sizes.has_pooler = false; /* only a classifier has it */
+    out->tokens = at_most(sizes.positions);
+    if (!hf_keys_bool(keys, "position_biased_input", true))
+        sizes.positions = 0;
+    out->as.deberta = sizes;
+}
+
+/* ---- CLIP ---- */
+
+static struct transformer_clip_tower read_tower(struct hf_keys *keys, int64_t hidden,
+                                                uint64_t heads)
+{
+    struct transformer_clip_tower tower = {
+        .hidden = size(keys, "hidden_size", HF_MAX_SIZE, (uint64_t)hidden),
+        .intermediate = size(keys, "intermediate_size", HF_MAX_SIZE, (uint64_t)(4 * hidden)),
+        .layers = layers(keys, "num_hidden_layers", 12),
+        .activation = hf_keys_activation(keys, "hidden_act", GRAPH_SILU),
+    };
+    tower.heads = hf_keys_heads(keys, "num_attention_heads", heads, tower.hidden, "hidden_size");
+    (void)size(keys, "projection_dim", HF_MAX_SIZE, 512);
+    return tower;
+}
+
+static void read_clip_text(struct hf_keys *keys, struct transformer_clip *clip)
+{
+    clip->has_text = true;
+    clip->text = read_tower(keys, 512, 8);
+    clip->vocabulary = size(keys, "vocab_size", UINT32_MAX, 49408);
+    clip->positions = size(keys, "max_position_embeddings", HF_MAX_POSITIONS, 77);
+}
+
+static void read_clip_vision(struct hf_keys *keys, struct transformer_clip *clip)
+{
+    clip->has_image = true;
+    clip->vision = read_tower(keys, 768, 12);
+    clip->image = size(keys, "image_size", HF_MAX_PIXELS, 224);
+    clip->patch = size(keys, "patch_size", HF_MAX_PIXELS, 32);
+    clip->channels = size(keys, "num_channels", HF_MAX_HEADS, 3);
+    if (clip->image % clip->patch)
+        hf_keys_reject(keys, ERR_BAD_VALUE, "patch_size", "does not divide 'image_size'");
+}
+
+/* The towers have their keys in objects of their own. */
+static void read_towers(struct hf_keys *keys, struct transformer_clip *clip)
+{
+    struct hf_keys text = hf_keys_of(keys->file, hf_keys_get(keys, "text_config"), keys->why);
+    struct hf_keys vision = hf_keys_of(keys->file, hf_keys_get(keys, "vision_config"), keys->why);
+    read_clip_text(&text, clip);
+    if (!text.err)
+        read_clip_vision(&vision, clip);
+    keys->err = text.err ? text.err : vision.err ? vision.err : keys->err;
+}
+
+static void read_clip(struct hf_keys *keys, const char *type, struct hf_config *out)
+{
+    const char *name = jv_text(jv_first(hf_keys_get(keys, "architectures")));
+    struct transformer_clip clip = {0};
+    if (strcmp(type, "clip") == 0)
+        read_towers(keys, &clip);
+    else if (strcmp(type, "clip_text_model") == 0)
+        read_clip_text(keys, &clip);
+    else
+        read_clip_vision(keys, &clip);
+    clip.projection = size(keys, "projection_dim", HF_MAX_SIZE, 512);
+    clip.has_projection = strcmp(type, "clip") == 0 || (name && strstr(name, "WithProjection"));
+    if (name && strstr(name, "For"))
+        reject_head(keys, "CLIPModel, CLIPTextModel and CLIPVisionModel");
+    out->as.clip = clip;
+    out->tokens = clip.has_text ? clip.positions : 0;
+    out->image = clip.has_image ? clip.image : 0;
+}
+
+/* ---- Mamba ---- */
+
+static void read_mamba(struct hf_keys *keys, struct hf_config *out)
+{
+    struct transformer_mamba mamba = {
+        .vocabulary = size(keys, "vocab_size", UINT32_MAX, 0),
+        .hidden = size(keys, "hidden_size|d_model", HF_MAX_SIZE, 0),
+        .layers = layers(keys, "num_hidden_layers|n_layer", 0),
+        .state = size(keys, "state_size", HF_MAX_HEADS, 16),
+        .kernel = size(keys, "conv_kernel", HF_MAX_HEADS, 4),
+        .has_bias = hf_keys_bool(keys, "use_bias", false),
+        .has_no_conv_bias = !hf_keys_bool(keys, "use_conv_bias", true),
+        .has_own_head = !hf_keys_bool(keys, "tie_word_embeddings", true),
+        .has_no_head = is_for(keys, "Model"),
+    };
+    const struct jv *rank = hf_keys_get(keys, "time_step_rank");
+    int64_t expand = size(keys, "expand", 64, 2);
+    (void)hf_keys_optional(keys, "intermediate_size|d_inner",
+                           HF_MAX_SIZE); /* follows from expand */
+    mamba.inner = expand * mamba.hidden;
+    mamba.rank = jv_text(rank) ? (mamba.hidden + 15) / 16
+                               : size(keys, "time_step_rank", HF_MAX_SIZE,
+                                      (uint64_t)(mamba.hidden + 15) / 16);
+    if (hf_keys_purpose(keys)[0] && !mamba.has_no_head && !is_for(keys, "ForCausalLM") &&
+        !is_for(keys, "LMHeadModel"))
+        reject_head(keys, "MambaForCausalLM and MambaModel");
+    out->as.mamba = mamba;
+    out->tokens = DEFAULT_TOKENS;
+    out->has_phases = true;
+}
+
+/* ---- SegFormer ---- */
+
+static void read_segformer(struct hf_keys *keys, struct hf_config *out)
+{
+    static const int64_t DEPTHS[] = {2, 2, 2, 2}, HIDDEN[] = {32, 64, 160, 256};
+    static const int64_t HEADS[] = {1, 2, 5, 8}, REDUCTIONS[] = {8, 4, 2, 1};
+    static const int64_t RATIOS[] = {4, 4, 4, 4}, PATCHES[] = {7, 3, 3, 3},
+                         STRIDES[] = {4, 2, 2, 2};
+    enum { N = SEGFORMER_STAGES };
+    struct transformer_segformer sizes = {
+        .channels = size(keys, "num_channels", HF_MAX_HEADS, 3),
+        .activation = hf_keys_activation(keys, "hidden_act", GRAPH_GELU),
+    };
+    hf_keys_sizes(keys, "depths", HF_MAX_LAYERS, N, DEPTHS, sizes.depths);
+    hf_keys_sizes(keys, "hidden_sizes", HF_MAX_SIZE, N, HIDDEN, sizes.hidden);
+    hf_keys_sizes(keys, "num_attention_heads", HF_MAX_HEADS, N, HEADS, sizes.heads);
+    hf_keys_sizes(keys, "sr_ratios", HF_MAX_HEADS, N, REDUCTIONS, sizes.reductions);
+    hf_keys_sizes(keys, "mlp_ratios", 64, N, RATIOS, sizes.ratios);
+    hf_keys_sizes(keys, "patch_sizes", HF_MAX_HEADS, N, PATCHES, sizes.patches);
+    hf_keys_sizes(keys, "strides", HF_MAX_HEADS, N, STRIDES, sizes.strides);
+    for (int i = 0; i < N; i++)
+        if (sizes.hidden[i] % sizes.heads[i])
+            hf_keys_reject(keys, ERR_BAD_VALUE, "num_attention_heads",
+                           "does not divide 'hidden_sizes'");
+    if (size(keys, "num_encoder_blocks", N, N) != N)
+        hf_keys_reject(keys, ERR_UNSUPPORTED, "num_encoder_blocks", "must be 4");
+    if (is_for(keys, "ForSemanticSegmentation"))
+        sizes.head_hidden = size(keys, "decoder_hidden_size", HF_MAX_SIZE, 256);
+    if (is_for(keys, "ForSemanticSegmentation") || is_for(keys, "ForImageClassification"))
+        sizes.classes = hf_keys_labels(keys);
+    else if (hf_keys_purpose(keys)[0] && !is_for(keys, "Model"))
+        reject_head(keys, "SegformerModel, SegformerForSemanticSegmentation and "
+                          "SegformerForImageClassification");
+    (void)hf_keys_get(keys, "decoder_hidden_size|downsampling_rates|image_size|reshape_last_stage");
+    (void)hf_keys_get(keys, "reshape_last_stage");
+    out->as.segformer = sizes;
+    out->image = size(keys, "image_size", HF_MAX_PIXELS, 512);
+}
+
+/* ---- DETR ---- */
+
+static void read_backbone(struct hf_keys *keys, struct transformer_detr *detr)
+{
+    static const struct {
+        const char *name;
+        int64_t depths[4];
+    } BACKBONES[] = {
+        {"resnet50", {3, 4, 6, 3}}, {"resnet101", {3, 4, 23, 3}}, {"resnet152", {3, 8, 36, 3}}};
+    const char *name = hf_keys_string(keys, "backbone");
+    (void)hf_keys_bool(keys, "use_timm_backbone", true);
+    (void)hf_keys_bool(keys, "use_pretrained_backbone", true);
+    if (hf_keys_get(keys, "backbone_config"))
+        hf_keys_reject(keys, ERR_UNSUPPORTED, "backbone_config",
+                       "not supported, only 'backbone' with resnet50, resnet101 or resnet152 is");
+    if (hf_keys_bool(keys, "dilation", false))
+        hf_keys_reject(keys, ERR_UNSUPPORTED, "dilation", "a dilated backbone is not supported");
+    for (size_t i = 0; i < sizeof BACKBONES / sizeof *BACKBONES; i++)
+        if (strcmp(BACKBONES[i].name, name ? name : "resnet50") == 0) {
+            memcpy(detr->depths, BACKBONES[i].depths, sizeof detr->depths);
+            return;
+        }
+    hf_keys_reject(keys, ERR_UNSUPPORTED, "backbone",
+                   "not supported, only resnet50, resnet101 and resnet152 are");
+}
+
+static void read_detr(struct hf_keys *keys, struct hf_config *out)
+{
+    const char *positions = hf_keys_string(keys, "position_embedding_type");
+    struct transformer_detr detr = {
+        .channels = size(keys, "num_channels", HF_MAX_HEADS, 3),
+        .hidden = size(keys, "d_model|hidden_size", HF_MAX_SIZE, 256),
+        .encoder_layers = layers(keys, "encoder_layers|num_hidden_layers", 6),
+        .decoder_layers = layers(keys, "decoder_layers", 6),
+        .encoder_intermediate = size(keys, "encoder_ffn_dim", HF_MAX_SIZE, 2048),
+        .decoder_intermediate = size(keys, "decoder_ffn_dim", HF_MAX_SIZE, 2048),
+        .activation = hf_keys_activation(keys, "activation_function", GRAPH_RELU),
+        .queries = size(keys, "num_queries", HF_MAX_SIZE, 100),
+    };
+    detr.encoder_heads = hf_keys_heads(keys, "encoder_attention_heads|num_attention_heads", 8,
+                                       detr.hidden, "d_model");
+    detr.decoder_heads = hf_keys_heads(keys, "decoder_attention_heads", 8, detr.hidden, "d_model");
+    read_backbone(keys, &detr);
+    if (positions && strcmp(positions, "sine") != 0)
+        hf_keys_reject(keys, ERR_UNSUPPORTED, "position_embedding_type", "only sine is supported");
+    if (is_for(keys, "ForObjectDetection"))
+        detr.classes = hf_keys_labels(keys);
+    else if (hf_keys_purpose(keys)[0] && !is_for(keys, "Model"))
+        reject_head(keys, "DetrModel and DetrForObjectDetection");
+    (void)hf_keys_get(keys, "max_position_embeddings");
+    out->as.detr = detr;
+    out->image = 800;
+}
+
 /* ---- all of them ---- */
 
 void hf_transformer_read(struct hf_keys *keys, const char *type, struct hf_config *out)
@@ -243,6 +504,21 @@ void hf_transformer_read(struct hf_keys *keys, const char *type, struct hf_confi
         break;
     case HF_SEQ2SEQ:
         read_seq2seq(keys, type, out);
+        break;
+    case HF_DEBERTA:
+        read_deberta(keys, strcmp(type, "deberta") == 0, out);
+        break;
+    case HF_CLIP:
+        read_clip(keys, type, out);
+        break;
+    case HF_MAMBA:
+        read_mamba(keys, out);
+        break;
+    case HF_SEGFORMER:
+        read_segformer(keys, out);
+        break;
+    case HF_DETR:
+        read_detr(keys, out);
         break;
     case HF_DECODER:
         break;

@@ -23,7 +23,7 @@ static const struct seq2seq_names T5_NAMES = {
                             "layer.0.SelfAttention.k", "layer.0.SelfAttention.v",
                             "layer.0.SelfAttention", "layer.0.SelfAttention.o", "layer.0.add"},
               .feed_forward = {"layer.ff.layer_norm", "DenseReluDense.wi", "DenseReluDense.act",
-                               "DenseReluDense.wo", "layer.ff.add", "DenseReluDense.wi_0"}},
+                               "DenseReluDense.wo", "layer.ff.add"}},
     .cross = {"layer.1.layer_norm", "layer.1.EncDecAttention.q", "layer.1.EncDecAttention.k",
               "layer.1.EncDecAttention.v", "layer.1.EncDecAttention", "layer.1.EncDecAttention.o",
               "layer.1.add"},

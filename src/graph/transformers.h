@@ -68,10 +68,8 @@ tensor_id transformer_vit(struct build *b, const struct transformer_vit *vit,
 /* Encoder and decoder: T5, BART, Whisper (seq2seq.c).  Prefill encodes the input (`tokens` of text, or the audio) and
  * computes the first token of the output (of Whisper `tokens` of them).  Decode computes one token, which attends to
  * `context` tokens of the output, itself included, and to the K and V of the input (`tokens` of text), which are cached. */
-enum transformer_seq2seq_family { SEQ2SEQ_T5, SEQ2SEQ_BART, SEQ2SEQ_WHISPER };
-
 struct transformer_seq2seq {
-    enum transformer_seq2seq_family family;
+    enum { SEQ2SEQ_T5, SEQ2SEQ_BART, SEQ2SEQ_WHISPER } family;
     int64_t vocabulary, hidden, head_size; /* head_size 0: hidden / heads */
     int64_t encoder_heads, decoder_heads, encoder_intermediate, decoder_intermediate;
     int encoder_layers, decoder_layers;
@@ -86,5 +84,67 @@ struct transformer_seq2seq {
 };
 tensor_id transformer_seq2seq(struct build *b, const struct transformer_seq2seq *sizes,
                               const struct graph_options *options);
+
+/* DeBERTa (deberta.c): attention by content and by relative position. */
+struct transformer_deberta {
+    int64_t vocabulary, positions, types; /* 0: no such table */
+    int64_t hidden, heads, intermediate;
+    int layers;
+    enum graph_op activation;
+    int64_t distances;        /* rows of the table of relative positions; 0: none */
+    bool by_key, by_query;    /* content to position, position to content */
+    bool is_first_version;    /* QKV in one matrix, and matrices of its own for positions */
+    bool has_own_projections; /* version 2: not those of Q and K */
+    bool has_distance_norm;
+    int64_t kernel; /* of the convolution beside the first layer; 0: none */
+    bool has_pooler;
+    struct transformer_head head;
+};
+tensor_id transformer_deberta(struct build *b, const struct transformer_deberta *sizes,
+                              const struct graph_options *options);
+
+/* CLIP: a text encoder, an image encoder, or both with their projections (clip.c). */
+struct transformer_clip {
+    bool has_text, has_image, has_projection;
+    struct transformer_clip_tower {
+        int64_t hidden, heads, intermediate;
+        int layers;
+        enum graph_op activation;
+    } text, vision;
+    int64_t vocabulary, positions, image, patch, channels, projection;
+};
+tensor_id transformer_clip(struct build *b, const struct transformer_clip *clip,
+                           const struct graph_options *options);
+
+/* Mamba (mamba.c): a state of fixed size in place of a KV cache. */
+struct transformer_mamba {
+    int64_t vocabulary, hidden, inner, state, kernel, rank; /* rank: of the time step */
+    int layers;
+    bool has_bias, has_no_conv_bias, has_own_head, has_no_head;
+};
+tensor_id transformer_mamba(struct build *b, const struct transformer_mamba *mamba,
+                            const struct graph_options *options);
+
+/* SegFormer and DETR (image_transformers.c). */
+enum { SEGFORMER_STAGES = 4 };
+struct transformer_segformer {
+    int64_t channels, depths[SEGFORMER_STAGES], hidden[SEGFORMER_STAGES], heads[SEGFORMER_STAGES];
+    int64_t reductions[SEGFORMER_STAGES], ratios[SEGFORMER_STAGES];
+    int64_t patches[SEGFORMER_STAGES], strides[SEGFORMER_STAGES];
+    enum graph_op activation;
+    int64_t head_hidden, classes; /* head_hidden 0: classifies images; classes 0: no head */
+};
+tensor_id transformer_segformer(struct build *b, const struct transformer_segformer *sizes,
+                                const struct graph_options *options);
+
+struct transformer_detr {
+    int64_t channels, depths[4]; /* of the ResNet with bottlenecks */
+    int64_t hidden, encoder_heads, decoder_heads, encoder_intermediate, decoder_intermediate;
+    int encoder_layers, decoder_layers;
+    enum graph_op activation;
+    int64_t queries, classes; /* classes 0: no heads */
+};
+tensor_id transformer_detr(struct build *b, const struct transformer_detr *detr,
+                           const struct graph_options *options);
 
 #endif

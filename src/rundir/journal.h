@@ -137,6 +137,8 @@ struct run_progress {
     long long read;        /* bytes */
     uint64_t done, failed; /* queries, those that failed among them */
     double started_at;     /* of the last start, in seconds since 1970; 0: not known */
+    uint64_t before;       /* done by earlier starts */
+    double total;          /* queries that there will be; 0: not known */
 };
 enum err run_progress_read(const char *directory, struct run_progress *progress, struct error *why)
     MUST_USE;

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@
 
 #define INDEX_FILE "catalog.db"
 
-enum { VERSION = 2, PATIENCE_MS = 30000 };
+enum { VERSION = 3, PATIENCE_MS = 30000 };
 
 struct index {
     char path[1024];
@@ -180,7 +181,7 @@ static enum err begin(struct index *index, struct error *why)
     if (!code && version < VERSION)
         code = run_rows_create(index->db, KEY);
     if (!code && version < VERSION)
-        code = sqlite3_exec(index->db, "PRAGMA user_version = 2", NULL, NULL, NULL);
+        code = sqlite3_exec(index->db, "PRAGMA user_version = 3", NULL, NULL, NULL);
     return code ? run_rows_failed(index->db, index->path, code, why) : ERR_OK;
 }
 
@@ -316,6 +317,94 @@ enum err run_index_refresh(const char *parent, const struct run_list *list, stru
     end(&index);
     free(indexed);
     return err;
+}
+
+/* ---- reading ---- */
+
+/* A summary is written as soon as it is made: a row that was made at another time is of another summary, whatever the
+ * time of the index, which other runs change. */
+#define MADE_BEFORE_S 2.0
+
+struct run_index {
+    sqlite3 *db;
+    sqlite3_stmt *find;
+    double changed_at;
+};
+
+static int prepare_find(struct run_index *index)
+{
+    struct text sql = {0};
+    for (size_t i = 0; i < SUMMARY_INDEXES; i++)
+        text_addf(&sql, "%s%s", i ? ", " : "SELECT ", summary_index(i)->index_name);
+    text_add(&sql, " FROM runs WHERE " KEY " = ?");
+    int code = sql.failed ? SQLITE_NOMEM
+                          : sqlite3_prepare_v2(index->db, text_get(&sql), -1, &index->find, NULL);
+    text_release(&sql);
+    return code;
+}
+
+enum err run_index_open(const char *parent, struct run_index **out, struct error *why)
+{
+    char path[1024];
+    struct stat status;
+    int version = 0;
+    *out = NULL;
+    if (!str_format(path, sizeof path, "%s/%s", parent, INDEX_FILE) || stat(path, &status))
+        return err_set(why, ERR_NOT_FOUND, "no run index in %.200s", parent);
+    struct run_index *index = calloc(1, sizeof *index);
+    if (!index)
+        return err_no_memory(why);
+    index->changed_at = (double)status.st_mtim.tv_sec + 1e-9 * (double)status.st_mtim.tv_nsec;
+    int code = sqlite3_open_v2(path, &index->db, SQLITE_OPEN_READONLY, NULL);
+    if (!code)
+        code = read_version(index->db, &version);
+    if (!code && version == VERSION)
+        code = prepare_find(index);
+    if (code || version != VERSION) {
+        run_index_close(index);
+        return err_set(why, ERR_UNSUPPORTED, "cannot use %s", path);
+    }
+    *out = index;
+    return ERR_OK;
+}
+
+void run_index_close(struct run_index *index)
+{
+    if (!index)
+        return;
+    sqlite3_finalize(index->find);
+    sqlite3_close(index->db);
+    free(index);
+}
+
+static void take_value(sqlite3_stmt *row, int at, const struct json_field *field,
+                       struct summary *out)
+{
+    void *member = (char *)out + field->offset;
+    if (sqlite3_column_type(row, at) == SQLITE_NULL)
+        return;
+    if (field->type == FIELD_TEXT)
+        *(const char **)member = (const char *)sqlite3_column_text(row, at);
+    else if (field->type == FIELD_INTEGER)
+        *(int64_t *)member = sqlite3_column_int64(row, at);
+    else if (field->type == FIELD_TRUTH)
+        *(int8_t *)member = (int8_t)sqlite3_column_int(row, at);
+    else
+        *(double *)member = sqlite3_column_double(row, at);
+}
+
+bool run_index_find(struct run_index *index, const char *name, double written_at,
+                    struct summary *out)
+{
+    summary_init(out);
+    sqlite3_reset(index->find);
+    if (!(written_at <= index->changed_at) ||
+        sqlite3_bind_text(index->find, 1, name, -1, SQLITE_TRANSIENT) ||
+        sqlite3_step(index->find) != SQLITE_ROW)
+        return false;
+    for (size_t i = 0; i < SUMMARY_INDEXES; i++)
+        take_value(index->find, (int)i, &summary_index(i)->at, out);
+    return fabs(written_at - out->generated_at) <= MADE_BEFORE_S;
 }
 
 /* ---- the store ---- */

@@ -4,8 +4,11 @@
 #ifndef IPW_RUNDIR_RUN_INDEX_H
 #define IPW_RUNDIR_RUN_INDEX_H
 
+#include <stdbool.h>
+
 #include "core/err.h"
 
+struct run_index; /* that of a folder, for reading */
 struct run_list;
 struct summary;
 
@@ -17,6 +20,16 @@ enum err run_index_put(const char *directory, const struct summary *summary, str
  * again; an index that is up to date is not touched. */
 enum err run_index_refresh(const char *parent, const struct run_list *list, struct error *why)
     MUST_USE;
+
+/* Looks rows up, which costs far less than the directories' own summaries.  Opening fails where there is no index, or one of
+ * another version. */
+enum err run_index_open(const char *parent, struct run_index **out, struct error *why) MUST_USE;
+void run_index_close(struct run_index *index); /* NULL is allowed */
+
+/* The figures of the row of a run whose summary was written at that time: *out has those that the index has, and its
+ * texts belong to the index until the next call.  False without a row, and for one that may be older than the summary. */
+bool run_index_find(struct run_index *index, const char *name, double written_at,
+                    struct summary *out);
 
 /* ---- a table `runs` in any database: the columns of the index, under a key of the caller's ----
  *

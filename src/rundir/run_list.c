@@ -13,6 +13,7 @@
 #include "port/json_read.h"
 #include "rundir/journal.h"
 #include "rundir/run_dir.h"
+#include "rundir/run_index.h"
 #include "rundir/sweep.h"
 
 static double written_at(const char *directory)
@@ -79,6 +80,7 @@ struct visit {
     bool (*wants)(void *context, const char *name, double written_at); /* NULL: all of them */
     enum err (*take)(void *context, const struct run_list_entry *entry);
     void *context;
+    struct run_index *index; /* in place of summaries that it has; NULL: none */
 };
 
 /* Takes ownership of what the entry holds. */
@@ -95,16 +97,32 @@ static enum err keep_entry(struct run_list *list, struct run_list_entry *entry)
     return ERR_OK;
 }
 
+/* False without a row in the index that is as new as the summary. */
+static bool visit_indexed(const struct visit *visit, const char *name, double written,
+                          enum err *err)
+{
+    struct run_list_entry entry = {
+        .name = (char *)name, .has_summary = true, .written_at = written, .began_at = UNKNOWN};
+    if (!visit->index || !run_index_find(visit->index, name, written, &entry.summary))
+        return false;
+    entry.kind = run_kind_named(entry.summary.run_kind);
+    *err = visit->take(visit->context, &entry);
+    return true;
+}
+
 static enum err visit_entry(const struct visit *visit, const char *parent, const char *name)
 {
     char directory[FILE_PATH_MAX];
     struct run_list_entry entry;
+    enum err err = ERR_OK;
     bool found;
-    if (!str_format(directory, sizeof directory, "%s/%s", parent, name) ||
-        (visit->wants && !visit->wants(visit->context, name, written_at(directory))) ||
-        !file_is_directory(directory))
+    if (!str_format(directory, sizeof directory, "%s/%s", parent, name))
         return ERR_OK;
-    enum err err = read_entry(directory, name, &entry, &found);
+    double written = written_at(directory);
+    if ((visit->wants && !visit->wants(visit->context, name, written)) ||
+        visit_indexed(visit, name, written, &err) || !file_is_directory(directory))
+        return err;
+    err = read_entry(directory, name, &entry, &found);
     if (err || !found)
         return err;
     if (visit->kept)
@@ -182,8 +200,11 @@ enum err run_list_visit(const char *parent,
                         enum err (*take)(void *context, const struct run_list_entry *entry),
                         void *context, struct error *why)
 {
-    const struct visit visit = {.wants = wants, .take = take, .context = context};
-    return visit_children(&visit, parent, why);
+    struct visit visit = {.wants = wants, .take = take, .context = context};
+    (void)!run_index_open(parent, &visit.index, NULL); /* without one, from the directories */
+    enum err err = visit_children(&visit, parent, why);
+    run_index_close(visit.index);
+    return err;
 }
 
 /* ---- arguments ---- */

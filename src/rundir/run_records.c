@@ -92,8 +92,12 @@ static void take_progress(struct run_progress *progress, const char *line, size_
         return;
     const char *status = jv_text(jv_path(value, "ipw.status"));
     progress->failed += is_query && status && !strcmp(status, "failed");
-    if (is_start)
+    if (is_start) {
+        double wanted = jv_number(jv_path(value, "measuring.queries"));
         progress->started_at = jv_number(jv_get(value, "started_at"));
+        progress->before = progress->done;
+        progress->total = wanted > 0 ? (double)progress->done + wanted : 0;
+    }
     jv_free(value);
 }
 

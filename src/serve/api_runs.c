@@ -21,7 +21,13 @@
 #include "serve/parts.h"
 #include "stats/pareto.h"
 
-enum { RECORDS_DEFAULT = 100, RECORDS_MOST = 1000, COMPARED_MOST = 8, SWEEPS_MOST = 100 };
+enum {
+    RECORDS_DEFAULT = 100,
+    RECORDS_MOST = 1000,
+    COMPARED_MOST = 8,
+    SWEEPS_MOST = 100,
+    CONCLUDED_MOST = 20
+};
 #define DOWNLOAD_MOST ((size_t)256 << 20)
 
 #define PAGE_POLICY                                                                                \
@@ -518,12 +524,52 @@ enum err api_sweep(const struct api *api, const struct request *request, struct 
     return err;
 }
 
-/* The newest of them.  Rows stay in their worker; the analyses, which read every attempt, are asked for one by one. */
+static char *copy_of(const struct result *result, const char *path)
+{
+    const struct result_item *item = result_find(result, path);
+    const char *text = result_is_known(item) ? result_string(result, item) : NULL;
+    return text ? strdup(text) : NULL;
+}
+
+/* Reads every attempt: the row keeps what was found. */
+static void conclude(struct run_row *row, const char *directory)
+{
+    const struct params none = {0};
+    const struct analysis_input input = {.sweep = directory};
+    const struct analysis_driver *driver = analysis_driver_find("sweep", NULL);
+    struct result result;
+    row->best = driver ? calloc(1, sizeof *row->best) : NULL;
+    if (!row->best)
+        return;
+    enum err err = analysis_run(driver, &input, &none, &result);
+    row->best->saving_pct = result_value(result_find(&result, "summary.saving_pct"));
+    row->best->plus_minus_pct = result_value(result_find(&result, "summary.saving_plus_minus_pct"));
+    row->best->setting = copy_of(&result, "data.best.0.setting");
+    row->best->conclusion = err ? strdup(result.why.text) : copy_of(&result, "summary.conclusion");
+    result_release(&result);
+}
+
+static void put_sweep_row(struct json *json, struct run_row *row, const struct sweep *sweep)
+{
+    const struct sweep_best *best = row->best;
+    json_object(json, NULL);
+    run_row_to_json(row, json);
+    json_number(json, "settings", sweep ? (double)sweep->point_count : UNKNOWN);
+    json_number(json, "attempts", sweep ? (double)sweep->count : UNKNOWN);
+    json_string(json, "conclusion", best ? best->conclusion : NULL);
+    json_string(json, "optimum", best ? best->setting : NULL);
+    json_number(json, "saving_pct", best ? best->saving_pct : UNKNOWN);
+    json_number(json, "saving_plus_minus_pct", best ? best->plus_minus_pct : UNKNOWN);
+    json_object_end(json);
+}
+
+/* The newest of them, with what they came to: that of a few is worked out at a time, since rows wait for it. */
 enum err api_sweeps(const struct api *api, const struct request *request, struct api_answer *answer,
                     struct error *why)
 {
     struct json json;
-    const struct run_row *row;
+    struct run_row *row;
+    size_t concluded = 0;
     (void)request;
     enum err err = runs_refresh(api->runs, why);
     begin_object(&json, answer);
@@ -536,11 +582,9 @@ enum err api_sweeps(const struct api *api, const struct request *request, struct
             continue;
         bool is_there = !runs_directory(api->runs, row->id, directory, NULL) &&
                         !sweep_load(directory, &sweep, NULL);
-        json_object(&json, NULL);
-        run_row_to_json(row, &json);
-        json_number(&json, "settings", is_there ? (double)sweep.point_count : UNKNOWN);
-        json_number(&json, "attempts", is_there ? (double)sweep.count : UNKNOWN);
-        json_object_end(&json);
+        if (is_there && !row->best && concluded++ < CONCLUDED_MOST)
+            conclude(row, directory);
+        put_sweep_row(&json, row, is_there ? &sweep : NULL);
         if (is_there)
             sweep_release(&sweep);
         taken++;

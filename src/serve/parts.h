@@ -94,9 +94,13 @@ enum run_column {
 /* One run.  Numbers that are not known are UNKNOWN, texts NULL. */
 struct run_row {
     char *id;
-    double written_at; /* of what it was read from: another one is another row */
-    bool is_final;     /* the run has ended */
-    bool is_attempt;   /* of a sweep: found by its id, and in no list */
+    double written_at;              /* of what it was read from: another one is another row */
+    bool is_final;                  /* the run has ended */
+    bool is_attempt;                /* of a sweep: found by its id, and in no list */
+    struct sweep_best {             /* of a sweep, kept from when it was asked for */
+        char *conclusion, *setting; /* a sentence; the setting of the least energy */
+        double saving_pct, plus_minus_pct;
+    } *best; /* NULL: not yet */
     union {
         char *text;
         double number;
@@ -148,7 +152,7 @@ enum err runs_refresh(struct runs *runs, struct error *why) MUST_USE;
 enum err runs_page(struct runs *runs, const struct request *request, struct json *json,
                    struct error *why) MUST_USE;
 /* The newest first, without attempts of sweeps; NULL behind the last. */
-const struct run_row *runs_at(struct runs *runs, size_t i);
+struct run_row *runs_at(struct runs *runs, size_t i);
 bool runs_pass(const struct request *request, const struct run_row *row); /* its filters */
 /* The row of a run, as members of an open object, also of an attempt that is in no table. */
 enum err runs_put(struct runs *runs, const char *id, const char *directory, struct json *json,

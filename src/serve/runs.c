@@ -438,7 +438,7 @@ void runs_close(struct runs *runs)
     free(runs);
 }
 
-const struct run_row *runs_at(struct runs *runs, size_t i)
+struct run_row *runs_at(struct runs *runs, size_t i)
 {
     struct ordering newest = {runs, ROW_CREATED, true};
     const unsigned *order = i < runs->listed ? order_of(&newest) : NULL;
@@ -492,12 +492,14 @@ static void put_progress(struct runs *runs, const struct run_row *row, struct js
     }
     const struct run_progress *progress = &running->progress;
     double elapsed = seconds(clock_wall()) - progress->started_at;
+    double done = (double)progress->done, left = progress->total - done;
+    double per_s = (done - (double)progress->before) / elapsed; /* of this start */
     json_object(json, "progress");
     json_integer(json, "done", (int64_t)progress->done);
-    json_null(json, "total");
+    json_number(json, "total", progress->total > 0 ? progress->total : UNKNOWN);
     json_integer(json, "failed", (int64_t)progress->failed);
     json_number(json, "elapsed_s", progress->started_at > 0 ? elapsed : UNKNOWN);
-    json_null(json, "eta_s");
+    json_number(json, "eta_s", left >= 0 && progress->total > 0 ? ratio(left, per_s) : UNKNOWN);
     json_object_end(json);
 }
 

@@ -49,6 +49,11 @@ void run_row_release(struct run_row *row)
     for (size_t i = 0; i < ROW_COLUMNS; i++)
         if (ROW_COLUMN[i].is_text)
             free(row->values[i].text);
+    if (row->best) {
+        free(row->best->conclusion);
+        free(row->best->setting);
+    }
+    free(row->best);
 }
 
 void run_row_to_json(const struct run_row *row, struct json *json)

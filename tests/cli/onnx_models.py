@@ -150,7 +150,7 @@ def small_net(quantize=None, side=16):
     return out.model(out.node("Softmax", x))
 
 
-def mobilenet_v2():
+def mobilenet_v2(side=224):
     out = Writer()
     low, high = (out.name("limit") for _ in range(2))
     for name, number in ((low, 0), (high, 6)):
@@ -161,7 +161,7 @@ def mobilenet_v2():
                                            kernel // 2, groups), cout)
         return x if is_last else out.node("Clip", x, low, high)
 
-    x, cin = block("features.0", out.input("image", ["batch", 3, 224, 224]), 3, 32, 3, 2), 32
+    x, cin = block("features.0", out.input("image", ["batch", 3, side, side]), 3, 32, 3, 2), 32
     for grown, cout, count, first in ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2),
                                       (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)):
         for i in range(count):

@@ -106,6 +106,11 @@ class Images(FileTest):
                                                     "--image", "224x256"))
         self.on(GPU, "resnet18", "--image", "224x224")
 
+    def test_a_prompt_of_an_image(self):
+        words = self.refused("--model", self.conv([1, 3, "h", "w"]), "--hardware", GPU, "--image", "64",
+                             "--prompt-tokens", "7")
+        self.assertIn("--prompt-tokens has no effect", words)
+
     def test_no_size(self):
         for wrong in ("x", "0", "64x", "x64", "64x0", "64x64x3", "-1", "1e3", "100001", "wide"):
             with self.subTest(wrong):
@@ -186,6 +191,12 @@ class FilePrecision(FileTest):
             self.assertEqual(report["memory_bytes"]["weights"], width * self.K * self.N)
             table = self.run_ipw("--model", self.matmul(element), *self.own()).stdout
             self.assertRegex(table, rf"\n   {name}, batch 512\n")
+
+    def test_stored_is_that_of_the_file(self):
+        report = self.estimate(self.matmul(FLOAT16), *self.own(), "--precision", "stored")
+        self.assertEqual((report["precision"], report["setting"]["keeps_stored"]), ("fp16", False))
+        self.assertIn("no stored precision", self.refused("--model", "resnet18", "--hardware", GPU,
+                                                          "--precision", "stored"))
 
     def test_another_says_so(self):
         asked = ("--model", self.matmul(), *self.own(), "--precision")
@@ -487,12 +498,12 @@ BAD = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u
 
 
 class Names(FileTest):
-    def clean(self, *arguments, code=0):
+    def clean(self, *arguments, code=0, lines=1):
         done = ipw(None, "estimate", *arguments)
         self.assertEqual(done.returncode, code, done.stderr)
         self.assertIsNone(BAD.search(done.stdout + done.stderr), done.stdout + done.stderr)
         if code:
-            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            self.assertEqual(done.stderr.count("\n"), lines, done.stderr)
         return done
 
     def test_of_onnx_nodes_and_operators(self):
@@ -538,7 +549,7 @@ class Names(FileTest):
 
     def test_of_config_and_safetensors(self):
         path = self.write("config.json", json.dumps({"model_type": ODD}))
-        self.clean("--model", path, "--hardware", GPU, code=1)
+        self.clean("--model", path, "--hardware", GPU, code=1, lines=2)  # one for the types that are known
         header = json.dumps({ODD: {"dtype": ODD, "shape": [1], "data_offsets": [0, 4]}}).encode()
         path = self.write("m.safetensors", len(header).to_bytes(8, "little") + header + bytes(4))
         self.clean("--model", path, "--hardware", GPU, code=1)

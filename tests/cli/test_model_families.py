@@ -126,6 +126,19 @@ class Caches(Written):
         one = self.show(config, tokens=1)["macs"]  # K and V of 192 and 128 features
         self.assertEqual(near - one, layers * heads * (2 * latent + rotated - 192 - 128))
 
+    def test_a_state_does_not_grow(self):
+        """Mamba 130M: per layer 1536 features, each with the last 4 tokens and 16 elements of state."""
+        layers, hidden, inner, state, kernel, rank = 24, 768, 1536, 16, 4, 48
+        for context in (2, 100_000):
+            self.assertEqual(self.cached("mamba-130m", context), (layers * inner * (kernel + state),) * 2)
+        config = MODELS["mamba-130m"]["config"]
+        matrices = 3 * hidden * inner + inner * (rank + 2 * state) + rank * inner
+        per_token = layers * (matrices + inner * kernel + inner * state)
+        head = 50280 * hidden
+        decode = self.show(config, phase="decode", context=7, batch=3)
+        self.assertEqual(decode["macs"], 3 * (per_token + head))
+        self.assertEqual(self.show(config, tokens=50)["macs"], 50 * per_token + head)
+
     def test_a_token_uses_its_experts_alone(self):
         """Llama 4 Scout, of 107.8 billion parameters: one of 16 experts and the shared one."""
         config = MODELS["llama-4-scout"]["config"]
@@ -179,19 +192,22 @@ class Refused(Written):
         llama = MODELS["llama-small"]["config"]
         self.refused({**llama, "architectures": ["LlamaForDreams"]}, "'architectures'", "LlamaForDreams",
                      "ForSequenceClassification")
-        for name in ("bert-Model-small", "gpt2-small-lm", "t5-small-shape", "bart-small"):
+        for name in ("bert-Model-small", "gpt2-small-lm", "t5-small-shape", "bart-small", "deberta-small", "clip-small",
+                     "mamba-small", "segformer-Model-small", "detr-small"):
             self.refused({**MODELS[name]["config"], "architectures": ["XForDreams"]}, "'architectures'",
                          "XForDreams")
 
     def test_absurd_numbers_are_named(self):
         for name in ("deepseek-v3-small", "gpt-oss-small", "llama4-text-small", "opt-projected-small",
-                     "falcon-new-small", "bloom-small", "t5-small-shape", "bart-small", "whisper-small-shape"):
+                     "falcon-new-small", "bloom-small", "t5-small-shape", "bart-small", "whisper-small-shape", "deberta-v2-conv-small",
+                     "mamba-small", "clip-vision-small", "detr-small"):
             config = MODELS[name]["config"]
             for key, value in config.items():
                 if isinstance(value, bool) or not isinstance(value, int) or key.endswith("_token_id") \
                         or key in ("n_group", "topk_group", "num_nextn_predict_layers"):
                     continue
-                for absurd in (-1, 10**18, 1.5, "8", [], {}, True):
+                may_be_off = key in ("position_buckets", "max_relative_positions")  # -1: no limit
+                for absurd in (-2 if may_be_off else -1, 10**18, 1.5, "8", [], {}, True):
                     with self.subTest(f"{name} {key} {absurd}"):
                         self.refused({**config, key: absurd}, f"'{key}'")
 
@@ -200,6 +216,13 @@ class Refused(Written):
         self.refused({**llama4, "moe_layers": [0, 3]}, "'moe_layers'", "regular pattern")
         self.refused({**llama4, "no_rope_layers": [1, 0]}, "'no_rope_layers'")
         self.refused({"model_type": "gemma3"}, "'text_config'")
+        detr, segformer = MODELS["detr-small"]["config"], MODELS["segformer-Model-small"]["config"]
+        self.refused({**detr, "backbone": "swin"}, "'backbone'", "resnet50")
+        self.refused({**detr, "dilation": True}, "'dilation'")
+        self.refused({**segformer, "depths": [2, 2]}, "'depths'", "4 integers")
+        self.refused({**segformer, "num_attention_heads": [1, 3, 5, 8]}, "'num_attention_heads'")
+        clip = MODELS["clip-small"]["config"]
+        self.refused({**clip, "vision_config": {**clip["vision_config"], "patch_size": 7}}, "'patch_size'")
         falcon = MODELS["falcon-new-small"]["config"]
         self.refused({**falcon, "num_kv_heads": 3}, "'num_kv_heads'")
 

@@ -474,13 +474,17 @@ class Dimensions(Case):
         model = self.model(["batch", 3, "height", "width"])
         shown = self.read(model, 0, "x=2x3x64x48")
         self.assertEqual((shown["tensors"][0]["dims"], shown["batch"]), ([2, 3, 64, 48], 2))
-        for wrong, said in (("x=2x3x64", "not the rank"), ("x=2x4x64x48", "that the file fixes"),
+        for wrong, said in (("x=2x3x64", "another number of dimensions"), ("x=2x4x64x48", "that the file fixes"),
                             ("x=2x3x64x0", "not a shape")):
             told = self.refused(model, 0, wrong)
             self.assertIn(said, told)
             self.assertIn("x [batch, 3, height, width]" if "shape" not in said else "1x3x224x224", told)
         self.assertIn("no dynamic dimension", self.refused(self.model([1, 4]), 0, "x=1x4"))
         self.assertIn("--batch", self.refused(self.model([1, 3, "h", "w"]), 0, "x=2x3x8x8"))
+
+    def test_a_name_that_is_misspelled_comes_before_what_is_missing(self):
+        said = self.refused(self.model(["batch", 3, "height", "width"]), 0, "heihgt=640")
+        self.assertRegex(said, "^--dim heihgt: .* has no dynamic dimension, input or loop of that name; inputs: x ")
 
     def test_a_whole_shape_gives_dimensions_of_other_inputs(self):
         out = Writer()

@@ -14,6 +14,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 from urllib.parse import quote
@@ -24,7 +25,8 @@ from dashboards import Dashboard  # noqa: E402
 from machines import Nvidia  # noqa: E402
 from profiling import MODEL, Server  # noqa: E402
 from program import MachineTest, PATIENCE_S, SANITIZED, await_condition, ipw, main_side_by_side  # noqa: E402
-from rundirs import query, write_run  # noqa: E402
+from rundirs import query, summary, write_run  # noqa: E402
+from sweeps import made_sweep  # noqa: E402
 
 SOURCE = Path(__file__).resolve().parents[2]
 TOKEN = "correct-horse-battery"
@@ -126,6 +128,27 @@ class ListTest(ServeTest):
         self.assertIn(answer.status, (404, 409), answer.body)
         self.assertEqual(served.get("runs/alpha/report")["runs"][0]["rows"], 4)
 
+    def test_the_run_index_is_read_where_it_is_current(self):
+        for name in ("alpha", "beta", "gamma", "delta"):
+            queries = [query(i, 10.0) for i in range(4)]
+            write_run(self.runs / name, queries, whole={**summary(queries), "generated_at": time.time(), "run_kind": "run"})
+        ipw(None, "list", "runs", self.runs)
+        index = self.runs / "catalog.db"
+        if not index.exists():
+            self.skipTest("built without SQLite")
+        with sqlite3.connect(index) as database:  # figures that only the index has
+            database.execute("UPDATE runs SET joules = 777")
+            database.execute("UPDATE runs SET finished = finished - 100 WHERE directory = 'gamma'")
+            database.execute("DELETE FROM runs WHERE directory = 'delta'")
+        changed = index.stat().st_mtime
+        os.utime(self.runs / "beta" / "summary.json", (changed + 1, changed + 1))
+        rows = {row["id"]: row for row in self.serve().get("runs")["runs"]}
+        self.assertEqual({name: row["energy_j"] for name, row in rows.items()},
+                         {"alpha": 777, "beta": 40, "gamma": 40, "delta": 40})
+        for row in rows.values():
+            self.assertEqual((row["kind"], row["state"], row["queries"], row["hardware"]), ("run", "done", 4, "H100"))
+            self.assertAlmostEqual(row["energy_plus_minus_j"], 1.2)
+
     def test_a_run_that_is_being_measured(self):
         served = self.serve()
         process = subprocess.Popen(
@@ -137,11 +160,17 @@ class ListTest(ServeTest):
         await_condition(lambda: served.get("runs?state=running")["runs"], "a running run")
         row = served.get("runs?state=running")["runs"][0]
         await_condition(lambda: (served.get("runs/" + row["id"])["progress"] or {}).get("done", 0) > 2, "some progress")
+        progress = served.get("runs/" + row["id"])["progress"]
+        self.assertEqual(progress["total"], 200)
+        # 20 arrivals a second: the rest takes a time of that order.
+        self.assertAlmostEqual(progress["eta_s"], (200 - progress["done"]) / progress["done"] * progress["elapsed_s"], delta=0.5)
         self.assertEqual(served.get("runs/" + row["id"])["state"], "running")
         await_condition(lambda: [r["id"] for r in served.get("live")["running"]] == [row["id"]], "the run in the live view")
         process.send_signal(signal.SIGINT)
         process.wait(PATIENCE_S)
         await_condition(lambda: served.get("runs/" + row["id"])["state"] == "interrupted", "its end")
+        header = json.loads((self.runs / row["id"] / "records.jsonl").read_text().splitlines()[0])
+        self.assertEqual(header["measuring"]["queries"], 200)
         self.assertIsNone(served.get("runs/" + row["id"])["progress"])
 
     def test_a_hundred_thousand_runs_are_paged(self):
@@ -226,6 +255,16 @@ class RunTest(ServeTest):
         self.assertIsNone(points["p1"]["y_plus_minus"])
         self.assertEqual(served.ask("/api/v1/pareto?x=name").status, 400)
 
+    def test_the_list_of_sweeps_has_their_optimum(self):
+        made_sweep(self.runs / "clocks", ("clock",), [((clock,), {"joules": joules * f, "seconds": 10})
+                                                      for clock, joules in ((1980, 100), (1200, 75), (600, 90)) for f in (0.99, 1, 1.01)])
+        await_condition(lambda: [row for row in self.served.get("sweeps")["sweeps"] if row["id"] == "clocks"], "the sweep")
+        row = next(row for row in self.served.get("sweeps")["sweeps"] if row["id"] == "clocks")
+        self.assertEqual((row["settings"], row["attempts"], row["optimum"]), (3, 9, "clock=1200"))
+        self.assertAlmostEqual(row["saving_pct"], 25)
+        self.assertTrue(0 < row["saving_plus_minus_pct"] < 5, row)
+        self.assertTrue(row["conclusion"].startswith("clock=1200 uses 25.0"), row["conclusion"])
+
     def test_sweeps(self):
         done = ipw(None, "sweep", "--output-dir", self.runs, "--knob", "s=0.01,0.02", "-q", "--", "sleep", "{s}")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -233,6 +272,7 @@ class RunTest(ServeTest):
         await_condition(lambda: self.served.get("sweeps")["sweeps"], "the sweep")
         row = self.served.get("sweeps")["sweeps"][0]
         self.assertEqual((row["id"], row["settings"], row["attempts"]), (name, 2, 2))
+        self.assertEqual((row["saving_pct"], row["saving_plus_minus_pct"]), (None, None))  # one attempt each
         sweep = self.served.get("sweeps/" + name)
         analyzed = json.loads(ipw(None, "analyze", self.runs / name, "--json").stdout)
         self.assertIn(sweep["result"]["summary"]["conclusion"], json.dumps(analyzed))

@@ -244,24 +244,13 @@ async function sweepsPage(view) {
   const { sweeps } = await ask(view, "sweeps");
   if (!sweeps.length)
     return view.put(panel("sweeps", "Sweeps", emptyState("There are no sweeps yet.", make("span", {}, "A sweep measures a command or a profile at every setting of its knobs: ", make("code", {}, "ipw sweep"), "."))));
-  const table = smallTable("Sweeps", [
+  view.put(panel("sweeps", "Sweeps", smallTable("Sweeps", [
     { label: "Sweep", text: true, of: sweep => sweep.name, view: sweep => link(sweepPath(sweep.id), sweep.name) },
+    { key: "optimum", label: "Least energy", text: true },
+    { key: "saving_pct", label: "Saves", show: sweep => known(sweep.saving_pct) ? withError(sweep.saving_pct / 100, sweep.saving_plus_minus_pct / 100, "%") : "–" },
     { key: "conclusion", label: "Result", text: true, wide: true }, { key: "settings", label: "Settings", unit: "" }, { key: "attempts", label: "Attempts", unit: "" }, { key: "failed", label: "Failed", unit: "" },
     { label: "Measured (UTC)", text: true, of: sweep => dateText(sweep.created_at) },
-  ], sweeps);
-  view.put(panel("sweeps", "Sweeps", table));
-  concludeSweeps(view, sweeps, table);
-}
-
-const CONCLUDED_MOST = 20;
-
-// The optimum of each is worked out when it is asked for: one after the other, and only of the first.
-async function concludeSweeps(view, sweeps, table) {
-  for (const sweep of sweeps.slice(0, CONCLUDED_MOST)) {
-    const found = await ask(view, "sweeps/" + encodeURIComponent(sweep.id)).catch(() => null);
-    sweep.conclusion = at(found, "result", "summary", "conclusion") || at(found, "result", "summary", "not_enough_data");
-    table.update(sweeps);
-  }
+  ], sweeps)));
 }
 
 async function sweepPage(view, id) {

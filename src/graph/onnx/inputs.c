@@ -24,6 +24,7 @@ struct binding {
     enum meaning first_meaning;
     size_t missing_count;
     bool is_image_used;     /* --image gave a size */
+    bool is_tokens_used;    /* so did --prompt-tokens */
     int recurrent_checked;  /* inputs whose readers were searched for a recurrence */
     int64_t batch;          /* of the first input; 0: none yet */
     int64_t declared_batch; /* of the first input that declares one; -1: none */
@@ -93,6 +94,7 @@ static int64_t size_by_meaning(struct binding *binding, enum meaning meaning)
     case MEANS_BATCH:
         return options->batch > 0 ? options->batch : 1;
     case MEANS_TOKENS:
+        binding->is_tokens_used |= options->tokens > 0;
         return options->tokens;
     case MEANS_HEIGHT:
     case MEANS_WIDTH:
@@ -313,7 +315,7 @@ static enum err wrong_shape(const struct binding *binding, const struct param *g
 {
     struct text declared = {0};
     describe_input(binding->infer, value, &declared);
-    enum err err = err_set(binding->infer->why, ERR_USAGE, "--dim %.60s=%.60s: %s: input %.150s",
+    enum err err = err_set(binding->infer->why, ERR_USAGE, "--dim %.60s=%.60s: %s: %.150s",
                            given->key, given->value, wrong, text_get(&declared));
     text_release(&declared);
     return err;
@@ -355,7 +357,8 @@ static enum err bind_given_shape(struct binding *binding, int32_t value,
     if (err)
         return err;
     if (type->has_shape && type->rank != operand->shape.rank)
-        return wrong_shape(binding, given, value, "not the rank of the input");
+        return wrong_shape(binding, given, value,
+                           "another number of dimensions than its input has");
     for (size_t i = 0; type->has_shape && i < type->rank && !err; i++) {
         const struct onnx_dim *dim = &type->dims[i];
         int64_t size = operand->shape.dims[i], bound = size;
@@ -490,44 +493,6 @@ static enum err bind_input(struct binding *binding, int32_t value)
 
 /* ---- all inputs ---- */
 
-static enum err check_missing(const struct binding *binding)
-{
-    static const char *const EXAMPLES[] = {
-        [MEANS_NOTHING] = "8",  [MEANS_BATCH] = "8",   [MEANS_TOKENS] = "128",
-        [MEANS_HEIGHT] = "224", [MEANS_WIDTH] = "224", [MEANS_SIDE] = "224"};
-    if (binding->missing_count == 0)
-        return ERR_OK;
-    struct text inputs = {0};
-    describe_inputs(binding->infer, &inputs);
-    bool is_image = binding->first_meaning >= MEANS_HEIGHT;
-    const char *slash = strrchr(binding->infer->file->path, '/');
-    enum err err =
-        err_set(binding->infer->why, ERR_USAGE,
-                "%.60s: unknown size of %s: give %s--dim %s=%s%s; inputs: %s",
-                slash ? slash + 1 : binding->infer->file->path, text_get(&binding->missing),
-                is_image                                 ? "--image HxW or "
-                : binding->first_meaning == MEANS_TOKENS ? "--prompt-tokens N or "
-                                                         : "",
-                model_label(binding->first_missing).text, EXAMPLES[binding->first_meaning],
-                binding->missing_count == 1 ? "" : " ...", text_get(&inputs));
-    text_release(&inputs);
-    return err;
-}
-
-static enum err check_image(const struct binding *binding)
-{
-    if (binding->options->image == 0 || binding->is_image_used)
-        return ERR_OK;
-    struct text inputs = {0};
-    describe_inputs(binding->infer, &inputs);
-    enum err err = err_set(binding->infer->why, ERR_USAGE,
-                           "--image has no effect: %.80s has no input of dynamic height and width, "
-                           "or --dim gives them; inputs: %s",
-                           binding->infer->file->path, text_get(&inputs));
-    text_release(&inputs);
-    return err;
-}
-
 enum err inputs_check_given(const struct infer *infer, const struct graph_options *options)
 {
     const struct params *dims = options->dims;
@@ -546,6 +511,60 @@ enum err inputs_check_given(const struct infer *infer, const struct graph_option
     return ERR_OK;
 }
 
+/* A name that nothing in the file has. */
+static bool has_misspelled(const struct binding *binding)
+{
+    const struct infer *infer = binding->infer;
+    const struct params *dims = binding->options->dims;
+    for (size_t i = 0; dims && i < dims->count; i++) {
+        bool is_node = infer->is_given_used[i];
+        for (size_t k = 0; k < infer->file->node_count && !is_node; k++)
+            is_node =
+                slice_is(onnx_node_name(infer->file, &infer->file->nodes[k]), dims->items[i].key);
+        if (!is_node)
+            return true;
+    }
+    return false;
+}
+
+static enum err check_missing(const struct binding *binding)
+{
+    static const char *const EXAMPLES[] = {
+        [MEANS_NOTHING] = "8",  [MEANS_BATCH] = "8",   [MEANS_TOKENS] = "128",
+        [MEANS_HEIGHT] = "224", [MEANS_WIDTH] = "224", [MEANS_SIDE] = "224"};
+    if (binding->missing_count == 0)
+        return ERR_OK;
+    if (has_misspelled(binding))
+        return inputs_check_given(binding->infer, binding->options);
+    struct text inputs = {0};
+    describe_inputs(binding->infer, &inputs);
+    bool is_image = binding->first_meaning >= MEANS_HEIGHT;
+    const char *slash = strrchr(binding->infer->file->path, '/');
+    enum err err =
+        err_set(binding->infer->why, ERR_USAGE,
+                "%.60s: unknown size of %s: give %s--dim %s=%s%s; inputs: %s",
+                slash ? slash + 1 : binding->infer->file->path, text_get(&binding->missing),
+                is_image                                 ? "--image HxW or "
+                : binding->first_meaning == MEANS_TOKENS ? "--prompt-tokens N or "
+                                                         : "",
+                model_label(binding->first_missing).text, EXAMPLES[binding->first_meaning],
+                binding->missing_count == 1 ? "" : " ...", text_get(&inputs));
+    text_release(&inputs);
+    return err;
+}
+
+static enum err without_effect(const struct binding *binding, const char *option, const char *what)
+{
+    struct text inputs = {0};
+    describe_inputs(binding->infer, &inputs);
+    enum err err = err_set(binding->infer->why, ERR_USAGE,
+                           "%s has no effect: %.80s has no input of dynamic %s, or --dim gives it; "
+                           "inputs: %s",
+                           option, binding->infer->file->path, what, text_get(&inputs));
+    text_release(&inputs);
+    return err;
+}
+
 static enum err bind_all(struct binding *binding)
 {
     const struct onnx_file *file = binding->infer->file;
@@ -558,7 +577,9 @@ static enum err bind_all(struct binding *binding)
     }
     if (!err)
         err = check_missing(binding);
-    return err ? err : check_image(binding);
+    if (!err && binding->options->image > 0 && !binding->is_image_used)
+        err = without_effect(binding, "--image", "height and width");
+    return err;
 }
 
 /* The batch, and the tokens: the second dimension of the first matrix of integers. */
@@ -576,6 +597,7 @@ static void write_back(struct binding *binding)
         infer->graph->tokens = (double)operand->shape.dims[0] * (double)operand->shape.dims[1];
         binding->options->tokens = operand->shape.dims[1];
     }
+    binding->is_tokens_used |= infer->graph->tokens > 0;
     binding->options->batch = binding->batch > 0 ? binding->batch : 1;
     infer->graph->batch = (double)binding->options->batch;
 }
@@ -588,10 +610,12 @@ enum err inputs_bind(struct infer *infer, struct graph_options *options)
     if (!infer->is_given_used)
         return err_no_memory(infer->why);
     infer->dims = options->dims;
-    bool is_requested = options->batch > 0;
+    bool is_requested = options->batch > 0, has_tokens = options->tokens > 0;
     enum err err = bind_all(&binding);
     if (!err)
         write_back(&binding);
+    if (!err && has_tokens && !binding.is_tokens_used)
+        err = without_effect(&binding, "--prompt-tokens", "sequence length");
     infer->declared_batch = is_requested ? binding.declared_batch : -1;
     text_release(&binding.missing);
     return err;

@@ -88,6 +88,8 @@ enum err settle_open_account(struct profile *profile, nanos from, struct error *
     json_object(&json, NULL);
     json_number(&json, "from_s", seconds(from - profile->zero));
     json_number(&json, "decode_weight", profile->options->decode_weight);
+    json_number(&json, "queries",
+                profile->supply.total >= 0 ? (double)profile->supply.total : UNKNOWN);
     json_object_end(&json);
     struct journal_header header = {
         .kind = profile_kind(profile),

@@ -1,0 +1,195 @@
+/* DeBERTa: BERT whose scores add what content and relative position say of each other.  The table of relative positions is
+ * projected in every layer; its scores are looked up by distance. */
+#include "graph/blocks.h"
+#include "graph/transformers.h"
+
+static const struct block_feed_forward_names FEED_FORWARD = {
+    "output.LayerNorm", "intermediate.dense", "intermediate.intermediate_act_fn", "output.dense",
+    "output.add"};
+
+struct pass {
+    struct build *b;
+    const struct transformer_deberta *sizes;
+    int64_t batch, tokens;
+    tensor_id distances; /* the table, normalized; GRAPH_NONE: none */
+};
+
+/* A matrix with its bias, which may be applied twice. */
+struct projection {
+    tensor_id weight, bias;
+};
+
+static struct projection projection_of(struct pass *pass, const char *weight, const char *bias)
+{
+    int64_t dims[] = {pass->sizes->hidden, pass->sizes->hidden};
+    return (struct projection){build_tensor(pass->b, GRAPH_PARAMETER, weight, 2, dims),
+                               bias ? build_tensor(pass->b, GRAPH_PARAMETER, bias, 1, dims)
+                                    : GRAPH_NONE};
+}
+
+static tensor_id apply(struct pass *pass, const char *name, struct projection by, tensor_id x)
+{
+    return build_linear_with(pass->b, name, x, by.weight, by.bias, pass->sizes->hidden);
+}
+
+/* Scores of each token with each row of the projected table, then those of the distances. */
+static tensor_id position_scores(struct pass *pass, const char *name, tensor_id states,
+                                 tensor_id rows)
+{
+    struct build *b = pass->b;
+    const struct transformer_deberta *sizes = pass->sizes;
+    int64_t size = sizes->hidden / sizes->heads;
+    b->component = DECODER_ATTN_SCORES;
+    states = build_rearrange(b, "heads", states, 4,
+                             (int64_t[]){pass->batch, sizes->heads, pass->tokens, size});
+    rows = build_rearrange(b, "distances", rows, 4,
+                           (int64_t[]){1, sizes->heads, size, sizes->distances});
+    tensor_id scores = build_matmul(b, name, states, rows);
+    return build_move(b, "gather", scores, 4,
+                      (int64_t[]){pass->batch, sizes->heads, pass->tokens, pass->tokens});
+}
+
+static tensor_id relative_scores(struct pass *pass, struct projection for_keys,
+                                 struct projection for_queries, tensor_id query, tensor_id key)
+{
+    struct build *b = pass->b;
+    tensor_id bias = GRAPH_NONE;
+    if (pass->distances < 0)
+        return bias;
+    b->component = DECODER_ATTN_QKV;
+    if (pass->sizes->by_key)
+        bias = position_scores(pass, "content_to_position", query,
+                               apply(pass, "pos_key", for_keys, pass->distances));
+    b->component = DECODER_ATTN_QKV;
+    if (pass->sizes->by_query) {
+        tensor_id more = position_scores(pass, "position_to_content", key,
+                                         apply(pass, "pos_query", for_queries, pass->distances));
+        bias = bias >= 0 ? build_binary(b, GRAPH_ADD, "position_scores", bias, more) : more;
+    }
+    return bias;
+}
+
+static tensor_id attention(struct pass *pass, tensor_id x)
+{
+    struct build *b = pass->b;
+    const struct transformer_deberta *sizes = pass->sizes;
+    bool is_first = sizes->is_first_version, is_own = is_first || sizes->has_own_projections;
+    b->component = DECODER_ATTN_QKV;
+    struct projection q = projection_of(pass, "query_proj.weight", "query_proj.bias");
+    struct projection k = projection_of(pass, "key_proj.weight", is_first ? NULL : "key_proj.bias");
+    struct projection v = projection_of(pass, "value_proj.weight", "value_proj.bias");
+    struct projection for_keys = k, for_queries = q;
+    if (is_own && sizes->distances > 0 && sizes->by_key)
+        for_keys =
+            projection_of(pass, "pos_key_proj.weight", is_first ? NULL : "pos_key_proj.bias");
+    if (is_own && sizes->distances > 0 && sizes->by_query)
+        for_queries = projection_of(pass, "pos_query_proj.weight", "pos_query_proj.bias");
+    tensor_id query = apply(pass, "query_proj", q, x), key = apply(pass, "key_proj", k, x);
+    tensor_id value = apply(pass, "value_proj", v, x);
+    tensor_id bias = relative_scores(pass, for_keys, for_queries, query, key);
+    struct graph_attention heads = {.heads = sizes->heads,
+                                    .heads_kv = sizes->heads,
+                                    .key_size = sizes->hidden / sizes->heads,
+                                    .value_size = sizes->hidden / sizes->heads,
+                                    .tokens = pass->tokens,
+                                    .sequences = pass->batch};
+    b->component = DECODER_ATTN_SCORES;
+    tensor_id out = build_attention_biased(b, "attention.self", query, key, value, GRAPH_NONE,
+                                           GRAPH_NONE, bias, heads);
+    b->component = DECODER_ATTN_OUT;
+    out = build_linear(b, "attention.output.dense", out, sizes->hidden, true);
+    out = build_binary(b, GRAPH_ADD, "attention.output.add", out, x);
+    b->component = DECODER_COMPONENT_COUNT;
+    return block_norm(b, "attention.output.LayerNorm", out);
+}
+
+static tensor_id embed(struct pass *pass, tensor_id ids, tensor_id table)
+{
+    struct build *b = pass->b;
+    const struct transformer_deberta *sizes = pass->sizes;
+    b->component = DECODER_EMBEDDING;
+    build_scope(b, "%s", "embeddings.");
+    tensor_id x = build_embedding_with(b, "word_embeddings", ids, table);
+    if (sizes->positions > 0) {
+        tensor_id positions = block_positions(b, "position_embeddings", pass->tokens, 0,
+                                              sizes->positions, sizes->hidden);
+        x = build_binary(b, GRAPH_ADD, "add_positions", x, positions);
+    }
+    if (sizes->types > 0) {
+        tensor_id types = build_input(b, "token_type_ids", GRAPH_INT64, 2,
+                                      (int64_t[]){pass->batch, pass->tokens});
+        types = build_embedding(b, "token_type_embeddings", types, sizes->types, sizes->hidden);
+        x = build_binary(b, GRAPH_ADD, "add_types", x, types);
+    }
+    x = block_norm(b, "LayerNorm", x);
+    b->component = DECODER_COMPONENT_COUNT;
+    return x;
+}
+
+static void add_distances(struct pass *pass)
+{
+    struct build *b = pass->b;
+    int64_t dims[] = {1, pass->sizes->distances, pass->sizes->hidden};
+    pass->distances = GRAPH_NONE;
+    if (pass->sizes->distances == 0)
+        return;
+    build_scope(b, "%s", "encoder.");
+    tensor_id table = build_tensor(b, GRAPH_PARAMETER, "rel_embeddings.weight", 3, dims);
+    pass->distances = pass->sizes->has_distance_norm ? block_norm(b, "LayerNorm", table) : table;
+}
+
+/* Beside the first layer: a convolution over neighboring tokens. */
+static tensor_id convolve(struct pass *pass, tensor_id before, tensor_id x)
+{
+    struct build *b = pass->b;
+    int64_t hidden = pass->sizes->hidden;
+    struct build_conv conv = {.channels = hidden,
+                              .kernel = (int32_t)pass->sizes->kernel,
+                              .pad = (int32_t)(pass->sizes->kernel - 1) / 2,
+                              .has_bias = true};
+    build_scope(b, "%s", "encoder.conv.");
+    before =
+        build_rearrange(b, "transpose", before, 3, (int64_t[]){pass->batch, hidden, pass->tokens});
+    tensor_id out = build_op(b, GRAPH_TANH, "act", build_conv(b, "conv", before, conv));
+    out = build_rearrange(b, "transpose_1", out, 3, (int64_t[]){pass->batch, pass->tokens, hidden});
+    return block_norm(b, "LayerNorm", build_binary(b, GRAPH_ADD, "add", x, out));
+}
+
+static tensor_id pool(struct build *b, tensor_id x)
+{
+    b->component = DECODER_HEAD;
+    x = block_first_token(b, "pooler.first_token", x);
+    x = build_linear(b, "pooler.dense", x, build_dim(b, x, -1), true);
+    x = build_op(b, GRAPH_GELU, "pooler.activation", x);
+    b->component = DECODER_COMPONENT_COUNT;
+    return x;
+}
+
+tensor_id transformer_deberta(struct build *b, const struct transformer_deberta *sizes,
+                              const struct graph_options *options)
+{
+    struct pass pass = {.b = b, .sizes = sizes, .batch = options->batch, .tokens = options->tokens};
+    struct block block = {.hidden = sizes->hidden,
+                          .heads = sizes->heads,
+                          .intermediate = sizes->intermediate,
+                          .activation = sizes->activation,
+                          .is_post_norm = true};
+    tensor_id ids = block_text_input(b, options->batch, options->tokens);
+    tensor_id table = build_tensor(b, GRAPH_PARAMETER, "embeddings.word_embeddings.weight", 2,
+                                   (int64_t[]){sizes->vocabulary, sizes->hidden});
+    tensor_id embedded = embed(&pass, ids, table), x = embedded;
+    add_distances(&pass);
+    for (int i = 0; i < sizes->layers; i++) {
+        build_scope(b, "encoder.layer.%d.", i);
+        b->layer = i;
+        x = attention(&pass, x);
+        x = block_feed_forward(b, &block, &FEED_FORWARD, x);
+        if (i == 0 && sizes->kernel > 0)
+            x = convolve(&pass, embedded, x);
+    }
+    build_scope(b, "%s", "");
+    b->layer = GRAPH_NONE;
+    build_output(b, x);
+    tensor_id pooled = sizes->has_pooler ? pool(b, x) : GRAPH_NONE;
+    return transformer_heads(b, &sizes->head, sizes->activation, x, pooled, table);
+}

@@ -1,0 +1,270 @@
+/* SegFormer: four stages of attention over ever coarser patches, and a head that joins them.  DETR: a ResNet, an encoder over
+ * its last feature map, and a decoder over queries. */
+#include "graph/blocks.h"
+#include "graph/transformers.h"
+
+/* (batch, channels, side, side) to (batch, tokens, channels) and back. */
+static tensor_id to_tokens(struct build *b, const char *name, tensor_id x)
+{
+    int64_t tokens = build_dim(b, x, 2) * build_dim(b, x, 3);
+    return build_rearrange(b, name, x, 3,
+                           (int64_t[]){build_dim(b, x, 0), tokens, build_dim(b, x, 1)});
+}
+
+static tensor_id to_image(struct build *b, const char *name, tensor_id x, int64_t height,
+                          int64_t width)
+{
+    return build_rearrange(b, name, x, 4,
+                           (int64_t[]){build_dim(b, x, 0), build_dim(b, x, -1), height, width});
+}
+
+/* ---- SegFormer ---- */
+
+struct stage {
+    const struct transformer_segformer *sizes;
+    int number;
+    int64_t height, width;
+};
+
+/* K and V come from an image that is reduced by a convolution. */
+static tensor_id segformer_attention(struct build *b, const struct stage *stage, tensor_id x)
+{
+    const struct transformer_segformer *sizes = stage->sizes;
+    int64_t hidden = sizes->hidden[stage->number], heads = sizes->heads[stage->number];
+    int64_t reduction = sizes->reductions[stage->number];
+    tensor_id source = x;
+    if (reduction > 1) {
+        struct build_conv conv = {.channels = hidden,
+                                  .kernel = (int32_t)reduction,
+                                  .stride = (int32_t)reduction,
+                                  .has_bias = true};
+        source = to_image(b, "attention.self.image", x, stage->height, stage->width);
+        source = build_conv(b, "attention.self.sr", source, conv);
+        source = block_norm(b, "attention.self.layer_norm",
+                            to_tokens(b, "attention.self.tokens", source));
+    }
+    tensor_id query = build_linear(b, "attention.self.query", x, hidden, true);
+    tensor_id key = build_linear(b, "attention.self.key", source, hidden, true);
+    tensor_id value = build_linear(b, "attention.self.value", source, hidden, true);
+    struct graph_attention attention = {
+        .heads = heads,
+        .heads_kv = heads,
+        .key_size = hidden / heads,
+        .value_size = hidden / heads,
+        .tokens = build_dim(b, x, 1),
+        .cross_tokens = reduction > 1 ? build_dim(b, source, 1) : 0,
+        .sequences = build_dim(b, x, 0),
+    };
+    x = build_attention(b, "attention.self", query, key, value, GRAPH_NONE, GRAPH_NONE, attention);
+    return build_linear(b, "attention.output.dense", x, hidden, true);
+}
+
+/* With a depthwise convolution between its two matrices. */
+static tensor_id mix(struct build *b, const struct stage *stage, tensor_id x)
+{
+    const struct transformer_segformer *sizes = stage->sizes;
+    int64_t hidden = sizes->hidden[stage->number];
+    int64_t wide = hidden * sizes->ratios[stage->number];
+    struct build_conv conv = {
+        .channels = wide, .kernel = 3, .pad = 1, .groups = -1, .has_bias = true};
+    x = build_linear(b, "mlp.dense1", x, wide, true);
+    x = to_image(b, "mlp.image", x, stage->height, stage->width);
+    x = to_tokens(b, "mlp.tokens", build_conv(b, "mlp.dwconv", x, conv));
+    x = build_op(b, sizes->activation, "mlp.intermediate_act_fn", x);
+    return build_linear(b, "mlp.dense2", x, hidden, true);
+}
+
+/* Returns the image that the next stage begins with. */
+static tensor_id add_stage(struct build *b, struct stage *stage, tensor_id image)
+{
+    const struct transformer_segformer *sizes = stage->sizes;
+    int number = stage->number;
+    struct build_conv conv = {.channels = sizes->hidden[number],
+                              .kernel = (int32_t)sizes->patches[number],
+                              .stride = (int32_t)sizes->strides[number],
+                              .pad = (int32_t)sizes->patches[number] / 2,
+                              .has_bias = true};
+    build_scope(b, "encoder.patch_embeddings.%d.", number);
+    tensor_id x = build_conv(b, "proj", image, conv);
+    stage->height = build_dim(b, x, 2);
+    stage->width = build_dim(b, x, 3);
+    x = block_norm(b, "layer_norm", to_tokens(b, "tokens", x));
+    for (int64_t i = 0; i < sizes->depths[number]; i++) {
+        build_scope(b, "encoder.block.%d.%lld.", number, (long long)i);
+        tensor_id out = segformer_attention(b, stage, block_norm(b, "layer_norm_1", x));
+        x = build_binary(b, GRAPH_ADD, "add", out, x);
+        out = mix(b, stage, block_norm(b, "layer_norm_2", x));
+        x = build_binary(b, GRAPH_ADD, "add_1", out, x);
+    }
+    build_scope(b, "encoder.");
+    x = block_norm(b,
+                   number == 0   ? "layer_norm.0"
+                   : number == 1 ? "layer_norm.1"
+                   : number == 2 ? "layer_norm.2"
+                                 : "layer_norm.3",
+                   x);
+    return to_image(b, "image", x, stage->height, stage->width);
+}
+
+/* All stages in the resolution of the first. */
+static tensor_id segment(struct build *b, const struct transformer_segformer *sizes,
+                         const tensor_id *stages)
+{
+    tensor_id joined[SEGFORMER_STAGES];
+    int64_t height = build_dim(b, stages[0], 2), width = build_dim(b, stages[0], 3);
+    int64_t batch = build_dim(b, stages[0], 0), hidden = sizes->head_hidden;
+    for (int i = SEGFORMER_STAGES - 1; i >= 0; i--) {
+        build_scope(b, "decode_head.linear_c.%d.", i);
+        tensor_id x = build_linear(b, "proj", to_tokens(b, "tokens", stages[i]), hidden, true);
+        x = to_image(b, "image", x, build_dim(b, stages[i], 2), build_dim(b, stages[i], 3));
+        joined[SEGFORMER_STAGES - 1 - i] =
+            i == 0 ? x : build_move(b, "resize", x, 4, (int64_t[]){batch, hidden, height, width});
+    }
+    build_scope(b, "decode_head.");
+    tensor_id x = build_concat(b, "concat", 1, joined, SEGFORMER_STAGES);
+    x = build_conv(b, "linear_fuse", x, (struct build_conv){.channels = hidden, .kernel = 1});
+    x = build_op(b, GRAPH_RELU, "activation", build_batch_norm(b, "batch_norm", x));
+    return build_conv(
+        b, "classifier", x,
+        (struct build_conv){.channels = sizes->classes, .kernel = 1, .has_bias = true});
+}
+
+tensor_id transformer_segformer(struct build *b, const struct transformer_segformer *sizes,
+                                const struct graph_options *options)
+{
+    tensor_id stages[SEGFORMER_STAGES];
+    int64_t dims[] = {options->batch, sizes->channels, options->image, options->image};
+    tensor_id x = build_input(b, "pixel_values", GRAPH_FLOAT, 4, dims);
+    b->graph->batch = (double)options->batch;
+    for (int i = 0; i < SEGFORMER_STAGES; i++) {
+        struct stage stage = {.sizes = sizes, .number = i};
+        x = stages[i] = add_stage(b, &stage, x);
+    }
+    build_scope(b, "%s", "");
+    if (sizes->classes == 0)
+        return x;
+    if (sizes->head_hidden > 0)
+        return segment(b, sizes, stages);
+    x = build_flatten(b, "flatten", build_global_pool(b, "mean", x));
+    return build_linear(b, "classifier", x, sizes->classes, true);
+}
+
+/* ---- DETR: the ResNet ---- */
+
+/* Batch norms are frozen: their numbers are no parameters. */
+static tensor_id frozen_norm(struct build *b, const char *name, tensor_id x)
+{
+    tensor_id out = build_batch_norm(b, name, x);
+    struct graph *graph = b->graph;
+    if (out < 0)
+        return out;
+    const struct graph_node *node = &graph->nodes[graph->node_count - 1];
+    const tensor_id *inputs = graph_inputs(graph, node);
+    for (uint32_t i = 1; i < node->input_count; i++)
+        graph->tensors[inputs[i]].role = GRAPH_BUFFER;
+    return out;
+}
+
+static tensor_id conv_norm(struct build *b, const char *conv_name, const char *norm_name,
+                           tensor_id x, struct build_conv conv)
+{
+    return frozen_norm(b, norm_name, build_conv(b, conv_name, x, conv));
+}
+
+static tensor_id bottleneck(struct build *b, tensor_id x, int64_t width, int32_t stride)
+{
+    tensor_id shortcut = x;
+    struct build_conv narrow = {.channels = width, .kernel = 1};
+    struct build_conv middle = {.channels = width, .kernel = 3, .stride = stride, .pad = 1};
+    struct build_conv wide = {.channels = 4 * width, .kernel = 1};
+    struct build_conv down = {.channels = 4 * width, .kernel = 1, .stride = stride};
+    tensor_id out = build_op(b, GRAPH_RELU, "act1", conv_norm(b, "conv1", "bn1", x, narrow));
+    out = build_op(b, GRAPH_RELU, "act2", conv_norm(b, "conv2", "bn2", out, middle));
+    out = conv_norm(b, "conv3", "bn3", out, wide);
+    if (stride > 1 || build_dim(b, x, 1) != 4 * width)
+        shortcut = conv_norm(b, "downsample.0", "downsample.1", x, down);
+    return build_op(b, GRAPH_RELU, "act3", build_binary(b, GRAPH_ADD, "add", out, shortcut));
+}
+
+static tensor_id resnet(struct build *b, const struct transformer_detr *detr, tensor_id x)
+{
+    struct build_conv first = {.channels = 64, .kernel = 7, .stride = 2, .pad = 3};
+    struct build_pool pool = {.op = GRAPH_MAX_POOL, .kernel = 3, .stride = 2, .pad = 1};
+    build_scope(b, "%s", "model.backbone.");
+    x = build_op(b, GRAPH_RELU, "act1", conv_norm(b, "conv1", "bn1", x, first));
+    x = build_pool(b, "maxpool", x, pool);
+    for (int stage = 0; stage < 4; stage++)
+        for (int64_t i = 0; i < detr->depths[stage]; i++) {
+            build_scope(b, "model.backbone.layer%d.%lld.", stage + 1, (long long)i);
+            x = bottleneck(b, x, (int64_t)64 << stage, stage > 0 && i == 0 ? 2 : 1);
+        }
+    return x;
+}
+
+/* ---- DETR: the transformer ---- */
+
+static const struct block_names DETR_NAMES = {
+    .attention = {"self_attn_layer_norm", "self_attn.q_proj", "self_attn.k_proj",
+                  "self_attn.v_proj", "self_attn", "self_attn.o_proj", "self_attn.add"},
+    .feed_forward = {"final_layer_norm", "mlp.fc1", "mlp.activation", "mlp.fc2", "mlp.add"},
+};
+static const struct block_attention_names DETR_CROSS = {
+    "encoder_attn_layer_norm", "encoder_attn.q_proj", "encoder_attn.k_proj",
+    "encoder_attn.v_proj",     "encoder_attn",        "encoder_attn.o_proj",
+    "encoder_attn.add"};
+
+static struct block detr_block(const struct transformer_detr *detr, bool is_decoder)
+{
+    return (struct block){.hidden = detr->hidden,
+                          .heads = is_decoder ? detr->decoder_heads : detr->encoder_heads,
+                          .intermediate =
+                              is_decoder ? detr->decoder_intermediate : detr->encoder_intermediate,
+                          .activation = detr->activation,
+                          .is_post_norm = true};
+}
+
+static tensor_id decode_queries(struct build *b, const struct transformer_detr *detr, int64_t batch,
+                                tensor_id states)
+{
+    struct block block = detr_block(detr, true);
+    struct block_pass cross = {.cross_tokens = build_dim(b, states, 1), .cross_states = states};
+    build_scope(b, "%s", "model.");
+    tensor_id table = build_tensor(b, GRAPH_PARAMETER, "query_position_embeddings.weight", 2,
+                                   (int64_t[]){detr->queries, detr->hidden});
+    tensor_id x =
+        build_rearrange(b, "queries", table, 3, (int64_t[]){batch, detr->queries, detr->hidden});
+    for (int i = 0; i < detr->decoder_layers; i++) {
+        build_scope(b, "model.decoder.layers.%d.", i);
+        b->layer = detr->encoder_layers + i;
+        x = block_attention(b, &block, &DETR_NAMES.attention, &(struct block_pass){0}, x);
+        x = block_attention(b, &block, &DETR_CROSS, &cross, x);
+        x = block_feed_forward(b, &block, &DETR_NAMES.feed_forward, x);
+    }
+    b->layer = GRAPH_NONE;
+    build_scope(b, "%s", "");
+    return block_norm(b, "model.decoder.layernorm", x);
+}
+
+tensor_id transformer_detr(struct build *b, const struct transformer_detr *detr,
+                           const struct graph_options *options)
+{
+    struct block block = detr_block(detr, false);
+    int64_t dims[] = {options->batch, detr->channels, options->image, options->image};
+    struct build_conv project = {.channels = detr->hidden, .kernel = 1, .has_bias = true};
+    tensor_id x = resnet(b, detr, build_input(b, "pixel_values", GRAPH_FLOAT, 4, dims));
+    b->graph->batch = (double)options->batch;
+    build_scope(b, "%s", "");
+    x = to_tokens(b, "model.flatten", build_conv(b, "model.input_projection", x, project));
+    x = block_stack(b, &block, &DETR_NAMES, &(struct block_pass){0}, detr->encoder_layers,
+                    "model.encoder.layers.", x);
+    x = decode_queries(b, detr, options->batch, x);
+    if (detr->classes == 0)
+        return x;
+    build_output(b, build_linear(b, "class_labels_classifier", x, detr->classes + 1, true));
+    x = build_linear(b, "bbox_predictor.layers.0", x, detr->hidden, true);
+    x = build_op(b, GRAPH_RELU, "bbox_predictor.relu", x);
+    x = build_linear(b, "bbox_predictor.layers.1", x, detr->hidden, true);
+    x = build_op(b, GRAPH_RELU, "bbox_predictor.relu_1", x);
+    x = build_linear(b, "bbox_predictor.layers.2", x, 4, true);
+    return build_op(b, GRAPH_SIGMOID, "sigmoid", x);
+}
