@@ -1,10 +1,239 @@
-/* The time of an operator of ONNX Runtime on a CPU, as shares of what the processor attains: its multiply-adds, and the
- * bandwidth of the cache or memory that the operands fit in.  It computes nearly every operator by itself, so that small
- * models are moved through the caches again and again.  The shares were measured with single operators on one processor
- * (docs/measurements.md, "Models on a CPU"). */
+/* Times of operations on a CPU.
+ *
+ * llama.cpp: from operations that were timed there, interpolated between the nearest sizes, in the logarithm of each size
+ * and of the time per unit of work; beyond the sizes timed it is the time per unit of the last.  Products by weights depend
+ * on their format, on the tokens that share a weight, on the size of the matrix and, since weights come from whichever
+ * memory holds them all, on the bytes of the model.
+ *
+ * ONNX Runtime: as shares of what the processor attains, its multiply-adds and the bandwidth of the cache or memory that
+ * the operands fit in.  It computes nearly every operator by itself, so that activations are moved through the caches
+ * again and again.  The shares were measured with single operators on one processor (docs/measurements.md, "Models on a
+ * CPU"). */
 #include <math.h>
+#include <string.h>
 
 #include "estimate/roofline.h"
+#include "graph/gguf.h"
+
+enum {
+    AXES = 3,
+    FEW_TOKENS = 8, /*: with fewer, weights are the work */
+    TYPES_MOST = 64,
+};
+
+#define HOST_S 0.6e-6 /* of llama.cpp, to prepare an operation: measured on one machine */
+
+/* What is looked up; axes beyond those of its operation are 0. */
+struct lookup {
+    const struct hardware_timings *timings;
+    enum timing_op op;
+    const char *format;
+    double at[AXES];
+};
+
+/* ---- llama.cpp: operations that were timed ---- */
+
+static double axis_of(const struct hardware_timing *timing, int axis)
+{
+    bool is_attention = timing->op == TIMING_ATTENTION;
+    if (axis == 0)
+        return timing->rows;
+    if (timing->op != TIMING_PRODUCT && !is_attention)
+        return 0;
+    if (axis == 1)
+        return is_attention ? timing->context : sqrt(timing->depth * timing->columns);
+    return is_attention ? timing->depth : timing->held;
+}
+
+/* Pairs of queries and earlier tokens, themselves included. */
+static double pairs_of(double rows, double context)
+{
+    return rows * (context - (rows - 1) / 2);
+}
+
+static double work_of(const struct hardware_timing *timing)
+{
+    if (timing->op == TIMING_PRODUCT)
+        return timing->rows * timing->depth * timing->columns;
+    if (timing->op == TIMING_ATTENTION)
+        return pairs_of(timing->rows, timing->context) * timing->columns;
+    return fmax(1, timing->rows * timing->depth);
+}
+
+static bool is_candidate(const struct lookup *lookup, const struct hardware_timing *timing,
+                         int axis, const double *fixed)
+{
+    if (timing->op != lookup->op ||
+        (lookup->format && (!timing->format || strcmp(timing->format, lookup->format) != 0)))
+        return false;
+    for (int i = 0; i < axis; i++)
+        if (axis_of(timing, i) != fixed[i])
+            return false;
+    return true;
+}
+
+/* Seconds per unit of work; the axes before `axis` are fixed at sizes that were timed.  UNKNOWN without any. */
+static double interpolate(const struct lookup *lookup, int axis, double *fixed)
+{
+    double below = -INFINITY, above = INFINITY, at = lookup->at[axis < AXES ? axis : 0];
+    for (size_t i = 0; i < lookup->timings->count; i++) {
+        const struct hardware_timing *timing = &lookup->timings->items[i];
+        if (!is_candidate(lookup, timing, axis, fixed))
+            continue;
+        if (axis == AXES)
+            return timing->seconds / work_of(timing);
+        double key = axis_of(timing, axis);
+        if (key <= at)
+            below = fmax(below, key);
+        if (key >= at)
+            above = fmin(above, key);
+    }
+    if (isinf(below) && isinf(above))
+        return UNKNOWN;
+    fixed[axis] = isinf(below) ? above : below;
+    double low = interpolate(lookup, axis + 1, fixed);
+    if (isinf(below) || isinf(above) || above == below)
+        return low;
+    fixed[axis] = above;
+    double high = interpolate(lookup, axis + 1, fixed);
+    return low * pow(high / low, log(at / below) / log(above / below));
+}
+
+static double per_unit_s(const struct lookup *lookup)
+{
+    double fixed[AXES + 1] = {0};
+    return interpolate(lookup, 0, fixed);
+}
+
+static double single_s(const struct hardware_timings *timings, enum timing_op op)
+{
+    for (size_t i = 0; i < timings->count; i++)
+        if (timings->items[i].op == op)
+            return timings->items[i].seconds;
+    return 0;
+}
+
+double timed_pass_s(const struct hardware_timings *timings)
+{
+    return single_s(timings, TIMING_PASS);
+}
+
+/* ---- formats ---- */
+
+static double bits_of(const char *format)
+{
+    for (uint32_t i = 0; i < TYPES_MOST; i++) {
+        const struct tensor_type *type = tensor_type_numbered(i);
+        if (type && !strcmp(type->name, format))
+            return 8.0 * type->block_bytes / type->block_elements;
+    }
+    return UNKNOWN;
+}
+
+/* The timed format that these weights are in, else the one with the nearest number of bits. */
+static const char *format_of(const struct subgraph *subgraph, const struct rates *rates,
+                             double bits)
+{
+    const struct hardware_timings *timings = rates->timings;
+    const struct tensor_type *stored =
+        rates->widths.keeps_stored && subgraph->shape.stored_type > 0
+            ? tensor_type_numbered((uint32_t)subgraph->shape.stored_type - 1)
+            : NULL;
+    const char *nearest = NULL;
+    double least = INFINITY;
+    if (stored)
+        bits = 8.0 * stored->block_bytes / stored->block_elements;
+    for (size_t i = 0; i < timings->count; i++) {
+        const char *format = timings->items[i].format;
+        if (!format)
+            continue;
+        if (stored && !strcmp(stored->name, format))
+            return format;
+        double off = fabs(log(bits_of(format) / bits));
+        if (off < least) {
+            least = off;
+            nearest = format;
+        }
+    }
+    return nearest;
+}
+
+/* ---- subgraphs ---- */
+
+static double product_s(const struct subgraph *subgraph, const struct roofline_work *work,
+                        const struct rates *rates)
+{
+    double rows = fmax(1, work->rows), outputs = fmax(1, work->outputs);
+    double depth = work->macs / outputs, columns = outputs / rows;
+    double stored = work->traffic.weights > 0 ? work->traffic.weights : 4 * depth * columns;
+    struct lookup lookup = {
+        .timings = rates->timings,
+        .op = TIMING_PRODUCT,
+        .format = format_of(subgraph, rates, 8 * stored / fmax(1, depth * columns)),
+        .at = {rows, sqrt(fmax(1, depth * columns)), fmax(rates->held, stored)},
+    };
+    return work->macs * per_unit_s(&lookup);
+}
+
+static double attention_s(const struct subgraph *subgraph, const struct roofline_work *work,
+                          const struct rates *rates)
+{
+    const struct subgraph_shape *shape = &subgraph->shape;
+    double rows = fmax(1, shape->tokens), queries = rows * fmax(1, shape->sequences);
+    double heads = fmax(1, shape->heads), size = fmax(1, work->outputs / (queries * heads));
+    double pairs = work->macs / (2 * size * heads);
+    struct lookup lookup = {
+        .timings = rates->timings,
+        .op = TIMING_ATTENTION,
+        .at = {rows, pairs / queries + (rows - 1) / 2, size},
+    };
+    return pairs * heads * per_unit_s(&lookup);
+}
+
+static enum timing_op chain_op(enum graph_op op)
+{
+    switch (graph_op_kind(op)) {
+    case GRAPH_KIND_NORM:
+    case GRAPH_KIND_SOFTMAX:
+        return TIMING_NORM;
+    case GRAPH_KIND_ACTIVATION:
+        return TIMING_GATE;
+    default:
+        return op == GRAPH_ROTATION ? TIMING_ROTATION : TIMING_ADD;
+    }
+}
+
+/* What an operation takes without any work is in each; the rest follows the elements of a row. */
+static double chain_s(const struct subgraph *subgraph, const struct roofline_work *work,
+                      const struct rates *rates)
+{
+    double rows = fmax(1, work->rows), step = single_s(rates->timings, TIMING_STEP);
+    struct lookup lookup = {
+        .timings = rates->timings, .op = chain_op(subgraph->op), .at = {rows, 0, 0}};
+    double took = work->outputs * per_unit_s(&lookup);
+    return fmax(step, took);
+}
+
+struct kernel_estimate timed_kernel_estimate(const struct subgraph *subgraph,
+                                             const struct roofline_work *work,
+                                             const struct rates *rates)
+{
+    enum graph_kind kind = graph_op_kind(subgraph->op);
+    bool is_product = kind == GRAPH_KIND_PRODUCT || kind == GRAPH_KIND_RECURRENT;
+    double took = subgraph->op == GRAPH_ATTENTION ? attention_s(subgraph, work, rates)
+                  : is_product                    ? product_s(subgraph, work, rates)
+                                                  : chain_s(subgraph, work, rates);
+    double moved = fmin(took, work->bytes / rates->bytes_per_s.value);
+    bool is_moving = !is_product || work->rows < FEW_TOKENS;
+    return (struct kernel_estimate){
+        .class = is_product ? KERNEL_GEMM : KERNEL_ELEMENTWISE,
+        .launches = 1,
+        .compute_s = is_moving ? 0 : took,
+        .memory_s = is_moving ? took : moved,
+        .latency_s = took + HOST_S,
+        .padding = 1,
+    };
+}
 
 enum { FEW_CHANNELS = 4, FEW_ROWS = 16 };
 #define OPERATOR_S    1.2e-6 /* of an operator, whatever its work */
@@ -18,7 +247,7 @@ enum { FEW_CHANNELS = 4, FEW_ROWS = 16 };
 #define OTHER_SHARE   0.07 /* of everything else: exponentials, divisions, sums */
 #define CACHE_SHARE   0.60 /* of the bandwidth of a cache; memory is attained */
 
-/* ---- memory ---- */
+/* ---- ONNX Runtime: memory ---- */
 
 /* Of the nearest memory that holds so many bytes. */
 static double bandwidth_of(const struct rates *rates, double bytes)

@@ -158,7 +158,7 @@ bool kernel_basis_of(const struct hardware *hardware, struct kernel_basis *out);
 struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
                                        const struct roofline_work *work, const struct rates *rates);
 
-/* ---- operations that were timed on a CPU: timed_kernel.c ---- */
+/* ---- operations that were timed on a CPU: cpu_kernel.c ---- */
 
 /* The same from rates->timings. */
 struct kernel_estimate timed_kernel_estimate(const struct subgraph *subgraph,
