@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/text.h"
 
@@ -233,11 +234,17 @@ static double graph_variance(const struct pass_estimate *estimate, double all, d
     return square(model * all) + square(guessed * all) + square(NODE_UNKNOWN * of_unknown);
 }
 
+static bool is_timed(const struct pass_estimate *estimate)
+{
+    const struct hardware_timings *timings = &estimate->hardware->timings;
+    return timings->count && !strcmp(timings->runtime, runtime_at(estimate->config.runtime)->name);
+}
+
 /* Kernels measured on this device: the spread of models measured on it, whatever the device's figures. */
 static bool has_measured_kernels(const struct pass_estimate *estimate)
 {
     return estimate->config.runtime != RUNTIME_IDEAL && estimate->config.devices == 1 &&
-           (is_known(estimate->hardware->kernels.value) || estimate->hardware->timings.count);
+           (is_known(estimate->hardware->kernels.value) || is_timed(estimate));
 }
 
 static struct spread measured_spread(const struct time_shares *shares, enum runtime_id runtime)
@@ -259,9 +266,8 @@ static void set_measured_plus_minus(const struct time_shares *shares,
                                     struct pass_estimate *estimate)
 {
     struct estimate_totals *total = &estimate->total;
-    struct spread error = estimate->hardware->timings.count
-                              ? (struct spread){MODEL_TIMED, MODEL_TIMED}
-                              : measured_spread(shares, estimate->config.runtime);
+    struct spread error = is_timed(estimate) ? (struct spread){MODEL_TIMED, MODEL_TIMED}
+                                             : measured_spread(shares, estimate->config.runtime);
     double guessed = estimate->partition->graph->is_guessed ? GRAPH_GUESSED : 0;
     total->latency_plus_minus =
         hypot(hypot(error.time, guessed) * total->latency_s, NODE_UNKNOWN * shares->of[UNKNOWN_S]);
