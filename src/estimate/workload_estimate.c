@@ -222,7 +222,9 @@ enum precision workload_default_precision(const struct workload *work,
                                           const struct hardware *hardware)
 {
     const struct graph_precision *file = &work->file;
-    return file->is_known && hardware_matmul_path(hardware, file->products).flops
+    /* Runtimes of decoders take 16 bits of a checkpoint in 32. */
+    bool is_wide = work->spec.model->has_phases && precision_widths(file->products).weight > 2;
+    return file->is_known && !is_wide && hardware_matmul_path(hardware, file->products).flops
                ? file->products
                : default_precision(hardware);
 }

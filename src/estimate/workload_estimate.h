@@ -56,7 +56,7 @@ bool estimate_is_native(const struct hardware *hardware, enum precision precisio
 bool estimate_offers(const struct hardware *hardware, enum precision precision);
 
 /* The default precision for a workload on this device: that of its file, where the file states one and the device can
- * compute in it; else fp16 if native, unless bf16 is native too and clearly cheaper; else bf16, fp32, or whatever is
+ * compute in it, except more than 16 bits of a decoder; else fp16 if native, unless bf16 is native too and clearly cheaper; else bf16, fp32, or whatever is
  * native. */
 enum precision workload_default_precision(const struct workload *work,
                                           const struct hardware *hardware);

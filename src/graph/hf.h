@@ -85,6 +85,7 @@ struct safetensors_tensor {
 struct safetensors {
     struct safetensors_tensor *tensors; /* sorted by name after safetensors_sort */
     size_t count, capacity;
+    double floats[PRECISION_COUNT]; /* elements by their dtype */
     struct arena names;
 };
 

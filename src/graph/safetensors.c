@@ -31,6 +31,8 @@ static const struct dtype {
     {"I32", 32, false},    {"U32", 32, false},   {"I16", 16, false},    {"U16", 16, false},
     {"I8", 8, false},      {"U8", 8, false},     {"BOOL", 8, false},    {"C64", 64, false},
 };
+static const enum precision FLOATS[] = {PRECISION_FP64, PRECISION_FP32, PRECISION_FP16,
+                                        PRECISION_BF16}; /* of the first dtypes */
 
 struct reading {
     const char *file;
@@ -113,6 +115,9 @@ static enum err read_tensor(const struct reading *reading, const struct jv *valu
     if (!tensor.name)
         return err_no_memory(reading->why);
     tensors[out->count++] = tensor;
+    size_t index = (size_t)(dtype - DTYPES);
+    if (index < sizeof FLOATS / sizeof *FLOATS)
+        out->floats[FLOATS[index]] += (double)tensor.elements;
     *sum += tensor.bytes;
     return ERR_OK;
 }
@@ -483,7 +488,23 @@ static bool count_parameters(const struct safetensors *tensors, bool has_tied_em
 struct opened {
     struct hf_config config;
     bool is_guessed;
+    struct graph_precision file;
 };
+
+/* That of most elements, unless most are of another dtype: a quantized file. */
+static struct graph_precision precision_of(const struct safetensors *tensors)
+{
+    struct graph_precision found = {.share = 1};
+    double all = 0;
+    for (size_t i = 0; i < tensors->count; i++)
+        all += (double)tensors->tensors[i].elements;
+    for (enum precision p = 0; p < PRECISION_COUNT; p++)
+        if (2 * tensors->floats[p] > all) {
+            found.is_known = true;
+            found.products = found.floats = p;
+        }
+    return found;
+}
 
 static enum err config_parameters(const struct hf_config *config, double *out, struct error *why)
 {
@@ -563,6 +584,7 @@ static enum err open_tensors(const char *file, struct opened *out, struct error 
     enum err err = open_safetensors(file, &tensors, why);
     if (err)
         return err;
+    out->file = precision_of(&tensors);
     if (model_path_beside(file, "config.json", config, sizeof config) && file_is_regular(config)) {
         err = hf_config_read(config, &out->config, why);
         if (!err)
@@ -594,8 +616,10 @@ static enum err build_graph(const struct model *model, struct graph_options *opt
 {
     const struct opened *opened = model->state;
     enum err err = hf_config_graph(&opened->config, options, out, why);
-    if (!err)
+    if (!err) {
         out->is_guessed = opened->is_guessed;
+        out->file = opened->file;
+    }
     return err;
 }
 

@@ -16,7 +16,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 import test_power_logs as logs  # noqa: E402
 from pictures import Picture, add_gauge, layers_of, png_size, run_at, run_directory  # noqa: E402
-from program import PATIENCE_S, ipw  # noqa: E402
+from program import PATIENCE_S, SANITIZED, ipw  # noqa: E402
 from sweeps import made_sweep  # noqa: E402
 
 # What must stand on each: axes with their units, and what tells series apart.
@@ -50,7 +50,8 @@ OF_LAYERS = {
     "layer_scaling": ("prompt (tokens)", "energy (J per token)", "prefill", "decode", "energy measured; bars: ±"),
     "roofline": ("arithmetic intensity (FLOP per byte)", "performance (GFLOP/s)", "ffn.gate_up"),
 }
-FORMATS = ("png", "svg", "pdf")
+# Gnuplot draws them: with a sanitizer ipw says nothing more in the second and third.
+FORMATS = ("svg",) if SANITIZED else ("png", "svg", "pdf")
 
 
 class PlotTest(unittest.TestCase):
@@ -96,16 +97,18 @@ class PlotTest(unittest.TestCase):
 
     def check_files(self, folder, expected):
         for name, texts in expected.items():
-            width, height = png_size((folder / f"{name}.png").read_bytes())
-            self.assertEqual(width, 1600)
-            self.assertGreater(height, 700)
             said = Picture(folder / f"{name}.svg").text
             for text in texts:
                 self.assertIn(text, said, name)
             self.assertNotRegex(said, r"\bnan\b|\binf\b")
-            pdf = (folder / f"{name}.pdf").read_bytes()
-            self.assertEqual(pdf[:5], b"%PDF-")
-            self.assertEqual(pdf.rstrip()[-5:], b"%%EOF")
+            if "png" in FORMATS:
+                width, height = png_size((folder / f"{name}.png").read_bytes())
+                self.assertEqual(width, 1600)
+                self.assertGreater(height, 700)
+            if "pdf" in FORMATS:
+                pdf = (folder / f"{name}.pdf").read_bytes()
+                self.assertEqual(pdf[:5], b"%PDF-")
+                self.assertEqual(pdf.rstrip()[-5:], b"%%EOF")
         self.assertEqual(sorted(path.name for path in folder.iterdir()),
                          sorted(f"{name}.{suffix}" for name in expected for suffix in FORMATS))
 
@@ -118,7 +121,7 @@ class EveryPlot(PlotTest):
 
     def test_of_a_run(self):
         run = self.run_of(20)
-        done = self.plot(run, "--format", "png,svg,pdf")
+        done = self.plot(run, "--format", ",".join(FORMATS))
         self.check_files(run / "plots", OF_RUN)
         self.assertEqual(sorted(done.stdout.split()), sorted(
             f"{run}/plots/{name}.{suffix}" for name in OF_RUN for suffix in FORMATS))
@@ -141,7 +144,7 @@ class EveryPlot(PlotTest):
 
     def test_of_layers(self):
         path = self.layers_file()
-        self.plot(path, "--format", "svg, png,pdf")
+        self.plot(path, "--format", ", ".join(reversed(FORMATS)))
         self.check_files(self.root / "measured-plots", OF_LAYERS)
 
     def test_of_several_models(self):

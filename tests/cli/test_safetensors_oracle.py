@@ -111,6 +111,18 @@ class Safetensors(unittest.TestCase):
             by_config = show(self.folder / "config.json", phase="decode", context=9)
             self.assertEqual(found["macs"], by_config["macs"])
 
+    def test_the_precision_of_the_file(self):
+        """A decoder is estimated in 16 bits, and a file in 32 says that it is."""
+        for dtype, name, words in ((numpy.float16, "fp16", "   fp16, batch 1"),
+                                   (numpy.float32, "fp32", "   fp16 (the file is fp32), batch 1")):
+            self.save({key: value.astype(dtype) for key, value in decoder().items()}, CONFIG)
+            asked = [BUILD / "ipw", "estimate", "--model", self.folder, "--hardware", "a100-sxm-80gb"]
+            done = subprocess.run([*asked, "--json"], capture_output=True, text=True, timeout=PATIENCE_S)
+            report = json.loads(done.stdout)
+            self.assertEqual((report["precision"], report["setting"]["file_precision"]), ("fp16", name))
+            done = subprocess.run(asked, capture_output=True, text=True, timeout=PATIENCE_S)
+            self.assertIn(words, done.stdout)
+
     def test_with_another_ones_config(self):
         self.save(decoder(), {**CONFIG, "num_hidden_layers": 4})
         error = show(self.folder)["error"]

@@ -64,13 +64,17 @@ class ShardsTest(unittest.TestCase):
             elif known:
                 self.close(merged["joules"][kind], sum(known))
         self.assertLess(merged["conservation_error"], 1e-9)
+        for figure in ("cost", "gco2e", "device_seconds"):  # each shard had its own devices
+            if parts[0]["operating"][figure] is not None and parts[0]["operating"]["price_per_kwh"] is not None:
+                self.close(merged["operating"][figure], sum(part["operating"][figure] for part in parts))
         return merged
 
 
 class Merging(ShardsTest):
     def test_energies_add_up_in_the_order_of_the_dataset(self):
         for number in (3, 1, 2):
-            self.profile("--max-queries", 11, "--shard", f"{number}/3", "--repeat", 2, "--name", "x")
+            self.profile("--max-queries", 11, "--shard", f"{number}/3", "--repeat", 2, "--name", "x", "--price-per-kwh", 0.36,
+                         "--device-price-per-hour", 1.8, "--gco2-per-kwh", 400)
         self.assertEqual([self.summary(shard.name)["total_queries"] for shard in self.shards()], [8, 8, 6])
         self.merge(*reversed(self.shards()))
         merged = self.check_sums("x")

@@ -265,19 +265,24 @@ static void long_answers_take_no_time(void **state)
         "so B, ",     "one-",
         "note. ",     "\xE7\xAD\x94\xE6\xA1\x88",
     };
-    /* What sanitizers and valgrind see is seen beyond the most items and the longest formula that count. */
+    /* What sanitizers and valgrind see is seen beyond the most items and the longest formula that count; under valgrind
+     * each grader gets every third piece, from another one on. */
     size_t bytes = getenv("IPW_SLOW") ? 2500 : test_is_watched() ? 7000 : 50000;
+    const size_t step = getenv("IPW_SLOW") ? 3 : 1;
+    const double most = test_is_watched() ? 5 : 1.25; /* seconds */
     for (size_t i = 0; i < sizeof PIECES / sizeof *PIECES; i++) {
         char *text = repeated(PIECES[i], bytes);
         for (const struct grader_driver *const *d = GRADER_DRIVERS; *d; d++) {
+            if ((i + (size_t)(d - GRADER_DRIVERS)) % step)
+                continue;
             struct grader grader = opened(*d);
             clock_t before = clock();
             graded(&grader, strcmp((*d)->name, "choice") == 0 ? "B" : "7", text);
             double took = (double)(clock() - before) / CLOCKS_PER_SEC;
-            if (took > 1.25)
+            if (took > most)
                 print_error("%s: %.1f s of processor time for \"%s\"\n", (*d)->name, took,
                             PIECES[i]);
-            HOLD(took <= 1.25, (*d)->name);
+            HOLD(took <= most, (*d)->name);
             grader_close(&grader);
         }
         free(text);

@@ -10,6 +10,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "port/proc.h"
+#include "sensors/nvml/api.h"
 #include "sensors/nvml/card.h"
 #include "wire/gpu_log.h"
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "core/text.h"
+#include "sensors/nvml/api.h"
 #include "sensors/nvml/card.h"
 
 /* The 97 clocks of an H100 fit; what does not is asked for again. */

@@ -8,6 +8,7 @@
 
 #include "core/clock.h"
 #include "core/text.h"
+#include "sensors/nvml/api.h"
 #include "sensors/nvml/card.h"
 
 #define GPM_LEAST (100 * NS_PER_MS)

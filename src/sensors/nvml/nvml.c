@@ -15,6 +15,7 @@
 
 #include "core/hash.h"
 #include "core/text.h"
+#include "sensors/nvml/api.h"
 #include "sensors/nvml/card.h"
 #include "sensors/sensor.h"
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "core/clock.h"
+#include "sensors/nvml/api.h"
 
 enum { LEAST_CAPACITY = 256 };
 
