@@ -12,6 +12,7 @@
 #include "core/grow.h"
 #include "core/hash.h"
 #include "core/text.h"
+#include "power/clock_list.h"
 #include "power/curve_fit.h"
 #include "power/sweep_points.h"
 #include "stats/quantile.h"
