@@ -10,7 +10,6 @@
 #include "core/units.h"
 #include "metrics/uncertainty.h"
 #include "rundir/run_table.h"
-#include "stats/contrast.h"
 
 /* A run, and by what its queries' parts of its time are scaled, so that all together make the run's own
  * busy_watts and output_tokens_per_s. */

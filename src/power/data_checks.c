@@ -12,7 +12,6 @@
 #include "core/grow.h"
 #include "core/hash.h"
 #include "core/text.h"
-#include "power/clock_list.h"
 #include "power/curve_fit.h"
 #include "power/sweep_points.h"
 #include "stats/quantile.h"

@@ -6,9 +6,6 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "sampler/identity.h"
-#include "sampler/process_watch.h"
-#include "sampler/series.h"
-#include "sampler/tick.h"
 #include "sensors/registry.h"
 
 /* Finding a sensor's period: cheap reads are first made this densely for this long (RAPL updates
