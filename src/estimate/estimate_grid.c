@@ -209,41 +209,43 @@ static enum err make_point(const struct hardware *hardware, const struct workloa
     return ERR_OK;
 }
 
-/* What runs a workload on the device of a candidate. */
-static enum runtime_id runtime_on(const struct workload_spec *spec,
-                                  const struct candidates *candidates, size_t candidate)
+/* A runtime and what it fuses, as one number. */
+enum { WAYS = 2 * RUNTIME_COUNT };
+_Static_assert(PARTITION_PLAIN < 2 && WAYS <= 32, "a bit for each");
+
+/* How a workload runs on the device of a candidate. */
+static unsigned way_on(const struct workload_spec *spec, const struct candidates *candidates,
+                       size_t candidate)
 {
     struct workload_spec there = *spec;
     workload_spec_run_on(&there, &candidates->hardware[candidates->items[candidate].device]);
-    return there.runtime;
+    return 2 * (unsigned)there.runtime + (unsigned)there.fusion;
 }
 
-/* The first candidate of each runtime: returns how many, and sets the bits of those. */
-static size_t count_runtimes(const struct workload_spec *spec, const struct candidates *candidates,
-                             unsigned *found)
+/* The first candidate of each: returns how many, and sets the bits of those. */
+static size_t count_ways(const struct workload_spec *spec, const struct candidates *candidates,
+                         unsigned *found)
 {
     size_t count = 0;
     *found = 0;
     for (size_t c = 0; c < candidates->count; c++) {
-        unsigned bit = 1U << runtime_on(spec, candidates, c);
+        unsigned bit = 1U << way_on(spec, candidates, c);
         count += !(*found & bit);
         *found |= bit;
     }
     return count;
 }
 
-/* One workload with every candidate that this runtime runs.  Its graphs are dropped then: thousands of them would not
+/* One workload with every candidate that runs it this way.  Its graphs are dropped then: thousands of them would not
  * fit in memory. */
-static enum err estimate_workload(const struct workload_spec *spec, enum runtime_id runtime,
+static enum err estimate_workload(const struct workload_spec *spec, unsigned way,
                                   const struct candidates *candidates, struct estimate_grid *out,
                                   struct error *why)
 {
     struct workload *work = &out->works[out->work_count];
     struct workload_spec run = *spec;
-    run.runtime = runtime;
-    if (spec->has_usual_runtime || runtime != RUNTIME_IDEAL)
-        run.fusion = runtime_fusion(
-            runtime, candidates->hardware_count == 1 ? &candidates->hardware[0] : NULL);
+    run.runtime = (enum runtime_id)(way / 2);
+    run.fusion = (enum partition_fusion)(way % 2);
     enum err err = workload_make(&run, work, why);
     if (err)
         return err;
@@ -251,7 +253,7 @@ static enum err estimate_workload(const struct workload_spec *spec, enum runtime
     for (size_t c = 0; !err && c < candidates->count; c++) {
         const struct grid_candidate *candidate = &candidates->items[c];
         struct grid_point *point = &out->items[out->count];
-        if (runtime_on(spec, candidates, c) != runtime)
+        if (way_on(spec, candidates, c) != way)
             continue;
         err = make_point(&candidates->hardware[candidate->device], work, candidate, point, why);
         if (!err) {
@@ -365,17 +367,17 @@ enum err estimate_grid_make(const struct workload_list *list, const struct candi
                             struct estimate_grid *out, struct error *why)
 {
     enum err err = ERR_OK;
-    unsigned runtimes;
-    size_t runs = count_runtimes(&list->items[0], candidates, &runtimes);
+    unsigned ways;
+    size_t runs = count_ways(&list->items[0], candidates, &ways);
     *out = (struct estimate_grid){.works = calloc(list->count * runs, sizeof *out->works),
                                   .items =
                                       calloc(list->count * candidates->count, sizeof *out->items)};
     if (!out->works || !out->items)
         err = err_set(why, ERR_NO_MEMORY, "out of memory");
     for (size_t i = 0; !err && i < list->count; i++)
-        for (enum runtime_id r = 0; !err && r < RUNTIME_COUNT; r++)
-            if (runtimes & 1U << r)
-                err = estimate_workload(&list->items[i], r, candidates, out, why);
+        for (unsigned way = 0; !err && way < WAYS; way++)
+            if (ways & 1U << way)
+                err = estimate_workload(&list->items[i], way, candidates, out, why);
     if (!err) {
         qsort(out->items, out->count, sizeof *out->items, by_demand_and_joules);
         number_demands(out);

@@ -140,7 +140,8 @@ enum err rates_of(const struct hardware *hardware, enum precision precision,
     if (hardware->timings.count && !strcmp(hardware->timings.runtime, runtime_at(runtime)->name))
         out->timings = &hardware->timings;
     bool is_gpu = hardware->class == HARDWARE_GPU;
-    out->has_kernels = runtime != RUNTIME_IDEAL && (is_gpu || out->timings);
+    bool is_onnx = runtime == RUNTIME_ONNXRUNTIME && hardware->class == HARDWARE_CPU;
+    out->has_kernels = runtime != RUNTIME_IDEAL && (is_gpu || out->timings || is_onnx);
     out->format = number_format(precision, is_gpu ? runtime : RUNTIME_IDEAL);
     out->widths = out->format.widths;
     if (out->has_kernels && is_gpu && !kernel_basis_of(hardware, &out->basis))
@@ -336,7 +337,9 @@ static struct kernel_estimate estimate_kernels(const struct subgraph *subgraph,
                                                struct subgraph_estimate *row)
 {
     struct kernel_estimate kernels = rates->timings ? timed_kernel_estimate(subgraph, work, rates)
-                                                    : kernel_estimate(subgraph, work, rates);
+                                     : rates->hardware->class == HARDWARE_CPU
+                                         ? cpu_kernel_estimate(subgraph, work, rates)
+                                         : kernel_estimate(subgraph, work, rates);
     double busy_s = fmin(fmax(kernels.compute_s, kernels.memory_s), kernels.latency_s);
     row->compute_s = fmin(kernels.compute_s, kernels.latency_s);
     row->memory_s = fmin(kernels.memory_s, kernels.latency_s);

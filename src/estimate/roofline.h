@@ -158,12 +158,16 @@ bool kernel_basis_of(const struct hardware *hardware, struct kernel_basis *out);
 struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
                                        const struct roofline_work *work, const struct rates *rates);
 
-/* ---- operations that were timed on a CPU: timed_kernel.c ---- */
+/* ---- operations that were timed on a CPU: cpu_kernel.c ---- */
 
 /* The same from rates->timings. */
 struct kernel_estimate timed_kernel_estimate(const struct subgraph *subgraph,
                                              const struct roofline_work *work,
                                              const struct rates *rates);
+/* The same of ONNX Runtime on a CPU: cpu_kernel.c. */
+struct kernel_estimate cpu_kernel_estimate(const struct subgraph *subgraph,
+                                           const struct roofline_work *work,
+                                           const struct rates *rates);
 double timed_pass_s(const struct hardware_timings *timings); /* of a pass, beside its operations */
 
 #endif

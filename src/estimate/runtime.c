@@ -45,7 +45,8 @@ static bool is_timed(enum runtime_id id, const struct hardware *hardware)
 
 enum partition_fusion runtime_fusion(enum runtime_id id, const struct hardware *hardware)
 {
-    return is_timed(id, hardware) ? PARTITION_PLAIN : RUNTIMES[id].fusion;
+    bool is_onnx = id == RUNTIME_ONNXRUNTIME && hardware && hardware->class == HARDWARE_CPU;
+    return is_onnx || is_timed(id, hardware) ? PARTITION_PLAIN : RUNTIMES[id].fusion;
 }
 
 enum err runtime_find(const char *name, enum runtime_id *out, struct error *why)

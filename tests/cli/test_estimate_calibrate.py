@@ -7,7 +7,9 @@ import json
 import math
 import os
 import random
+import re
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -662,6 +664,29 @@ class Shipped(Files):
                 self.assertEqual(sums["rows"], 109)
                 self.assertTrue(0.6 < sums["inside_1_sigma"] < 0.85, (runtime, kind, sums))
                 self.assertGreaterEqual(sums["inside_2_sigma"], 0.9, (runtime, kind))
+
+    def test_the_interval_is_what_families_that_were_left_out_say(self):
+        """The page's table, by bound, against the spread of rows that the other families correct."""
+        files = [SOURCE / f"tests/fixtures/estimate/h200_{name}.csv" for name in ("shipped", "unseen", "unseen2")]
+        families = {row["model"]: row["family"] for path in files
+                    for row in csv.DictReader(path.read_text().splitlines())}
+        page = (SOURCE / "docs/estimate.md").read_text()
+        for runtime in ("graph", "eager"):
+            row = re.search(rf"^\| `pytorch-{runtime}`[^|]*\|( [0-9.]+, .*) \|$", page, re.M).group(1)
+            stated = [[float(figure) / 100 for figure in cell.strip(" %").split(",")] for cell in row.split("|")]
+            done = self.ipw("validate", *(w for path in files for w in ("--csv", path)), "--hardware", "h200", "--where",
+                            f"runtime={runtime}", "--json")
+            rows = json.loads(done.stdout)["rows"]
+            for kind, key in enumerate(("latency_s", "energy_j")):
+                ratios = [(families[row["name"].split()[0]], row["bound"], row[key]["measured"] / row[key]["predicted"])
+                          for row in rows if row[key]]
+                for cell, bound in zip(stated, ("compute", "memory", "launch")):
+                    errors = [ratio / statistics.mean(r for other, _, r in ratios if other != family) - 1
+                              for family, at, ratio in ratios if at == bound]
+                    if len(errors) < 8:
+                        continue
+                    spread = math.sqrt(statistics.mean(error ** 2 for error in errors))
+                    self.assertTrue(0.9 < cell[kind] / spread < 1.15, (runtime, key, bound, spread, cell[kind]))
 
     def test_activations_that_fit_come_from_the_cache(self):
         """Joules of memory with an L2 that costs nothing, over those with one that costs as much as the memory."""
