@@ -17,6 +17,7 @@
 #include "core/units.h"
 #include "port/file.h"
 #include "power/clock_choice.h"
+#include "power/clock_list.h"
 #include "power/sweep_points.h"
 #include "report/text/reports.h"
 #include "runner/sweep.h"

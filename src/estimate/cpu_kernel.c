@@ -17,7 +17,7 @@
 
 enum {
     AXES = 3,
-    FEW_TOKENS = 8, /*: with fewer, weights are the work */
+    FEW_TOKENS = 8, /* with fewer, weights are the work */
     TYPES_MOST = 64,
 };
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "power/clock_list.h"
 #include "power/curve_fit.h"
 #include "power/freq_calibrate.h"
 #include "stats/distribution.h"

@@ -8,6 +8,8 @@
 #include "core/log.h"
 #include "sampler/anchored.h"
 #include "sampler/identity.h"
+#include "sampler/process_watch.h"
+#include "sampler/series.h"
 #include "sampler/shaped.h"
 #include "sampler/source.h"
 

@@ -6,6 +6,7 @@
 #include "core/secret.h"
 #include "port/json_read.h"
 #include "wire/message.h"
+#include "wire/sse.h"
 
 static const double NANOSECOND = 1e-9;
 

@@ -9,6 +9,7 @@
 #include "core/secret.h"
 #include "port/json_read.h"
 #include "wire/message.h"
+#include "wire/sse.h"
 
 enum { DOCUMENT_LIMIT = COMPLETION_LIMIT + LINE_LIMIT };
 

@@ -486,6 +486,23 @@ class Dimensions(Case):
         said = self.refused(self.model(["batch", 3, "height", "width"]), 0, "heihgt=640")
         self.assertRegex(said, "^--dim heihgt: .* has no dynamic dimension, input or loop of that name; inputs: x ")
 
+    def test_a_sum_of_dimensions(self):
+        """As the mask of a decoder has them, which comes before the cache that has the other."""
+        out = Writer()
+        mask = out.input("mask", ["batch", "past_sequence_length + sequence_length"])
+        more = out.input("more", ["batch", "past_sequence_length + 1"])
+        past = out.input("past", ["batch", 4, "past_sequence_length", 8])
+        ids = out.input("ids", ["batch", "sequence_length"], TensorProto.INT64)
+        model = out.model(*(out.node("Relu", x) for x in (mask, more, past, ids)))
+        shown = self.read(model, 0, "past_sequence_length=20,sequence_length=3")
+        dims = {tensor["name"]: tensor["dims"] for tensor in shown["tensors"]}
+        self.assertEqual([dims[name] for name in ("mask", "more", "past", "ids")],
+                         [[1, 23], [1, 21], [1, 4, 20, 8], [1, 3]])
+        shown = self.read(model, 0, "past_sequence_length + sequence_length=50,past_sequence_length=20,sequence_length=3")
+        self.assertEqual(shown["tensors"][0]["dims"], [1, 50])
+        said = self.refused(model)
+        self.assertIn("unknown size of past_sequence_length, sequence_length:", said)
+
     def test_a_whole_shape_gives_dimensions_of_other_inputs(self):
         out = Writer()
         first = out.input("first", ["batch", "length"])  # bound by the other, which comes later

@@ -194,6 +194,59 @@ static void add_missing(struct binding *binding, struct slice name, enum meaning
     binding->missing_count++;
 }
 
+/* The size of a name; a missing one is bound too, so that it is reported once. */
+static enum err bind_name(struct binding *binding, struct slice name, enum meaning meaning,
+                          int64_t *out)
+{
+    if (find_binding(binding->infer, name, out))
+        return ERR_OK;
+    enum err err = given_size(binding, name, out);
+    if (err)
+        return err;
+    if (*out == 0)
+        *out = size_by_meaning(binding, meaning);
+    if (*out == 0) {
+        *out = 1;
+        add_missing(binding, name, meaning);
+    }
+    return add_binding(binding->infer, name, *out);
+}
+
+static struct slice trimmed(struct slice text)
+{
+    while (text.length && text.start[0] == ' ')
+        text = (struct slice){text.start + 1, text.length - 1};
+    while (text.length && text.start[text.length - 1] == ' ')
+        text.length--;
+    return text;
+}
+
+/* "past_sequence_length + 1", as exporters of decoders write the dimension of a mask. */
+static enum err bind_sum(struct binding *binding, struct slice sum, int64_t *out)
+{
+    enum err err = ERR_OK;
+    *out = 0;
+    while (sum.length && !err) {
+        const char *plus = memchr(sum.start, '+', sum.length);
+        size_t length = plus ? (size_t)(plus - sum.start) : sum.length;
+        struct slice term = trimmed((struct slice){sum.start, length});
+        size_t taken = length + (plus != NULL);
+        int64_t size = 0;
+        uint64_t number;
+        char digits[16];
+        bool is_number = term.length < sizeof digits &&
+                         str_format(digits, sizeof digits, "%.*s", (int)term.length, term.start) &&
+                         parse_u64(digits, &number) == ERR_OK && number <= INT32_MAX;
+        if (is_number)
+            size = (int64_t)number;
+        else
+            err = bind_name(binding, term, meaning_of_name(term), &size);
+        *out += size;
+        sum = (struct slice){sum.start + taken, sum.length - taken};
+    }
+    return err;
+}
+
 static enum err bind_dim(struct binding *binding, struct slice position, struct slice name,
                          enum meaning meaning, int64_t *out)
 {
@@ -201,20 +254,19 @@ static enum err bind_dim(struct binding *binding, struct slice position, struct 
     enum err err = given_size(binding, position, out);
     if (err || *out > 0)
         return err;
-    if (name.length && find_binding(binding->infer, name, out))
-        return ERR_OK;
-    if (name.length)
-        err = given_size(binding, name, out);
-    if (err)
-        return err;
-    if (*out == 0)
+    if (name.length == 0) {
         *out = size_by_meaning(binding, meaning);
-    if (*out == 0) {
-        *out = 1;
-        add_missing(binding, name.length ? name : position, meaning);
+        if (*out == 0)
+            add_missing(binding, position, meaning);
+        *out = *out ? *out : 1;
+        return ERR_OK;
     }
-    /* A missing one is bound too, so that it is reported once. */
-    return name.length ? add_binding(binding->infer, name, *out) : ERR_OK;
+    if (find_given(binding, name) || !memchr(name.start, '+', name.length))
+        return bind_name(binding, name, meaning, out);
+    if (find_binding(binding->infer, name, out))
+        return ERR_OK;
+    err = bind_sum(binding, name, out);
+    return err ? err : add_binding(binding->infer, name, *out);
 }
 
 /* ---- one input ---- */

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "attribute/component_fit.h"
 #include "core/text.h"
 #include "stats/online.h"
 #include "stats/quantile.h"

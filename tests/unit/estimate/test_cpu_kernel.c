@@ -1,0 +1,189 @@
+/* Times on a CPU: operations that were timed come back as they were, others lie between them; operators of ONNX Runtime
+ * are limited by arithmetic or by the memory that holds their operands.  Expected figures are worked out by hand. */
+#include "catalog/hardware_json.h"
+#include "estimate/roofline.h"
+#include "graph/gguf.h"
+#include "support/unit.h"
+
+#include <string.h>
+
+#define HOST_S 0.6e-6
+
+/* Two formats; Q4_0 by tokens, sides and bytes held. */
+static const struct hardware_timing OPERATIONS[] = {
+    {.op = TIMING_PASS, .seconds = 50e-6},
+    {.op = TIMING_STEP, .seconds = 1e-6},
+    {TIMING_PRODUCT, "Q4_0", 1, 100, 100, 0, 1e6, 10e-6},
+    {TIMING_PRODUCT, "Q4_0", 1, 100, 100, 0, 1e8, 40e-6},
+    {TIMING_PRODUCT, "Q4_0", 1, 1000, 1000, 0, 1e8, 4000e-6},
+    {TIMING_PRODUCT, "Q4_0", 16, 100, 100, 0, 1e6, 40e-6},
+    {TIMING_PRODUCT, "F16", 1, 100, 100, 0, 1e6, 30e-6},
+    {.op = TIMING_ATTENTION,
+     .rows = 1,
+     .depth = 64,
+     .columns = 4,
+     .context = 100,
+     .seconds = 20e-6},
+    {.op = TIMING_ADD, .rows = 1, .depth = 1000, .seconds = 2e-6},
+    {.op = TIMING_NORM, .rows = 1, .depth = 1000, .seconds = 8e-6},
+};
+static const struct hardware_timings TIMINGS = {"llama.cpp", "a test", 2, OPERATIONS,
+                                                sizeof OPERATIONS / sizeof *OPERATIONS};
+
+static double product_s(double rows, double depth, double columns, double held, double stored_type)
+{
+    struct subgraph subgraph = {.op = GRAPH_LINEAR, .shape = {.stored_type = stored_type}};
+    struct rates rates = {.timings = &TIMINGS,
+                          .held = held,
+                          .bytes_per_s = {1e10, 0},
+                          .widths = {.keeps_stored = true}};
+    struct roofline_work work = {.macs = rows * depth * columns,
+                                 .outputs = rows * columns,
+                                 .rows = rows,
+                                 .traffic = {.weights = depth * columns * 0.5625}};
+    return timed_kernel_estimate(&subgraph, &work, &rates).latency_s - HOST_S;
+}
+
+static double number_of(const char *format)
+{
+    for (uint32_t i = 0; i < 64; i++)
+        if (tensor_type_numbered(i) && !strcmp(tensor_type_numbered(i)->name, format))
+            return i + 1;
+    fail_msg("no format %s", format);
+    return 0;
+}
+
+static void test_what_was_timed_comes_back(void **state)
+{
+    (void)state;
+    double q4 = number_of("Q4_0");
+    assert_near(product_s(1, 100, 100, 1e6, q4), 10e-6, 1e-9);
+    assert_near(product_s(1, 100, 100, 1e8, q4), 40e-6, 1e-9);
+    assert_near(product_s(16, 100, 100, 1e6, q4), 40e-6, 1e-9);
+    assert_near(product_s(1, 100, 100, 1e6, number_of("F16")), 30e-6, 1e-9);
+    assert_near(timed_pass_s(&TIMINGS), 50e-6, 1e-12);
+}
+
+static void test_other_sizes_lie_between(void **state)
+{
+    (void)state;
+    double q4 = number_of("Q4_0");
+    /* 10 MB are halfway between 1 and 100 MB: the geometric mean of 10 and 40 us. */
+    assert_near(product_s(1, 100, 100, 1e7, q4), 20e-6, 1e-9);
+    /* Four tokens are halfway between 1 and 16: of 10 us each and 2.5 us each. */
+    assert_near(product_s(4, 100, 100, 1e6, q4), 4 * 5e-6, 1e-9);
+    /* Beyond what was timed a unit costs what it did there. */
+    assert_near(product_s(64, 100, 100, 1e6, q4), 4 * 40e-6, 1e-9);
+    assert_near(product_s(1, 100, 100, 1e12, q4), 40e-6, 1e-9);
+    /* Shape does not matter, only size. */
+    assert_near(product_s(1, 50, 200, 1e6, q4), 10e-6, 1e-9);
+    /* A format that was not timed: 5 bits are nearer to 4.5 than to 16. */
+    assert_near(product_s(1, 100, 100, 1e6, number_of("Q5_0")), 10e-6, 1e-9);
+}
+
+static void test_the_rest_follows_its_elements(void **state)
+{
+    (void)state;
+    struct rates rates = {.timings = &TIMINGS, .bytes_per_s = {1e10, 0}};
+    struct subgraph add = {.op = GRAPH_ADD}, norm = {.op = GRAPH_RMS_NORM};
+    struct roofline_work work = {.outputs = 2000, .rows = 1};
+    assert_near(timed_kernel_estimate(&add, &work, &rates).latency_s, 4e-6 + HOST_S, 1e-9);
+    assert_near(timed_kernel_estimate(&norm, &work, &rates).latency_s, 16e-6 + HOST_S, 1e-9);
+    work.outputs = 10; /* never less than an operation without work */
+    assert_near(timed_kernel_estimate(&add, &work, &rates).latency_s, 1e-6 + HOST_S, 1e-9);
+    struct subgraph attention = {.op = GRAPH_ATTENTION,
+                                 .shape = {.heads = 8, .tokens = 1, .sequences = 1}};
+    struct roofline_work pairs = {.macs = 2 * 64 * 8 * 100, .outputs = 64 * 8, .rows = 1};
+    assert_near(timed_kernel_estimate(&attention, &pairs, &rates).latency_s, 40e-6 + HOST_S, 1e-9);
+}
+
+/* ---- ONNX Runtime ---- */
+
+static struct rates onnx_rates(struct hardware *cpu)
+{
+    *cpu = (struct hardware){
+        .class = HARDWARE_CPU,
+        .memory_count = 2,
+        .launch_s = {.value = UNKNOWN},
+        .memories = {
+            {.name = "L2", .bytes_per_s = {.value = 100e9}, .capacity_bytes = {.value = 1e6}},
+            {.name = "memory", .bytes_per_s = {.value = 10e9}}}};
+    return (struct rates){.hardware = cpu,
+                          .runtime = RUNTIME_ONNXRUNTIME,
+                          .product_flops = {100e9, 0},
+                          .other_flops = {100e9, 0},
+                          .compute_share = {1, 0},
+                          .memory_share = {1, 0},
+                          .bytes_per_s = {10e9, 0}};
+}
+
+static void test_operators_of_onnx_runtime(void **state)
+{
+    (void)state;
+    struct hardware cpu;
+    struct rates rates = onnx_rates(&cpu);
+    struct subgraph add = {.op = GRAPH_ADD, .steps = 1};
+    struct subgraph conv = {.op = GRAPH_CONV, .steps = 1, .shape = {.groups = 1, .channels = 64}};
+    struct roofline_work near = {.elementwise = 1, .bytes = 0.6e6}, far = {.bytes = 10e6};
+    struct roofline_work work = {.macs = 40e6, .bytes = 1e3, .rows = 100};
+    /* 0.6 MB fit into the cache, of which 0.6 of the bandwidth is attained; 10 MB come from memory. */
+    assert_near(cpu_kernel_estimate(&add, &near, &rates).latency_s, 10e-6 + 1.2e-6, 1e-10);
+    assert_near(cpu_kernel_estimate(&add, &far, &rates).latency_s, 1e-3 + 1.2e-6, 1e-10);
+    assert_near(cpu_kernel_estimate(&conv, &work, &rates).latency_s, 1e-3 + 1.2e-6, 1e-10);
+    cpu.launch_s.value = 8e-6; /* threads meet after it */
+    assert_near(cpu_kernel_estimate(&conv, &work, &rates).latency_s, 1e-3 + 5.2e-6, 1e-10);
+    struct subgraph folded = {.op = GRAPH_BATCH_NORM, .steps = 1};
+    assert_near(cpu_kernel_estimate(&folded, &far, &rates).latency_s, 0, 0);
+}
+
+/* ---- the file ---- */
+
+#define FILE_WITH(operation)                                                                       \
+    "{\"id\": \"a\", \"name\": \"A\", \"vendor\": \"V\", \"class\": \"cpu\", "                     \
+    "\"vector\": {\"fp32\": {\"peak\": {\"value\": 1, \"unit\": \"tflops\", \"evidence\": "        \
+    "\"measured\", \"source\": \"s\"}}}, \"memories\": [{\"name\": \"m\", \"bandwidth\": "         \
+    "{\"value\": 10, \"unit\": \"gb_per_s\", \"evidence\": \"measured\", \"source\": \"s\"}}], "   \
+    "\"timings\": {\"runtime\": \"llama.cpp\", \"threads\": 2, \"source\": \"s\", "                \
+    "\"operations\": [" operation "]}}"
+
+static void test_a_file_says_what_is_wrong(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *says; /* NULL: nothing is */
+    } FILES[] = {
+        {FILE_WITH("{\"op\": \"step\", \"us\": 1.5}"), NULL},
+        {FILE_WITH("{\"op\": \"step\"}"), "timings.operations.0.us: is missing"},
+        {FILE_WITH("{\"op\": \"step\", \"us\": -1}"), "us: must be a number above 0"},
+        {FILE_WITH("{\"op\": \"product\", \"us\": 1}"), "format: is missing"},
+        {FILE_WITH("{\"op\": \"walk\", \"us\": 1}"), "op: "},
+        {FILE_WITH(""), "operations: must be an array"},
+    };
+    for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) {
+        struct hardware made;
+        struct error why = {0};
+        enum err err = hardware_parse("f", FILES[i].text, strlen(FILES[i].text), &made, &why);
+        if (FILES[i].says) {
+            assert_int_equal(err, ERR_BAD_VALUE);
+            assert_non_null(strstr(why.text, FILES[i].says));
+            continue;
+        }
+        assert_int_equal(err, ERR_OK);
+        assert_int_equal(made.timings.count, 1);
+        assert_near(made.timings.items[0].seconds, 1.5e-6, 1e-15);
+        assert_int_equal(made.timings.threads, 2);
+        hardware_release(&made);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_was_timed_comes_back),
+        cmocka_unit_test(test_other_sizes_lie_between),
+        cmocka_unit_test(test_the_rest_follows_its_elements),
+        cmocka_unit_test(test_operators_of_onnx_runtime),
+        cmocka_unit_test(test_a_file_says_what_is_wrong),
+    };
+    return RUN_TESTS(tests);
+}
