@@ -81,9 +81,12 @@ def elements(cache):
 def decode(model, built, options):
     """One token after context - 1 of the same sequence.  Returns the operations and what the cache has then."""
     context, batch = options["context"], options.get("batch", 1)
+    outputs = context - 1
+    if model["config"]["model_type"] in ("t5", "bart"):  # input and output; the output begins with a token of its own
+        outputs = context - options["tokens"]
     arguments = inputs(model, built.config, {**options, "tokens": options.get("tokens", context - 1)})
     if "decoder_input_ids" in arguments:
-        arguments["decoder_input_ids"] = ids(batch, context - 1)
+        arguments["decoder_input_ids"] = ids(batch, outputs)
     first = built(**arguments, use_cache=True)
     cache = first.get("past_key_values") or first.get("cache_params")
     step = {"input_ids": ids(batch, 1), "past_key_values": cache}

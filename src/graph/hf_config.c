@@ -179,10 +179,14 @@ enum err hf_config_graph(const struct hf_config *config, struct graph_options *o
 {
     if (config->kind == HF_DECODER)
         return decoder_graph(&config->as.decoder, options, out, why);
+    bool is_translated = config->kind == HF_SEQ2SEQ && !config->as.seq2seq.bins;
+    bool is_input = is_translated && options->phase == GRAPH_DECODE && options->context > 1;
+    if (is_input && options->tokens == 0) /* a context alone is input, but for the new token */
+        options->tokens = options->context - 1;
     const struct graph_options defaults = {
         .image = config->image,
         .tokens = config->tokens,
-        .context = config->has_phases ? config->tokens : 0,
+        .context = config->has_phases ? config->tokens + is_translated : 0,
     };
     enum err err =
         graph_options_complete(options, config->name, config->has_phases, &defaults, why);

@@ -540,7 +540,8 @@ static enum err compare_with_config(const char *file, const struct safetensors *
                        "of the same model",
                        file, in_file, in_config);
     opened->is_guessed = true;
-    log_warn("%s: has %.0f parameters, config.json beside it gives %.0f: heads are not counted",
+    log_warn("%s: has %.0f parameters, config.json beside it gives %.0f: some of its tensors are "
+             "not counted",
              file, in_file, in_config);
     return ERR_OK;
 }

@@ -284,10 +284,17 @@ tensor_id transformer_seq2seq(struct build *b, const struct transformer_seq2seq 
                                                : &BART_NAMES,
         .batch = options->batch,
         .source = is_audio ? sizes->source_positions : options->tokens,
-        .cached = is_decode ? options->context - 1 : 0,
+        /* The output begins with a token that no one has to tell. */
+        .cached = !is_decode ? 0
+                  : is_audio ? options->context - 1
+                             : options->context - options->tokens,
     };
     /* A classifier reads its input on both sides. */
     int64_t outputs = !is_decode && (is_audio || sizes->classes > 0) ? options->tokens : 1;
+    if (pass.cached < !is_audio && is_decode && !b->err)
+        b->err = err_set(b->why, ERR_USAGE,
+                         "%s: a context of %lld has no output after %lld tokens of input",
+                         b->graph->name, (long long)options->context, (long long)options->tokens);
     pass.table = embedding_table(b, sizes);
     b->graph->batch = (double)options->batch;
     b->graph->tokens =

@@ -67,7 +67,8 @@ tensor_id transformer_vit(struct build *b, const struct transformer_vit *vit,
 
 /* Encoder and decoder: T5, BART, Whisper (seq2seq.c).  Prefill encodes the input (`tokens` of text, or the audio) and
  * computes the first token of the output (of Whisper `tokens` of them).  Decode computes one token, which attends to
- * `context` tokens of the output, itself included, and to the K and V of the input (`tokens` of text), which are cached. */
+ * `context` tokens, itself included: `tokens` of the input, whose K and V are cached, and the output so far (of Whisper,
+ * to `context` tokens of the output and to the audio). */
 struct transformer_seq2seq {
     enum { SEQ2SEQ_T5, SEQ2SEQ_BART, SEQ2SEQ_WHISPER } family;
     int64_t vocabulary, hidden, head_size; /* head_size 0: hidden / heads */
@@ -125,8 +126,7 @@ struct transformer_mamba {
 tensor_id transformer_mamba(struct build *b, const struct transformer_mamba *mamba,
                             const struct graph_options *options);
 
-/* SegFormer and DETR (image_transformers.c). */
-enum { SEGFORMER_STAGES = 4 };
+enum { SEGFORMER_STAGES = 4 }; /* SegFormer and DETR: image_transformers.c */
 struct transformer_segformer {
     int64_t channels, depths[SEGFORMER_STAGES], hidden[SEGFORMER_STAGES], heads[SEGFORMER_STAGES];
     int64_t reductions[SEGFORMER_STAGES], ratios[SEGFORMER_STAGES];

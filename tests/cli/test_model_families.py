@@ -164,6 +164,18 @@ class Heads(Written):
                   if key != "architectures"}
         self.assertEqual(self.show(config)["parameters"], 109_482_240)
 
+    def test_input_and_output_share_a_context(self):
+        """A request of 20 tokens in and 8 out fits 21 positions each; the output alone counts for its table."""
+        config = {**MODELS["bart-small"]["config"], "max_position_embeddings": 21}
+        last = show(self.write(config), phase="decode", tokens=20, context=40)
+        self.assertNotIn("error", last)
+        self.assertIn("positions", show(self.write(config), phase="decode", tokens=20, context=41)["error"])
+        self.assertIn("no output", show(self.write(config), phase="decode", tokens=20, context=20)["error"])
+        done = subprocess.run([IPW, "estimate", "--model", str(self.write(config)), "--hardware", "h100",
+                               "--prompt-tokens", "20", "--output-tokens", "8", "--json"],
+                              capture_output=True, text=True, timeout=PATIENCE_S)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_memory_of_a_decode_pass_has_the_encoder(self):
         for name in ("t5-small-shape", "bart-small", "whisper-small-shape"):
             model = MODELS[name]
