@@ -229,7 +229,7 @@ class Compiler(unittest.TestCase):
             source = Path(folder)
             (source / "src/catalog").mkdir(parents=True)
             (source / "data/hardware").mkdir(parents=True)
-            for name in ("precisions.def", "hardware_units.h"):
+            for name in ("precisions.def", "kernels.def", "hardware_units.h"):
                 (source / "src/catalog" / name).write_bytes((SOURCE / "src/catalog" / name).read_bytes())
             for name, entry in files.items():
                 text = entry if isinstance(entry, str) else json.dumps(entry)
