@@ -251,7 +251,7 @@ static enum err take_given(struct calibrate_command *command, struct error *why)
 }
 
 static struct calibrate_command calibrate_args = {
-    .bench = {.seconds = 30}, .seed = 1, .runtime = "llama.cpp"};
+    .bench = {.seconds = 25}, .seed = 1, .runtime = "llama.cpp"};
 
 /* clang-format off */
 static const struct option_row CALIBRATE_ROWS[] = {
@@ -275,7 +275,7 @@ static const struct option_row CALIBRATE_ROWS[] = {
     {.name = "rows", .type = OPTION_TEXT, .target = &calibrate_args.rows, .value = "FILE",
      .help = "save the rows as CSV for --csv, even if the fit is refused"},
     {.name = "seconds", .type = OPTION_NUMBER, .target = &calibrate_args.bench.seconds, .value = "S",
-     .help = "total time of the windows measured here (default: 30)", .least = 1,
+     .help = "total time of the windows measured here (default: 25)", .least = 1,
      .most = 86400},
     {.name = "runtime", .type = OPTION_TEXT, .target = &calibrate_args.runtime, .value = "NAME",
      .help = "time its operations here: llama.cpp (default), none"},

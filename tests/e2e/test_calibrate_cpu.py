@@ -73,11 +73,11 @@ class Calibrated(unittest.TestCase):
         made = self.root / "layers.json"
         wanted = {(phase, prompt): self.estimate("--model", MODEL, "--phase", phase, length, str(prompt))["latency_s"]
                   for phase, length in (("prefill", "--prompt-tokens"), ("decode", "--context"))
-                  for prompt in (32, 256)}
+                  for prompt in (32, 128)}
         best = {}
         for _ in range(ATTEMPTS):
-            done = ipw(None, "layers", "--model", MODEL, "--threads", "1", "--prompt-tokens", "32,256", "--gen", "8",
-                       "--repeat", "6", "--window", "0.03", "--idle", "0", "-q", "-o", made)
+            done = ipw(None, "layers", "--model", MODEL, "--threads", "1", "--prompt-tokens", "32,128", "--gen", "8",
+                       "--repeat", "3", "--window", "0.03", "--idle", "0", "-q", "-o", made)
             self.assertEqual(done.returncode, 0, done.stderr)
             report = json.loads(made.read_text())
             for key in wanted:
