@@ -15,7 +15,7 @@ from program import ipw  # noqa: E402
 
 MODEL = Path(servers.SOURCE) / "models/ipw-6m-f16.gguf"
 # One thread: two would wait for each other on a busy machine.  What other programs take differs between the two
-# measurements, so the factor is generous; without the timed operations it is off by more than ten (see below).
+# measurements, so the factor is generous.
 FACTOR = 3
 ATTEMPTS = 6  # a window in which nothing else ran is among them
 
