@@ -86,7 +86,7 @@ class TestCatalogue(unittest.TestCase):
         connection.row_factory = sqlite3.Row
         try:
             self.assertEqual(connection.execute("PRAGMA integrity_check").fetchone()[0], "ok")
-            self.assertEqual(connection.execute("PRAGMA user_version").fetchone()[0], 2)
+            self.assertEqual(connection.execute("PRAGMA user_version").fetchone()[0], 3)
             return [dict(row) for row in
                     connection.execute("SELECT * FROM runs ORDER BY directory")]
         finally:
