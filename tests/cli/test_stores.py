@@ -16,7 +16,7 @@ BUILD = Path(os.environ.get("IPW_BUILD", "build")).resolve()
 TOOL = BUILD / "tests" / "tools" / "run_store"
 
 SUMMARY = {
-    "model": "llama3.2:1b", "dataset": "set", "dataset_name": "A set", "hardware_label": "H200",
+    "run_kind": "agent", "model": "llama3.2:1b", "dataset": "set", "dataset_name": "A set", "hardware_label": "H200",
     "generated_at": 1700000001.5, "total_queries": 10, "profiler_config": {"client_id": "ollama"},
     "ipw": {"started_at": 1700000000.25, "completed": 9, "failed": 1, "accuracy": 0.5,
             "energy": {"joules": 123.456, "plus_minus": 1.5, "method": "counter"},
@@ -104,7 +104,7 @@ class TestCatalogue(unittest.TestCase):
             "joules": 123.456, "plus_minus": 1.5, "method": "counter",
             "joules_per_output_token": 0.1, "output_tokens_per_s": 80.5, "ttft_p50_s": 0.125,
             "ttft_p95_s": 0.25, "ipj": 0.004, "ipw": 0.01, "joules_per_query": 12.5,
-            "busy_watts": 80.0, "interrupted": 0})
+            "busy_watts": 80.0, "interrupted": 0, "run_kind": "agent"})
 
     def test_what_is_unknown_is_null(self):
         self.add("profile_a", {"model": "m", "dataset": "set", "ipw": {"accuracy": None},
