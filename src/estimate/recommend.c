@@ -42,6 +42,7 @@ struct trial {
     struct recommendation row;
     bool is_good;   /* fits, and meets limits that are violated now or saves enough */
     bool is_unsure; /* would save enough, but no more than the ± of the saving */
+    enum precision used;
 };
 
 /* Power modes of one device share its figures. */
@@ -140,8 +141,10 @@ static enum err try_choice(struct search *search, enum recommend_kind kind,
         workload_estimate_make(search->now->work, hardware, config, false, &tried, &lacks);
     if (err == ERR_NO_MEMORY)
         return err_set(search->why, err, "%s", lacks.text);
-    if (!err)
+    if (!err) {
         *out = judge(search, kind, &tried);
+        out->used = tried.used;
+    }
     return ERR_OK;
 }
 
@@ -260,14 +263,15 @@ static enum err try_runtime(struct search *search)
 
 /* ---- another precision ---- */
 
-static void note_precision(const struct hardware *hardware, enum precision precision,
-                           struct recommendation *row)
+/* The device may lack it, or the runtime compute weights of that width in another precision. */
+static void note_precision(enum precision precision, struct trial *trial)
 {
-    if (estimate_is_native(hardware, precision))
+    struct recommendation *row = &trial->row;
+    if (trial->used == precision)
         str_copy(row->note, sizeof row->note, "answers may change");
     else
         str_format(row->note, sizeof row->note, "weights only, computed in %s; answers may change",
-                   precision_name(hardware_matmul_path(hardware, precision).used));
+                   precision_name(trial->used));
 }
 
 /* The smallest change that saves, and the one that saves most.  Weight-only int4 comes last, so that it must beat
@@ -291,7 +295,7 @@ static enum err try_precisions(struct search *search)
             return err;
         str_format(trial.row.options, sizeof trial.row.options, "--precision %s",
                    precision_name(p));
-        note_precision(now->hardware, p, &trial.row);
+        note_precision(p, &trial);
         bool keeps = trial.row.verdict == BUDGET_PASS;
         if (trial.is_good && (!least.is_good || (keeps && least.row.verdict != BUDGET_PASS)))
             least = trial;

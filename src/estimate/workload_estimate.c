@@ -181,7 +181,8 @@ void workload_estimate_release(struct workload_estimate *estimate)
 
 /* ---- precisions ---- */
 
-bool estimate_is_native(const struct hardware *hardware, enum precision precision)
+/* Does the device have units that multiply in this precision? */
+static bool is_native(const struct hardware *hardware, enum precision precision)
 {
     return is_known(hardware->matrix_flops[precision].value) ||
            is_known(hardware->vector_flops[precision].value);
@@ -189,7 +190,7 @@ bool estimate_is_native(const struct hardware *hardware, enum precision precisio
 
 bool estimate_offers(const struct hardware *hardware, enum precision precision)
 {
-    return estimate_is_native(hardware, precision) ||
+    return is_native(hardware, precision) ||
            (precision == PRECISION_INT4 && hardware_matmul_path(hardware, precision).flops);
 }
 
@@ -207,13 +208,12 @@ static enum precision default_precision(const struct hardware *hardware)
 {
     static const enum precision BY_USE[] = {PRECISION_FP16, PRECISION_BF16, PRECISION_FP32,
                                             PRECISION_FP8, PRECISION_INT8};
-    if (estimate_is_native(hardware, PRECISION_FP16) &&
-        estimate_is_native(hardware, PRECISION_BF16) &&
+    if (is_native(hardware, PRECISION_FP16) && is_native(hardware, PRECISION_BF16) &&
         is_clearly_cheaper(hardware_matmul_path(hardware, PRECISION_BF16),
                            hardware_matmul_path(hardware, PRECISION_FP16)))
         return PRECISION_BF16;
     for (size_t i = 0; i < sizeof BY_USE / sizeof *BY_USE; i++)
-        if (estimate_is_native(hardware, BY_USE[i]))
+        if (is_native(hardware, BY_USE[i]))
             return BY_USE[i];
     return PRECISION_FP32;
 }

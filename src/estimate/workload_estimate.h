@@ -49,8 +49,6 @@ enum err workload_estimate_make(const struct workload *work, const struct hardwa
                                 struct workload_estimate *out, struct error *why) MUST_USE;
 void workload_estimate_release(struct workload_estimate *estimate);
 
-/* Does the device have units that multiply in this precision? */
-bool estimate_is_native(const struct hardware *hardware, enum precision precision);
 /* Is it a precision to choose there?  A native one, or int4 weights, which any device can read and multiply in
  * a wider precision. */
 bool estimate_offers(const struct hardware *hardware, enum precision precision);

@@ -374,8 +374,9 @@ class Proposals(EstimateTest):
                         self.assertIn(f"--precision {own}",
                                       [p["options"] for p in report["recommendations"]])
         self.assertGreater(said, 3)
-        text = self.run_ipw("--model", "llama-3.2-1b", "--hardware", "h200").stdout
-        self.assertIn("--precision int4: weights only, computed in ", text)
+        for runtime, used in (("ideal", "int8"), ("vllm", "fp16")):  # vLLM converts weights, whatever the device has
+            text = self.run_ipw("--model", "llama-3.2-1b", "--hardware", "h200", "--runtime", runtime).stdout
+            self.assertIn(f"--precision int4: weights only, computed in {used};", text)
 
     def test_a_saving_within_its_uncertainty_is_not_one(self):
         """Errors of two devices add up; those of one device cancel, but for what settings differ in."""
