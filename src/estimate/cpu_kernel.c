@@ -219,7 +219,8 @@ struct kernel_estimate timed_kernel_estimate(const struct subgraph *subgraph,
                                              const struct rates *rates)
 {
     enum graph_kind kind = graph_op_kind(subgraph->op);
-    bool is_product = kind == GRAPH_KIND_PRODUCT || kind == GRAPH_KIND_RECURRENT;
+    bool is_product =
+        (kind == GRAPH_KIND_PRODUCT && subgraph->op != GRAPH_SCAN) || kind == GRAPH_KIND_RECURRENT;
     double took = subgraph->op == GRAPH_ATTENTION ? attention_s(subgraph, work, rates)
                   : is_product                    ? product_s(subgraph, work, rates)
                                                   : chain_s(subgraph, work, rates);

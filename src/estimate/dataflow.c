@@ -144,7 +144,8 @@ void dataflow_release(struct dataflow *flow)
 bool sharding_is_row_parallel(const struct graph_node *node)
 {
     return node->op == GRAPH_LINEAR &&
-           (node->component == DECODER_ATTN_OUT || node->component == DECODER_FFN_DOWN);
+           (node->split == GRAPH_SPLIT_ROWS || node->component == DECODER_ATTN_OUT ||
+            node->component == DECODER_FFN_DOWN);
 }
 
 /* ---- sharding: partial sums ---- */
@@ -245,20 +246,29 @@ static struct sharding_split split_of_outputs(const struct sharding *sharding,
     return all;
 }
 
+enum { SCAN_MATRICES = 2 }; /* the input of a selective scan that all of its features share */
+
 /* The split that a node needs of an input: rows of a row-parallel matrix meet columns, attention is computed
  * head by head, and any other node takes its input split like its output.  A column-parallel matrix needs all
- * of its input. */
+ * of its input, except one for each head.  Without attention a cache is the state of features. */
 static struct sharding_split split_of_input(const struct sharding *sharding,
-                                            const struct graph_node *node, size_t index)
+                                            const struct graph_node *node, size_t index,
+                                            bool has_attention)
 {
     bool is_row_parallel = sharding_is_row_parallel(node);
+    if (node->op == GRAPH_LINEAR && node->split == GRAPH_SPLIT_HEADS)
+        return (struct sharding_split){.columns = index == 0, .is_replicated = index > 0};
     if (node->op == GRAPH_LINEAR)
         return (struct sharding_split){.columns = index == 0 && is_row_parallel,
                                        .is_replicated = index > 0 || !is_row_parallel};
     if (node->op == GRAPH_ATTENTION)
         return (struct sharding_split){.columns = index == 0, .heads_kv = index > 0};
+    if (node->split == GRAPH_SPLIT_NONE)
+        return (struct sharding_split){.is_replicated = true};
     if (node->op == GRAPH_CACHE_WRITE) /* read by later passes, if not by this one */
-        return (struct sharding_split){.heads_kv = 1};
+        return (struct sharding_split){.heads_kv = has_attention, .columns = !has_attention};
+    if (node->op == GRAPH_SCAN && index == SCAN_MATRICES)
+        return (struct sharding_split){.is_replicated = true};
     return split_of_outputs(sharding, node);
 }
 
@@ -277,7 +287,7 @@ static void find_splits(struct sharding *sharding)
             tensor_id root = dataflow_input(flow, node, k);
             if (root < 0)
                 continue;
-            struct sharding_split wanted = split_of_input(sharding, node, k);
+            struct sharding_split wanted = split_of_input(sharding, node, k, attention);
             sharding->split[root] = join(&sharding->split[root], &wanted, attention);
         }
     }
@@ -287,6 +297,8 @@ bool sharding_is_sharded(const struct sharding *sharding, const struct graph_nod
 {
     struct sharding_split split = split_of_outputs(sharding, node);
     bool is_cache = sharding->is_decoder && node->op == GRAPH_CACHE_WRITE;
+    if (node->split == GRAPH_SPLIT_NONE)
+        return false;
     return split.columns > 0 || split.heads_kv > 0 || is_cache;
 }
 

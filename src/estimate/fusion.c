@@ -523,7 +523,8 @@ static bool are_siblings(const struct groups *groups, const struct group *a, con
 {
     const struct graph_node *first = node_at(groups, a->head), *second = node_at(groups, b->head);
     return a->products + b->products <= MAX_SIBLINGS && b->head - a->head <= MAX_DISTANCE &&
-           first->layer == second->layer && first->weight_fraction == second->weight_fraction;
+           first->layer == second->layer && first->split == second->split &&
+           first->weight_fraction == second->weight_fraction;
 }
 
 static enum err join_siblings(struct groups *groups)

@@ -31,6 +31,8 @@ enum {
     0.75 /* of what products in 16 bits attain of their peak: power, and sums in 32 bits */
 #define WHOLE_BYTES 1.9  /* of a weight: those of 16 bits need no conversion */
 #define NEAR_BYTES  45e9 /* per second and unit, from the L2 cache: 32 bytes a clock */
+#define SCAN_SHARE                                                                                 \
+    0.25 /* assumed: of the vector units in fp32, with an exponential per state element */
 
 /* ---- classes ---- */
 
@@ -57,6 +59,8 @@ static enum kernel_class class_of(const struct subgraph *subgraph, const struct 
             return conv_class(&subgraph->shape);
         if (subgraph->op == GRAPH_ATTENTION)
             return attention_class(subgraph, rates);
+        if (subgraph->op == GRAPH_SCAN)
+            return KERNEL_ELEMENTWISE;
         return rates->is_matrix ? KERNEL_GEMM : KERNEL_GEMM_VECTOR;
     case GRAPH_KIND_NORM:
         if (subgraph->op != GRAPH_BATCH_NORM)
@@ -300,7 +304,9 @@ static double compute_s(enum kernel_class class, const struct subgraph *subgraph
     case KERNEL_ATTENTION_VECTOR:
         return attention_s(shape, work, attained(share, rates->attention_flops, vector, scale),
                            scale);
-    default: /* as fast in 32 bits as in 16 */
+    default:                            /* as fast in 32 bits as in 16 */
+        if (subgraph->op == GRAPH_SCAN) /* its state stays in registers, in 32 bits */
+            return (2 * work->macs + work->elementwise) / (SCAN_SHARE * rates->dequant_flops);
         return is_known(rates->other_flops.value)
                    ? work->elementwise / attained(share, rates->other_flops.value * width / 2,
                                                   basis->vector_flops / 2, scale)

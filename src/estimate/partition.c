@@ -310,6 +310,7 @@ static void describe_sharding(const struct partition *partition, const struct sh
     subgraph->is_sharded = sharding_is_sharded_matrix(sharding, main_node) ||
                            main_node->op == GRAPH_ATTENTION || main_node->op == GRAPH_MATMUL ||
                            sharding_is_sharded(sharding, main_node);
+    subgraph->is_by_head = main_node->split == GRAPH_SPLIT_HEADS;
     subgraph->all_gathered = is_gathered ? subgraph->outputs : 0;
     for (uint32_t i = 0; i < subgraph->node_count; i++) {
         const struct graph_node *node = node_of(partition, subgraph, i);
@@ -373,15 +374,19 @@ static void count_boundaries(struct builder *builder)
 
 /* ---- memory ---- */
 
-/* Matrices of linears are sharded; the rest of the model is replicated. */
+/* Matrices of linears are sharded, and what a state-space model has of each feature; the rest is replicated. */
 static bool is_sharded_weight(const struct builder *builder, tensor_id root)
 {
     const struct dataflow *flow = builder->flow;
     uint32_t first = flow->first_reader[root], count = dataflow_reader_count(flow, root);
-    for (uint32_t r = 0; r < count; r++)
-        if (sharding_is_sharded_matrix(builder->sharding,
-                                       &flow->graph->nodes[flow->readers[first + r]]))
+    for (uint32_t r = 0; r < count; r++) {
+        const struct graph_node *node = &flow->graph->nodes[flow->readers[first + r]];
+        bool is_by_feature = builder->sharding->is_decoder &&
+                             (node->op == GRAPH_SCAN || node->op == GRAPH_CONV) &&
+                             sharding_is_sharded(builder->sharding, node);
+        if (is_by_feature || sharding_is_sharded_matrix(builder->sharding, node))
             return flow->graph->tensors[root].rank > 1;
+    }
     return false;
 }
 
@@ -517,7 +522,8 @@ static bool is_alike(const struct subgraph *a, const struct subgraph *b,
     struct figures others;
     bool same = true;
     if (a->op != b->op || a->has_precision != b->has_precision || a->precision != b->precision ||
-        a->is_sharded != b->is_sharded || a->is_row_parallel != b->is_row_parallel)
+        a->is_sharded != b->is_sharded || a->is_row_parallel != b->is_row_parallel ||
+        a->is_by_head != b->is_by_head)
         return false;
     figures_of(b, &others);
     for (size_t i = 0; i < FIGURES && same; i++)
@@ -566,6 +572,8 @@ static void inspect_nodes(struct partition *out)
         const struct graph_node *node = &out->graph->nodes[i];
         out->is_decoder |= node->component != DECODER_COMPONENT_COUNT;
         out->is_causal |= node->op == GRAPH_ATTENTION && node->as.attention.is_causal;
+        if (node->op == GRAPH_CACHE_WRITE && node->split == GRAPH_SPLIT_NONE)
+            out->heads_kv = 1;
         if (node->op != GRAPH_ATTENTION)
             continue;
         out->heads = common_divisor(out->heads, node->as.attention.heads);

@@ -46,6 +46,7 @@ struct subgraph {
     struct subgraph_shape shape;
     bool is_sharded;      /* tensor parallelism divides it: products with weights, attention */
     bool is_row_parallel; /* each device then has a partial sum of every result */
+    bool is_by_head;      /* a matrix for each head: its input and output are divided alike */
     double all_reduced;   /* elements all-reduced between devices that share it; 0: none */
     double all_gathered;  /* elements all-gathered; 0: none */
     uint32_t level;       /* longest path from the start, in subgraphs */

@@ -14,6 +14,7 @@
 #define MODEL_THEORETIC  0.25
 #define MODEL_TIMED      0.15 /* put together from operations that were timed on the device */
 #define NODE_UNKNOWN     1.0
+#define SCAN_ASSUMED     0.5 /* of a selective scan, whose kernel was not measured on any device */
 #define GRAPH_GUESSED    0.3
 
 const char *const ESTIMATE_CONFIDENCES[] = {"calibrated", "interpolated", "theoretical"};
@@ -178,7 +179,7 @@ static const struct spread SPREADS[RUNTIME_COUNT][BOUND_COUNT] = {
                                [BOUND_BALANCED] = {0.25, 0.18}},
 };
 
-/* Seconds by what they depend on, and seconds and joules of unknown operators. */
+/* Seconds by what they depend on, and the errors of unknown and assumed operators in seconds and joules. */
 enum {
     COMPUTE_S,
     MEMORY_S,
@@ -212,10 +213,11 @@ static struct time_shares shares_of(const struct subgraph *subgraph,
         shares.of[LINK_S] = row->link_s;
     }
     shares.of[BOUND_S + row->bound] = row->latency_s;
-    if (subgraph->op == GRAPH_UNKNOWN) {
-        shares.of[UNKNOWN_S] = row->latency_s;
-        shares.of[UNKNOWN_J] = row->joules.total;
-    }
+    double unknown = subgraph->op == GRAPH_UNKNOWN ? NODE_UNKNOWN
+                     : subgraph->op == GRAPH_SCAN  ? SCAN_ASSUMED
+                                                   : 0;
+    shares.of[UNKNOWN_S] = unknown * row->latency_s;
+    shares.of[UNKNOWN_J] = unknown > 0 ? unknown * row->joules.total : 0;
     return shares;
 }
 
@@ -231,7 +233,7 @@ static double graph_variance(const struct pass_estimate *estimate, double all, d
     double model = hypot(estimate_model_error(estimate->hardware),
                          runtime_at(estimate->config.runtime)->error);
     double guessed = estimate->partition->graph->is_guessed ? GRAPH_GUESSED : 0;
-    return square(model * all) + square(guessed * all) + square(NODE_UNKNOWN * of_unknown);
+    return square(model * all) + square(guessed * all) + square(of_unknown);
 }
 
 static bool is_timed(const struct pass_estimate *estimate)
@@ -270,9 +272,9 @@ static void set_measured_plus_minus(const struct time_shares *shares,
                                              : measured_spread(shares, estimate->config.runtime);
     double guessed = estimate->partition->graph->is_guessed ? GRAPH_GUESSED : 0;
     total->latency_plus_minus =
-        hypot(hypot(error.time, guessed) * total->latency_s, NODE_UNKNOWN * shares->of[UNKNOWN_S]);
-    total->joules_plus_minus = hypot(hypot(error.energy, guessed) * total->joules.total,
-                                     NODE_UNKNOWN * shares->of[UNKNOWN_J]);
+        hypot(hypot(error.time, guessed) * total->latency_s, shares->of[UNKNOWN_S]);
+    total->joules_plus_minus =
+        hypot(hypot(error.energy, guessed) * total->joules.total, shares->of[UNKNOWN_J]);
     total->power_plus_minus = error.energy * total->average_w;
 }
 

@@ -230,7 +230,7 @@ static void shard(const struct subgraph *subgraph, const struct partition *parti
     traffic->cache_written /= fmin(devices, heads);
     if (!subgraph->is_row_parallel)
         work->outputs /= devices; /* heads or columns; of a partial sum each has every element */
-    if (subgraph->op != GRAPH_LINEAR) {
+    if (subgraph->op != GRAPH_LINEAR || subgraph->is_by_head) {
         work->rows /= devices;
         traffic->activations /= devices;
         return;
@@ -356,9 +356,11 @@ static struct estimate_joules joules_of(const struct subgraph *subgraph,
 {
     bool is_conv = subgraph->op == GRAPH_CONV || subgraph->op == GRAPH_CONV_TRANSPOSE;
     double per_byte = rates->joules_per_byte.value;
+    double per_operation = subgraph->op == GRAPH_SCAN ? rates->other_joules.value
+                           : is_conv                  ? rates->conv_joules.value
+                                                      : rates->product_joules.value;
     struct estimate_joules one = {
-        .compute =
-            2 * work->macs * (is_conv ? rates->conv_joules.value : rates->product_joules.value),
+        .compute = 2 * work->macs * per_operation,
         .memory = work->bytes * per_byte,
         .link = work->traffic.link > 0 ? LINK_ENDS * work->traffic.link * per_byte : 0,
     };

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "core/units.h"
 #include "estimate/measured_csv.h"
 #include "estimate/pass_estimate.h"
@@ -20,8 +21,7 @@
 #include "stats/least_squares.h"
 
 enum { KNOTS_MOST = 24, CONTEXTS = 4, MEASURED_TERMS = 5, MEASURED_LEAST = 3 };
-#define MEMORY_SHARE 0.9  /* of the device, as servers take by default */
-#define LARGE_DEVICE 70e9 /* bytes: servers batch more there */
+#define MEMORY_SHARE 0.92 /* of the device: gpu_memory_utilization of vLLM by default */
 
 struct serving_steps {
     struct serving_cost *dense;              /* by tokens, up to max_tokens */
@@ -338,7 +338,24 @@ static enum err read_measured(const char *path, struct serving_steps *steps, str
 
 /* ---- policy ---- */
 
-/* The defaults of vLLM 0.10 and of llama.cpp's server. */
+/* The defaults of vLLM 0.32's server, by the memory that a device has; an A100 has those of a small one. */
+static const struct batch_defaults {
+    double least_bytes;
+    unsigned sequences, tokens;
+} VLLM[] = {{160.0 * (1 << 30), 1024, 16384}, {70.0 * (1 << 30), 1024, 8192}, {0, 256, 2048}};
+
+static struct batch_defaults vllm_defaults(const struct hardware *hardware)
+{
+    double bytes =
+        hardware->memory_count ? hardware_main_memory(hardware)->capacity_bytes.value : UNKNOWN;
+    size_t last = sizeof VLLM / sizeof *VLLM - 1, i = str_starts(hardware->id, "a100") ? last : 0;
+    if (hardware->class == HARDWARE_CPU)
+        return (struct batch_defaults){0, 128, 2048};
+    while (i < last && !(bytes >= VLLM[i].least_bytes))
+        i++;
+    return VLLM[i];
+}
+
 static enum err complete_policy(const struct serving_question *question,
                                 struct serving_policy *policy, struct error *why)
 {
@@ -346,8 +363,8 @@ static enum err complete_policy(const struct serving_question *question,
     bool is_usual = question->spec->runtime == RUNTIME_LLAMA_CPP ||
                     (question->spec->runtime != RUNTIME_VLLM && hardware->class == HARDWARE_CPU);
     bool is_llama = policy->server ? strcmp(policy->server, "llama.cpp") == 0 : is_usual;
-    bool is_large = hardware->memory_count &&
-                    hardware_main_memory(hardware)->capacity_bytes.value >= LARGE_DEVICE;
+    struct batch_defaults usual =
+        is_llama ? (struct batch_defaults){0, 4, 2048} : vllm_defaults(hardware);
     int64_t limit = question->spec->model->context_length;
     if (limit && question->load->longest > limit)
         return err_set(why, ERR_USAGE,
@@ -355,9 +372,9 @@ static enum err complete_policy(const struct serving_question *question,
                        " tokens of %.100s",
                        question->load->longest, limit, question->spec->model->name);
     if (!policy->max_sequences)
-        policy->max_sequences = is_llama ? 4 : is_large ? 1024 : 256;
+        policy->max_sequences = usual.sequences;
     if (!policy->max_tokens)
-        policy->max_tokens = !is_llama && is_large ? 8192 : 2048;
+        policy->max_tokens = usual.tokens;
     if (policy->max_sequences > policy->max_tokens)
         return err_set(why, ERR_USAGE,
                        "--max-num-seqs %u is above --max-num-batched-tokens %u: a step could not "

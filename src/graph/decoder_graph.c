@@ -57,12 +57,29 @@ static tensor_id bias_of(struct pass *pass, enum decoder_tensor tensor)
     return elements ? parameter(pass, tensor, ".bias", 1, &elements) : GRAPH_NONE;
 }
 
+/* What every device needs all of, so that its matrix is replicated. */
+static bool is_replicated(enum decoder_tensor tensor)
+{
+    return tensor == DECODER_TENSOR_ATTN_Q_A || tensor == DECODER_TENSOR_ATTN_KV_A ||
+           tensor == DECODER_TENSOR_FFN_GATE_INP || tensor == DECODER_TENSOR_FFN_GATE_INP_SHEXP;
+}
+
+static void replicate(struct pass *pass, tensor_id made)
+{
+    struct graph *graph = pass->build.graph;
+    if (made >= 0)
+        graph->nodes[graph->tensors[made].producer].split = GRAPH_SPLIT_NONE;
+}
+
 static tensor_id linear(struct pass *pass, enum decoder_tensor tensor, tensor_id x)
 {
     tensor_id weight = weight_of(pass, tensor), bias = bias_of(pass, tensor);
     pass->build.component = decoder_tensor_component(tensor);
-    return build_linear_with(&pass->build, decoder_tensor_name(tensor), x, weight, bias,
-                             (int64_t)pass->weights[tensor].rows);
+    x = build_linear_with(&pass->build, decoder_tensor_name(tensor), x, weight, bias,
+                          (int64_t)pass->weights[tensor].rows);
+    if (is_replicated(tensor))
+        replicate(pass, x);
+    return x;
 }
 
 static tensor_id norm(struct pass *pass, enum decoder_tensor tensor, tensor_id x)
@@ -234,7 +251,8 @@ static tensor_id per_head(struct pass *pass, enum decoder_tensor tensor, tensor_
                           uint64_t out)
 {
     int64_t heads = (int64_t)pass->layer->heads;
-    struct graph_node node = {.op = GRAPH_LINEAR, .name = decoder_tensor_name(tensor)};
+    struct graph_node node = {
+        .op = GRAPH_LINEAR, .name = decoder_tensor_name(tensor), .split = GRAPH_SPLIT_HEADS};
     int64_t split[] = {pass->sequences, pass->tokens, heads, (int64_t)in};
     int64_t dims[] = {pass->sequences, pass->tokens, heads, (int64_t)out};
     x = build_view(&pass->build, "heads", x, 4, split);
@@ -298,6 +316,7 @@ static tensor_id latent_attention(struct pass *pass, tensor_id x)
     key = rotary_embedding(pass, "rotary_key", key, pass->rotary);
     tensor_id cached = join(pass, "latent_and_key", latents, key, layer->latent + layer->rotated);
     cached = write_cache(pass, "latent_cache.new", cached);
+    replicate(pass, cached);
     x = pass->is_decode ? attend_latents(pass, query, turned, cached)
                         : attend_expanded(pass, query, turned, latents, key);
     return linear(pass, DECODER_TENSOR_ATTN_OUTPUT, x);

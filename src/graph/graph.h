@@ -111,6 +111,14 @@ struct graph_recurrent {
     int64_t steps, hidden, directions;
 };
 
+/* What tensor parallelism divides of a node whose component and operation do not say it. */
+enum graph_split {
+    GRAPH_SPLIT_BY_COMPONENT,
+    GRAPH_SPLIT_ROWS,  /* row-parallel: of the columns of its input */
+    GRAPH_SPLIT_HEADS, /* a matrix for each head: input and output are divided by heads */
+    GRAPH_SPLIT_NONE,  /* each device has all of it: a router, the latents that all heads share */
+};
+
 struct graph_node {
     enum graph_op op;
     const char *name;                    /* its place in the model: "layer1.0.conv1" */
@@ -119,6 +127,7 @@ struct graph_node {
     uint32_t first_output, output_count; /* in graph.links */
     int32_t layer;                       /* GRAPH_NONE outside the layers */
     enum decoder_component component;    /* DECODER_COMPONENT_COUNT: none */
+    enum graph_split split;
     double weight_fraction;   /* of its parameters that one pass reads (active experts); 1: all */
     bool has_precision;       /* of a product: the file states what it is computed in, */
     enum precision precision; /* while the file keeps its stored precision */

@@ -27,6 +27,14 @@ static tensor_id read_state(struct pass *pass, const char *name, int64_t columns
                         (int64_t[]){pass->batch, pass->mamba->inner, columns});
 }
 
+/* Each device has some of the features that the matrix reads: its result is a partial sum. */
+static tensor_id row_parallel(struct build *b, tensor_id x)
+{
+    if (x >= 0)
+        b->graph->nodes[b->graph->tensors[x].producer].split = GRAPH_SPLIT_ROWS;
+    return x;
+}
+
 /* A filter per feature over a token and those before it. */
 static tensor_id convolve(struct pass *pass, tensor_id x)
 {
@@ -53,7 +61,8 @@ static tensor_id scan(struct pass *pass, tensor_id x)
     struct build *b = pass->b;
     const struct transformer_mamba *mamba = pass->mamba;
     int64_t dims[] = {pass->batch, pass->tokens, mamba->rank};
-    tensor_id selected = build_linear(b, "x_proj", x, mamba->rank + 2 * mamba->state, false);
+    int64_t columns = mamba->rank + 2 * mamba->state;
+    tensor_id selected = row_parallel(b, build_linear(b, "x_proj", x, columns, false));
     tensor_id step = build_rearrange(b, "time_step", selected, 3, dims);
     step = build_linear(b, "dt_proj", step, mamba->inner, true);
     step = build_op(b, GRAPH_UNARY, "softplus", step);
@@ -86,7 +95,7 @@ static tensor_id add_layer(struct pass *pass, tensor_id stream)
     x = scan(pass, convolve(pass, x));
     gate = build_op(b, GRAPH_SILU, "mixer.gate_act", gate);
     x = build_binary(b, GRAPH_MUL, "mixer.gated", x, gate);
-    x = build_linear(b, "mixer.out_proj", x, mamba->hidden, mamba->has_bias);
+    x = row_parallel(b, build_linear(b, "mixer.out_proj", x, mamba->hidden, mamba->has_bias));
     return build_binary(b, GRAPH_ADD, "add", stream, x);
 }
 

@@ -21,6 +21,8 @@ from program import SANITIZED, MachineTest, ipw  # noqa: E402
 
 LEGACY = SOURCE / "tests" / "fixtures" / "hardware"
 GGUF = SOURCE / "models" / "ipw-6m-f16.gguf"
+RECORDED = {model["name"]: model
+            for model in json.loads((SOURCE / "tests/fixtures/configs/models.json").read_text())["models"]}
 ONNX = Path("/usr/share/libonnx-testdata/data/node")  # Debian's; small graphs of one operator
 
 
@@ -725,6 +727,49 @@ class Sharing(EstimateTest):
         one, two = self.on("h200", *words), self.on("h200", *words, "--tensor-parallel", "2")
         self.assertClose(two["macs"] - one["macs"], 32 * 4096 * 8, 1e-6)
         self.assertClose(two["setting"]["divided"], 1 - 32 * 4096 * 8 / one["macs"])
+
+    def test_devices_together_do_the_work_of_one(self):
+        """What eight devices multiply is what one does, and seven times what each of them repeats: routers of experts,
+        and of DeepSeek V3 the two matrices that compress, which vLLM replicates too.  Matrices by heads are divided."""
+        layers, hidden = 61, 7168
+        compressed = layers * hidden * (1536 + 512 + 64)
+        routed = (layers - 3) * hidden * 256
+        for name, repeated in (("llama-3.1-8b", 0), ("gpt2", 0), ("mixtral-8x7b", 32 * 4096 * 8),
+                               ("deepseek-v3", compressed + routed), ("mamba-130m", 0)):
+            model = RECORDED[name] if name in RECORDED else name
+            if isinstance(model, dict):
+                folder = self.root / name
+                folder.mkdir()
+                (folder / "config.json").write_text(json.dumps(model["config"]))
+                model = folder / "config.json"
+            heads = 4 if name == "gpt2" else 8
+            for phase in (["--phase", "decode", "--context", "100"], ["--phase", "prefill", "--prompt-tokens", "10"]):
+                tokens = 10 if "prefill" in phase else 1
+                for mode in ([], ["--no-fusion"]):
+                    words = [model, "--hardware", "h200", "--precision", "fp8", *phase, *mode]
+                    one, many = self.estimate(*words), self.estimate(*words, "--tensor-parallel", str(heads))
+                    with self.subTest(name, phase=phase, mode=mode):
+                        self.assertEqual(many["macs"], one["macs"] + (heads - 1) * tokens * repeated)
+                        self.assertClose(many["setting"]["divided"], 1 - tokens * repeated / one["macs"])
+                        cached = [report["memory_bytes"]["kv_cache"] for report in (one, many)]
+                        kept = {"deepseek-v3": 1}.get(name, heads)
+                        self.assertClose(cached[0], kept * cached[1])
+
+    def test_a_scan_runs_on_the_vector_units(self):
+        """A selective scan is no matrix product: 8 operations and a multiplication per element of its state, at a quarter
+        of the vector units in fp32 (assumed), so that half of its time and energy count as uncertain."""
+        (self.root / "config.json").write_text(json.dumps(RECORDED["mamba-130m"]["config"]))
+        vector = json.loads((SOURCE / "data/hardware/h200.json").read_text())["vector"]["fp32"]["peak"]["value"] * 1e12
+
+        def scan(tokens):
+            report = self.on("h200", self.root / "config.json", "--phase", "prefill", "--prompt-tokens", str(tokens),
+                             "--runtime", "vllm", "--precision", "fp16", "--top", "0")
+            rows = [row for row in report["subgraphs"] if row["name"].endswith("selective_scan")]
+            self.assertEqual(len(rows), 24)
+            return report, rows[0]["latency_s"]
+        (_, short), (report, long) = scan(8192), scan(16384)
+        self.assertClose(long - short, 8192 * 1536 * 16 * 10 / (vector / 4), 0.03)
+        self.assertGreater(report["latency_plus_minus"], 0.5 * 24 * long)
 
     def test_what_lies_between_matrices_is_divided(self):
         """Stream and norm whole, columns of the feed-forward divided; larger batches fit with that."""

@@ -228,6 +228,14 @@ class LoadTest(ServeTest):
         self.assertEqual(report["server"]["policy"], "llama.cpp")
         self.assertEqual(len(report["points"]), 8)
 
+    def test_batches_are_those_of_vllm(self):
+        """By the memory of the device, as an API server of vLLM 0.32.0 has them (vllm/engine/arg_utils.py)."""
+        for hardware, sequences, tokens in (("l4", 256, 2048), ("a100-sxm-80gb", 256, 2048), ("h100-sxm", 1024, 8192),
+                                            ("h200", 1024, 8192), ("b200", 1024, 16384), ("mi300x", 1024, 16384)):
+            server = self.estimate("gpt2", "--hardware", hardware, "--runtime", "vllm", "--serve", "--requests", "5",
+                                   "--request-rate", "1")["server"]
+            self.assertEqual((server["max_num_seqs"], server["max_num_batched_tokens"]), (sequences, tokens), hardware)
+
     def test_a_trace_at_another_rate(self):
         path, jobs = self.trace(200, 8)
         own = self.serve("--trace", path)["points"][0]
