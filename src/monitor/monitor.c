@@ -305,6 +305,7 @@ static enum err update(struct monitor *monitor, nanos now)
     monitor->next += monitor->options.interval;
     if (monitor->next <= now) /* the first one, or stopped meanwhile */
         monitor->next = now + monitor->options.interval;
+    state_request(monitor->state, monitor->next);
     if (monitor->otlp)
         otlp_push_update(monitor->otlp, monitor->state, now);
     return monitor->feed

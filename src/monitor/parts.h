@@ -74,6 +74,9 @@ enum err state_attach(struct state *state, struct session *session, nanos period
 
 /* Takes what the sampler has by now. */
 void state_update(struct state *state, nanos now);
+/* Requests the readings of the update after this one.  Where the times of updates are evenly spaced, threads that read
+ * sensors expect the next request and need not be woken for it. */
+void state_request(const struct state *state, nanos next);
 
 /* Whether any sensor gives readings. */
 bool state_is_up(const struct state *state);

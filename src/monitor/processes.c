@@ -16,13 +16,14 @@
 #include "core/grow.h"
 #include "monitor/parts.h"
 #include "port/proc_tree.h"
+#include "port/thread.h"
 #include "sampler/sampler.h"
 #include "sensors/system/proc_stat.h"
 
-/* Reading every process costs the kernel some 10 us each: a round may take so small a part of the time. */
+/* Reading every process costs the kernel some 10 us each: a round may take so small a part of a core. */
 #define ROUND_LEAST (5 * NS_PER_S)
 #define ROUND_MOST  (30 * NS_PER_S)
-enum { ROUND_COSTS = 500 };
+enum { ROUND_COSTS = 4000 };
 /* Of the energy of a round: less gives no account of its own. */
 #define LEAST_SHARE 0.001
 /* The driver's list of processes is begun anew before it is full. */
@@ -489,6 +490,7 @@ void processes_update(struct processes *processes, struct state *state, nanos no
     size_t count;
     if (now < processes->next)
         return;
+    nanos before = thread_cpu();
     update_cpu(processes, state);
     processes->cpu.is_used &= processes->is_primed;
     struct domain *domains = state_domains(state, &count);
@@ -499,7 +501,7 @@ void processes_update(struct processes *processes, struct state *state, nanos no
             update_gpu(processes, state, &domains[i], now);
     if (processes->rewatch)
         watch(processes, state);
-    nanos cost = (clock_now() - now) * ROUND_COSTS;
+    nanos cost = (thread_cpu() - before) * ROUND_COSTS;
     cost = cost < ROUND_MOST ? cost : ROUND_MOST;
     processes->next = now + (cost > ROUND_LEAST ? cost : ROUND_LEAST);
 }

@@ -1,7 +1,7 @@
 /* What the sensors say, as counters and gauges.
  *
  * Joules are taken from the running sums of the sampler, up to the newest reading; in its cheap sessions an energy
- * counter that is read seldom is continued by power there.  Each update requests the readings of the next one. */
+ * counter that is read seldom is continued by power there.  The readings of an update are requested before it. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -638,9 +638,13 @@ void state_update(struct state *state, nanos now)
                 update_sensor(state, &state->sensors[i], now);
         state->slow_next = now + SLOW_PERIOD - SLOW_PERIOD / 20; /* ticks are not exact */
     }
-    /* A request ahead of time is seen when the thread wakes for the one before: it need not be woken for it. */
+}
+
+void state_request(const struct state *state, nanos next)
+{
     nanos ahead = state->period / 2 < READ_AHEAD ? state->period / 2 : READ_AHEAD;
-    sampler_tick(state->session->sampler, now + state->period - ahead, 0);
+    if (state->session)
+        sampler_tick(state->session->sampler, next - ahead, 0);
 }
 
 bool state_is_up(const struct state *state)

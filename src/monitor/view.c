@@ -37,6 +37,7 @@ void monitor_session_close(struct session *session)
 struct monitor_view {
     struct session *session;
     struct state *state;
+    nanos interval;
 };
 
 enum err monitor_view_open(const char *drivers, const char *devices, nanos interval,
@@ -51,6 +52,7 @@ enum err monitor_view_open(const char *drivers, const char *devices, nanos inter
                        : err_no_memory(why);
     if (!err)
         err = err_explain(why, state_attach(view->state, view->session, interval));
+    view->interval = interval;
     if (err) {
         monitor_view_close(view);
         *out = NULL;
@@ -70,6 +72,7 @@ void monitor_view_close(struct monitor_view *view)
 void monitor_view_update(struct monitor_view *view, nanos now)
 {
     state_update(view->state, now);
+    state_request(view->state, now + view->interval);
 }
 
 const struct sensor_findings *monitor_view_findings(const struct monitor_view *view)

@@ -107,6 +107,13 @@ void thread_sleep(nanos length)
         ;
 }
 
+nanos thread_cpu(void)
+{
+    struct timespec used = {0};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return (nanos)used.tv_sec * NS_PER_S + used.tv_nsec;
+}
+
 void thread_name(const char *name, int cpu)
 {
     char short_name[16];

@@ -37,6 +37,9 @@ bool thread_any_left(void);
 /* Sleeps that long, even when interrupted. */
 void thread_sleep(nanos length);
 
+/* CPU time of the calling thread. */
+nanos thread_cpu(void);
+
 /* Waits for the condition, at most about `limit`; may wake spuriously. */
 void thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock, nanos limit);
 

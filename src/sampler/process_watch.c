@@ -8,7 +8,7 @@
 
 /* Between readings, each of which costs the driver milliseconds: at first, and in a watch that has lasted. */
 #define WATCH_PERIOD      (5 * NS_PER_S)
-#define WATCH_PERIOD_LATE (10 * NS_PER_S)
+#define WATCH_PERIOD_LATE (15 * NS_PER_S)
 #define WATCH_LATE        (20 * NS_PER_S)
 
 void process_watch_init(struct process_watch *watch)

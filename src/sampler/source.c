@@ -33,6 +33,9 @@
 /* A read that is due by an eighth of its least period is made along with others: one wake-up for all. */
 #define EARLY_SHARE 8
 
+/* A tick that nobody waits for may be shifted by so small a part of the time between two, to where it was expected. */
+#define EXPECTED_SHARE 16
+
 /* A counter that its driver wants to be read more often than this has only coarse power beside it. */
 #define LEAST_SHAPED NS_PER_S
 
@@ -516,6 +519,8 @@ static void plan(struct source *source, unsigned group)
     struct reader *reader = &source->reader;
     struct schedule *schedule = &reader->schedules[group];
     nanos now = clock_now(), next = 0;
+    bool silent = is_silent(source, schedule);
+    atomic_store_explicit(&source->counts.silent[group], silent, memory_order_relaxed);
     if (schedule->guide >= 0) {
         struct tick *tick = &reader->ticks[schedule->guide];
         bool follows = follows_ticks(source, group);
@@ -534,7 +539,7 @@ static void plan(struct source *source, unsigned group)
         }
     }
     schedule->next = next_by_period(source, schedule, now);
-    if (is_silent(source, schedule) && schedule->next < now + SILENT_PERIOD)
+    if (silent && schedule->next < now + SILENT_PERIOD)
         schedule->next = now + SILENT_PERIOD;
 }
 
@@ -563,7 +568,9 @@ nanos source_request_due(const struct source *source, unsigned group, nanos t)
     nanos update = schedule->guide < 0 ? 0 : atomic_load(&source->periods[schedule->guide]);
     nanos at = t + schedule->lag + (update < UPDATES_FAST ? 2 * update : 0);
     nanos last = atomic_load_explicit(&source->counts.group_read[group], memory_order_relaxed);
-    return at > last + schedule->least ? at : last + schedule->least;
+    bool silent = atomic_load_explicit(&source->counts.silent[group], memory_order_relaxed);
+    nanos least = silent && schedule->least < SILENT_PERIOD ? SILENT_PERIOD : schedule->least;
+    return at > last + least ? at : last + least;
 }
 
 /* Whether a tick's request has not been met yet.  Followed ticks come at their own time. */
@@ -575,14 +582,16 @@ static bool is_requested(const struct source *source, unsigned group, nanos t)
            (schedule->is_awaited || atomic_load(&source->requests_all));
 }
 
-/* Plans the reads that a tick requested. */
+/* Plans the reads that a tick requested or, where they have been made, those of the tick that is expected after it: a
+ * thread that waits for that time already need not be woken for the request, which costs as much as the read. */
 static void plan_requested(struct source *source)
 {
-    nanos t = atomic_load(&source->requested);
+    nanos t = atomic_load(&source->requested), expected = t + atomic_load(&source->every);
     for (unsigned g = 0; g < source->described.group_count; g++) {
         struct schedule *schedule = &source->reader.schedules[g];
-        nanos due = source_request_due(source, g, t);
-        if (is_requested(source, g, t) && due < schedule->next)
+        nanos wanted = is_requested(source, g, t) ? t : expected;
+        nanos due = source_request_due(source, g, wanted);
+        if (is_requested(source, g, wanted) && due < schedule->next)
             schedule->next = due;
     }
 }
@@ -615,6 +624,8 @@ static void read_due(struct source *source, bool poked)
         if (was_due)
             plan(source, g);
     }
+    if (source->cheap)
+        plan_requested(source);
 }
 
 static void watch_processes(struct source *source)
@@ -733,8 +744,13 @@ void source_join(struct source *source, nanos until)
 
 void source_request(struct source *source, nanos t, bool all)
 {
+    nanos before = atomic_load(&source->requested), every = atomic_load(&source->every);
+    nanos off = t - before - every;
+    if (!all && every > 0 && off < every / EXPECTED_SHARE && off > -every / EXPECTED_SHARE)
+        t -= off; /* as expected */
     atomic_store(&source->requests_all, all);
     atomic_store(&source->requested, t);
+    atomic_store(&source->every, before > 0 && t > before ? t - before : 0);
     nanos wakes = atomic_load(&source->wakes);
     for (unsigned g = 0; g < source->described.group_count; g++)
         if (is_requested(source, g, t) && source_request_due(source, g, t) < wakes) {

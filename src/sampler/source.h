@@ -61,6 +61,7 @@ struct source_counts {
     _Atomic int64_t read_ns;      /* time spent reading, in total */
     _Atomic int64_t read_ns_best; /* the fastest read of group 0 */
     _Atomic int64_t group_read[SENSOR_GROUPS_MAX]; /* when the newest read of each ended */
+    atomic_bool silent[SENSOR_GROUPS_MAX];         /* its counter does not change any more */
 };
 
 struct source {
@@ -74,6 +75,7 @@ struct source {
     struct anchored anchored;                  /* under the sampler's lock */
     _Atomic int64_t periods[SENSOR_CHANNELS_MAX];
     _Atomic int64_t requested; /* a tick's time: what is cheap is read then */
+    _Atomic int64_t every;     /* from the tick before to that one: the next is expected as much later */
     atomic_bool requests_all;  /* also what the tick does not wait for */
     _Atomic int64_t wakes;     /* when the thread does by itself; INT64_MAX while it is awake */
     atomic_bool edge;          /* a window's edge: everything is read now */

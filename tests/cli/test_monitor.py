@@ -141,6 +141,20 @@ class SeriesTest(MonitorTest):
         self.assertEqual(scrape.labels("ipw_sensor_info", sensor="rapl:1")[0]["status"], "dead")
         self.assertEqual(scrape.get("ipw_sensor_up", sensor="rapl:0"), 1)
 
+    def test_a_dead_counter_is_read_seldom_until_it_counts_again(self):
+        machine = self.machine(Intel, 40, 0)
+        monitor = self.monitor(machine, "--interval", "0.1", "--processes", "off")
+        reads = lambda scrape: [scrape.get("ipw_sensor_reads_total", sensor=f"rapl:{i}") for i in (0, 1)]
+        monitor.wait_updates(70)
+        before = reads(monitor.scrape())
+        after = reads(monitor.wait_updates(30))
+        self.assertLess(after[1] - before[1], (after[0] - before[0]) / 3)
+        machine.turn(25, 1)
+        alive = monitor.wait(lambda now: now.find("ipw_node_cpu_watts", device="cpu1"))
+        before = reads(alive)
+        after = reads(monitor.wait_updates(30))
+        self.assertGreater(after[1] - before[1], (after[0] - before[0]) / 2)
+
     def test_what_is_served_is_documented(self):
         page = (SOURCE / "docs/monitor.md").read_text()
         documented = set(re.findall(r"^\| `(ipw_\w+)", page, re.M))
