@@ -106,7 +106,7 @@ static void warn_of_replication(const struct workload_estimate *estimate)
                  estimate->work->spec.model->name);
     int64_t heads = estimate->work->passes[0].partition.heads_kv;
     int devices = estimate->config.devices;
-    if (heads > 0 &&
+    if (heads > 0 && devices > 1 &&
         heads % devices) /* as vLLM does; it refuses what neither divides nor is divided */
         log_warn("%.100s has %lld KV heads: %d devices %s, and hold KV cache more than once",
                  estimate->work->spec.model->name, (long long)heads, devices,
@@ -363,6 +363,8 @@ static enum err check_legacy(const struct estimate_options *o, struct error *why
     } OTHERS[] = {
         {o->workload.batch != NULL, "batch"},
         {o->candidates.devices != 0, "tensor-parallel"},
+        {o->workload.stages != 0, "pipeline-parallel"},
+        {o->workload.micro_batches != 0, "micro-batches"},
         {o->candidates.compare, "compare"},
         {o->workload.sweep, "sweep"},
         {o->workload.no_fusion, "no-fusion"},
@@ -523,6 +525,13 @@ static const struct option_row ROWS[] = {
     {.name = "tensor-parallel", .type = OPTION_COUNT, .target = &args.candidates.devices, .value = "N",
      .help = "devices that share the model by tensor parallelism (default: 1)", .least = 1,
      .most = 1024},
+    {.name = "pipeline-parallel", .type = OPTION_COUNT, .target = &args.workload.stages, .value = "N",
+     .help = "stages that its layers are divided over, of such devices each", .least = 1,
+     .most = PIPELINE_STAGES_MOST},
+    {.name = "micro-batches", .type = OPTION_COUNT, .target = &args.workload.micro_batches, .value = "N",
+     .help = "that pass the stages (default: one for each, if the batch allows)", .least = 1,
+     .most = PIPELINE_STAGES_MOST},
+    {.name = "pp", .type = OPTION_HINT, .help = "use --pipeline-parallel N"},
     {.name = "devices", .type = OPTION_HINT, .help = "use --tensor-parallel N"},
     {.name = "tp", .type = OPTION_HINT, .help = "use --tensor-parallel N"},
     {.name = "max-energy-mj", .type = OPTION_HINT, .help = "use --max-energy-j J (1 mJ is 0.001)"},

@@ -75,6 +75,10 @@ static enum err check_options(const struct serve_command *command, struct error 
                                                    : NULL;
     if (other)
         return err_set(why, ERR_USAGE, "--serve takes no --%s", other);
+    if (work->stages > 1)
+        return err_set(why, ERR_USAGE,
+                       "--serve takes no --pipeline-parallel: it simulates the steps of one stage; "
+                       "use --tensor-parallel, or estimate requests without --serve");
     if (!command->model->has_phases)
         return err_set(why, ERR_USAGE, "--serve simulates autoregressive decoders: %.100s is none",
                        command->model->name);

@@ -58,3 +58,11 @@ double collective_all_gather_s(const struct collective_link *link, double bytes,
     double one = steps_s(link, DIRECT_STEPS, others * part, DIRECT_SHARE, links);
     return is_direct(link, devices) ? fmin(ring, one) : ring;
 }
+
+double collective_send_s(const struct collective_link *link, double bytes, int devices)
+{
+    if (!(bytes > 0))
+        return 0;
+    return steps_s(link, 1, bytes / devices, RING_SHARE, 1) +
+           collective_all_gather_s(link, bytes, devices);
+}

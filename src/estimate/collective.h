@@ -13,6 +13,9 @@ struct collective_link {
     double links; /* a mesh: as many links, each to another device; UNKNOWN: one to all, a switch */
 };
 
+/* `bytes` of a group of devices, which all of them have, on all devices of another group: each sends its part, and the
+ * receivers gather the parts, as vLLM does between stages of a pipeline. */
+double collective_send_s(const struct collective_link *link, double bytes, int devices);
 /* The sum of `bytes` of each device, on every device. */
 double collective_all_reduce_s(const struct collective_link *link, double bytes, int devices);
 /* `bytes` of which each device has an equal part, on every device. */

@@ -14,9 +14,10 @@ struct builder {
     struct partition *out;
     const struct dataflow *flow;
     const struct sharding *sharding;
-    const int32_t *of; /* by node: its subgraph; GRAPH_NONE for views */
-    int32_t *seen;     /* by tensor: the last subgraph that counted it */
-    double *part;      /* by root: how much of it that subgraph has counted */
+    const int32_t *of;     /* by node: its subgraph; GRAPH_NONE for views */
+    int32_t *seen;         /* by tensor: the last subgraph that counted it */
+    double *part;          /* by root: how much of it that subgraph has counted */
+    node_id first_layered; /* the first node of a layer */
 };
 
 static const struct graph_node *node_of(const struct partition *partition,
@@ -390,6 +391,37 @@ static bool is_sharded_weight(const struct builder *builder, tensor_id root)
     return false;
 }
 
+/* In by_layer: of the node, or of what comes before or after the layers. */
+static size_t slot_of(const struct builder *builder, node_id node)
+{
+    const struct graph *graph = builder->out->graph;
+    if (graph->nodes[node].layer >= 0)
+        return (size_t)graph->nodes[node].layer + 1;
+    return node < builder->first_layered ? 0 : (size_t)builder->out->layers + 1;
+}
+
+/* Adds what a part of the model, or of the cache, takes to every layer that uses it. */
+static void place_in_layers(struct builder *builder, tensor_id root, bool is_cache)
+{
+    const struct dataflow *flow = builder->flow;
+    const struct graph_tensor *tensor = &flow->graph->tensors[root];
+    struct graph_amount amount = graph_tensor_amount(tensor);
+    uint32_t first = flow->first_reader[root], count = dataflow_reader_count(flow, root);
+    bool is_sharded = !is_cache && is_sharded_weight(builder, root);
+    size_t last = SIZE_MAX;
+    for (uint32_t r = 0; builder->out->layers && r <= count; r++) {
+        node_id node = r < count ? flow->readers[first + r] : tensor->producer;
+        size_t slot = node >= 0 ? slot_of(builder, node) : last;
+        if (slot == last) /* readers are in the order of the graph */
+            continue;
+        struct partition_layer *layer = &builder->out->by_layer[slot];
+        graph_amount_add(is_cache ? &layer->cache : &layer->model, &amount);
+        if (is_sharded)
+            graph_amount_add(&layer->model_sharded, &amount);
+        last = slot;
+    }
+}
+
 static void place_activation(struct builder *builder, tensor_id root)
 {
     struct partition *out = builder->out;
@@ -425,6 +457,8 @@ static void place_tensors(struct builder *builder)
         if (builder->flow->root[i] != (tensor_id)i)
             continue;
         struct graph_amount amount = graph_tensor_amount(tensor);
+        if (graph_is_static(tensor) || tensor->role == GRAPH_CACHE)
+            place_in_layers(builder, (tensor_id)i, tensor->role == GRAPH_CACHE);
         if (graph_is_static(tensor)) {
             graph_amount_add(&out->model, &amount);
             if (is_sharded_weight(builder, (tensor_id)i))
@@ -583,6 +617,26 @@ static void inspect_nodes(struct partition *out)
     }
 }
 
+/* Layers in a row, 0 to layers - 1; returns the first node of one. */
+static node_id number_layers(struct partition *out)
+{
+    int32_t last = GRAPH_NONE;
+    node_id first = GRAPH_NONE;
+    for (size_t i = 0; i < out->graph->node_count; i++) {
+        int32_t layer = out->graph->nodes[i].layer;
+        if (layer < 0 || layer == last)
+            continue;
+        if (layer != last + 1) {
+            out->layers = 0;
+            return GRAPH_NONE;
+        }
+        first = first < 0 ? (node_id)i : first;
+        last = layer;
+        out->layers = layer + 1;
+    }
+    return first;
+}
+
 static enum err assemble(const struct dataflow *flow, const struct sharding *sharding,
                          const struct fusion *fusion, struct partition *out)
 {
@@ -598,14 +652,18 @@ static enum err assemble(const struct dataflow *flow, const struct sharding *sha
     out->before = malloc((flow->graph->link_count + 1) * sizeof *out->before);
     out->tensors = malloc(tensors * sizeof *out->tensors);
     out->alive = calloc(nodes + 1, sizeof *out->alive);
+    builder.first_layered = number_layers(out);
+    out->by_layer = calloc((size_t)out->layers + 2, sizeof *out->by_layer);
     bool is_allocated = builder.seen && builder.part && out->subgraphs && out->nodes &&
-                        out->before && out->tensors && out->alive;
+                        out->before && out->tensors && out->alive && out->by_layer;
     if (is_allocated) {
         assign_nodes(&builder, fusion->count);
         find_edges(&builder, builder.seen);
         count_boundaries(&builder);
         place_tensors(&builder);
         sum_alive(out);
+        while (out->first_layered < out->count && out->subgraphs[out->first_layered].layer < 0)
+            out->first_layered++;
     }
     free(builder.seen);
     free(builder.part);
@@ -654,6 +712,7 @@ void partition_release(struct partition *partition)
     free(partition->before);
     free(partition->tensors);
     free(partition->alive);
+    free(partition->by_layer);
     free(partition->unique);
     free(partition->unique_of);
     *partition = (struct partition){0};

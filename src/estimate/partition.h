@@ -69,6 +69,11 @@ struct partition_alive {
     double fixed_bytes; /* integers */
 };
 
+/* What one layer holds in memory. */
+struct partition_layer {
+    struct graph_amount model, model_sharded, cache; /* as in struct partition */
+};
+
 struct partition {
     const struct graph *graph;
     struct subgraph *subgraphs;
@@ -84,11 +89,16 @@ struct partition {
     struct graph_amount model;         /* parameters, buffers and constants, each once */
     struct graph_amount model_sharded; /* of it, what tensor parallelism divides */
     struct graph_amount cache;         /* KV cache of earlier tokens and of this pass */
-    int64_t heads;     /* query heads: a number that divides those of every attention; 0: none */
-    int64_t heads_kv;  /* fewest of any attention: at most so many devices divide the KV cache */
-    bool is_decoder;   /* its nodes state their component */
-    bool is_causal;    /* a token attends to earlier ones only */
-    double parameters; /* of the graph */
+    /* The same by layer: first what comes before the layers, at last what follows them.  A tensor that both need (tied
+     * embeddings) is in both.  0 layers: the graph is not a sequence of numbered layers. */
+    struct partition_layer *by_layer;
+    int layers;
+    size_t first_layered; /* the first subgraph of a layer */
+    int64_t heads;        /* query heads: a number that divides those of every attention; 0: none */
+    int64_t heads_kv;     /* fewest of any attention: at most so many devices divide the KV cache */
+    bool is_decoder;      /* its nodes state their component */
+    bool is_causal;       /* a token attends to earlier ones only */
+    double parameters;    /* of the graph */
     /* Subgraphs that agree in everything time and energy depend on: unique has the first of each set,
      * unique_of the index of its set for every subgraph. */
     uint32_t *unique, *unique_of;

@@ -69,6 +69,63 @@ static double head_bytes(const struct partition *partition, const struct rates *
     return more > 0 ? more * weights / devices : 0;
 }
 
+/* Weights and KV cache of the layers first..end-1 of by_layer on one device of a stage. */
+static void add_layers(const struct partition *partition, const struct precision_widths *widths,
+                       int first, int end, int devices, struct estimate_memory *to)
+{
+    for (int i = first; i < end; i++) {
+        const struct partition_layer *layer = &partition->by_layer[i];
+        double sharded = graph_bytes(&layer->model_sharded, widths);
+        to->weights += graph_bytes(&layer->model, widths) - sharded + sharded / devices;
+        to->kv_cache += graph_bytes(&layer->cache, widths) / kv_devices(partition, devices);
+    }
+}
+
+static int stage_of(const struct partition *partition, size_t subgraph, int stages)
+{
+    int32_t layer = partition->subgraphs[subgraph].layer;
+    if (layer < 0)
+        return subgraph < partition->first_layered ? 0 : stages - 1;
+    return pipeline_stage_of(layer, partition->layers, stages);
+}
+
+/* Of a pipeline: that of the stage which needs most.  KV cache is of all sequences in flight, activations of one
+ * micro-batch. */
+static void estimate_stages_memory(const struct rates *rates, struct pass_estimate *estimate)
+{
+    const struct partition *partition = estimate->partition;
+    const struct precision_widths *widths = &rates->widths;
+    int stages = estimate->config.stages, devices = estimate->config.devices, first = 0;
+    double in_flight = estimate->config.sequences / batch_of(partition);
+    struct estimate_memory all[PIPELINE_STAGES_MOST] = {0}, *out = &estimate->memory;
+    for (size_t i = 0; i < partition->count; i++) {
+        struct estimate_memory *stage = &all[stage_of(partition, i, stages)];
+        double bytes = alive_bytes(partition, i, widths, devices);
+        if (bytes > stage->activations_peak) {
+            stage->activations_peak = bytes;
+            stage->peak_subgraph = i;
+        }
+    }
+    for (int s = 0; s < stages; s++) {
+        int end = first;
+        while (end < partition->layers && pipeline_stage_of(end, partition->layers, stages) == s)
+            end++;
+        add_layers(partition, widths, s ? first + 1 : 0,
+                   s < stages - 1 ? end + 1 : partition->layers + 2, devices, &all[s]);
+        all[s].weights += s == stages - 1 ? head_bytes(partition, rates, devices) : 0;
+        all[s].kv_cache *= in_flight > 1 ? in_flight : 1;
+        all[s].total_peak = all[s].weights + all[s].activations_peak + all[s].kv_cache;
+        estimate->stages[s].layers = end - first;
+        estimate->stages[s].memory_peak = all[s].total_peak;
+        if (s == 0 || all[s].total_peak > out->total_peak)
+            *out = all[s];
+        first = end;
+    }
+    out->capacity = rates->capacity;
+    out->fits = !(out->total_peak > out->capacity);
+    out->largest_batch = largest_batch(out, fmax(batch_of(partition), estimate->config.sequences));
+}
+
 /* Everything but the timeline. */
 static void estimate_memory(const struct partition *partition, const struct rates *rates,
                             int devices, struct estimate_memory *out)
@@ -245,7 +302,7 @@ static bool is_timed(const struct pass_estimate *estimate)
 /* Kernels measured on this device: the spread of models measured on it, whatever the device's figures. */
 static bool has_measured_kernels(const struct pass_estimate *estimate)
 {
-    return estimate->config.runtime != RUNTIME_IDEAL && estimate->config.devices == 1 &&
+    return estimate->config.runtime != RUNTIME_IDEAL && estimate_devices(&estimate->config) == 1 &&
            (is_known(estimate->hardware->kernels.value) || is_timed(estimate));
 }
 
@@ -382,20 +439,29 @@ static void estimate_row(const struct partition *partition, size_t number,
     roofline_estimate(subgraph, &out->work, rates, devices, &out->row);
 }
 
+static bool is_launched(const struct rates *rates)
+{
+    return rates->has_kernels && !rates->timings; /* timed operations have it all */
+}
+
+/* What the host does between two steps of an LLM. */
+static double scheduler_s(const struct partition *partition, const struct rates *rates)
+{
+    const struct runtime_steps *steps = runtime_steps(rates->runtime);
+    bool has_steps = is_launched(rates) && partition->is_causal;
+    return has_steps ? steps->host_s + steps->sequence_s * batch_of(partition) : 0;
+}
+
 /* The host launches while the devices work: where it takes longer, each launch is waited for.  What it does between two
  * steps of an LLM is waited for in any case. */
 static double wait_per_launch(const struct partition *partition, const struct rates *rates,
-                              const struct unique *unique)
+                              const struct unique *unique, double step_s)
 {
-    double launches = 0, busy_s = 0, host_s = 0, step_s = 0;
-    bool is_launched = rates->has_kernels && !rates->timings; /* timed operations have it all */
-    if (is_launched)
+    double launches = 0, busy_s = 0, host_s = 0;
+    if (is_launched(rates))
         host_s = rates->host_ratio * runtime_at(rates->runtime)->host_s;
-    if (is_launched && partition->is_causal) {
-        const struct runtime_steps *steps = runtime_steps(rates->runtime);
-        step_s = steps->host_s + steps->sequence_s * batch_of(partition);
-        host_s = fmax(host_s, steps->operator_s);
-    }
+    if (is_launched(rates) && partition->is_causal)
+        host_s = fmax(host_s, runtime_steps(rates->runtime)->operator_s);
     for (size_t i = 0; host_s + step_s > 0 && i < partition->count; i++) {
         const struct subgraph_estimate *row = &unique[partition->unique_of[i]].row;
         launches += row->launches;
@@ -458,6 +524,56 @@ static void wait_for_threads(const struct partition *partition, const struct rat
                       &unique[first].row);
 }
 
+static void add_to_stage(struct estimate_stage *stage, const struct subgraph_estimate *row)
+{
+    stage->busy_s += row->latency_s;
+    stage->active_j += row->joules.total - row->joules.idle;
+}
+
+/* ---- messages between stages ---- */
+
+static size_t first_subgraph(const struct partition *partition, int stage, int stages)
+{
+    size_t i = 0;
+    while (i + 1 < partition->count && stage_of(partition, i, stages) != stage)
+        i++;
+    return i;
+}
+
+/* Activations that are made before a stage and used in it or later. */
+static double message_bytes(const struct partition *partition, const struct rates *rates, int stage,
+                            int stages)
+{
+    double elements = 0;
+    for (size_t i = 0; i < partition->tensor_count; i++) {
+        const struct partition_tensor *tensor = &partition->tensors[i];
+        if (stage_of(partition, tensor->from, stages) < stage &&
+            stage_of(partition, tensor->to, stages) >= stage)
+            elements += tensor->amount.activations;
+    }
+    return elements * rates->widths.activation;
+}
+
+/* A message is read from one memory and written to another, once by each device of the group, whether it is sent or
+ * gathered there.  The row that receives it has its joules. */
+static void send_between_stages(const struct rates *rates, struct pass_estimate *out)
+{
+    const struct partition *partition = out->partition;
+    int stages = out->config.stages, devices = out->config.devices;
+    for (int s = 0; s + 1 < stages; s++) {
+        double bytes = message_bytes(partition, rates, s + 1, stages);
+        double joules = ROOFLINE_LINK_ENDS * devices * bytes * rates->joules_per_byte.value;
+        struct estimate_totals more = {.joules = {.link = joules, .total = joules},
+                                       .traffic = {.link = devices * bytes}};
+        estimate_totals_add(&out->total, &more, 1);
+        out->stages[s].send_s = collective_send_s(&rates->link, bytes, devices);
+        out->stages[s].active_j += joules;
+        if (out->rows)
+            estimate_joules_add(&out->rows[first_subgraph(partition, s + 1, stages)].joules,
+                                &more.joules, 1);
+    }
+}
+
 /* Each unique subgraph is computed once.  Subgraphs are still added one by one and in order, so that the sums
  * equal those over a list of all rows to the last bit. */
 static enum err sum_subgraphs(const struct rates *rates, int devices, struct time_shares *shares,
@@ -471,7 +587,10 @@ static enum err sum_subgraphs(const struct rates *rates, int devices, struct tim
     for (size_t k = 0; k < partition->unique_count; k++)
         estimate_row(partition, k, rates, devices, &unique[k]);
     wait_for_threads(partition, rates, devices, unique);
-    double wait_s = wait_per_launch(partition, rates, unique);
+    bool is_staged = out->config.stages > 1; /* then the scheduler works while the stages do */
+    double step_s = scheduler_s(partition, rates);
+    double wait_s = wait_per_launch(partition, rates, unique, is_staged ? 0 : step_s);
+    out->host_s = is_staged ? step_s : 0;
     for (size_t k = 0; k < partition->unique_count; k++) {
         if (wait_s > 0)
             roofline_wait(rates, wait_s * unique[k].row.launches, devices, &unique[k].row);
@@ -487,6 +606,8 @@ static enum err sum_subgraphs(const struct rates *rates, int devices, struct tim
         total->bound_counts[one->row.bound]++;
         if (out->rows)
             out->rows[i] = one->row;
+        if (is_staged)
+            add_to_stage(&out->stages[stage_of(partition, i, out->config.stages)], &one->row);
     }
     total->peak_w = peak_power(unique, partition->unique_count);
     free(unique);
@@ -507,12 +628,26 @@ static void set_ratios(const struct rates *rates, int devices, struct pass_estim
         total->peak_w = UNKNOWN;
 }
 
+static enum err check_stages(const struct partition *partition, int stages, struct error *why)
+{
+    if (stages > 1 && (!partition->layers || !partition->is_decoder))
+        return err_set(why, ERR_BAD_VALUE,
+                       "%.100s: pipeline parallelism divides the layers of a decoder, and it has "
+                       "none",
+                       partition->graph->name);
+    if (stages > partition->layers && stages > 1)
+        return err_set(why, ERR_BAD_VALUE,
+                       "%.100s: %d stages of pipeline parallelism, but %d layers",
+                       partition->graph->name, stages, partition->layers);
+    return ERR_OK;
+}
+
 static enum err check_devices(const struct partition *partition, const struct hardware *hardware,
-                              const struct rates *rates, int devices, struct error *why)
+                              const struct rates *rates, int devices, int stages, struct error *why)
 {
     if (devices < 1)
         return err_set(why, ERR_BAD_VALUE, "%d devices: at least 1 is needed", devices);
-    if (devices > 1 && !is_known(rates->link_bytes_per_s.value))
+    if (devices * stages > 1 && !is_known(rates->link_bytes_per_s.value))
         return err_set(why, ERR_BAD_VALUE,
                        "%s: no link between devices stated: it cannot share a model", hardware->id);
     if (devices > 1 && !(partition->sharded_macs > 0))
@@ -522,7 +657,7 @@ static enum err check_devices(const struct partition *partition, const struct ha
         return err_set(why, ERR_BAD_VALUE,
                        "%.100s: %d devices do not divide its %lld attention heads",
                        partition->graph->name, devices, (long long)partition->heads);
-    return ERR_OK;
+    return check_stages(partition, stages, why);
 }
 
 static enum err estimate_detail(const struct rates *rates, int devices, struct pass_estimate *out)
@@ -545,10 +680,11 @@ enum err pass_estimate_make(const struct partition *partition, const struct hard
     struct rates rates;
     struct time_shares shares;
     int devices = config->devices ? config->devices : 1;
+    int stages = config->stages ? config->stages : 1;
     *out = (struct pass_estimate){.partition = partition, .hardware = hardware, .config = *config};
     enum err err = rates_of(hardware, config->precision, config->runtime, &rates, why);
     if (!err)
-        err = check_devices(partition, hardware, &rates, devices, why);
+        err = check_devices(partition, hardware, &rates, devices, stages, why);
     if (err)
         return err;
     if (config->host_launch_s > 0)
@@ -557,9 +693,13 @@ enum err pass_estimate_make(const struct partition *partition, const struct hard
         rates_keep_stored(&rates, &partition->graph->file);
     rates.held = graph_bytes(&partition->model, &rates.widths);
     out->config.devices = devices;
+    out->config.stages = stages;
     out->used = rates.used;
     out->params = partition->parameters;
-    estimate_memory(partition, &rates, devices, &out->memory);
+    if (stages > 1)
+        estimate_stages_memory(&rates, out);
+    else
+        estimate_memory(partition, &rates, devices, &out->memory);
     if (has_detail)
         err = estimate_detail(&rates, devices, out);
     if (!err)
@@ -568,10 +708,47 @@ enum err pass_estimate_make(const struct partition *partition, const struct hard
         pass_estimate_release(out);
         return err_set(why, err, "%s", err_text(err));
     }
+    if (stages > 1)
+        send_between_stages(&rates, out);
     set_ratios(&rates, devices, out);
     set_plus_minus(&rates, &shares, out);
     set_confidence(out);
     return ERR_OK;
+}
+
+/* Of what a pass or a row has, once it takes another time and all devices draw idle power meanwhile. */
+static void spread_joules(struct estimate_joules *joules, double idle_j)
+{
+    joules->total += idle_j - joules->idle;
+    joules->idle = idle_j;
+}
+
+void pass_estimate_spread(struct pass_estimate *estimate, double share_s, int at_once)
+{
+    struct estimate_totals *total = &estimate->total;
+    int stages = estimate->config.stages, all = estimate_devices(&estimate->config);
+    double idle_w = estimate->hardware->idle_w.value * all, before_s = total->latency_s;
+    double factor = share_s / before_s, idle_j = idle_w * share_s,
+           more_j = idle_j - total->joules.idle;
+    double relative = total->latency_plus_minus / before_s, busy = before_s / (stages * share_s);
+    total->wasted_j += more_j;
+    spread_joules(&total->joules, idle_j);
+    total->latency_s = share_s;
+    total->latency_plus_minus *= factor;
+    total->joules_plus_minus = hypot(total->joules_plus_minus, more_j * relative);
+    total->power_plus_minus *= total->joules.total / share_s / total->average_w;
+    total->average_w = total->joules.total / share_s;
+    total->peak_w = at_once * total->peak_w + idle_w * (stages - at_once) / stages;
+    total->utilization *= busy;
+    total->mfu *= busy;
+    total->mbu *= busy;
+    total->efficiency = (total->joules.total - idle_j) / total->joules.total;
+    for (size_t i = 0; estimate->rows && i < estimate->partition->count; i++) {
+        struct subgraph_estimate *row = &estimate->rows[i];
+        row->latency_s *= factor;
+        row->utilization *= busy;
+        spread_joules(&row->joules, idle_w * row->latency_s);
+    }
 }
 
 void pass_estimate_release(struct pass_estimate *estimate)

@@ -15,6 +15,7 @@
 #include "catalog/precision.h"
 #include "core/err.h"
 #include "estimate/partition.h"
+#include "estimate/pipeline.h"
 #include "estimate/roofline.h"
 
 /* How a model is run. */
@@ -22,10 +23,18 @@ struct estimate_config {
     enum precision precision;
     bool keeps_stored; /* weights of a quantized file keep their stored precision */
     int devices;       /* that share the model by tensor parallelism; 0: 1 */
+    int stages;        /* of such groups of devices, by pipeline parallelism; 0: 1 */
+    double sequences;  /* in flight, whose KV cache the stages hold; 0: those of the pass */
     enum runtime_id runtime;
     double
         host_launch_s; /* of the host, a small operator; 0: as its hardware file says, or usual */
 };
+
+/* All devices together: groups of tensor parallelism, in stages. */
+static inline int estimate_devices(const struct estimate_config *config)
+{
+    return config->devices * (config->stages > 1 ? config->stages : 1);
+}
 
 enum estimate_confidence { CONFIDENCE_CALIBRATED, CONFIDENCE_INTERPOLATED, CONFIDENCE_THEORETICAL };
 extern const char *const ESTIMATE_CONFIDENCES[]; /* their names */
@@ -71,6 +80,15 @@ struct estimate_totals {
     double bound_counts[BOUND_COUNT]; /* of subgraphs; decode steps count once */
 };
 
+/* One stage of a pipeline, in one pass over a micro-batch. */
+struct estimate_stage {
+    int layers;
+    double busy_s;
+    double active_j; /* above idle, of all devices of the stage; the message to the next one too */
+    double send_s;   /* of that message */
+    double memory_peak; /* bytes on one device */
+};
+
 struct pass_estimate {
     const struct partition *partition;
     const struct hardware *hardware;
@@ -80,7 +98,9 @@ struct pass_estimate {
     struct estimate_totals total;
     struct subgraph_estimate *rows; /* by subgraph; NULL without detail */
     struct estimate_memory memory;
-    struct estimate_concurrency concurrency; /* zero without detail */
+    struct estimate_concurrency concurrency;            /* zero without detail */
+    struct estimate_stage stages[PIPELINE_STAGES_MOST]; /* with more than one */
+    double host_s; /* of the scheduler, before the stages begin; in `total` if there is one stage */
     enum estimate_confidence confidence;
     char confidence_reason[160]; /* what keeps it from being higher */
 };
@@ -93,6 +113,9 @@ void estimate_totals_add(struct estimate_totals *sum, const struct estimate_tota
 enum err pass_estimate_make(const struct partition *partition, const struct hardware *hardware,
                             const struct estimate_config *config, bool has_detail,
                             struct pass_estimate *out, struct error *why) MUST_USE;
+/* Its share of the time that the micro-batches of a pipeline take together: all devices draw idle power for so long,
+ * those of waiting stages too.  At most `at_once` stages work at the same time. */
+void pass_estimate_spread(struct pass_estimate *estimate, double share_s, int at_once);
 void pass_estimate_release(struct pass_estimate *estimate);
 
 #endif

@@ -8,7 +8,6 @@
 enum {
     TILE_SIDE = 64,        /* of the tiles of a product, per unit: 64 x 64 */
     PIECE_ELEMENTS = 1024, /* per unit, for anything else */
-    LINK_ENDS = 2,         /* a message is read from one memory and written to another */
 };
 #define BALANCED_BAND 1.1 /* within which the two largest times count as balanced */
 
@@ -362,7 +361,7 @@ static struct estimate_joules joules_of(const struct subgraph *subgraph,
     struct estimate_joules one = {
         .compute = 2 * work->macs * per_operation,
         .memory = work->bytes * per_byte,
-        .link = work->traffic.link > 0 ? LINK_ENDS * work->traffic.link * per_byte : 0,
+        .link = work->traffic.link > 0 ? ROOFLINE_LINK_ENDS * work->traffic.link * per_byte : 0,
     };
     if (work->elementwise > 0)
         one.compute += work->elementwise * rates->other_joules.value;

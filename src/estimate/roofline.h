@@ -11,6 +11,8 @@
 #include "estimate/partition.h"
 #include "estimate/runtime.h"
 
+enum { ROOFLINE_LINK_ENDS = 2 }; /* a message is read from one memory and written to another */
+
 /* ---- a device in one precision ---- */
 
 /* A value and its relative standard uncertainty. */

@@ -8,6 +8,7 @@
 
 #include "core/log.h"
 #include "core/text.h"
+#include "estimate/pipeline.h"
 
 enum {
     BATCH_MOST = 1000000,
@@ -42,7 +43,8 @@ static enum err add_pass(struct workload *work, const struct graph_options *sett
                          struct error *why)
 {
     struct workload_pass *pass = &work->passes[work->count];
-    *pass = (struct workload_pass){.setting = *setting, .times = times};
+    *pass = (struct workload_pass){
+        .setting = *setting, .times = times, .step = work->count, .steps = times};
     enum err err = model_graph(work->spec.model, &pass->setting, &pass->graph, why);
     if (err)
         return err;
@@ -51,28 +53,11 @@ static enum err add_pass(struct workload *work, const struct graph_options *sett
         graph_release(&pass->graph);
         return err;
     }
+    work->prefill_count += work->count == work->prefill_count && setting->phase != GRAPH_DECODE;
     work->count++;
     work->file = pass->graph.file;
     work->notes = pass->graph.notes;
     work->has_stored = work->has_stored || pass->partition.total.weights.stored_weights > 0;
-    return ERR_OK;
-}
-
-static enum err make_pass(struct workload *work, struct error *why)
-{
-    const struct graph_options *asked = &work->spec.setting;
-    enum err err = add_pass(work, asked, 1, why);
-    if (err)
-        return err;
-    const struct workload_pass *pass = &work->passes[0];
-    work->spec.setting = pass->setting;
-    work->batch = work->units = pass->graph.batch;
-    work->unit = "sample";
-    if (work->spec.model->has_phases) {
-        bool decodes = pass->setting.phase == GRAPH_DECODE;
-        work->units = pass->graph.tokens;
-        work->unit = decodes ? "output token" : "prompt token";
-    }
     return ERR_OK;
 }
 
@@ -97,24 +82,138 @@ static size_t choose_steps(int64_t count, int64_t *built)
     return most;
 }
 
-static enum err make_request(struct workload *work, struct error *why)
+/* ---- micro-batches ---- */
+
+/* Tokens of a prompt that are computed at a time: max_num_batched_tokens of vLLM's server on large devices, n_ubatch of
+ * llama.cpp. */
+enum { CHUNK_TOKENS = 8192, CHUNK_LLAMA_CPP = 512, CHUNKS_MOST = PIPELINE_JOBS_MOST };
+
+/* Sequences are divided over as many micro-batches as there are stages, so that none has to wait; llama.cpp decodes all of
+ * them together. */
+static int64_t micro_batches(const struct workload_spec *spec, enum graph_phase phase)
 {
-    struct graph_options setting = work->spec.setting;
-    int64_t built[WORKLOAD_STEPS_MOST];
-    setting.phase = GRAPH_PREFILL;
-    enum err err = add_pass(work, &setting, 1, why);
+    bool is_whole = spec->runtime == RUNTIME_LLAMA_CPP && phase == GRAPH_DECODE;
+    int64_t wanted = spec->micro_batches ? spec->micro_batches : is_whole ? 1 : spec->stages;
+    return wanted < spec->setting.batch ? wanted : spec->setting.batch;
+}
+
+/* One step of all sequences: where they do not divide, some micro-batches have one more. */
+static enum err add_micro_batches(struct workload *work, const struct graph_options *setting,
+                                  double steps, struct error *why)
+{
+    int64_t count = micro_batches(&work->spec, setting->phase);
+    int64_t each = setting->batch / count, more = setting->batch % count;
+    size_t step = work->count;
+    enum err err = ERR_OK;
+    for (int larger = more > 0; !err && larger >= 0; larger--) {
+        struct graph_options one = *setting;
+        double number = (double)(larger ? more : count - more);
+        one.batch = each + larger;
+        err = add_pass(work, &one, steps * number, why);
+        if (!err) {
+            work->passes[work->count - 1].step = step;
+            work->passes[work->count - 1].steps = steps;
+        }
+    }
+    return err;
+}
+
+/* A prompt alone goes through the stages in chunks.  Their cost is nearly linear in the tokens before them, so that some
+ * are built, as of decode steps. */
+static enum err add_chunks(struct workload *work, const struct graph_options *setting,
+                           struct error *why)
+{
+    const struct workload_spec *spec = &work->spec;
+    int64_t size = spec->runtime == RUNTIME_LLAMA_CPP ? CHUNK_LLAMA_CPP : CHUNK_TOKENS;
+    int64_t tokens = setting->tokens, built[WORKLOAD_STEPS_MOST];
+    int64_t count = spec->micro_batches ? spec->micro_batches : (tokens + size - 1) / size;
+    count = count > tokens ? tokens : count > CHUNKS_MOST ? CHUNKS_MOST : count;
+    size_t chosen = choose_steps(count, built), step = work->count;
+    enum err err = ERR_OK;
+    for (size_t i = 0; !err && i < chosen; i++) {
+        struct graph_options one = *setting;
+        one.cached = tokens * built[i] / count;
+        one.tokens = tokens * (built[i] + 1) / count - one.cached;
+        err = add_pass(work, &one, step_times(built, chosen, i), why);
+        if (!err) {
+            work->passes[work->count - 1].step = step;
+            work->passes[work->count - 1].steps = 1;
+            work->passes[work->count - 1].chunk = built[i];
+        }
+    }
+    return err;
+}
+
+/* One pass of all sequences, or the micro-batches that it consists of. */
+static enum err add_step(struct workload *work, const struct graph_options *setting, double steps,
+                         struct error *why)
+{
+    if (work->spec.stages < 2)
+        return add_pass(work, setting, steps, why);
+    if (setting->phase == GRAPH_DECODE || setting->batch > 1)
+        return add_micro_batches(work, setting, steps, why);
+    return add_chunks(work, setting, why);
+}
+
+/* What the model makes of the options, before they are divided. */
+static enum err resolve_setting(struct workload *work, struct error *why)
+{
+    struct graph graph;
+    if (work->spec.stages < 2)
+        return ERR_OK;
+    enum err err = model_graph(work->spec.model, &work->spec.setting, &graph, why);
+    if (!err)
+        graph_release(&graph);
+    return err;
+}
+
+/* ---- passes ---- */
+
+static enum err make_pass(struct workload *work, struct error *why)
+{
+    enum err err = resolve_setting(work, why);
+    struct graph_options asked = work->spec.setting;
+    if (!err)
+        err = add_step(work, &asked, 1, why);
     if (err)
         return err;
-    work->spec.setting = work->passes[0].setting;
-    work->batch = work->passes[0].graph.batch;
+    const struct workload_pass *pass = &work->passes[0];
+    if (work->spec.stages < 2)
+        work->spec.setting = pass->setting;
+    work->batch = work->units =
+        work->spec.stages < 2 ? pass->graph.batch : (double)work->spec.setting.batch;
+    work->unit = "sample";
+    if (work->spec.model->has_phases) {
+        bool decodes = pass->setting.phase == GRAPH_DECODE;
+        work->units = work->spec.stages < 2 ? pass->graph.tokens
+                                            : work->batch * (decodes ? 1 : (double)asked.tokens);
+        work->unit = decodes ? "output token" : "prompt token";
+    }
+    return ERR_OK;
+}
+
+static enum err make_request(struct workload *work, struct error *why)
+{
+    int64_t built[WORKLOAD_STEPS_MOST];
+    work->spec.setting.phase = GRAPH_PREFILL;
+    enum err err = resolve_setting(work, why);
+    struct graph_options setting = work->spec.setting;
+    if (!err)
+        err = add_step(work, &setting, 1, why);
+    if (err)
+        return err;
+    if (work->spec.stages < 2)
+        work->spec.setting = work->passes[0].setting;
+    work->batch =
+        work->spec.stages < 2 ? work->passes[0].graph.batch : (double)work->spec.setting.batch;
     size_t steps = choose_steps(work->spec.output_tokens - 1, built);
     for (size_t i = 0; !err && i < steps; i++) {
         setting = work->spec.setting;
         setting.phase = GRAPH_DECODE;
         setting.context = setting.tokens + built[i] + 1; /* its own token included */
-        err = add_pass(work, &setting, step_times(built, steps, i), why);
+        err = add_step(work, &setting, step_times(built, steps, i), why);
     }
-    if (err && work->count < steps) {
+    if (err && setting.context < setting.tokens + built[steps - 1] + 1) {
         /* Of several contexts that are too long for the model, report the longest. */
         setting.context = setting.tokens + built[steps - 1] + 1;
         enum err longest = add_pass(work, &setting, 1, why);
@@ -374,7 +473,15 @@ static enum err begin_spec(const struct workload_options *options, const struct 
         .fusion = options->no_fusion ? PARTITION_PLAIN : runtime_at(runtime)->fusion,
         .runtime = runtime,
         .has_usual_runtime = !options->runtime && !options->no_fusion,
+        .stages = (int)options->stages,
+        .micro_batches = (int)options->micro_batches,
     };
+    if (options->stages > 1 && !model->has_phases)
+        return err_set(why, ERR_USAGE,
+                       "--pipeline-parallel divides the layers of a decoder: %.100s is none",
+                       model->name);
+    if (options->micro_batches && options->stages < 2)
+        return err_set(why, ERR_USAGE, "--micro-batches needs --pipeline-parallel above 1");
     bool has_defaults = defaults_of(work, &defaults);
     enum err err = parse_image(options->image, &work->setting, why);
     if (!err)

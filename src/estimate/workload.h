@@ -29,6 +29,8 @@ struct workload_spec {
     struct graph_options setting; /* 0: the model's own */
     bool is_request;              /* prefill and decode; setting.phase is ignored */
     int64_t output_tokens;        /* of a request, at least 1 */
+    int stages;                   /* of pipeline parallelism; 0: 1 */
+    int micro_batches;            /* that pass them; 0: by batch, length and runtime */
     enum partition_fusion fusion;
     enum runtime_id runtime;
     bool has_usual_runtime; /* the runtime is the default of its device: workload_spec_run_on */
@@ -37,23 +39,27 @@ struct workload_spec {
 /* Sets the runtime that is the default on this device, where none was asked for. */
 void workload_spec_run_on(struct workload_spec *spec, const struct hardware *hardware);
 
-enum { WORKLOAD_STEPS_MOST = 5, WORKLOAD_PASSES_MOST = WORKLOAD_STEPS_MOST + 1 };
+/* A step has micro-batches of two sizes at most; of a long prompt as many chunks are built as of decode steps. */
+enum { WORKLOAD_STEPS_MOST = 5, WORKLOAD_PASSES_MOST = 3 * WORKLOAD_STEPS_MOST };
 
 struct workload_pass {
     struct graph_options setting; /* as the model resolved it */
     struct graph graph;
     struct partition partition;
-    double times; /* that it runs */
+    double times;  /* that it runs: steps times micro-batches */
+    size_t step;   /* a number that passes of the same step have in common */
+    double steps;  /* that it stands for */
+    int64_t chunk; /* of a prompt that a pipeline computes in chunks: its number; else 0 */
 };
 
 struct workload {
     struct workload_spec spec; /* its setting as the model resolved it */
     struct workload_pass passes[WORKLOAD_PASSES_MOST];
-    size_t count;
-    double batch;     /* samples or sequences of one pass, as its graph has them */
-    double units;     /* samples or tokens that all passes produce */
-    const char *unit; /* "sample", "prompt token", "output token", "token" */
-    bool has_stored;  /* some weights have a stored precision */
+    size_t count, prefill_count; /* those of a prompt are the first ones */
+    double batch;                /* samples or sequences of one pass, as its graph has them */
+    double units;                /* samples or tokens that all passes produce */
+    const char *unit;            /* "sample", "prompt token", "output token", "token" */
+    bool has_stored;             /* some weights have a stored precision */
     struct graph_precision file;
     struct graph_notes notes;
 };
@@ -85,6 +91,7 @@ struct workload_options {
     const char *image;                           /* "224" or "480x640" */
     unsigned output_tokens;
     struct params dims;
+    unsigned stages, micro_batches; /* of pipeline parallelism */
     bool sweep; /* batches 1 to 64, where no batch is given and the model takes any */
     bool no_fusion;
     const char *runtime; /* by name; NULL: the default of the device; with no_fusion ideal */

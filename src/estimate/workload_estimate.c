@@ -127,6 +127,122 @@ static void add_pass(struct workload_estimate *out, const struct pass_estimate *
         add_bounds(&out->total, &pass->total);
 }
 
+/* ---- pipelines ---- */
+
+struct stage_times {
+    double busy_s[PIPELINE_STAGES_MOST], send_s[PIPELINE_STAGES_MOST], host_s;
+};
+
+/* Between two passes of a step, at a share of the way: they are linear in the tokens before them. */
+static void times_between(const struct pass_estimate *a, const struct pass_estimate *b,
+                          double share, struct stage_times *out)
+{
+    out->host_s = a->host_s + share * (b->host_s - a->host_s);
+    for (int s = 0; s < a->config.stages; s++) {
+        const struct estimate_stage *from = &a->stages[s], *to = &b->stages[s];
+        out->busy_s[s] = from->busy_s + share * (to->busy_s - from->busy_s);
+        out->send_s[s] = from->send_s + share * (to->send_s - from->send_s);
+    }
+}
+
+/* The micro-batches of a step, in order: the passes first..end-1 as often as each of them runs, or the chunks between
+ * them. */
+static void fill_jobs(const struct workload_estimate *estimate, size_t first, size_t end,
+                      struct stage_times *times, size_t count)
+{
+    const struct workload_pass *passes = estimate->work->passes;
+    bool has_chunks = passes[end - 1].chunk > 0;
+    size_t p = first, left = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (has_chunks) {
+            while (p + 2 < end && passes[p + 1].chunk <= (int64_t)i)
+                p++;
+            double gap = (double)(passes[p + 1].chunk - passes[p].chunk);
+            times_between(&estimate->passes[p], &estimate->passes[p + 1],
+                          ((double)i - (double)passes[p].chunk) / gap, &times[i]);
+            continue;
+        }
+        if (i && !--left)
+            p++;
+        if (!left)
+            left = (size_t)round(passes[p].times / passes[p].steps);
+        times_between(&estimate->passes[p], &estimate->passes[p], 0, &times[i]);
+    }
+}
+
+/* Seconds of one step, and its micro-batches. */
+static enum err schedule(const struct workload_estimate *estimate, size_t first, size_t end,
+                         double *step_s, size_t *count)
+{
+    const struct workload_pass *passes = estimate->work->passes;
+    double number = 0;
+    for (size_t i = first; i < end; i++)
+        number += passes[i].times / passes[i].steps;
+    *count = (size_t)round(number);
+    struct stage_times *times = calloc(*count, sizeof *times);
+    struct pipeline_job *jobs = calloc(*count, sizeof *jobs);
+    enum err err = times && jobs ? ERR_OK : ERR_NO_MEMORY;
+    if (!err) {
+        fill_jobs(estimate, first, end, times, *count);
+        for (size_t i = 0; i < *count; i++)
+            jobs[i] = (struct pipeline_job){times[i].host_s, times[i].busy_s, times[i].send_s};
+        bool repeats = passes[first].setting.phase == GRAPH_DECODE;
+        *step_s =
+            (repeats ? pipeline_round_s : pipeline_once_s)(jobs, *count, estimate->config.stages);
+    }
+    free(times);
+    free(jobs);
+    return err;
+}
+
+static void add_to_pipeline(const struct pass_estimate *pass, double times,
+                            struct workload_pipeline *out)
+{
+    for (int s = 0; s < pass->config.stages; s++) {
+        const struct estimate_stage *stage = &pass->stages[s];
+        out->stages[s].layers = stage->layers;
+        out->stages[s].busy_s += times * stage->busy_s;
+        out->stages[s].joules += times * stage->active_j;
+        out->stages[s].memory_peak = fmax(out->stages[s].memory_peak, stage->memory_peak);
+    }
+}
+
+/* Micro-batches overlap: the passes of a step share its time, in proportion to what each takes alone. */
+static enum err spread_steps(struct workload_estimate *out)
+{
+    const struct workload *work = out->work;
+    enum err err = ERR_OK;
+    for (size_t first = 0, end; !err && first < work->count; first = end) {
+        double step_s = 0, alone_s = 0;
+        size_t jobs = 0;
+        for (end = first; end < work->count && work->passes[end].step == first; end++)
+            alone_s += work->passes[end].times / work->passes[end].steps *
+                       out->passes[end].total.latency_s;
+        err = schedule(out, first, end, &step_s, &jobs);
+        int at_once = jobs < (size_t)out->config.stages ? (int)jobs : out->config.stages;
+        for (size_t i = first; !err && i < end; i++) {
+            add_to_pipeline(&out->passes[i], work->passes[i].times, &out->pipeline);
+            pass_estimate_spread(&out->passes[i], out->passes[i].total.latency_s * step_s / alone_s,
+                                 at_once);
+        }
+        out->pipeline.micro_batches = (double)jobs;
+    }
+    return err;
+}
+
+/* Idle power runs on every stage for the whole time. */
+static void finish_pipeline(struct workload_estimate *out)
+{
+    int stages = out->config.stages;
+    double busy_s = 0, took_s = out->total.latency_s;
+    for (int s = 0; s < stages; s++) {
+        busy_s += out->pipeline.stages[s].busy_s;
+        out->pipeline.stages[s].joules +=
+            out->hardware->idle_w.value * out->config.devices * took_s;
+    }
+    out->pipeline.bubble = 1 - busy_s / (stages * took_s);
+}
+
 /* Share of the MACs of all passes that tensor parallelism divides. */
 static double divided_share(const struct workload *work, int devices)
 {
@@ -145,30 +261,36 @@ enum err workload_estimate_make(const struct workload *work, const struct hardwa
     enum err err = ERR_OK;
     *out = (struct workload_estimate){.work = work, .hardware = hardware, .config = *config};
     out->config.runtime = work->spec.runtime;
+    out->config.stages = work->spec.stages > 1 ? work->spec.stages : 1;
+    out->config.sequences = work->batch;
     out->divided = divided_share(work, config->devices);
-    out->limit_w = hardware->limit_w.value * config->devices;
+    out->limit_w = hardware->limit_w.value * estimate_devices(&out->config);
     out->shipped = shipped_of(work, hardware, config->precision);
-    if (has_detail) {
-        out->passes = calloc(work->count, sizeof *out->passes);
-        if (!out->passes)
-            return err_set(why, ERR_NO_MEMORY, "out of memory");
-    }
-    for (size_t i = 0; !err && i < work->count; i++) {
-        struct pass_estimate one = {0}, *pass = has_detail ? &out->passes[i] : &one;
+    out->passes = calloc(work->count, sizeof *out->passes);
+    if (!out->passes)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    for (size_t i = 0; !err && i < work->count; i++)
         err = pass_estimate_make(&work->passes[i].partition, hardware, &out->config, has_detail,
-                                 pass, why);
-        if (!err)
-            add_pass(out, pass, i);
-        pass_estimate_release(&one);
-    }
+                                 &out->passes[i], why);
+    if (!err && out->config.stages > 1 && (err = spread_steps(out)))
+        err = err_set(why, err, "%s", err_text(err));
+    for (size_t i = 0; !err && i < work->count; i++)
+        add_pass(out, &out->passes[i], i);
     if (!err && !(out->total.latency_s > 0))
         err =
             err_set(why, ERR_NO_DATA, "%.100s: no operations to estimate", work->spec.model->name);
     if (err)
         workload_estimate_release(out);
-    else
-        finish_totals(&out->total);
-    return err;
+    if (err)
+        return err;
+    finish_totals(&out->total);
+    if (out->config.stages > 1)
+        finish_pipeline(out);
+    if (!has_detail) {
+        free(out->passes);
+        out->passes = NULL;
+    }
+    return ERR_OK;
 }
 
 void workload_estimate_release(struct workload_estimate *estimate)

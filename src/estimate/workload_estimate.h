@@ -28,6 +28,17 @@ struct estimate_interval {
     double plus_minus; /* the larger side: one ± that covers both */
 };
 
+/* How stages share a workload. */
+struct workload_pipeline {
+    double micro_batches; /* of a decode step or, of a prompt alone, its chunks */
+    double bubble;        /* share of the time that a stage waits, mean over stages */
+    struct {
+        int layers;
+        double busy_s, joules; /* in all; joules of the stages add up to the total */
+        double memory_peak;    /* bytes on one device */
+    } stages[PIPELINE_STAGES_MOST];
+};
+
 struct workload_estimate {
     const struct workload *work;
     const struct hardware *hardware;
@@ -37,8 +48,9 @@ struct workload_estimate {
     double divided; /* share of the MACs that devices divide, not replicate; UNKNOWN for one */
     struct estimate_totals total; /* ± are those of the bound, without `shipped` */
     struct estimate_shipped shipped;
-    struct estimate_memory memory; /* of the pass with the highest peak */
-    double limit_w;                /* of all devices; UNKNOWN: not stated */
+    struct estimate_memory memory;     /* of the pass with the highest peak */
+    double limit_w;                    /* of all devices; UNKNOWN: not stated */
+    struct workload_pipeline pipeline; /* of several stages */
     enum estimate_confidence confidence;
     char confidence_reason[160];
     struct pass_estimate *passes; /* as in the workload; NULL without detail */

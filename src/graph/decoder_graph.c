@@ -610,7 +610,7 @@ enum err decoder_graph(const struct decoder *decoder, struct graph_options *opti
         .decoder = decoder,
         .sequences = options->batch,
         .tokens = is_decode ? 1 : options->tokens,
-        .cached = is_decode ? options->context - 1 : 0,
+        .cached = is_decode ? options->context - 1 : options->cached,
         .rotary = GRAPH_NONE,
         .is_decode = is_decode,
     };

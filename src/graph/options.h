@@ -21,6 +21,7 @@ struct graph_options {
     int64_t batch;             /* samples or sequences */
     int64_t tokens;            /* of a prompt, or of a text that is encoded whole */
     int64_t context;           /* tokens that a decoded token attends to, itself included */
+    int64_t cached;            /* of a prompt: tokens before these, computed by earlier passes */
     int64_t image;             /* height and width in pixels */
     int64_t image_width;       /* where it is not the height; 0: it is */
     const struct params *dims; /* "batch=8": dynamic dimensions of an ONNX file; NULL: none */

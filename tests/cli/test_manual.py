@@ -373,7 +373,7 @@ class Formats(MachineTest):
 
     def test_estimate_json(self):
         words = ["estimate", "--hardware", "l4", "--max-power-w", "1e6", *PRICES, "--json", "--model"]
-        report = json.loads(self.run_ipw(*words, "gpt2").stdout)
+        report = json.loads(self.run_ipw(*words, "gpt2", "--pipeline-parallel", "2").stdout)
         several = json.loads(self.run_ipw(*words, "resnet18", "--batch", "1,2").stdout)
         shown = section(command_page("estimate"), "JSON REPORT")
         self.assertEqual(key_problems([report, several], shown), [])

@@ -13,7 +13,7 @@ struct charge estimate_charge(const struct workload_estimate *estimate,
                               const struct estimate_totals *sums, const struct tariff *tariff,
                               double parts)
 {
-    double devices = estimate->config.devices;
+    double devices = estimate_devices(&estimate->config);
     double joules =
         workload_estimate_interval(estimate, sums->joules.total, sums->joules_plus_minus)
             .plus_minus;
@@ -75,7 +75,7 @@ void estimate_cost_to_json(struct json *json, const struct workload_estimate *es
     json_number(json, "price_per_kwh", tariff->price_per_kwh);
     json_number(json, "gco2_per_kwh", tariff->gco2_per_kwh);
     json_number(json, "device_price_per_hour", tariff->device_price_per_hour);
-    json_integer(json, "devices", estimate->config.devices);
+    json_integer(json, "devices", estimate_devices(&estimate->config));
     charge_to_json(json, "query", &cost.per_query);
     charge_to_json(json, "million_input_tokens", &cost.per_million_input);
     charge_to_json(json, "million_output_tokens", &cost.per_million_output);
@@ -117,7 +117,7 @@ void estimate_cost_words(const struct workload_estimate *estimate, const struct 
         add_charge(out, estimate, &cost.per_million_input, emissions, "million prompt tokens");
         return;
     }
-    workload_estimate_total(estimate, 0, 1, &phase);
+    workload_estimate_total(estimate, 0, work->prefill_count, &phase);
     cost.per_million_input = estimate_charge(
         estimate, &phase, tariff, work->batch * (double)work->spec.setting.tokens / MILLION);
     add_charge(out, estimate, &cost.per_million_input, emissions,

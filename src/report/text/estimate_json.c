@@ -147,7 +147,9 @@ static void setting_to_json(struct json *json, const struct workload_estimate *e
     const struct workload_spec *question = &estimate->work->spec;
     json_object(json, "setting");
     lengths_to_json(json, question);
-    json_integer(json, "devices", estimate->config.devices);
+    json_integer(json, "devices", estimate_devices(&estimate->config));
+    json_integer(json, "tensor_parallel", estimate->config.devices);
+    json_integer(json, "pipeline_parallel", estimate->config.stages);
     json_number(json, "divided", estimate->divided);
     json_bool(json, "fused", question->fusion == PARTITION_FUSED);
     json_string(json, "runtime", runtime_at(question->runtime)->name);
@@ -221,6 +223,29 @@ static void checks_to_json(struct json *json, const struct budget *budget,
     json_object_end(json);
 }
 
+static void pipeline_to_json(struct json *json, const struct workload_estimate *estimate)
+{
+    const struct workload_pipeline *pipeline = &estimate->pipeline;
+    if (estimate->config.stages < 2) {
+        json_null(json, "pipeline");
+        return;
+    }
+    json_object(json, "pipeline");
+    json_number(json, "micro_batches", pipeline->micro_batches);
+    json_number(json, "bubble", pipeline->bubble);
+    json_array(json, "stages");
+    for (int s = 0; s < estimate->config.stages; s++) {
+        json_object(json, NULL);
+        json_integer(json, "layers", pipeline->stages[s].layers);
+        json_number(json, "busy_s", pipeline->stages[s].busy_s);
+        json_number(json, "energy_j", pipeline->stages[s].joules);
+        json_number(json, "memory_peak_bytes", pipeline->stages[s].memory_peak);
+        json_object_end(json);
+    }
+    json_array_end(json);
+    json_object_end(json);
+}
+
 static void head_to_json(struct json *json, const struct workload_estimate *estimate,
                          const struct tariff *tariff)
 {
@@ -235,8 +260,9 @@ static void head_to_json(struct json *json, const struct workload_estimate *esti
     each_to_json(json, estimate);
     estimate_cost_to_json(json, estimate, tariff);
     power_to_json(json, &estimate->total, estimate->limit_w,
-                  estimate->hardware->idle_w.value * estimate->config.devices);
+                  estimate->hardware->idle_w.value * estimate_devices(&estimate->config));
     memory_to_json(json, estimate);
+    pipeline_to_json(json, estimate);
     shares_to_json(json, &estimate->total);
     bounds_to_json(json, estimate->total.bound_counts);
 }
@@ -279,7 +305,7 @@ static void phase_to_json(struct json *json, const char *name,
         charge_to_json(json, "million_tokens", &charge);
     }
     power_to_json(json, &sums, estimate->limit_w,
-                  estimate->hardware->idle_w.value * estimate->config.devices);
+                  estimate->hardware->idle_w.value * estimate_devices(&estimate->config));
     shares_to_json(json, &sums);
     bounds_to_json(json, sums.bound_counts);
     json_object_end(json);
@@ -301,16 +327,19 @@ static void request_to_json(struct json *json, const struct workload_estimate *e
     json_number(json, "energy_per_token_j", estimate->total.joules.total / (batch * output));
     json_number(json, "tokens_per_s", batch * output / estimate->total.latency_s);
     json_number(json, "latency_s", estimate->total.latency_s);
-    json_number(json, "first_token_s", estimate->passes[0].total.latency_s);
-    struct estimate_totals decode = {.latency_s = UNKNOWN};
-    if (work->count > 1)
-        workload_estimate_total(estimate, 1, work->count, &decode);
+    size_t prefills = work->prefill_count;
+    struct estimate_totals prefill, decode = {.latency_s = UNKNOWN};
+    workload_estimate_total(estimate, 0, prefills, &prefill);
+    json_number(json, "first_token_s", prefill.latency_s);
+    if (work->count > prefills)
+        workload_estimate_total(estimate, prefills, work->count, &decode);
     json_number(json, "tpot_s", decode.latency_s / (output - 1));
     json_number(json, "tokens_per_s_per_user", (output - 1) / decode.latency_s);
     json_array(json, "phases");
-    phase_to_json(json, "prefill", estimate, 0, 1, (double)work->spec.setting.tokens, tariff);
-    if (work->count > 1)
-        phase_to_json(json, "decode", estimate, 1, work->count, output - 1, tariff);
+    phase_to_json(json, "prefill", estimate, 0, prefills, (double)work->spec.setting.tokens,
+                  tariff);
+    if (work->count > prefills)
+        phase_to_json(json, "decode", estimate, prefills, work->count, output - 1, tariff);
     json_array_end(json);
     json_object_end(json);
 }

@@ -50,7 +50,7 @@ static void compare_points(const struct estimate_grid *points, struct layout *la
 {
     for (size_t i = 0; i < points->count; i++) {
         const struct workload_estimate *estimate = &points->items[i].estimate;
-        layout->devices |= estimate->config.devices > 1;
+        layout->devices |= estimate_devices(&estimate->config) > 1;
         layout->runtimes |=
             points->items[i].work->spec.runtime != points->items[0].work->spec.runtime;
         layout->confidences |= !points->items[i].missing[0] &&
@@ -146,7 +146,7 @@ static void fill_cells(const struct points_report *report, const struct layout *
     str_format(cells[BATCH], WORDS_MAX, "%.0f", estimate->work->batch);
     str_format(cells[PROMPT], WORDS_MAX, "%" PRId64, demand.prompt);
     str_format(cells[CONTEXT], WORDS_MAX, "%" PRId64, demand.context);
-    str_format(cells[DEVICES], WORDS_MAX, "%d", estimate->config.devices);
+    str_format(cells[DEVICES], WORDS_MAX, "%d", estimate_devices(&estimate->config));
     words_estimated(cells[EACH], all->joules.total / units, all->joules_plus_minus / units, "J");
     format_si(cells[LATENCY], all->latency_s, "s");
     words_rate(cells[RATE], workload_estimate_units_per_s(estimate));
@@ -474,7 +474,7 @@ static size_t csv_cells(const struct points_report *report, const struct grid_po
         {"prompt_tokens", NULL, count_or_unknown(demand.prompt)},
         {"output_tokens", NULL, count_or_unknown(spec->is_request ? spec->output_tokens : 0)},
         {"context", NULL, count_or_unknown(demand.context)},
-        {"devices", NULL, config->devices},
+        {"devices", NULL, estimate_devices(config)},
         {"count", NULL, units},
         {"unit", point->work->unit, 0},
         {"energy_each_j", NULL, all->joules.total / units},

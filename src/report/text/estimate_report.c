@@ -131,12 +131,13 @@ static void put_energy(const struct paper *paper, const struct workload_estimate
 static void put_time(const struct paper *paper, const struct workload_estimate *estimate)
 {
     char latency[WORDS_MAX], first[FORMAT_MAX], rate[WORDS_MAX];
+    struct estimate_totals prefill;
     words_latency(latency, estimate);
     words_rate(rate, workload_estimate_units_per_s(estimate));
+    workload_estimate_total(estimate, 0, estimate->work->prefill_count, &prefill);
     if (estimate->work->spec.is_request)
         line(paper, "latency", "%s; time to first token %s; %s %ss/s", latency,
-             format_si(first, estimate->passes[0].total.latency_s, "s"), rate,
-             estimate->work->unit);
+             format_si(first, prefill.latency_s, "s"), rate, estimate->work->unit);
     else
         line(paper, "latency", "%s; %s %ss/s", latency, rate, estimate->work->unit);
 }
@@ -145,19 +146,18 @@ static void put_time(const struct paper *paper, const struct workload_estimate *
 static void put_user(const struct paper *paper, const struct workload_estimate *estimate)
 {
     const struct workload *work = estimate->work;
-    const struct estimate_totals *first = &estimate->passes[0].total;
-    struct estimate_totals decode;
+    struct estimate_totals first, decode;
     char ttft[FORMAT_MAX], tpot[FORMAT_MAX], rate[WORDS_MAX];
+    workload_estimate_total(estimate, 0, work->prefill_count, &first);
     format_with_error(
-        ttft, first->latency_s,
-        workload_estimate_interval(estimate, first->latency_s, first->latency_plus_minus)
-            .plus_minus,
+        ttft, first.latency_s,
+        workload_estimate_interval(estimate, first.latency_s, first.latency_plus_minus).plus_minus,
         "s");
-    if (work->count < 2) {
+    if (work->count == work->prefill_count) {
         line(paper, "per user", "TTFT %s", ttft);
         return;
     }
-    workload_estimate_total(estimate, 1, work->count, &decode);
+    workload_estimate_total(estimate, work->prefill_count, work->count, &decode);
     double steps = (double)(work->spec.output_tokens - 1), each = decode.latency_s / steps;
     format_with_error(
         tpot, each,
@@ -174,7 +174,8 @@ static void put_power(const struct paper *paper, const struct workload_estimate 
     words_estimated(average, all->average_w, all->power_plus_minus, "W");
     line(paper, "power", "%s average, %s peak; limit %s, idle %s", average,
          words_estimated(peak, all->peak_w, UNKNOWN, "W"), format_si(limit, estimate->limit_w, "W"),
-         format_si(idle, estimate->hardware->idle_w.value * estimate->config.devices, "W"));
+         format_si(idle, estimate->hardware->idle_w.value * estimate_devices(&estimate->config),
+                   "W"));
 }
 
 static void put_operating(const struct paper *paper, const struct estimate_report *report)
@@ -200,7 +201,7 @@ static void put_operating(const struct paper *paper, const struct estimate_repor
 static void put_fit(const struct paper *paper, const struct estimate_report *report)
 {
     const struct estimate_memory *memory = &report->estimate->memory;
-    const char *each = report->estimate->config.devices > 1 ? " per device" : "";
+    const char *each = estimate_devices(&report->estimate->config) > 1 ? " per device" : "";
     char used[FORMAT_MAX], room[WORDS_MAX] = "";
     if (!is_known(memory->capacity)) {
         line(paper, "memory", "%s%s; device memory unknown", format_bytes(used, memory->total_peak),
@@ -256,6 +257,8 @@ static void put_devices(const struct paper *paper, const struct workload_estimat
     char words[WORDS_MAX];
     if (words_divided(words, estimate))
         line(paper, "devices", "%s", words);
+    if (words_pipeline(words, estimate))
+        line(paper, "pipeline", "%s", words);
 }
 
 static void put_confidence(const struct paper *paper, const struct workload_estimate *estimate)
@@ -297,10 +300,10 @@ static void put_phases(const struct paper *paper, const struct workload_estimate
     struct estimate_totals part;
     struct table table = TABLE(COLUMNS);
 
-    workload_estimate_total(estimate, 0, 1, &part);
+    workload_estimate_total(estimate, 0, work->prefill_count, &part);
     phase_row(&table, "prefill", (double)work->spec.setting.tokens, batch, &part);
-    if (work->count > 1) {
-        workload_estimate_total(estimate, 1, work->count, &part);
+    if (work->count > work->prefill_count) {
+        workload_estimate_total(estimate, work->prefill_count, work->count, &part);
         phase_row(&table, "decode", output - 1, batch, &part);
     }
     phase_row(&table, "request", output, batch, &estimate->total);

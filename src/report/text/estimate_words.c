@@ -99,8 +99,10 @@ char *words_setting(char *to, const struct workload_estimate *estimate)
     words_add(to, "%s", precision_words(precision, estimate));
     words_add(to, "batch %.0f", work->batch);
     add_tokens(to, work);
-    if (estimate->config.devices > 1)
-        words_add(to, "%d devices", estimate->config.devices);
+    if (estimate_devices(&estimate->config) > 1)
+        words_add(to, "%d devices", estimate_devices(&estimate->config));
+    if (estimate->config.stages > 1)
+        words_add(to, "%d stages", estimate->config.stages);
     if (work->spec.fusion == PARTITION_PLAIN && work->spec.runtime == RUNTIME_IDEAL)
         words_add(to, "no fusion");
     return to;
@@ -306,6 +308,25 @@ char *words_divided(char *to, const struct workload_estimate *estimate)
     return to;
 }
 
+char *words_pipeline(char *to, const struct workload_estimate *estimate)
+{
+    const struct workload_pipeline *pipeline = &estimate->pipeline;
+    int stages = estimate->config.stages, least = pipeline->stages[0].layers, most = least;
+    char layers[FORMAT_MAX], waiting[WORDS_MAX];
+    if (stages < 2)
+        return NULL;
+    for (int s = 1; s < stages; s++) {
+        least = pipeline->stages[s].layers < least ? pipeline->stages[s].layers : least;
+        most = pipeline->stages[s].layers > most ? pipeline->stages[s].layers : most;
+    }
+    str_format(layers, sizeof layers, least < most ? "%d to %d" : "%d", least, most);
+    str_format(to, WORDS_MAX,
+               "%d stages of %s layers, %.0f micro-batch%s; stages wait %s of the time", stages,
+               layers, pipeline->micro_batches, pipeline->micro_batches == 1 ? "" : "es",
+               words_share(waiting, pipeline->bubble));
+    return to;
+}
+
 static char *value_words(char *to, enum budget_kind kind, double value)
 {
     if (kind == BUDGET_MEMORY || kind == BUDGET_FIT) /* in 10^9 bytes, as the limit is given */
@@ -405,7 +426,7 @@ size_t words_figures(const struct workload_estimate *estimate,
     };
     for (size_t i = 0; i < sizeof more / sizeof *more; i++)
         out[count++] = more[i];
-    if (estimate->config.devices > 1)
+    if (estimate_devices(&estimate->config) > 1)
         count += put_link(hardware, out + count);
     return count;
 }

@@ -51,7 +51,7 @@ static void few_steps_are_all_built(void **state)
     (void)state;
     assert_int_equal(model_open("gpt2", &model, &why), ERR_OK);
     make(&model, 9, WORKLOAD_STEPS_MOST + 1, &workload);
-    assert_int_equal(workload.count, WORKLOAD_PASSES_MOST);
+    assert_int_equal(workload.count, WORKLOAD_STEPS_MOST + 1);
     for (size_t k = 1; k < workload.count; k++) {
         assert_near(workload.passes[k].times, 1, 0);
         assert_int_equal(workload.passes[k].setting.context, 9 + (int64_t)k);
