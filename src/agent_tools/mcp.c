@@ -286,6 +286,7 @@ static enum err request(struct server *server, const char *method, const char *p
     pthread_mutex_lock(&server->lock);
     pending.id = ++server->next_id;
     pending.next = server->first;
+    /* cppcheck-suppress autoVariables ; forget() removes it before this function returns */
     server->first = &pending;
     pthread_mutex_unlock(&server->lock);
     bool sent = send_message(server, pending.id, method, params, deadline);

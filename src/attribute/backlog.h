@@ -59,7 +59,7 @@ struct flight {
 };
 
 struct backlog {
-    pthread_mutex_t lock; /* guards flights and ended */
+    pthread_mutex_t lock;   /* guards flights and ended */
     struct flight *flights; /* in the order in which they began, from flight_first to flight_end */
     size_t flight_first, flight_end, flight_capacity;
     uint64_t highest; /* id that began */

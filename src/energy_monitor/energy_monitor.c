@@ -146,10 +146,9 @@ static void await_request(void)
 /* Takes over the reference to `message`. */
 static grpc_op sending(grpc_slice message)
 {
-    grpc_op op = {.op = GRPC_OP_SEND_MESSAGE};
-    op.data.send_message.send_message = grpc_raw_byte_buffer_create(&message, 1);
+    grpc_byte_buffer *buffer = grpc_raw_byte_buffer_create(&message, 1);
     grpc_slice_unref(message);
-    return op;
+    return (grpc_op){.op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = buffer};
 }
 
 static void start(struct call *call, grpc_op *ops, size_t count, struct tag *tag)

@@ -389,10 +389,10 @@ enum err engine_decode(struct engine_context *context, const engine_token *token
 static double negative_log_softmax(const float *logits, int count, engine_token token)
 {
     float most = logits[0];
-    double sum = 0;
     for (int i = 1; i < count; i++)
         most = logits[i] > most ? logits[i] : most;
-    for (int i = 0; i < count; i++)
+    double sum = (double)expf(logits[0] - most);
+    for (int i = 1; i < count; i++)
         sum += (double)expf(logits[i] - most);
     return log(sum) - ((double)logits[token] - (double)most);
 }

@@ -215,7 +215,7 @@ static enum err fill_decode(const struct serving_question *question, struct serv
     size_t knots = 0;
     for (unsigned wanted = 1, last = 0; last < steps->max_sequences && knots < KNOTS_MOST;
          wanted *= 2) {
-        struct pass_cost pass;
+        struct pass_cost pass = {0};
         last = wanted < steps->max_sequences ? wanted : steps->max_sequences;
         for (size_t c = 0; c < steps->context_count; c++) {
             enum err err = estimate_pass(question, GRAPH_DECODE, last, (int64_t)steps->contexts[c],

@@ -470,7 +470,9 @@ static struct named named_briefly(struct namer *namer, struct slice answer)
         found.how = NAMED_BY_WORDS;
         found.where = answer;
     }
-    return found.several ? (struct named){0} : found;
+    if (found.several)
+        return (struct named){0};
+    return found;
 }
 
 /* How close the sentence is to the question: words of it, less the words that are neither of it nor of an option. */

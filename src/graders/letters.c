@@ -648,7 +648,9 @@ enum err letters_find(struct slice answer, unsigned count, const struct options 
 {
     struct mentions mentions = {0};
     enum err err = mentions_read(&mentions, slice_trim(answer), count, options);
-    *out = err || !mentions.count ? (struct letters){0} : find_letters(&mentions);
+    *out = (struct letters){0};
+    if (!err && mentions.count)
+        *out = find_letters(&mentions);
     mentions_release(&mentions);
     return err;
 }

@@ -23,7 +23,7 @@ struct serve_options {
     const char *drivers; /* sensors of the live view; comma-separated names, NULL for all */
     const char *devices; /* GPUs; NULL for the visible ones */
     bool no_live;        /* opens no sensor */
-    bool allow_runs; /* POST starts profiles in `runs`; needs a token */
+    bool allow_runs;     /* POST starts profiles in `runs`; needs a token */
     void (*listening)(unsigned port);
 };
 

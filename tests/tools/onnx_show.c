@@ -58,8 +58,7 @@ static void show_nodes(struct json *json, const struct graph *graph)
         json_integer(json, "layer", node->layer);
         json_number(json, "macs", cost.macs);
         json_number(json, "elementwise", cost.elementwise);
-        json_string(json, "precision",
-                    node->has_precision ? precision_name(node->precision) : "");
+        json_string(json, "precision", node->has_precision ? precision_name(node->precision) : "");
         show_links(json, "inputs", graph_inputs(graph, node), node->input_count);
         show_links(json, "outputs", graph_outputs(graph, node), node->output_count);
         json_object_end(json);

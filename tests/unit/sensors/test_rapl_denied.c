@@ -108,9 +108,10 @@ static void root_only_energy_is_named_with_its_cure(void **state)
     machine_intel_two_socket(&f->tree, MACHINE_POWERCAP);
     lock_powercap(&f->tree);
     assert_int_equal(probe_unprivileged(), 2);
-    assert_denied(1, "rapl:1", "CVE-2020-8694",
-                  "sudo chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj (until the next boot), "
-                  "or sudo ipw-reader --group GROUP");
+    assert_denied(
+        1, "rapl:1", "CVE-2020-8694",
+        "sudo chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj (until the next boot), "
+        "or sudo ipw-reader --group GROUP");
 }
 
 static void a_closed_msr_device_is_named_with_its_cure(void **state)
