@@ -94,6 +94,13 @@ static double tick_error_s(const struct conditions *c)
     return (cpus + 1) / (double)sysconf(_SC_CLK_TCK);
 }
 
+/* Of a window shorter than the kernel's ticks, they can add up to more than there is. */
+static double background_cpus(const struct conditions *c, double busy_s, double window_s)
+{
+    double busy = fmax(busy_s, 0) / window_s;
+    return c->figures.cpus > 0 ? fmin(busy, (double)c->figures.cpus) : busy;
+}
+
 void conditions_stop(struct conditions *c)
 {
     struct conditions_use use = {.seconds = seconds(clock_now() - c->begin.t),
@@ -103,7 +110,7 @@ void conditions_stop(struct conditions *c)
     if (!(use.host_s >= 0)) /* a CPU went offline, and took its time along */
         use.host_s = UNKNOWN;
     if (is_known(use.host_s - use.own_s))
-        use.background = fmax(use.host_s - use.own_s, 0) / use.seconds;
+        use.background = background_cpus(c, use.host_s - use.own_s, use.seconds);
     double own_error = is_known(use.own_s) ? OWN_ACCURACY * use.own_s : 0;
     use.plus_minus = (tick_error_s(c) + own_error) / use.seconds;
     c->use = use;
@@ -138,10 +145,9 @@ static void find_background_cpu(struct conditions *c)
     double joules_share = ratio(figures->background_joules, c->joules);
     double share = fmax(share_of_cpus(c, figures->background_cpus), joules_share);
     char joules[96] = "their energy is unknown without an idle baseline";
-    if (is_known(figures->background_joules))
-        str_format(joules, sizeof joules,
-                   "about %.3g J of CPU energy are theirs, of %.3g J measured",
-                   figures->background_joules, c->joules);
+    if (is_known(joules_share))
+        str_format(joules, sizeof joules, "about %.2g %% of the energy is theirs",
+                   100 * joules_share);
     if (c->is_hidden && is_known(figures->cpu_busy_s))
         find(c, "background_unknown", FINDING_NOTE,
              "background load not determined: the server's CPU time is unknown, since its process "
@@ -501,7 +507,7 @@ static void take_use(struct conditions *c, bool is_first)
         figures->background_cpus = figures->background_cpus_plus_minus = UNKNOWN;
         return;
     }
-    figures->background_cpus = fmax(background_s, 0) / figures->seconds;
+    figures->background_cpus = background_cpus(c, background_s, figures->seconds);
     figures->background_cpus_plus_minus =
         (c->error_s + OWN_ACCURACY * figures->cpu_own_s) / figures->seconds;
 }

@@ -508,8 +508,8 @@ const struct command command_db = {
         "  prune   delete old runs\n"
         "\n"
         "The database is --db URL or IPW_DB: postgres://[USER@]HOST[:PORT]/NAME or\n"
-        "sqlite:///PATH. Keep passwords in ~/.pgpass or PGPASSWORD. Each command has its own\n"
-        "--help.",
+        "sqlite:///PATH, or sqlite://PATH for a relative path. Keep passwords in ~/.pgpass or\n"
+        "PGPASSWORD. Each command has its own --help.",
     .rows = NO_ROWS,
     .words = WORDS_ANY,
     .required = "missing command",

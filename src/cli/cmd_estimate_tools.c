@@ -270,7 +270,7 @@ static const struct option_row CALIBRATE_ROWS[] = {
      .help = "pj-per-byte or constant-w: a figure to hold fixed instead of fitting it"},
     {.name = "given-source", .type = OPTION_TEXT, .target = &calibrate_args.given_source, .value = "TEXT",
      .help = "source of that figure, for the hardware file"},
-    {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &calibrate_args.output, .value = "FILE",
+    {.letter = 'o', .name = "output", .type = OPTION_OUTPUT, .target = &calibrate_args.output, .value = "FILE",
      .help = "write the hardware file"},
     {.name = "rows", .type = OPTION_TEXT, .target = &calibrate_args.rows, .value = "FILE",
      .help = "save the rows as CSV for --csv, even if the fit is refused"},

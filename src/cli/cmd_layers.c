@@ -302,7 +302,7 @@ static const struct option_row ROWS[] = {
      .value = "WORD",
      .help = "auto, component or layer (default: auto)", .choices = GRANULARITIES},
     {.name = "json", .type = OPTION_FLAG, .target = &args.json, .help = "report as JSON"},
-    {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &args.output,
+    {.letter = 'o', .name = "output", .type = OPTION_OUTPUT, .target = &args.output,
      .value = "FILE", .help = "also write the JSON report to FILE"},
     {.name = "save", .type = OPTION_FLAG, .target = &args.save,
      .help = "save a run directory for each model in runs/"},

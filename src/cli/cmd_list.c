@@ -14,6 +14,7 @@
 #include "datasets/dataset.h"
 #include "catalog/hardware_json.h"
 #include "graders/grader.h"
+#include "port/file.h"
 #include "port/json_read.h"
 #include "report/export/export.h"
 #include "report/plot/gnuplot.h"
@@ -273,6 +274,10 @@ static enum err show_runs(struct listing *listing, const char **words, size_t co
 {
     if (count > 1)
         return err_set(why, ERR_NOT_FOUND, "unexpected argument '%s': give one DIR", words[1]);
+    if (!count && !file_is_directory("runs"))
+        return err_set(why, ERR_BAD_VALUE,
+                       "no folder runs here: measure with `ipw profile`, or name the folder: `ipw "
+                       "list runs DIR`");
     return listing_runs(listing, count ? words[0] : "runs", why);
 }
 

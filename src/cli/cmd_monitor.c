@@ -4,6 +4,7 @@
  *   $ curl http://127.0.0.1:9860/metrics
  *
  * Messages go to stderr; nothing goes to stdout. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,6 +97,9 @@ static int monitor_main(const char **words, size_t count)
         (code = read_listen(command.grpc, GRPC_PORT, &command.grpc_at)) ||
         (code = read_processes()) || (code = complete_token()))
         return code;
+    if (command.telemetry_fd >= 0 && fcntl((int)command.telemetry_fd, F_GETFD) < 0)
+        return complain(EXIT_USAGE, "--telemetry-fd %.0f is not an open descriptor",
+                        command.telemetry_fd);
     bool is_silent = command.listen && !strcmp(command.listen, "none");
     if (is_silent && !command.grpc && !command.monitor.otlp_url && command.telemetry_fd < 0)
         return complain(EXIT_USAGE,

@@ -176,10 +176,10 @@ static enum err choose_modeled(struct optimizing *o, const char *path, struct er
                        path);
     if (!file_is_regular(path))
         return err_set(why, ERR_NOT_FOUND, "%.200s: no such file", path);
-    if (!c->data.clocks)
-        return err_set(why, ERR_USAGE,
-                       "a model does not know which clocks are legal: give --clocks FILE");
     enum err err = freq_model_load(&o->model, path, why);
+    if (!err && !c->data.clocks)
+        err = err_set(why, ERR_USAGE,
+                      "a model does not know which clocks are legal: give --clocks FILE");
     if (!err)
         err = clock_list_read(&o->clocks, c->data.clocks, why);
     if (!err && !o->model.kind->application)

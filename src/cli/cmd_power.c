@@ -182,7 +182,7 @@ static const struct option_row FIT_ROWS[] = {
      .help = "of rf (default: 100) and gbt (default: 300)", .least = 1, .most = 10000},
     {.name = "seed", .type = OPTION_COUNT, .target = &fit_args.seed, .value = "N",
      .help = "random seed (default: 1)", .most = 4e9},
-    {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &fit_args.output,
+    {.letter = 'o', .name = "output", .type = OPTION_OUTPUT, .target = &fit_args.output,
      .value = "FILE", .help = "write the model to FILE"},
     {.name = "json", .type = OPTION_FLAG, .target = &fit_args.json, .help = "report as JSON"},
     {0},

@@ -16,7 +16,7 @@ static const char *model, *output;
 
 /* clang-format off */
 static const struct option_row ROWS[] = {
-    {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &output, .value = "FILE",
+    {.letter = 'o', .name = "output", .type = OPTION_OUTPUT, .target = &output, .value = "FILE",
      .help = "output file (default: report.html in the first DIR)"},
     MODEL_OPTION_ROW(model),
     {0},

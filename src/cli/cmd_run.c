@@ -13,6 +13,7 @@
 #include "cli/common.h"
 #include "core/secret.h"
 #include "core/text.h"
+#include "port/file.h"
 #include "port/proc.h"
 #include "report/text/reports.h"
 #include "runner/exec.h"
@@ -245,9 +246,9 @@ static const struct option_row ROWS[] = {
      .help = "run it N times first, unmeasured", .most = 100000},
     IDLE_OPTION_ROW(args.measure, "measure idle power first, S seconds", 0.05),
     {.name = "json", .type = OPTION_FLAG, .target = &args.json, .help = "report as JSON to stdout; the command's stdout goes to stderr"},
-    {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &args.output,
+    {.letter = 'o', .name = "output", .type = OPTION_OUTPUT, .target = &args.output,
      .value = "FILE", .help = "write the report to FILE instead of stderr; - is stdout"},
-    {.name = "samples", .type = OPTION_TEXT, .target = &args.samples, .value = "FILE",
+    {.name = "samples", .type = OPTION_OUTPUT, .target = &args.samples, .value = "FILE",
      .help = "write all raw samples to a CSV file"},
     {.name = "save", .type = OPTION_FLAG, .target = &args.save,
      .help = "save records, samples and summary as a run directory in runs/"},
@@ -270,6 +271,17 @@ static const struct option_row ROWS[] = {
 };
 /* clang-format on */
 
+/* Before the command runs, which may take hours. */
+static int make_save_folder(void)
+{
+    char path[FILE_PATH_MAX];
+    struct error why = {0};
+    if (!args.save && !args.output_dir && !args.db)
+        return 0;
+    str_format(path, sizeof path, "%s/.", args.output_dir ? args.output_dir : "runs");
+    return file_make_parents(path, &why) ? complain(EXIT_FAILED, "%s", why.text) : 0;
+}
+
 static int run_run(const char **words, size_t count)
 {
     (void)count;
@@ -280,8 +292,9 @@ static int run_run(const char **words, size_t count)
         return complain(EXIT_USAGE, "--repeat-runs needs --save or --output-dir");
     if (check_db(args.db, false))
         return EXIT_USAGE;
-    bool is_dash = args.output && strcmp(args.output, "-") == 0;
-    if ((is_dash || (args.json && !args.output)) && keep_stdout(&args.report_fd))
+    if (make_save_folder())
+        return EXIT_FAILED;
+    if ((is_dash(args.output) || (args.json && !args.output)) && keep_stdout(&args.report_fd))
         return complain(EXIT_FAILED, "cannot redirect standard output");
     if (!args.quiet && isatty(STDERR_FILENO))
         args.exec.progress = show_progress;

@@ -347,7 +347,7 @@ int each_name(const char *list, int (*take)(void *context, const char *name), vo
 bool wants_color(int fd)
 {
     const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-    return isatty(fd) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
+    return fd >= 0 && isatty(fd) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
 }
 
 /* ---- a command ---- */
@@ -412,6 +412,18 @@ static int parse_words(const struct command *command, int argc, char **argv, siz
     }
 }
 
+/* A measurement of hours must not end with a folder that was misspelled. */
+static int check_outputs(const struct command *command)
+{
+    for (const struct option_row *row = command->rows; row->name; row++) {
+        const char *path = row->type == OPTION_OUTPUT ? *(const char **)row->target : NULL;
+        struct error why;
+        if (path && output_check(path, &why))
+            return complain(EXIT_FAILED, "%s", why.text);
+    }
+    return -1;
+}
+
 static int call_with_runs(const struct command *command, const char **words, size_t count)
 {
     struct run_inputs inputs;
@@ -434,6 +446,8 @@ int command_call(const struct command *command, int argc, char **argv)
     int code = parse_words(command, argc, argv, &count);
     if (code < 0 && !count && command->required)
         code = complain_usage(command->required);
+    if (code < 0)
+        code = check_outputs(command);
     if (code < 0)
         argv[count] = NULL;
     if (code < 0 && command->takes_runs)

@@ -70,7 +70,7 @@ struct measure_options {
     {.name = "model", .type = OPTION_TEXT, .target = &(text), .value = "NAME",                     \
      .help = "select one model's records"}
 #define OUTPUT_OPTION_ROW(text)                                                                    \
-    {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &(text), .value = "FILE",     \
+    {.letter = 'o', .name = "output", .type = OPTION_OUTPUT, .target = &(text), .value = "FILE",   \
      .help = "write to FILE instead of stdout"}
 #define JSON_FORMAT_OPTION_ROW(flag)                                                               \
     {.name = "json", .type = OPTION_FLAG, .target = &(flag), .help = "same as --format json"}
@@ -93,8 +93,8 @@ struct measure_options {
 #define RESULT_OPTION_ROWS(o, quiet_help)                                                          \
     {.name = "json", .type = OPTION_FLAG, .target = &(o).json,                                     \
      .help = "print one JSON object to stdout at the end"},                                        \
-    {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &(o).output, .value = "FILE", \
-     .help = "write that object to FILE"},                                                         \
+    {.letter = 'o', .name = "output", .type = OPTION_OUTPUT, .target = &(o).output,                \
+     .value = "FILE", .help = "write that object to FILE"},                                        \
     {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &(o).quiet,                    \
      .help = quiet_help}
 /* clang-format on */

@@ -46,7 +46,8 @@ static int show_help(void)
     text_add(
         &text,
         "\nexit status: 0 success, 1 failure, 2 usage error, 3 energy required but not measured,\n"
-        "             130 interrupted; `ipw run` exits with the status of its command\n\n"
+        "             4 not comparable, 130 interrupted; `ipw run` exits with the status of its "
+        "command\n\n"
         "environment: IPW_SYSROOT=DIR  read /sys, /proc and /dev under DIR\n"
         "             IPW_NVML=FILE    NVML library to load\n"
         "             IPW_DCGMI=FILE   dcgmi to run; empty: none\n"
@@ -79,6 +80,11 @@ static enum log_level wanted_level(const char *word)
     return LOG_WARN;
 }
 
+static bool is_help(const char *word)
+{
+    return !strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help");
+}
+
 static const struct command *find_command(const char *word)
 {
     for (size_t i = 0; i < COMMAND_COUNT; i++)
@@ -93,8 +99,8 @@ static int unknown_command(const char *word)
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         names[i] = COMMANDS[i]->name;
     const char *near = nearest_name(word, names, COMMAND_COUNT);
-    tell("ipw: unknown command '%s'; %s%s%s\n", word, near ? "did you mean '" : "see `ipw --help`",
-         near ? near : "", near ? "'?" : "");
+    tell("ipw: unknown %s '%s'; %s%s%s\n", word[0] == '-' ? "option" : "command", word,
+         near ? "did you mean '" : "see `ipw --help`", near ? near : "", near ? "'?" : "");
     return EXIT_USAGE;
 }
 
@@ -137,12 +143,11 @@ int main(int argc, char **argv)
         return EXIT_USAGE;
     }
     const char *word = argv[1];
-    bool is_help = !strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help");
-    if (is_help && argc == 2)
+    if (is_help(word) && (argc == 2 || is_help(argv[2])))
         return show_help();
     if (!strcmp(word, "--version") || !strcmp(word, "-V") || !strcmp(word, "version"))
         return show_version();
-    if (is_help)
+    if (is_help(word))
         return help_of(argc - 2, argv + 2);
     const struct command *command = find_command(word);
     return command ? end_with(command_call(command, argc - 1, argv + 1)) : unknown_command(word);

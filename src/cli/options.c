@@ -120,6 +120,7 @@ static enum err set_value(const struct option_row *row, const char *value, struc
     case OPTION_NUMBER:
         return set_number(row, value, why);
     case OPTION_TEXT:
+    case OPTION_OUTPUT:
         *(const char **)row->target = value;
         return ERR_OK;
     case OPTION_ONCE:

@@ -17,6 +17,7 @@ enum option_type {
     OPTION_COUNT,  /* unsigned */
     OPTION_NUMBER, /* double */
     OPTION_TEXT,   /* const char * */
+    OPTION_OUTPUT, /* const char *, a file that the command writes at its end; checked before it runs */
     OPTION_ONCE,   /* const char *, initially NULL; may be given once */
     OPTION_JOINED, /* const char *, initially NULL; given again, a comma joins the two */
     OPTION_CHOICE, /* const char *, one of choices */

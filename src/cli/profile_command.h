@@ -65,7 +65,7 @@ struct profile_command {
      .help = "sent with every request: max_tokens=256, temperature=0 ..."},                        \
     {.name = "max-queries", .type = OPTION_COUNT, .target = &(c).profile.max_queries,              \
      .value = "N",                                                                                 \
-     .help = "only the first N questions (default: all)", .most = 4e9},                            \
+     .help = "only the first N questions (default: all)", .least = 1, .most = 4e9},                \
     {.name = "warmup-queries", .type = OPTION_COUNT, .target = &(c).profile.warmup_queries,        \
      .value = "N",                                                                                 \
      .help = "queries sent first and discarded (default: 3)", .most = 100000},                     \

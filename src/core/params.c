@@ -165,7 +165,7 @@ enum err params_check(const struct params *params, const struct param_spec *spec
         if (near)
             return err_set(why, ERR_USAGE, "%s has no parameter '%s': did you mean '%s'?", owner,
                            key, near);
-        return err_set(why, ERR_USAGE, "%s has no parameter '%s': see ipw list -v", owner, key);
+        return err_set(why, ERR_USAGE, "%s has no parameter '%s': see `ipw list -v`", owner, key);
     }
     return ERR_OK;
 }

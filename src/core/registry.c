@@ -57,7 +57,7 @@ enum err registry_unknown(const char *kind, const char *name, const char *const 
     size_t used = 0;
     for (size_t i = 0; i < count; i++) {
         if (!str_join(known + used, sizeof known - used, i ? ", " : "", names[i], ""))
-            return err_set(why, code, "unknown %s '%.64s': see ipw list", kind, name);
+            return err_set(why, code, "unknown %s '%.64s': see `ipw list`", kind, name);
         used += strlen(known + used);
     }
     return err_set(why, code, "unknown %s '%.64s' (known: %s)", kind, name, known);

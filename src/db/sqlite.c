@@ -3,6 +3,7 @@
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/text.h"
 #include "db/driver.h"
@@ -32,6 +33,9 @@ static enum err sqlite_connect(struct db *db, const char *address, bool create, 
         return err_no_memory(why);
     if (!*path)
         return err_set(why, ERR_USAGE, "missing path in '%s': use sqlite:///PATH", address);
+    if (!create && access(path, F_OK))
+        return err_set(why, ERR_NOT_FOUND, "no database %s: `ipw db init` creates it%s", path,
+                       path[0] == '/' ? " (sqlite://PATH is a relative path)" : "");
     int code = sqlite3_open_v2(path, &session->db,
                                SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0), NULL);
     if (!code)

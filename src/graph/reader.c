@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "core/text.h"
+#include "port/file.h"
 
 #define READER(name) extern const struct graph_reader graph_reader_##name;
 #include "graph/readers.def"
@@ -56,6 +57,10 @@ static const struct graph_reader *reader_for(const char *source)
 
 static enum err not_found(const char *source, struct error *why)
 {
+    if (file_is_regular(source))
+        return err_set(why, ERR_BAD_VALUE,
+                       "%.120s is no model file: neither ONNX, GGUF, safetensors nor config.json",
+                       source);
     const char *nearest = NULL;
     for (size_t i = 0; i < READER_COUNT && !nearest; i++)
         nearest = READERS[i]->nearest ? READERS[i]->nearest(source) : NULL;

@@ -154,6 +154,23 @@ enum err output_open(struct output *output, const char *path, bool grows, struct
     return output->fd < 0 ? failed(output, why) : ERR_OK;
 }
 
+enum err output_check(const char *path, struct error *why)
+{
+    struct output output;
+    struct stat status;
+    char folder[FILE_PATH_MAX];
+    const char *name;
+    if (output_is_stdout(path))
+        return ERR_OK;
+    if (!str_copy(output.path, sizeof output.path, path) || !split_path(path, folder, &name))
+        return err_set(why, ERR_BAD_VALUE, "path too long: %.200s...", path);
+    if (stat(path, &status) == 0) {
+        errno = EISDIR;
+        return S_ISDIR(status.st_mode) || access(path, W_OK) ? failed(&output, why) : ERR_OK;
+    }
+    return access(folder[0] ? folder : ".", W_OK | X_OK) ? failed(&output, why) : ERR_OK;
+}
+
 /* ---- a file of a run directory ---- */
 
 static enum err is_link(const char *directory, const char *name, size_t length, struct error *why)

@@ -30,6 +30,9 @@ bool output_is_stdout(const char *path);
 enum err output_open(struct output *output, const char *path, bool grows, struct error *why)
     MUST_USE;
 
+/* Whether output_open could write such a file, as far as permissions tell; opens and creates nothing. */
+enum err output_check(const char *path, struct error *why) MUST_USE;
+
 /* A file of a run directory: "report.html", "plots/energy.png", whose folders are created.  The directory itself may
  * be a link; a link below it could lead anywhere and is ERR_BAD_VALUE with its path. */
 enum err output_open_within(struct output *output, const char *directory, const char *name,

@@ -7,6 +7,7 @@ import pty
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -101,7 +102,7 @@ class Names(unittest.TestCase):
 
     def test_nearly_right_names(self):
         for words, hint in ((["docter"], "did you mean 'doctor'"), (["rnu"], "did you mean 'run'"),
-                            (["xyzzy"], "see `ipw --help`"), (["--versio"], "'--versio'"),
+                            (["xyzzy"], "see `ipw --help`"), (["--versio"], "unknown option '--versio'"),
                             (["doctor", "--jsn"], "did you mean '--json'"),
                             (["run", "--wait"], "did you mean '--wait-all'"),
                             (["run", "--xyzzyxyzzy"], "see --help"),
@@ -124,6 +125,7 @@ class Names(unittest.TestCase):
                             ([*NULL, "-n", "9"], "'-n': use --max-queries N"),
                             ([*NULL, "--rate", "9"], "use --request-rate for arrivals per second, --sample-rate"),
                             ([*NULL, "--name", "a/b"], "--name a/b"),
+                            ([*NULL, "--max-queries", "0"], "--max-queries must be between 1"),
                             (["estimate", "--devices", "2"], "use --tensor-parallel N"),
                             (["estimate", "--max-energy-mj", "2"], "use --max-energy-j J"),
                             (["list", "plots", "--client", "openai"], "for `ipw list models`"),
@@ -133,6 +135,16 @@ class Names(unittest.TestCase):
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
             self.assertIn(hint, done.stderr)
             self.assertTrue(done.stderr.startswith("ipw"), done.stderr)
+
+    def test_a_folder_without_runs(self):
+        with tempfile.TemporaryDirectory(prefix="ipw-empty-") as folder:
+            done = subprocess.run([os.path.abspath(IPW), "list", "runs"], cwd=folder, text=True, capture_output=True)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("no folder runs here: measure with `ipw profile`", done.stderr)
+
+    def test_help_of_help(self):
+        for words in (["help", "help"], ["help", "--help"], ["--help", "-h"]):
+            self.assertEqual(ipw(None, *words).stdout, ipw(None, "--help").stdout)
 
     def test_help_of_a_command(self):
         for words in (["run"], ["profile"], ["estimate", "calibrate"]):

@@ -73,6 +73,11 @@ class Background(MachineTest):
         lines = done.stderr.splitlines()
         said = next(i for i, line in enumerate(lines) if "other processes used 1." in line)
         self.assertLess(said, next(i for i, line in enumerate(lines) if "coverage" in line), text)
+        self.assertRegex(lines[said], r"of 2 CPUs: about (6[6-9]|7[0-2]) % of the energy is theirs$")
+
+    def test_ticks_of_the_kernel_are_never_more_cpus_than_there_are(self):
+        conditions = self.measure(self.machine(Shared, 2.5))["conditions"]
+        self.assertEqual(conditions["background_cpus"], 2)
 
     def test_it_is_saved_and_a_check_of_quality(self):
         machine = self.machine(Shared, 1.5)

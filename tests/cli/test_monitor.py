@@ -387,7 +387,7 @@ class ServerTest(MonitorTest):
                                    (["--listen", "127.0.0.1:99999"], "65535"), (["--sensors", "nvlm"], "nvml"),
                                    (["--token-file", empty], "no token"), (["--token-file", short], "too short"),
                                    (["--token-file", empty, "--no-token"], "exclude"), (["--interval", "0"], "--interval"),
-                                   (["--token", "x"], "--token-file")):
+                                   (["--telemetry-fd", "77"], "not an open descriptor"), (["--token", "x"], "--token-file")):
             done = ipw(machine, "monitor", *options)
             self.assertEqual(done.returncode, 2, done)
             self.assertIn(complaint, done.stderr)

@@ -164,6 +164,8 @@ class Made(OptimizeTest):
         self.assertAlmostEqual(report["savings_pct"]["energy"], from_data["savings_pct"]["energy"], places=6)
         self.assertIn("measurements_not_at_hand", report["flags"])
         self.assertIn("give --clocks", self.fails(2, self.path / "m.json"))
+        (self.path / "none.json").write_text("")
+        self.assertNotIn("clocks", self.fails(1, self.path / "none.json"))
 
     def test_other_kinds_of_models(self):
         """Their files keep no application to choose a clock for: the reason is given, and what works instead."""

@@ -307,14 +307,23 @@ class Reports(MachineTest):
         self.assertIn("energy of 'true'", path.read_text())
 
     def test_a_report_that_cannot_be_written_is_shown_and_fails(self):
-        missing = self.intel.root / "none" / "out"
-        for path, words in (("/dev/full", "No space left"), (missing, "No such file")):
-            done = ipw(self.intel, "run", "-o", path, "--", "true")
-            self.assertEqual(done.returncode, 1)
-            self.assertIn(f"cannot write {path}: {words}", done.stderr)
-            self.assertIn("energy of 'true'", done.stderr)
+        done = ipw(self.intel, "run", "-o", "/dev/full", "--", "true")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot write /dev/full: No space left", done.stderr)
+        self.assertIn("energy of 'true'", done.stderr)
         done = ipw(self.intel, "run", "-o", "/dev/full", "--", "sh", "-c", "exit 7")
         self.assertEqual(done.returncode, 7)  # the command's own failure comes first
+
+    def test_nothing_runs_for_an_output_that_cannot_be_written(self):
+        root, ran = self.intel.root, self.intel.root / "ran"
+        (root / "file").write_text("")
+        for option, path, words in (("-o", root / "none/out", "No such file"), ("-o", root, "Is a directory"),
+                                    ("--samples", root / "none/s.csv", "No such file"),
+                                    ("--output-dir", root / "file/runs", "Not a directory")):
+            done = ipw(self.intel, "run", option, path, "--", "touch", ran)
+            self.assertEqual(done.returncode, 1, done)
+            self.assertRegex(done.stderr, rf"^ipw run: cannot \w+ {path}: {words}[^\n]*\n$")
+            self.assertFalse(ran.exists(), option)
 
     def test_samples_are_kept_even_when_the_report_is_not(self):
         samples = self.intel.root / "s.csv"

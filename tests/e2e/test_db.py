@@ -445,6 +445,13 @@ class Measuring(DbTest):
 
 
 class Sqlite(DbTest):
+    def test_a_database_that_is_not_there(self):
+        for url, hint in ((f"sqlite://{self.root}/none.db", "sqlite://PATH is a relative path"), ("sqlite://none.db", "")):
+            words = self.db("list", url=url, code=1).stderr
+            self.assertIn("none.db: `ipw db init` creates it", words)
+            self.assertIn(hint, words)
+        self.assertFalse((self.root / "none.db").exists())
+
     def test_the_same_tables(self):
         self.db("init")
         path = self.root / "lab.db"

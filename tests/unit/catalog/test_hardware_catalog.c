@@ -199,7 +199,7 @@ static void names_are_found_or_suggested(void **state)
         {"h20", NULL, "unknown hardware 'h20': did you mean 'h200'?"},
         {"h201@MAXN", NULL, "unknown hardware 'h201': did you mean 'h200'?"},
         {"abacus-with-wooden-beads", NULL,
-         "unknown hardware 'abacus-with-wooden-beads': see ipw list"},
+         "unknown hardware 'abacus-with-wooden-beads': see `ipw list`"},
         {"", NULL, "unknown hardware ''"},
         {"@", NULL, "unknown hardware ''"},
         {"published", NULL, "unknown hardware 'published'"}, /* in every file, but no alias */

@@ -41,7 +41,7 @@ static void a_long_list_is_not_printed(void **state)
     for (size_t i = 0; i < 60; i++)
         names[i] = "something-else";
     assert_int_equal(registry_unknown("model", "x", names, 60, ERR_NOT_FOUND, &why), ERR_NOT_FOUND);
-    assert_string_equal(why.text, "unknown model 'x': see ipw list");
+    assert_string_equal(why.text, "unknown model 'x': see `ipw list`");
 }
 
 int main(void)
