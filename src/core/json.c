@@ -171,7 +171,7 @@ static void write_digits(char *out, const char *digits, int precision, int expon
     for (int i = 0; i < count || (!is_scientific && i < point); i++) {
         if (i == point && i > 0)
             *out++ = '.';
-        *out++ = i < count ? digits[i] : '0';
+        *out++ = (char)(i < count ? digits[i] : '0');
     }
     *out = '\0';
     if (is_scientific)

@@ -179,7 +179,7 @@ static enum err fill(struct bench *b, struct ggml_tensor *to, int type, int64_t 
     if (from && all) {
         for (int64_t i = 0; i < PATTERN_ROWS * columns; i++)
             from[i] = (float)((i * 37 + 11) % 61 - 30) / 60;
-        char *pattern = malloc((size_t)(PATTERN_ROWS * columns) * sizeof *from);
+        void *pattern = malloc((size_t)(PATTERN_ROWS * columns) * sizeof *from);
         if (pattern)
             part = api->ggml_quantize_chunk(type, from, pattern, 0, PATTERN_ROWS, columns, NULL);
         for (size_t at = 0; part && at < bytes; at += part)

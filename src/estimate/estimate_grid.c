@@ -369,9 +369,9 @@ enum err estimate_grid_make(const struct workload_list *list, const struct candi
     enum err err = ERR_OK;
     unsigned ways;
     size_t runs = count_ways(&list->items[0], candidates, &ways);
-    *out = (struct estimate_grid){.works = calloc(list->count * runs, sizeof *out->works),
-                                  .items =
-                                      calloc(list->count * candidates->count, sizeof *out->items)};
+    *out = (struct estimate_grid){
+        .works = calloc(list->count * runs + 1, sizeof *out->works),
+        .items = calloc(list->count * candidates->count + 1, sizeof *out->items)};
     if (!out->works || !out->items)
         err = err_set(why, ERR_NO_MEMORY, "out of memory");
     for (size_t i = 0; !err && i < list->count; i++)

@@ -203,7 +203,7 @@ static double product_s(const struct product *p, const struct kernel_figures *cl
                                       {64, 64},   {32, 64},   {16, 64}};
     double best = INFINITY;
     for (size_t i = 0; i < sizeof TILES / sizeof *TILES; i++)
-        for (double parts = 1; parts <= 8; parts *= 2) {
+        for (unsigned parts = 1; parts <= 8; parts *= 2) {
             if (parts > 1 && p->depth / parts < LEAST_DEPTH)
                 break;
             double took = tiled_s(p, class, scale->units, TILES[i][0], TILES[i][1], parts);

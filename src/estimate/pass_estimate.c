@@ -246,8 +246,8 @@ enum {
     UNKNOWN_S,
     UNKNOWN_J,
     BOUND_S, /* and BOUND_COUNT - 1 after it: of subgraphs by what bounds them */
-    SHARES = BOUND_S + BOUND_COUNT
 };
+enum { SHARES = BOUND_S + BOUND_COUNT };
 struct time_shares {
     double of[SHARES];
 };

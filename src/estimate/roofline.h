@@ -133,7 +133,7 @@ struct roofline_work roofline_work(const struct subgraph *subgraph,
 
 /* Time and energy on `devices` devices that each do `work`; figures of all devices together. */
 void roofline_estimate(const struct subgraph *subgraph, const struct roofline_work *work,
-                       const struct rates *rates, int devices, struct subgraph_estimate *out);
+                       const struct rates *given, int devices, struct subgraph_estimate *out);
 
 /* Adds the time that the devices wait for the host. */
 void roofline_wait(const struct rates *rates, double wait_s, int devices,

@@ -102,12 +102,14 @@ static enum err bracket(struct search *search, double capacity, double *low, dou
         if (*high > 1e3 * capacity) /* any load meets it */
             break;
     }
-    for (double rate = *high / 2; !err && *low == 0 && rate > 1e-4 * capacity; rate /= 2) {
+    double rate = *high / 2;
+    while (!err && *low == 0 && rate > 1e-4 * capacity) {
         err = try_rate(search, rate, &is_met, why);
         if (is_met)
             *low = rate;
         else
             *high = rate;
+        rate /= 2;
     }
     return err;
 }

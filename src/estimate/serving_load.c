@@ -64,7 +64,7 @@ static bool add_rates(char *item, double *rates, size_t *count)
         return false;
     double steps = floor((parts[1] - parts[0]) / parts[2] + 1e-9);
     bool is_valid = steps < RATES_MOST;
-    for (double i = 0; is_valid && i <= steps; i++)
+    for (unsigned i = 0; is_valid && i <= steps; i++)
         is_valid = add_rate(parts[0] + i * parts[2], rates, count);
     return is_valid;
 }

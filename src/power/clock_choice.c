@@ -100,11 +100,11 @@ static enum err fit_thermal(const struct clock_question *q, struct thermal_fit *
 {
     enum { LEAST = 3 };
     const struct freq_points *points = &q->data->points;
-    double *watts = malloc((points->count + 1) * 2 * sizeof *watts),
-           *celsius = watts + points->count;
+    double *watts = malloc((points->count + 1) * 2 * sizeof *watts);
     struct theil_sen line;
     if (!watts)
         return ERR_NO_MEMORY;
+    double *celsius = watts + points->count;
     for (size_t i = 0; i < points->count; i++) {
         const struct freq_point *p = &points->items[i];
         if (!is_known(p->temperature_c) || !(p->power_w > 0) || p->flags & FREQ_UNUSABLE ||

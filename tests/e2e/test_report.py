@@ -687,13 +687,22 @@ class Several(Page):
     def test_what_breaks_a_comparison_is_reported_first(self):
         for name in ("busy", "calm"):
             make_run(self.folder / name, 40, model=name, seed=3)
-        path = self.folder / "busy" / "summary.json"
-        summary = json.loads(path.read_text())
-        summary["ipw"]["conditions"] = {"findings": [{"code": "background_cpu", "severity": "breaks", "text": "other programs used 1.9 of 2 CPUs"}]}
-        path.write_text(json.dumps(summary))
+
+        def used(name, cpus):
+            path = self.folder / name / "summary.json"
+            summary = json.loads(path.read_text())
+            summary["ipw"]["conditions"] = {"findings": [{"code": "background_cpu", "severity": "breaks", "text": f"other programs used {cpus} of 2 CPUs"}]}
+            path.write_text(json.dumps(summary))
+
+        used("busy", 1.9)
         self.browser.open(report(self.folder / "busy", self.folder / "calm", output=self.folder / "broken.html"), **PHONE)
         said = self.browser.run("document.getElementById('sentence').textContent")
         self.assertTrue(said.startswith("Not comparable. busy: other programs used 1.9 of 2 CPUs."), said)
+        # Of several runs in one sentence.
+        used("calm", 1.4)
+        self.browser.open(report(self.folder / "busy", self.folder / "calm", output=self.folder / "broken.html"), **PHONE)
+        said = self.browser.run("document.getElementById('sentence').textContent")
+        self.assertTrue(said.startswith("Not comparable. all runs: other programs used 1.4 to 1.9 of 2 CPUs."), said)
 
     def test_runs_are_named_by_what_differs(self):
         for concurrency in (1, 4):
@@ -763,6 +772,9 @@ class Several(Page):
             middle, wide = (share + z * z / 2 / n) / (1 + z * z / n), z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / 4 / n / n)  # Wilson
             for found, wanted in zip(bar, (mean, share, mean - half, mean + half, middle - wide, middle + wide)):
                 self.assertAlmostEqual(found, wanted, delta=1e-3 * wanted)
+        ticks = self.browser.run("echarts.getInstanceByDom(document.querySelector('#across .chart')).getModel().getComponent('yAxis').axis.scale.getTicks().map(t => t.value)")
+        steps = [round(high - low, 6) for low, high in zip(ticks, ticks[1:])]
+        self.assertEqual(steps, steps[:1] * len(steps), ticks)  # none on the label of an end
 
     def frontier_labels(self, page, options):
         """[text, x, y of its middle] of labels, and [x, y] of points, in pixels."""

@@ -34,16 +34,31 @@ const namesOf = runs => runs.length === DATA.runs.length && runs.length > 1 ? "a
 const withRuns = (name, count) => name + (count > 1 ? ` (${count} runs)` : "");
 const settingName = setting => withRuns(setting.name, setting.runs.length);
 
+// Texts that differ in their figures alone, as one: "used 1.4 to 1.9 of 2 CPUs".
+const FIGURE = /\d[\d.]*(?<!\.)/g;
+function withRanges(texts) {
+  const figures = texts.map(text => text.match(FIGURE) || []);
+  let place = 0;
+  return texts[0].replace(FIGURE, () => {
+    const all = figures.map(of => of[place]).sort((a, b) => a - b);
+    place++;
+    return all[0] === all.at(-1) ? all[0] : all[0] + " to " + all.at(-1);
+  });
+}
+
 // Conditions under which figures must not be compared, and failures: each text once, with its runs.
 function obstacles() {
   const found = new Map();
-  const add = (text, run) => found.set(text, [...(found.get(text) || []), run]);
+  const add = (text, run) => {
+    const key = text.replace(FIGURE, "#");
+    found.set(key, [...(found.get(key) || []), { text, run }]);
+  };
   for (const run of DATA.runs) {
     for (const finding of at(run.summary, "ipw", "conditions", "findings") || [])
       if (finding.severity === "breaks") add(finding.text, run);
     if (run.failed > FAILED_MOST * run.rows) add(run.failed.toLocaleString("en") + " of " + run.rows.toLocaleString("en") + " queries failed", run);
   }
-  return [...found].map(([text, runs]) => (DATA.runs.length > 1 ? namesOf(runs) + ": " : "") + text);
+  return [...found.values()].map(all => (DATA.runs.length > 1 ? namesOf(all.map(one => one.run)) + ": " : "") + withRanges(all.map(one => one.text)));
 }
 
 const apartFrom = (a, b) => !a || !b || a[1] < b[0] || b[1] < a[0];

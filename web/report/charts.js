@@ -280,7 +280,9 @@ function frontOption(points, x, y, legend, tipOf) {
   });
   const edge = drawn.filter(point => point.onFront).map(point => [point.x, point.y]).sort((a, b) => a[0] - b[0]);
   const worths = bars.flatMap(bar => [bar[1], bar[4], bar[5]]).filter(known);
-  const ends = y.unit === "%" ? { min: Math.max(0, Math.floor(leastOf(worths) * 20) / 20), max: Math.min(1, Math.ceil(mostOf(worths) * 20) / 20) }
+  // Both ends are ticks: one between them would stand on the label of an end.
+  const range = mostOf(worths) - leastOf(worths), perUnit = range <= 0.1 ? 50 : range <= 0.25 ? 20 : range <= 0.5 ? 10 : 5;
+  const ends = y.unit === "%" ? { min: Math.max(0, Math.floor(leastOf(worths) * perUnit) / perUnit), max: Math.min(1, Math.ceil(mostOf(worths) * perUnit) / perUnit), interval: 1 / perUnit }
     : { scale: true, boundaryGap: ["8%", "8%"] };
   return {
     ...baseOption(),
