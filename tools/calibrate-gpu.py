@@ -89,10 +89,12 @@ class Meter:
                 "power_limit_w": limit / 1000 if limit else None, **self.state()}
 
     def tick(self):
-        """Waits for the counter to change: (when, joules), the time good to half a call."""
+        """Waits for the counter to change: (when, joules), the time good to half a millisecond.  A thread that asks
+        without a pause takes the interpreter from the one that launches, and eager mode is slower for it."""
         value, before = self.joules(), time.monotonic()
         give_up = before + 3
         while True:
+            time.sleep(0.001)
             started = time.monotonic()
             now = self.joules()
             ended = time.monotonic()
@@ -204,14 +206,14 @@ class Bench:
                 "window_s": f"{window.window_s:.6g}", "updates": round(window.window_s * 10),
                 "power_w": f"{power:.6g}", **window.state}
 
-    def row(self, table, what, label, make, keep_s):
+    def row(self, table, what, label, make, keep_s, measure=None):
         """One row; `make` gives a step.  What fails is reported and left out: the rest still counts."""
         if self.left() < keep_s:
             self.skipped.append(label)
             return
         try:
             step = make()
-            row = {**what, **self.measure(step, self.args.seconds)}
+            row = {**what, **(measure or self.measure)(step, self.args.seconds)}
             table.add(row)
             rate = what.get("flops", 0) / float(row["latency_s"]) / 1e12
             flow = what.get("bytes", 0) / float(row["latency_s"]) / 1e12

@@ -20,7 +20,8 @@ enum {
 };
 #define AMONG_OTHERS    1.1 /* fixed times in the graph of a model, over those of an operator alone */
 #define ODD_SHARE       0.14   /* of what a product attains otherwise */
-#define LAUNCH_BESIDE   0.5    /* of what the host takes for an operator: a kernel beside its own */
+#define GROUP_LAUNCH    0.5    /* of what the host takes for an operator: a kernel of a group */
+#define REPEAT_LAUNCH   1.5    /* for keys and values, with the views between */
 #define GROUP_S         2e-6   /* of such a group */
 #define GROUP_KERNELS   2.0    /* launched for such a group, from FULL_GROUP channels on */
 #define GROUP_SHARED    0.6    /* for one of less, of which some share a kernel */
@@ -367,7 +368,6 @@ static void add_kernels(enum kernel_class class, double kernels, double bytes,
 {
     const struct kernel_figures *of = &rates->basis.classes[class];
     double took_s = moved_s(bytes, class, rates, scale);
-    out->launches += LAUNCH_BESIDE * kernels;
     out->more_bytes += bytes;
     out->latency_s += kernels * of->fixed_s * scale->fixed + took_s;
     out->memory_s += took_s;
@@ -381,6 +381,7 @@ static void repeat_cache(double cache, double repeats, const struct rates *rates
     double more = cache * (repeats - 1);
     add_kernels(out->class, 0, more, rates, scale, out);
     add_kernels(KERNEL_REPEAT, 2, more + 2 * cache, rates, scale, out);
+    out->launches += REPEAT_LAUNCH;
 }
 
 /* ---- public ---- */
@@ -389,9 +390,12 @@ struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
                                        const struct roofline_work *work, const struct rates *rates)
 {
     struct scale scale = scale_of(rates);
-    struct kernel_estimate out = {.class = class_of(subgraph, rates), .launches = 1, .padding = 1};
-    const struct kernel_figures *of = &rates->basis.classes[out.class];
     const struct runtime *runtime = runtime_at(rates->runtime);
+    struct kernel_estimate out = {
+        .class = class_of(subgraph, rates),
+        .launches = runtime_host_operators(runtime, graph_op_kind(subgraph->op)),
+        .padding = 1};
+    const struct kernel_figures *of = &rates->basis.classes[out.class];
     bool is_pytorch = runtime->rules == RUNTIME_RULES_PYTORCH;
     if (is_pytorch && subgraph->op == GRAPH_REARRANGE && !subgraph->shape.is_copied)
         return (struct kernel_estimate){.class = out.class, .padding = 1}; /* another view */
@@ -409,11 +413,13 @@ struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
     size_t count;
     const struct runtime_rule *rules = runtime_rules(runtime, &count);
     for (size_t i = 0; i < count; i++)
-        if (rules[i].rules == runtime->rules && runtime_rule_applies(&rules[i], subgraph))
+        if (rules[i].rules == runtime->rules && runtime_rule_applies(&rules[i], subgraph)) {
             add_kernels(rules[i].class, rules[i].kernels,
                         rules[i].elements * work->outputs * rates->widths.activation, rates, &scale,
                         &out);
+            out.launches += rules[i].host;
+        }
     if (out.class == KERNEL_CONV_GROUPED && has_lone_groups(&subgraph->shape))
-        out.launches += LAUNCH_BESIDE * group_kernels(&subgraph->shape);
+        out.launches += GROUP_LAUNCH * group_kernels(&subgraph->shape);
     return out;
 }

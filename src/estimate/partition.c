@@ -255,11 +255,13 @@ static void describe_attention(const struct graph *graph, const struct graph_nod
     shape->has_windows = graph->tokens == 0 && shape->sequences > fmax(1, graph->batch);
 }
 
-static bool is_read_by_convolution(const struct dataflow *flow, const struct graph_node *node)
+static bool is_read_by(const struct dataflow *flow, const struct graph_node *node, enum graph_op op)
 {
+    if (node->output_count == 0 || graph_outputs(flow->graph, node)[0] < 0)
+        return false;
     tensor_id root = flow->root[graph_outputs(flow->graph, node)[0]];
     for (uint32_t r = 0; r < dataflow_reader_count(flow, root); r++)
-        if (flow->graph->nodes[flow->readers[flow->first_reader[root] + r]].op == GRAPH_CONV)
+        if (flow->graph->nodes[flow->readers[flow->first_reader[root] + r]].op == op)
             return true;
     return false;
 }
@@ -287,9 +289,10 @@ static void describe_shape(const struct dataflow *flow, const struct graph_node 
         describe_attention(flow->graph, node, shape);
     else if (node->op == GRAPH_LINEAR && graph_input(flow->graph, node, 1))
         shape->stored_type = graph_input(flow->graph, node, 1)->stored_type;
-    else if (node->op == GRAPH_REARRANGE && node->output_count > 0 &&
-             graph_outputs(flow->graph, node)[0] >= 0)
-        shape->is_copied = is_read_by_convolution(flow, node);
+    else if (node->op == GRAPH_REARRANGE)
+        shape->is_copied = is_read_by(flow, node, GRAPH_CONV);
+    else if (node->op == GRAPH_GELU)
+        shape->is_gate = is_read_by(flow, node, GRAPH_MUL);
     else if (node->op == GRAPH_REDUCE && in && out && graph_elements(out) > 0)
         shape->inner = graph_elements(in) / graph_elements(out);
     else if (node->op == GRAPH_BATCH_NORM && out && out->rank > 1 && out->dims[0] > 0)
@@ -505,7 +508,7 @@ static void sum_alive(struct partition *out)
 
 /* A direct-mapped table: a collision evicts the earlier entry, and its subgraph is then listed as unique once
  * more, which costs time and changes no result. */
-enum { SLOTS = 1024, FIGURES = 42 };
+enum { SLOTS = 1024, FIGURES = 43 };
 
 struct figures {
     double values[FIGURES];
@@ -531,7 +534,7 @@ static void figures_of(const struct subgraph *subgraph, struct figures *out)
         shape->channels,   shape->taps,           shape->inner,           shape->heads,
         shape->repeats,    shape->tokens,         shape->sequences,       shape->has_bias,
         shape->is_copied,  shape->has_windows,    shape->is_causal,       shape->is_broadcast,
-        shape->stored_type};
+        shape->stored_type, shape->is_gate};
     double *to = out->values;
     to += put_amount(&cost->in, to);
     to += put_amount(&cost->out, to);

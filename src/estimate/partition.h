@@ -24,6 +24,7 @@ struct subgraph_shape {
     bool has_bias, has_windows; /* attention within windows of an image */
     bool is_copied;             /* a rearranged tensor that a convolution reads */
     bool is_broadcast;          /* an operand is smaller than the result */
+    bool is_gate;               /* an activation whose result is multiplied by another */
     double stored_type;         /* of the weights of a product, as in struct graph_tensor */
     bool is_causal;             /* in a model that attends to earlier tokens only */
 };

@@ -229,11 +229,11 @@ static const struct spread SPREADS[RUNTIME_COUNT][BOUND_COUNT] = {
                                [BOUND_LAUNCH] = {0.14, 0.165},
                                [BOUND_LINK] = {0.14, 0.165},
                                [BOUND_BALANCED] = {0.12, 0.14}},
-    [RUNTIME_PYTORCH_EAGER] = {[BOUND_COMPUTE] = {0.185, 0.10},
-                               [BOUND_MEMORY] = {0.185, 0.10},
-                               [BOUND_LAUNCH] = {0.25, 0.19},
-                               [BOUND_LINK] = {0.25, 0.19},
-                               [BOUND_BALANCED] = {0.25, 0.18}},
+    [RUNTIME_PYTORCH_EAGER] = {[BOUND_COMPUTE] = {0.185, 0.12},
+                               [BOUND_MEMORY] = {0.185, 0.12},
+                               [BOUND_LAUNCH] = {0.22, 0.17},
+                               [BOUND_LINK] = {0.22, 0.17},
+                               [BOUND_BALANCED] = {0.22, 0.16}},
 };
 
 /* Seconds by what they depend on, and the errors of unknown and assumed operators in seconds and joules. */

@@ -114,8 +114,8 @@ enum evidence runtime_evidence(enum runtime_id id, const struct hardware *hardwa
 /* ---- rules ---- */
 
 static const struct runtime_rule RULES[] = {
-#define LAUNCHES(rules, op, when, class, kernels, elements)                                        \
-    {RUNTIME_RULES_##rules, GRAPH_##op, when, KERNEL_##class, kernels, elements},
+#define LAUNCHES(rules, op, when, class, kernels, elements, host)                                  \
+    {RUNTIME_RULES_##rules, GRAPH_##op, when, KERNEL_##class, kernels, elements, host},
 #include "estimate/runtimes.def"
 #undef LAUNCHES
 };
@@ -124,6 +124,17 @@ const struct runtime_rule *runtime_rules(const struct runtime *runtime, size_t *
 {
     *count = runtime->rules == RUNTIME_RULES_NONE ? 0 : sizeof RULES / sizeof *RULES;
     return RULES;
+}
+
+double runtime_host_operators(const struct runtime *runtime, enum graph_kind kind)
+{
+    static const double OPERATORS[GRAPH_KIND_UNKNOWN + 1] = {
+#define HOST(kind, operators) [GRAPH_KIND_##kind] = operators,
+#include "estimate/runtimes.def"
+#undef HOST
+    };
+    double stated = OPERATORS[kind];
+    return runtime->rules == RUNTIME_RULES_PYTORCH && stated > 0 ? stated : 1;
 }
 
 bool runtime_rule_applies(const struct runtime_rule *rule, const struct subgraph *subgraph)
@@ -135,6 +146,8 @@ bool runtime_rule_applies(const struct runtime_rule *rule, const struct subgraph
         return subgraph->shape.has_bias;
     case IN_DECODER:
         return subgraph->shape.is_causal;
+    case NO_GATE:
+        return subgraph->shape.is_causal && !subgraph->shape.is_gate;
     case DECODES:
         return subgraph->shape.is_causal && subgraph->shape.tokens == 1;
     case IN_WINDOWS:

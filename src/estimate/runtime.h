@@ -22,7 +22,7 @@ enum runtime_id {
 enum runtime_rules { RUNTIME_RULES_NONE, RUNTIME_RULES_PYTORCH, RUNTIME_RULES_LLAMA_CPP };
 
 /* What a usual host takes to launch a small operator in eager mode; the times of runtimes are those of such a host. */
-#define RUNTIME_HOST_LAUNCH_S 8.5e-6
+#define RUNTIME_HOST_LAUNCH_S 9.5e-6
 
 struct runtime {
     const char *name; /* what --runtime takes */
@@ -64,11 +64,14 @@ enum evidence runtime_evidence(enum runtime_id id, const struct hardware *hardwa
 struct runtime_rule {
     enum runtime_rules rules;
     enum graph_op op;
-    enum runtime_when { ALWAYS, HAS_BIAS, IN_DECODER, DECODES, IN_WINDOWS } when;
+    enum runtime_when { ALWAYS, HAS_BIAS, IN_DECODER, NO_GATE, DECODES, IN_WINDOWS } when;
     enum kernel_class class;
     double kernels, elements; /* read and written by all of them, for each element of the result */
+    double host;              /* of the host for all of them, in operators */
 };
 const struct runtime_rule *runtime_rules(const struct runtime *runtime, size_t *count);
+/* What the host takes for an operator of a kind, over host_s. */
+double runtime_host_operators(const struct runtime *runtime, enum graph_kind kind);
 bool runtime_rule_applies(const struct runtime_rule *rule, const struct subgraph *subgraph);
 
 #endif
