@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include "catalog/hardware.h"
+#include "core/tariff.h"
+#include "core/text.h"
 #include "estimate/estimate_grid.h"
 #include "graph/zoo/zoo.h"
 #include "report/text/estimate_report.h"
@@ -115,8 +117,8 @@ static enum err open_model(const char *name, struct model *out, struct error *wh
 }
 
 static enum err write_estimate(const struct workload *work, const struct hardware *hardware,
-                               const struct estimate_config *config, struct text *out,
-                               struct error *why)
+                               const struct estimate_config *config, const struct tariff *tariff,
+                               struct text *out, struct error *why)
 {
     struct workload_estimate estimate;
     struct estimate_parts parts = {0};
@@ -127,6 +129,7 @@ static enum err write_estimate(const struct workload *work, const struct hardwar
     if (err)
         return err;
     err = estimate_report_make(&question, &parts, &report, why);
+    report.tariff = tariff;
     if (!err)
         estimate_json(&report, out);
     free(parts.rows);
@@ -135,8 +138,8 @@ static enum err write_estimate(const struct workload *work, const struct hardwar
 }
 
 static enum err estimate_model(const struct model *model, const struct workload_options *workload,
-                               const struct candidate_options *wanted, struct text *out,
-                               struct error *why)
+                               const struct candidate_options *wanted, const struct tariff *tariff,
+                               struct text *out, struct error *why)
 {
     struct candidates candidates = {0};
     struct workload_list list = {0};
@@ -152,7 +155,7 @@ static enum err estimate_model(const struct model *model, const struct workload_
             err = candidates_make(wanted, &work, &candidates, why);
         if (!err)
             err = write_estimate(&work, &candidates.hardware[candidates.items[0].device],
-                                 &candidates.items[0].config, out, why);
+                                 &candidates.items[0].config, tariff, out, why);
         workload_release(&work);
     }
     if (list.items)
@@ -174,6 +177,27 @@ static enum err check_numbers(const struct request *request, unsigned *output_to
     return err;
 }
 
+/* As --price-per-kwh and the like of the command, with their limits. */
+static enum err read_tariff(const struct request *request, struct tariff *out, struct error *why)
+{
+    const struct {
+        const char *name;
+        double *value, most;
+    } PRICES[] = {{"price_per_kwh", &out->price_per_kwh, 1e6},
+                  {"gco2_per_kwh", &out->gco2_per_kwh, 1e4},
+                  {"device_price_per_hour", &out->device_price_per_hour, 1e6}};
+    for (size_t i = 0; i < sizeof PRICES / sizeof *PRICES; i++) {
+        const char *given = request_param(request, PRICES[i].name);
+        double value = 0;
+        if (given && (parse_double(given, &value) || value < 0 || value > PRICES[i].most))
+            return err_set(why, ERR_USAGE, "%s: a number from 0 to %.0f", PRICES[i].name,
+                           PRICES[i].most);
+        if (given)
+            *PRICES[i].value = value;
+    }
+    return ERR_OK;
+}
+
 enum err api_estimate(const struct api *api, const struct request *request,
                       struct api_answer *answer, struct error *why)
 {
@@ -184,6 +208,7 @@ enum err api_estimate(const struct api *api, const struct request *request,
     const struct candidate_options wanted = {.hardware = &hardware,
                                              .hardware_count = 1,
                                              .precision = request_param(request, "precision")};
+    struct tariff tariff = TARIFF_NONE;
     struct model model;
     (void)api;
     if (!model_name || !hardware)
@@ -193,11 +218,13 @@ enum err api_estimate(const struct api *api, const struct request *request,
         return err_set(why, ERR_USAGE, "one hardware and one precision at a time");
     enum err err = check_numbers(request, &workload.output_tokens, why);
     if (!err)
+        err = read_tariff(request, &tariff, why);
+    if (!err)
         err = open_model(model_name, &model, why);
     if (err)
         return err;
     answer->type = "application/json";
-    err = estimate_model(&model, &workload, &wanted, &answer->body, why);
+    err = estimate_model(&model, &workload, &wanted, &tariff, &answer->body, why);
     model_close(&model);
     return err;
 }

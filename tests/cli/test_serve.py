@@ -17,7 +17,7 @@ import tempfile
 import time
 import unittest
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
@@ -288,6 +288,14 @@ class RunTest(ServeTest):
         self.assertEqual({device["id"]: device["memory_bytes"] for device in hardware}["a100-pcie-40gb"], 40 * 2**30)
         expected = json.loads(ipw(None, "estimate", "--model", "resnet50", "--hardware", "h100-sxm", "--batch", "8", "--json").stdout)
         self.assertEqual(self.served.get("estimate?model=resnet50&hardware=h100-sxm&batch=8"), expected)
+        prices = {"price_per_kwh": "0.3", "gco2_per_kwh": "400", "device_price_per_hour": "2.5"}
+        options = [word for name, value in prices.items() for word in ("--" + name.replace("_", "-"), value)]
+        expected = json.loads(ipw(None, "estimate", "--model", "gpt2", "--hardware", "l4", *options, "--json").stdout)
+        self.assertGreater(expected["operating"]["cost_per_query"], 0)
+        self.assertEqual(self.served.get("estimate?model=gpt2&hardware=l4&" + urlencode(prices)), expected)
+        for name in prices:
+            for wrong in ("-1", "1e9", "x", "nan"):
+                self.assertEqual(self.served.ask(f"/api/v1/estimate?model=gpt2&hardware=l4&{name}={wrong}").status, 400, (name, wrong))
         (self.folder / "resnet50").write_text("no model")
         for wrong, status in (("model=/etc/passwd&hardware=h100-sxm", 404), ("model=resnet50&hardware=none", 404),
                               ("model=resnet50", 400), ("model=resnet50&hardware=h100-sxm&batch=1..9", 400),

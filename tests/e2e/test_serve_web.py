@@ -349,16 +349,17 @@ class Explored(Page):
         self.until("document.querySelector('#sweep canvas')")
 
     def test_an_estimate(self):
-        said = json.loads(ipw(None, "estimate", "--model", "llama-3.1-8b", "--hardware", "h200", "--batch", "4", "--prompt-tokens", "256", "--output-tokens", "64", "--json").stdout)
+        said = json.loads(ipw(None, "estimate", "--model", "llama-3.1-8b", "--hardware", "h200", "--batch", "4", "--prompt-tokens", "256", "--output-tokens", "64", "--price-per-kwh", "0.25", "--gco2-per-kwh", "400", "--json").stdout)
         self.open("/estimate")
         self.assertIn("Select a model and hardware.", self.text("#estimated"))
-        for field, value in (("model", "llama-3.1-8b"), ("hardware", "h200"), ("batch", "4"), ("input_tokens", "256"), ("output_tokens", "64")):
+        for field, value in (("model", "llama-3.1-8b"), ("hardware", "h200"), ("batch", "4"), ("input_tokens", "256"), ("output_tokens", "64"), ("price_per_kwh", "0.25"), ("gco2_per_kwh", "400")):
             self.browser.run(f"document.getElementById('{field}').value = '{value}'")
         self.press("#estimate-form button")
         self.until("document.querySelector('.figure[data-key=each]')")
         for _ in range(2):  # as asked, and again by its address
             figures = dict(self.browser.run("[...document.querySelectorAll('.figure')].map(e => [e.dataset.key, Number(e.dataset.value)])"))
-            for key, value in (("each", said["each"]["energy_j"]), ("latency", said["latency_s"]), ("memory", said["memory_bytes"]["total_peak"])):
+            for key, value in (("each", said["each"]["energy_j"]), ("latency", said["latency_s"]), ("memory", said["memory_bytes"]["total_peak"]),
+                               ("cost", said["operating"]["cost_per_query"]), ("emissions", said["operating"]["gco2e_per_query"])):
                 self.assertAlmostEqual(figures[key], value, delta=1e-6 * value, msg=key)
             self.assertIn("estimated, not measured", self.text("#estimated .answer"))
             self.open(self.browser.run("location.pathname + location.search"))

@@ -8,6 +8,7 @@ const PRECISIONS = ["fp32", "fp16", "bf16", "fp8", "int8", "int4"];
 
 const field = (label, control) => make("label", {}, label, control);
 const numberField = (name, label, value, fallback) => field(label, make("input", { type: "number", id: name, name, min: 1, step: 1, inputmode: "numeric", value, placeholder: fallback }));
+const priceField = (name, label, value) => field(label, make("input", { type: "number", id: name, name, min: 0, step: "any", inputmode: "decimal", value, placeholder: "none" }));
 const namedOption = (id, name, chosen) => make("option", { value: id, selected: id === chosen }, name && name !== id ? name + " (" + id + ")" : id);
 
 function estimateForm(asked, models, hardware) {
@@ -19,6 +20,7 @@ function estimateForm(asked, models, hardware) {
   field("Hardware", make("select", { id: "hardware", name: "hardware", required: true }, make("option", { value: "" }, "select hardware"), hardware.map(device => namedOption(device.id, device.name, asked.hardware)))),
   field("Precision", make("select", { id: "precision", name: "precision" }, make("option", { value: "" }, "default"), PRECISIONS.map(name => make("option", { value: name, selected: name === asked.precision }, name)))),
   numberField("batch", "Batch", asked.batch, "1"), numberField("input_tokens", "Prompt tokens", asked.input_tokens, "512"), numberField("output_tokens", "Output tokens", asked.output_tokens, "128"),
+  priceField("price_per_kwh", "Price per kWh", asked.price_per_kwh), priceField("device_price_per_hour", "Device price per hour", asked.device_price_per_hour), priceField("gco2_per_kwh", "gCO2e per kWh", asked.gco2_per_kwh),
   make("button", { type: "submit", class: "primary" }, "Estimate"));
   return form;
 }
@@ -35,7 +37,7 @@ function partsBar(energy) {
 }
 
 function estimateFigures(found) {
-  const { each, power_w, memory_bytes, request } = found, item = (key, label, value, text, note) => known(value) ? { key, label, value, text, note } : null;
+  const { each, power_w, memory_bytes, request, operating } = found, per = request ? "request" : each.unit, item = (key, label, value, text, note) => known(value) ? { key, label, value, text, note } : null;
   return make("dl", { class: "figures" }, [
     item("energy", "Energy in total", found.energy_j.total, withError(found.energy_j.total, found.energy_j.plus_minus, "J")),
     item("each", "Energy per " + each.unit, each.energy_j, withError(each.energy_j, each.plus_minus, "J")),
@@ -44,6 +46,9 @@ function estimateFigures(found) {
     item("per_s", "Throughput", each.per_s, digits(each.per_s) + (/token/.test(each.unit) ? " tok/s" : " " + each.unit + "s/s")),
     item("power", "Mean power", power_w.average, withError(power_w.average, power_w.plus_minus, "W"), "limit " + withUnit(power_w.limit, "W") + ", idle " + withUnit(power_w.idle, "W")),
     item("memory", "Peak memory", memory_bytes.total_peak, withUnit(memory_bytes.total_peak, "B"), "of " + withUnit(memory_bytes.capacity, "B", 3)),
+    item("cost", "Cost per " + per, at(operating, "cost_per_query"), withError(at(operating, "cost_per_query"), at(operating, "cost_per_query_plus_minus"), "currency"), "in the currency of the prices"),
+    item("cost_million", "Cost per million output tokens", at(operating, "cost_per_million_output_tokens"), withError(at(operating, "cost_per_million_output_tokens"), at(operating, "cost_per_million_output_tokens_plus_minus"), "currency")),
+    item("emissions", "Emissions per " + per, at(operating, "gco2e_per_query"), withError(at(operating, "gco2e_per_query"), at(operating, "gco2e_per_query_plus_minus"), "g"), "CO2 equivalent of electricity"),
     item("mfu", "MFU", found.mfu, withUnit(found.mfu, "%"), "of the peak FLOP/s"), item("mbu", "MBU", found.mbu, withUnit(found.mbu, "%"), "of the peak memory bandwidth"),
   ].filter(Boolean).map(figure));
 }
@@ -90,7 +95,7 @@ function estimateSections(found) {
 }
 
 async function estimatePage(view) {
-  const asked = Object.fromEntries(["model", "hardware", "precision", "batch", "input_tokens", "output_tokens"].map(key => [key, view.query.get(key)]));
+  const asked = Object.fromEntries(["model", "hardware", "precision", "batch", "input_tokens", "output_tokens", "price_per_kwh", "device_price_per_hour", "gco2_per_kwh"].map(key => [key, view.query.get(key)]));
   const [{ models }, { hardware }] = await Promise.all([ask(view, "models"), ask(view, "hardware")]);
   const form = section("form", "Model and hardware", null, estimateForm(asked, models, hardware));
   if (!asked.model || !asked.hardware)
