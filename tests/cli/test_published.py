@@ -5,6 +5,7 @@ of speeds, predicted over published, so that 1.1 is a tenth too fast whatever th
 import csv
 import io
 import math
+import re
 import sys
 import unittest
 from concurrent.futures import ThreadPoolExecutor
@@ -70,9 +71,21 @@ def mean(ratios):
 
 class Published(EstimateTest):
     def seconds(self, words, batches):
-        """By batch.  There are always several: of one alone other devices would be tried too."""
+        """And their ±, by batch.  There are always several: of one alone other devices would be tried too."""
         table = self.run_ipw(*words, "--batch", ",".join(sorted(batches | {"1", "2"}, key=int)), "--format", "csv").stdout
-        return {point["batch"]: float(point["latency_s"]) for point in csv.DictReader(io.StringIO(table))}
+        return {point["batch"]: (float(point["latency_s"]), float(point["latency_plus_minus"]))
+                for point in csv.DictReader(io.StringIO(table))}
+
+    def estimates(self):
+        """Speed over published and relative ±, of each row."""
+        questions = {}
+        for row in ROWS:
+            questions.setdefault(tuple(words_of(row)), set()).add(row["batch"])
+        with ThreadPoolExecutor(2) as pool:
+            asked = dict(zip(questions, pool.map(self.seconds, questions, questions.values())))
+        for row in ROWS:
+            took, plus_minus = asked[tuple(words_of(row))][row["batch"]]
+            yield speed_over_published(row, took), plus_minus / took
 
     def test_where_they_are_from(self):
         self.assertGreaterEqual(len(ROWS), 40)
@@ -91,13 +104,31 @@ class Published(EstimateTest):
         for row in ROWS:  # a source is in one half
             self.assertEqual(halves.setdefault(row["source"], row["half"]), row["half"])
 
+    def check_intervals(self, estimates):
+        """The ± of a runtime is the spread of its rows, of each source by the others, and what the page says: about 68 and
+        95 % lie within one and two of it."""
+        page = (SOURCE / "docs/estimate.md").read_text()
+        for runtime in ("vllm", "llama.cpp", "tensorrt", "torch-compile"):
+            rows = [(row["source"], ratio - 1, relative) for row, (ratio, relative) in zip(ROWS, estimates)
+                    if row["runtime"] == runtime]
+            stated, = re.findall(rf"^\| `{re.escape(runtime)}` \| {len(rows)} \| (\d+) % \|$", page, re.M)
+            left_out = []
+            for source in {source for source, _, _ in rows}:
+                others = [error ** 2 for other, error, _ in rows if other != source]
+                left_out += [sum(others) / len(others)] * (len(rows) - len(others))
+            spread = math.sqrt(sum(left_out) / len(left_out))
+            with self.subTest(runtime=runtime, spread=spread):
+                self.assertTrue(0.93 < float(stated) / 100 / spread < 1.07, stated)
+                for _, _, relative in rows:
+                    self.assertAlmostEqual(relative, float(stated) / 100, delta=1e-6)
+        for times, least, most in ((1, 0.60, 0.76), (2, 0.90, 0.98)):
+            inside = sum(abs(ratio - 1) <= times * relative for ratio, relative in estimates) / len(estimates)
+            self.assertTrue(least <= inside <= most, (times, inside))
+
     def test_means_of_groups(self):
-        questions = {}
-        for row in ROWS:
-            questions.setdefault(tuple(words_of(row)), set()).add(row["batch"])
-        with ThreadPoolExecutor(2) as pool:
-            asked = dict(zip(questions, pool.map(self.seconds, questions, questions.values())))
-        ratios = [speed_over_published(row, asked[tuple(words_of(row))][row["batch"]]) for row in ROWS]
+        estimates = list(self.estimates())
+        ratios = [ratio for ratio, _ in estimates]
+        self.check_intervals(estimates)
         for name, belongs in GROUPS.items():
             group = [(row["half"], ratio) for row, ratio in zip(ROWS, ratios) if belongs(row)]
             with self.subTest(group=name, rows=len(group)):
