@@ -200,7 +200,8 @@ static void choose_contexts(int64_t longest, struct serving_steps *steps)
 {
     static const int PARTS[CONTEXTS] = {16, 4, 2, 1};
     for (size_t i = 0; i < CONTEXTS; i++) {
-        double context = fmax(1, (double)(longest / PARTS[i]));
+        int64_t part = longest / PARTS[i];
+        double context = part > 1 ? (double)part : 1;
         if (!steps->context_count || context > steps->contexts[steps->context_count - 1])
             steps->contexts[steps->context_count++] = context;
     }

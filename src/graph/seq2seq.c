@@ -116,7 +116,7 @@ static tensor_id add_positions(struct pass *pass, tensor_id x, int64_t cached)
         b->err = err_set(b->why, ERR_BAD_VALUE, "%s has %lld positions, too few for %lld tokens",
                          b->graph->name, (long long)sizes->positions, (long long)(cached + tokens));
     tensor_id positions = block_positions(b, "embed_positions", tokens, cached,
-                                          sizes->positions + 2 * is_bart, sizes->hidden);
+                                          sizes->positions + (is_bart ? 2 : 0), sizes->hidden);
     x = build_binary(b, GRAPH_ADD, "add_positions", x, positions);
     return is_bart ? block_norm(b, "layernorm_embedding", x) : x;
 }

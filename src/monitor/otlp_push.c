@@ -449,7 +449,7 @@ static void decode(char *text)
     for (const char *from = text; *from; from++) {
         int high = *from == '%' ? hex_value(from[1]) : -1;
         int low = high >= 0 ? hex_value(from[2]) : -1;
-        *to++ = low >= 0 ? (char)(high << 4 | low) : *from;
+        *to++ = (char)(low >= 0 ? high << 4 | low : *from);
         from += low >= 0 ? 2 : 0;
     }
     *to = '\0';

@@ -71,12 +71,18 @@ void query_trace_release(struct query_trace *trace)
 
 /* ---- sums ---- */
 
+static double figure_at(const struct turn_trace *turn, size_t offset)
+{
+    const void *figure = (const char *)turn + offset;
+    return *(const double *)figure;
+}
+
 /* Over the turns; UNKNOWN where a turn does not know it, or over those that do. */
 static double sum_turns(const struct query_trace *trace, size_t offset, bool all)
 {
     double sum = trace->turn_count && all ? 0 : UNKNOWN;
     for (size_t i = 0; i < trace->turn_count; i++) {
-        double value = *(const double *)((const char *)&trace->turns[i] + offset);
+        double value = figure_at(&trace->turns[i], offset);
         if (all)
             sum += value;
         else
@@ -105,7 +111,7 @@ static double mean_watts(const struct query_trace *trace, size_t offset, double 
     double sum = 0;
     size_t count = 0;
     for (size_t i = 0; i < trace->turn_count; i++) {
-        double value = *(const double *)((const char *)&trace->turns[i] + offset);
+        double value = figure_at(&trace->turns[i], offset);
         sum += is_known(value) ? value : 0;
         count += is_known(value);
     }

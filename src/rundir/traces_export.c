@@ -240,9 +240,10 @@ static void put_events(struct json *json, const struct selection *all, uint64_t 
     json_object(json, "trace_events");
     for (size_t k = 0; k < sizeof COUNTS / sizeof *COUNTS; k++) {
         double sum = UNKNOWN;
-        for (size_t i = 0; i < all->count; i++)
-            add_known(&sum,
-                      *(const double *)((const char *)&all->items[i]->ipw + COUNTS[k].offset));
+        for (size_t i = 0; i < all->count; i++) {
+            const void *count = (const char *)&all->items[i]->ipw + COUNTS[k].offset;
+            add_known(&sum, *(const double *)count);
+        }
         json_number(json, COUNTS[k].key, sum);
     }
     json_integer(json, "queries_without_trace", (int64_t)missing);

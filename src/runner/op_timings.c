@@ -183,11 +183,10 @@ static enum err time_all(struct grid *grid)
                   {TIMING_ROTATION, OP_TIMER_ROTATION},
                   {TIMING_GATE, OP_TIMER_GATE}};
     grid->all = COUNT_OF(FORMATS) + COUNT_OF(HEAD_SIZES) + COUNT_OF(CHAINS);
-    enum err err = add(grid, (struct hardware_timing){.op = TIMING_PASS},
-                       &(struct op_timer_shape){.op = OP_TIMER_NOTHING});
+    const struct op_timer_shape nothing = {.op = OP_TIMER_NOTHING}, step = {.op = OP_TIMER_STEP};
+    enum err err = add(grid, (struct hardware_timing){.op = TIMING_PASS}, &nothing);
     if (!err)
-        err = add(grid, (struct hardware_timing){.op = TIMING_STEP},
-                  &(struct op_timer_shape){.op = OP_TIMER_STEP});
+        err = add(grid, (struct hardware_timing){.op = TIMING_STEP}, &step);
     for (size_t i = 0; !err && i < COUNT_OF(CHAINS); i++)
         err = time_chain(grid, CHAINS[i].op, CHAINS[i].engine_op);
     for (size_t i = 0; !err && i < COUNT_OF(HEAD_SIZES); i++)

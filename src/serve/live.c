@@ -294,9 +294,12 @@ enum err api_sensors(const struct api *api, const struct request *request,
     (void)request;
     if (!rows)
         return err_no_memory(why);
-    for (size_t i = 0; i < findings->count; i++)
-        rows[i] =
-            (struct check_row){UNKNOWN, UNKNOWN, UNKNOWN, findings->items[i].status == SENSOR_OK};
+    for (size_t i = 0; i < findings->count; i++) {
+        const struct sensor_finding *found = &findings->items[i];
+        bool gives_joules = strstr(found->measures, "energy") || strstr(found->measures, "power");
+        rows[i] = (struct check_row){UNKNOWN, UNKNOWN, UNKNOWN,
+                                     found->status == SENSOR_OK && gives_joules};
+    }
     host_report_take(findings, &host);
     answer->type = "application/json";
     doctor_json(&host, findings, rows, &answer->body);

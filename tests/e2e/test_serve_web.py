@@ -21,7 +21,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "cli")]
 from agent_runs import write_agent_run  # noqa: E402
 from browser import BEYOND, EVERY_CHART, Browser, chromium  # noqa: E402
 from made_run import make_run  # noqa: E402
-from machines import Intel, Machine  # noqa: E402
+from machines import Intel, Machine, Shared  # noqa: E402
 from program import IPW, PATIENCE_S, await_condition, ipw  # noqa: E402
 from sweeps import made_sweep  # noqa: E402
 
@@ -173,6 +173,21 @@ class Live(Page):
         self.until("document.querySelector('#now [role=status]').hidden === true")
         self.problems_but("net::ERR_")
 
+    def test_an_estimate_is_not_called_measured(self):
+        with Shared(1.0) as machine:
+            server = Server(machine, self.runs)
+            self.addCleanup(server.close)
+            self.open("/", server=server)
+            self.until("document.querySelector('#now .answer')?.textContent.startsWith('~')")
+            self.assertRegex(self.text("#now .answer"), r"^~[\d.]+ m?W drawn now.* estimated Estimated by a model, not measured\.$")
+            self.assertFalse(server.json("/api/v1/sensors")["energy_measured"])
+            self.open("/sensors", server=server)
+            self.assertIn("No sensor here measures energy. Estimated by a model, not measured: cpu_model.", self.text("#sensors .answer"))
+
+    def test_all_pages_are_named_on_a_phone(self):
+        self.open("/sensors", **PHONE)
+        self.assertEqual(self.browser.run("(bar => bar.scrollWidth - bar.clientWidth)(document.querySelector('#bar nav > div'))"), 0)
+
     def test_sensors(self):
         self.open("/sensors")
         self.assertIn("Energy is measured by", self.text("#sensors .answer"))
@@ -310,6 +325,17 @@ class Runs(Page):
 
 
 class Explored(Page):
+    def test_ticks_of_an_accuracy_axis(self):
+        """A few, and both ends are among them."""
+        self.open("/pareto")
+        for low, high in ((0, 0), (1, 1), (0.5, 0.5), (0.93, 0.97), (0.8, 0.96), (0.3, 0.75), (0, 1)):
+            least, most, step = self.browser.run(
+                f"(axis => [axis.min, axis.max, axis.interval])(frontOption([{low}, {high}].map((y, i) => ({{ x: i + 1, y, place: i, name: 'run', labeled: true }})), "
+                "{ unit: 'J', name: 'x' }, { unit: '%', name: 'y' }, {}, () => '').yAxis)")
+            self.assertTrue(0 <= least <= low and high <= most <= 1, (low, high, least, most))
+            self.assertAlmostEqual((most - least) / step, round((most - least) / step), places=6)
+            self.assertTrue(1 <= round((most - least) / step) <= 7, (low, high, step))
+
     def front(self, x, y):
         """Which runs no other beats, worked out the long way."""
         at = {name: (told[x], told[y]) for name, told in self.told.items()}

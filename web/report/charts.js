@@ -282,7 +282,8 @@ function frontOption(points, x, y, legend, tipOf) {
   const worths = bars.flatMap(bar => [bar[1], bar[4], bar[5]]).filter(known);
   // Both ends are ticks: one between them would stand on the label of an end.
   const range = mostOf(worths) - leastOf(worths), perUnit = range <= 0.1 ? 50 : range <= 0.25 ? 20 : range <= 0.5 ? 10 : 5;
-  const ends = y.unit === "%" ? { min: Math.max(0, Math.floor(leastOf(worths) * perUnit) / perUnit), max: Math.min(1, Math.ceil(mostOf(worths) * perUnit) / perUnit), interval: 1 / perUnit }
+  const low = Math.floor(leastOf(worths) * perUnit), high = Math.ceil(mostOf(worths) * perUnit), flat = low === high ? 1 : 0;
+  const ends = y.unit === "%" ? { min: Math.max(0, low - flat) / perUnit, max: Math.min(perUnit, high + flat) / perUnit, interval: 1 / perUnit }
     : { scale: true, boundaryGap: ["8%", "8%"] };
   return {
     ...baseOption(),

@@ -74,7 +74,7 @@ function trustOf(sample) {
   if (lost.length) parts.push("no reading from " + listed(lost) + ": not in the total");
   if (stale.length) parts.push("the last reading of " + listed(stale) + " is old");
   if (modeled.length) parts.push("estimated by a model, not measured" + (modeled.length === metered.length ? "" : ": " + listed(modeled)));
-  return { kind: lost.length || stale.length ? "bad" : modeled.length ? "warning" : "good",
+  return { kind: lost.length || stale.length ? "bad" : modeled.length ? "warning" : "good", isModel: modeled.length > 0 && modeled.length === metered.length,
     text: parts.length ? sentence(parts.join("; ")) : "Measured by " + plural(metered.length, "sensor") + (metered.length === 1 ? ", up to date." : ", all up to date.") };
 }
 
@@ -82,8 +82,9 @@ const TRUST_WORDS = { good: "measured", warning: "estimated in part", bad: "inco
 
 function nowText(sample) {
   const trust = trustOf(sample), total = at(sample, "totals", "power_w");
-  return make("p", { class: "answer" }, make("b", {}, known(total) ? withUnit(total, "W") : "unknown"),
-    " drawn now" + (sample.devices.length === 1 ? " by " + (sample.devices[0].name || sample.devices[0].id) : "") + ". ", badge(trust.kind, TRUST_WORDS[trust.kind]), " " + trust.text);
+  const watts = trust.isModel ? "~" + withUnit(total, "W", 2) : withUnit(total, "W");
+  return make("p", { class: "answer" }, make("b", {}, known(total) ? watts : "unknown"),
+    " drawn now" + (sample.devices.length === 1 ? " by " + (sample.devices[0].name || sample.devices[0].id) : "") + ". ", badge(trust.kind, trust.kind === "warning" && trust.isModel ? "estimated" : TRUST_WORDS[trust.kind]), " " + trust.text);
 }
 
 // What the machine does meanwhile.

@@ -4,10 +4,10 @@ pages.push({ path: /^\/sensors$/, name: "Sensors", href: "/sensors", draw: senso
 
 const STATUS = { ok: "good", estimated: "warning", denied: "bad", dead: "bad", absent: "" };
 
-function sensorsAnswer({ sensors, energy_measured }) {
+function sensorsAnswer({ sensors }) {
   const works = sensors.filter(sensor => sensor.status === "ok" && (sensor.measures || []).some(what => /energy|power/.test(what))), modeled = sensors.filter(sensor => sensor.status === "estimated");
   const fixable = sensors.filter(sensor => sensor.fix);
-  return make("p", { class: "answer" }, energy_measured || works.length ? "Energy is measured by " + listOf(works.map(sensor => sensor.id), 6) + ". " : "No sensor here measures energy. ",
+  return make("p", { class: "answer" }, works.length ? "Energy is measured by " + listOf(works.map(sensor => sensor.id), 6) + ". " : "No sensor here measures energy. ",
     modeled.length ? "Estimated by a model, not measured: " + listOf(modeled.map(sensor => sensor.id)) + ". " : "", fixable.length ? plural(fixable.length, "sensor") + " can be enabled: see How to fix." : "");
 }
 

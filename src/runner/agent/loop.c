@@ -138,9 +138,10 @@ static bool tools_in_text(const struct conversation *c, enum tool_text *form)
 }
 
 static enum err send_text(struct conversation *c, enum tool_text form,
-                          struct client_request *request, struct completion *reply,
+                          const struct client_request *request, struct completion *reply,
                           struct error *why)
 {
+    struct client_request own = *request;
     struct chat rendered = {0};
     struct params params = {0};
     enum err err = tool_text_render(form, &c->chat, c->offered, c->offered_count, &rendered);
@@ -151,11 +152,11 @@ static enum err send_text(struct conversation *c, enum tool_text form,
     if (err) {
         err_explain(why, err);
     } else {
-        request->chat = &rendered;
-        request->params = &params;
-        request->tools = NULL;
-        request->tool_count = 0;
-        err = c->query->client->driver->ask(c->query->client, request, reply, why);
+        own.chat = &rendered;
+        own.params = &params;
+        own.tools = NULL;
+        own.tool_count = 0;
+        err = c->query->client->driver->ask(c->query->client, &own, reply, why);
     }
     params_release(&params);
     chat_release(&rendered);
@@ -341,9 +342,9 @@ static void run_together(struct running_call *running, size_t count)
 static enum err run_calls(struct conversation *c, const struct tool_calls *calls, struct error *why)
 {
     struct running_call *running = calloc(calls->count, sizeof *running);
-    enum err err = running ? ERR_OK : err_no_memory(why);
-    if (err)
-        return err;
+    enum err err = ERR_OK;
+    if (!running)
+        return err_no_memory(why);
     for (size_t i = 0; i < calls->count; i++)
         running[i] = (struct running_call){.c = c, .call = &calls->items[i], .number = (unsigned)i};
     if (has_effects(c, calls))
