@@ -210,9 +210,13 @@ static void no_two_cards_have_one_name(void **state)
 
 /* ---- the names of version 0.1.0, whose figures must not change ---- */
 
+/* Thousands of names take one way through the search: under valgrind or a sanitizer a tenth of them. */
 static void compare_size(char **fields)
 {
+    static unsigned row;
     struct model_size size;
+    if (test_is_watched() && row++ % 10)
+        return;
     double total = tsv_number(fields[1]), active = tsv_number(fields[2]);
     bool found = model_size_find(fields[0], &size);
     if (is_known(total) && (!found || size.total != total || size.active != active))

@@ -62,6 +62,12 @@ static struct serving_result simulated(const struct serving_policy *policy,
     return result;
 }
 
+/* Means of so many requests; what valgrind and sanitizers look at shows in fewer. */
+static size_t many(size_t requests)
+{
+    return test_is_watched() ? requests / 10 : requests;
+}
+
 /* Pollaczek-Khinchine for a fixed service time: the mean wait of M/D/1 is D rho / (2 (1 - rho)). */
 static double mean_ttft(double service, double rate)
 {
@@ -74,14 +80,14 @@ static void one_at_a_time_is_an_m_d_1_queue(void **state)
     static const double RATES[] = {0.2, 0.5, 0.8};
     struct serving_policy policy = policy_of(1, 8, INFINITY);
     struct serving_load load =
-        load_of(200000, (struct serving_lengths){1, 1}, (struct serving_lengths){1, 1});
+        load_of(many(200000), (struct serving_lengths){1, 1}, (struct serving_lengths){1, 1});
     (void)state;
     meter.fixed_s = 1;
     meter.token_s = 0;
     for (size_t i = 0; i < sizeof RATES / sizeof *RATES; i++) {
         struct serving_result result = simulated(&policy, &load, RATES[i]);
         double wanted = mean_ttft(1, RATES[i]);
-        assert_near(result.ttft_s.mean, wanted, 0.03 * wanted);
+        assert_near(result.ttft_s.mean, wanted, (test_is_watched() ? 0.1 : 0.03) * wanted);
         assert_near(result.requests_per_s, RATES[i], 0.02 * RATES[i]);
         assert_near(result.busy, RATES[i], 0.02 * RATES[i]);
         assert_near(result.latency_s.mean, result.ttft_s.mean, 1e-9);
@@ -94,7 +100,7 @@ static void the_largest_load_is_where_theory_has_it(void **state)
 {
     struct serving_policy policy = policy_of(1, 8, INFINITY);
     struct serving_load load =
-        load_of(40000, (struct serving_lengths){1, 1}, (struct serving_lengths){1, 1});
+        load_of(many(40000), (struct serving_lengths){1, 1}, (struct serving_lengths){1, 1});
     struct serving_run run = {.model = &MODEL, .policy = &policy, .load = &load, .time_scale = 1};
     struct serving_slo slo = {.ttft_s = 2, .itl_s = UNKNOWN, .quantile = -1};
     struct serving_curve curve;
@@ -103,7 +109,8 @@ static void the_largest_load_is_where_theory_has_it(void **state)
     meter.fixed_s = 1;
     meter.token_s = 0;
     assert_int_equal(serving_curve_make(&run, NULL, 0, &slo, NULL, &curve, &why), ERR_OK);
-    assert_near(curve.largest.rate, 2.0 / 3, 0.02); /* mean_ttft(1, 2/3) = 2 */
+    assert_near(curve.largest.rate, 2.0 / 3,
+                test_is_watched() ? 0.06 : 0.02); /* mean_ttft(1, 2/3) = 2 */
     assert_int_equal(curve.count, 8);
     for (size_t i = 0; i < curve.count; i++) {
         const struct serving_point *point = &curve.points[i];

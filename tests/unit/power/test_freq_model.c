@@ -118,7 +118,7 @@ static void fgcs_is_refitted(void **state)
 static bool is_fitted(struct freq_model *model, const char *name, const struct freq_curves *curves)
 {
     struct error why = {0};
-    const struct freq_model_options options = {.seed = 3, .trees = 20};
+    const struct freq_model_options options = {.seed = 3, .trees = test_is_watched() ? 5 : 20};
     enum err err = freq_model_fit(model, name, curves, &options, &why);
     if (err == ERR_ABSENT)
         printf("%s: %s\n", name, why.text);
@@ -280,7 +280,7 @@ static void damaged_measurements_are_refused_or_cleaned(void **state)
     (void)state;
     static const char BYTES[] = "0123456789999-.,";
     enum { CHANGES = 3 };
-    const size_t tries = test_is_watched() ? 40 : 400;
+    const size_t tries = test_is_watched() ? 20 : 400;
     struct text good = {0};
     struct random random = random_seeded(11);
     char path[] = "/tmp/ipw-power-rows-XXXXXX";

