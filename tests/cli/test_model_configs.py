@@ -6,25 +6,14 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-from program import PATIENCE_S  # noqa: E402
+from model_graphs import BUILD, Written, show  # noqa: E402
+from program import IPW, PATIENCE_S  # noqa: E402
 
-BUILD = Path(os.environ.get("IPW_BUILD", "build")).resolve()
 SOURCE = Path(os.environ.get("IPW_SOURCE", ".")).resolve()
-IPW = os.environ.get("IPW", str(BUILD / "ipw"))
-
-
-def show(word, **settings):
-    """What our readers make of a word."""
-    pairs = [f"{key}={value}" for key, value in settings.items()]
-    done = subprocess.run([BUILD / "tests/tools/graph_show", str(word), *pairs],
-                          capture_output=True, text=True, timeout=PATIENCE_S)
-    assert not done.stderr, done.stderr
-    return json.loads(done.stdout)
 
 
 def llama(layers, hidden, heads, kv, width, vocabulary, tied, **more):
@@ -136,20 +125,6 @@ def macs(config, tokens, before, batch):
         window = (config.get("sliding_window") or 0) if sees_window(config, layer) else 0
         total += 2 * query * pairs(tokens, before, window) * batch
     return total + hidden * config["vocab_size"] * batch
-
-
-class Written(unittest.TestCase):
-    def setUp(self):
-        self.kept = tempfile.TemporaryDirectory()
-        self.addCleanup(self.kept.cleanup)
-        self.folder = Path(self.kept.name)
-
-    def write(self, config, name="model"):
-        folder = self.folder / name
-        folder.mkdir(exist_ok=True)
-        text = config if isinstance(config, str) else json.dumps(config, indent=2)
-        (folder / "config.json").write_text(text)
-        return folder
 
 
 class Published(Written):

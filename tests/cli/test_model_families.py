@@ -7,45 +7,16 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-from program import PATIENCE_S  # noqa: E402
+from model_graphs import Written, show  # noqa: E402
+from program import IPW, PATIENCE_S  # noqa: E402
 
-BUILD = Path(os.environ.get("IPW_BUILD", "build")).resolve()
 SOURCE = Path(os.environ.get("IPW_SOURCE", ".")).resolve()
-IPW = os.environ.get("IPW", str(BUILD / "ipw"))
 RECORDED = json.loads((SOURCE / "tests/fixtures/configs/models.json").read_text())
 MODELS = {model["name"]: model for model in RECORDED["models"]}
-
-
-def show(word, **settings):
-    """What our readers make of a word."""
-    pairs = [f"{key}={value}" for key, value in settings.items()]
-    done = subprocess.run([BUILD / "tests/tools/graph_show", str(word), *pairs],
-                          capture_output=True, text=True, timeout=PATIENCE_S)
-    assert not done.stderr, done.stderr
-    return json.loads(done.stdout)
-
-
-class Written(unittest.TestCase):
-    def setUp(self):
-        self.kept = tempfile.TemporaryDirectory()
-        self.addCleanup(self.kept.cleanup)
-        self.folder = Path(self.kept.name)
-
-    def write(self, config, name="model"):
-        folder = self.folder / name
-        folder.mkdir(exist_ok=True)
-        (folder / "config.json").write_text(json.dumps(config))
-        return folder
-
-    def show(self, config, **settings):
-        found = show(self.write(config), **settings)
-        self.assertNotIn("error", found)
-        return found
 
 
 class Recorded(Written):

@@ -18,6 +18,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from model_graphs import BUILD, show
 from program import PATIENCE_S
 
 try:
@@ -27,20 +28,9 @@ except ImportError as error:
     print(f"skipped: {error} (set IPW_PYTHON to an interpreter that has safetensors)")
     sys.exit(77)
 
-BUILD = Path(os.environ.get("IPW_BUILD", "build")).resolve()
-
 CONFIG = {"model_type": "llama", "num_hidden_layers": 3, "hidden_size": 64, "num_attention_heads": 4,
           "num_key_value_heads": 2, "intermediate_size": 96, "vocab_size": 100,
           "tie_word_embeddings": True, "hidden_act": "silu"}
-
-
-def show(word, **settings):
-    """What our readers make of a word."""
-    pairs = [f"{key}={value}" for key, value in settings.items()]
-    done = subprocess.run([BUILD / "tests/tools/graph_show", str(word), *pairs],
-                          capture_output=True, text=True, timeout=PATIENCE_S)
-    assert not done.stderr, done.stderr
-    return json.loads(done.stdout)
 
 
 def zeros(*shape, dtype=numpy.float16):
