@@ -103,10 +103,18 @@ class Browser:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=phone)
         self.media(dark, media)
         began = time.monotonic()
-        self.call("Page.navigate", url=path if "://" in str(path) else "file://" + os.path.abspath(path))
+        loader = self.call("Page.navigate", url=path if "://" in str(path) else "file://" + os.path.abspath(path)).get("loaderId")
+        self.until_shown(loader)
         self.until("document.documentElement.dataset.ready === 'yes'")
         self.settle()
         return time.monotonic() - began
+
+    def until_shown(self, loader):
+        """Until the page that is being opened has taken the place of the one before, which is ready and may still answer;
+        a place within the same page has no loader."""
+        while loader and not any(event.get("method") == "Page.frameNavigated" and event["params"]["frame"]["loaderId"] == loader
+                                 for event in self.events):
+            self.events.append(self.message(PATIENCE_S))
 
     def media(self, dark=False, media=""):
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
