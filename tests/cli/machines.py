@@ -7,6 +7,7 @@ import math
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -63,7 +64,7 @@ class Fixture(Machine):
         maker = "make-board" if name in self.BOARDS else "make-tree"
         subprocess.run([FIXTURES / maker, name, self.root], check=True)
         if watts:
-            subprocess.run([FIXTURES / "tick-tree", self.root, str(watts)], check=True)
+            subprocess.run([sys.executable, "-S", FIXTURES / "tick-tree", self.root, str(watts)], check=True)
 
 
 class Nvidia(Machine):

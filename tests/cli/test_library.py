@@ -36,7 +36,7 @@ class Machine:
         fixtures = os.path.join(SOURCE, "tests", "fixtures")
         subprocess.run([os.path.join(fixtures, "make-tree"), name, self.root], check=True)
         if watts:
-            subprocess.run([os.path.join(fixtures, "tick-tree"), self.root, str(watts)], check=True)
+            subprocess.run([sys.executable, "-S", os.path.join(fixtures, "tick-tree"), self.root, str(watts)], check=True)
 
     def close(self):
         shutil.rmtree(self.root)

@@ -1,8 +1,9 @@
-"""Questions for an agent of the OpenAI Agents SDK that has a calculator:  MODEL answer|one-by-one|at-once QUESTION...
+"""Questions for an agent of the OpenAI Agents SDK that has a calculator:  MODEL answer QUESTION
 
-Prints the answer alone; or, as JSON, what the framework knows of each question: its answer, the calls of its tool, and
-its requests with the tokens that the service counted.  Runs in the environment that tools/setup brings; the service is the one
-that OPENAI_BASE_URL names."""
+Prints the answer; the service is the one that OPENAI_BASE_URL names.  Without arguments it reads lines of JSON, [URL,
+MODEL, one-by-one|at-once, QUESTION...], and for each prints, as JSON, what the framework knows of each question: its
+answer, the calls of its tool, and its requests with the tokens that the service counted.  Runs in the environment that
+tools/setup brings, whose packages take seconds of the processor to import."""
 
 import asyncio
 import json
@@ -60,5 +61,8 @@ async def main(model, way, *questions):
 
 if __name__ == "__main__":
     os.environ.setdefault("OPENAI_API_KEY", "sk-none-needed")
-    got = asyncio.run(main(*sys.argv[1:]))
-    print(got[0]["answer"] if sys.argv[2] == "answer" else json.dumps(got))
+    if sys.argv[1:]:
+        print(asyncio.run(main(*sys.argv[1:]))[0]["answer"])
+    for line in sys.stdin if not sys.argv[1:] else ():
+        os.environ["OPENAI_BASE_URL"], *words = json.loads(line)
+        print(json.dumps(asyncio.run(main(*words))), flush=True)

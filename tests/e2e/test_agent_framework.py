@@ -5,7 +5,6 @@ tools: through `ipw proxy` its answers stay as they are, each of its requests is
 
 import functools
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -30,21 +29,15 @@ QUESTIONS = [("What is 1234 * 5678?", "7006652", [["1234 * 5678"]]),
               [["12 * 24"], ["31 + 288"]])]
 
 
-def framework(url, model, way):
-    """What the framework got, question by question."""
-    done = subprocess.run([servers.ENVIRONMENT / "python/bin/python", SCRIPT, model, way, *(q for q, _, _ in QUESTIONS)],
-                          env={**os.environ, "OPENAI_BASE_URL": f"{url}/v1"}, text=True, capture_output=True,
-                          timeout=PATIENCE_S)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
 class Framework(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         python = servers.present("python/bin/python", "python/ready", "test")
-        if subprocess.run([python, "-c", "import agents"], capture_output=True).returncode:
+        is_there = "import importlib.util, sys; sys.exit(importlib.util.find_spec('agents') is None)"
+        if subprocess.run([python, "-c", is_there]).returncode:
             raise servers.Skip("no openai-agents: tools/setup test brings it")
+        cls.program = subprocess.Popen([python, SCRIPT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        cls.addClassCleanup(cls.program.communicate, timeout=PATIENCE_S)
         cls.machine = Fixture("intel2", watts=40)
         cls.addClassCleanup(cls.machine.close)
         server = servers.llama_server(MODEL, parallel=len(QUESTIONS), context=1024)
@@ -52,9 +45,15 @@ class Framework(unittest.TestCase):
         cls.addClassCleanup(server.__exit__, None, None, None)
 
     @classmethod
+    def framework(cls, url, way):
+        """What the framework got, question by question."""
+        print(json.dumps([f"{url}/v1", cls.url.model, way, *(q for q, _, _ in QUESTIONS)]), file=cls.program.stdin, flush=True)
+        return json.loads(cls.program.stdout.readline())
+
+    @classmethod
     @functools.cache
     def without_proxy(cls):
-        return framework(cls.url, cls.url.model, "one-by-one")
+        return cls.framework(cls.url, "one-by-one")
 
     def through_proxy(self, way):
         """What the framework got, and the proxy, which has ended."""
@@ -62,7 +61,7 @@ class Framework(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         proxy = Proxy(self.url, folder.name, "--json", "--model", self.url.model, machine=self.machine)
         self.addCleanup(proxy.close)
-        got = framework(proxy.url, self.url.model, way)
+        got = self.framework(proxy.url, way)
         self.assertEqual(proxy.end(), 0, proxy.stderr)
         return got, proxy
 
@@ -97,7 +96,7 @@ class Framework(unittest.TestCase):
         shares = sum(energy["joules"] for energy in energies.values())
         self.assertEqual((total["method"], parts["idle"]), ("counter", None))
         self.assertAlmostEqual((shares + parts["unattributed"]) / total["joules"], 1, delta=1e-3)
-        self.assertLess(shares, total["joules"])  # the framework starts, and its tools run, in the rest
+        self.assertLess(shares, total["joules"])  # the framework's tools run in the rest
 
     def test_one_by_one(self):
         alone = self.without_proxy()
