@@ -56,6 +56,11 @@ class Saved(unittest.TestCase):
         self.assertEqual([run["directory"] for run in runs], [run.name for run in self.runs])
         self.assertEqual({(run["kind"], run["model"], run["queries"]) for run in runs}, {("run", "sh -c sleep 0.05", 3)})
         self.assertIn(self.runs[0].name, self.listed(self.folder))
+        for run in self.runs:  # an estimate is marked as one
+            energy = json.loads((run / "summary.json").read_text())["ipw"]["energy"]
+            row = next(line for line in self.listed(self.folder).splitlines() if f" {run.name} " in line)
+            mark = "~" if energy["method"] == "estimated" else ""
+            self.assertRegex(row, rf" 3 \w+  +{mark}\d[\d.]* ± \d[\d.]* .?J ")
         self.assertNotEqual(ipw(None, "list", "runs", self.folder / "nowhere").returncode, 0)
 
     def index(self):

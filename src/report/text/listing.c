@@ -458,7 +458,8 @@ static void add_run(struct table *table, const struct run_list_entry *entry)
             table_add(table, "");
         return;
     }
-    bool known = is_known(summary->energy.joules);
+    const struct record_energy *energy = &summary->energy;
+    bool estimated = energy->method && !strcmp(energy->method, "estimated");
     table_add(table, summary->model ? summary->model : "");
     table_add(table, summary->dataset_name ? summary->dataset_name : "");
     if (summary->total_queries == INTEGER_UNKNOWN)
@@ -466,7 +467,11 @@ static void add_run(struct table *table, const struct run_list_entry *entry)
     else
         table_addf(table, "%lld %s", (long long)summary->total_queries,
                    run_kind_unit(entry->kind, summary->total_queries != 1));
-    table_add(table, known ? format_si(cell, summary->energy.joules, "J") : "-");
+    if (is_known(energy->joules))
+        table_addf(table, "%s%s", estimated ? "~" : "",
+                   format_with_error(cell, energy->joules, energy->plus_minus, "J"));
+    else
+        table_add(table, "-");
     table_add(table, is_known(summary->seconds) ? format_duration(cell, summary->seconds) : "-");
     table_add(table, is_known(summary->started_at)
                          ? format_time(cell, from_seconds(summary->started_at))
