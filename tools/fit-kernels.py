@@ -123,6 +123,10 @@ def conv_depthwise(d, p, row):
     return p["fixed"] + k * k * p["depth"] + both(row["flops"] / (d.vector[row["dtype"]] * p["compute"]), moved(d, p, row))
 
 
+def conv_atrous(d, p, row):
+    return p["fixed"] + both(row["flops"] / (d.vector["fp32"] * p["compute"]), moved(d, p, row))
+
+
 def attention(d, p, row):
     b, h, _, s, _, _ = shape_of(row)
     peak = d.vector if row["dtype"] == "fp32" else d.matrix
@@ -166,6 +170,7 @@ CLASSES = {
     "conv_image": (("conv",), lambda r: channels(r) <= 4, conv_image, "fixed compute memory depth"),
     "conv_grouped": (("conv_grouped",), None, conv_grouped, "fixed compute"),
     "conv_depthwise": (("conv_depthwise",), None, conv_depthwise, "fixed compute memory depth"),
+    "conv_atrous": (("conv_atrous",), None, conv_atrous, "fixed compute"),
     "attention": (("attention", "attention_causal"), lambda r: r["dtype"] != "fp32", attention, "fixed compute memory"),
     "attention_vector": (("attention",), lambda r: r["dtype"] == "fp32", attention, "fixed compute"),
     "attention_decode": (("attention_decode",), None, bytes_only, "fixed memory"),
@@ -178,12 +183,13 @@ CLASSES = {
     "elementwise": (("add", "relu", "gelu", "silu", "relu_in_place"), None, bytes_only, "fixed memory"),
     "broadcast": (("bias", "scale_image"), None, elements_only, "fixed memory"),
     "concatenate": (("cat",), None, elements_only, "fixed memory"),
+    "resize": (("resize",), None, elements_only, "fixed memory"),
     "gather": (("gather",), None, bytes_only, "fixed memory"),
     "rearrange": (("rearrange", "roll"), None, elements_only, "fixed memory"),
     "repeat": (("repeat_kv",), None, elements_only, "fixed memory"),
 }
 LIMITS = {"fixed": (1e-7, 1e-3), "compute": (1e-3, 1), "memory": (1e-2, 1), "depth": (1e-13, 1e-6), "row": (1e-13, 1e-6)}
-PRODUCTS = ("gemm", "gemm_vector", "conv", "conv_image", "conv_grouped", "attention", "attention_vector", "attention_decode")
+PRODUCTS = ("gemm", "gemm_vector", "conv", "conv_image", "conv_grouped", "conv_atrous", "attention", "attention_vector", "attention_decode")
 
 
 # ---- the fit ----

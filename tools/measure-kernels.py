@@ -24,7 +24,7 @@ COLUMNS = ["hardware", "op", "shape", "dtype", "flops", "bytes", "latency_s", "c
 CALLS = 20         # in a graph
 ROTATE = 200e6     # bytes of operands in turn
 ROTATE_MOST = 20
-PARTS = ["gemms", "attention", "convolutions", "vectors", "frameworks"]
+PARTS = ["gemms", "attention", "convolutions", "vectors", "frameworks", "segmentation"]
 
 
 class Grid:
@@ -119,15 +119,16 @@ class Grid:
             for at, ((c, k, s, hw), batch) in enumerate(itertools.product(depthwise, (1, 8, 32))):
                 self.convolution("conv_depthwise", c, c, k, s, hw, c, batch, dtype, at % 9 == 0)
 
-    def convolution(self, op, c, o, k, s, hw, groups, batch, dtype, power):
+    def convolution(self, op, c, o, k, s, hw, groups, batch, dtype, power, dilation=1):
         torch, width, out = self.torch, calibrate.WIDTH[dtype], (hw + 2 * (k // 2) - k) // s + 1
         size = width * (batch * c * hw * hw + batch * o * out * out + o * c // groups * k * k)
 
         def make():
             x = self.random(dtype, batch, c, hw, hw).to(memory_format=torch.channels_last)
             w = self.random(dtype, o, c // groups, k, k).to(memory_format=torch.channels_last)
-            return lambda: self.f.conv2d(x, w, None, s, k // 2, 1, groups)
-        self.row(op, f"{batch}x{c}x{hw}x{hw}->{o}k{k}s{s}g{groups}", dtype,
+            return lambda: self.f.conv2d(x, w, None, s, k // 2 * dilation, dilation, groups)
+        atrous = f"d{dilation}" if dilation > 1 else ""
+        self.row(op, f"{batch}x{c}x{hw}x{hw}->{o}k{k}s{s}g{groups}{atrous}", dtype,
                  2 * batch * o * out * out * c // groups * k * k, size, make, power)
 
     def attention(self):
@@ -223,6 +224,34 @@ class Grid:
                 x = self.random("fp16", *shape)
                 return lambda: x.transpose(1, 2).contiguous()
             self.row("transpose", "x".join(map(str, shape)), "fp16", 0, 4 * math.prod(shape), make_transpose)
+
+    def segmentation(self):
+        """What models of semantic segmentation have and others have not: atrous convolution, resizing, large images."""
+        torch = self.torch
+        for at, (dtype, (c, k, hw), batch, d) in enumerate(itertools.product(
+                ("fp16", "bf16", "fp32"), ((240, 3, 33), (672, 5, 33), (960, 5, 33), (960, 5, 17), (480, 3, 65)), (1, 2, 8), (2, 4))):
+            self.convolution("conv_atrous", c, c, k, 1, hw, c, batch, dtype, at % 15 == 1, d)
+        for at, (dtype, (c, o), hw, batch, d) in enumerate(itertools.product(
+                ("fp16", "bf16", "tf32"), ((960, 256), (2048, 256), (512, 512)), (33, 65), (1, 4), (2, 4, 12, 36))):
+            self.convolution("conv_dilated", c, o, 3, 1, hw, 1, batch, dtype, at % 24 == 3, d)
+        sizes = [(1, 256, 1, 33), (8, 256, 1, 33), (8, 128, 1, 65), (1, 21, 33, 260), (1, 21, 65, 520), (4, 21, 65, 520),
+                 (8, 21, 33, 520), (2, 128, 33, 65), (8, 256, 28, 56), (8, 64, 56, 112)]
+        for at, (dtype, (b, c, small, large)) in enumerate(itertools.product(("fp16", "fp32"), sizes)):
+            def make():
+                x = self.random(dtype, b, c, small, small).to(memory_format=torch.channels_last)
+                return lambda: self.f.interpolate(x, size=(large, large), mode="bilinear", align_corners=False)
+            count = b * c * large * large
+            self.row("resize", f"{b}x{c}x{small}x{large}", dtype, 8 * count,
+                     calibrate.WIDTH[dtype] * (count + b * c * small * small), make, at % 5 == 0)
+        for at, (b, (c, hw)) in enumerate(itertools.product((1, 4), (
+                (64, 130), (128, 65), (256, 65), (512, 65), (1024, 65), (2048, 65), (256, 130), (16, 260), (64, 260),
+                (72, 130), (96, 112), (144, 112), (32, 112), (960, 33)))):
+            def make():
+                x = self.random("fp32", b, c, hw, hw).to(memory_format=torch.channels_last)
+                w, v = self.random("fp32", c), torch.ones(c, device="cuda")
+                return lambda: self.f.batch_norm(x, w, v, w, w)
+            count = b * c * hw * hw
+            self.row("batch_norm_large", f"{b}x{c}x{hw}x{hw}", "fp32", 2 * count, 8 * count, make, at % 9 == 0)
 
     def frameworks(self):
         """What frameworks launch around the operators above, each as the library calls it."""

@@ -12,6 +12,7 @@ enum {
     STEP_BYTES = 128,  /* of channels that a convolution of several taps takes at a time */
     NARROW_GROUP = 16, /* channels: a wider group is a kernel of its own */
     FULL_GROUP = 56,
+    NEAR_DILATION = 8,
     LEAST_DEPTH = 256,    /* of a part of a split sum */
     LATENCIES_HIDDEN = 4, /* small tiles that a unit works on at once */
     TILE_QUERIES = 128,   /* of attention */
@@ -26,6 +27,8 @@ enum {
 #define GROUP_KERNELS   2.0    /* launched for such a group, from FULL_GROUP channels on */
 #define GROUP_SHARED    0.6    /* for one of less, of which some share a kernel */
 #define NARROW_SHARE    0.0051 /* of the peak, for each channel of a narrow group */
+#define ATROUS_SHARE      0.6  /* of what a convolution attains without a dilation */
+#define ATROUS_SHARE_TF32 0.45 /* in 32 bits, with conversions before and after */
 #define REDUCTION_POWER 1.29
 #define SPLIT_S         5.4e-6 /* adding the parts of a split sum */
 #define FP8_SHARE                                                                                  \
@@ -39,8 +42,10 @@ enum {
 
 static enum kernel_class conv_class(const struct subgraph_shape *shape)
 {
+    if (shape->groups > 1 && shape->groups == shape->channels)
+        return shape->dilation > 1 ? KERNEL_CONV_ATROUS : KERNEL_CONV_DEPTHWISE;
     if (shape->groups > 1)
-        return shape->groups == shape->channels ? KERNEL_CONV_DEPTHWISE : KERNEL_CONV_GROUPED;
+        return KERNEL_CONV_GROUPED;
     return shape->channels <= FEW_CHANNELS ? KERNEL_CONV_IMAGE : KERNEL_CONV;
 }
 
@@ -74,7 +79,8 @@ static enum kernel_class class_of(const struct subgraph *subgraph, const struct 
     case GRAPH_KIND_LOOKUP:
         return KERNEL_GATHER;
     case GRAPH_KIND_MOVE:
-        return subgraph->op == GRAPH_REARRANGE ? KERNEL_REARRANGE
+        return subgraph->shape.is_resized      ? KERNEL_RESIZE
+               : subgraph->op == GRAPH_REARRANGE ? KERNEL_REARRANGE
                : subgraph->op == GRAPH_MOVE    ? KERNEL_CONCATENATE
                                                : KERNEL_ELEMENTWISE;
     case GRAPH_KIND_RECURRENT:
@@ -157,7 +163,7 @@ static double memory_share(enum kernel_class class, const struct rates *rates)
     double width = rates->widths.activation;
     bool is_by_element = class == KERNEL_CONV_IMAGE || class == KERNEL_BROADCAST ||
                          class == KERNEL_REARRANGE || class == KERNEL_CONCATENATE ||
-                         class == KERNEL_REPEAT;
+                         class == KERNEL_REPEAT || class == KERNEL_RESIZE;
     double share = rates->basis.classes[class].memory_share;
     return is_by_element
                ? fmin(rates->basis.classes[KERNEL_ELEMENTWISE].memory_share, share * width / 2)
@@ -257,6 +263,12 @@ static double grouped_share(const struct kernel_figures *class, double width)
                : class->compute_share * fmin(1, pow(width / FULL_GROUP, 2));
 }
 
+/* With large dilations libraries fall back to kernels of the generation before. */
+static double atrous_share(const struct subgraph_shape *shape, double width)
+{
+    return shape->dilation <= NEAR_DILATION ? 1 : width > 2 ? ATROUS_SHARE_TF32 : ATROUS_SHARE;
+}
+
 static double compute_s(enum kernel_class class, const struct subgraph *subgraph,
                         const struct roofline_work *work, const struct rates *rates,
                         const struct scale *scale, double padding)
@@ -278,7 +290,7 @@ static double compute_s(enum kernel_class class, const struct subgraph *subgraph
         product.flops = attained(share, convs, basis->matrix_flops / 2, scale);
         return product_s(&product, of, scale, INFINITY);
     case KERNEL_CONV:
-        product.flops = share * convs;
+        product.flops = share * convs * atrous_share(shape, width);
         return product_s(&product, of, scale, rates->bytes_per_s.value);
     case KERNEL_GEMM:
     case KERNEL_GEMM_VECTOR:
@@ -293,6 +305,9 @@ static double compute_s(enum kernel_class class, const struct subgraph *subgraph
                    : tiled;
     case KERNEL_CONV_GROUPED:
         return 2 * work->macs / attained(grouped_share(of, group), convs, matrix, scale);
+    case KERNEL_CONV_ATROUS: /* as fast in 16 bits as in 32 */
+        return 2 * work->macs / attained(share, rates->other_flops.value * width / 4,
+                                         basis->vector_flops / 4, scale);
     case KERNEL_CONV_DEPTHWISE:
         return 2 * work->macs / attained(share, rates->other_flops.value, vector, scale);
     case KERNEL_BATCH_NORM_FP32:

@@ -238,9 +238,12 @@ static void describe_window(const struct graph *graph, const struct graph_node *
     const struct graph_tensor *in = graph_input(graph, node, 0);
     shape->groups = (double)(window->groups > 0 ? window->groups : 1);
     shape->channels = in && in->rank > 1 ? (double)in->dims[1] : 0;
-    shape->taps = 1;
-    for (uint8_t i = 0; i < window->rank; i++)
+    shape->taps = shape->dilation = 1;
+    for (uint8_t i = 0; i < window->rank; i++) {
         shape->taps *= window->kernel[i];
+        if (window->kernel[i] > 1)
+            shape->dilation = fmax(shape->dilation, window->dilation[i]);
+    }
     shape->has_bias = graph_input(graph, node, 2) != NULL;
 }
 
@@ -277,12 +280,21 @@ static bool is_broadcast(const struct graph *graph, const struct graph_node *nod
     return false;
 }
 
+static bool is_resized(const struct graph *graph, const struct graph_node *node)
+{
+    const struct graph_tensor *in = graph_input(graph, node, 0), *out = graph_output(graph, node, 0);
+    return node->op == GRAPH_MOVE && node->input_count == 1 && in && out && in->rank == 4 &&
+           out->rank == 4 && in->dims[0] == out->dims[0] && in->dims[1] == out->dims[1] &&
+           out->dims[2] * out->dims[3] > in->dims[2] * in->dims[3];
+}
+
 static void describe_shape(const struct dataflow *flow, const struct graph_node *node,
                            struct subgraph_shape *shape)
 {
     const struct graph_tensor *in = graph_input(flow->graph, node, 0);
     const struct graph_tensor *out = graph_output(flow->graph, node, 0);
     enum graph_kind kind = graph_op_kind(node->op);
+    shape->is_resized = is_resized(flow->graph, node);
     if (node->op == GRAPH_CONV || node->op == GRAPH_CONV_TRANSPOSE)
         describe_window(flow->graph, node, shape);
     else if (node->op == GRAPH_ATTENTION)

@@ -18,11 +18,13 @@
 /* What the speed of its main node depends on beside work and bytes; 0 where it does not apply. */
 struct subgraph_shape {
     double groups, channels, taps; /* of a convolution: channels read, elements of its window */
+    double dilation;               /* of the window: 1 unless it is an atrous convolution */
     double inner;                  /* elements of a row that is normalized or reduced */
     double heads, repeats;         /* of attention: query heads, and those per KV head */
     double tokens, sequences;   /* new tokens of one sequence; of the head: all, of all sequences */
     bool has_bias, has_windows; /* attention within windows of an image */
     bool is_copied;             /* a rearranged tensor that a convolution reads */
+    bool is_resized;            /* an image that is interpolated to another size */
     bool is_broadcast;          /* an operand is smaller than the result */
     bool is_gate;               /* an activation whose result is multiplied by another */
     double stored_type;         /* of the weights of a product, as in struct graph_tensor */

@@ -600,7 +600,7 @@ class Shipped(Files):
             self.assertIn(says, self.ipw(*words, "--hardware-file", path, code=1).stderr)
 
     def test_kernels_fitted_by_the_tool(self):
-        """979 operators, from figures that are twice or half of those: near the file's again, and as good on whole models."""
+        """1261 operators, from figures that are twice or half of those: near the file's again, and as good on whole models."""
         device = json.loads(ipw(None, "list", "hardware", "h200", "--json").stdout)["hardware"][0]
         classes = device["kernel_classes"]
         far = {k: {**v, "fixed_us": 2 * v["fixed_us"], "memory_share": v["memory_share"] / 2} for k, v in classes.items()}
@@ -610,7 +610,7 @@ class Shipped(Files):
                                "-o", made], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         fitted = json.loads(made.read_text())
-        self.assertIn("979 rows", fitted["kernels"]["source"])
+        self.assertIn("1261 rows", fitted["kernels"]["source"])
         for name in ("gemm", "elementwise", "norm", "broadcast", "concatenate", "attention_decode"):
             for key in ("fixed_us", "memory_share"):
                 self.assertLess(abs(fitted["kernel_classes"][name][key] / classes[name][key] - 1), 0.25, (name, key))
