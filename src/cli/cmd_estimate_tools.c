@@ -9,11 +9,13 @@
  * validation beyond --max-mape. */
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "catalog/hardware.h"
 #include "catalog/hardware_json.h"
 #include "cli/common.h"
+#include "core/clock.h"
 #include "core/log.h"
 #include "core/params.h"
 #include "core/text.h"
@@ -28,11 +30,13 @@
 #include "runner/op_timings.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
+#include "sensors/system/proc_stat.h"
 
 #define CALIBRATE    "estimate calibrate"
 #define VALIDATE     "estimate validate"
 
-#define BUDGET_SHARE 1e-3 /* of the time of the windows: for each operation that is timed */
+#define RAN_LEAST    0.9  /* of a window: with less, other processes disturbed it */
+#define BUDGET_SHARE 5e-4 /* of the time of the windows: for each operation that is timed */
 
 /* How the rows of a run are predicted or counted. */
 struct predictor_options {
@@ -79,6 +83,14 @@ struct calibrate_command {
     bool json, quiet;
 };
 
+/* Of the CPUs, since boot and since the program started. */
+struct cpu_use {
+    struct cpu_times all;
+    double own_s;
+    nanos t;
+    bool is_known;
+};
+
 /* What a report is made of. */
 struct calibrate_work {
     struct calibrate_rows rows;
@@ -88,6 +100,7 @@ struct calibrate_work {
     struct text data; /* where the rows come from */
     char device[96];  /* as the rows or this machine name it */
     struct timings timings;
+    struct cpu_use before;
     char no_energy[240]; /* why no energy was measured; "" */
 };
 
@@ -120,7 +133,45 @@ static enum err read_rows(const struct calibrate_command *command, struct calibr
     return err;
 }
 
-/* Before the loads, which heat the processor up. */
+static struct cpu_use read_use(void)
+{
+    struct proc_stat stat;
+    struct cpu_use use = {.own_s = (double)clock() / CLOCKS_PER_SEC, .t = clock_now()};
+    enum err err = proc_stat_open(&stat);
+    if (!err)
+        err = proc_stat_times(&stat, &use.all);
+    proc_stat_close(&stat);
+    use.is_known = !err;
+    return use;
+}
+
+/* What else ran meanwhile, for a message. */
+static void describe_others(const struct calibrate_work *work, char *to, size_t size)
+{
+    struct cpu_use now = read_use();
+    const struct cpu_use *before = &work->before;
+    double ticks = (double)sysconf(_SC_CLK_TCK), took = seconds(now.t - before->t);
+    double busy = (double)(now.all.busy - before->all.busy) / ticks - (now.own_s - before->own_s);
+    double stolen = (double)(now.all.stolen - before->all.stolen) / ticks;
+    if (now.is_known && before->is_known && took > 0)
+        str_format(to, size,
+                   "meanwhile other processes used %.1f CPUs and other virtual machines %.1f",
+                   busy > 0 ? busy / took : 0, stolen / took);
+    else
+        (void)str_copy(to, size, "what other processes used is unknown");
+}
+
+static int refuse_busy(struct calibrate_work *work, const struct error *why)
+{
+    char others[120];
+    describe_others(work, others, sizeof others);
+    return complain(
+        EXIT_FAILED,
+        "refused: %s; %s. Stop them, use fewer threads, or raise the priority: chrt -r 1 "
+        "ipw " CALIBRATE,
+        why->text, others);
+}
+
 static int time_operations(const struct calibrate_command *command, struct calibrate_work *work)
 {
     const struct timings_options options = {.threads = microbench_threads(&command->bench),
@@ -135,7 +186,23 @@ static int time_operations(const struct calibrate_command *command, struct calib
         return 128 + work->timings.signal;
     if (!err && work->timings.missing[0])
         log_warn("operations of llama.cpp were not timed: %s", work->timings.missing);
-    return err ? complain(EXIT_FAILED, "%s", why.text) : 0;
+    if (!err && work->timings.unsettled[0])
+        log_warn("%s: they count with the shortest", work->timings.unsettled);
+    return err == ERR_BUSY ? refuse_busy(work, &why)
+           : err           ? complain(EXIT_FAILED, "%s", why.text)
+                           : 0;
+}
+
+/* The rates are of the time that the loads ran; joules are of everything that ran. */
+static void warn_of_others(struct calibrate_work *work, const struct microbench_meter *meter)
+{
+    char others[120];
+    describe_others(work, others, sizeof others);
+    if (meter->ran_least < RAN_LEAST)
+        log_warn("threads of the loads had a CPU for %.0f %% of a window only; %s: %s",
+                 100 * meter->ran_least, others,
+                 meter->no_energy[0] ? "rates are of the time that they ran"
+                                     : "energy is not that of the loads alone");
 }
 
 static int measure_rows(const struct calibrate_command *command, struct calibrate_work *work)
@@ -145,12 +212,21 @@ static int measure_rows(const struct calibrate_command *command, struct calibrat
     struct error why = {0};
     proc_block_signals();
     int code = open_session(&command->measure, &session);
-    if (!code)
+    if (code)
+        return code;
+    work->before = read_use();
+    struct microbench_options first = command->bench;
+    first.only_rates = true; /* again after the operations: the best of both counts */
+    enum err err = microbench_measure(&session, &first, &work->rows, &meter, &why);
+    if (!err)
         code = time_operations(command, work);
     if (code)
         return code;
-    enum err err = microbench_measure(&session, &command->bench, &work->rows, &meter, &why);
+    if (!err)
+        err = microbench_measure(&session, &command->bench, &work->rows, &meter, &why);
     clear_progress();
+    if (!err)
+        warn_of_others(work, &meter);
     sampler_stop(session.sampler);
     if (meter.signal)
         return 128 + meter.signal;
@@ -335,7 +411,10 @@ const struct command command_estimate_calibrate = {
         "Measuring here, it also times operations of llama.cpp on this CPU (products with weights\n"
         "of each format, attention, norms), from which `ipw estimate --runtime llama.cpp` puts\n"
         "models together, and the bandwidth of the caches. Without an energy meter the file has\n"
-        "times only. All of it takes less than a minute by default.\n"
+        "times only. All of it takes about a minute by default. Operations are timed in rounds, "
+        "of\n"
+        "which the shortest counts; where other processes disturb them so much that the rounds do\n"
+        "not agree, or that several threads take longer than one, it is refused with what ran.\n"
         "\n"
         "-o writes a hardware file for `ipw estimate --hardware-file`. tools/calibrate-gpu.py\n"
         "measures a CSV on an NVIDIA GPU.",

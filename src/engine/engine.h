@@ -222,7 +222,9 @@ struct op_timer_shape {
     int64_t heads, context;
     int64_t
         matrices; /* used in turn, so that weights come from the memory that holds them all; 0: 1 */
+    int64_t graphs; /* that the matrices are divided into, each timed by itself; 0: 1 */
 };
+enum { OP_TIMER_GRAPHS_MOST = 64 };
 
 struct op_timer;
 
@@ -230,9 +232,14 @@ struct op_timer;
 enum err op_timer_open(int threads, struct op_timer **out, struct error *why) MUST_USE;
 void op_timer_close(struct op_timer *timer);
 
-/* Seconds of one operation: the lower quartile of what was measured for about `budget_s`.  ERR_UNSUPPORTED where the
- * library does not compute it. */
+struct op_time {
+    double seconds; /* of one operation */
+    double ran; /* share of the time that its threads had a CPU; below 0.9 others disturbed it */
+};
+
+/* The lower quartile of what was measured for about `budget_s`, of samples during which all threads ran where there are
+ * such.  ERR_UNSUPPORTED where the library does not compute it. */
 enum err op_timer_measure(struct op_timer *timer, const struct op_timer_shape *shape,
-                          double budget_s, double *out, struct error *why) MUST_USE;
+                          double budget_s, struct op_time *out, struct error *why) MUST_USE;
 
 #endif

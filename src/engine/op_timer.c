@@ -1,7 +1,11 @@
-/* Builds a graph of one kind of operation with ggml, as llama.cpp would, and computes it until the time is up.  What
- * starting the threads costs is measured apart and subtracted, so that operations add up to a model. */
+/* Builds graphs of one kind of operation with ggml, as llama.cpp would, and computes them in turn until the time is up.
+ * What starting the threads costs is measured apart and subtracted, so that operations add up to a model.  Graphs are kept
+ * short, since a short one more often ends before the scheduler takes a CPU away. */
+#define _GNU_SOURCE
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/clock.h"
 #include "core/units.h"
@@ -32,7 +36,10 @@ enum {
     SAMPLES_MOST = 256,
     SAMPLES_LEAST = 3,
     LONG_BUDGETS = 10, /* an operation that takes longer is timed once */
+    GRAPHS_MOST = OP_TIMER_GRAPHS_MOST,
+    MORE_BUDGETS = 3, /* waited at most for a sample during which all threads ran */
     PATTERN_ROWS = 16,
+    DEPENDENT = 8, /* operations on the result of each other */
     INPUTS_MOST = 3,
     NODES_EACH = 4, /* tensors of one operation, at most */
     NODES_BESIDE = 16,
@@ -45,12 +52,18 @@ struct ggml_api {
 #undef SYMBOL
 };
 
+#define RAN_SHORT_S                                                                                \
+    300e-6            /* starting threads is much of a shorter graph: its CPU time says little */
+#define RAN_CLEAN 0.9 /* of the time, on average over the threads */
+
 struct op_timer {
     struct ggml_api api;
+    int threads;
     struct ggml_backend_device *device;
     struct ggml_backend *backend;
     struct ggml_backend_buffer_type *plain, **extra; /* extra: NULL, or ends in NULL */
-    double nothing_s, step_s; /* of a graph without work, and of one more operation; 0: not yet */
+    double nothing_s,
+        step_s; /* the least of a graph without work, and of one more operation; 0: not yet */
 };
 
 /* ---- the library ---- */
@@ -91,6 +104,7 @@ static enum err open_backend(struct op_timer *timer, int threads, struct error *
     if (!use)
         return err_set(why, ERR_UNSUPPORTED, "llama.cpp's CPU backend does not set its threads");
     use(timer->backend, threads);
+    timer->threads = threads;
     timer->plain = timer->api.ggml_backend_dev_buffer_type(timer->device);
     timer->extra = extra ? extra(timer->device) : NULL;
     return ERR_OK;
@@ -128,10 +142,12 @@ void op_timer_close(struct op_timer *timer)
 struct bench {
     struct op_timer *timer;
     const struct op_timer_shape *shape;
-    int64_t operations; /* of the graph */
+    int64_t operations; /* of all graphs */
     struct ggml_context *weights, *work;
     struct ggml_backend_buffer *weights_buffer, *work_buffer;
-    struct ggml_cgraph *graph;
+    struct ggml_cgraph *graphs[GRAPHS_MOST];
+    int64_t graph_operations[GRAPHS_MOST];
+    int64_t graph_count, next;            /* next: the operation that is added next */
     struct ggml_tensor *mask, *positions; /* inputs of their own; NULL: none */
     struct {
         struct ggml_tensor *tensor;
@@ -155,9 +171,12 @@ static struct ggml_tensor *input(struct bench *b, int type, int64_t n0, int64_t 
     return made;
 }
 
+/* The operation belongs to the graph whose turn it is. */
 static void expand(struct bench *b, struct ggml_tensor *result)
 {
-    b->timer->api.ggml_build_forward_expand(b->graph, result);
+    int64_t graph = b->next++ * b->graph_count / b->operations;
+    b->graph_operations[graph]++;
+    b->timer->api.ggml_build_forward_expand(b->graphs[graph], result);
 }
 
 static struct ggml_context *new_context(struct bench *b, size_t tensors, size_t nodes)
@@ -165,15 +184,17 @@ static struct ggml_context *new_context(struct bench *b, size_t tensors, size_t 
     const struct ggml_api *api = &b->timer->api;
     size_t bytes = tensors * api->ggml_tensor_overhead();
     if (nodes)
-        bytes += api->ggml_graph_overhead_custom(nodes, false);
+        bytes += (size_t)b->graph_count * api->ggml_graph_overhead_custom(nodes, false);
     return api->ggml_init((struct ggml_init_params){.bytes = bytes, .no_alloc = true});
 }
 
-/* Numbers of ordinary size in every buffer: pages that were never written would all be the same one. */
-static enum err fill(struct bench *b, struct ggml_tensor *to, int type, int64_t columns)
+/* Numbers of ordinary size in every buffer of some tensors of one shape: pages that were never written would all be the
+ * same one. */
+static enum err fill(struct bench *b, struct ggml_tensor *const *to, int64_t count, int type,
+                     int64_t columns)
 {
     const struct ggml_api *api = &b->timer->api;
-    size_t bytes = api->ggml_nbytes(to), part = 0;
+    size_t bytes = api->ggml_nbytes(to[0]), part = 0;
     float *from = malloc((size_t)(PATTERN_ROWS * columns) * sizeof *from);
     char *all = malloc(bytes + 1);
     if (from && all) {
@@ -184,8 +205,8 @@ static enum err fill(struct bench *b, struct ggml_tensor *to, int type, int64_t 
             part = api->ggml_quantize_chunk(type, from, pattern, 0, PATTERN_ROWS, columns, NULL);
         for (size_t at = 0; part && at < bytes; at += part)
             memcpy(all + at, pattern, part < bytes - at ? part : bytes - at);
-        if (part)
-            api->ggml_backend_tensor_set(to, all, 0, bytes);
+        for (int64_t i = 0; part && i < count; i++)
+            api->ggml_backend_tensor_set(to[i], all, 0, bytes);
         free(pattern);
     }
     free(from);
@@ -223,13 +244,9 @@ static enum err place_weights(struct bench *b, struct ggml_tensor **matrices)
         b->weights_buffer = NULL;
         b->weights = NULL;
     }
-    for (int64_t i = 0; i < b->operations; i++) {
-        enum err err = fill(b, matrices[i], (int)s->format, s->depth);
-        if (err)
-            return err;
+    for (int64_t i = 0; i < b->operations; i++)
         expand(b, api->ggml_mul_mat(b->work, matrices[i], x));
-    }
-    return ERR_OK;
+    return fill(b, matrices, b->operations, (int)s->format, s->depth);
 }
 
 static enum err add_products(struct bench *b)
@@ -257,7 +274,8 @@ static void add_attention(struct bench *b)
         expand(b, b->timer->api.ggml_flash_attn_ext(b->work, q, k, v, b->mask, 0.125F, 0, 0));
 }
 
-/* Each takes the result of the one before, as in a model. */
+/* Each takes the result of the one before, as in a model; not of too many, whose products would become denormal numbers,
+ * which take ten times as long. */
 static void add_chain(struct bench *b)
 {
     const struct ggml_api *api = &b->timer->api;
@@ -269,7 +287,10 @@ static void add_chain(struct bench *b)
     struct ggml_tensor *other = input(b, TYPE_F32, width, s->op == OP_TIMER_NORM ? 1 : s->rows, 1);
     if (is_rotation)
         b->positions = tensor(b, TYPE_I32, s->rows, 1, 1);
+    struct ggml_tensor *first = x;
     for (int64_t i = 0; i < b->operations; i++) {
+        if (i % DEPENDENT == 0)
+            x = first;
         switch (s->op) {
         case OP_TIMER_NORM:
             x = api->ggml_mul(b->work, api->ggml_rms_norm(b->work, x, 1e-5F), other);
@@ -312,10 +333,15 @@ static enum err build(struct bench *b)
 {
     const struct ggml_api *api = &b->timer->api;
     size_t nodes = (size_t)b->operations * NODES_EACH + NODES_BESIDE;
-    b->work = new_context(b, nodes, nodes);
+    b->graph_count = b->shape->graphs > 0 ? b->shape->graphs : 1;
+    if (b->graph_count > b->operations || b->graph_count > GRAPHS_MOST)
+        return ERR_BAD_VALUE;
+    size_t nodes_each = (size_t)(b->operations / b->graph_count + 1) * NODES_EACH + NODES_BESIDE;
+    b->work = new_context(b, nodes, nodes_each);
     if (!b->work)
         return ERR_NO_MEMORY;
-    b->graph = api->ggml_new_graph_custom(b->work, nodes, false);
+    for (int64_t i = 0; i < b->graph_count; i++)
+        b->graphs[i] = api->ggml_new_graph_custom(b->work, nodes_each, false);
     enum err err = ERR_OK;
     if (b->shape->op == OP_TIMER_PRODUCT)
         err = add_products(b);
@@ -329,7 +355,7 @@ static enum err build(struct bench *b)
     if (!b->work_buffer)
         return ERR_NO_MEMORY;
     for (size_t i = 0; !err && i < b->input_count; i++)
-        err = fill(b, b->inputs[i].tensor, b->inputs[i].type, b->inputs[i].columns);
+        err = fill(b, &b->inputs[i].tensor, 1, b->inputs[i].type, b->inputs[i].columns);
     if (b->mask)
         fill_mask(b);
     if (b->positions)
@@ -358,69 +384,119 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Other programs only add time: the lower quartile is what the machine does undisturbed. */
-static enum err time_graph(struct bench *b, double budget_s, double *out)
+struct samples {
+    double all[SAMPLES_MOST], clean[SAMPLES_MOST]; /* seconds of an operation */
+    size_t count, clean_count;
+    double ran_most; /* share of the time that the threads had a CPU, of the best sample */
+};
+
+static double clock_s(clockid_t clock)
 {
-    double samples[SAMPLES_MOST];
-    size_t count = 0;
-    nanos end = clock_now() + from_seconds(budget_s);
-    nanos first = clock_now();
-    if (b->timer->api.ggml_backend_graph_compute(b->timer->backend, b->graph))
+    struct timespec now = {0};
+    clock_gettime(clock, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* One thread is timed by the CPU that it got.  Several wait for each other, spinning, so that the time counts in which
+ * all had one: their CPU time says whether they did. */
+static enum err take_sample(struct bench *b, int64_t graph, struct samples *to, double *took)
+{
+    const struct op_timer *timer = b->timer;
+    bool is_alone = timer->threads == 1;
+    clockid_t used = is_alone ? CLOCK_THREAD_CPUTIME_ID : CLOCK_PROCESS_CPUTIME_ID;
+    double cpu = clock_s(used), from = clock_s(CLOCK_MONOTONIC);
+    if (timer->api.ggml_backend_graph_compute(timer->backend, b->graphs[graph]))
         return ERR_UNSUPPORTED;
-    bool is_long = seconds(clock_now() - first) > LONG_BUDGETS * budget_s;
-    size_t least = is_long ? 1 : SAMPLES_LEAST;
-    while (count < least || (count < SAMPLES_MOST && clock_now() < end)) {
-        nanos from = clock_now();
-        if (b->timer->api.ggml_backend_graph_compute(b->timer->backend, b->graph))
-            return ERR_UNSUPPORTED;
-        samples[count++] = seconds(clock_now() - from);
-    }
-    qsort(samples, count, sizeof *samples, compare);
-    *out = samples[count / 4];
+    double wall = clock_s(CLOCK_MONOTONIC) - from;
+    cpu = clock_s(used) - cpu;
+    double ran = wall > RAN_SHORT_S ? cpu / (wall * timer->threads) : 1;
+    double each = ((is_alone ? cpu : wall) - timer->nothing_s) / (double)b->graph_operations[graph];
+    *took = wall;
+    if (!to)
+        return ERR_OK;
+    if (is_alone || ran >= RAN_CLEAN)
+        to->clean[to->clean_count++] = each;
+    to->all[to->count++] = each;
+    to->ran_most = fmax(to->ran_most, is_alone ? 1 : fmin(ran, 1));
     return ERR_OK;
 }
 
-static enum err run_graph(struct op_timer *timer, const struct op_timer_shape *shape,
-                          int64_t operations, double budget_s, double *out)
+/* Other programs only add time: the lower quartile is what the machine does undisturbed. */
+static enum err time_graphs(struct bench *b, double budget_s, struct op_time *out)
+{
+    struct samples samples = {0};
+    double took, first = 0;
+    enum err err = ERR_OK;
+    for (int64_t i = 0; !err && i < b->graph_count; i++) {
+        err = take_sample(b, i, NULL, &took);
+        first = fmax(first, took);
+    }
+    size_t least = first > LONG_BUDGETS * budget_s ? 1 : SAMPLES_LEAST;
+    nanos end = clock_now() + from_seconds(budget_s);
+    for (size_t i = 0; !err && samples.count < SAMPLES_MOST; i++) {
+        bool is_late = clock_now() >= end;
+        if (samples.count >= least && is_late &&
+            (samples.clean_count || clock_now() >= end + from_seconds(MORE_BUDGETS * budget_s)))
+            break;
+        err = take_sample(b, (int64_t)i % b->graph_count, &samples, &took);
+    }
+    if (err)
+        return err;
+    bool is_clean = samples.clean_count > 0;
+    size_t count = is_clean ? samples.clean_count : samples.count;
+    double *from = is_clean ? samples.clean : samples.all;
+    qsort(from, count, sizeof *from, compare);
+    *out = (struct op_time){from[count / 4], samples.ran_most};
+    return ERR_OK;
+}
+
+static enum err run_graphs(struct op_timer *timer, const struct op_timer_shape *shape,
+                           int64_t operations, double budget_s, struct op_time *out)
 {
     struct bench b = {.timer = timer, .shape = shape, .operations = operations};
     enum err err = build(&b);
     if (!err)
-        err = time_graph(&b, budget_s, out);
+        err = time_graphs(&b, budget_s, out);
     release(&b);
     return err;
 }
 
-/* What a graph costs without its work. */
-static enum err measure_empty(struct op_timer *timer, double budget_s)
+/* What a graph costs without its work; the least of all times that it is measured. */
+static enum err measure_empty(struct op_timer *timer, double budget_s, struct op_time *out)
 {
     const struct op_timer_shape tiny = {.op = OP_TIMER_ADD, .rows = 1, .depth = HEAD_SIZE};
-    double one, many;
-    enum err err = run_graph(timer, &tiny, 1, budget_s, &one);
+    double nothing = timer->nothing_s, step = timer->step_s;
+    struct op_time one, many;
+    timer->nothing_s = 0;
+    enum err err = run_graphs(timer, &tiny, 1, budget_s, &one);
     if (!err)
-        err = run_graph(timer, &tiny, 1 + STEPS, budget_s, &many);
+        err = run_graphs(timer, &tiny, 1 + STEPS, budget_s, &many);
+    timer->nothing_s = nothing;
     if (err)
         return err;
-    timer->step_s = many > one ? (many - one) / STEPS : 0;
-    timer->nothing_s = one > timer->step_s ? one - timer->step_s : 0;
+    double all = many.seconds * (1 + STEPS), each = fmax(0, all - one.seconds) / STEPS;
+    timer->step_s = step > 0 ? fmin(step, each) : each;
+    each = fmax(0, one.seconds - each);
+    timer->nothing_s = nothing > 0 ? fmin(nothing, each) : each;
+    *out = (struct op_time){0, fmin(one.ran, many.ran)};
     return ERR_OK;
 }
 
 enum err op_timer_measure(struct op_timer *timer, const struct op_timer_shape *shape,
-                          double budget_s, double *out, struct error *why)
+                          double budget_s, struct op_time *out, struct error *why)
 {
-    enum err err = timer->nothing_s > 0 ? ERR_OK : measure_empty(timer, budget_s);
     bool is_empty = shape->op == OP_TIMER_NOTHING || shape->op == OP_TIMER_STEP;
     int64_t operations = shape->matrices > 0 ? shape->matrices : 1;
-    double all = 0;
+    enum err err = ERR_OK;
+    if (is_empty || !(timer->nothing_s > 0))
+        err = measure_empty(timer, budget_s, out);
     if (!err && !is_empty)
-        err = run_graph(timer, shape, operations, budget_s, &all);
+        err = run_graphs(timer, shape, operations, budget_s, out);
     if (err)
         return err_set(why, err, "llama.cpp could not compute an operation here: %s",
                        err_text(err));
     if (is_empty)
-        *out = shape->op == OP_TIMER_NOTHING ? timer->nothing_s : timer->step_s;
-    else
-        *out = all > timer->nothing_s ? (all - timer->nothing_s) / (double)operations : 0;
+        out->seconds = shape->op == OP_TIMER_NOTHING ? timer->nothing_s : timer->step_s;
+    out->seconds = fmax(0, out->seconds);
     return ERR_OK;
 }

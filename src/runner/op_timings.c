@@ -1,6 +1,9 @@
 /* The designed grid.  Products: every format, by the number of tokens that share the weights and by the size of the
  * matrix; for single tokens, whose time is that of reading weights, also by the bytes of all weights, from what a cache
- * holds to what only memory does.  Attention: by queries, earlier tokens and the size of a head.  The rest: by rows. */
+ * holds to what only memory does.  Attention: by queries, earlier tokens and the size of a head.  The rest: by rows.
+ *
+ * Other processes only add time, and threads that wait for each other multiply what they add.  So the grid is timed in
+ * rounds, of which each operation keeps the shortest, and whatever the rounds do not agree on is timed again. */
 #define _GNU_SOURCE
 #include "runner/op_timings.h"
 
@@ -23,9 +26,22 @@ enum {
     MATRICES_MOST = 1024,
     HEADS = 4,
     WIDTH = 1024, /* of rows between products */
-    CHAIN = 16,
+    CHAIN = 128,  /* at most: operations of a graph whose start must not count for much */
+    CHAIN_ELEMENTS = 1 << 20,
     FEW_ROWS = 8,
+    ROUNDS = 3,
+    ROUNDS_LEAST = 2, /* where little time is given */
+    AGAIN = 6,
+    HOPELESS_LEAST = 12,
 };
+
+#define GRAPH_BYTES    (16 * MEBI) /* of weights that a graph reads: about a millisecond */
+#define SHORT_BUDGET_S 2e-3
+#define RAN_LEAST      0.9  /* of the time: with less, threads waited for a CPU */
+#define DIFFER_MOST    0.20 /* between the two shortest rounds */
+#define DIFFER_START   0.5
+#define UNSETTLED_MOST (1 / 3.0) /* of the operations */
+#define SLOWER_MOST    1.2       /* several threads than one */
 
 /* By their numbers in GGUF files. */
 static const uint32_t FORMATS[] = {0, 1, 8, 2, 3, 6, 12, 13, 14};
@@ -44,11 +60,24 @@ static const int64_t CONTEXTS[] = {64, 256, 1024};
 static const int64_t HEAD_SIZES[] = {32, 64, 96, 128};
 static const int64_t CHAIN_ROWS[] = {1, 4, 64, 512};
 
+/* An operation and what its rounds took. */
+struct point {
+    struct hardware_timing timing;
+    struct op_timer_shape shape;
+    const char *label;
+    double best_s, second_s; /* the two shortest of the undisturbed rounds; INFINITY: not yet */
+    double disturbed_s;      /* the shortest of the others */
+    bool is_missing;         /* the library does not compute it */
+};
+
 struct grid {
     const struct timings_options *options;
     struct timings *out;
-    struct op_timer *timer;
+    timings_clock *clock;
+    void *context;
     struct error *why;
+    struct point *points;
+    size_t count, capacity;
     unsigned done, all;
 };
 
@@ -63,41 +92,39 @@ static enum err report(struct grid *grid, const char *what)
     return grid->out->signal ? err_set(grid->why, ERR_INTERRUPTED, "interrupted") : ERR_OK;
 }
 
-/* What the library does not compute is left out. */
-static enum err add(struct grid *grid, struct hardware_timing timing,
+static enum err add(struct grid *grid, const char *label, struct hardware_timing timing,
                     const struct op_timer_shape *shape)
 {
-    struct timings *out = grid->out;
-    struct error inner = {0};
-    enum err err =
-        op_timer_measure(grid->timer, shape, grid->options->budget_s, &timing.seconds, &inner);
-    if (err == ERR_UNSUPPORTED || (!err && !(timing.seconds > 0)))
-        return ERR_OK;
-    if (err)
-        return err_set(grid->why, err, "%s", inner.text);
-    struct hardware_timing *items =
-        grow(out->items, &out->capacity, out->table.count, sizeof *items);
-    if (!items)
+    struct point *points = grow(grid->points, &grid->capacity, grid->count, sizeof *points);
+    if (!points)
         return err_set(grid->why, ERR_NO_MEMORY, "out of memory");
-    out->items = items;
-    items[out->table.count++] = timing;
+    grid->points = points;
+    points[grid->count++] = (struct point){.timing = timing,
+                                           .shape = *shape,
+                                           .label = label,
+                                           .best_s = INFINITY,
+                                           .second_s = INFINITY,
+                                           .disturbed_s = INFINITY};
     return ERR_OK;
 }
 
 /* ---- products ---- */
 
-static enum err time_product(struct grid *grid, const struct tensor_type *type, int64_t rows,
-                             int64_t side, double held)
+static enum err add_product(struct grid *grid, const struct tensor_type *type, int64_t rows,
+                            int64_t side, double held)
 {
     double bytes = (double)(side * side) * type->block_bytes / type->block_elements;
     int64_t matrices = (int64_t)fmin(fmax(1, held / bytes), MATRICES_MOST);
+    double each = fmax(1, floor(GRAPH_BYTES / bytes)); /* matrices of a graph */
+    int64_t graphs = (int64_t)fmin(ceil((double)matrices / each), OP_TIMER_GRAPHS_MOST);
     const struct op_timer_shape shape = {.op = OP_TIMER_PRODUCT,
                                          .format = type->number,
                                          .rows = rows,
                                          .depth = side,
                                          .columns = side,
-                                         .matrices = matrices};
-    return add(grid,
+                                         .matrices = matrices,
+                                         .graphs = graphs};
+    return add(grid, type->name,
                (struct hardware_timing){.op = TIMING_PRODUCT,
                                         .format = type->name,
                                         .rows = (double)rows,
@@ -107,46 +134,54 @@ static enum err time_product(struct grid *grid, const struct tensor_type *type, 
                &shape);
 }
 
-/* Many tokens work on weights that are in a cache by then: two matrices are enough. */
-static enum err time_side(struct grid *grid, const struct tensor_type *type, int64_t side)
+/* Many tokens work on weights that are in a cache by then: two matrices are enough, or as many as make the start of a
+ * graph count for little. */
+static enum err add_side(struct grid *grid, const struct tensor_type *type, int64_t side)
 {
     double bytes = (double)(side * side) * type->block_bytes / type->block_elements;
     enum err err = ERR_OK;
     for (size_t r = 0; !err && r < COUNT_OF(ROWS); r++) {
         if (ROWS[r] > FEW_ROWS) {
-            err = time_product(grid, type, ROWS[r], side, 2 * bytes);
+            err = add_product(grid, type, ROWS[r], side, fmax(2 * bytes, 1 * MEBI));
             continue;
         }
         for (size_t h = 0; !err && h < COUNT_OF(HELD); h++)
             if (side >= HELD[h].least && side <= HELD[h].most &&
                 (ROWS[r] == 1 || HELD[h].has_several))
-                err = time_product(grid, type, ROWS[r], side, fmax(HELD[h].bytes, bytes));
+                err = add_product(grid, type, ROWS[r], side, fmax(HELD[h].bytes, bytes));
     }
     return err;
 }
 
-static enum err time_format(struct grid *grid, uint32_t number)
+static enum err add_format(struct grid *grid, uint32_t number)
 {
     const struct tensor_type *type = tensor_type_numbered(number);
-    enum err err = type ? report(grid, type->name) : ERR_OK;
+    enum err err = ERR_OK;
     for (size_t s = 0; type && !err && s < COUNT_OF(SIDES); s++) {
         bool is_whole = SIDES[s] % type->block_elements == 0;
-        err = time_side(grid, type, is_whole ? SIDES[s] : BLOCK);
+        err = add_side(grid, type, is_whole ? SIDES[s] : BLOCK);
     }
     return err;
 }
 
 /* ---- the rest ---- */
 
-static enum err time_attention(struct grid *grid, int64_t size)
+/* Repetitions of an operation in a graph: small ones many times, so that its start counts for little. */
+static int64_t chain_of(int64_t elements)
 {
-    enum err err = report(grid, "attention");
+    int64_t least = elements < CHAIN_ELEMENTS ? CHAIN_ELEMENTS / elements : 1;
+    return least < CHAIN ? least : CHAIN;
+}
+
+static enum err add_attention(struct grid *grid, int64_t size)
+{
+    enum err err = ERR_OK;
     for (size_t c = 0; !err && c < COUNT_OF(CONTEXTS); c++)
         for (size_t q = 0; !err && q < COUNT_OF(QUERIES); q++) {
             int64_t context = CONTEXTS[c] < QUERIES[q] ? QUERIES[q] : CONTEXTS[c];
             if (c > 0 && CONTEXTS[c] <= QUERIES[q])
                 continue; /* timed as the context before */
-            err = add(grid,
+            err = add(grid, timing_op_name(TIMING_ATTENTION),
                       (struct hardware_timing){.op = TIMING_ATTENTION,
                                                .rows = (double)QUERIES[q],
                                                .depth = (double)size,
@@ -157,23 +192,25 @@ static enum err time_attention(struct grid *grid, int64_t size)
                                                .depth = size,
                                                .heads = HEADS,
                                                .context = context,
-                                               .matrices = 1});
+                                               .matrices = chain_of(QUERIES[q] * context * size)});
         }
     return err;
 }
 
-static enum err time_chain(struct grid *grid, enum timing_op op, enum op_timer_op engine_op)
+static enum err add_chain(struct grid *grid, enum timing_op op, enum op_timer_op engine_op)
 {
-    enum err err = report(grid, timing_op_name(op));
+    enum err err = ERR_OK;
     for (size_t i = 0; !err && i < COUNT_OF(CHAIN_ROWS); i++)
-        err = add(grid,
+        err = add(grid, timing_op_name(op),
                   (struct hardware_timing){.op = op, .rows = (double)CHAIN_ROWS[i], .depth = WIDTH},
-                  &(struct op_timer_shape){
-                      .op = engine_op, .rows = CHAIN_ROWS[i], .depth = WIDTH, .matrices = CHAIN});
+                  &(struct op_timer_shape){.op = engine_op,
+                                           .rows = CHAIN_ROWS[i],
+                                           .depth = WIDTH,
+                                           .matrices = chain_of(CHAIN_ROWS[i] * WIDTH)});
     return err;
 }
 
-static enum err time_all(struct grid *grid)
+static enum err add_all(struct grid *grid)
 {
     static const struct {
         enum timing_op op;
@@ -182,46 +219,286 @@ static enum err time_all(struct grid *grid)
                   {TIMING_ADD, OP_TIMER_ADD},
                   {TIMING_ROTATION, OP_TIMER_ROTATION},
                   {TIMING_GATE, OP_TIMER_GATE}};
-    grid->all = COUNT_OF(FORMATS) + COUNT_OF(HEAD_SIZES) + COUNT_OF(CHAINS);
     const struct op_timer_shape nothing = {.op = OP_TIMER_NOTHING}, step = {.op = OP_TIMER_STEP};
-    enum err err = add(grid, (struct hardware_timing){.op = TIMING_PASS}, &nothing);
+    enum err err = add(grid, timing_op_name(TIMING_PASS),
+                       (struct hardware_timing){.op = TIMING_PASS}, &nothing);
     if (!err)
-        err = add(grid, (struct hardware_timing){.op = TIMING_STEP}, &step);
+        err = add(grid, timing_op_name(TIMING_STEP), (struct hardware_timing){.op = TIMING_STEP},
+                  &step);
     for (size_t i = 0; !err && i < COUNT_OF(CHAINS); i++)
-        err = time_chain(grid, CHAINS[i].op, CHAINS[i].engine_op);
+        err = add_chain(grid, CHAINS[i].op, CHAINS[i].engine_op);
     for (size_t i = 0; !err && i < COUNT_OF(HEAD_SIZES); i++)
-        err = time_attention(grid, HEAD_SIZES[i]);
+        err = add_attention(grid, HEAD_SIZES[i]);
     for (size_t i = 0; !err && i < COUNT_OF(FORMATS); i++)
-        err = time_format(grid, FORMATS[i]);
+        err = add_format(grid, FORMATS[i]);
+    return err;
+}
+
+/* ---- rounds ---- */
+
+static enum err time_point(struct grid *grid, struct point *point)
+{
+    const struct timings_options *options = grid->options;
+    struct error inner = {0};
+    struct op_time took = {0};
+    enum err err = grid->clock(grid->context, options->threads, &point->shape, options->budget_s,
+                               &took, &inner);
+    point->is_missing = err == ERR_UNSUPPORTED;
+    if (point->is_missing || (!err && !(took.seconds > 0)))
+        return ERR_OK;
+    if (err)
+        return err_set(grid->why, err, "%s", inner.text);
+    if (took.ran < RAN_LEAST) {
+        point->disturbed_s = fmin(point->disturbed_s, took.seconds);
+        return ERR_OK;
+    }
+    point->second_s = fmin(point->second_s, fmax(point->best_s, took.seconds));
+    point->best_s = fmin(point->best_s, took.seconds);
+    return ERR_OK;
+}
+
+/* What it takes is below what its rounds say, as far as they agree. */
+static double differs_by(const struct point *point)
+{
+    return isinf(point->second_s) ? INFINITY : point->second_s / point->best_s - 1;
+}
+
+/* Starting threads varies more than what they compute. */
+static bool is_unsettled(const struct point *point)
+{
+    bool is_start = point->timing.op == TIMING_PASS || point->timing.op == TIMING_STEP;
+    return differs_by(point) > (is_start ? DIFFER_START : DIFFER_MOST);
+}
+
+static bool is_timed(const struct point *point)
+{
+    return !point->is_missing && (!isinf(point->best_s) || !isinf(point->disturbed_s));
+}
+
+/* Of the same work but for the tokens, of which it has fewer. */
+static bool is_part_of(const struct point *a, const struct point *b)
+{
+    const struct hardware_timing *x = &a->timing, *y = &b->timing;
+    return x->op == y->op && x->format == y->format && x->depth == y->depth &&
+           x->columns == y->columns && x->rows < y->rows && x->context <= y->context &&
+           (x->rows > FEW_ROWS || x->held <= y->held);
+}
+
+/* Longer than one with more tokens: it may be another kernel, and then it is as long when it is timed again. */
+static bool is_suspect(const struct grid *grid, const struct point *point)
+{
+    if (is_unsettled(point))
+        return true;
+    for (size_t i = 0; i < grid->count; i++)
+        if (is_part_of(point, &grid->points[i]) &&
+            point->best_s > (1 + DIFFER_MOST) * grid->points[i].best_s)
+            return true;
+    return false;
+}
+
+static void describe(const struct point *point, char *to, size_t size)
+{
+    double off = differs_by(point), tokens = fmax(1, point->timing.rows);
+    if (isinf(off))
+        str_format(to, size, "%s, %.0f tokens: a thread always waited for a CPU", point->label,
+                   tokens);
+    else
+        str_format(to, size, "%s, %.0f tokens: rounds differ by %.0f %%", point->label, tokens,
+                   100 * off);
+}
+
+/* The rounds of few operations may differ: they count with the shortest, and are named. */
+static enum err judge_rounds(struct grid *grid, size_t count)
+{
+    size_t timed = 0, unsettled = 0;
+    const struct point *worst = NULL;
+    char named[120];
+    for (size_t i = 0; i < count; i++) {
+        const struct point *point = &grid->points[i];
+        timed += is_timed(point);
+        if (!is_timed(point) || !is_unsettled(point))
+            continue;
+        unsettled++;
+        if (!worst || differs_by(point) > differs_by(worst))
+            worst = point;
+    }
+    if (!unsettled)
+        return ERR_OK;
+    describe(worst, named, sizeof named);
+    str_format(grid->out->unsettled, sizeof grid->out->unsettled,
+               "%zu of %zu operations of llama.cpp could not be timed undisturbed (%s)", unsettled,
+               timed, named);
+    return (double)unsettled > UNSETTLED_MOST * (double)timed
+               ? err_set(grid->why, ERR_BUSY, "%s", grid->out->unsettled)
+               : ERR_OK;
+}
+
+/* Threads that wait for each other make a busy machine slow: it is not worth the time to go on. */
+static bool is_hopeless(const struct grid *grid, size_t timed)
+{
+    size_t disturbed = 0;
+    for (size_t i = 0; i < timed; i++)
+        disturbed += isinf(grid->points[i].best_s) && !isinf(grid->points[i].disturbed_s);
+    return disturbed >= HOPELESS_LEAST && disturbed > timed / 3;
+}
+
+static enum err time_round(struct grid *grid)
+{
+    const char *label = NULL;
+    enum err err = ERR_OK;
+    for (size_t i = 0; !err && i < grid->count; i++) {
+        struct point *point = &grid->points[i];
+        if (label != point->label)
+            err = report(grid, label = point->label);
+        if (!err && !point->is_missing)
+            err = time_point(grid, point);
+        if (!err && is_hopeless(grid, i + 1))
+            err = judge_rounds(grid, i + 1);
+    }
+    return err;
+}
+
+static enum err time_rounds(struct grid *grid)
+{
+    const char *label = NULL;
+    enum err err = ERR_OK;
+    int rounds = grid->options->budget_s < SHORT_BUDGET_S ? ROUNDS_LEAST : ROUNDS;
+    for (size_t i = 0; i < grid->count; i++) {
+        grid->all += label != grid->points[i].label ? (unsigned)rounds : 0;
+        label = grid->points[i].label;
+    }
+    grid->all++;
+    for (int round = 0; !err && round < rounds; round++)
+        err = time_round(grid);
+    if (!err)
+        err = report(grid, "again, what differed");
+    for (int again = 0; !err && again < AGAIN; again++)
+        for (size_t i = 0; !err && i < grid->count; i++)
+            if (is_timed(&grid->points[i]) && is_suspect(grid, &grid->points[i]))
+                err = time_point(grid, &grid->points[i]);
+    return err;
+}
+
+/* ---- verdict ---- */
+
+/* Work that threads divide takes no longer than on one of them, if they run at once: what the rounds cannot tell, since
+ * a machine that never runs them at once is as slow each time. */
+static enum err judge_threads(struct grid *grid)
+{
+    const struct timings_options *options = grid->options;
+    for (size_t i = 0; options->threads > 1 && i < grid->count; i++) {
+        const struct point *point = &grid->points[i];
+        struct op_time alone = {0};
+        double least = INFINITY;
+        bool is_large = point->timing.op == TIMING_PRODUCT && point->timing.depth == LARGE_SIDE &&
+                        (point->timing.rows == 1 || point->timing.rows == ROWS[COUNT_OF(ROWS) - 1]);
+        if (!is_large || isinf(point->best_s))
+            continue;
+        for (int again = 0; again < 2; again++)
+            if (!grid->clock(grid->context, 1, &point->shape, options->budget_s, &alone,
+                             &(struct error){0}))
+                least = fmin(least, alone.seconds);
+        if (point->best_s > SLOWER_MOST * least)
+            return err_set(
+                grid->why, ERR_BUSY,
+                "%u threads take %.1f times as long as one (%s, %.0f tokens): they do not run "
+                "at once",
+                options->threads, point->best_s / least, point->label, point->timing.rows);
+    }
+    return ERR_OK;
+}
+
+static enum err judge(struct grid *grid)
+{
+    enum err err = judge_threads(grid);
+    if (!err)
+        err = judge_rounds(grid, grid->count);
+    return err;
+}
+
+static enum err take_table(struct grid *grid)
+{
+    struct timings *out = grid->out;
+    out->items = calloc(grid->count + 1, sizeof *out->items);
+    if (!out->items)
+        return err_no_memory(grid->why);
+    for (size_t i = 0; i < grid->count; i++) {
+        const struct point *point = &grid->points[i];
+        if (!is_timed(point))
+            continue;
+        out->items[out->table.count] = point->timing;
+        out->items[out->table.count++].seconds =
+            isinf(point->best_s) ? point->disturbed_s : point->best_s;
+    }
+    out->table.runtime = "llama.cpp";
+    out->table.source = out->source;
+    out->table.threads = grid->options->threads;
+    out->table.items = out->items;
+    return ERR_OK;
+}
+
+/* ---- llama.cpp's library ---- */
+
+struct timers {
+    struct op_timer *all, *one; /* of several threads; of one */
+};
+
+static enum err library_clock(void *context, unsigned threads, const struct op_timer_shape *shape,
+                              double budget_s, struct op_time *out, struct error *why)
+{
+    struct timers *timers = context;
+    struct op_timer **timer = threads == 1 ? &timers->one : &timers->all;
+    enum err err = *timer ? ERR_OK : op_timer_open((int)threads, timer, why);
+    return err ? err : op_timer_measure(*timer, shape, budget_s, out, why);
+}
+
+static enum err open_library(const struct timings_options *options, struct timers *timers,
+                             struct timings *out)
+{
+    const struct engine_library *library;
+    struct error inner = {0};
+    enum err err = op_timer_open((int)options->threads,
+                                 options->threads == 1 ? &timers->one : &timers->all, &inner);
+    if (!err)
+        err = engine_library_open(&library, &inner);
+    if (err)
+        (void)str_copy(out->missing, sizeof out->missing, inner.text);
+    else
+        str_format(out->source, sizeof out->source,
+                   "least of the rounds of operations of llama.cpp %s%s%s on %u threads",
+                   library->version, library->cpu[0] ? ", " : "", library->cpu, options->threads);
     return err;
 }
 
 enum err timings_measure(const struct timings_options *options, struct timings *out,
                          struct error *why)
 {
-    const struct engine_library *library;
-    struct error inner = {0};
-    struct grid grid = {.options = options, .out = out, .why = why};
+    struct timers timers = {0};
+    struct grid grid = {.options = options,
+                        .out = out,
+                        .clock = options->clock ? options->clock : library_clock,
+                        .context = options->clock ? options->context : &timers,
+                        .why = why};
     *out = (struct timings){0};
-    if (op_timer_open((int)options->threads, &grid.timer, &inner) != ERR_OK ||
-        engine_library_open(&library, &inner) != ERR_OK) {
-        (void)str_copy(out->missing, sizeof out->missing, inner.text);
-        return ERR_OK;
+    enum err err = ERR_OK;
+    bool is_missing = !options->clock && open_library(options, &timers, out) != ERR_OK;
+    if (!is_missing) {
+        err = add_all(&grid);
+        if (!err)
+            err = time_rounds(&grid);
+        if (!err)
+            err = judge(&grid);
+        if (!err)
+            err = take_table(&grid);
     }
-    enum err err = time_all(&grid);
-    op_timer_close(grid.timer);
-    if (err) {
+    if (timers.all)
+        op_timer_close(timers.all);
+    if (timers.one)
+        op_timer_close(timers.one);
+    free(grid.points);
+    if (err)
         timings_release(out);
-        return err;
-    }
-    str_format(out->source, sizeof out->source,
-               "lower quartiles of operations of llama.cpp %s%s%s on %u threads", library->version,
-               library->cpu[0] ? ", " : "", library->cpu, options->threads);
-    out->table.runtime = "llama.cpp";
-    out->table.source = out->source;
-    out->table.threads = options->threads;
-    out->table.items = out->items;
-    return ERR_OK;
+    return err;
 }
 
 void timings_release(struct timings *timings)

@@ -8,22 +8,35 @@
 #include "catalog/timings.h"
 #include "core/err.h"
 
+struct op_time;
+struct op_timer_shape;
+
+/* How an operation is timed on so many threads; ERR_UNSUPPORTED where it cannot be. */
+typedef enum err timings_clock(void *context, unsigned threads, const struct op_timer_shape *shape,
+                               double budget_s, struct op_time *out, struct error *why);
+
 struct timings_options {
     unsigned threads;                                                /* at least 1 */
     double budget_s;                                                 /* for each operation */
     void (*progress)(const char *load, unsigned done, unsigned all); /* may be NULL */
+    timings_clock *clock; /* NULL: llama.cpp's library on this machine */
+    void *context;        /* of `clock` */
 };
 
 struct timings {
     struct hardware_timings table; /* runtime NULL: the library is not installed */
     char source[160];
-    char missing[240]; /* why there are none; "" */
+    char missing[240];   /* why there are none; "" */
+    char unsettled[240]; /* operations whose rounds differ, few enough to go on; "" */
     struct hardware_timing *items;
-    size_t capacity;
     int signal; /* that ended it; 0 */
 };
 
-/* ERR_INTERRUPTED with out->signal; without the library it is no error, and `missing` says why. */
+/* Every operation is timed in three rounds (two with a budget below 2 ms), which are spread over the whole time, and counts with its shortest.  One whose
+ * two shortest differ by more than 20 %, during which a thread waited for a CPU, or which took longer than one that
+ * includes it, is timed again, six times at most.  ERR_BUSY, with the reason, where more than a third of the operations
+ * still differ, or several threads take longer than one does.
+ * ERR_INTERRUPTED with out->signal; without the library it is no error, and `missing` says why. */
 enum err timings_measure(const struct timings_options *options, struct timings *out,
                          struct error *why) MUST_USE;
 void timings_release(struct timings *timings);

@@ -35,6 +35,8 @@ class Calibrated(unittest.TestCase):
         cls.root = Path(folder.name)
         cls.file = cls.root / "here.json"
         cls.done = ipw(None, "estimate", "calibrate", "--seconds", "1", "--threads", "1", "--json", "-o", cls.file)
+        if "could not be timed undisturbed" in cls.done.stderr and cls.done.returncode:
+            raise servers.Skip(cls.done.stderr.strip().splitlines()[-1])
 
     def estimate(self, *arguments):
         done = ipw(None, "estimate", "--hardware-file", self.file, "--json", *arguments)

@@ -16,6 +16,7 @@ struct microbench_options {
     unsigned threads;     /* 0: one per CPU */
     const char *device;   /* of the ledger, "cpu0"; NULL: all processors and their memory */
     bool allow_estimated; /* accept joules estimated by a model */
+    bool only_rates;      /* nothing where energy is measured: then one call measures all of it */
     bool requires_energy; /* else without a meter rates are measured all the same */
     void (*progress)(const char *load, unsigned done, unsigned all); /* may be NULL */
 };
@@ -24,6 +25,7 @@ struct microbench_meter {
     char devices[96]; /* whose joules they are: "cpu0 + dram0" */
     char source[192]; /* of the sensors */
     double window_s;  /* of each row */
+    double ran_least; /* share of a window that its threads had a CPU, the least of all rows */
     unsigned threads;
     char host[96];       /* the CPU, as this machine names it */
     char no_energy[240]; /* why rows have no joules; "" */

@@ -1,9 +1,14 @@
+#define _GNU_SOURCE
 #include "runner/microbench/team.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <time.h>
 
+#include "core/clock.h"
+#include "core/units.h"
 #include "port/thread.h"
 
 enum {
@@ -11,6 +16,7 @@ enum {
     COMPUTE_STEPS = 4096,
     LINE = 64,
     MATRIX = KERNELS_GEMM * KERNELS_GEMM,
+    BARRIERS = 32, /* in a row, that are timed together */
 };
 
 /* Each on cache lines of its own, so that counting does not slow the others. */
@@ -34,7 +40,8 @@ struct team {
     pthread_mutex_t
         gate; /* closed until all have started: a barrier must not wait for one that never comes */
     pthread_barrier_t barrier;
-    size_t per_compute; /* floats that one call of `compute` works on */
+    atomic_llong barriers_ns; /* the least that BARRIERS took; 0: not yet */
+    size_t per_compute;       /* floats that one call of `compute` works on */
 };
 
 static bool is_running(const struct team *team)
@@ -87,11 +94,23 @@ static void run_gemm(struct member *member)
     }
 }
 
+static void keep_least(struct team *team, nanos took)
+{
+    long long least = atomic_load_explicit(&team->barriers_ns, memory_order_relaxed);
+    if (!least || took < least)
+        atomic_store_explicit(&team->barriers_ns, took, memory_order_relaxed);
+}
+
 /* The first one decides for all, between two barriers, so that none waits for one that has left. */
 static void run_barrier(struct member *member)
 {
     struct team *team = member->team;
-    for (;;) {
+    nanos from = clock_now();
+    for (unsigned pairs = 1;; pairs++) {
+        if (member->is_first && pairs % (BARRIERS / 2) == 0) {
+            keep_least(team, clock_now() - from);
+            from = clock_now();
+        }
         if (member->is_first)
             team->is_over = !is_running(team);
         pthread_barrier_wait(&team->barrier);
@@ -207,7 +226,7 @@ enum err team_start(const struct team_order *order, struct team **out, struct er
                    order->bytes_each >> 20);
 }
 
-struct team_work team_done(const struct team *team)
+static struct team_work work_done(const struct team *team)
 {
     double blocks = 0, barriers = 0;
     for (unsigned i = 0; i < team->count; i++)
@@ -230,6 +249,29 @@ struct team_work team_done(const struct team *team)
         break;
     }
     return (struct team_work){.barriers = barriers};
+}
+
+static double thread_cpu_s(pthread_t thread)
+{
+    clockid_t clock;
+    struct timespec now = {0};
+    if (pthread_getcpuclockid(thread, &clock) || clock_gettime(clock, &now))
+        return UNKNOWN;
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+struct team_work team_done(const struct team *team)
+{
+    struct team_work work = work_done(team);
+    for (unsigned i = 0; i < team->count; i++)
+        work.ran_s += thread_cpu_s(team->members[i].thread);
+    work.barrier_s =
+        seconds(atomic_load_explicit(&team->barriers_ns, memory_order_relaxed)) / BARRIERS;
+    return work;
+}
+unsigned team_size(const struct team *team)
+{
+    return team->count;
 }
 
 void team_stop(struct team *team)

@@ -26,6 +26,8 @@ struct team_order {
 struct team_work {
     double flops, bytes;
     double barriers;
+    double ran_s;     /* CPU time of all threads */
+    double barrier_s; /* of one barrier, the least over some in a row; 0: not yet */
 };
 
 /* ---- the loops: arithmetic only, memory only, or a known mixture, each for every vector width that a processor may
@@ -58,6 +60,7 @@ struct team;
 
 enum err team_start(const struct team_order *order, struct team **out, struct error *why) MUST_USE;
 struct team_work team_done(const struct team *team);
+unsigned team_size(const struct team *team);
 void team_stop(struct team *team);
 
 #endif

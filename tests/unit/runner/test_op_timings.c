@@ -1,0 +1,185 @@
+/* Rounds of timed operations, on a machine that is made up: what each takes is known, and others disturb it. */
+#include "runner/op_timings.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "engine/engine.h"
+#include "support/unit.h"
+
+enum { CALLS_MOST = 4000 };
+
+/* What the machine does; zeros: nothing disturbs it. */
+struct machine {
+    double slower;        /* every time, with more than one thread */
+    double ran;           /* share of the time that threads have a CPU; 0: all */
+    unsigned spike_every; /* measurements, one of which takes three to nine times as long */
+    double growing;       /* each time by so much more than the first */
+    const char *only;     /* "decode": `growing` of single tokens of large matrices only */
+    double decode_factor; /* of single tokens, every time; 0: 1 */
+    unsigned calls, of_decode;
+};
+
+static double truth(const struct op_timer_shape *shape, unsigned threads)
+{
+    double elements = fmax(1, (double)shape->rows) * fmax(1, (double)shape->depth);
+    if (shape->op == OP_TIMER_PRODUCT)
+        elements *= (double)shape->columns;
+    if (shape->op == OP_TIMER_ATTENTION)
+        elements *= (double)shape->context;
+    return 1e-6 + 1e-9 * elements / threads;
+}
+
+static bool is_decode(const struct op_timer_shape *shape)
+{
+    return shape->op == OP_TIMER_PRODUCT && shape->rows == 1 && shape->depth == 2048 &&
+           shape->format == 1;
+}
+
+static enum err time_it(void *context, unsigned threads, const struct op_timer_shape *shape,
+                        double budget_s, struct op_time *out, struct error *why)
+{
+    struct machine *m = context;
+    (void)budget_s, (void)why;
+    double took = truth(shape, threads);
+    unsigned call = m->calls++;
+    if (call > CALLS_MOST)
+        return ERR_BAD_VALUE;
+    if (threads > 1 && m->slower > 0)
+        took *= m->slower;
+    if (m->spike_every && call % m->spike_every == 0)
+        took *= 3 + call % 7;
+    if (is_decode(shape)) {
+        m->of_decode++;
+        took *= m->decode_factor > 0 ? m->decode_factor : 1;
+    }
+    if (!m->only || is_decode(shape))
+        took *= 1 + m->growing * (m->only ? m->of_decode : call);
+    *out = (struct op_time){took, m->ran > 0 ? m->ran : 1};
+    return ERR_OK;
+}
+
+static enum err measure(struct machine *m, unsigned threads, struct timings *out, struct error *why)
+{
+    const struct timings_options options = {
+        .threads = threads, .budget_s = 1e-2, .clock = time_it, .context = m};
+    return timings_measure(&options, out, why);
+}
+
+/* The shape of a row, as the machine was asked for it. */
+static double expected(const struct hardware_timing *row, unsigned threads)
+{
+    const struct op_timer_shape shape = {.op = row->op == TIMING_PRODUCT     ? OP_TIMER_PRODUCT
+                                               : row->op == TIMING_ATTENTION ? OP_TIMER_ATTENTION
+                                                                             : OP_TIMER_ADD,
+                                         .rows = (int64_t)row->rows,
+                                         .depth = (int64_t)row->depth,
+                                         .columns = (int64_t)row->columns,
+                                         .context = (int64_t)row->context};
+    return truth(&shape, threads);
+}
+
+static void test_spikes_leave_no_trace(void **state)
+{
+    (void)state;
+    for (unsigned threads = 1; threads <= 2; threads++)
+        for (unsigned every = 2; every <= 7; every++) {
+            struct machine m = {.spike_every = every};
+            struct timings timings;
+            struct error why = {0};
+            assert_int_equal(measure(&m, threads, &timings, &why), ERR_OK);
+            assert_true(timings.table.count > 200 && timings.table.threads == threads);
+            for (size_t i = 0; i < timings.table.count; i++)
+                assert_near(timings.items[i].seconds / expected(&timings.items[i], threads), 1,
+                            1e-9);
+            if (every >= 4) /* half of all are too many for two good rounds of each */
+                assert_string_equal(timings.unsettled, "");
+            timings_release(&timings);
+        }
+}
+
+static void test_a_quiet_machine_is_timed_three_times(void **state)
+{
+    (void)state;
+    struct machine m = {0};
+    struct timings timings;
+    struct error why = {0};
+    assert_int_equal(measure(&m, 1, &timings, &why), ERR_OK);
+    assert_int_equal(m.calls, 3 * timings.table.count);
+    timings_release(&timings);
+}
+
+static void refused(struct machine *m, unsigned threads, const char *reason)
+{
+    struct timings timings;
+    struct error why = {0};
+    assert_int_equal(measure(m, threads, &timings, &why), ERR_BUSY);
+    assert_non_null(strstr(why.text, reason));
+    assert_int_equal(timings.table.count, 0);
+}
+
+/* Five times as long in every round, so that the rounds agree. */
+static void test_threads_that_never_run_at_once_are_refused(void **state)
+{
+    (void)state;
+    struct machine m = {.slower = 10};
+    refused(&m, 2, "2 threads take 5.0 times as long as one");
+}
+
+static void test_threads_without_a_cpu_are_refused_soon(void **state)
+{
+    (void)state;
+    struct machine m = {.slower = 10, .ran = 0.5};
+    refused(&m, 2, "a thread always waited for a CPU");
+    assert_true(m.calls < 50);
+}
+
+static void test_rounds_that_do_not_agree_are_refused_in_the_end(void **state)
+{
+    (void)state;
+    struct machine m = {.growing = 1e-2};
+    refused(&m, 1, "rounds differ by");
+}
+
+static void test_a_few_that_do_not_agree_are_named(void **state)
+{
+    (void)state;
+    struct machine m = {.growing = 5, .only = "decode"};
+    struct timings timings;
+    struct error why = {0};
+    assert_int_equal(measure(&m, 1, &timings, &why), ERR_OK);
+    assert_non_null(strstr(timings.unsettled, "F16, 1 tokens: rounds differ by"));
+    timings_release(&timings);
+}
+
+/* A kernel may be slower for fewer tokens: it is timed again, and then counts. */
+static void test_what_repeats_is_true(void **state)
+{
+    (void)state;
+    struct machine m = {.decode_factor = 6};
+    struct timings timings;
+    struct error why = {0};
+    assert_int_equal(measure(&m, 1, &timings, &why), ERR_OK);
+    assert_true(m.of_decode > 3 * 3 && m.of_decode <= 3 * 9);
+    for (size_t i = 0; i < timings.table.count; i++) {
+        const struct hardware_timing *row = &timings.items[i];
+        if (row->op == TIMING_PRODUCT && row->rows == 1 && row->depth == 2048 &&
+            !strcmp(row->format, "F16"))
+            assert_near(row->seconds / expected(row, 1), 6, 1e-9);
+    }
+    timings_release(&timings);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_spikes_leave_no_trace),
+        cmocka_unit_test(test_a_quiet_machine_is_timed_three_times),
+        cmocka_unit_test(test_threads_that_never_run_at_once_are_refused),
+        cmocka_unit_test(test_threads_without_a_cpu_are_refused_soon),
+        cmocka_unit_test(test_rounds_that_do_not_agree_are_refused_in_the_end),
+        cmocka_unit_test(test_a_few_that_do_not_agree_are_named),
+        cmocka_unit_test(test_what_repeats_is_true),
+    };
+    return RUN_TESTS(tests);
+}
