@@ -236,30 +236,53 @@ struct kernel_estimate timed_kernel_estimate(const struct subgraph *subgraph,
     };
 }
 
-enum { FEW_CHANNELS = 4, FEW_ROWS = 16 };
-#define OPERATOR_S    1.2e-6 /* of an operator, whatever its work */
-#define MEETING_SHARE 0.5    /* of what a meeting of all threads takes */
-#define CONV_SHARE    0.80   /* of the peak of multiply-adds */
-#define IMAGE_SHARE   0.40
-#define GROUPED_SHARE 0.45 /* depthwise too */
-#define PRODUCT_SHARE 0.68
+enum { FEW_CHANNELS = 4, BLOCK_CHANNELS = 16, FEW_ROWS = 16 };
+#define OPERATOR_S 1.8e-6 /* of an operator, whatever its work */
+#define DIVIDED_S                                                                                  \
+    40e-6 /* on one thread: a shorter operator that is no product is not divided among threads */
+#define DIVIDED_SHARE 0.80 /* that threads gain of what they could, where they divide one */
+#define MEETING_SHARE 0.5  /* of what a meeting of all threads takes */
+#define CONV_SHARE    0.72 /* of the peak of multiply-adds */
+#define POINT_SHARE   0.64 /* of convolutions of 1 x 1 */
+#define IMAGE_SHARE   0.27
+#define NARROW_SHARE  0.14 /* of convolutions of fewer channels than a block of the layout */
+#define GROUPED_SHARE 0.35 /* depthwise too */
+#define PRODUCT_SHARE 0.65
 #define FEW_SHARE     0.34 /* of products of few rows */
-#define STEP_SHARE    0.20 /* of recurrent layers */
+#define STEP_SHARE    0.27 /* of recurrent layers */
 #define OTHER_SHARE   0.07 /* of everything else: exponentials, divisions, sums */
-#define CACHE_SHARE   0.60 /* of the bandwidth of a cache; memory is attained */
+#define NEAR_SHARE    0.47 /* of the bandwidth of the first cache */
+#define CACHE_SHARE   0.88 /* of that of the others; memory is attained */
+#define NEAR_WHOLE    1.5  /* times what the first cache was measured with: it still holds them */
+#define NEAR_NONE     4.0  /* it holds nothing of them when they are read again */
+#define LEAVING                                                                                    \
+    1.3 /* bytes of an operator by a constant, which leaves the blocked layout of convolutions */
 
 /* ---- ONNX Runtime: memory ---- */
 
-/* Of the nearest memory that holds so many bytes. */
-static double bandwidth_of(const struct rates *rates, double bytes)
+/* Of the nearest memory beyond the first cache that holds so many bytes. */
+static double far_bandwidth(const struct rates *rates, double bytes)
 {
     const struct hardware *hardware = rates->hardware;
-    for (size_t i = 0; i + 1 < hardware->memory_count; i++) {
+    for (size_t i = 1; i + 1 < hardware->memory_count; i++) {
         const struct hardware_memory *cache = &hardware->memories[i];
         if (is_known(cache->bytes_per_s.value) && bytes <= cache->capacity_bytes.value)
             return CACHE_SHARE * cache->bytes_per_s.value;
     }
     return rates->bytes_per_s.value * rates->memory_share.value;
+}
+
+/* What is more than the first cache holds comes in part out of it. */
+static double move_s(const struct rates *rates, double bytes)
+{
+    const struct hardware_memory *near = &rates->hardware->memories[0];
+    double far_s = bytes / far_bandwidth(rates, bytes);
+    if (rates->hardware->memory_count < 2 || !(near->bytes_per_s.value > 0) ||
+        !(near->capacity_bytes.value > 0))
+        return far_s;
+    double times = fmax(bytes / near->capacity_bytes.value, NEAR_WHOLE);
+    double beyond = fmin(log(times / NEAR_WHOLE) / log(NEAR_NONE / NEAR_WHOLE), 1);
+    return (1 - beyond) * bytes / (NEAR_SHARE * near->bytes_per_s.value) + beyond * far_s;
 }
 
 /* ---- arithmetic ---- */
@@ -274,7 +297,11 @@ static double product_share(const struct subgraph *subgraph, const struct roofli
         return work->rows < FEW_ROWS ? FEW_SHARE : PRODUCT_SHARE;
     if (shape->groups > 1)
         return GROUPED_SHARE;
-    return shape->channels <= FEW_CHANNELS ? IMAGE_SHARE : CONV_SHARE;
+    if (shape->channels <= FEW_CHANNELS)
+        return IMAGE_SHARE;
+    return shape->channels < BLOCK_CHANNELS ? NARROW_SHARE
+           : shape->taps > 1                ? CONV_SHARE
+                                            : POINT_SHARE;
 }
 
 static double compute_s(const struct subgraph *subgraph, const struct roofline_work *work,
@@ -288,11 +315,22 @@ static double compute_s(const struct subgraph *subgraph, const struct roofline_w
     return took;
 }
 
-/* Threads divide an operator and meet at its end; a file for one thread states no launch. */
-static double operator_s(const struct rates *rates)
+static double threads_of(const struct rates *rates)
 {
+    const struct hardware_timings *timings = &rates->hardware->timings;
+    return timings->count && timings->threads > 1 ? timings->threads : 1;
+}
+
+/* Rates are those of all threads.  Products are always divided among them, and all meet at the end of an operator; a file
+ * for one thread states no launch. */
+static double divided_s(const struct rates *rates, double all_s, bool is_product)
+{
+    double threads = threads_of(rates), alone_s = all_s * threads;
     const struct hardware_figure *launch = &rates->hardware->launch_s;
-    return OPERATOR_S + (is_known(launch->value) ? MEETING_SHARE * launch->value : 0);
+    double meeting_s = is_known(launch->value) ? MEETING_SHARE * launch->value : 0;
+    if (threads > 1 && !is_product && alone_s < DIVIDED_S)
+        return alone_s;
+    return alone_s / (1 + DIVIDED_SHARE * (threads - 1)) + meeting_s;
 }
 
 struct kernel_estimate cpu_kernel_estimate(const struct subgraph *subgraph,
@@ -300,11 +338,18 @@ struct kernel_estimate cpu_kernel_estimate(const struct subgraph *subgraph,
                                            const struct rates *rates)
 {
     struct kernel_estimate out = {.class = KERNEL_ELEMENTWISE, .padding = 1};
-    if (subgraph->op == GRAPH_BATCH_NORM)
+    if (subgraph->op == GRAPH_BATCH_NORM || subgraph->op == GRAPH_RELU ||
+        subgraph->op == GRAPH_LEAKY_RELU)
         return out; /* folded into the convolution before it */
+    bool is_leaving =
+        graph_op_kind(subgraph->op) == GRAPH_KIND_ELEMENTWISE && subgraph->shape.is_broadcast;
     out.compute_s = compute_s(subgraph, work, rates);
-    out.memory_s = work->bytes / bandwidth_of(rates, work->bytes);
-    out.latency_s =
-        fmax(out.compute_s, out.memory_s) + operator_s(rates) * fmax(1, subgraph->steps);
+    out.memory_s = move_s(rates, work->bytes) * (is_leaving ? LEAVING : 1);
+    if (graph_op_kind(subgraph->op) ==
+        GRAPH_KIND_RECURRENT) /* one half of the weights is of the state */
+        out.memory_s =
+            fmax(out.memory_s, fmax(1, subgraph->steps) * move_s(rates, work->traffic.weights / 2));
+    out.latency_s = divided_s(rates, fmax(out.compute_s, out.memory_s), work->macs > 0) +
+                    OPERATOR_S * fmax(1, subgraph->steps);
     return out;
 }

@@ -12,7 +12,7 @@
  * where it was not, of a node whose operator is unknown, of a graph whose shapes were assumed. */
 #define MODEL_CALIBRATED 0.10
 #define MODEL_THEORETIC  0.25
-#define MODEL_TIMED      0.15 /* put together from operations that were timed on the device */
+#define MODEL_TIMED      0.20 /* put together from operations that were timed on the device */
 #define NODE_UNKNOWN     1.0
 #define SCAN_ASSUMED     0.5 /* of a selective scan, whose kernel was not measured on any device */
 #define GRAPH_GUESSED    0.3

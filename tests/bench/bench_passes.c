@@ -1,8 +1,8 @@
 /* Times passes of GGUF models in llama.cpp on this CPU, as CSV that `ipw estimate validate` reads:
  *     bench_passes THREADS PROMPT,... MODEL...
- * Of each model a prefill of every length, and a decoded token after each.  Lower quartiles, since other programs only
- * add time; models and lengths take turns, so that none has the quiet moments alone.  Without arguments it does
- * nothing: bench_cpu runs it. */
+ * Of each model a prefill of every length, and a decoded token after each: the least of the lower quartiles of some
+ * rounds, as a calibration takes it, since other programs only add time.  Models and lengths take turns, so that none has
+ * the quiet moments alone.  Without arguments it does nothing: bench_cpu runs it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,8 +12,8 @@
 #include "core/units.h"
 #include "engine/engine.h"
 
-enum { LENGTHS_MOST = 12, MODELS_MOST = 16, SAMPLES_MOST = 400, ROUNDS = 3, DECODED = 8 };
-#define ROUND_S 0.15 /* of each length of a model in a round */
+enum { LENGTHS_MOST = 12, MODELS_MOST = 16, SAMPLES_MOST = 400, ROUNDS = 5, DECODED = 8 };
+#define ROUND_S 0.1 /* of each length of a model in a round */
 
 struct samples {
     double values[SAMPLES_MOST];
@@ -24,7 +24,7 @@ struct subject {
     const char *path;
     struct engine_model *model;
     struct engine_context *context;
-    struct samples prefill[LENGTHS_MOST], decode[LENGTHS_MOST];
+    double prefill[LENGTHS_MOST], decode[LENGTHS_MOST]; /* seconds; 0: not yet */
 };
 
 static void fail(const char *what, const struct error *why)
@@ -54,11 +54,19 @@ static double decode(struct subject *s, const engine_token *tokens, size_t count
     return seconds(clock_now() - from);
 }
 
+static void keep_least(double *least, struct samples *of)
+{
+    double took = quartile(of);
+    if (!(*least > 0) || took < *least)
+        *least = took;
+}
+
 /* One length for a while: the prompt, then a few tokens after it. */
-static void time_length(struct subject *s, size_t length, struct samples *prefill,
-                        struct samples *decoded)
+static void time_length(struct subject *s, size_t length, double *prefill_s, double *decoded_s)
 {
     static engine_token tokens[4096];
+    static struct samples prefill, decoded;
+    prefill.count = decoded.count = 0;
     nanos end = clock_now() + from_seconds(ROUND_S);
     for (size_t i = 0; i < length + DECODED; i++)
         tokens[i] = (engine_token)(5 + i * 7 % 400);
@@ -66,10 +74,12 @@ static void time_length(struct subject *s, size_t length, struct samples *prefil
     (void)decode(s, tokens, length); /* warm */
     do {
         engine_clear(s->context);
-        add(prefill, decode(s, tokens, length));
+        add(&prefill, decode(s, tokens, length));
         for (size_t i = 0; i < DECODED; i++)
-            add(decoded, decode(s, tokens + length + i, 1));
+            add(&decoded, decode(s, tokens + length + i, 1));
     } while (clock_now() < end);
+    keep_least(prefill_s, &prefill);
+    keep_least(decoded_s, &decoded);
 }
 
 static void open_subject(struct subject *s, const char *path, int threads, uint32_t longest)
@@ -109,10 +119,9 @@ int main(int count, char **words)
             struct subject *s = &subjects[m];
             const char *slash = strrchr(s->path, '/');
             const char *name = slash ? slash + 1 : s->path;
-            printf("%s,%s,prefill,%zu,,%.9g\n", s->path, name, lengths[i],
-                   quartile(&s->prefill[i]));
+            printf("%s,%s,prefill,%zu,,%.9g\n", s->path, name, lengths[i], s->prefill[i]);
             printf("%s,%s,decode,,%zu,%.9g\n", s->path, name, lengths[i] + (DECODED + 1) / 2,
-                   quartile(&s->decode[i]));
+                   s->decode[i]);
         }
     return 0;
 }

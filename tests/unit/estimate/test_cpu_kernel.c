@@ -123,17 +123,39 @@ static void test_operators_of_onnx_runtime(void **state)
     struct hardware cpu;
     struct rates rates = onnx_rates(&cpu);
     struct subgraph add = {.op = GRAPH_ADD, .steps = 1};
-    struct subgraph conv = {.op = GRAPH_CONV, .steps = 1, .shape = {.groups = 1, .channels = 64}};
-    struct roofline_work near = {.elementwise = 1, .bytes = 0.6e6}, far = {.bytes = 10e6};
-    struct roofline_work work = {.macs = 40e6, .bytes = 1e3, .rows = 100};
-    /* 0.6 MB fit into the cache, of which 0.6 of the bandwidth is attained; 10 MB come from memory. */
-    assert_near(cpu_kernel_estimate(&add, &near, &rates).latency_s, 10e-6 + 1.2e-6, 1e-10);
-    assert_near(cpu_kernel_estimate(&add, &far, &rates).latency_s, 1e-3 + 1.2e-6, 1e-10);
-    assert_near(cpu_kernel_estimate(&conv, &work, &rates).latency_s, 1e-3 + 1.2e-6, 1e-10);
+    struct subgraph conv = {
+        .op = GRAPH_CONV, .steps = 1, .shape = {.groups = 1, .channels = 64, .taps = 9}};
+    struct roofline_work near = {.elementwise = 1, .bytes = 0.47e6}, far = {.bytes = 10e6};
+    struct roofline_work work = {.macs = 36e6, .bytes = 1e3, .rows = 100};
+    /* 0.47 MB fit into the cache, of which 0.47 of the bandwidth is attained; 10 MB come from memory. */
+    assert_near(cpu_kernel_estimate(&add, &near, &rates).latency_s, 10e-6 + 1.8e-6, 1e-10);
+    assert_near(cpu_kernel_estimate(&add, &far, &rates).latency_s, 1e-3 + 1.8e-6, 1e-10);
+    assert_near(cpu_kernel_estimate(&conv, &work, &rates).latency_s, 1e-3 + 1.8e-6, 1e-10);
     cpu.launch_s.value = 8e-6; /* threads meet after it */
-    assert_near(cpu_kernel_estimate(&conv, &work, &rates).latency_s, 1e-3 + 5.2e-6, 1e-10);
-    struct subgraph folded = {.op = GRAPH_BATCH_NORM, .steps = 1};
-    assert_near(cpu_kernel_estimate(&folded, &far, &rates).latency_s, 0, 0);
+    assert_near(cpu_kernel_estimate(&conv, &work, &rates).latency_s, 1e-3 + 5.8e-6, 1e-10);
+    /* Part of what is a little more than the cache still comes out of it. */
+    struct roofline_work some = {.bytes = 2e6};
+    double took = cpu_kernel_estimate(&add, &some, &rates).latency_s;
+    assert_true(took > 2e6 / 47e9 + 5.8e-6 && took < 2e6 / 10e9);
+    static const enum graph_op FOLDED[] = {GRAPH_BATCH_NORM, GRAPH_RELU, GRAPH_LEAKY_RELU};
+    for (size_t i = 0; i < sizeof FOLDED / sizeof *FOLDED; i++) {
+        struct subgraph folded = {.op = FOLDED[i], .steps = 1};
+        assert_near(cpu_kernel_estimate(&folded, &far, &rates).latency_s, 0, 0);
+    }
+}
+
+/* Rates are those of two threads: a short operator gets one of them, a long one both, less what they lose. */
+static void test_threads_of_onnx_runtime(void **state)
+{
+    (void)state;
+    struct hardware cpu;
+    struct rates rates = onnx_rates(&cpu);
+    const struct hardware_timing any = {.op = TIMING_PASS, .seconds = 1e-6};
+    cpu.timings = (struct hardware_timings){"llama.cpp", "measured", 2, &any, 1};
+    struct subgraph add = {.op = GRAPH_ADD, .steps = 1};
+    struct roofline_work near = {.bytes = 0.47e6}, far = {.bytes = 10e6};
+    assert_near(cpu_kernel_estimate(&add, &near, &rates).latency_s, 20e-6 + 1.8e-6, 1e-10);
+    assert_near(cpu_kernel_estimate(&add, &far, &rates).latency_s, 2e-3 / 1.8 + 1.8e-6, 1e-10);
 }
 
 /* ---- the file ---- */
@@ -183,6 +205,7 @@ int main(void)
         cmocka_unit_test(test_other_sizes_lie_between),
         cmocka_unit_test(test_the_rest_follows_its_elements),
         cmocka_unit_test(test_operators_of_onnx_runtime),
+        cmocka_unit_test(test_threads_of_onnx_runtime),
         cmocka_unit_test(test_a_file_says_what_is_wrong),
     };
     return RUN_TESTS(tests);

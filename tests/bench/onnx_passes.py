@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""Times passes of ONNX models in ONNX Runtime on this CPU:
+    onnx_passes.py THREADS FOLDER
+prints "group<TAB>name<TAB>file<TAB>sizes<TAB>seconds" for each, of models that tools/bring-model brings.  Models of the
+group `held-out` were not looked at while the shares of src/estimate/cpu_kernel.c were chosen.  Seconds are the least of the
+lower quartiles of some rounds, in which the models take turns, as a calibration takes it: other programs only add time.
+Needs the packages numpy and onnxruntime."""
+
+import sys
+import time
+from pathlib import Path
+
+import numpy
+import onnxruntime
+
+# group, name, file, inputs; an input is its shape and type
+MODELS = [
+    ("seen", "magika 1", "magika.onnx", {"bytes": ((1, 2048), "i4")}),
+    ("seen", "magika 8", "magika.onnx", {"bytes": ((8, 2048), "i4")}),
+    ("seen", "OCR v4 detection 320 x 320", "ocr4-detection.onnx", {"x": ((1, 3, 320, 320), "f4")}),
+    ("seen", "OCR v4 detection 640 x 640", "ocr4-detection.onnx", {"x": ((1, 3, 640, 640), "f4")}),
+    ("seen", "OCR v4 recognition 48 x 320", "ocr4-recognition.onnx", {"x": ((1, 3, 48, 320), "f4")}),
+    ("seen", "OCR v4 recognition, batch 4", "ocr4-recognition.onnx", {"x": ((4, 3, 48, 320), "f4")}),
+    ("seen", "OCR orientation 48 x 192", "ocr-orientation.onnx", {"x": ((1, 3, 48, 192), "f4")}),
+    ("seen", "OCR orientation, batch 6", "ocr-orientation.onnx", {"x": ((6, 3, 48, 192), "f4")}),
+    ("seen", "silero-vad", "silero-vad.onnx", {"input": ((1, 576), "f4"), "state": ((2, 1, 128), "f4"), "sr": ((), "i8")}),
+    ("held-out", "captcha 64 x 128", "captcha.onnx", {"input1": ((1, 1, 64, 128), "f4")}),
+    ("held-out", "captcha, old, 64 x 128", "captcha-old.onnx", {"input1": ((1, 1, 64, 128), "f4")}),
+    ("held-out", "captcha detection", "captcha-detection.onnx", {"images": ((1, 3, 416, 416), "f4")}),
+    ("held-out", "nudenet 320 x 320", "nudenet.onnx", {"images": ((1, 3, 320, 320), "f4")}),
+    ("held-out", "layout 800 x 608", "layout.onnx", {"image": ((1, 3, 800, 608), "f4")}),
+    ("held-out", "document orientation", "document-orientation.onnx", {"x": ((1, 3, 224, 224), "f4")}),
+    ("held-out", "OCR v6 detection 320 x 320", "ocr6-detection.onnx", {"x": ((1, 3, 320, 320), "f4")}),
+    ("held-out", "OCR v6 recognition 48 x 320", "ocr6-recognition.onnx", {"x": ((1, 3, 48, 320), "f4")}),
+]
+ROUNDS, ROUND_S, SAMPLES_LEAST = 6, 0.1, 3
+
+
+def numbers(shape, kind):
+    draws = numpy.random.default_rng(1)
+    if kind == "f4":
+        return draws.random(shape, dtype=numpy.float32)
+    return draws.integers(0, 255, shape).astype(kind) if shape else numpy.array(16000, dtype=kind)
+
+
+def main():
+    threads, folder = int(sys.argv[1]), Path(sys.argv[2])
+    onnxruntime.set_default_logger_severity(4)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    subjects = [(row, onnxruntime.InferenceSession(folder / row[2], options, providers=["CPUExecutionProvider"]),
+                 {name: numbers(*shape) for name, shape in row[3].items()}, [])
+                for row in MODELS if (folder / row[2]).exists()]
+    for _ in range(ROUNDS):
+        for _, session, inputs, samples in subjects:
+            session.run(None, inputs)  # warm
+            end, took = time.perf_counter() + ROUND_S, []
+            while len(took) < SAMPLES_LEAST or time.perf_counter() < end:
+                begin = time.perf_counter()
+                session.run(None, inputs)
+                took.append(time.perf_counter() - begin)
+            samples.append(sorted(took)[len(took) // 4])
+    for (group, name, file, inputs), session, _, samples in subjects:
+        fixed = {given.name for given in session.get_inputs() if all(isinstance(size, int) for size in given.shape)}
+        sizes = " ".join(f"{key}={'x'.join(map(str, shape))}" for key, (shape, _) in inputs.items() if key not in fixed)
+        print(group, name, folder / file, sizes, min(samples), sep="\t")
+
+
+main()
