@@ -73,7 +73,8 @@ static struct export_options args;
 static const struct option_row ROWS[] = {
     {.name = "to", .type = OPTION_TEXT, .target = &args.to, .value = "FORMAT",
      .help = "format; see `ipw list exports`"},
-    OUTPUT_OPTION_ROW(args.output),
+    {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &args.output, /* of hf, a directory */
+     .value = "FILE", .help = "write to FILE instead of stdout"},
     {.name = "output-dir", .type = OPTION_TEXT, .target = &args.directory, .value = "DIR",
      .help = "hf: write the dataset to DIR"},
     MODEL_OPTION_ROW(args.model),

@@ -345,6 +345,7 @@ class BadRuns(unittest.TestCase):
         self.assertTaken(path, commands=("compare", "export"))
 
     def test_folders_in_the_place_of_files(self):
+        (self.root / "out").mkdir()
         for name in ("records.jsonl", "summary.json"):
             path = self.run_of(name.split(".")[0])
             (path / name).unlink()
