@@ -3,7 +3,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "port/proc.h"
-#include "runner/load.h"
+#include "runner/check.h"
 
 static double length_s = 2;
 static unsigned threads;

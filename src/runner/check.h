@@ -10,7 +10,17 @@
 #include "core/err.h"
 #include "core/units.h"
 
+struct load;
 struct session;
+
+/* A steady CPU load: threads that compute until they are stopped.  For checking that sensors respond,
+ * and for demonstrations.  load_start allocates a load that load_stop ends and frees. */
+
+/* threads 0 means one per CPU. */
+struct load *load_start(unsigned threads);
+
+/* Ends it; returns the number of billions of multiply-adds done. */
+double load_stop(struct load *load);
 
 /* What was measured of one finding; UNKNOWN where nothing was. */
 struct check_row {
