@@ -1,12 +1,21 @@
+/* Choosing among settings, and reading them from files of measurements. */
 #include "power/optimize.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "core/csv.h"
+#include "core/params.h"
+#include "core/text.h"
+#include "port/file.h"
+#include "power/freq_points.h"
+#include "stats/quantile.h"
 
 /* Limits hold for a figure that rounding put beside them. */
 #define SLACK 1e-9
 
-static const char *const NAMES[OPTIMIZE_LIMITS] = {
+static const char *const LIMIT_NAMES[OPTIMIZE_LIMITS] = {
     [LIMIT_SLOWDOWN] = "max_slowdown",
     [LIMIT_TIME] = "max_time",
     [LIMIT_POWER] = "max_power",
@@ -21,12 +30,12 @@ static const char *const NAMES[OPTIMIZE_LIMITS] = {
 
 const char *optimize_limit_name(enum optimize_limit limit)
 {
-    return NAMES[limit];
+    return LIMIT_NAMES[limit];
 }
 
 const char *optimize_latency_name(enum optimize_latency latency)
 {
-    return NAMES[LIMIT_LATENCY + latency] + strlen("slo_");
+    return LIMIT_NAMES[LIMIT_LATENCY + latency] + strlen("slo_");
 }
 
 /* ---- limits ---- */
@@ -171,4 +180,254 @@ size_t optimize_front(const struct optimize_goal *goal, struct optimize_point *p
         found += is_front;
     }
     return found;
+}
+
+/* ---- settings other than clocks, from files ---- */
+
+#define FILE_LIMIT ((size_t)64 << 20)
+
+enum { SETTINGS_MAX = 8 };
+enum column { FREQ, POWER, TIME, ENERGY, TEMPERATURE, QUALITY, COLUMNS };
+static const char *const COLUMN_NAMES[COLUMNS] = {"freq_mhz", "power_w",       "time_s",
+                                                  "energy_j", "temperature_c", NULL};
+
+/* What rows are read by. */
+struct reading {
+    const struct setting_source *source;
+    struct csv_grid grid;
+    long settings[SETTINGS_MAX];
+    size_t setting_count;
+    long at[COLUMNS];
+    double *values;      /* COLUMNS per row; UNKNOWN */
+    size_t *settings_of; /* index of the point of each row; SIZE_MAX: left out */
+    struct error *why;
+};
+
+/* ---- columns ---- */
+
+static enum err named(const struct reading *r, const char *name, long *out)
+{
+    *out = csv_grid_column(&r->grid, name);
+    return *out >= 0 ? ERR_OK
+                     : err_set(r->why, ERR_BAD_VALUE, "%.200s: no column '%.40s'", r->source->path,
+                               plain_text(name).text);
+}
+
+static enum err find_columns(struct reading *r)
+{
+    const char *rest = r->source->settings;
+    enum err err = ERR_OK;
+    while (!err && rest) {
+        char name[64];
+        if (r->setting_count == SETTINGS_MAX || !str_next_item(&rest, name, sizeof name))
+            return err_set(r->why, ERR_USAGE, "--setting: not columns, with commas (at most %d)",
+                           SETTINGS_MAX);
+        err = named(r, name, &r->settings[r->setting_count++]);
+    }
+    for (size_t c = 0; !err && c < COLUMNS; c++) {
+        const char *mapped = c == QUALITY         ? r->source->quality
+                             : r->source->columns ? params_get(r->source->columns, COLUMN_NAMES[c])
+                                                  : NULL;
+        r->at[c] = c == QUALITY ? -1 : csv_grid_column(&r->grid, COLUMN_NAMES[c]);
+        if (mapped)
+            err = named(r, mapped, &r->at[c]);
+    }
+    if (!err && (r->at[TIME] < 0 || (r->at[ENERGY] < 0 && r->at[POWER] < 0)))
+        err = err_set(r->why, ERR_BAD_VALUE,
+                      "%.200s: columns time_s and energy_j or power_w are needed (--columns "
+                      "maps others)",
+                      r->source->path);
+    return err;
+}
+
+/* ---- rows ---- */
+
+static enum err is_wanted(const struct reading *r, size_t row, bool *out)
+{
+    const struct params *where = r->source->where;
+    enum err err = ERR_OK;
+    *out = true;
+    for (size_t i = 0; !err && where && i < where->count; i++) {
+        long at = -1;
+        err = named(r, where->items[i].key, &at);
+        *out &= str_equal_nocase(csv_grid_cell(&r->grid, row, at), where->items[i].value);
+    }
+    return err;
+}
+
+static enum err read_values(const struct reading *r, size_t row, double *values)
+{
+    for (size_t c = 0; c < COLUMNS; c++) {
+        const char *cell = csv_grid_cell(&r->grid, row, r->at[c]);
+        values[c] = UNKNOWN;
+        if (cell[0] && !str_equal_nocase(cell, "nan") && !str_equal_nocase(cell, "n/a") &&
+            parse_double(cell, &values[c]))
+            return err_set(r->why, ERR_BAD_VALUE, "%.160s:%zu: '%.40s': not a number",
+                           r->source->path, r->grid.lines[row], plain_text(cell).text);
+    }
+    if (!is_known(values[ENERGY]))
+        values[ENERGY] = values[POWER] * values[TIME];
+    if (!is_known(values[POWER]))
+        values[POWER] = ratio(values[ENERGY], values[TIME]);
+    return ERR_OK;
+}
+
+static void label_of(const struct reading *r, size_t row, char *to, size_t size)
+{
+    struct text label = {0};
+    for (size_t i = 0; i < r->setting_count; i++) {
+        const char *cell = csv_grid_cell(&r->grid, row, r->settings[i]);
+        if (r->setting_count > 1)
+            text_addf(&label, "%s%s=%s", i ? " " : "", r->grid.cells[r->settings[i]], cell);
+        else
+            text_add(&label, cell);
+    }
+    (void)str_copy(to, size, text_get(&label));
+    str_plain(to, size);
+    text_release(&label);
+}
+
+static enum err read_row(struct reading *r, size_t row, struct setting_points *out)
+{
+    double *values = r->values + row * COLUMNS;
+    struct optimize_point point = optimize_point_unknown();
+    bool wanted = false;
+    r->settings_of[row] = SIZE_MAX;
+    enum err err = is_wanted(r, row, &wanted);
+    if (!err && wanted)
+        err = read_values(r, row, values);
+    if (err || !wanted)
+        return err;
+    if (!(values[ENERGY] > 0) || !(values[TIME] > 0)) {
+        out->left_out++;
+        return ERR_OK;
+    }
+    label_of(r, row, point.setting, sizeof point.setting);
+    size_t at = 0;
+    while (at < out->count && strcmp(out->items[at].setting, point.setting) != 0)
+        at++;
+    if (at == out->count)
+        out->items[out->count++] = point;
+    r->settings_of[row] = at;
+    return ERR_OK;
+}
+
+/* The medians of a point's rows. */
+static void summarize(const struct reading *r, size_t index, double *room,
+                      struct optimize_point *point)
+{
+    double *const to[COLUMNS] = {&point->freq_mhz,
+                                 &point->figures[FREQ_POWER_W].value,
+                                 &point->figures[FREQ_TIME_S].value,
+                                 &point->figures[FREQ_ENERGY_J].value,
+                                 &point->temperature_c,
+                                 &point->quality};
+    for (size_t c = 0; c < COLUMNS; c++) {
+        size_t count = 0;
+        for (size_t row = 0; row < r->grid.rows; row++)
+            if (r->settings_of[row] == index && is_known(r->values[row * COLUMNS + c]))
+                room[count++] = r->values[row * COLUMNS + c];
+        if (c == TIME || c == ENERGY)
+            point->scatter[c == TIME ? FREQ_TIME_S : FREQ_ENERGY_J] = relative_scatter(room, count);
+        point->runs = c == ENERGY ? (unsigned)count : point->runs;
+        *to[c] = count ? select_median(room, count) : UNKNOWN;
+    }
+}
+
+static enum err read_grid(struct reading *r, struct setting_points *out)
+{
+    size_t rows = r->grid.rows;
+    double *room = calloc(rows + 1, sizeof *room);
+    r->values = calloc(rows + 1, COLUMNS * sizeof *r->values);
+    r->settings_of = calloc(rows + 1, sizeof *r->settings_of);
+    out->items = calloc(rows + 1, sizeof *out->items);
+    enum err err =
+        room && r->values && r->settings_of && out->items ? find_columns(r) : err_no_memory(r->why);
+    for (size_t row = 0; !err && row < rows; row++)
+        err = read_row(r, row, out);
+    for (size_t i = 0; !err && i < out->count; i++)
+        summarize(r, i, room, &out->items[i]);
+    if (!err && out->count == 0)
+        err = err_set(r->why, ERR_NO_DATA, "%.200s: none of %zu rows is usable", r->source->path,
+                      rows);
+    free(room);
+    free(r->values);
+    free(r->settings_of);
+    return err;
+}
+
+enum err setting_points_read(const struct setting_source *source, struct setting_points *out,
+                             struct error *why)
+{
+    struct reading r = {.source = source, .why = why};
+    struct text bytes = {0};
+    struct error inner = {0};
+    *out = (struct setting_points){0};
+    enum err err = file_read(source->path, FILE_LIMIT, &bytes, why);
+    if (err)
+        return err;
+    err = bytes.length ? csv_grid_read(bytes.bytes, bytes.length, &r.grid, &inner)
+                       : err_set(&inner, ERR_BAD_VALUE, "empty");
+    err = err ? err_set(why, err, "%.200s: %s", source->path, inner.text) : read_grid(&r, out);
+    if (err) {
+        free(out->items);
+        *out = (struct setting_points){0};
+    }
+    csv_grid_release(&r.grid);
+    text_release(&bytes);
+    return err;
+}
+
+/* ---- quality from a file ---- */
+
+static enum err add_quality_row(const char *path, const struct csv_grid *grid, size_t row,
+                                const struct setting_points *points, size_t *counts,
+                                struct error *why)
+{
+    char name[sizeof points->items->setting];
+    double value;
+    size_t at = 0;
+    (void)str_copy(name, sizeof name, csv_grid_cell(grid, row, csv_grid_column(grid, "setting")));
+    str_plain(name, sizeof name);
+    while (at < points->count && strcmp(points->items[at].setting, name) != 0)
+        at++;
+    if (at == points->count)
+        return err_set(why, ERR_BAD_VALUE, "%.160s:%zu: setting '%.60s' was not measured", path,
+                       grid->lines[row], name);
+    const char *cell = csv_grid_cell(grid, row, csv_grid_column(grid, "value"));
+    if (parse_double(cell, &value))
+        return err_set(why, ERR_BAD_VALUE, "%.160s:%zu: '%.40s': not a number", path,
+                       grid->lines[row], plain_text(cell).text);
+    double *mean = &points->items[at].quality;
+    *mean = counts[at] ? *mean + (value - *mean) / (double)(counts[at] + 1) : value;
+    counts[at]++;
+    return ERR_OK;
+}
+
+enum err setting_points_add_quality(const char *path, struct setting_points *points,
+                                    struct error *why)
+{
+    struct csv_grid grid = {0};
+    struct text bytes = {0};
+    struct error inner = {0};
+    size_t *counts = calloc(points->count + 1, sizeof *counts);
+    enum err err = counts ? file_read(path, FILE_SMALL, &bytes, why) : err_no_memory(why);
+    if (!err) {
+        err = bytes.length ? csv_grid_read(bytes.bytes, bytes.length, &grid, &inner)
+                           : err_set(&inner, ERR_BAD_VALUE, "empty");
+        if (err)
+            err = err_set(why, err, "%.200s: %s", path, inner.text);
+    }
+    if (!err && (csv_grid_column(&grid, "setting") < 0 || csv_grid_column(&grid, "value") < 0))
+        err = err_set(why, ERR_BAD_VALUE, "%.200s: columns setting and value are needed", path);
+    if (!err && grid.rows == 0)
+        err = err_set(why, ERR_NO_DATA, "%.200s: no rows", path);
+    for (size_t i = 0; i < points->count; i++)
+        points->items[i].quality = UNKNOWN;
+    for (size_t row = 0; row < grid.rows && !err; row++)
+        err = add_quality_row(path, &grid, row, points, counts, why);
+    csv_grid_release(&grid);
+    text_release(&bytes);
+    free(counts);
+    return err;
 }

@@ -122,7 +122,7 @@ struct optimum optimize_pick(const struct optimize_goal *goal,
 size_t optimize_front(const struct optimize_goal *goal, struct optimize_point *points,
                       size_t count);
 
-/* ---- settings other than clocks alone (setting_points.c) ---- */
+/* ---- settings other than clocks alone ---- */
 
 struct params;
 
