@@ -3,11 +3,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "rundir/run_table.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "report/html/column.h"
-#include "rundir/power.h"
+#include "rundir/run_table.h"
+#include "rundir/samples.h"
 #include "rundir/spans.h"
 
 enum { COLUMN_BYTES = 2, BUCKETS_OF_SPANS = 2000, BUCKETS_OF_POWER = 6000 };

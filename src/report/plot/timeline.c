@@ -8,7 +8,6 @@
 #include "core/units.h"
 #include "report/text/format.h"
 #include "report/plot/plot.h"
-#include "rundir/power.h"
 #include "rundir/samples.h"
 #include "rundir/spans.h"
 #include "rundir/journal.h"

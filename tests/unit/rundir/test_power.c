@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "rundir/power.h"
+#include "rundir/samples.h"
 #include "rundir/summary.h"
 #include "support/one_tree.h"
 
