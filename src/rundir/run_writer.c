@@ -1,15 +1,22 @@
 #include "rundir/run_writer.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/log.h"
 #include "core/text.h"
+#include "port/file.h"
+#include "port/json_read.h"
+#include "rundir/journal.h"
 #include "rundir/record.h"
 #include "rundir/run_dir.h"
 #include "rundir/run_index.h"
+#include "rundir/run_path.h"
 #include "rundir/spans.h"
 #include "rundir/summary.h"
 
@@ -134,4 +141,215 @@ void run_writer_close(struct run_writer *writer)
     if (writer->lock_fd >= 0)
         close(writer->lock_fd);
     writer->lock_fd = -1;
+}
+
+/* ---- a run out of its parts ---- */
+
+/* ---- reading ---- */
+
+/* The settings of the first start. */
+struct first {
+    struct run_part part;
+    struct text settings; /* without the part */
+    bool taken;
+};
+
+static enum err take_first(void *context, const struct jv *line)
+{
+    struct first *first = context;
+    const char *kind = jv_text(jv_get(line, "kind"));
+    const struct jv *settings = jv_get(line, "settings");
+    if (!kind || strcmp(kind, "run") != 0)
+        return ERR_OK;
+    const char *part = jv_text(jv_get(settings, RUN_PART_KEY));
+    if (part && !run_part_parse(part, &first->part))
+        first->part = (struct run_part){0};
+    for (const struct jv *item = jv_first_member(settings); item; item = jv_next(item)) {
+        if (strcmp(jv_key(item), RUN_PART_KEY) == 0)
+            continue;
+        text_addf(&first->settings, "%s=", jv_key(item));
+        if (jv_print(item, &first->settings))
+            return ERR_NO_MEMORY;
+        text_add(&first->settings, "\n");
+    }
+    first->taken = true;
+    return ERR_INTERRUPTED; /* the rest is not needed */
+}
+
+static enum err read_first(const char *directory, struct first *out, struct error *why)
+{
+    char path[FILE_PATH_MAX];
+    uint64_t damaged;
+    *out = (struct first){0};
+    if (!run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path) || !file_is_regular(path) ||
+        journal_kind(path) != RUN_KIND_PROFILE)
+        return err_set(why, ERR_USAGE, "%s is no run of `ipw profile`", directory);
+    enum err err = journal_read(path, take_first, out, &damaged, why);
+    return err == ERR_INTERRUPTED ? ERR_OK : err;
+}
+
+/* Sorts the directories by the number of their part into `sorted`, which has as many elements. */
+static enum err sort_parts(const char *const *directories, size_t count, const char **sorted,
+                           struct error *why)
+{
+    struct first known = {0};
+    enum err err = ERR_OK;
+    for (size_t i = 0; !err && i < count; i++) {
+        struct first first;
+        err = read_first(directories[i], &first, why);
+        if (!err && !first.part.of)
+            err = err_set(why, ERR_USAGE, "%s is no shard of a run", directories[i]);
+        else if (!err && first.part.of != count)
+            err = err_set(why, ERR_USAGE, "%s is shard %u of %u, and %zu are given", directories[i],
+                          first.part.number, first.part.of, count);
+        else if (!err && sorted[first.part.number - 1])
+            err = err_set(why, ERR_USAGE, "%s and %s are both shard %u of %u",
+                          sorted[first.part.number - 1], directories[i], first.part.number,
+                          first.part.of);
+        else if (!err && known.taken &&
+                 strcmp(text_get(&known.settings), text_get(&first.settings)) != 0)
+            err = err_set(why, ERR_USAGE,
+                          "%s and %s are not of one run: model, dataset, prompt or parameters "
+                          "differ",
+                          directories[0], directories[i]);
+        if (!err)
+            sorted[first.part.number - 1] = directories[i];
+        if (!err && !known.taken)
+            known = first;
+        else
+            text_release(&first.settings);
+    }
+    text_release(&known.settings);
+    return err;
+}
+
+/* ---- merging ---- */
+
+struct merging {
+    struct journal out;
+    unsigned before; /* starts of the parts so far */
+    unsigned starts; /* of this part */
+    struct error why;
+};
+
+/* What a line gets in its new place, as an object to be merged into it. */
+static enum err renumber(struct jv *line, const char *kind, unsigned before)
+{
+    struct text change = {0};
+    struct jv *tree = NULL;
+    bool query = kind && strcmp(kind, "query") == 0, run = kind && strcmp(kind, "run") == 0;
+    double start = jv_number(jv_path(line, query ? "ipw.start" : "start"));
+    if (!(start >= 1 && start < 1e6))
+        return ERR_OK;
+    unsigned now = (unsigned)start + before;
+    if (query)
+        text_addf(&change, "{\"ipw\":{\"start\":%u}}", now);
+    else if (run)
+        text_addf(&change, "{\"start\":%u,\"%s\":true,\"settings\":{\"%s\":null}}", now,
+                  JOURNAL_MERGED, RUN_PART_KEY);
+    else
+        text_addf(&change, "{\"start\":%u}", now);
+    enum err err =
+        change.failed ? ERR_NO_MEMORY : jv_parse(change.bytes, change.length, &tree, NULL);
+    if (!err)
+        err = jv_merge(line, tree);
+    jv_free(tree);
+    text_release(&change);
+    return err;
+}
+
+static enum err take_line(void *context, const struct jv *value)
+{
+    struct merging *merging = context;
+    struct text line = {0};
+    const char *kind = jv_text(jv_get(value, "kind"));
+    merging->starts += kind && strcmp(kind, "run") == 0;
+    enum err err = renumber((struct jv *)value, kind, merging->before);
+    if (!err)
+        err = jv_print(value, &line);
+    if (!err)
+        err = journal_append(&merging->out, &line, &merging->why);
+    text_release(&line);
+    return err;
+}
+
+/* One file of all parts; *starts becomes how many each has, by its `run` lines, if `count_starts`. */
+static enum err merge_lines(const char *const *parts, size_t count, enum run_file file,
+                            const char *to, unsigned *starts, bool count_starts, struct error *why)
+{
+    struct merging merging = {0};
+    char path[FILE_PATH_MAX];
+    if (!run_path_file(to, file, path, sizeof path))
+        return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", to);
+    enum err err = journal_open(&merging.out, path, why);
+    if (err)
+        return err;
+    for (size_t i = 0; !err && i < count; i++) {
+        uint64_t damaged;
+        merging.starts = 0;
+        if (run_path_file(parts[i], file, path, sizeof path) && file_is_regular(path))
+            err = journal_read(path, take_line, &merging, &damaged, &merging.why);
+        if (count_starts)
+            starts[i] = merging.starts;
+        merging.before += starts[i];
+    }
+    if (!err)
+        err = journal_sync(&merging.out, &merging.why);
+    journal_close(&merging.out);
+    if (err)
+        err_set(why, err, "%s", merging.why.text[0] ? merging.why.text : err_text(err));
+    return err;
+}
+
+static enum err copy_file(const char *from, const char *to, struct error *why)
+{
+    char block[1 << 16];
+    ssize_t length = 0;
+    int in = -1, out = -1;
+    enum err err = file_open_own(from, O_RDONLY, &in, why);
+    if (!err)
+        err = file_open_own(to, O_WRONLY | O_CREAT | O_TRUNC, &out, why);
+    while (!err && (length = read(in, block, sizeof block)) > 0)
+        if (file_write_all(out, block, (size_t)length))
+            err = err_set(why, err_from_errno(errno), "cannot write %s: %s", to, strerror(errno));
+    if (!err && length < 0)
+        err = err_set(why, err_from_errno(errno), "cannot read %s: %s", from, strerror(errno));
+    if (in >= 0)
+        close(in);
+    if (out >= 0 && close(out) && !err)
+        err = err_set(why, err_from_errno(errno), "cannot write %s: %s", to, strerror(errno));
+    return err;
+}
+
+static enum err copy_samples(const char *const *parts, size_t count, const char *to,
+                             const unsigned *starts, struct error *why)
+{
+    char from[FILE_PATH_MAX], path[FILE_PATH_MAX];
+    unsigned before = 0;
+    enum err err = ERR_OK;
+    for (size_t i = 0; !err && i < count; before += starts[i++])
+        for (unsigned start = 1; !err && start <= starts[i]; start++)
+            if (run_path_samples(parts[i], start, from, sizeof from) && file_is_regular(from) &&
+                run_path_samples(to, before + start, path, sizeof path))
+                err = copy_file(from, path, why);
+    return err;
+}
+
+enum err run_parts_merge(const char *const *directories, size_t count, const char *to,
+                         struct error *why)
+{
+    const char **parts = calloc(count + 1, sizeof *parts);
+    unsigned *starts = calloc(count + 1, sizeof *starts);
+    enum err err = parts && starts ? jv_available(why) : err_no_memory(why);
+    if (!err)
+        err = sort_parts(directories, count, parts, why);
+    if (!err)
+        err = merge_lines(parts, count, RUN_FILE_RECORDS, to, starts, true, why);
+    if (!err)
+        err = merge_lines(parts, count, RUN_FILE_SPANS, to, starts, false, why);
+    if (!err)
+        err = copy_samples(parts, count, to, starts, why);
+    free(parts);
+    free(starts);
+    return err;
 }

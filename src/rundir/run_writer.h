@@ -40,7 +40,7 @@ enum err run_writer_finish(struct run_writer *writer, const struct summary *summ
                            struct error *why) MUST_USE;
 void run_writer_close(struct run_writer *writer);
 
-/* ---- run_parts.c ---- */
+/* ---- a run out of its parts ---- */
 
 /* Joins the files of all parts, given in any order, in a new directory: each start of a part becomes a start of the run,
  * with its spans and samples, and the journal says that its records are in the order of their keys.  The summary and
