@@ -119,12 +119,4 @@ enum err arrow_rows(const char *path, const char *model, struct builder *builder
 /* The table's `model` is the one to take, or NULL for the first record's, which it then becomes. */
 enum err journal_rows(const char *path, struct builder *builder, struct error *why) MUST_USE;
 
-/* ---- run_table_derive.c: columns that are made of others ---- */
-
-/* `wanted` and what its derived columns are made of. */
-struct run_wanted derive_needs(struct run_wanted wanted);
-
-/* Fills in the derived columns, then frees those that were loaded only for them. */
-enum err derive_columns(struct run_table *table, struct run_wanted wanted) MUST_USE;
-
 #endif
