@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "core/err.h"
-#include "sensors/system/amd_select.h"
+#include "sensors/system/hwmon_chips.h"
 
 enum amd_temperature { AMD_JUNCTION, AMD_EDGE };
 enum amd_clock { AMD_CLOCK_GRAPHICS, AMD_CLOCK_MEMORY };

@@ -6,7 +6,7 @@
  * everything.
  * ROCr counts the devices in its own order, which AMD SMI reports and which is not always the
  * order of PCI addresses. */
-#include "sensors/system/amd_select.h"
+#include "sensors/system/hwmon_chips.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "sensors/system/amd_select.h"
 
 /* ---- chips ---- */
 

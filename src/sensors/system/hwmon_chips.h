@@ -5,8 +5,25 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "port/fs.h"
+
+/* Which of the machine's AMD GPUs are selected (amd_select.c), for the drivers that see them.  Plain values that the
+ * caller owns. */
+
+enum { AMD_DEVICES_MAX = 128 };
+
+/* What selecting needs to know about the cards; a driver numbers them as it likes. */
+struct amd_cards {
+    unsigned count;
+    unsigned hip_order[AMD_DEVICES_MAX]; /* the cards as HIP counts them when nothing is hidden */
+    uint64_t ids[AMD_DEVICES_MAX];       /* the digits of ROCr's GPU-...; 0 unknown */
+};
+
+/* Sets selected[0..count): `devices` (--devices) unless NULL or "", else what ROCR_VISIBLE_DEVICES
+ * and then HIP_VISIBLE_DEVICES leave. */
+void amd_select(const struct amd_cards *cards, const char *devices, bool *selected);
 
 struct hwmon_chip {
     char dir[64];  /* "/sys/class/hwmon/hwmon3" */
