@@ -88,7 +88,7 @@ struct rapl_domain *rapl_table_add(struct rapl_table *table, enum rapl_kind kind
 bool rapl_same_location(struct rapl_location a, struct rapl_location b);
 void rapl_domain_close(struct rapl_domain *domain);
 
-/* ---- the machine (topology.c) ---- */
+/* ---- the machine (machine.c) ---- */
 
 void rapl_cpu_read(struct rapl_cpu *cpu);
 
@@ -106,8 +106,6 @@ struct rapl_reader {
     int cpu;
 };
 size_t rapl_readers(struct rapl_reader *readers, size_t max);
-
-/* ---- mirrored counters (mirror.c) ---- */
 
 /* For each of `count` open counters: which earlier one is the same counter, or -1.
  * Takes a few milliseconds, most of them asleep. */
