@@ -106,10 +106,15 @@ void state_watch(struct state *state);
 void state_render(const struct state *state, struct exposition *to);
 void state_render_sensors(const struct state *state, struct exposition *to);
 
-/* ---- readings_page.c ---- */
+/* ---- view.c ---- */
 
 /* What the state has for another host: of energy, the points after `since`.  readings_release frees it. */
 enum err readings_page(struct state *state, nanos since, struct readings *out) MUST_USE;
+
+/* A session as monitors have it, which monitor_session_close closes and frees. */
+enum err monitor_session_open(const char *drivers, const char *devices, nanos interval,
+                              struct session **out, struct error *why) MUST_USE;
+void monitor_session_close(struct session *session);
 
 /* ---- processes.c ---- */
 
@@ -126,13 +131,6 @@ void processes_attach(struct processes *processes, struct state *state);
 void processes_update(struct processes *processes, struct state *state, nanos now);
 
 void processes_render(const struct processes *processes, struct exposition *to);
-
-/* ---- view.c ---- */
-
-/* A session as monitors have it, which monitor_session_close closes and frees. */
-enum err monitor_session_open(const char *drivers, const char *devices, nanos interval,
-                              struct session **out, struct error *why) MUST_USE;
-void monitor_session_close(struct session *session);
 
 /* ---- otlp_push.c ---- */
 
