@@ -8,7 +8,6 @@
 #include "analysis/columns.h"
 #include "core/units.h"
 #include "metrics/intelligence.h"
-#include "metrics/repeats.h"
 #include "stats/bootstrap.h"
 #include "stats/quantile.h"
 
