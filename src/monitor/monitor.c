@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include "core/clock.h"
 #include "core/log.h"
@@ -19,16 +18,12 @@
 #include "port/proc.h"
 #include "sensors/system/host_info.h"
 
-#define REQUEST_LIMIT (10 * NS_PER_S)
-#define IDLE_LIMIT    (120 * NS_PER_S)
-#define WRITE_LIMIT   (30 * NS_PER_S)
-enum { HEADER_MAX = 16 << 10, BODY_MAX = 1 << 10, CONNECTIONS_MAX = 512 };
+enum { BODY_MAX = 1 << 10, CONNECTIONS_MAX = 512 };
 
 struct monitor {
     struct monitor_options options;
     struct event_loop *loop;
     struct http_server *server;
-    struct event_watch signals;
     struct session *session;
     struct state *state;
     struct processes *processes;
@@ -269,27 +264,15 @@ static void on_request(void *context, struct http_exchange *exchange)
     }
 }
 
-static void on_nothing(void *context, struct http_exchange *exchange)
-{
-    (void)context, (void)exchange;
-}
-
-static void on_ended(void *context, struct http_exchange *exchange, bool complete)
-{
-    (void)context, (void)exchange, (void)complete;
-}
-
 /* ---- the loop ---- */
 
-static void on_signal(void *context, unsigned events)
+static void on_signal(void *context, int number)
 {
     struct monitor *monitor = context;
-    (void)events;
-    for (int number; (number = proc_poll_signal(0)) != 0;)
-        if (number == SIGHUP)
-            monitor->wants_reload = true;
-        else
-            monitor->signal = number;
+    if (number == SIGHUP)
+        monitor->wants_reload = true;
+    else
+        monitor->signal = number;
 }
 
 static enum err update(struct monitor *monitor, nanos now)
@@ -354,25 +337,17 @@ static enum err open_parts(struct monitor *monitor, struct error *why)
     const struct http_server_options server = {
         .address = options->address,
         .port = options->port,
-        .header_max = HEADER_MAX,
         .body_max = BODY_MAX,
         .connections_max = CONNECTIONS_MAX,
-        .request_limit = REQUEST_LIMIT,
-        .idle_limit = IDLE_LIMIT,
-        .write_limit = WRITE_LIMIT,
         .request = on_request,
-        .drained = on_nothing,
-        .ended = on_ended,
         .context = monitor,
     };
     struct session *session;
     enum err err = event_loop_new(&monitor->loop, why);
     if (!err && options->address)
         err = http_server_open(monitor->loop, &server, &monitor->server, why);
-    monitor->signals =
-        (struct event_watch){.fd = proc_signal_fd(), .ready = on_signal, .context = monitor};
     if (!err)
-        err = err_explain(why, event_loop_watch(monitor->loop, &monitor->signals, EPOLLIN));
+        err = event_loop_take_signals(monitor->loop, on_signal, monitor, why);
     monitor->state = state_new();
     monitor->processes = options->processes ? processes_new(options->processes) : NULL;
     monitor->instances = instances_new();
@@ -396,10 +371,6 @@ static void release(struct monitor *monitor)
 {
     if (monitor->is_reloading)
         return; /* its thread uses all this until the process ends; a driver may never return */
-    if (monitor->loop && monitor->signals.events)
-        event_loop_unwatch(monitor->loop, &monitor->signals);
-    if (monitor->signals.fd > 0)
-        close(monitor->signals.fd);
     telemetry_feed_close(monitor->feed);
     otlp_push_close(monitor->otlp);
     http_server_close(monitor->server);

@@ -9,13 +9,16 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "port/proc.h"
 
 /* Few at a time: what they gave others to send waits until all of them are handled. */
 enum { BATCH = 16 };
 
 struct event_loop {
     int epoll;
-    struct event_watch wake;
+    struct event_watch wake, signals;
+    void (*take_signal)(void *context, int number);
+    void *signal_context;
     struct epoll_event batch[BATCH];
     int next, count; /* of the batch that is being handled */
 };
@@ -34,6 +37,7 @@ enum err event_loop_new(struct event_loop **out, struct error *why)
     if (!loop)
         return err_no_memory(why);
     loop->epoll = epoll_create1(EPOLL_CLOEXEC);
+    loop->signals.fd = -1;
     loop->wake = (struct event_watch){
         .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .ready = drain, .context = loop};
     if (loop->epoll < 0 || loop->wake.fd < 0 || event_loop_watch(loop, &loop->wake, EPOLLIN)) {
@@ -51,6 +55,8 @@ void event_loop_free(struct event_loop *loop)
         return;
     if (loop->wake.fd >= 0)
         close(loop->wake.fd);
+    if (loop->signals.fd >= 0)
+        close(loop->signals.fd);
     if (loop->epoll >= 0)
         close(loop->epoll);
     free(loop);
@@ -75,6 +81,24 @@ enum err event_loop_watch(struct event_loop *loop, struct event_watch *watch, un
 void event_loop_unwatch(struct event_loop *loop, struct event_watch *watch)
 {
     (void)!event_loop_watch(loop, watch, 0);
+}
+
+static void take_signals(void *context, unsigned events)
+{
+    struct event_loop *loop = context;
+    (void)events;
+    for (int number; (number = proc_poll_signal(0)) != 0;)
+        loop->take_signal(loop->signal_context, number);
+}
+
+enum err event_loop_take_signals(struct event_loop *loop, void (*take)(void *context, int number),
+                                 void *context, struct error *why)
+{
+    loop->take_signal = take;
+    loop->signal_context = context;
+    loop->signals =
+        (struct event_watch){.fd = proc_signal_fd(), .ready = take_signals, .context = loop};
+    return err_explain(why, event_loop_watch(loop, &loop->signals, EPOLLIN));
 }
 
 /* Rounded up: a wait that ends before its time would be taken up again at once. */

@@ -27,6 +27,11 @@ enum err event_loop_watch(struct event_loop *loop, struct event_watch *watch, un
     MUST_USE;
 void event_loop_unwatch(struct event_loop *loop, struct event_watch *watch);
 
+/* Calls `take` for every signal that the program handles (proc_block_signals), in the thread that turns the loop, which
+ * watches them until it is freed. */
+enum err event_loop_take_signals(struct event_loop *loop, void (*take)(void *context, int number),
+                                 void *context, struct error *why) MUST_USE;
+
 /* Waits for events until the monotonic time `until` (in the past: only looks), and calls what is ready. */
 void event_loop_turn(struct event_loop *loop, nanos until);
 

@@ -25,6 +25,7 @@
 #include "port/event_loop.h"
 
 enum {
+    HEADER_MAX = 16 * 1024,     /* bytes of request line and headers */
     BLOCK = 4096,               /* bytes that libmicrohttpd asks for at once */
     SLOWEST_UPLOAD = 16 * 1024, /* bytes/s */
     DISCARD_MAX = 4,            /* bodies that are too large are read up to so many limits */
@@ -32,7 +33,10 @@ enum {
     KEEPALIVE_PROBES = 3,
     KEEPALIVE_EVERY_S = 10,
 };
-#define SWEEP_PERIOD (250 * NS_PER_MS)
+#define SWEEP_PERIOD  (250 * NS_PER_MS)
+#define REQUEST_LIMIT (10 * NS_PER_S)
+#define IDLE_LIMIT    (120 * NS_PER_S)
+#define WRITE_LIMIT   (30 * NS_PER_S)
 
 /* ---- the library ---- */
 
@@ -443,7 +447,7 @@ static void on_completed(void *context, struct MHD_Connection *mhd_connection, v
     *slot = NULL;
     if (!exchange)
         return;
-    if (exchange->is_handed_over)
+    if (exchange->is_handed_over && server->options.ended)
         server->options.ended(server->options.context, exchange,
                               how == MHD_REQUEST_TERMINATED_COMPLETED_OK);
     release(exchange);
@@ -465,7 +469,8 @@ static ssize_t on_read(void *context, uint64_t at, char *to, size_t most)
         if (length == left) {
             text_clear(&exchange->out);
             exchange->sent = 0;
-            if (exchange->answer == ANSWER_BEGUN && exchange->is_handed_over)
+            if (exchange->answer == ANSWER_BEGUN && exchange->is_handed_over &&
+                exchange->server->options.drained)
                 exchange->server->options.drained(exchange->server->options.context, exchange);
         }
         return (ssize_t)length;
@@ -648,7 +653,7 @@ static enum err start_daemon(struct http_server *server, struct error *why)
 {
     const struct http_server_options *options = &server->options;
     /* Its memory of a connection holds the headers and what is read at once. */
-    size_t memory = options->header_max + BLOCK;
+    size_t memory = HEADER_MAX + BLOCK;
     bool is_tls = options->tls_cert;
     const struct MHD_OptionItem tls[] = {
         {MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)options->tls_cert},
@@ -686,6 +691,12 @@ enum err http_server_open(struct event_loop *loop, const struct http_server_opti
     if (!server)
         return err ? err : err_no_memory(why);
     server->options = *options;
+    if (!options->request_limit)
+        server->options.request_limit = REQUEST_LIMIT;
+    if (!options->idle_limit)
+        server->options.idle_limit = IDLE_LIMIT;
+    if (!options->write_limit)
+        server->options.write_limit = WRITE_LIMIT;
     server->loop = loop;
     server->listener = -1;
     err = open_listener(server, why);

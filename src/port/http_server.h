@@ -23,19 +23,22 @@ struct http_server_options {
     const char *address;            /* numeric or a name: "127.0.0.1", "::1" */
     unsigned port;                  /* 0: any that is free */
     const char *tls_cert, *tls_key; /* PEM, both or neither; NULL: plain HTTP */
-    size_t header_max; /* bytes of request line and headers; more is answered with 431 */
-    size_t body_max;   /* bytes of a request's body; more is answered with 413 */
+    size_t body_max;                /* bytes of a request's body; more is answered with 413 */
     unsigned connections_max;
-    nanos request_limit; /* for headers and body to arrive, and as much more as 16 KiB/s take */
-    nanos idle_limit;    /* of a connection without a request */
-    nanos write_limit;   /* in which a client must take some of what is sent */
+    /* 0: the usual limit. */
+    nanos
+        request_limit; /* for headers and body to arrive, and as much more as 16 KiB/s take; 10 s */
+    nanos idle_limit;  /* of a connection without a request; 120 s */
+    nanos write_limit; /* in which a client must take some of what is sent; 30 s */
     void (*request)(void *context, struct http_exchange *exchange);
-    void (*drained)(void *context, struct http_exchange *exchange); /* nothing is left to send */
-    /* For every request that was handed over; complete: the client has got all of it. */
+    /* Nothing is left to send; NULL: not asked for. */
+    void (*drained)(void *context, struct http_exchange *exchange);
+    /* For every request that was handed over; complete: the client has got all of it.  NULL: not asked for. */
     void (*ended)(void *context, struct http_exchange *exchange, bool complete);
     void *context;
 };
 
+/* Request line and headers longer than 16 KiB are answered with 431. */
 enum err http_server_available(struct error *why) MUST_USE;
 enum err http_server_open(struct event_loop *loop, const struct http_server_options *options,
                           struct http_server **out, struct error *why) MUST_USE;

@@ -31,7 +31,6 @@
 #include "wire/exposition.h"
 
 enum {
-    HEADER_MAX = 16 * 1024,
     BODY_MAX = 64 * 1024 * 1024,
     UNSENT_MAX = 256 * 1024,
     CONNECTIONS_MAX = 16384,
@@ -679,7 +678,6 @@ static enum err open_parts(struct proxy *proxy, struct error *why)
     const struct http_server_options server = {
         .address = options->address,
         .port = options->port,
-        .header_max = HEADER_MAX,
         .body_max = options->body_max ? options->body_max : BODY_MAX,
         .connections_max = CONNECTIONS_MAX,
         .request_limit = options->request_limit ? options->request_limit : REQUEST_LIMIT,

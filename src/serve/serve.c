@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/clock.h"
 #include "core/secret.h"
@@ -14,13 +13,9 @@
 #include "port/proc.h"
 #include "serve/parts.h"
 
-#define REQUEST_LIMIT (10 * NS_PER_S)
-#define IDLE_LIMIT    (120 * NS_PER_S)
-#define WRITE_LIMIT   (30 * NS_PER_S)
-#define LOOK_PERIOD   (2 * NS_PER_S)
-#define WATCHED_FOR   (10 * NS_PER_S)
+#define LOOK_PERIOD (2 * NS_PER_S)
+#define WATCHED_FOR (10 * NS_PER_S)
 enum {
-    HEADER_MAX = 16 << 10,
     BODY_MAX = 16 << 10,
     CONNECTIONS_MAX = 2048,
     QUEUE_MAX = 64,
@@ -37,7 +32,6 @@ struct serve {
     struct serve_options options;
     struct event_loop *loop;
     struct http_server *server;
-    struct event_watch signals;
     struct api api;
     struct access *access;
     struct jobs *workers[WORKERS];
@@ -473,11 +467,6 @@ static void on_request(void *context, struct http_exchange *exchange)
     request_release(&request);
 }
 
-static void on_drained(void *context, struct http_exchange *exchange)
-{
-    (void)context, (void)exchange;
-}
-
 static void on_ended(void *context, struct http_exchange *exchange, bool complete)
 {
     struct serve *serve = context;
@@ -491,12 +480,9 @@ static void on_ended(void *context, struct http_exchange *exchange, bool complet
 
 /* ---- the loop ---- */
 
-static void on_signal(void *context, unsigned events)
+static void on_signal(void *context, int number)
 {
-    struct serve *serve = context;
-    (void)events;
-    for (int number; (number = proc_poll_signal(0)) != 0;)
-        serve->signal = number;
+    ((struct serve *)context)->signal = number;
 }
 
 /* Which runs are being measured, while somebody watches. */
@@ -563,14 +549,9 @@ static enum err open_parts(struct serve *serve, struct error *why)
         .port = serve->options.port,
         .tls_cert = serve->options.tls_cert,
         .tls_key = serve->options.tls_key,
-        .header_max = HEADER_MAX,
         .body_max = BODY_MAX,
         .connections_max = CONNECTIONS_MAX,
-        .request_limit = REQUEST_LIMIT,
-        .idle_limit = IDLE_LIMIT,
-        .write_limit = WRITE_LIMIT,
         .request = on_request,
-        .drained = on_drained,
         .ended = on_ended,
         .context = serve,
     };
@@ -583,10 +564,8 @@ static enum err open_parts(struct serve *serve, struct error *why)
         err = http_server_open(serve->loop, &server, &serve->server, why);
     if (!err)
         err = launch_open(&serve->options, serve->loop, &serve->api.launch, why);
-    serve->signals =
-        (struct event_watch){.fd = proc_signal_fd(), .ready = on_signal, .context = serve};
     if (!err)
-        err = err_explain(why, event_loop_watch(serve->loop, &serve->signals, EPOLLIN));
+        err = event_loop_take_signals(serve->loop, on_signal, serve, why);
     if (!err)
         err = jobs_open(serve->loop, "ipw-rows", QUEUE_MAX, &serve->workers[ROWS], why);
     if (!err)
@@ -602,10 +581,6 @@ static void release(struct serve *serve)
         all_ended &= jobs_close(serve->workers[i]);
     if (!all_ended)
         return; /* a thread uses all this until the process ends */
-    if (serve->loop && serve->signals.events)
-        event_loop_unwatch(serve->loop, &serve->signals);
-    if (serve->signals.fd > 0)
-        close(serve->signals.fd);
     http_server_close(serve->server);
     event_loop_free(serve->loop);
     live_close(serve->api.live);
