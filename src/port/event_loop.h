@@ -38,4 +38,22 @@ void event_loop_turn(struct event_loop *loop, nanos until);
 /* Ends the wait of a turn, this or the next.  Any thread. */
 void event_loop_wake(struct event_loop *loop);
 
+/* ---- workers ---- */
+
+/* Runs `work` in a thread; `done` is called by jobs_turn, in the thread that turns the loop. */
+struct job {
+    void (*work)(struct job *job);
+    void (*done)(struct job *job);
+    struct job *next;
+};
+struct jobs;
+
+/* queue_max: jobs that wait. */
+enum err jobs_open(struct event_loop *loop, const char *name, unsigned queue_max, struct jobs **out,
+                   struct error *why) MUST_USE;
+bool jobs_add(struct jobs *jobs, struct job *job); /* false: too many wait */
+void jobs_turn(struct jobs *jobs);
+/* Waits for the one that runs; false: it has not ended in time, and is left behind with all that it uses. */
+bool jobs_close(struct jobs *jobs) MUST_USE;
+
 #endif

@@ -8,7 +8,9 @@
 
 #include "analysis/analysis.h"
 #include "analysis/compare_set.h"
+#include "core/json.h"
 #include "core/params.h"
+#include "core/text.h"
 #include "port/json_read.h"
 #include "report/export/export.h"
 #include "report/html/html.h"
@@ -18,7 +20,7 @@
 #include "rundir/run_list.h"
 #include "rundir/summary.h"
 #include "rundir/sweep.h"
-#include "serve/parts.h"
+#include "serve/api.h"
 #include "stats/pareto.h"
 
 enum {

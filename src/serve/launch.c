@@ -11,13 +11,15 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/json.h"
+#include "core/text.h"
 #include "datasets/dataset.h"
 #include "port/event_loop.h"
 #include "port/json_read.h"
 #include "port/proc.h"
 #include "port/url.h"
 #include "report/text/format.h"
-#include "serve/parts.h"
+#include "serve/api.h"
 
 #define END_PATIENCE (10 * NS_PER_S)
 #define LOOK_PERIOD  (50 * NS_PER_MS)

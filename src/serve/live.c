@@ -8,6 +8,8 @@
 
 #include "core/clock.h"
 #include "core/grow.h"
+#include "core/json.h"
+#include "core/text.h"
 #include "monitor/monitor.h"
 #include "port/http_server.h"
 #include "report/doctor_report.h"
@@ -15,7 +17,7 @@
 #include "runner/check.h"
 #include "runner/host_report.h"
 #include "sensors/sensor.h"
-#include "serve/parts.h"
+#include "serve/api.h"
 
 #define INTERVAL (1 * NS_PER_S)
 enum {

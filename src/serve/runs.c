@@ -7,8 +7,13 @@
 
 #include "core/clock.h"
 #include "core/grow.h"
+#include "core/json.h"
+#include "core/text.h"
+#include "core/units.h"
 #include "rundir/journal.h"
-#include "serve/parts.h"
+#include "serve/request.h"
+#include "serve/runs.h"
+#include "serve/serve.h"
 
 enum {
     PAGE_DEFAULT = 50,

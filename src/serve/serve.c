@@ -11,7 +11,7 @@
 #include "port/http_access.h"
 #include "port/http_server.h"
 #include "port/proc.h"
-#include "serve/parts.h"
+#include "serve/api.h"
 
 #define LOOK_PERIOD (2 * NS_PER_S)
 #define WATCHED_FOR (10 * NS_PER_S)

@@ -1,7 +1,7 @@
 /* The dashboard: runs, live power and estimates as pages and as a JSON API over HTTP.
  *
  * Everything is read-only unless runs are allowed.  One thread turns the loop and answers what takes no time; whatever
- * reads files or computes is done by workers (jobs.c), and its answer is sent when it is there. */
+ * reads files or computes is done by workers, and its answer is sent when it is there. */
 #ifndef IPW_SERVE_SERVE_H
 #define IPW_SERVE_SERVE_H
 

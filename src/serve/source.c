@@ -12,12 +12,16 @@
 #include <sys/stat.h>
 
 #include "analysis/across.h"
+#include "core/json.h"
+#include "core/text.h"
+#include "core/units.h"
 #include "db/db.h"
 #include "report/text/format.h"
 #include "rundir/run_dir.h"
 #include "rundir/run_list.h"
 #include "rundir/sweep.h"
-#include "serve/parts.h"
+#include "serve/runs.h"
+#include "serve/serve.h"
 
 enum { COPIES_MOST = 64 };
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "serve/parts.h"
+#include "serve/request.h"
 
 #define START (1000 * NS_PER_S)
 
