@@ -1,5 +1,5 @@
-/* The parts of the proxy: reading what passes (observe.c), token counts in streams (usage.c), totals and recent requests
- * (status.c).  Internal to this folder; all of it runs in the proxy's thread.  Whatever has an init has a release. */
+/* The parts of the proxy: headers (headers.c), reading what passes (passage.c), totals and recent requests (status.c).
+ * Internal to this folder; all of it runs in the proxy's thread.  Whatever has an init has a release. */
 #ifndef IPW_PROXY_PASSAGE_H
 #define IPW_PROXY_PASSAGE_H
 
@@ -27,7 +27,7 @@ bool header_is_target(const char *target);
 /* Of one connection, not of the message; `connection` is the value of that header, NULL without. */
 bool header_is_hop_by_hop(const char *name, const char *connection);
 
-/* ---- observe.c ---- */
+/* ---- passage.c ---- */
 
 /* By the end of the path, whatever precedes it ("/v1", "/openai/v1"). */
 enum proxy_kind observe_kind(const char *method, const char *path);
@@ -60,8 +60,6 @@ bool observer_is_whole(const struct observer *observer);
 /* Fills the request's err and why, by how its transport ended. */
 void observer_end(struct observer *observer, enum err transport, const char *why);
 void observer_release(struct observer *observer);
-
-/* ---- usage.c ---- */
 
 /* The request with "stream_options":{"include_usage":true}; false when it is no stream or asks for usage itself, and
  * passes as it is. */
