@@ -19,7 +19,6 @@
 #include "estimate/recommend.h"
 #include "report/plot/plot.h"
 #include "report/plot/figure.h"
-#include "report/plot/gnuplot.h"
 #include "report/text/estimate_report.h"
 #include "runner/host_report.h"
 

@@ -16,7 +16,6 @@
 #include "power/data_checks.h"
 #include "power/sweep_points.h"
 #include "report/plot/figure.h"
-#include "report/plot/gnuplot.h"
 #include "report/plot/plot.h"
 #include "rundir/layers_result.h"
 #include "rundir/run_dir.h"

@@ -12,7 +12,7 @@
 #include "estimate/estimate_grid.h"
 #include "estimate/serving.h"
 #include "estimate/workload.h"
-#include "report/plot/gnuplot.h"
+#include "report/plot/figure.h"
 #include "report/plot/plot.h"
 #include "report/text/estimate_report.h"
 

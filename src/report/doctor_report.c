@@ -11,7 +11,7 @@
 #include "port/http_server.h"
 #include "port/json_read.h"
 #include "report/html/html.h"
-#include "report/plot/gnuplot.h"
+#include "report/plot/figure.h"
 #include "report/text/format.h"
 #include "rundir/store.h"
 #include "runner/check.h"

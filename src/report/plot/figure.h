@@ -12,6 +12,8 @@
 
 #include "core/err.h"
 
+struct output;
+
 enum { FIGURE_TEXT_MAX = 256, FIGURE_PANELS_MOST = 6, FIGURE_ROW = 5 };
 
 /* What a row of a series holds. */
@@ -172,5 +174,23 @@ void layers_heading(struct figure *figure, const struct layers_result *layers, c
 /* A vertical line up to `top`, with its name in the legend. */
 void draw_vertical(struct figure *figure, struct figure_panel *panel, enum figure_color color,
                    double x, double top, const char *name);
+
+/* ---- drawing by gnuplot ---- */
+
+/* Drawing figures by gnuplot, a program of its own that is looked for in PATH and never linked.  Nothing
+ * here keeps state. */
+
+/* ERR_UNSUPPORTED, with how to install it, when PATH has none. */
+enum err gnuplot_available(struct error *why) MUST_USE;
+
+/* Writes the picture to a file that was opened for it. */
+enum err gnuplot_draw(const struct figure *figure, enum figure_format format, bool dark,
+                      struct output *output, struct error *why) MUST_USE;
+
+/* For --plot FILE: by the suffix of the path.  The check is for before anything is computed; drawing releases the
+ * figure, and returns `made` where that is an error. */
+enum err gnuplot_check_file(const char *path, struct error *why) MUST_USE;
+enum err gnuplot_draw_file(struct figure *figure, enum err made, const char *path,
+                           struct error *why) MUST_USE;
 
 #endif
