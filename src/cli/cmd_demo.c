@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "cli/common.h"
-#include "cli/profile_view.h"
 #include "clients/client.h"
 #include "core/text.h"
 #include "port/proc.h"

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "cli/common.h"
-#include "cli/profile_view.h"
 #include "core/text.h"
 #include "core/secret.h"
 #include "port/proc.h"

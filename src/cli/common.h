@@ -12,9 +12,10 @@
 #include "core/units.h"
 
 struct energy;
-struct text;
+struct profile_progress;
 struct session;
 struct summary_conditions;
+struct text;
 
 enum exit_code {
     EXIT_DONE = 0,
@@ -176,5 +177,22 @@ bool wants_color(int fd);
 
 /* Shows the progress of reading a large run, if `terminal`; complain and put_output clear it. */
 void start_reading_bar(bool terminal);
+
+/* ---- progress ---- */
+
+/* Progress and warnings of a profile on stderr.  There is one view, for the one terminal. */
+
+/* quiet: only warnings. */
+void profile_view_start(const char *command, bool quiet);
+
+/* For profile_options.progress and .warn. */
+void profile_view_show(const struct profile_progress *state);
+void profile_view_warn(const char *line);
+
+/* Clears the progress line, so that something else can be written. */
+void profile_view_wipe(void);
+
+/* Writes to stderr; an error there ends the view. */
+void profile_view_put(const struct text *text);
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "cli/profile_view.h"
+#include "cli/common.h"
 #include "core/text.h"
 #include "port/proc.h"
 #include "report/text/reports.h"
