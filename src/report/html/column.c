@@ -1,4 +1,4 @@
-#include "report/html/column.h"
+#include "report/html/sections.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -9,7 +9,6 @@
 #include "analysis/columns.h"
 #include "core/json.h"
 #include "core/units.h"
-#include "report/html/column.h"
 #include "rundir/run_table.h"
 #include "rundir/spans.h"
 #include "stats/quantile.h"

@@ -103,4 +103,24 @@ enum err settings_put(struct json *json, const struct compare_groups *groups,
 /* "command": text, or null where the summary lacks the options. */
 void command_put(struct json *json, const struct run_table *table);
 
+/* ---- columns of many numbers (column.c) ---- */
+
+/* A column of many numbers as a short text: quantized to a few bytes each, in base64.  The page shows
+ * three or four digits of a figure, and a hundred thousand queries must stay a small file.
+ *
+ *   {"same": x}                                   every value is x, or null
+ *   {"first": a, "by": d}                         a, a + d, a + 2 d ...
+ *   {"bytes": b, "low": l, "step": s, "data": t}  l + code x s; little-endian codes of b bytes
+ *   {..., "log": true}                            l x exp(code x s)
+ * A code of all ones is null. */
+
+/* Whole numbers are exact; others keep `bytes` (2 or 3) of their range, or of its logarithm where all are
+ * above 0. */
+void column_put(struct json *json, const char *key, const double *values, size_t count,
+                unsigned bytes);
+
+/* Evenly over the range, whatever the values: for times. */
+void column_put_even(struct json *json, const char *key, const double *values, size_t count,
+                     unsigned bytes);
+
 #endif

@@ -5,7 +5,6 @@
 
 #include "core/json.h"
 #include "core/text.h"
-#include "report/html/column.h"
 #include "rundir/run_table.h"
 #include "rundir/samples.h"
 #include "rundir/spans.h"

@@ -9,8 +9,8 @@
 #include "core/units.h"
 #include "port/json_read.h"
 #include "report/html/assets.h"
-#include "report/html/column.h"
 #include "report/html/html.h"
+#include "report/html/sections.h"
 
 /* ---- columns: read back as the page reads them ---- */
 
