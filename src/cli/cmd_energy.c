@@ -12,7 +12,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "port/output.h"
+#include "port/file.h"
 #include "port/proc.h"
 #include "port/term.h"
 #include "report/live/live.h"

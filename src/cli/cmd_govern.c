@@ -12,7 +12,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "port/output.h"
+#include "port/file.h"
 #include "port/proc.h"
 #include "power/governor.h"
 #include "report/text/format.h"

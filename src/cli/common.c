@@ -15,7 +15,6 @@
 #include "core/text.h"
 #include "db/db.h"
 #include "port/file.h"
-#include "port/output.h"
 #include "port/proc.h"
 #include "port/term.h"
 #include "report/live/progress.h"

@@ -12,9 +12,9 @@
 #include "core/units.h"
 #include "datasets/dataset.h"
 #include "datasets/row_feed.h"
+#include "port/file.h"
 #include "port/http.h"
 #include "port/json_read.h"
-#include "port/output.h"
 #include "port/thread.h"
 #include "port/url.h"
 

@@ -12,8 +12,8 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "core/utf8.h"
+#include "port/file.h"
 #include "port/json_read.h"
-#include "port/output.h"
 
 /* A batch ends at either limit: the default of Hugging Face datasets, and a bound on memory. */
 enum { BATCH_ROWS = 1000, BATCH_BYTES = 16 << 20 };

@@ -1,11 +1,15 @@
+/* Files: reading whole, writing so that a file appears whole, scratch. */
 #define _GNU_SOURCE
 #include "port/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -178,4 +182,276 @@ enum err file_read_at(int fd, void *bytes, size_t length, long long offset)
         length -= (size_t)n;
     }
     return ERR_OK;
+}
+
+/* ---- files that are left behind ---- */
+
+static enum err output_failed(const struct output *output, struct error *why)
+{
+    int number = errno;
+    return err_set(why, err_from_errno(number), "cannot write %s: %s", output->path,
+                   strerror(number));
+}
+
+static void close_folder(struct output *output)
+{
+    if (output->folder >= 0)
+        close(output->folder);
+    output->folder = -1;
+}
+
+/* ---- beside the file that is replaced ---- */
+
+/* Nobody can guess the name, and a file that has it is not opened. */
+static enum err open_temporary(struct output *output)
+{
+    for (unsigned tries = 0; tries < 100; tries++) {
+        uint64_t number;
+        if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+            return ERR_IO;
+        str_format(output->temporary, sizeof output->temporary, ".%016" PRIx64 ".tmp", number);
+        output->fd = openat(output->folder, output->temporary,
+                            O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+        if (output->fd >= 0)
+            return ERR_OK;
+        if (errno != EEXIST)
+            break;
+    }
+    return err_from_errno(errno);
+}
+
+/* The folder of a path, "" for the current one, and the name in it. */
+static bool split_path(const char *path, char folder[static FILE_PATH_MAX], const char **name)
+{
+    const char *slash = strrchr(path, '/');
+    *name = slash ? slash + 1 : path;
+    return slash == path
+               ? str_copy(folder, FILE_PATH_MAX, "/")
+               : str_format(folder, FILE_PATH_MAX, "%.*s", slash ? (int)(slash - path) : 0, path);
+}
+
+/* False, with errno, where no file can be made beside it. */
+static bool open_beside(struct output *output, const char *path, const struct stat *there)
+{
+    char folder[FILE_PATH_MAX];
+    const char *name;
+    bool fits =
+        split_path(path, folder, &name) && str_copy(output->name, sizeof output->name, name);
+    if (!fits || !*name) {
+        errno = fits ? EISDIR : ENAMETOOLONG;
+        return false;
+    }
+    if (there && access(path, W_OK))
+        return false; /* protected, if not against a rename */
+    output->folder = open(folder[0] ? folder : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (output->folder < 0)
+        return false;
+    if (open_temporary(output)) {
+        int number = errno;
+        close_folder(output);
+        errno = number;
+        return false;
+    }
+    if (there) /* it keeps its permissions */
+        (void)!fchmod(output->fd, there->st_mode & 0777);
+    return true;
+}
+
+/* ---- a file that a user names ---- */
+
+bool output_is_stdout(const char *path)
+{
+    return !path || strcmp(path, "-") == 0;
+}
+
+/* /dev/stdout is a link that may lead to a regular file, of which more than this program writes. */
+static bool is_descriptor(const struct stat *there, int fd)
+{
+    struct stat open_file;
+    return fstat(fd, &open_file) == 0 && open_file.st_dev == there->st_dev &&
+           open_file.st_ino == there->st_ino;
+}
+
+static int open_in_place(const char *path, const struct stat *there)
+{
+    if (!there)
+        return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
+        if (is_descriptor(there, fd))
+            return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    return open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+}
+
+/* The regular file, or the name of one, that the path leads to; NULL where that is not known. */
+static char *target_of(const char *path)
+{
+    struct stat link;
+    if (lstat(path, &link) == 0 && S_ISLNK(link.st_mode))
+        return realpath(path, NULL);
+    return strdup(path);
+}
+
+static bool is_replaced(const struct stat *there)
+{
+    return !there || (S_ISREG(there->st_mode) && !is_descriptor(there, STDOUT_FILENO) &&
+                      !is_descriptor(there, STDERR_FILENO));
+}
+
+enum err output_open(struct output *output, const char *path, bool grows, struct error *why)
+{
+    struct stat status;
+    *output = (struct output){.fd = -1, .folder = -1};
+    bool to_stdout = output_is_stdout(path);
+    if (!str_copy(output->path, sizeof output->path, to_stdout ? "to standard output" : path))
+        return err_set(why, ERR_BAD_VALUE, "path too long: %.200s...", path);
+    if (to_stdout) {
+        output->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+        return output->fd < 0 ? output_failed(output, why) : ERR_OK;
+    }
+    const struct stat *there = stat(path, &status) == 0 ? &status : NULL;
+    if (!grows && is_replaced(there)) {
+        char *target = target_of(path);
+        bool has_target = target, opened = target && open_beside(output, target, there);
+        int number = errno;
+        free(target);
+        if (opened)
+            return ERR_OK;
+        /* One may be allowed to write a file and not the folder it is in. */
+        bool refused = number == EACCES || number == EPERM || number == EROFS;
+        errno = number;
+        if (has_target && !(there && refused))
+            return output_failed(output, why);
+    }
+    output->fd = open_in_place(path, there);
+    return output->fd < 0 ? output_failed(output, why) : ERR_OK;
+}
+
+enum err output_check(const char *path, struct error *why)
+{
+    struct output output;
+    struct stat status;
+    char folder[FILE_PATH_MAX];
+    const char *name;
+    if (output_is_stdout(path))
+        return ERR_OK;
+    if (!str_copy(output.path, sizeof output.path, path) || !split_path(path, folder, &name))
+        return err_set(why, ERR_BAD_VALUE, "path too long: %.200s...", path);
+    if (stat(path, &status) == 0) {
+        errno = EISDIR;
+        return S_ISDIR(status.st_mode) || access(path, W_OK) ? output_failed(&output, why) : ERR_OK;
+    }
+    return access(folder[0] ? folder : ".", W_OK | X_OK) ? output_failed(&output, why) : ERR_OK;
+}
+
+/* ---- a file of a run directory ---- */
+
+static enum err is_link(const char *directory, const char *name, size_t length, struct error *why)
+{
+    return err_set(why, ERR_BAD_VALUE,
+                   "%s/%.*s is a symbolic link: remove it; nothing is written through links in a "
+                   "run directory",
+                   directory, (int)length, name);
+}
+
+/* Goes from the directory into each folder of the name. */
+static enum err enter_folders(struct output *output, const char *directory, const char *name,
+                              const char **last, struct error *why)
+{
+    struct stat status;
+    output->folder = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (output->folder < 0)
+        return output_failed(output, why);
+    const char *at = name;
+    for (const char *slash; (slash = strchr(at, '/')); at = slash + 1) {
+        char folder[256];
+        str_format(folder, sizeof folder, "%.*s", (int)(slash - at), at);
+        if (mkdirat(output->folder, folder, 0777) && errno != EEXIST)
+            return output_failed(output, why);
+        if (fstatat(output->folder, folder, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISLNK(status.st_mode))
+            return is_link(directory, name, (size_t)(slash - name), why);
+        int next = openat(output->folder, folder, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (next < 0)
+            return output_failed(output, why);
+        close(output->folder);
+        output->folder = next;
+    }
+    *last = at;
+    return ERR_OK;
+}
+
+enum err output_open_within(struct output *output, const char *directory, const char *name,
+                            struct error *why)
+{
+    struct stat status;
+    const char *last = name;
+    *output = (struct output){.fd = -1, .folder = -1};
+    if (!str_format(output->path, sizeof output->path, "%s/%s", directory, name))
+        return err_set(why, ERR_BAD_VALUE, "path too long: %.200s...", directory);
+    enum err err = enter_folders(output, directory, name, &last, why);
+    if (!err && !str_copy(output->name, sizeof output->name, last))
+        err = err_set(why, ERR_BAD_VALUE, "name too long: %.200s...", last);
+    if (!err && fstatat(output->folder, last, &status, AT_SYMLINK_NOFOLLOW) == 0) {
+        if (S_ISLNK(status.st_mode))
+            err = is_link(directory, name, strlen(name), why);
+        else if (!S_ISREG(status.st_mode))
+            err = err_set(why, ERR_BAD_VALUE, "%s is not a regular file", output->path);
+    }
+    if (!err && open_temporary(output))
+        err = output_failed(output, why);
+    if (err)
+        close_folder(output);
+    return err;
+}
+
+/* ---- writing and ending ---- */
+
+enum err output_write(struct output *output, const char *bytes, size_t length, struct error *why)
+{
+    return file_write_all(output->fd, bytes, length) ? output_failed(output, why) : ERR_OK;
+}
+
+/* So that the rename itself survives a power cut; some file systems cannot, and keep the rename when they choose. */
+static void sync_folder(int folder)
+{
+    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    fsync(fd);
+    close(fd);
+}
+
+enum err output_finish(struct output *output, enum err err, struct error *why)
+{
+    bool replaces = output->folder >= 0;
+    if (!err && replaces && output->fd >= 0 && fsync(output->fd) && errno != EINVAL)
+        err = output_failed(output, why);
+    /* A file system may report a full disk or a lost server only when the file is closed. */
+    if (output->fd >= 0 && close(output->fd) && !err)
+        err = output_failed(output, why);
+    output->fd = -1;
+    if (replaces && !err &&
+        renameat(output->folder, output->temporary, output->folder, output->name))
+        err = output_failed(output, why);
+    if (replaces && err)
+        unlinkat(output->folder, output->temporary, 0);
+    else if (replaces)
+        sync_folder(output->folder);
+    close_folder(output);
+    return err;
+}
+
+enum err output_put(const char *path, const char *bytes, size_t length, struct error *why)
+{
+    struct output output;
+    enum err err = output_open(&output, path, false, why);
+    return err ? err : output_finish(&output, output_write(&output, bytes, length, why), why);
+}
+
+enum err output_put_within(const char *directory, const char *name, const char *bytes,
+                           size_t length, struct error *why)
+{
+    struct output output;
+    enum err err = output_open_within(&output, directory, name, why);
+    return err ? err : output_finish(&output, output_write(&output, bytes, length, why), why);
 }

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "core/text.h"
-#include "port/output.h"
+#include "port/file.h"
 
 #define LOCK_FILE ".lock"
 

@@ -12,7 +12,7 @@
 
 #include "core/err.h"
 #include "core/text.h"
-#include "port/output.h"
+#include "port/file.h"
 
 struct summary;
 

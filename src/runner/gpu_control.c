@@ -16,8 +16,8 @@
 
 #include "core/clock.h"
 #include "core/text.h"
+#include "port/file.h"
 #include "port/fs.h"
-#include "port/output.h"
 #include "port/proc.h"
 #include "port/thread.h"
 #include "sensors/registry.h"

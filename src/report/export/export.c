@@ -8,8 +8,8 @@
 
 #include "core/json.h"
 #include "core/units.h"
+#include "port/file.h"
 #include "port/json_read.h"
-#include "port/output.h"
 #include "rundir/journal.h"
 #include "rundir/run_dir.h"
 #include "rundir/summary.h"

@@ -348,7 +348,6 @@ void layers_heading(struct figure *figure, const struct layers_result *layers, c
 #include "core/log.h"
 #include "core/text.h"
 #include "port/file.h"
-#include "port/output.h"
 #include "port/proc.h"
 #include "report/plot/figure.h"
 

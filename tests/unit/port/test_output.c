@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "port/output.h"
+#include "port/file.h"
 
 #include <dirent.h>
 #include <errno.h>

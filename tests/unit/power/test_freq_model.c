@@ -7,8 +7,8 @@
 
 #include "core/random.h"
 #include "core/text.h"
+#include "port/file.h"
 #include "port/json_read.h"
-#include "port/output.h"
 #include "power/freq_calibrate.h"
 #include "power/freq_model.h"
 #include "power/freq_validate.h"
