@@ -13,8 +13,8 @@
 #include "port/thread.h"
 #include "proxy/proxy.h"
 #include "runner/profile/records.h"
-#include "runner/profile/request.h"
 #include "runner/profile/state.h"
+#include "runner/profile/worker.h"
 
 #define NAP (100 * NS_PER_MS)
 #define PAUSE                                                                                      \
