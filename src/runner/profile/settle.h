@@ -16,10 +16,7 @@ struct profile;
 enum err settle_begin(struct profile *profile, nanos from, sharing_take *take, struct error *why)
     MUST_USE;
 
-/* Reads the sensors and settles every request that can be. */
-enum err settle_now(struct profile *profile) MUST_USE;
-
-/* The same when all requests have ended. */
+/* Settles what is left when all requests have ended. */
 enum err settle_rest(struct profile *profile, struct error *why) MUST_USE;
 
 /* The run line: a start begins with its queries at `from`. */

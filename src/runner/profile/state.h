@@ -167,7 +167,7 @@ typedef enum err profile_describe(struct profile *profile, struct summary *out);
 enum err profile_summarize_as(struct profile *profile, profile_describe *describe,
                               struct error *why) MUST_USE;
 
-/* ---- loop.c ---- */
+/* ---- beside the requests (settle.c) ---- */
 
 /* The first error that ends the run is kept; no new query is started after it.  Any thread. */
 void profile_fail(struct profile *profile, enum err err, const struct error *why);
