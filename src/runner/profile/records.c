@@ -1,12 +1,14 @@
-/* Records of queries and grades; records_energy.c has those of energies. */
+/* Records of queries, grades and energies. */
 #include "runner/profile/records.h"
 
 #include <stdlib.h>
 
+#include "attribute/share.h"
 #include "core/json.h"
 #include "metrics/prices.h"
 #include "rundir/record.h"
 #include "runner/profile/state.h"
+#include "sensors/sensor.h"
 #include "stats/online.h"
 #include "stats/quantile.h"
 
@@ -221,4 +223,332 @@ void records_span(const struct profile *profile, enum span_kind kind, const char
         .piece_count = reply->arrivals.count,
     };
     span_to_json(&span, line);
+}
+
+/* ---- energy ---- */
+
+/* Records of energies.  The share of a request is given by device; a record has it by kind of device: GPUs, CPUs
+ * with their memory, and boards whose one meter covers all.  A kind without a figure is unknown, not 0. */
+
+/* ---- devices by kind ---- */
+
+/* Devices of one kind. */
+struct device_sum {
+    double joules;            /* the request's */
+    double window_joules;     /* the whole devices' in its window */
+    struct value_stats watts; /* the whole devices'; of several devices only the average is known */
+};
+
+struct device_sums {
+    struct device_sum gpu, cpu, soc;
+    double window_joules;                                       /* of all counted devices */
+    struct value_stats gpu_memory, host_memory, temperature;    /* B, B, C */
+    double gpu_memory_total;                                    /* B */
+    double utilization, memory_utilization, tensor_utilization; /* %, mean over the GPUs */
+};
+
+static const struct value_stats NO_STATS = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
+
+/* Of several devices the averages add up; their extremes and medians fall at different times. */
+static void add_stats(struct value_stats *sum, const struct value_stats *part)
+{
+    if (!is_known(part->avg))
+        return;
+    if (!is_known(sum->avg)) {
+        *sum = *part;
+        return;
+    }
+    *sum = (struct value_stats){sum->avg + part->avg, UNKNOWN, UNKNOWN, UNKNOWN};
+}
+
+static void add_share(struct device_sum *kind, const struct device_share *share)
+{
+    add_known(&kind->joules, share->energy.joules);
+    add_known(&kind->window_joules, share->window_joules);
+    add_stats(&kind->watts, &share->watts);
+}
+
+static void average(double *mean, unsigned *count, double value)
+{
+    if (!is_known(value))
+        return;
+    *mean = *count ? (*mean * *count + value) / (*count + 1) : value;
+    (*count)++;
+}
+
+/* A CPU's figures are summed only where they enter the total: a package and its cores are the same energy. */
+static void add_device(const struct device_share *share, struct device_sums *out)
+{
+    enum sensor_kind kind = share->device->sensor->kind;
+    bool counted = share->device->has_energy && share->counted;
+    if (counted)
+        add_known(&out->window_joules, share->window_joules);
+    if (kind == SENSOR_GPU && share->device->has_energy)
+        add_share(&out->gpu, share);
+    else if (counted && kind == SENSOR_BOARD)
+        add_share(&out->soc, share);
+    else if (counted)
+        add_share(&out->cpu, share);
+}
+
+static void add_gauges(const struct device_share *share, struct device_sums *out,
+                       unsigned counts[4])
+{
+    const struct value_stats *gauges = share->gauges;
+    enum sensor_kind kind = share->device->sensor->kind;
+    if (kind == SENSOR_HOST)
+        add_stats(&out->host_memory, &gauges[QTY_MEMORY_USED]);
+    if (kind != SENSOR_GPU)
+        return;
+    add_stats(&out->gpu_memory, &gauges[QTY_MEMORY_USED]);
+    add_known(&out->gpu_memory_total, gauges[QTY_MEMORY_TOTAL].avg);
+    average(&out->utilization, &counts[0], gauges[QTY_UTILIZATION].avg);
+    average(&out->memory_utilization, &counts[1], gauges[QTY_MEMORY_UTILIZATION].avg);
+    average(&out->tensor_utilization, &counts[2], gauges[QTY_TENSOR_UTILIZATION].avg);
+    if (!is_known(gauges[QTY_TEMPERATURE].avg))
+        return;
+    double mean = out->temperature.avg;
+    average(&mean, &counts[3], gauges[QTY_TEMPERATURE].avg);
+    out->temperature = counts[3] == 1 ? gauges[QTY_TEMPERATURE] : NO_STATS;
+    out->temperature.avg = mean;
+}
+
+static void sum_devices(const struct share *share, struct device_sums *out)
+{
+    const struct device_sum nothing = {UNKNOWN, UNKNOWN, NO_STATS};
+    unsigned counts[4] = {0};
+    *out = (struct device_sums){
+        .gpu = nothing,
+        .cpu = nothing,
+        .soc = nothing,
+        .window_joules = UNKNOWN,
+        .gpu_memory = NO_STATS,
+        .host_memory = NO_STATS,
+        .temperature = NO_STATS,
+        .gpu_memory_total = UNKNOWN,
+        .utilization = UNKNOWN,
+        .memory_utilization = UNKNOWN,
+        .tensor_utilization = UNKNOWN,
+    };
+    for (size_t i = 0; i < share->count; i++) {
+        add_device(&share->devices[i], out);
+        add_gauges(&share->devices[i], out, counts);
+    }
+}
+
+/* Which kind stands for the whole: NULL when nothing is known. */
+static const char *basis_of(const struct device_sums *sums)
+{
+    if (is_known(sums->gpu.joules))
+        return "gpu";
+    if (is_known(sums->soc.joules))
+        return "soc";
+    return is_known(sums->cpu.joules) ? "cpu" : NULL;
+}
+
+/* ---- a request ---- */
+
+static struct record_stats stats_of(const struct value_stats *stats, double scale)
+{
+    if (!is_known(stats->avg))
+        return (struct record_stats){UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
+    return (struct record_stats){stats->avg * scale, stats->max * scale, stats->median * scale,
+                                 stats->min * scale};
+}
+
+static struct efficiency efficiency_in(const struct profile *profile, const struct pending *pending,
+                                       const struct share *share)
+{
+    struct efficiency_inputs facts = profile->facts;
+    struct efficiency figures;
+    facts.prompt_tokens = pending->input_tokens;
+    facts.output_tokens = pending->output_tokens;
+    facts.seconds = pending->seconds;
+    facts.decode_seconds = pending->decode_s;
+    facts.joules = share->total.joules;
+    facts.prefill_joules = share->prefill_joules;
+    facts.decode_joules = share->decode_joules;
+    facts.batch = share->concurrency;
+    efficiency_of(&facts, &figures);
+    return figures;
+}
+
+/* A request's own power is its energy over its time; how it varied is known only while it had the device to
+ * itself. */
+static void fill_power(const struct device_sum *kind, double query_s, struct record_stats *own,
+                       struct record_stats *window)
+{
+    if (!is_known(kind->joules))
+        return;
+    if (kind->joules >= 0.999 * kind->window_joules)
+        *own = (struct record_stats){UNKNOWN, kind->watts.max, kind->watts.median, kind->watts.min};
+    own->avg = ratio(kind->joules, query_s);
+    if (!is_known(own->avg))
+        *own = stats_of(&NO_STATS, 1);
+    *window = stats_of(&kind->watts, 1);
+}
+
+static void fill_devices(const struct device_sums *sums, double query_s, struct record *out)
+{
+    const double mb = 1.0 / (1 << 20), gb = 1e-9;
+    out->gpu_joules = sums->gpu.joules;
+    out->gpu_window_joules = sums->gpu.window_joules;
+    out->cpu_joules = sums->cpu.joules;
+    out->cpu_window_joules = sums->cpu.window_joules;
+    out->soc_joules = sums->soc.joules;
+    out->soc_window_joules = sums->soc.window_joules;
+    out->energy_basis = out->power_basis = basis_of(sums);
+    fill_power(&sums->gpu, query_s, &out->gpu_watts, &out->gpu_window_watts);
+    fill_power(&sums->cpu, query_s, &out->cpu_watts, &out->cpu_window_watts);
+    fill_power(&sums->soc, query_s, &out->soc_watts, &out->soc_window_watts);
+    out->host_memory_mb = stats_of(&sums->host_memory, mb);
+    out->gpu_memory_mb = stats_of(&sums->gpu_memory, mb);
+    out->temperature_c = stats_of(&sums->temperature, 1);
+    out->utilization_pct = sums->utilization;
+    out->memory_utilization_pct = sums->memory_utilization;
+    out->tensor_utilization_pct = sums->tensor_utilization;
+    out->gpu_memory_used_gb = sums->gpu_memory.avg * gb;
+    out->gpu_memory_total_gb = sums->gpu_memory_total * gb;
+    out->window_joules = sums->window_joules;
+}
+
+static void fill_efficiency(const struct efficiency *figures, struct record *out)
+{
+    out->joules_per_output_token = figures->joules_per_output_token;
+    out->joules_per_token = figures->joules_per_token;
+    out->prefill_joules_per_token = figures->prefill_joules_per_token;
+    out->decode_joules_per_token = figures->decode_joules_per_token;
+    out->mfu = figures->mfu;
+    out->mbu = figures->mbu;
+    out->arithmetic_intensity = figures->arithmetic_intensity;
+    out->tokens_per_joule = figures->tokens_per_joule;
+    out->flops_per_joule = figures->flops_per_joule;
+    /* A rate over a power: the same number, under the key that older readers expect. */
+    out->flops_per_watt = figures->flops_per_joule;
+}
+
+static void write_devices(const struct share *share, bool phases, struct text *out)
+{
+    struct json list;
+    text_clear(out);
+    json_init(&list, out, false);
+    json_array(&list, NULL);
+    for (size_t i = 0; i < share->count; i++) {
+        const struct device_share *device = &share->devices[i];
+        if (!device->device->has_energy)
+            continue;
+        json_object(&list, NULL);
+        json_string(&list, "id", device->device->id);
+        json_bool(&list, "in_total", device->counted);
+        json_number(&list, "joules", device->energy.joules);
+        json_number(&list, "plus_minus", device->energy.plus_minus);
+        json_string(&list, "method", method_name(device->energy.method));
+        json_string(&list, "source", device->energy.source);
+        json_number(&list, "coverage", device->energy.coverage);
+        json_number(&list, "idle_joules", device->energy.idle_joules);
+        json_number(&list, "prefill_joules", phases ? device->prefill_joules : UNKNOWN);
+        json_number(&list, "decode_joules", phases ? device->decode_joules : UNKNOWN);
+        json_number(&list, "window_joules", device->window_joules);
+        json_object_end(&list);
+    }
+    json_array_end(&list);
+}
+
+/* *devices holds a text that the record points to. */
+static void fill_energy(const struct profile *profile, const struct pending *pending,
+                        const struct share *given, struct text *devices, struct record *out)
+{
+    struct device_sums sums;
+    struct share share = *given;
+    bool phases = is_known(pending->prefill_s);
+    if (!phases) { /* attribution took all of it for prefill */
+        share.prefill_joules = share.decode_joules = UNKNOWN;
+        share.prefill.plus_minus = share.decode.plus_minus = UNKNOWN;
+    }
+    struct efficiency figures = efficiency_in(profile, pending, &share);
+    sum_devices(&share, &sums);
+    fill_devices(&sums, pending->seconds, out);
+    fill_efficiency(&figures, out);
+    out->prefill_joules = share.prefill_joules;
+    out->decode_joules = share.decode_joules;
+    out->prefill_ms = 1e3 * pending->prefill_s;
+    out->decode_ms = 1e3 * pending->decode_s;
+    out->prefill_watts = ratio(share.prefill_joules, pending->prefill_s);
+    out->decode_watts = ratio(share.decode_joules, pending->decode_s);
+    out->energy = record_energy_of(&given->total);
+    out->prefill_plus_minus = share.prefill.plus_minus;
+    out->decode_plus_minus = share.decode.plus_minus;
+    out->company = share.concurrency;
+    out->alone_s = share.alone_s;
+    write_devices(&share, phases, devices);
+    out->devices = text_get(devices);
+}
+
+/* An attempt that failed and was retried: its energy is the query's too, but kept apart.  *attempts holds
+ * the text that the record points to. */
+static void fill_failed_attempt(const struct pending *pending, const struct share *share,
+                                struct text *attempts, struct record *out)
+{
+    struct json json;
+    char number[32];
+    str_format(number, sizeof number, "%u", pending->attempt);
+    json_init(&json, attempts, false);
+    json_object(&json, NULL);
+    energy_to_json(&json, number, &share->total);
+    json_object_end(&json);
+    out->failed_attempts.text = text_get(attempts);
+}
+
+void records_energy(const struct profile *profile, const struct pending *pending,
+                    const struct share *share, struct text *line)
+{
+    struct record record;
+    struct text text = {0};
+    record_init(&record);
+    if (pending->last)
+        fill_energy(profile, pending, share, &text, &record);
+    else
+        fill_failed_attempt(pending, share, &text, &record);
+    record_line(&record, profile->options->model, "energy", pending->key, line);
+    text_release(&text);
+}
+
+/* ---- a judge ---- */
+
+/* This judgment and those before it without a verdict. */
+static struct energy all_judgments(const struct judgment *judgment, const struct energy *own)
+{
+    struct energy energy = *own;
+    energy_add(&energy, &judgment->earlier);
+    if (own->method == METHOD_NONE && judgment->earlier.method != METHOD_NONE)
+        str_copy(energy.note, sizeof energy.note,
+                 "of earlier judgments only: the energy of the last one is unknown");
+    return energy;
+}
+
+void records_judge_energy(const struct profile *profile, const struct judgment *judgment,
+                          const struct share *share, struct text *line)
+{
+    struct record record;
+    struct device_sums sums;
+    struct energy energy = all_judgments(judgment, &share->total);
+    sum_devices(share, &sums);
+    record_init(&record);
+    record.judge_gpu_joules = judgment->earlier_gpu_joules;
+    record.judge_cpu_joules = judgment->earlier_cpu_joules;
+    add_known(&record.judge_gpu_joules, sums.gpu.joules);
+    add_known(&record.judge_cpu_joules, sums.cpu.joules);
+    record.task_gpu_joules = judgment->gpu_joules + record.judge_gpu_joules;
+    record.task_cpu_joules = judgment->cpu_joules + record.judge_cpu_joules;
+    record.judge_energy = record_energy_of(&energy);
+    record_line(&record, profile->options->model, "energy", judgment->key, line);
+}
+
+void records_no_energy(const char *key, bool judge, const char *why, struct text *line)
+{
+    struct record record;
+    struct energy unknown = energy_unknown(why);
+    record_init(&record);
+    *(judge ? &record.judge_energy : &record.energy) = record_energy_of(&unknown);
+    record_line(&record, NULL, "energy", key, line);
 }
