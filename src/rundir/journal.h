@@ -109,9 +109,6 @@ enum err journal_index_give(struct journal_index *index, journal_take *take, voi
                             uint64_t *damaged, struct error *why) MUST_USE;
 void journal_index_free(struct journal_index *index);
 
-/* The format in the first line, a larger one being a later version's; UNKNOWN without a line that has it. */
-double journal_format(const char *path);
-
 /* The kind in the first line; RUN_KIND_PROFILE without one. */
 enum run_kind journal_kind(const char *path);
 
