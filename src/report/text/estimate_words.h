@@ -84,7 +84,7 @@ const char *words_kernels(enum runtime_id runtime);
 /* The same for people: "lower bound with ideal kernels; models as shipped took 1.2 to 2.9 times this". */
 char *words_basis(char *to, const struct workload_estimate *estimate);
 
-/* ---- cost and emissions: estimate_cost.c ---- */
+/* ---- cost and emissions ---- */
 
 /* Of the whole latency of all devices and their electricity; UNKNOWN where there is nothing of the kind. */
 struct estimate_cost {
