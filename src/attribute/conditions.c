@@ -19,7 +19,6 @@
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 #include "sensors/system/host_info.h"
-#include "sensors/system/proc_stat.h"
 
 /* What counts as load of other processes: a share of the CPUs, of a GPU, or of the energy. */
 #define SHARE_WARNING 0.05

@@ -17,7 +17,6 @@
 #include "port/term.h"
 #include "report/live/live.h"
 #include "report/live/reading.h"
-#include "report/live/top.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 

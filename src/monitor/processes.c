@@ -18,7 +18,7 @@
 #include "port/proc_tree.h"
 #include "port/thread.h"
 #include "sampler/sampler.h"
-#include "sensors/system/proc_stat.h"
+#include "sensors/system/host_info.h"
 
 /* Reading every process costs the kernel some 10 us each: a round may take so small a part of a core. */
 #define ROUND_LEAST (5 * NS_PER_S)

@@ -21,7 +21,6 @@
 #include "core/clock.h"
 #include "core/text.h"
 #include "sensors/system/host_info.h"
-#include "sensors/system/proc_stat.h"
 #include "sensors/sensor.h"
 
 #define IDLE_SHARE 0.25

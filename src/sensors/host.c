@@ -8,7 +8,6 @@
 #include "port/fs.h"
 #include "sensors/system/host_info.h"
 #include "sensors/system/hwmon_chips.h"
-#include "sensors/system/proc_stat.h"
 #include "sensors/sensor.h"
 
 enum {

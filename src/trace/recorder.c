@@ -7,7 +7,7 @@
 #include "core/grow.h"
 #include "core/text.h"
 #include "port/json_read.h"
-#include "sensors/system/proc_stat.h"
+#include "sensors/system/host_info.h"
 #include "trace/trace.h"
 
 struct trace_recorder {

@@ -125,7 +125,7 @@ class Layers(Scratch):
     def test_rooms_that_may_be_seen(self):
         self.write("src/sensors/planted.h", '#include "sensors/nvml/api.h"\n')
         self.write("src/report/planted.h", '#include "sensors/system/host_info.h"\n')
-        self.write("src/sensors/nvml/planted.h", '#include "sensors/system/proc_stat.h"\n')
+        self.write("src/sensors/nvml/planted.h", '#include "sensors/system/host_info.h"\n')
         self.write("src/sensors/nvml/nvml.h", "")
         self.write("src/sampler/planted.h", '#include "sensors/nvml/nvml.h"\n')
         self.passes("check-layers")

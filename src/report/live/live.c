@@ -12,7 +12,6 @@
 #include "core/utf8.h"
 #include "report/live/reading.h"
 #include "report/live/screen.h"
-#include "report/live/top.h"
 #include "report/text/format.h"
 #include "report/text/table.h"
 #include "sensors/sensor.h"

@@ -8,7 +8,6 @@
 #include "report/live/live.h"
 #include "report/live/reading.h"
 #include "report/live/screen.h"
-#include "report/live/top.h"
 #include "report/text/table.h"
 #include "sensors/sensor.h"
 

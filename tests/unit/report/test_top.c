@@ -1,5 +1,4 @@
 /* Who used the processors, in a /proc of our own. */
-#include "report/live/top.h"
 
 #include <string.h>
 
