@@ -447,7 +447,7 @@ static int optimize_main(const char **words, size_t count)
     free(o.policies);
     freq_model_release(&o.model);
     clock_list_release(&o.clocks);
-    power_options_release(&o.data);
+    freq_data_release(&o.data);
     sweep_points_release(&o.sweep);
     text_release(&o.apply);
     return code;

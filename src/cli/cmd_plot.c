@@ -387,7 +387,7 @@ static void plot_inputs(struct plotting *work)
             if (data_check_severity(data.findings.items[i].check) != DATA_NOTE)
                 tell_note(work, data.findings.items[i].text);
     }
-    power_options_release(&data);
+    freq_data_release(&data);
 }
 
 static void plot_one(struct plotting *work, size_t source)

@@ -165,7 +165,7 @@ static int fit_main(const char **words, size_t count)
         err = write_model(o->output, &model, &why);
     int code = err ? fail(err, &why) : report_fit(o, &data, &model);
     freq_model_release(&model);
-    power_options_release(&data);
+    freq_data_release(&data);
     return code;
 }
 
@@ -360,7 +360,7 @@ static int validate_main(const char **words, size_t count)
     code = err ? fail(err, &why) : report_validation(&v);
     for (size_t i = 0; i < v.count; i++)
         freq_validation_release(&v.results[i]);
-    power_options_release(&data);
+    freq_data_release(&data);
     return code;
 }
 

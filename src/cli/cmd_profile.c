@@ -148,7 +148,7 @@ static int profile_on_slurm(void)
     int number;
     if (!profile_shards_folder(&command.common.profile, folder, sizeof folder))
         return complain(EXIT_USAGE, "the path of the run directory is too long");
-    if (slurm_command_has(folder) && !command.common.resume)
+    if (slurm_was_used(folder) && !command.common.resume)
         return complain(EXIT_USAGE, "%s has the shards of a run: --resume continues it", folder);
     enum err err = submit_shards(folder, &why);
     if (err)

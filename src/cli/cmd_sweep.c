@@ -418,7 +418,7 @@ static int resume(const char **words, size_t count)
                        : sweep_reopen(&sweep, args.resume, &writer, &why);
     if (err)
         return usage_or_failure(err, &why);
-    bool arrays = (args.slurm.on || slurm_command_has(args.resume)) && !args.point;
+    bool arrays = (args.slurm.on || slurm_was_used(args.resume)) && !args.point;
     if (arrays && count)
         err = err_set(&why, ERR_USAGE, "the command of a sweep on Slurm cannot be changed");
     if (!err && !args.point && !args.dry_run)

@@ -34,11 +34,6 @@ enum err power_options_add(struct power_options *options, const char **words, si
     return ERR_OK;
 }
 
-void power_options_release(struct freq_data *data)
-{
-    freq_data_release(data);
-}
-
 enum err power_options_read(const struct power_options *options, struct freq_data *out,
                             struct error *why)
 {

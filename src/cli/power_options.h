@@ -27,10 +27,9 @@ struct power_options {
      .help = "CSV of supported clocks (gpu, graphics_mhz); others are left out"}
 /* clang-format on */
 
-/* Reads and checks them; release *out, also after an error. */
+/* Reads and checks them; freq_data_release(out), also after an error. */
 enum err power_options_read(const struct power_options *options, struct freq_data *out,
                             struct error *why) MUST_USE;
-void power_options_release(struct freq_data *data);
 /* Arguments that are no options are inputs, too.  ERR_USAGE: too many. */
 enum err power_options_add(struct power_options *options, const char **words, size_t count,
                            struct error *why) MUST_USE;

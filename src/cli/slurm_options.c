@@ -21,11 +21,6 @@ int slurm_command_check(struct slurm_command *command)
     return 0;
 }
 
-bool slurm_command_has(const char *directory)
-{
-    return slurm_was_used(directory);
-}
-
 static bool is_quiet;
 
 static void tell_script(const char *script, const char *job)

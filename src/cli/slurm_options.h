@@ -37,9 +37,6 @@ struct slurm_command {
 /* Checks them and completes `options`; 0, or the exit code after complaining. */
 int slurm_command_check(struct slurm_command *command);
 
-/* Whether parts of the work in that directory were submitted, or scripts written for them. */
-bool slurm_command_has(const char *directory);
-
 /* slurm_submit by the options, with a line for each script: its path on stdout where it is not submitted. */
 enum err slurm_command_submit(const struct slurm_command *command, const struct slurm_work *work,
                               bool quiet, size_t *parts, size_t *count, struct error *why) MUST_USE;

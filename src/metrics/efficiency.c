@@ -59,7 +59,7 @@ struct efficiency_inputs efficiency_inputs_unknown(void)
         .joules = UNKNOWN,
         .prefill_joules = UNKNOWN,
         .decode_joules = UNKNOWN,
-        .model = {.total = UNKNOWN, .active = UNKNOWN},
+        .flops_per_token = UNKNOWN,
         .peak = {.tflops = UNKNOWN, .gb_per_s = UNKNOWN},
         .devices = UNKNOWN,
         .weight_bytes = UNKNOWN,
@@ -72,7 +72,7 @@ void efficiency_of(const struct efficiency_inputs *in, struct efficiency *out)
 {
     double prompt = non_negative(in->prompt_tokens), output = non_negative(in->output_tokens);
     double tokens = prompt + output;
-    double flops_per_token = model_flops_per_token(&in->model);
+    double flops_per_token = positive(in->flops_per_token);
     double flops = flops_per_token * tokens;
     double decode_flops = flops_per_token * decode_steps(in->output_tokens) * in->batch;
     double bytes = decode_bytes(in);

@@ -7,7 +7,6 @@
 #define IPW_METRICS_EFFICIENCY_H
 
 #include "catalog/device_peak.h"
-#include "catalog/model.h"
 
 /* Inputs of one query; unknown ones are UNKNOWN. */
 struct efficiency_inputs {
@@ -16,16 +15,16 @@ struct efficiency_inputs {
     double decode_seconds;                /* from first token to completion */
     double joules;                        /* attributed to the query, idle power included */
     double prefill_joules, decode_joules; /* the parts of it */
-    struct model_size model;
-    struct device_peak peak;   /* of one device */
-    double devices;            /* accelerators that the model ran on */
+    double flops_per_token;               /* of the model: 2 x active parameters */
+    struct device_peak peak;              /* of one device */
+    double devices;                       /* accelerators that the model ran on */
     double weight_bytes;       /* read in one decode step: the model's, or its active experts' */
     double kv_bytes_per_token; /* KV cache of one token, all layers */
     double batch;              /* sequences in one decode step; 1: the request ran alone */
 };
 
 struct efficiency {
-    double flops_per_token, flops;   /* 2 x active parameters; x (prompt + output tokens) */
+    double flops_per_token, flops;   /* as given; x (prompt + output tokens) */
     double tokens_per_s;             /* output tokens over the whole query */
     double ms_per_output_token;      /* its reciprocal */
     double tokens_per_joule;         /* output tokens; the same as tokens/s per watt */

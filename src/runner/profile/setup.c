@@ -86,12 +86,16 @@ static enum err find_facts(struct profile *profile, struct error *why)
     struct efficiency_inputs *facts = &profile->facts;
     *facts = efficiency_inputs_unknown();
     find_peak(&profile->session->findings, facts);
-    enum err err = find_model_size(options, &facts->model, why);
-    if (!err && options->weight_bits > 0) {
-        facts->weight_bytes = facts->model.active * options->weight_bits / 8;
+    struct model_size size = {.total = UNKNOWN, .active = UNKNOWN};
+    enum err err = find_model_size(options, &size, why);
+    if (err)
+        return err;
+    facts->flops_per_token = model_flops_per_token(&size);
+    if (options->weight_bits > 0) {
+        facts->weight_bytes = size.active * options->weight_bits / 8;
         facts->kv_bytes_per_token = options->kv_bytes;
     }
-    return err ? err : find_tariff(profile, why);
+    return find_tariff(profile, why);
 }
 
 static enum err open_supply(struct profile *profile, struct error *why)

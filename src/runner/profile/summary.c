@@ -203,7 +203,7 @@ static void fill_work(struct profile *profile, const struct sums *sums, struct s
     out->output_tokens_per_s = ratio(sums->output_tokens, out->seconds);
     out->ttft_p50_s = ttft->count ? ttft->median : UNKNOWN;
     out->ttft_p95_s = ttft->count ? ttft->p95 : UNKNOWN;
-    out->flops_per_token = model_flops_per_token(&facts->model);
+    out->flops_per_token = facts->flops_per_token;
     /* Work that was not counted would make the hardware look idle: unknown instead. */
     if (out->statistics[STATISTIC_INPUT].count == out->completed &&
         out->statistics[STATISTIC_OUTPUT].count == out->completed)
