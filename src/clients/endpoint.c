@@ -9,7 +9,7 @@
 #include "port/file.h"
 #include "port/json_read.h"
 #include "port/url.h"
-#include "wire/message.h"
+#include "wire/completion.h"
 
 enum {
     DOCUMENT_LIMIT = 16 * 1024 * 1024, /* far more than a list of hundreds of models */

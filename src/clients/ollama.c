@@ -3,11 +3,11 @@
 
 #include "clients/client.h"
 #include "clients/endpoint.h"
-#include "wire/responses.h"
-#include "wire/message.h"
 #include "core/clock.h"
 #include "core/json.h"
 #include "port/json_read.h"
+#include "wire/completion.h"
+#include "wire/responses.h"
 
 struct ollama {
     struct endpoint endpoint;

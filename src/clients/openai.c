@@ -9,13 +9,13 @@
 
 #include "clients/client.h"
 #include "clients/endpoint.h"
-#include "wire/responses.h"
-#include "wire/message.h"
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/log.h"
 #include "core/secret.h"
 #include "port/json_read.h"
+#include "wire/completion.h"
+#include "wire/responses.h"
 
 struct openai {
     struct endpoint endpoint;

@@ -7,7 +7,7 @@
 
 #include "core/clock.h"
 #include "core/secret.h"
-#include "wire/message.h"
+#include "wire/completion.h"
 
 enum { DOCUMENT_MAX = 16 * 1024 * 1024 };
 

@@ -8,7 +8,7 @@
 
 #include "core/secret.h"
 #include "port/json_read.h"
-#include "wire/message.h"
+#include "wire/completion.h"
 #include "wire/responses.h"
 #include "wire/sse.h"
 

@@ -10,7 +10,7 @@
 #include "port/json_read.h"
 #include "support/inference.h"
 #include "wire/chat.h"
-#include "wire/message.h"
+#include "wire/completion.h"
 #include "wire/sse.h"
 
 /* ---- events ---- */
