@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "cli/common.h"
-#include "cli/power_options.h"
+#include "cli/option_groups.h"
 #include "core/params.h"
 #include "core/text.h"
 #include "core/units.h"

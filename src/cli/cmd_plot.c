@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "cli/common.h"
-#include "cli/power_options.h"
+#include "cli/option_groups.h"
 #include "core/text.h"
 #include "port/file.h"
 #include "port/json_read.h"

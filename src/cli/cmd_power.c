@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "cli/common.h"
-#include "cli/power_options.h"
+#include "cli/option_groups.h"
 #include "core/clock.h"
 #include "core/text.h"
 #include "core/units.h"

@@ -10,7 +10,7 @@
 
 #include "cli/common.h"
 #include "cli/profile_command.h"
-#include "cli/slurm_options.h"
+#include "cli/option_groups.h"
 #include "core/text.h"
 #include "port/proc.h"
 #include "rundir/run_path.h"

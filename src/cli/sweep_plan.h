@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "cli/common.h"
-#include "cli/slurm_options.h"
+#include "cli/option_groups.h"
 #include "core/err.h"
 
 struct sweep;
