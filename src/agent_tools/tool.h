@@ -9,9 +9,11 @@
 #ifndef IPW_AGENT_TOOLS_TOOL_H
 #define IPW_AGENT_TOOLS_TOOL_H
 
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "core/err.h"
 #include "core/params.h"
@@ -152,6 +154,17 @@ enum err tool_session_call(const struct tool_session *session, const char *name,
 /* ---- for drivers ---- */
 
 /* A failed call: the text is for the model.  Returns ERR_OK. */
-enum err tool_fail(struct tool_result *out, const char *format, ...) PRINTF_LIKE(2, 3);
+static inline PRINTF_LIKE(2, 3) enum err tool_fail(struct tool_result *out, const char *format, ...)
+{
+    char line[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    text_clear(&out->output);
+    text_addf(&out->output, "Error: %s", line);
+    out->is_error = true;
+    return ERR_OK;
+}
 
 #endif
