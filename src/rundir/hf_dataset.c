@@ -1,6 +1,6 @@
 /* A dataset as Hugging Face saves it to disk: an Arrow stream, dataset_info.json for its columns and state.json for its
  * files; and the store that writes the records of a run so, with the schema of record.def. */
-#include "rundir/hf_dataset.h"
+#include "rundir/store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,7 +12,6 @@
 #include "port/json_read.h"
 #include "rundir/record.h"
 #include "rundir/run_dir.h"
-#include "rundir/store.h"
 
 #define DATA_FILE "data-00000-of-00001.arrow"
 

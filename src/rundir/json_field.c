@@ -16,11 +16,6 @@ static void *member_at(const struct json_field *field, void *object)
     return (char *)object + field->offset;
 }
 
-static const void *member_of(const struct json_field *field, const void *object)
-{
-    return (const char *)object + field->offset;
-}
-
 void json_field_clear(const struct json_field *field, void *object)
 {
     void *member = member_at(field, object);
@@ -56,30 +51,19 @@ void json_field_copy(const struct json_field *field, const void *from, void *to)
         [FIELD_JSON] = sizeof(struct json_any),
         [FIELD_METADATA] = sizeof(struct json_any),
     };
-    memcpy(member_at(field, to), member_of(field, from), SIZES[field->type]);
+    memcpy(member_at(field, to), json_field_member(field, from), SIZES[field->type]);
 }
 
 const char *json_field_text(const struct json_field *field, const void *object)
 {
-    return field->type == FIELD_TEXT ? *(const char *const *)member_of(field, object) : NULL;
+    return field->type == FIELD_TEXT ? *(const char *const *)json_field_member(field, object)
+                                     : NULL;
 }
 
 const struct jv *json_field_value(const struct json_field *field, const void *object)
 {
-    const struct json_any *any = member_of(field, object);
+    const struct json_any *any = json_field_member(field, object);
     return field->type == FIELD_JSON || field->type == FIELD_METADATA ? any->value : NULL;
-}
-
-double json_field_number(const struct json_field *field, const void *object)
-{
-    const void *member = member_of(field, object);
-    if (field->type == FIELD_NUMBER || field->type == FIELD_WHOLE)
-        return *(const double *)member;
-    if (field->type == FIELD_INTEGER)
-        return integer_number(*(const int64_t *)member);
-    if (field->type == FIELD_TRUTH && *(const int8_t *)member >= 0)
-        return *(const int8_t *)member;
-    return UNKNOWN;
 }
 
 bool json_field_is_known(const struct json_field *field, const void *object)
@@ -87,7 +71,7 @@ bool json_field_is_known(const struct json_field *field, const void *object)
     if (field->type == FIELD_TEXT)
         return json_field_text(field, object);
     if (field->type == FIELD_JSON || field->type == FIELD_METADATA) {
-        const struct json_any *json = member_of(field, object);
+        const struct json_any *json = json_field_member(field, object);
         return json->text || json->value;
     }
     return is_known(json_field_number(field, object));
@@ -203,7 +187,7 @@ void json_field_write(struct json_field_writer *writer, const struct json_field 
                       const void *object)
 {
     const char *key = json_field_enter(writer, field->path);
-    const void *member = member_of(field, object);
+    const void *member = json_field_member(field, object);
     struct json *json = writer->json;
     if (!json_field_is_known(field, object)) {
         json_null(json, key);

@@ -62,8 +62,23 @@ void json_field_clear(const struct json_field *field, void *object);
 void json_field_copy(const struct json_field *field, const void *from, void *to);
 bool json_field_is_known(const struct json_field *field, const void *object);
 
+static inline const void *json_field_member(const struct json_field *field, const void *object)
+{
+    return (const char *)object + field->offset;
+}
+
 /* Numbers of any type as a double; UNKNOWN for what is none, a flag counts 1 or 0. */
-double json_field_number(const struct json_field *field, const void *object);
+static inline double json_field_number(const struct json_field *field, const void *object)
+{
+    const void *member = json_field_member(field, object);
+    if (field->type == FIELD_NUMBER || field->type == FIELD_WHOLE)
+        return *(const double *)member;
+    if (field->type == FIELD_INTEGER)
+        return integer_number(*(const int64_t *)member);
+    if (field->type == FIELD_TRUTH && *(const int8_t *)member >= 0)
+        return *(const int8_t *)member;
+    return UNKNOWN;
+}
 const char *json_field_text(const struct json_field *field,
                             const void *object); /* NULL: unknown, or no text */
 const struct jv *json_field_value(const struct json_field *field,

@@ -10,7 +10,9 @@
 #define IPW_RUNDIR_STORE_H
 
 #include "core/err.h"
+#include "port/arrow_write.h"
 
+struct hf_dataset;
 struct journal_index;
 struct jv;
 struct record;
@@ -60,5 +62,21 @@ void store_close(struct store *store);
 enum err stores_fill(const struct store_run *run, struct journal_index *records,
                      const struct record *machine, const struct summary *summary, struct error *why)
     MUST_USE;
+
+/* ---- datasets on disk (hf_dataset.c) ---- */
+
+/* A dataset on disk as Hugging Face saves it, and as the Python IPW reads it, one row at a time.  hf_dataset_open allocates
+ * what hf_dataset_close frees; what was not finished leaves nothing behind. */
+
+/* ERR_UNSUPPORTED, with how to install it, in a build without Arrow or JSON. */
+enum err hf_dataset_available(struct error *why) MUST_USE;
+
+/* Takes the fields over, also when it fails; NULL: out of memory. */
+enum err hf_dataset_open(const char *directory, struct arrow_field *root, struct hf_dataset **out,
+                         struct error *why) MUST_USE;
+enum err hf_dataset_add(struct hf_dataset *dataset, const struct jv *row, struct error *why)
+    MUST_USE;
+enum err hf_dataset_finish(struct hf_dataset *dataset, struct error *why) MUST_USE;
+void hf_dataset_close(struct hf_dataset *dataset); /* NULL is none */
 
 #endif
