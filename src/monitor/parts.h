@@ -11,7 +11,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "monitor/monitor.h"
-#include "wire/exposition.h"
+#include "wire/prometheus.h"
 #include "wire/readings.h"
 
 struct sampler;

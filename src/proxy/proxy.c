@@ -28,7 +28,7 @@
 #include "port/thread.h"
 #include "port/url.h"
 #include "proxy/passage.h"
-#include "wire/exposition.h"
+#include "wire/prometheus.h"
 
 enum {
     BODY_MAX = 64 * 1024 * 1024,

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/json.h"
-#include "wire/exposition.h"
+#include "wire/prometheus.h"
 
 enum { RECENT = 1024, MODELS_MAX = 32, UNSETTLED_MAX = 1 << 16 };
 

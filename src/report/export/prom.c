@@ -3,7 +3,7 @@
 
 #include "report/export/export.h"
 #include "rundir/summary.h"
-#include "wire/exposition.h"
+#include "wire/prometheus.h"
 
 /* The labels of every line of the run, and perhaps more. */
 static void add_common(const struct export_run *run, struct text *labels)
