@@ -17,7 +17,6 @@
 #include "core/units.h"
 #include "db/db.h"
 #include "report/text/format.h"
-#include "report/text/table.h"
 
 struct db_options {
     const char *address;

@@ -25,7 +25,7 @@
 #include "estimate/predictor.h"
 #include "estimate/validate.h"
 #include "port/proc.h"
-#include "report/text/calibrate_report.h"
+#include "report/text/reports.h"
 #include "runner/microbench/microbench.h"
 #include "runner/op_timings.h"
 #include "sampler/sampler.h"

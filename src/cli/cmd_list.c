@@ -20,7 +20,7 @@
 #include "report/export/export.h"
 #include "report/plot/figure.h"
 #include "report/plot/plot.h"
-#include "report/text/listing.h"
+#include "report/text/reports.h"
 #include "rundir/store.h"
 #include "runner/agent/agent.h"
 #include "sensors/registry.h"

@@ -11,9 +11,7 @@
 #include "core/text.h"
 #include "core/utf8.h"
 #include "report/live/reading.h"
-#include "report/live/screen.h"
 #include "report/text/format.h"
-#include "report/text/table.h"
 #include "sensors/sensor.h"
 
 /* ---- one device ---- */

@@ -1,6 +1,6 @@
 /* The progress line: phase, bar, rate and ETA, drawn over itself on a terminal; and the same for reading large
  * files. */
-#include "report/live/progress.h"
+#include "report/live/live.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -10,7 +10,7 @@
 #include "core/err.h"
 #include "core/quantity.h"
 #include "core/units.h"
-#include "report/text/table.h"
+#include "report/text/format.h"
 #include "sensors/system/host_info.h"
 
 struct proc_time;

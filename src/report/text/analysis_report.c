@@ -9,7 +9,6 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "report/text/format.h"
-#include "report/text/table.h"
 
 enum { CELL_MAX = 256, LABEL_WIDTH = 30 };
 

@@ -1,6 +1,6 @@
 /* What `ipw estimate calibrate` says, the fitted coefficients with their errors, and `ipw estimate validate`,
  * predictions beside measurements; as text or JSON. */
-#include "report/text/calibrate_report.h"
+#include "report/text/reports.h"
 
 #include <string.h>
 
@@ -12,7 +12,6 @@
 #include "estimate/calibrate.h"
 #include "estimate/validate.h"
 #include "report/text/format.h"
-#include "report/text/table.h"
 
 /* ---- calibration, as text ---- */
 

@@ -8,7 +8,6 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "report/text/format.h"
-#include "report/text/table.h"
 
 /* ---- text ---- */
 

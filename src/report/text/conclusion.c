@@ -13,7 +13,6 @@
 #include "core/units.h"
 #include "core/utf8.h"
 #include "report/text/format.h"
-#include "report/text/table.h"
 #include "stats/pareto.h"
 
 enum { SENTENCE_LINES = 5 };

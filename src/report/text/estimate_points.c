@@ -9,7 +9,6 @@
 #include "report/text/estimate_report.h"
 #include "report/text/estimate_words.h"
 #include "report/text/format.h"
-#include "report/text/table.h"
 
 /* ---- columns ---- */
 

@@ -13,7 +13,6 @@
 #include "core/units.h"
 #include "report/text/estimate_words.h"
 #include "report/text/format.h"
-#include "report/text/table.h"
 
 #define BOLD  "\033[1m"
 #define RED   "\033[31m"

@@ -7,7 +7,6 @@
 #include "core/text.h"
 #include "graph/graph.h"
 #include "report/text/format.h"
-#include "report/text/table.h"
 #include "rundir/layers_result.h"
 
 static const char *mark(const struct layers_result *model)

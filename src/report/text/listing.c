@@ -2,7 +2,7 @@
  *
  * Drivers of all kinds become rows of one shape (name, summary, parameters, what is missing); models are
  * built and counted at their default size; hardware is a table, or one device with every figure and source. */
-#include "report/text/listing.h"
+#include "report/text/reports.h"
 
 #include <math.h>
 #include <string.h>
@@ -14,7 +14,6 @@
 #include "graph/reader.h"
 #include "graph/zoo/zoo.h"
 #include "report/text/format.h"
-#include "report/text/table.h"
 #include "rundir/run_index.h"
 #include "rundir/run_list.h"
 

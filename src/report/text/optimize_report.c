@@ -9,7 +9,6 @@
 #include "power/clock_choice.h"
 #include "report/text/format.h"
 #include "report/text/power_report.h"
-#include "report/text/table.h"
 
 enum { NAME_MAX_BYTES = 120, COMMAND_MAX = 1024 };
 

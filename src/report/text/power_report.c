@@ -12,7 +12,6 @@
 #include "power/freq_model.h"
 #include "power/freq_validate.h"
 #include "report/text/format.h"
-#include "report/text/table.h"
 
 /* ---- findings ---- */
 

@@ -15,7 +15,6 @@
 #include "core/units.h"
 #include "core/utf8.h"
 #include "report/text/format.h"
-#include "report/text/table.h"
 #include "rundir/summary.h"
 #include "rundir/traces.h"
 #include "runner/profile/profile.h"

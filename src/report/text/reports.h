@@ -6,15 +6,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "core/err.h"
+#include "core/json.h"
+#include "core/text.h"
+#include "estimate/validate.h"
 #include "port/proc.h"
 
+struct calibration;
 struct clock_choice;
 struct clock_policy;
 struct data_findings;
 struct exec_result;
+struct hardware;
+struct hardware_timings;
 struct host_report;
 struct layers_results;
 struct optimize_goal;
+struct param_spec;
 struct profile_family;
 struct summary;
 struct tariff;
@@ -66,5 +74,77 @@ struct optimize_report {
 void optimize_text(const struct optimize_report *report, bool color, struct text *out);
 void optimize_json(const struct optimize_report *report, struct text *out);
 void optimize_csv(const struct optimize_report *report, struct text *out);
+
+/* ---- calibrations and validations (calibrate_report.c) ---- */
+
+/* What `ipw estimate calibrate` reports of a fit, and `ipw estimate validate` of predictions.  The caller owns
+ * what goes in and the texts that come out. */
+
+struct calibrate_report {
+    const struct calibration *calibration;
+    const char *hardware;        /* as in the rows or on this machine; "": unknown */
+    const struct hardware *base; /* the entry whose other figures are kept; NULL: none */
+    const char *data;            /* where the rows come from: "a.csv", "built-in loads, cpu0" */
+    const char *given_source;    /* of coefficients that were not fitted */
+    const char *file;            /* that was written; NULL: none */
+    const struct hardware_timings *timings; /* NULL: none */
+    const char *no_energy;                  /* why none was measured; "" */
+};
+
+void calibrate_text(const struct calibrate_report *report, bool color, struct text *out);
+void calibrate_json(const struct calibrate_report *report, struct text *out);
+
+struct validate_report {
+    const struct validation *validation;
+    const struct hardware *hardware;
+    const char *data;              /* what was measured: the file or run */
+    double most;                   /* of --max-mape, a share; UNKNOWN without */
+    enum validate_verdict verdict; /* with `most` */
+};
+
+void validate_text(const struct validate_report *report, bool color, struct text *out);
+void validate_json(const struct validate_report *report, struct text *out);
+
+/* ---- lists (listing.c) ---- */
+
+/* Lists of drivers, models and hardware, as text or JSON.  A struct listing owns its text: release it with
+ * listing_release. */
+
+struct listing_row {
+    const char *name, *summary;
+    const struct param_spec *params; /* may be NULL */
+    char missing[240];               /* why it is unavailable; "" if it is available */
+    char note[240];                  /* what a user must know of it; "" */
+};
+
+struct listing {
+    struct text text;
+    struct json json_writer;
+    bool json, verbose, color;
+    bool brief;    /* text: names alone */
+    size_t column; /* brief: what the line holds */
+    bool open;     /* a kind has begun */
+};
+
+void listing_init(struct listing *listing, bool json, bool verbose, bool color);
+void listing_begin(struct listing *listing, const char *kind, const char *what);
+void listing_add(struct listing *listing, const struct listing_row *row);
+/* Brief: how many there are, in place of their names. */
+void listing_count(struct listing *listing, size_t count);
+void listing_end(struct listing *listing);
+void listing_release(struct listing *listing);
+
+/* All models of the catalog with their size, and the file formats that models are read from. */
+void listing_models(struct listing *listing);
+/* Only these, in detail; ERR_NOT_FOUND for an unknown name. */
+enum err listing_models_named(struct listing *listing, const char **names, size_t count,
+                              struct error *why) MUST_USE;
+
+/* The runs in a folder; brings its run index up to date. */
+enum err listing_runs(struct listing *listing, const char *parent, struct error *why) MUST_USE;
+
+/* Hardware as text (its JSON is catalog/hardware_json.h): a table of all, or one device. */
+enum err listing_hardware_table(bool color, struct text *out, struct error *why) MUST_USE;
+void listing_hardware_details(const struct hardware *hardware, bool color, struct text *out);
 
 #endif

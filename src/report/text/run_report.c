@@ -11,7 +11,6 @@
 #include "core/secret.h"
 #include "core/text.h"
 #include "report/text/format.h"
-#include "report/text/table.h"
 #include "runner/exec.h"
 #include "runner/host_report.h"
 #include "stats/online.h"

@@ -7,8 +7,7 @@
 #include "core/utf8.h"
 #include "report/live/live.h"
 #include "report/live/reading.h"
-#include "report/live/screen.h"
-#include "report/text/table.h"
+#include "report/text/format.h"
 #include "sensors/sensor.h"
 
 /* ---- a machine made of plain data ---- */

@@ -2,8 +2,8 @@
 
 #include "core/text.h"
 #include "core/utf8.h"
-#include "report/live/progress.h"
-#include "report/text/table.h"
+#include "report/live/live.h"
+#include "report/text/format.h"
 #include "runner/profile/profile.h"
 
 static const struct profile_progress NOTHING = {

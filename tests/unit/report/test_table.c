@@ -4,7 +4,7 @@
 
 #include "core/text.h"
 #include "core/utf8.h"
-#include "report/text/table.h"
+#include "report/text/format.h"
 
 static const struct table_column COLUMNS[] = {
     {"name", false}, {"power", true}, {"note", false}, {"last", false}};
