@@ -145,7 +145,7 @@ void push_saved(const char *address, const char *directory, bool quiet);
 /* Opens a session by the options; complains on failure and returns the exit code, else 0. */
 int open_session(const struct measure_options *options, struct session *session);
 
-/* Writes lines to a descriptor, safe for a terminal (text_add_lines), or data as they are to a file (port/output.h; "-"
+/* Writes lines to a descriptor, safe for a terminal (text_add_lines), or data as they are to a file (port/file.h; "-"
  * is stdout), reporting every failure: a full disk must not pass for a written report. */
 enum err write_all(int fd, const struct text *text, struct error *why) MUST_USE;
 enum err write_file(const char *path, const struct text *text, struct error *why) MUST_USE;

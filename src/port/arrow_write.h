@@ -33,7 +33,7 @@ struct arrow_writer;
 /* ERR_UNSUPPORTED, with how to install it, when this build cannot write Arrow. */
 enum err arrow_write_available(struct error *why) MUST_USE;
 
-/* A file of a run directory (port/output.h).  key and value become metadata of the schema. */
+/* A file of a run directory (port/file.h).  key and value become metadata of the schema. */
 enum err arrow_writer_open(const char *directory, const char *name, const struct arrow_field *root,
                            const char *key, const char *value, struct arrow_writer **out,
                            struct error *why) MUST_USE;
