@@ -30,7 +30,7 @@
 #include "runner/op_timings.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
-#include "sensors/system/proc_stat.h"
+#include "sensors/system/host_info.h"
 
 #define CALIBRATE    "estimate calibrate"
 #define VALIDATE     "estimate validate"
