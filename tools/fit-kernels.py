@@ -179,7 +179,7 @@ CLASSES = {
     "batch_norm_fp32": (("batch_norm",), lambda r: r["dtype"] == "fp32", batch_norm_fp32, "fixed depth memory"),
     "softmax": (("softmax",), lambda r: r["dtype"] == "fp16", rows_of, "fixed row memory"),
     "reduction": (("pool_global", "mean_image"), None, reduction, "fixed memory"),
-    "pool": (("pool_max",), None, bytes_only, "fixed memory"),
+    "pool": (("pool_max",), None, elements_only, "fixed memory"),
     "elementwise": (("add", "relu", "gelu", "silu", "relu_in_place"), None, bytes_only, "fixed memory"),
     "broadcast": (("bias", "scale_image"), None, elements_only, "fixed memory"),
     "concatenate": (("cat",), None, elements_only, "fixed memory"),

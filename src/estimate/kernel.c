@@ -18,6 +18,7 @@ enum {
     TILE_QUERIES = 128,   /* of attention */
     TILE_ROWS = 256,      /* that share weights once these are converted */
     FEW_ROWS = 16,        /* that the vector units multiply as fast */
+    NORM_MEASURED = 1204224, /* elements of an image, at most: the time grew with them up to there */
 };
 #define AMONG_OTHERS    1.1 /* fixed times in the graph of a model, over those of an operator alone */
 #define ODD_SHARE       0.14   /* of what a product attains otherwise */
@@ -163,7 +164,7 @@ static double memory_share(enum kernel_class class, const struct rates *rates)
     double width = rates->widths.activation;
     bool is_by_element = class == KERNEL_CONV_IMAGE || class == KERNEL_BROADCAST ||
                          class == KERNEL_REARRANGE || class == KERNEL_CONCATENATE ||
-                         class == KERNEL_REPEAT || class == KERNEL_RESIZE;
+                         class == KERNEL_REPEAT || class == KERNEL_RESIZE || class == KERNEL_POOL;
     double share = rates->basis.classes[class].memory_share;
     return is_by_element
                ? fmin(rates->basis.classes[KERNEL_ELEMENTWISE].memory_share, share * width / 2)
@@ -311,7 +312,7 @@ static double compute_s(enum kernel_class class, const struct subgraph *subgraph
     case KERNEL_CONV_DEPTHWISE:
         return 2 * work->macs / attained(share, rates->other_flops.value, vector, scale);
     case KERNEL_BATCH_NORM_FP32:
-        return shape->inner * of->depth_s * 1 / scale->more;
+        return fmin(shape->inner, NORM_MEASURED) * of->depth_s * 1 / scale->more;
     case KERNEL_ATTENTION:
     case KERNEL_ATTENTION_DECODE:
     case KERNEL_ATTENTION_MASKED:
@@ -411,6 +412,8 @@ struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
         .launches = runtime_host_operators(runtime, graph_op_kind(subgraph->op)),
         .padding = 1};
     const struct kernel_figures *of = &rates->basis.classes[out.class];
+    if (out.class == KERNEL_BATCH_NORM_FP32)
+        out.launches = 1; /* one kernel; in 16 bits three */
     bool is_pytorch = runtime->rules == RUNTIME_RULES_PYTORCH;
     if (is_pytorch && subgraph->op == GRAPH_REARRANGE && !subgraph->shape.is_copied)
         return (struct kernel_estimate){.class = out.class, .padding = 1}; /* another view */

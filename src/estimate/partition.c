@@ -520,7 +520,7 @@ static void sum_alive(struct partition *out)
 
 /* A direct-mapped table: a collision evicts the earlier entry, and its subgraph is then listed as unique once
  * more, which costs time and changes no result. */
-enum { SLOTS = 1024, FIGURES = 43 };
+enum { SLOTS = 1024, FIGURES = 45 };
 
 struct figures {
     double values[FIGURES];
@@ -546,7 +546,7 @@ static void figures_of(const struct subgraph *subgraph, struct figures *out)
         shape->channels,   shape->taps,           shape->inner,           shape->heads,
         shape->repeats,    shape->tokens,         shape->sequences,       shape->has_bias,
         shape->is_copied,  shape->has_windows,    shape->is_causal,       shape->is_broadcast,
-        shape->stored_type, shape->is_gate};
+        shape->stored_type, shape->is_gate,       shape->dilation,         shape->is_resized};
     double *to = out->values;
     to += put_amount(&cost->in, to);
     to += put_amount(&cost->out, to);

@@ -224,15 +224,15 @@ struct spread {
     double time, energy;
 };
 static const struct spread SPREADS[RUNTIME_COUNT][BOUND_COUNT] = {
-    [RUNTIME_PYTORCH_GRAPH] = {[BOUND_COMPUTE] = {0.08, 0.11},
-                               [BOUND_MEMORY] = {0.10, 0.125},
+    [RUNTIME_PYTORCH_GRAPH] = {[BOUND_COMPUTE] = {0.079, 0.11},
+                               [BOUND_MEMORY] = {0.098, 0.125},
                                [BOUND_LAUNCH] = {0.14, 0.165},
                                [BOUND_LINK] = {0.14, 0.165},
                                [BOUND_BALANCED] = {0.12, 0.14}},
-    [RUNTIME_PYTORCH_EAGER] = {[BOUND_COMPUTE] = {0.185, 0.12},
-                               [BOUND_MEMORY] = {0.185, 0.12},
-                               [BOUND_LAUNCH] = {0.22, 0.17},
-                               [BOUND_LINK] = {0.22, 0.17},
+    [RUNTIME_PYTORCH_EAGER] = {[BOUND_COMPUTE] = {0.17, 0.115},
+                               [BOUND_MEMORY] = {0.17, 0.115},
+                               [BOUND_LAUNCH] = {0.22, 0.165},
+                               [BOUND_LINK] = {0.22, 0.165},
                                [BOUND_BALANCED] = {0.22, 0.16}},
 };
 

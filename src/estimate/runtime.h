@@ -22,7 +22,7 @@ enum runtime_id {
 enum runtime_rules { RUNTIME_RULES_NONE, RUNTIME_RULES_PYTORCH, RUNTIME_RULES_LLAMA_CPP };
 
 /* What a usual host takes to launch a small operator in eager mode; the times of runtimes are those of such a host. */
-#define RUNTIME_HOST_LAUNCH_S 9.5e-6
+#define RUNTIME_HOST_LAUNCH_S 9.2e-6
 
 struct runtime {
     const char *name; /* what --runtime takes */
