@@ -193,7 +193,7 @@ class TestWriting(Case):
     def test_records_come_back_to_the_bit(self):
         rng = random.Random(1)
         metadata = pa.struct([("level", DOUBLE), ("name", TEXT), ("hard", TRUTH)])
-        for model in MODELS:
+        for model in MODELS[1:2] if SANITIZED else MODELS:  # pyarrow and this comparison take most of the time
             schema = schema_of(model, metadata)
             rows = [{field.name: made_up(field.type, rng) for field in schema} for _ in range(1500)]
             lines = [{"kind": "query", "key": f"k{i}", **row} for i, row in enumerate(rows)]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 from model_graphs import BUILD, Written, show  # noqa: E402
-from program import IPW, PATIENCE_S  # noqa: E402
+from program import IPW, PATIENCE_S, SANITIZED  # noqa: E402
 
 SOURCE = Path(os.environ.get("IPW_SOURCE", ".")).resolve()
 
@@ -139,9 +139,10 @@ class Published(Written):
                 self.assertEqual(show(name)["parameters"], parameters)
 
     def test_operations_of_decoders(self):
-        for name, (config, _) in CONFIGS.items():
+        for number, (name, (config, _)) in enumerate(CONFIGS.items()):
             folder = self.write(config, name)
-            for word in (folder, folder / "config.json", name):
+            words = folder, folder / "config.json", name
+            for word in words[number % 3:number % 3 + 1] if SANITIZED else words:
                 with self.subTest(str(word)):
                     decode = show(word, phase="decode", context=700, batch=3)
                     self.assertEqual(decode["macs"], macs(config, 1, 699, 3))
