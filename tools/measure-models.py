@@ -156,8 +156,42 @@ UNSEEN3_DECODERS = [
     ("phi-3-mini", "phi3", [("prefill", 1, 768), ("decode", 16, 512)]),
     ("smollm2-135m", "llama2", [("prefill", 8, 128), ("decode", 64, 128)]),
 ]
+
+# A fourth set: what the third one led to, on other models of the same kinds, and batches that no other set has.
+UNSEEN4_VISION = [
+    ("resnet50", "resnet", 224, [("fp32", 2)]),
+    ("resnext50_32x4d", "resnext", 224, [("fp32", 8)]),
+    ("vgg16_bn", "vgg", 224, [("fp32", 16)]),
+    ("densenet121", "densenet", 224, [("fp32", 4)]),
+    ("efficientnet_b4", "efficientnet", 380, [("fp16", 2)]),
+    ("regnet_y_32gf", "regnet", 224, [("fp16", 4)]),
+    ("regnet_x_16gf", "regnet", 224, [("bf16", 16)]),
+    ("regnet_y_400mf", "regnet", 224, [("fp16", 64)]),
+    ("convnext_base", "convnext", 224, [("bf16", 32)]),
+    ("vit_b_16", "vit", 224, [("bf16", 12)]),
+    ("swin_v2_b", "swin_v2", 256, [("bf16", 8)]),
+    ("maxvit_t", "maxvit", 224, [("fp16", 2)]),
+    ("inception_v3", "inception", 299, [("fp32", 4)]),
+    ("alexnet", "alexnet", 224, [("fp32", 8)]),
+    ("fcn_resnet101", "segmentation", 520, [("bf16", 2)]),
+    ("deeplabv3_resnet50", "segmentation", 520, [("fp16", 2)]),
+    ("deeplabv3_resnet101", "segmentation", 520, [("fp32", 1)]),
+    ("lraspp_mobilenet_v3_large", "segmentation", 520, [("fp16", 16)]),
+]
+UNSEEN4_ENCODERS = [
+    ("bert-base-uncased", "bert", [("fp16", 128, 64)]),
+    ("distilbert-base-uncased", "bert", [("fp32", 16, 128)]),
+    ("roberta-base", "roberta", [("bf16", 32, 384)]),
+]
+UNSEEN4_DECODERS = [
+    ("gpt2-xl", "gpt2", [("prefill", 1, 640), ("decode", 2, 384)]),
+    ("qwen3-1.7b", "qwen3", [("prefill", 1, 896), ("decode", 16, 1280)]),
+    ("gemma-2b", "gemma", [("prefill", 4, 384), ("decode", 8, 256)]),
+    ("llama-3.2-1b", "llama", [("prefill", 4, 384), ("decode", 32, 640)]),
+]
 SETS = [(VISION, ENCODERS, DECODERS), (UNSEEN_VISION, UNSEEN_ENCODERS, UNSEEN_DECODERS),
-        (UNSEEN2_VISION, UNSEEN2_ENCODERS, UNSEEN2_DECODERS), (UNSEEN3_VISION, UNSEEN3_ENCODERS, UNSEEN3_DECODERS)]
+        (UNSEEN2_VISION, UNSEEN2_ENCODERS, UNSEEN2_DECODERS), (UNSEEN3_VISION, UNSEEN3_ENCODERS, UNSEEN3_DECODERS),
+        (UNSEEN4_VISION, UNSEEN4_ENCODERS, UNSEEN4_DECODERS)]
 EAGER_WINDOWS, EAGER_S = 3, 0.6  # of a row in eager mode, seconds of each
 
 
@@ -190,6 +224,10 @@ def configs(transformers):
         "all-MiniLM-L12-v2": lambda: (t.BertModel, t.BertConfig(
             hidden_size=384, num_hidden_layers=12, num_attention_heads=12, intermediate_size=1536)),
         "gpt2-large": lambda: (t.GPT2LMHeadModel, t.GPT2Config(n_embd=1280, n_layer=36, n_head=20)),
+        "gpt2-xl": lambda: (t.GPT2LMHeadModel, t.GPT2Config(n_embd=1600, n_layer=48, n_head=25)),
+        "qwen3-1.7b": lambda: (t.Qwen3ForCausalLM, t.Qwen3Config(
+            vocab_size=151936, hidden_size=2048, intermediate_size=6144, num_hidden_layers=28, num_attention_heads=16,
+            num_key_value_heads=8, head_dim=128, tie_word_embeddings=True, max_position_embeddings=16384)),
         "qwen3-0.6b": lambda: (t.Qwen3ForCausalLM, t.Qwen3Config(
             vocab_size=151936, hidden_size=1024, intermediate_size=3072, num_hidden_layers=28, num_attention_heads=16,
             num_key_value_heads=8, head_dim=128, tie_word_embeddings=True, max_position_embeddings=16384)),
