@@ -22,6 +22,7 @@ TILES = [(256, 128), (128, 128), (64, 128), (64, 64), (32, 64), (16, 64)]
 WIDTH = {"fp16": 2, "bf16": 2, "tf32": 4, "fp32": 4}
 SPLIT_S, LEAST_DEPTH, FULL_GROUP, NARROW_SHARE, GROUP_S, REDUCTION_POWER = 5.4e-6, 256, 56, 0.0051, 2e-6, 1.29
 STEP_BYTES, TILE_QUERIES = 128, 128
+TILE_SHARE = {2: 0.001, 4: 0.0022}  # for each channel of a group as wide as a tile
 KEYS = {"fixed": ("fixed_us", 1e6), "compute": ("compute_share", 1), "memory": ("memory_share", 1),
         "depth": ("depth_ns", 1e9), "row": ("row_ns", 1e9)}
 UNITS = {"tflops": 1e12, "tops": 1e12, "mb_per_s": 1e6, "mw": 1e-3, "gflops": 1e9, "gb_per_s": 1e9, "tb_per_s": 1e12, "pj": 1e-12, "nj": 1e-9, "w": 1,
@@ -113,8 +114,8 @@ def conv_image(d, p, row):
 def conv_grouped(d, p, row):
     _, c, _, _, g, _ = shape_of(row)
     width = c / g
-    narrow = width <= 16 or width == 32
-    share = NARROW_SHARE * width if narrow else p["compute"] * min(1, (width / FULL_GROUP) ** 2)
+    narrow = width <= 16 or width in (32, 64, 128, 256)
+    share = TILE_SHARE[WIDTH[row["dtype"]]] * width if width in (64, 128, 256) else NARROW_SHARE * width if narrow else p["compute"] * min(1, (width / FULL_GROUP) ** 2)
     return p["fixed"] + (0 if narrow else GROUP_S * g) + both(row["flops"] / (d.matrix[row["dtype"]] * share), moved(d, p, row))
 
 

@@ -253,6 +253,11 @@ class Grid:
             count = b * c * hw * hw
             self.row("batch_norm_large", f"{b}x{c}x{hw}x{hw}", "fp32", 2 * count, 8 * count, make, at % 9 == 0)
 
+        for dtype, width, (groups, hw, batch) in itertools.product(
+                ("fp16", "bf16", "tf32"), (64, 128, 256), ((8, 14, 16), (4, 28, 4), (16, 14, 4))):
+            c = width * groups
+            self.convolution("conv_tile_groups", c, c, 3, 1, hw, groups, batch, dtype, False)
+
     def frameworks(self):
         """What frameworks launch around the operators above, each as the library calls it."""
         torch, f = self.torch, self.f

@@ -18,20 +18,23 @@ enum {
     TILE_QUERIES = 128,   /* of attention */
     TILE_ROWS = 256,      /* that share weights once these are converted */
     FEW_ROWS = 16,        /* that the vector units multiply as fast */
-    NORM_MEASURED = 1204224, /* elements of an image, at most: the time grew with them up to there */
+    NORM_MEASURED =
+        1204224, /* elements of an image, at most: the time grew with them up to there */
 };
-#define AMONG_OTHERS    1.1 /* fixed times in the graph of a model, over those of an operator alone */
-#define ODD_SHARE       0.14   /* of what a product attains otherwise */
-#define GROUP_LAUNCH    0.5    /* of what the host takes for an operator: a kernel of a group */
-#define REPEAT_LAUNCH   1.5    /* for keys and values, with the views between */
-#define GROUP_S         2e-6   /* of such a group */
-#define GROUP_KERNELS   2.0    /* launched for such a group, from FULL_GROUP channels on */
-#define GROUP_SHARED    0.6    /* for one of less, of which some share a kernel */
-#define NARROW_SHARE    0.0051 /* of the peak, for each channel of a narrow group */
-#define ATROUS_SHARE      0.6  /* of what a convolution attains without a dilation */
-#define ATROUS_SHARE_TF32 0.45 /* in 32 bits, with conversions before and after */
-#define REDUCTION_POWER 1.29
-#define SPLIT_S         5.4e-6 /* adding the parts of a split sum */
+#define AMONG_OTHERS      1.1 /* fixed times in the graph of a model, over those of an operator alone */
+#define ODD_SHARE         0.14   /* of what a product attains otherwise */
+#define GROUP_LAUNCH      0.5    /* of what the host takes for an operator: a kernel of a group */
+#define REPEAT_LAUNCH     1.5    /* for keys and values, with the views between */
+#define GROUP_S           2e-6   /* of such a group */
+#define GROUP_KERNELS     2.0    /* launched for such a group, from FULL_GROUP channels on */
+#define GROUP_SHARED      0.6    /* for one of less, of which some share a kernel */
+#define NARROW_SHARE      0.0051 /* of the peak, for each channel of a narrow group */
+#define ATROUS_SHARE      0.6    /* of what a convolution attains without a dilation */
+#define ATROUS_SHARE_TF32 0.45   /* in 32 bits, with conversions before and after */
+#define TILE_SHARE        0.001  /* of the peak, for each channel of a group as wide as a tile */
+#define TILE_SHARE_TF32   0.0022
+#define REDUCTION_POWER   1.29
+#define SPLIT_S           5.4e-6 /* adding the parts of a split sum */
 #define FP8_SHARE                                                                                  \
     0.75 /* of what products in 16 bits attain of their peak: power, and sums in 32 bits */
 #define WHOLE_BYTES 1.9  /* of a weight: those of 16 bits need no conversion */
@@ -80,10 +83,10 @@ static enum kernel_class class_of(const struct subgraph *subgraph, const struct 
     case GRAPH_KIND_LOOKUP:
         return KERNEL_GATHER;
     case GRAPH_KIND_MOVE:
-        return subgraph->shape.is_resized      ? KERNEL_RESIZE
+        return subgraph->shape.is_resized        ? KERNEL_RESIZE
                : subgraph->op == GRAPH_REARRANGE ? KERNEL_REARRANGE
-               : subgraph->op == GRAPH_MOVE    ? KERNEL_CONCATENATE
-                                               : KERNEL_ELEMENTWISE;
+               : subgraph->op == GRAPH_MOVE      ? KERNEL_CONCATENATE
+                                                 : KERNEL_ELEMENTWISE;
     case GRAPH_KIND_RECURRENT:
         return KERNEL_GEMM;
     case GRAPH_KIND_ACTIVATION:
@@ -255,13 +258,21 @@ static double attention_s(const struct subgraph_shape *shape, const struct roofl
     return 2 * work->macs * padding / (flops * busy);
 }
 
+/* Groups as wide as a tile are one kernel for all of them. */
+static bool has_tile_groups(double group)
+{
+    return group == 64 || group == 128 || group == 256;
+}
+
 /* Narrow groups share a kernel, which attains more of the units the wider they are; of wide ones each is a product of
  * its own, which fills its tiles from 56 channels on. */
-static double grouped_share(const struct kernel_figures *class, double width)
+static double grouped_share(const struct kernel_figures *class, double group, double width)
 {
-    return width <= NARROW_GROUP || width == 2 * NARROW_GROUP
-               ? NARROW_SHARE * width
-               : class->compute_share * fmin(1, pow(width / FULL_GROUP, 2));
+    if (has_tile_groups(group))
+        return group * (width > 2 ? TILE_SHARE_TF32 : TILE_SHARE);
+    return group <= NARROW_GROUP || group == 2 * NARROW_GROUP
+               ? NARROW_SHARE * group
+               : class->compute_share * fmin(1, pow(group / FULL_GROUP, 2));
 }
 
 /* With large dilations libraries fall back to kernels of the generation before. */
@@ -305,10 +316,11 @@ static double compute_s(enum kernel_class class, const struct subgraph *subgraph
                    ? fmin(few_rows_s(work, rates), overlapped(tiled, dequantized_s(work, rates)))
                    : tiled;
     case KERNEL_CONV_GROUPED:
-        return 2 * work->macs / attained(grouped_share(of, group), convs, matrix, scale);
+        return 2 * work->macs / attained(grouped_share(of, group, width), convs, matrix, scale);
     case KERNEL_CONV_ATROUS: /* as fast in 16 bits as in 32 */
-        return 2 * work->macs / attained(share, rates->other_flops.value * width / 4,
-                                         basis->vector_flops / 4, scale);
+        return 2 * work->macs /
+               attained(share, rates->other_flops.value * width / 4, basis->vector_flops / 4,
+                        scale);
     case KERNEL_CONV_DEPTHWISE:
         return 2 * work->macs / attained(share, rates->other_flops.value, vector, scale);
     case KERNEL_BATCH_NORM_FP32:
@@ -345,7 +357,7 @@ static double padding_of(enum kernel_class class, const struct subgraph_shape *s
 static bool has_lone_groups(const struct subgraph_shape *shape)
 {
     double width = shape->channels / fmax(1, shape->groups);
-    return width > NARROW_GROUP && width != 2 * NARROW_GROUP;
+    return width > NARROW_GROUP && width != 2 * NARROW_GROUP && !has_tile_groups(width);
 }
 
 static double group_kernels(const struct subgraph_shape *shape)
@@ -407,10 +419,10 @@ struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
 {
     struct scale scale = scale_of(rates);
     const struct runtime *runtime = runtime_at(rates->runtime);
-    struct kernel_estimate out = {
-        .class = class_of(subgraph, rates),
-        .launches = runtime_host_operators(runtime, graph_op_kind(subgraph->op)),
-        .padding = 1};
+    struct kernel_estimate out = {.class = class_of(subgraph, rates),
+                                  .launches =
+                                      runtime_host_operators(runtime, graph_op_kind(subgraph->op)),
+                                  .padding = 1};
     const struct kernel_figures *of = &rates->basis.classes[out.class];
     if (out.class == KERNEL_BATCH_NORM_FP32)
         out.launches = 1; /* one kernel; in 16 bits three */
