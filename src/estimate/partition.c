@@ -282,7 +282,8 @@ static bool is_broadcast(const struct graph *graph, const struct graph_node *nod
 
 static bool is_resized(const struct graph *graph, const struct graph_node *node)
 {
-    const struct graph_tensor *in = graph_input(graph, node, 0), *out = graph_output(graph, node, 0);
+    const struct graph_tensor *in = graph_input(graph, node, 0),
+                              *out = graph_output(graph, node, 0);
     return node->op == GRAPH_MOVE && node->input_count == 1 && in && out && in->rank == 4 &&
            out->rank == 4 && in->dims[0] == out->dims[0] && in->dims[1] == out->dims[1] &&
            out->dims[2] * out->dims[3] > in->dims[2] * in->dims[3];
@@ -541,12 +542,12 @@ static void figures_of(const struct subgraph *subgraph, struct figures *out)
     const struct graph_cost *cost = &subgraph->cost;
     const struct subgraph_shape *shape = &subgraph->shape;
     const double own[] = {
-        cost->macs,        cost->elementwise,     subgraph->outputs,      subgraph->rows,
-        subgraph->steps,   subgraph->all_reduced, subgraph->all_gathered, shape->groups,
-        shape->channels,   shape->taps,           shape->inner,           shape->heads,
-        shape->repeats,    shape->tokens,         shape->sequences,       shape->has_bias,
-        shape->is_copied,  shape->has_windows,    shape->is_causal,       shape->is_broadcast,
-        shape->stored_type, shape->is_gate,       shape->dilation,         shape->is_resized};
+        cost->macs,         cost->elementwise,     subgraph->outputs,      subgraph->rows,
+        subgraph->steps,    subgraph->all_reduced, subgraph->all_gathered, shape->groups,
+        shape->channels,    shape->taps,           shape->inner,           shape->heads,
+        shape->repeats,     shape->tokens,         shape->sequences,       shape->has_bias,
+        shape->is_copied,   shape->has_windows,    shape->is_causal,       shape->is_broadcast,
+        shape->stored_type, shape->is_gate,        shape->dilation,        shape->is_resized};
     double *to = out->values;
     to += put_amount(&cost->in, to);
     to += put_amount(&cost->out, to);

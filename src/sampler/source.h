@@ -75,10 +75,11 @@ struct source {
     struct anchored anchored;                  /* under the sampler's lock */
     _Atomic int64_t periods[SENSOR_CHANNELS_MAX];
     _Atomic int64_t requested; /* a tick's time: what is cheap is read then */
-    _Atomic int64_t every;     /* from the tick before to that one: the next is expected as much later */
-    atomic_bool requests_all;  /* also what the tick does not wait for */
-    _Atomic int64_t wakes;     /* when the thread does by itself; INT64_MAX while it is awake */
-    atomic_bool edge;          /* a window's edge: everything is read now */
+    _Atomic int64_t
+        every; /* from the tick before to that one: the next is expected as much later */
+    atomic_bool requests_all; /* also what the tick does not wait for */
+    _Atomic int64_t wakes;    /* when the thread does by itself; INT64_MAX while it is awake */
+    atomic_bool edge;         /* a window's edge: everything is read now */
     struct source_counts counts;
     struct process_watch processes;
     struct deadline deadline;
