@@ -135,13 +135,8 @@ static enum err read_rows(const struct calibrate_command *command, struct calibr
 
 static struct cpu_use read_use(void)
 {
-    struct proc_stat stat;
     struct cpu_use use = {.own_s = (double)clock() / CLOCKS_PER_SEC, .t = clock_now()};
-    enum err err = proc_stat_open(&stat);
-    if (!err)
-        err = proc_stat_times(&stat, &use.all);
-    proc_stat_close(&stat);
-    use.is_known = !err;
+    use.is_known = proc_stat_now(&use.all);
     return use;
 }
 

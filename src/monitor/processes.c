@@ -192,16 +192,6 @@ static void release_accounts(struct accounts *accounts)
 
 /* ---- processors ---- */
 
-static bool read_cpus(struct cpu_times *out)
-{
-    struct proc_stat stat;
-    enum err err = proc_stat_open(&stat);
-    if (!err)
-        err = proc_stat_times(&stat, out);
-    proc_stat_close(&stat);
-    return !err;
-}
-
 static const struct proc_time *find_time(const struct proc_time *times, size_t count, int pid,
                                          uint64_t started)
 {
@@ -310,7 +300,7 @@ static void update_cpu(struct processes *processes, struct state *state)
     struct proc_time *times;
     size_t domain_count, count = proc_times(&times);
     struct domain *domains = state_domains(state, &domain_count);
-    bool readable = read_cpus(&cpus);
+    bool readable = proc_stat_now(&cpus);
     if (!readable || !processes->is_primed) {
         /* What was spent before the first round, or while nothing could be read, is nobody's. */
         double joules = take_cpu_joules(&processes->cpu, domains, domain_count);

@@ -412,16 +412,6 @@ static void insert(struct top *top, const struct top_row *row)
 
 /* ---- processors ---- */
 
-static bool read_cpus(struct cpu_times *out)
-{
-    struct proc_stat stat;
-    enum err err = proc_stat_open(&stat);
-    if (!err)
-        err = proc_stat_times(&stat, out);
-    proc_stat_close(&stat);
-    return !err;
-}
-
 static double ticks_between(const struct cpu_times *from, const struct cpu_times *to)
 {
     return (double)(to->busy + to->idle + to->stolen) -
@@ -463,7 +453,7 @@ static void take_cpus(struct top *top, const struct reading *reading, double sec
     bool known =
         ledger_select(&reading->now, NULL, &power, NULL) == ERR_OK && reading->interval_s > 0;
     double watts = known ? power.joules / reading->interval_s : UNKNOWN;
-    bool readable = joules && read_cpus(&cpus);
+    bool readable = joules && proc_stat_now(&cpus);
     double all = readable ? ticks_between(&top->cpus, &cpus) : 0;
     for (size_t i = 0; top->times && all > 0 && i < count; i++) {
         size_t before = find_before(top, &times[i]);

@@ -377,7 +377,7 @@ static enum err parse_line(const char *line, uint64_t columns[COLUMNS])
     return n > IDLE && ended ? ERR_OK : ERR_BAD_VALUE;
 }
 
-enum err proc_stat_times(const struct proc_stat *stat, struct cpu_times *out)
+static enum err read_times(const struct proc_stat *stat, struct cpu_times *out)
 {
     char text[256];
     ssize_t n;
@@ -402,7 +402,7 @@ enum err proc_stat_times(const struct proc_stat *stat, struct cpu_times *out)
 enum err proc_stat_utilization(struct proc_stat *stat, double *out)
 {
     struct cpu_times now;
-    enum err err = proc_stat_times(stat, &now);
+    enum err err = read_times(stat, &now);
     if (err)
         return err;
     struct cpu_times last = stat->last;
@@ -421,13 +421,18 @@ enum err proc_stat_utilization(struct proc_stat *stat, double *out)
     return ERR_OK;
 }
 
-double proc_stat_busy_s(void)
+bool proc_stat_now(struct cpu_times *out)
 {
     struct proc_stat stat;
-    struct cpu_times times;
     enum err err = proc_stat_open(&stat);
     if (!err)
-        err = proc_stat_times(&stat, &times);
+        err = read_times(&stat, out);
     proc_stat_close(&stat);
-    return err ? UNKNOWN : (double)times.busy / (double)sysconf(_SC_CLK_TCK);
+    return !err;
+}
+
+double proc_stat_busy_s(void)
+{
+    struct cpu_times times;
+    return proc_stat_now(&times) ? (double)times.busy / (double)sysconf(_SC_CLK_TCK) : UNKNOWN;
 }

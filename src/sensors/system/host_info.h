@@ -76,8 +76,8 @@ struct proc_stat {
 enum err proc_stat_open(struct proc_stat *stat) MUST_USE;
 void proc_stat_close(struct proc_stat *stat);
 
-/* Since boot. */
-enum err proc_stat_times(const struct proc_stat *stat, struct cpu_times *out) MUST_USE;
+/* Since boot; false where it cannot be read. */
+bool proc_stat_now(struct cpu_times *out);
 
 /* Of all CPUs together, in seconds since boot; UNKNOWN where it cannot be read. */
 double proc_stat_busy_s(void);
