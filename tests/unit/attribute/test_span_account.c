@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "port/json_read.h"
 #include "rundir/record.h"
 #include "rundir/traces.h"
 #include "sampler/sampler.h"
@@ -500,6 +501,7 @@ static void check_trace(struct span_account *account)
 static void an_account_is_a_trace(void **state)
 {
     (void)state;
+    SKIP_WITHOUT(jv_available);
     run_simple(check_trace);
 }
 

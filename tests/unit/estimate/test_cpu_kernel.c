@@ -4,6 +4,7 @@
 #include "estimate/roofline.h"
 #include "graph/gguf.h"
 #include "support/unit.h"
+#include "port/json_read.h"
 
 #include <string.h>
 
@@ -171,6 +172,7 @@ static void test_threads_of_onnx_runtime(void **state)
 static void test_a_file_says_what_is_wrong(void **state)
 {
     (void)state;
+    SKIP_WITHOUT(jv_available);
     static const struct {
         const char *text, *says; /* NULL: nothing is */
     } FILES[] = {

@@ -1,5 +1,6 @@
 /* Which addresses a server may listen on without a token, and which hosts of requests are its own. */
 #include "support/unit.h"
+#include "port/http.h"
 
 #include <string.h>
 
@@ -8,6 +9,7 @@
 static void an_address_that_others_reach_needs_a_token(void **state)
 {
     (void)state;
+    SKIP_WITHOUT(http_available);
     static const struct {
         const char *address, *token;
         bool is_open;
@@ -37,6 +39,7 @@ static void an_address_that_others_reach_needs_a_token(void **state)
 static void foreign_hosts_are_not_ours(void **state)
 {
     (void)state;
+    SKIP_WITHOUT(http_available);
     static const char *const ALLOWED[] = {"lab.example", "10.0.0.7"};
     static const struct {
         const char *host;

@@ -222,6 +222,8 @@ static void hold_and_die(char *const command[], int number)
 static void the_watchdog_restores_after_any_end(void **state)
 {
     (void)state;
+    if (getenv("IPW_EMULATED"))
+        SKIP("the watchdog runs this program, which is for another architecture");
     static const int ENDS[] = {SIGKILL, SIGTERM, SIGHUP, SIGUSR1, 0};
     for (size_t i = 0; i < sizeof ENDS / sizeof *ENDS; i++) {
         hold_and_die(RESTORE, ENDS[i]);

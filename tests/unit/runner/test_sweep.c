@@ -1,6 +1,7 @@
 /* Which points a sweep measures, and how often.  Mode probe on GPUs whose curves are known: the best clock that it
  * measured against the best of all clocks. */
 #include "support/unit.h"
+#include "port/json_read.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -116,6 +117,7 @@ static double probe(const struct gpu *gpu, double exponent, const char *parent, 
 static void the_best_clock_is_found_by_few(void **state)
 {
     (void)state;
+    SKIP_WITHOUT(jv_available);
     struct tree tree;
     tree_new(&tree);
     for (size_t g = 0; g < sizeof GPUS / sizeof *GPUS; g++)
@@ -184,6 +186,7 @@ static void measure_batches(struct sweep *sweep, struct run_writer *writer)
 static void other_knobs_have_curves_of_their_own(void **state)
 {
     (void)state;
+    SKIP_WITHOUT(jv_available);
     static const double CLOCKS[] = {1410, 1305, 1200, 1095, 1005, 900, 810, 735, 660, 585, 510};
     struct tree tree;
     struct sweep sweep = {.repeats = 1, .most_repeats = 1, .control = true};
