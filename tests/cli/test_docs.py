@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The documents hold: paths and make targets that they name exist, and the example driver of
-docs/adding-a-sensor.md compiles, passes its own test and the conformance suite, and docs/formats.md
-and docs/metrics.md have the keys that a run writes."""
+"""The documents hold: paths and make targets that they name exist, the README shows what estimate prints, the example
+driver of docs/adding-a-sensor.md compiles, passes its own test and the conformance suite, and docs/formats.md and
+docs/metrics.md have the keys that a run writes."""
 
 import json
 import re
@@ -99,6 +99,15 @@ class Names(unittest.TestCase):
                     "`run tests/cli/nothing`", "`src/sensors/acme.c`", "`NOTHING.md`"):
             self.assertEqual(len(path_problems(bad, docs)), 1, bad)
         self.assertEqual(len(target_problems("`make nothing` `make test`", "test: x\n")), 1)
+
+    def test_the_readme_shows_what_estimate_prints(self):
+        """Estimates are the same on every machine."""
+        shown = "".join(fences((SOURCE / "README.md").read_text(), ""))
+        commands = re.findall(r"^\$ ipw (estimate .*?[^\\])\n(\n.*?)\s*(?=^\$ |\Z)", shown, re.M | re.S)
+        self.assertEqual(len(commands), 2)
+        for command, output in commands:
+            done = ipw(None, *command.replace("\\\n", " ").split())
+            self.assertEqual(done.stdout.strip("\n"), output.strip("\n"), command)
 
     def test_reading_takes_an_hour(self):
         text = (SOURCE / "docs/reading-order.md").read_text()
