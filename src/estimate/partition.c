@@ -548,6 +548,7 @@ static void figures_of(const struct subgraph *subgraph, struct figures *out)
         shape->repeats,     shape->tokens,         shape->sequences,       shape->has_bias,
         shape->is_copied,   shape->has_windows,    shape->is_causal,       shape->is_broadcast,
         shape->stored_type, shape->is_gate,        shape->dilation,        shape->is_resized};
+    /* cppcheck-suppress ctuuninitvar ; the address of an array */
     double *to = out->values;
     to += put_amount(&cost->in, to);
     to += put_amount(&cost->out, to);

@@ -237,6 +237,7 @@ static unsigned *order_of(struct ordering *by)
     struct runs *runs = by->runs;
     unsigned **order = &runs->orders[by->column][by->descending];
     if (*order)
+        /* cppcheck-suppress identicalInnerCondition ; no condition, the value */
         return *order;
     unsigned *items = malloc((runs->listed + 1) * sizeof *items);
     unsigned *spare = malloc((runs->listed + 1) * sizeof *spare);

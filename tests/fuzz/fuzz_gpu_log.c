@@ -19,11 +19,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
         memcpy(copy, bytes, length);
     copy[length] = '\0';
     (void)gpu_log_is(copy, length);
-    for (char *at = copy, *end = copy; end; at = end + 1) {
+    for (char *at = copy, *next; at; at = next) {
         struct gpu_log_row row;
-        end = strchr(at, '\n');
-        if (end)
-            *end = '\0';
+        next = strchr(at, '\n');
+        if (next)
+            *next++ = '\0';
         if (gpu_log_line(&log, at, &row) != GPU_LOG_ROW)
             continue;
         if (!log.count)

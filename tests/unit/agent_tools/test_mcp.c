@@ -43,6 +43,7 @@ static enum err try_open(struct place *place, const char *command, double timeou
 static void open_place(struct place *place, const char *command, double timeout_s)
 {
     struct error why = {0};
+    /* cppcheck-suppress ctuuninitvar ; the address of an array */
     snprintf(place->folder, sizeof place->folder, "/tmp/ipw mcp-XXXXXX");
     assert_non_null(mkdtemp(place->folder));
     enum err err = try_open(place, command, timeout_s, &why);

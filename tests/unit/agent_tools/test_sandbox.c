@@ -40,6 +40,7 @@ static void open_place(struct place *place, const char *names, double timeout_s)
 {
     struct error why = {0};
     char path[128];
+    /* cppcheck-suppress ctuuninitvar ; the address of an array */
     snprintf(place->folder, sizeof place->folder, "/tmp/ipw-place-XXXXXX");
     assert_non_null(mkdtemp(place->folder));
     snprintf(path, sizeof path, "%s/secret.txt", place->folder);
