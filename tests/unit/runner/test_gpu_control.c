@@ -197,7 +197,7 @@ static void one_process_controls_a_card(void **state)
 
 /* ---- ends of all kinds ---- */
 
-/* A process that takes control, sets a clock and a limit, and ends as it is told: by a signal, or by exit for 0. */
+/* A process that takes control, sets a clock and a limit, and ends as requested: by a signal, or by exit for 0. */
 static void hold_and_die(char *const command[], int number)
 {
     int status;

@@ -589,7 +589,7 @@ static void the_library_is_opened_once_and_given_back(void **state)
     sensor_close(&a);
     assert_int_equal(live(), 1);
     sensor_close(&b);
-    sensor_close(&b); /* closed already: nothing to give back */
+    sensor_close(&b); /* closed already: nothing to free */
     assert_int_equal(live(), 0);
     script("devices 1\nerror get_socket_handles * 16\n");
     assert_int_equal(only_finding().status, SENSOR_UNSUPPORTED);

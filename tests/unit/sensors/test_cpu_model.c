@@ -122,7 +122,7 @@ static void power_follows_utilisation_between_rest_and_full(void **state)
     board_cpu_times(&f->tree, 150, 1150, 0);
     assert_near(sensing_value(&f->s, "power"), FULL, 1e-9);
     assert_true(FULL <= power->watts_max);
-    board_cpu_times(&f->tree, 150, 1150, 100); /* all of it stolen: at rest, for us */
+    board_cpu_times(&f->tree, 150, 1150, 100); /* all of it stolen: idle, for us */
     assert_near(sensing_value(&f->s, "power"), FULL * 0.25, 1e-9);
 }
 

@@ -337,7 +337,7 @@ static void the_library_is_shut_down_with_its_last_user(void **state)
     assert_int_equal(device_count_code(), 0);
     sensor_close(&second);
     assert_int_equal(device_count_code(), 1);
-    /* Failures give back what they took. */
+    /* Failures free what they acquired. */
     nvml_fake_script("fail nvmlDeviceGetTotalEnergyConsumption 0 15 after 1\n");
     assert_int_equal(nvml_fake_open("nvml:0", &first), ERR_LOST);
     assert_int_equal(device_count_code(), 1);
