@@ -145,7 +145,8 @@ static double many_requests(struct hardware *hardware, size_t devices)
         abort();
     for (size_t d = 0; d < devices; d++)
         for (int p = PRECISION_FP32; p < PRECISION_COUNT; p++)
-            if (estimate_is_native(&hardware[d], (enum precision)p))
+            if (is_known(hardware[d].matrix_flops[p].value) ||
+                is_known(hardware[d].vector_flops[p].value))
                 candidates.items[candidates.count++] = (struct grid_candidate){
                     .device = d, .config = {.precision = (enum precision)p, .devices = 1}};
     must(model_open("llama-3.2-1b", &model, &why), &why);
