@@ -3,6 +3,8 @@
 What moves by itself is worked out when the program reads it (fakes/counters.c): no stall of the computer that tests
 holds it up."""
 
+import contextlib
+import fcntl
 import math
 import os
 import shutil
@@ -39,6 +41,16 @@ class Machine:
         os.pwrite(fd, text, 0)
         os.ftruncate(fd, len(text))
         os.close(fd)
+
+    @contextlib.contextmanager
+    def holding(self, path):
+        """No count of that file is read meanwhile: else one by the old law could be after a lower one by the new."""
+        fd = os.open(self.root / path.lstrip("/"), os.O_RDONLY)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            os.close(fd)
 
     def environment(self):
         return {**os.environ, "IPW_SYSROOT": str(self.root), "LD_PRELOAD": os.path.abspath(FAKE_COUNTERS)}
@@ -153,9 +165,10 @@ class Shared(Machine):
         return f"{FAKE}cpu  {self.busy} 0 0 {self.rest} 0 0 0 0 0 0"
 
     def turn(self, others):
-        self.busy.turn(100 * others)
-        self.rest.turn(100 * (2 - others))
-        self.overwrite("/proc/stat", f"{self.line()}\n".encode())
+        with self.holding("/proc/stat"):
+            self.busy.turn(100 * others)
+            self.rest.turn(100 * (2 - others))
+            self.overwrite("/proc/stat", f"{self.line()}\n".encode())
 
 
 class Intel(Machine):
@@ -179,8 +192,12 @@ class Intel(Machine):
             self.zones.append(Ramp(start_uj + 731_000_000 * package, 1e6 * power, STEP_S, RANGE_UJ + 1, 12, 1e6 * cpu))
             self.say(package)
 
+    @staticmethod
+    def zone(package=0):
+        return f"sys/class/powercap/intel-rapl:{package}/energy_uj"
+
     def path(self, package=0):
-        return self.root / f"sys/class/powercap/intel-rapl:{package}/energy_uj"
+        return self.root / self.zone(package)
 
     def count(self, package=0):
         """What the zone shows at this moment: the truth that a report is held against."""
@@ -189,18 +206,20 @@ class Intel(Machine):
     def say(self, package, text=None):
         """What its zone shows, instead of its count."""
         text = f"{FAKE}{self.zones[package]}\n".encode() if text is None else text
-        self.overwrite(f"/sys/class/powercap/intel-rapl:{package}/energy_uj", text)
+        self.overwrite(self.zone(package), text)
 
     def reset(self, package=0):
         """The counter starts again from 0."""
-        zone = self.zones[package]
-        zone.start, zone.began = 0, time.monotonic()
-        self.say(package)
+        with self.holding(self.zone(package)):
+            zone = self.zones[package]
+            zone.start, zone.began = 0, time.monotonic()
+            self.say(package)
 
     def turn(self, watts, package=0):
         """From now on it draws as many."""
-        self.zones[package].turn(1e6 * watts)
-        self.say(package)
+        with self.holding(self.zone(package)):
+            self.zones[package].turn(1e6 * watts)
+            self.say(package)
 
 
 class Both(Intel):

@@ -349,7 +349,7 @@ class GrpcTest(RemoteTest):
         self.assertEqual([d["id"] for d in report["devices"]], [f"127.0.0.1:{front.port}/cpu"])  # -1 J of GPUs: none
         energy = report["energy"]
         self.assertGreater(true, 300)
-        self.assertLess(abs(energy["joules"] - true), 2 * energy["plus_minus_statistical"] + 8)
+        self.assertLess(abs(energy["joules"] - true), 2 * energy["plus_minus_statistical"] + 8, (energy, true))
         self.assertLess(energy["plus_minus_statistical"], 0.1 * true)
         self.assertEqual((energy["coverage"], energy["method"]), (1, "counter"))
 

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -76,11 +77,17 @@ static ssize_t shown(int fd, void *to, size_t size, ssize_t n)
     char file[FILE_LIMIT], text[FILE_LIMIT];
     if (!is_marked(to, n))
         return n;
+    size_t count = 0;
+    flock(fd, LOCK_SH); /* a law that is being changed is not gone by */
     ssize_t length = syscall(SYS_pread64, fd, file, sizeof file - 1, (off_t)0);
-    if (!is_marked(file, length)) /* a pipe, or the middle of something else */
+    bool has_laws = is_marked(file, length); /* else a pipe, or the middle of something */
+    if (has_laws) {
+        file[length] = '\0';
+        count = show(file + MARK_LENGTH, text, sizeof text);
+    }
+    flock(fd, LOCK_UN);
+    if (!has_laws)
         return n;
-    file[length] = '\0';
-    size_t count = show(file + MARK_LENGTH, text, sizeof text);
     count = count < size ? count : size;
     memcpy(to, text, count);
     return (ssize_t)count;
