@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdatomic.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -91,27 +90,34 @@ void proc_defer_signals(void)
     let_signals_end(false);
 }
 
-static atomic_uint continued;
-
-static void count_continue(int number)
+/* The signal stays pending until someone asks, rather than being counted by a handler: threads go on together, and a
+ * query may end while the handler's thread has not yet run it. */
+static void continue_signal(sigset_t *set)
 {
-    (void)number;
-    atomic_fetch_add(&continued, 1);
+    sigemptyset(set);
+    sigaddset(set, SIGCONT);
 }
 
 void proc_watch_stops(void)
 {
-    struct sigaction action = {.sa_handler = count_continue, .sa_flags = SA_RESTART};
-    sigaction(SIGCONT, &action, NULL);
+    sigset_t set;
+    continue_signal(&set);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
-/* Threads go on together: a query may end before the one that handles signals has run. */
 unsigned proc_stops(void)
 {
-    sigset_t pending;
-    unsigned counted = atomic_load(&continued);
-    bool waits = sigpending(&pending) == 0 && sigismember(&pending, SIGCONT) == 1;
-    return counted + waits;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static unsigned counted;
+    static const struct timespec at_once;
+    sigset_t set;
+    continue_signal(&set);
+    pthread_mutex_lock(&lock); /* taken and counted is one step for all */
+    if (sigtimedwait(&set, NULL, &at_once) == SIGCONT)
+        counted++;
+    unsigned stops = counted;
+    pthread_mutex_unlock(&lock);
+    return stops;
 }
 
 void proc_ignore_write_signals(void)

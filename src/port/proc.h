@@ -70,9 +70,9 @@ void proc_block_signals(void);
 void proc_end_by_signals(void);
 void proc_defer_signals(void);
 
-/* Counts from now on how often this process is stopped and continued (SIGSTOP, Ctrl-Z, fg). */
+/* Notes from now on that this process was stopped and continued (SIGSTOP, Ctrl-Z, fg).  Call before threads start. */
 void proc_watch_stops(void);
-/* How often it was.  A thread that blocks all signals, as those of thread_start do, sees it at once. */
+/* Grows by 1 when it was since the last call, of any thread. */
 unsigned proc_stops(void);
 
 /* Makes a closed pipe, and a file at the limit of its size (ulimit -f), a failed write for us; a child gets SIGPIPE and
