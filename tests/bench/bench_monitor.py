@@ -12,7 +12,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 os.environ["IPW"] = os.path.join(HERE, "..", "ipw")
-os.environ["IPW_FAKES"] = os.path.join(HERE, "..", "fakes")
+os.environ["IPW_FAKES"] = HERE
 with open(os.path.join(HERE, "..", "CMakeCache.txt"), encoding="utf-8") as cache:
     SOURCE = re.search("^CMAKE_HOME_DIRECTORY:INTERNAL=(.*)$", cache.read(), re.M)[1]
 sys.dont_write_bytecode = True

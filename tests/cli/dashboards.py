@@ -27,12 +27,14 @@ class Dashboard:
                                         stderr=subprocess.PIPE)
         self.said = self.process.stderr.readline()
         found = re.search(r"listening on http(s?)://\S+:(\d+)/", self.said)
-        assert found, self.said + self.process.stderr.read()
+        if not found:
+            self.process.kill()
+            raise AssertionError(self.said + self.process.stderr.read())
         self.port, self.is_tls = int(found[2]), bool(found[1])
         self.url = f"http{found[1]}://127.0.0.1:{self.port}"
 
-    def connect(self):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+    def connect(self, source="127.0.0.1"):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S, source_address=(source, 0))
 
     def ask(self, path, method="GET", body=None, **headers):
         """One request, with the path as it is given."""
