@@ -421,6 +421,9 @@ class Models:
             lengths = torch.full((len(cache.layers),), context, device="cuda")
             for index, layer in enumerate(cache.layers):
                 layer.cumulative_length = lengths[index]
+                if context:  # a new cache holds zeros, and moving zeros takes less energy than moving numbers
+                    layer.keys.normal_()
+                    layer.values.normal_()
 
             def step():
                 lengths.fill_(context)
