@@ -16,7 +16,7 @@ struct clock_source {
 nanos clock_now(void);
 nanos clock_wall(void);
 
-/* Time spent suspended since boot; grows by the length of each suspend. */
+/* Time spent suspended since boot, to a millisecond; grows by the length of each suspend. */
 nanos clock_suspended(void);
 
 /* Installs another source for the whole process; NULL restores the kernel's.

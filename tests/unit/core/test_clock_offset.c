@@ -1,4 +1,5 @@
-/* The clock of another host: whatever the paths and the drift, the truth is inside of what is said about it. */
+/* The clock of another host: whatever the paths and the drift, the truth is inside of what is said about it.  The time
+ * that this one was suspended: nothing else is taken for it. */
 #include "support/unit.h"
 
 #include "core/random.h"
@@ -68,12 +69,42 @@ static void a_step_is_noticed(void **state)
     assert_true(here >= t - NS_PER_MS && here <= t + NS_PER_MS);
 }
 
+/* A thread that waits for a CPU between two readings of the clocks, at the n-th of them. */
+static int reading, stalled_at;
+static nanos running, asleep;
+
+static nanos take_time(void)
+{
+    running += reading++ == stalled_at ? 700 * NS_PER_MS : 50;
+    return running;
+}
+
+static nanos take_boot_time(void)
+{
+    return take_time() + asleep;
+}
+
+static void a_stall_is_no_suspend(void **state)
+{
+    (void)state;
+    static const struct clock_source STALLING = {take_time, take_boot_time, take_time};
+    clock_replace(&STALLING);
+    for (stalled_at = 0; stalled_at < 6; stalled_at++) {
+        reading = 0;
+        nanos before = clock_suspended();
+        asleep += 2 * NS_PER_S;
+        assert_near(seconds(clock_suspended() - before), 2, 1e-3);
+    }
+    clock_replace(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_truth_is_inside),
         cmocka_unit_test(the_quickest_answer_counts),
         cmocka_unit_test(a_step_is_noticed),
+        cmocka_unit_test(a_stall_is_no_suspend),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
