@@ -266,8 +266,9 @@ static nanos blocked_for(const struct source *source)
  * from when we began to wait: else what is measured next would begin without a reading. */
 static bool had_its_time(const struct source *source, nanos waited, nanos limit)
 {
-    nanos began = clock_now() - waited;
-    return waited > limit && (atomic_load(&source->counts.last_read) > began + limit ||
+    nanos began = clock_now() - waited, first = atomic_load(&source->counts.first_read);
+    nanos since = first > began ? first : began;
+    return waited > limit && ((first && atomic_load(&source->counts.last_read) > since + limit) ||
                               waited > READY_MOST || blocked_for(source) > 0);
 }
 
@@ -390,6 +391,8 @@ static void wait_for(struct sampler *sampler, enum wait_kind kind, nanos t)
             if (!done && (kind != WAIT_BEGIN || waited > READY_CHEAP))
                 source_poke(source);
         }
+        if (all)
+            drain(sampler); /* of reads that ended since, too */
         pthread_mutex_unlock(&sampler->lock);
         if (all) {
             static const char *const WHAT[] = {"begun", "marked", "settled"};

@@ -159,9 +159,14 @@ static struct schedule make_schedule(const struct sensor *sensor, unsigned g,
     return schedule;
 }
 
-/* How far apart two readings of a channel may be and still be joined by a line. */
-static nanos gap_limit(const struct schedule *schedule, const struct sensor_group *group)
+/* How far apart two readings of a channel may be and still be joined by a line.  Mean power since the read before is
+ * that of all the time in between, however late a busy machine lets this one be; what a driver collects until it is read
+ * may have overflowed. */
+static nanos gap_limit(const struct schedule *schedule, const struct sensor_group *group,
+                       const struct sensor_channel *channel)
 {
+    if (channel->quantity == QTY_POWER && channel->interval_mean && channel->lag == 0)
+        return INT64_MAX;
     nanos period = group->cheap_period > 0 && schedule->period > group->period_default
                        ? group->period_default
                        : schedule->period;
@@ -214,8 +219,9 @@ enum err source_init(struct source *source, const struct sensor_finding *finding
         reader->ticks[i].period = sensor->channels[i].period;
         atomic_init(&source->periods[i], sensor->channels[i].period);
         unsigned group = sensor->channels[i].group;
-        series_init(&source->series[i], &sensor->channels[i], spill,
-                    gap_limit(&reader->schedules[group], &sensor->groups[group]));
+        series_init(
+            &source->series[i], &sensor->channels[i], spill,
+            gap_limit(&reader->schedules[group], &sensor->groups[group], &sensor->channels[i]));
     }
     init_anchored(source, spill);
     return ERR_OK;
@@ -409,13 +415,16 @@ void source_read_group(struct source *source, unsigned group)
     atomic_store(&source->counts.reading, before);
     enum err err = reader->sensor.driver->read(&reader->sensor, group, &seen);
     nanos after = clock_now();
-    atomic_store(&source->counts.reading, 0);
     note_cost(source, group, after - before);
-    atomic_store(&source->counts.last_read, before);
     reader->schedules[group].last = after;
     atomic_store_explicit(&source->counts.group_read[group], after, memory_order_relaxed);
     for (size_t i = 0; i < seen.count; i++)
         pass_on(source, &seen.items[i], (after - before) / 2);
+    /* Who waits for a read waits for what it brought. */
+    if (!atomic_load(&source->counts.first_read))
+        atomic_store(&source->counts.first_read, before);
+    atomic_store(&source->counts.last_read, before);
+    atomic_store(&source->counts.reading, 0);
     if (seen.dropped)
         atomic_fetch_add(&source->ring.dropped, seen.dropped);
     if (err)

@@ -52,7 +52,8 @@ struct reader {
 
 struct source_counts {
     _Atomic unsigned long reads;
-    _Atomic int64_t last_read;    /* when the newest complete read began */
+    _Atomic int64_t first_read;   /* when the first read began; 0 until its samples are pushed */
+    _Atomic int64_t last_read;    /* the same of the newest */
     _Atomic int64_t reading;      /* when the read that is being made began; 0 between reads */
     _Atomic unsigned long failed; /* reads that returned an error */
     _Atomic unsigned long late;   /* deadlines that passed before their read */

@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from machines import FAKE_NVML, RANGE_UJ, Fixture, Intel, Machine, Nvidia  # noqa: E402
+from machines import FAKE_NVML, RANGE_UJ, Fixture, Intel, Machine, Modelled, Nvidia  # noqa: E402
 from program import (  # noqa: E402
     IPW, PATIENCE_S, Led, MachineTest, await_condition, device, ipw, main_side_by_side, python)
 
@@ -575,6 +575,18 @@ class Figures(MachineTest):
         done = ipw(machine, "run", "--require-energy", "--", "sleep", "0.3")
         self.assertEqual(done.returncode, 3)
         self.assertIn("only estimated", done.stderr)
+
+    def test_an_estimate_that_comes_late_is_of_all_the_time(self):
+        """Utilization is that since the read before, however long ago a busy machine let that happen."""
+        machine = self.machine(Modelled)
+        led = Led(machine)
+        time.sleep(0.3)
+        with machine.holding("/proc/stat"):
+            time.sleep(0.9)
+        led.say("on")
+        energy = led.end()["energy"]
+        self.assertEqual(energy["method"], "estimated")
+        self.assertAlmostEqual(energy["coverage"], 1, delta=1e-3)
 
     def test_require_energy(self):
         measured, none = self.machine(Intel, WATTS), self.machine(Machine)

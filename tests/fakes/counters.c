@@ -36,8 +36,8 @@ static double seconds_of(clockid_t clock)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The count of the law at `law`, as text; how long that is, 0 for what is no law. */
-static size_t show_count(const char *law, char *to, size_t size)
+/* The count of the law at `law`, as text, at a time; how long that is, 0 for what is no law. */
+static size_t show_count(const char *law, double now, char *to, size_t size)
 {
     uint64_t start, modulus;
     double rate, began, tick, cpu;
@@ -45,7 +45,7 @@ static size_t show_count(const char *law, char *to, size_t size)
     if (sscanf(law, "{%" SCNu64 " %lf %lf %lf %" SCNu64 " %d %lf", &start, &rate, &began, &tick,
                &modulus, &width, &cpu) != 7)
         return 0;
-    double elapsed = seconds_of(CLOCK_MONOTONIC) - began;
+    double elapsed = now - began;
     if (tick > 0)
         elapsed = tick * floor(elapsed / tick);
     double gained = rate * elapsed;
@@ -56,13 +56,15 @@ static size_t show_count(const char *law, char *to, size_t size)
     return n > 0 && (size_t)n < size ? (size_t)n : 0;
 }
 
+/* All counts of one time: a stall between two of them changes neither. */
 static size_t show(const char *from, char *to, size_t size)
 {
+    double now = seconds_of(CLOCK_MONOTONIC);
     size_t length = 0;
     while (*from && length + 1 < size) {
         const char *end = *from == '{' ? strchr(from, '}') : NULL;
         if (end) {
-            length += show_count(from, to + length, size - length);
+            length += show_count(from, now, to + length, size - length);
             from = end + 1;
         } else {
             to[length++] = *from++;
