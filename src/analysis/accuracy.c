@@ -9,7 +9,7 @@
 #include "core/units.h"
 #include "metrics/intelligence.h"
 #include "stats/bootstrap.h"
-#include "stats/quantile.h"
+#include "stats/descriptive.h"
 
 /* ---- energy of graded queries ---- */
 

@@ -15,9 +15,8 @@
 #include "metrics/edp.h"
 #include "metrics/intelligence.h"
 #include "rundir/sweep.h"
+#include "stats/descriptive.h"
 #include "stats/fit.h"
-#include "stats/online.h"
-#include "stats/quantile.h"
 
 enum { RUNS_MOST = 1024 };
 

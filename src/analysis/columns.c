@@ -10,7 +10,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "rundir/record.h"
-#include "stats/quantile.h"
+#include "stats/descriptive.h"
 
 enum { LENGTH_FIRST = 16, LENGTHS_MOST = 40, LENGTH_NAME_MAX = 48 };
 

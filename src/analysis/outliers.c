@@ -6,7 +6,7 @@
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
 #include "core/units.h"
-#include "stats/quantile.h"
+#include "stats/descriptive.h"
 
 /* Iglewicz's and Hoaglin's bound for a robust z, and the factor that makes the median distance of a
  * normal distribution its standard deviation. */

@@ -15,7 +15,7 @@
 #include "rundir/run_table.h"
 #include "rundir/samples.h"
 #include "stats/correlation.h"
-#include "stats/quantile.h"
+#include "stats/descriptive.h"
 #include "stats/fit.h"
 
 /* ---- checks ---- */

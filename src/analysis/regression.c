@@ -7,8 +7,8 @@
 #include "analysis/columns.h"
 #include "core/units.h"
 #include "stats/correlation.h"
+#include "stats/descriptive.h"
 #include "stats/fit.h"
-#include "stats/online.h"
 #include "rundir/record.h"
 
 /* What lies under it is taken for no power at all, as the Python IPW does. */

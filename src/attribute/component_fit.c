@@ -7,8 +7,8 @@
 #include "core/random.h"
 #include "core/units.h"
 #include "stats/bootstrap.h"
+#include "stats/descriptive.h"
 #include "stats/least_squares.h"
-#include "stats/online.h"
 
 /* A power whose uncertainty exceeds this share of the mean power counts as unknown. */
 #define IDENTIFIED 0.25

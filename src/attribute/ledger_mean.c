@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "stats/online.h"
+#include "stats/descriptive.h"
 
 static double square(double x)
 {

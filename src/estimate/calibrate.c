@@ -9,8 +9,8 @@
 
 #include "core/text.h"
 #include "core/units.h"
+#include "stats/descriptive.h"
 #include "stats/least_squares.h"
-#include "stats/quantile.h"
 
 enum {
     NAME_SIZE = 48,

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "core/units.h"
-#include "stats/quantile.h"
+#include "stats/descriptive.h"
 
 const double SERVING_QUANTILE[SERVING_QUANTILES] = {0.5, 0.95, 0.99};
 const char *const SERVING_QUANTILE_NAME[SERVING_QUANTILES] = {"p50", "p95", "p99"};

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "stats/online.h"
+#include "stats/descriptive.h"
 
 /* ---- repeats ---- */
 

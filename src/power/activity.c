@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "stats/quantile.h"
+#include "stats/descriptive.h"
 
 enum { NEAR_FMAX = 5, PROBES_MAX = 64 };
 

@@ -14,10 +14,9 @@
 #include "power/clock_list.h"
 #include "power/curve_fit.h"
 #include "power/freq_calibrate.h"
+#include "stats/descriptive.h"
 #include "stats/distribution.h"
 #include "stats/fit.h"
-#include "stats/online.h"
-#include "stats/quantile.h"
 
 enum { REFITS = 5 };
 /* Student's t of FREQ_LEVEL with REFITS - 1 degrees of freedom. */

@@ -10,7 +10,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "port/file.h"
-#include "stats/quantile.h"
+#include "stats/descriptive.h"
 
 enum err clock_list_add(struct clock_list *list, const char *gpu, double mem_mhz, double mhz)
 {

@@ -9,8 +9,8 @@
 
 #include "core/units.h"
 #include "power/freq_points.h"
+#include "stats/descriptive.h"
 #include "stats/least_squares.h"
-#include "stats/quantile.h"
 
 /* ---- time ---- */
 

@@ -14,7 +14,7 @@
 #include "core/text.h"
 #include "power/curve_fit.h"
 #include "power/sweep_points.h"
-#include "stats/quantile.h"
+#include "stats/descriptive.h"
 
 #define CLOCK_TOLERANCE_MHZ 20.0 /* more than one step of any driver's list */
 #define COLD_LEAST          0.05 /* above the fit */

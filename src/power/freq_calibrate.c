@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "stats/quantile.h"
+#include "stats/descriptive.h"
 
 struct freq_target freq_target_of(const struct freq_curve *curve, const struct freq_sample *probes,
                                   size_t probe_count)

@@ -19,7 +19,7 @@
 #include "core/text.h"
 #include "port/file.h"
 #include "power/freq_points.h"
-#include "stats/quantile.h"
+#include "stats/descriptive.h"
 #include "wire/gpu_log.h"
 
 #define LOG_LIMIT ((size_t)256 << 20)

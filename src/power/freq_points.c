@@ -13,7 +13,7 @@
 #include "core/params.h"
 #include "core/text.h"
 #include "port/file.h"
-#include "stats/quantile.h"
+#include "stats/descriptive.h"
 
 #define FILE_LIMIT ((size_t)1 << 30)
 

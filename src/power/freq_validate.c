@@ -13,8 +13,7 @@
 #include "core/registry.h"
 #include "metrics/edp.h"
 #include "power/freq_calibrate.h"
-#include "stats/online.h"
-#include "stats/quantile.h"
+#include "stats/descriptive.h"
 
 enum { FOLDS_DEFAULT = 5, SLOW_FOLDS = 5, NEAR_DEFAULT = 5, PROBES_MOST = 7, NO_FOLD = -1 };
 

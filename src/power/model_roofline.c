@@ -10,7 +10,7 @@
 #include "port/json_read.h"
 #include "power/curve_fit.h"
 #include "power/freq_calibrate.h"
-#include "stats/quantile.h"
+#include "stats/descriptive.h"
 
 /* The fit of one application, or of the probes of one. */
 struct roofline_fit {

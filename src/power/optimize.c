@@ -10,7 +10,7 @@
 #include "core/text.h"
 #include "port/file.h"
 #include "power/freq_points.h"
-#include "stats/quantile.h"
+#include "stats/descriptive.h"
 
 /* Limits hold for a figure that rounding put beside them. */
 #define SLACK 1e-9

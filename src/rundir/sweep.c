@@ -15,7 +15,7 @@
 #include "rundir/run_dir.h"
 #include "rundir/run_path.h"
 #include "rundir/summary.h"
-#include "stats/online.h"
+#include "stats/descriptive.h"
 
 /* A header with more is not ours: a sweep of so many points would take years. */
 enum { POINTS_MOST = 100000 };

@@ -12,8 +12,7 @@
 #include "rundir/run_dir.h"
 #include "rundir/store.h"
 #include "rundir/traces.h"
-#include "stats/online.h"
-#include "stats/quantile.h"
+#include "stats/descriptive.h"
 
 /* ---- figures of a query ---- */
 

@@ -20,8 +20,7 @@
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 #include "sensors/sensor.h"
-#include "stats/online.h"
-#include "stats/quantile.h"
+#include "stats/descriptive.h"
 
 /* ---- a repetition ---- */
 

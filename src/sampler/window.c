@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "stats/quantile.h"
+#include "stats/descriptive.h"
 
 /* ---- plain windows ---- */
 

@@ -6,9 +6,8 @@
 
 #include "core/random.h"
 #include "core/units.h"
+#include "stats/descriptive.h"
 #include "stats/distribution.h"
-#include "stats/online.h"
-#include "stats/quantile.h"
 
 /* An error below this share of the value is rounding: of sums in another order, and of slopes by differences. */
 #define ROUNDING 1e-9

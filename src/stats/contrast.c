@@ -7,8 +7,8 @@
 #include "core/random.h"
 #include "core/units.h"
 #include "stats/bootstrap.h"
+#include "stats/descriptive.h"
 #include "stats/distribution.h"
-#include "stats/online.h"
 
 enum { EXACT_PAIRS = 13 }; /* 8192 arrangements: fewer than are drawn at random */
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "core/units.h"
-#include "stats/online.h"
+#include "stats/descriptive.h"
 
 /* ---- the incomplete beta function ---- */
 

@@ -5,8 +5,8 @@
 
 #include "core/random.h"
 #include "core/units.h"
+#include "stats/descriptive.h"
 #include "stats/distribution.h"
-#include "stats/quantile.h"
 
 /* ---- a line by least squares ---- */
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/random.h"
-#include "stats/quantile.h"
+#include "stats/descriptive.h"
 
 /* The norm of a column's part orthogonal to those before it, relative to its own: below this it is dependent. */
 #define RANK_TOLERANCE 1e-10

@@ -11,9 +11,9 @@
 #include "stats/bootstrap.h"
 #include "stats/contrast.h"
 #include "stats/correlation.h"
+#include "stats/descriptive.h"
 #include "stats/distribution.h"
 #include "stats/fit.h"
-#include "stats/quantile.h"
 
 struct series {
     double *values;

@@ -11,7 +11,7 @@
 #include "core/units.h"
 #include "rundir/run_table.h"
 #include "rundir/spans.h"
-#include "stats/quantile.h"
+#include "stats/descriptive.h"
 
 /* ---- columns of queries ---- */
 

@@ -12,8 +12,8 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "report/html/sections.h"
+#include "stats/descriptive.h"
 #include "stats/distribution.h"
-#include "stats/online.h"
 #include "stats/pareto.h"
 
 /* Figures that are averaged over repeats, under their keys. */

@@ -8,9 +8,8 @@
 #include "core/units.h"
 #include "report/plot/plot.h"
 #include "report/text/format.h"
+#include "stats/descriptive.h"
 #include "stats/distribution.h"
-#include "stats/online.h"
-#include "stats/quantile.h"
 
 /* ---- completion_tokens_kde: density of output lengths, 512 points, as the Python IPW draws it ---- */
 

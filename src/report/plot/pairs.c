@@ -11,8 +11,8 @@
 #include "report/plot/figure.h"
 #include "report/plot/plot.h"
 #include "report/text/format.h"
+#include "stats/descriptive.h"
 #include "stats/fit.h"
-#include "stats/online.h"
 #include "rundir/record.h"
 
 enum { CLOUD_EXACT = 3000 };

@@ -6,7 +6,7 @@
 #include "core/units.h"
 #include "report/plot/plot.h"
 #include "report/text/format.h"
-#include "stats/quantile.h"
+#include "stats/descriptive.h"
 
 /* More bars than this cannot be distinguished: neighbors are averaged. */
 enum { BARS_MOST = 80 };

@@ -13,7 +13,7 @@
 #include "report/text/format.h"
 #include "runner/exec.h"
 #include "runner/host_report.h"
-#include "stats/online.h"
+#include "stats/descriptive.h"
 
 static void wall_stats(const struct exec_result *result, struct online *out)
 {

@@ -12,8 +12,7 @@
 
 #include "attribute/component_fit.h"
 #include "core/text.h"
-#include "stats/online.h"
-#include "stats/quantile.h"
+#include "stats/descriptive.h"
 
 /* Subtracting the stops leaves at least this part of the measured time: a component that ran took time. */
 #define LEAST_LEFT 0.1

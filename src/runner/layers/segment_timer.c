@@ -12,8 +12,7 @@
 #include "core/clock.h"
 #include "core/grow.h"
 #include "core/hash.h"
-#include "stats/online.h"
-#include "stats/quantile.h"
+#include "stats/descriptive.h"
 
 size_t layer_slot(int layer, unsigned component)
 {

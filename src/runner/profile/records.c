@@ -9,8 +9,7 @@
 #include "rundir/record.h"
 #include "runner/profile/state.h"
 #include "sensors/sensor.h"
-#include "stats/online.h"
-#include "stats/quantile.h"
+#include "stats/descriptive.h"
 
 static double span_s(nanos from, nanos to)
 {

@@ -12,7 +12,7 @@
 #include "port/json_read.h"
 #include "rundir/record.h"
 #include "rundir/summary.h"
-#include "stats/online.h"
+#include "stats/descriptive.h"
 
 /* Wall clock of the queries of one start, s; UNKNOWN without any. */
 struct start_time {

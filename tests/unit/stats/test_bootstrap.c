@@ -6,7 +6,7 @@
 #include "core/random.h"
 #include "core/units.h"
 #include "stats/bootstrap.h"
-#include "stats/online.h"
+#include "stats/descriptive.h"
 
 enum { DRAWS = 200000 };
 

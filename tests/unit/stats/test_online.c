@@ -4,8 +4,7 @@
 #include <stdlib.h>
 
 #include "core/units.h"
-#include "stats/online.h"
-#include "stats/quantile.h"
+#include "stats/descriptive.h"
 
 /* Expected values:
  * python3 -c "import statistics as s; v=[412.25,398.5,405.75,421.0,399.125,407.5,403.0,415.875,
