@@ -7,7 +7,6 @@
 #include "catalog/hardware.h"
 #include "core/err.h"
 #include "estimate/collective.h"
-#include "estimate/number_format.h"
 #include "estimate/partition.h"
 #include "estimate/runtime.h"
 

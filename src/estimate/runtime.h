@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "catalog/hardware.h"
+#include "catalog/precision.h"
 #include "core/err.h"
 #include "estimate/partition.h"
 #include "graph/reader.h"
@@ -73,5 +74,20 @@ const struct runtime_rule *runtime_rules(const struct runtime *runtime, size_t *
 /* What the host takes for an operator of a kind, over host_s. */
 double runtime_host_operators(const struct runtime *runtime, enum graph_kind kind);
 bool runtime_rule_applies(const struct runtime_rule *rule, const struct subgraph *subgraph);
+
+/* ---- precisions ---- */
+
+/* What a runtime makes of a precision: how wide the numbers are that its kernels move, and in which precision they compute
+ * (docs/estimate.md, "What quantized formats compute in"). */
+struct number_format {
+    struct precision_widths widths;
+    double head; /* bytes of a weight of the last matrix, which is quantized less or not at all */
+    enum precision products;  /* of matrices */
+    enum precision attention; /* of queries, keys and values */
+    double weight_ops; /* of the vector units to dequantize a weight; 0: computed as stored */
+};
+
+/* RUNTIME_IDEAL: the precision as it is. */
+struct number_format number_format(enum precision precision, enum runtime_id runtime);
 
 #endif

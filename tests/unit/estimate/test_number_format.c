@@ -1,5 +1,5 @@
 /* What runtimes make of quantized models: numbers as wide as files and kernels have them, computed where units are. */
-#include "estimate/number_format.h"
+#include "estimate/runtime.h"
 
 #include "estimate/roofline.h"
 #include "support/devices.h"
