@@ -14,8 +14,8 @@
 #include "catalog/hardware.h"
 #include "catalog/precision.h"
 #include "core/err.h"
+#include "estimate/parallel.h"
 #include "estimate/partition.h"
-#include "estimate/pipeline.h"
 #include "estimate/roofline.h"
 
 /* How a model is run. */

@@ -6,7 +6,7 @@
 
 #include "catalog/hardware.h"
 #include "core/err.h"
-#include "estimate/collective.h"
+#include "estimate/parallel.h"
 #include "estimate/partition.h"
 #include "estimate/runtime.h"
 

@@ -8,7 +8,7 @@
 
 #include "core/log.h"
 #include "core/text.h"
-#include "estimate/pipeline.h"
+#include "estimate/parallel.h"
 
 enum {
     BATCH_MOST = 1000000,

@@ -1,6 +1,6 @@
 /* Collectives against a simulation that passes every message, one by one, and adds the numbers up; and against
  * all-reduces that others measured. */
-#include "estimate/collective.h"
+#include "estimate/parallel.h"
 
 #include <math.h>
 #include <stdbool.h>
