@@ -12,7 +12,7 @@
 #include "catalog/model.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "metrics/edp.h"
+#include "metrics/efficiency.h"
 #include "metrics/intelligence.h"
 #include "rundir/sweep.h"
 #include "stats/descriptive.h"

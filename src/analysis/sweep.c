@@ -7,7 +7,7 @@
 #include "analysis/across.h"
 #include "analysis/analysis.h"
 #include "core/text.h"
-#include "metrics/edp.h"
+#include "metrics/efficiency.h"
 #include "power/clock_choice.h"
 #include "power/sweep_points.h"
 #include "stats/pareto.h"

@@ -1,12 +1,15 @@
-/* Efficiency of a measured query: work, utilization of the hardware, energy per token; docs/metrics.md has
- * the definitions.  Pure functions; the caller owns every struct.
+/* Efficiency of a measured query: work, utilization of the hardware, energy per token, the energy-delay product;
+ * docs/metrics.md has the definitions.  Pure functions; the caller owns every struct.
  *
  * Unknown in, unknown out: a figure whose inputs are not all known, or that would divide by zero, is
  * UNKNOWN and never 0. */
 #ifndef IPW_METRICS_EFFICIENCY_H
 #define IPW_METRICS_EFFICIENCY_H
 
+#include <math.h>
+
 #include "catalog/device_peak.h"
+#include "core/units.h"
 
 /* Inputs of one query; unknown ones are UNKNOWN. */
 struct efficiency_inputs {
@@ -46,5 +49,14 @@ void efficiency_of(const struct efficiency_inputs *inputs, struct efficiency *ou
 /* Model FLOPs utilization: a share of the peak of all devices, 0..1.  It may exceed 1 when the work ran in a
  * narrower precision than the peak is given for. */
 double efficiency_mfu(double flops, double seconds, const struct device_peak *peak, double devices);
+
+/* The energy-delay product E T^n, which a choice of clock, batch or power limit minimizes: n = 0 is energy, 1 EDP,
+ * 2 ED2P.  UNKNOWN unless both are above 0. */
+static inline double energy_delay_product(double joules, double delay_s, double exponent)
+{
+    return joules > 0 && delay_s > 0 && is_known(joules) && is_known(delay_s)
+               ? joules * pow(delay_s, exponent)
+               : UNKNOWN;
+}
 
 #endif

@@ -11,7 +11,7 @@
 
 #include "core/random.h"
 #include "core/registry.h"
-#include "metrics/edp.h"
+#include "metrics/efficiency.h"
 #include "power/freq_calibrate.h"
 #include "stats/descriptive.h"
 

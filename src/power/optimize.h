@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "metrics/edp.h"
+#include "metrics/efficiency.h"
 #include "power/freq_model.h"
 
 /* What a latency SLO may be of: seconds of a query. */

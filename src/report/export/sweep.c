@@ -4,7 +4,7 @@
 #include "core/csv.h"
 #include "core/json.h"
 #include "core/units.h"
-#include "metrics/edp.h"
+#include "metrics/efficiency.h"
 #include "power/sweep_points.h"
 #include "report/export/export.h"
 

@@ -10,7 +10,7 @@
 #include "core/quantity.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "metrics/edp.h"
+#include "metrics/efficiency.h"
 #include "power/freq_points.h"
 #include "power/sweep_points.h"
 #include "report/plot/figure.h"

@@ -7,7 +7,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "metrics/edp.h"
+#include "metrics/efficiency.h"
 #include "power/data_checks.h"
 #include "power/freq_model.h"
 #include "power/freq_validate.h"
