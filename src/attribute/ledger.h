@@ -15,6 +15,7 @@
 #include "core/quantity.h"
 #include "core/units.h"
 
+struct json;
 struct sampler;
 struct sensor;
 
@@ -98,5 +99,13 @@ enum err ledger_select(const struct ledger *ledger, const char *device,
 /* The baseline from the ledger of an idle window; baseline_release frees it. */
 enum err baseline_from(const struct ledger *ledger, struct baseline *out) MUST_USE;
 void baseline_release(struct baseline *baseline);
+
+/* ---- as JSON, the same shape in every command: ledger_json.c ---- */
+
+/* One element of "devices"; the fields alone let a caller add its own to the object it opened. */
+void device_fields_to_json(struct json *json, const struct ledger_device *device);
+
+/* The array "devices" of the ledger. */
+void devices_to_json(struct json *json, const char *key, const struct ledger *ledger);
 
 #endif

@@ -1,6 +1,5 @@
-#include "attribute/ledger_json.h"
-
 #include "attribute/ledger.h"
+
 #include "core/energy.h"
 #include "core/json.h"
 #include "sensors/sensor.h"

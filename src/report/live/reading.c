@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "attribute/ledger_json.h"
+#include "attribute/ledger.h"
 #include "core/clock.h"
 #include "core/csv.h"
 #include "core/energy.h"

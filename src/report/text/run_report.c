@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "attribute/ledger_json.h"
+#include "attribute/ledger.h"
 #include "core/energy.h"
 #include "core/json.h"
 #include "core/tariff.h"

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "attribute/ledger_json.h"
+#include "attribute/ledger.h"
 #include "core/json.h"
 #include "rundir/layers_result.h"
 #include "runner/layers/layers.h"
