@@ -13,7 +13,6 @@
 #include "core/log.h"
 #include "monitor/parts.h"
 #include "port/event_loop.h"
-#include "port/http_access.h"
 #include "port/http_server.h"
 #include "port/proc.h"
 #include "sensors/system/host_info.h"

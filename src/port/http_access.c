@@ -1,10 +1,9 @@
-#include "port/http_access.h"
+#include "port/http_server.h"
 
 #include <string.h>
 
 #include "core/secret.h"
 #include "core/text.h"
-#include "port/http_server.h"
 #include "port/url.h"
 
 enum err http_access_check(const char *address, const char *token, bool is_open, const char *advice,

@@ -21,7 +21,6 @@
 #include "core/params.h"
 #include "core/secret.h"
 #include "port/event_loop.h"
-#include "port/http_access.h"
 #include "port/http_relay.h"
 #include "port/http_server.h"
 #include "port/proc.h"

@@ -8,7 +8,6 @@
 #include "core/clock.h"
 #include "core/secret.h"
 #include "port/event_loop.h"
-#include "port/http_access.h"
 #include "port/http_server.h"
 #include "port/proc.h"
 #include "serve/api.h"

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "port/http_access.h"
+#include "port/http_server.h"
 
 static void an_address_that_others_reach_needs_a_token(void **state)
 {
