@@ -11,7 +11,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "catalog/kernel_class.h"
 #include "catalog/precision.h"
 #include "catalog/timings.h"
 #include "core/err.h"
@@ -69,6 +68,22 @@ struct hardware_processor {
     const char *const *brands; /* words of its brand string; ends in NULL; NULL: not given */
     unsigned threads;
     const char *source; /* of the power limit, in a word: "AMD TDP" */
+};
+
+/* Classes of kernels and what each attains on a device (kernels.def). */
+enum kernel_class {
+#define KERNEL(constant, name) KERNEL_##constant,
+#include "catalog/kernels.def"
+#undef KERNEL
+    KERNEL_COUNT
+};
+const char *kernel_class_name(enum kernel_class class);
+
+/* A kernel takes `fixed` beside its work; products attain `compute_share` of the peak of the units in full tiles and
+ * wait `depth` for each element of the sum; rows are distributed to the units at `row` each; `active` is what busy
+ * units draw beside the joules of operations and bytes. */
+struct kernel_figures {
+    double fixed_s, compute_share, memory_share, depth_s, row_s, active_w;
 };
 
 struct hardware {
