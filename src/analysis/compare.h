@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analysis/run_names.h"
+#include "analysis/across.h"
 #include "core/err.h"
 #include "core/tariff.h"
 #include "rundir/run_table.h"

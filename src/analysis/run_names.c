@@ -1,10 +1,9 @@
-#include "analysis/run_names.h"
+#include "analysis/across.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/across.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "core/utf8.h"

@@ -7,7 +7,6 @@
 
 #include "analysis/across.h"
 #include "analysis/compare_set.h"
-#include "analysis/run_names.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/across.h"
 #include "analysis/analysis.h"
-#include "analysis/run_names.h"
 #include "core/registry.h"
 #include "report/plot/figure.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/run_names.h"
+#include "analysis/across.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "report/plot/plot.h"

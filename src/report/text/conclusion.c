@@ -8,7 +8,6 @@
 
 #include "analysis/across.h"
 #include "analysis/result.h"
-#include "analysis/run_names.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "core/utf8.h"

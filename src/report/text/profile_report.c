@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "analysis/across.h"
-#include "analysis/run_names.h"
 #include "clients/client.h"
 #include "core/energy.h"
 #include "core/json.h"
