@@ -20,7 +20,6 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "power/data_checks.h"
-#include "power/freq_calibrate.h"
 #include "power/freq_model.h"
 #include "power/freq_validate.h"
 #include "report/text/power_report.h"

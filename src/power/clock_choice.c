@@ -13,7 +13,7 @@
 #include "core/text.h"
 #include "power/clock_list.h"
 #include "power/curve_fit.h"
-#include "power/freq_calibrate.h"
+#include "power/freq_model.h"
 #include "stats/descriptive.h"
 #include "stats/distribution.h"
 #include "stats/fit.h"

@@ -1,4 +1,4 @@
-#include "power/freq_calibrate.h"
+#include "power/freq_model.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -11,7 +11,6 @@
 #include "core/text.h"
 #include "port/file.h"
 #include "port/json_read.h"
-#include "power/freq_calibrate.h"
 
 #define FORMAT           "ipw-power-model"
 #define FILE_LARGEST     ((size_t)256 << 20)

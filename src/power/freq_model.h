@@ -93,7 +93,7 @@ struct freq_model_kind {
     /* Values, and intervals where the model has its own: else they are UNKNOWN and freq_model_predict adds them. */
     enum err (*predict)(const void *state, const struct freq_target *target, const double *mhz,
                         size_t count, struct freq_prediction *out, struct error *why);
-    /* Half-widths of its intervals; NULL: as power/freq_calibrate.h has it. */
+    /* Half-widths of its intervals; NULL: as freq_calibrate has it. */
     enum err (*calibrate)(const void *state, const struct freq_curves *curves,
                           const struct freq_model_options *options, double *error,
                           struct error *why);
@@ -132,5 +132,38 @@ static inline struct freq_value freq_value_within(double value, double error)
     return (struct freq_value){value, is_known(error) ? value * fmax(0, 1 - error) : UNKNOWN,
                                is_known(error) ? value * (1 + error) : UNKNOWN};
 }
+
+/* ---- intervals: freq_calibrate.c ---- */
+
+/* How wide the intervals of a model must be, for applications that it was not fitted to.
+ *
+ * They are conformal: the model is fitted again without each application, and the interval is as wide as FREQ_LEVEL of
+ * the relative errors on the one left out.  That assumes nothing of the model, and `ipw power validate` reports how many
+ * measurements the intervals really cover. */
+
+/* error[FREQ_FIGURES]: relative half-widths; UNKNOWN with fewer than two curves.  By the kind's own way where it has
+ * one. */
+enum err freq_calibrate(const struct freq_model_kind *kind, const void *state,
+                        const struct freq_curves *curves, const struct freq_model_options *options,
+                        double *error, struct error *why) MUST_USE;
+
+/* Relative errors of predictions, by figure, as they are collected. */
+struct freq_errors {
+    double *items[FREQ_FIGURES];
+    size_t count[FREQ_FIGURES];
+};
+/* With capacity for every sample of the curves. */
+enum err freq_errors_init(struct freq_errors *errors, const struct freq_curves *curves) MUST_USE;
+void freq_errors_add(struct freq_errors *errors, const struct freq_sample *measured,
+                     const struct freq_prediction *predicted);
+/* The half-widths; releases the errors. */
+void freq_errors_finish(struct freq_errors *errors, double *error);
+
+/* The probes that a calibration imagines of a new application. */
+enum { FREQ_PROBES = 3, FREQ_PROBE_NEAR = 5 };
+
+/* The target of a curve that the model does not know: its probes, and its activities and times at fmax. */
+struct freq_target freq_target_of(const struct freq_curve *curve, const struct freq_sample *probes,
+                                  size_t probe_count);
 
 #endif

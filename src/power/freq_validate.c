@@ -12,7 +12,7 @@
 #include "core/random.h"
 #include "core/registry.h"
 #include "metrics/efficiency.h"
-#include "power/freq_calibrate.h"
+#include "power/freq_model.h"
 #include "stats/descriptive.h"
 
 enum { FOLDS_DEFAULT = 5, SLOW_FOLDS = 5, NEAR_DEFAULT = 5, PROBES_MOST = 7, NO_FOLD = -1 };

@@ -6,7 +6,7 @@
 
 #include "core/json.h"
 #include "port/json_read.h"
-#include "power/freq_calibrate.h"
+#include "power/freq_model.h"
 
 extern const struct freq_model_kind freq_model_roofline, freq_model_poly2, freq_model_fgcs;
 

@@ -9,7 +9,7 @@
 #include "core/text.h"
 #include "port/json_read.h"
 #include "power/curve_fit.h"
-#include "power/freq_calibrate.h"
+#include "power/freq_model.h"
 #include "stats/descriptive.h"
 
 /* The fit of one application, or of the probes of one. */

@@ -9,7 +9,6 @@
 #include "core/text.h"
 #include "port/file.h"
 #include "port/json_read.h"
-#include "power/freq_calibrate.h"
 #include "power/freq_model.h"
 #include "power/freq_validate.h"
 
