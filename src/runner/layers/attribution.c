@@ -5,7 +5,8 @@
  * Each stop costs the same, and its cost is in the segment that it ends: what a timed pass takes longer
  * than a plain one, divided among the stops, is subtracted.  What is left is scaled to the plain pass
  * minus the host's part. */
-#include "runner/layers/attribution.h"
+
+#include "runner/layers/workload.h"
 
 #include <math.h>
 #include <stdlib.h>

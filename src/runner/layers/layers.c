@@ -12,7 +12,6 @@
 #include "core/log.h"
 #include "port/proc.h"
 #include "port/thread.h"
-#include "runner/layers/attribution.h"
 #include "runner/layers/workload.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"

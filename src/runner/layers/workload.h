@@ -1,4 +1,4 @@
-/* A model set up for replays, and the windows in which it is measured.  workload_open fills what
+/* A model set up for replays, the windows in which it is measured, and the account of them.  workload_open fills what
  * workload_close frees, also after a failure; everything else belongs to the caller. */
 #ifndef IPW_RUNNER_LAYERS_WORKLOAD_H
 #define IPW_RUNNER_LAYERS_WORKLOAD_H
@@ -86,5 +86,29 @@ void workload_read_shape(struct layers_model *model);
 /* Fills model->work: FLOPs and bytes of a pass of the workload, by component.  ubatch: tokens that the
  * engine computes in one graph. */
 void workload_count(struct layers_model *model, unsigned batch, unsigned generate, uint32_t ubatch);
+
+/* ---- the account: attribution.c ---- */
+
+/* Component times, powers from the windows, joules of the layers of a model, and the checks on them.  Works on what was
+ * measured; measures and owns nothing. */
+
+/* Sensor updates that a window needs before its energy is usable. */
+enum { ATTRIBUTION_UPDATES = 10 };
+
+/* Fills the instrumentation overhead of a setting: of a computation, the lowest decile with stops against
+ * that without, since other load on the machine only lengthens. */
+void attribution_overhead(struct layers_setting *setting, const struct replay_times *times);
+
+/* Fills wall time and joules of a pass of each setting, from the plain windows, and the overhead of the
+ * whole workload.  Comes before attribution_times. */
+void attribution_settings(struct layers_model *model);
+
+/* Fills the times of a setting's columns, and adds those of its slots to the shares of the model. */
+void attribution_times(struct layers_model *model, struct layers_setting *setting,
+                       const struct replay_times *times);
+
+/* Fills everything else, once the times are there.  A model whose energy is unknown gets the reason, not
+ * an error. */
+enum err attribution_energy(struct layers_model *model, unsigned seed) MUST_USE;
 
 #endif

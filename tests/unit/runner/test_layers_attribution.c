@@ -6,8 +6,8 @@
 #include "core/text.h"
 #include "graph/decoder_cost.h"
 #include "rundir/layers_result.h"
-#include "runner/layers/attribution.h"
 #include "runner/layers/segment_timer.h"
+#include "runner/layers/workload.h"
 
 /* A model of three layers on a machine of known powers: 8 W idle; scores draw 40 W and all else 20 W
  * above that while it prefills, everything 15 W while it decodes.  Longer prompts have more scores. */
