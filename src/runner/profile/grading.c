@@ -15,7 +15,6 @@
 #include "rundir/record.h"
 #include "runner/profile/profile.h"
 #include "runner/profile/records.h"
-#include "runner/profile/settle.h"
 #include "runner/profile/state.h"
 
 void graders_init(struct graders *graders, const struct profile_options *options,

@@ -13,7 +13,6 @@
 #include "port/proc.h"
 #include "rundir/run_dir.h"
 #include "rundir/run_writer.h"
-#include "runner/profile/settle.h"
 #include "runner/profile/state.h"
 #include "runner/profile/worker.h"
 #include "sampler/sampler.h"

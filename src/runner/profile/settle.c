@@ -2,7 +2,7 @@
  * profile->sharing; the main thread settles what can be settled and hands each share to
  * profile->take_share, which journals it.  A start's account is its run line and, when it has come to an
  * end, its end line; a killed start has no end line, and only its requests' energies are known. */
-#include "runner/profile/settle.h"
+#include "runner/profile/state.h"
 
 #include "core/clock.h"
 #include "core/energy.h"
@@ -10,7 +10,6 @@
 #include "port/proc.h"
 #include "port/thread.h"
 #include "runner/profile/resume.h"
-#include "runner/profile/state.h"
 #include "runner/profile/worker.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"

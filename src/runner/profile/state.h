@@ -1,5 +1,5 @@
 /* The state of one profile, and what its phases offer each other.  Internal to this folder: profile.c
- * creates it, setup.c fills it, and the threads of worker.c and judge.c share what is marked so.  It is
+ * creates it, setup.c fills it, and the threads of worker.c and grading.c share what is marked so.  It is
  * owned by the result of the run, whose summary points into it. */
 #ifndef IPW_RUNNER_PROFILE_STATE_H
 #define IPW_RUNNER_PROFILE_STATE_H
@@ -155,7 +155,7 @@ static inline enum run_kind profile_kind(const struct profile *profile)
                                      : RUN_KIND_PROFILE;
 }
 
-/* judge.c: the answers that only a model can grade, once the queries are through; their energy is
+/* grading.c: the answers that only a model can grade, once the queries are through; their energy is
  * accounted separately.  Does nothing where there are none. */
 enum err profile_judge(struct profile *profile, struct error *why) MUST_USE;
 
@@ -166,6 +166,28 @@ enum err profile_summarize(struct profile *profile, struct error *why) MUST_USE;
 typedef enum err profile_describe(struct profile *profile, struct summary *out);
 enum err profile_summarize_as(struct profile *profile, profile_describe *describe,
                               struct error *why) MUST_USE;
+
+/* ---- settling (settle.c) ---- */
+
+/* The energy of the machine is shared among the requests, and each one's share goes to the journal as soon as it is
+ * known; at the end of a start its account does.  The sharing and the ledger that this makes belong to struct profile. */
+
+/* Requests share the machine's energy from `from` on; an earlier sharing is freed.  take gets the share of
+ * each that is settled, with the profile as its context, and writes it to the journal. */
+enum err settle_begin(struct profile *profile, nanos from, sharing_take *take, struct error *why)
+    MUST_USE;
+
+/* Settles what is left when all requests have ended. */
+enum err settle_rest(struct profile *profile, struct error *why) MUST_USE;
+
+/* The run line: a start begins with its queries at `from`. */
+enum err settle_open_account(struct profile *profile, nanos from, struct error *why) MUST_USE;
+
+/* The end line, with what was spent since `from`. */
+enum err settle_close_account(struct profile *profile, nanos from, struct error *why) MUST_USE;
+
+/* All starts. */
+struct run_energy settle_totals(const struct profile *profile);
 
 /* ---- beside the requests (settle.c) ---- */
 

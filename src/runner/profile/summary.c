@@ -17,7 +17,6 @@
 #include "rundir/run_path.h"
 #include "rundir/store.h"
 #include "rundir/summary.h"
-#include "runner/profile/settle.h"
 #include "runner/profile/state.h"
 #include "runner/profile/sums.h"
 #include "runner/host_report.h"
