@@ -1,5 +1,5 @@
 /* Grading: answers are graded as they come by the graders of their worker, and by a judge when all queries have ended. */
-#include "runner/profile/grading.h"
+#include "runner/profile/worker.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -17,7 +17,6 @@
 #include "rundir/run_dir.h"
 #include "rundir/run_list.h"
 #include "rundir/run_path.h"
-#include "runner/profile/grading.h"
 #include "runner/profile/resume.h"
 #include "runner/profile/state.h"
 #include "runner/profile/worker.h"

@@ -13,7 +13,6 @@
 #include "core/text.h"
 #include "port/proc.h"
 #include "port/thread.h"
-#include "runner/profile/grading.h"
 #include "runner/profile/records.h"
 #include "runner/profile/state.h"
 #include "runner/profile/supply.h"
