@@ -207,4 +207,17 @@ double graph_parameters(const struct graph *graph); /* of all GRAPH_PARAMETER te
 void graph_write_dot(const struct graph *graph, struct text *out);
 void graph_write_mermaid(const struct graph *graph, struct text *out);
 
+/* ---- topological order, of any graph ---- */
+
+enum { ORDER_NO_NODE = -1, ORDER_NO_MORE = -2 };
+
+/* The node that produces input `index` of `node`: ORDER_NO_NODE when none does, ORDER_NO_MORE when the node
+ * has no such input. */
+typedef int64_t order_producer(const void *graph, uint32_t node, uint32_t index);
+
+/* Puts into order[0..count) the nodes 0..count-1, each after the producers of its inputs; an order that is
+ * already topological is left as it is.  ERR_BAD_VALUE: *in_cycle depends on itself. */
+enum err order_nodes(size_t count, order_producer *producer, const void *graph, uint32_t *order,
+                     uint32_t *in_cycle) MUST_USE;
+
 #endif

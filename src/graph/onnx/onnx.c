@@ -5,11 +5,11 @@
 
 #include "core/log.h"
 #include "core/text.h"
+#include "graph/graph.h"
 #include "graph/model_files.h"
 #include "graph/onnx/file.h"
 #include "graph/onnx/infer.h"
 #include "graph/onnx/operators.h"
-#include "graph/order.h"
 #include "graph/reader.h"
 #include "port/file.h"
 
