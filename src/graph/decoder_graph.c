@@ -7,7 +7,7 @@
 #include "core/text.h"
 #include "graph/build.h"
 #include "graph/gguf.h"
-#include "graph/options.h"
+#include "graph/graph.h"
 
 /* The graph while it is built. */
 struct pass {

@@ -11,7 +11,6 @@
 
 #include "core/err.h"
 #include "graph/graph.h"
-#include "graph/options.h"
 
 struct model;
 

@@ -10,7 +10,7 @@
 
 #include "core/err.h"
 #include "graph/build.h"
-#include "graph/options.h"
+#include "graph/graph.h"
 
 /* What follows the last layer of an encoder; zeroed: nothing. */
 struct transformer_head {

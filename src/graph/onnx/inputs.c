@@ -8,9 +8,9 @@
 #include "core/grow.h"
 #include "core/params.h"
 #include "core/text.h"
+#include "graph/graph.h"
 #include "graph/model_files.h"
 #include "graph/onnx/infer.h"
-#include "graph/options.h"
 
 enum { MAX_RECURRENT_CHECKED = 8 };
 

@@ -4,7 +4,7 @@
 #define IPW_GRAPH_ZOO_FAMILY_H
 
 #include "graph/build.h"
-#include "graph/options.h"
+#include "graph/graph.h"
 
 /* Adds all nodes and returns the output; the options are complete. */
 typedef tensor_id zoo_builder(struct build *b, const struct graph_options *options);
