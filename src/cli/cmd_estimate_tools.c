@@ -22,7 +22,6 @@
 #include "core/units.h"
 #include "estimate/calibrate.h"
 #include "estimate/calibrate_rows.h"
-#include "estimate/predictor.h"
 #include "estimate/validate.h"
 #include "port/proc.h"
 #include "report/text/reports.h"
