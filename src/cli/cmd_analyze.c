@@ -14,7 +14,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "port/file.h"
-#include "report/text/analysis_report.h"
+#include "report/text/reports.h"
 #include "rundir/layers_result.h"
 #include "rundir/traces.h"
 #include "rundir/run_dir.h"

@@ -17,8 +17,8 @@
 #include "report/html/html.h"
 #include "report/plot/figure.h"
 #include "report/plot/plot.h"
-#include "report/text/analysis_report.h"
 #include "report/text/compare_report.h"
+#include "report/text/reports.h"
 
 static const char *const NAMES[] = {"records.jsonl", "summary.json", "samples.csv", "spans.jsonl"};
 enum { NAMES_COUNT = sizeof NAMES / sizeof *NAMES, LINES_MOST = 14 };

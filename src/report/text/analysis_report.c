@@ -1,5 +1,5 @@
 /* Results of analyses as text: the finding of each, or every figure. */
-#include "report/text/analysis_report.h"
+#include "report/text/reports.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* What runs come to, in words: one in a sentence; of several the most accurate and the cheapest, by how much, and
  * whether that is more than chance; and a table of them. */
-#include "report/text/analysis_report.h"
+#include "report/text/reports.h"
 
 #include <math.h>
 #include <stdlib.h>
