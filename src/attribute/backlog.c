@@ -1,4 +1,4 @@
-#include "attribute/backlog.h"
+#include "attribute/share_parts.h"
 
 #include <stdlib.h>
 #include <string.h>

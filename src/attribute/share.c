@@ -10,9 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attribute/backlog.h"
 #include "attribute/channel_energy.h"
-#include "attribute/share_result.h"
+#include "attribute/share_parts.h"
 #include "core/grow.h"
 #include "core/text.h"
 #include "sampler/sampler.h"

@@ -1,4 +1,4 @@
-#include "attribute/share_result.h"
+#include "attribute/share_parts.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* The backlog's room: who makes requests waits for attribution, and for nothing else. */
-#include "attribute/backlog.h"
+#include "attribute/share_parts.h"
 
 #include "core/clock.h"
 #include "core/random.h"

@@ -1,18 +1,24 @@
-/* The requests that sharing has not settled yet: those in flight, and those that have ended and wait for
- * their time to be settled.  Private to sharing.  Owns the sharers added to it until they are popped;
- * sharer_new allocates what sharer_free frees, trace included.  begin, end, forget, ended and
- * has_capacity may be called by any thread, the rest by one. */
-#ifndef IPW_ATTRIBUTE_BACKLOG_H
-#define IPW_ATTRIBUTE_BACKLOG_H
+/* The parts of sharing (share.c), private to it: the requests that wait, and the result for one of them. */
+#ifndef IPW_ATTRIBUTE_SHARE_PARTS_H
+#define IPW_ATTRIBUTE_SHARE_PARTS_H
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "attribute/share.h"
 #include "core/err.h"
 #include "core/units.h"
 #include "trace/request.h"
+
+struct energy_term;
+
+/* ---- the backlog: backlog.c ---- */
+
+/* The requests that are not settled yet: those in flight, and those that have ended and wait for their time to be
+ * settled.  Owns the sharers added to it until they are popped; sharer_new allocates what sharer_free frees, trace
+ * included.  begin, end, forget, ended and has_capacity may be called by any thread, the rest by one. */
 
 enum phase { PHASE_PREFILL, PHASE_DECODE, PHASE_COUNT };
 
@@ -92,5 +98,49 @@ struct sharer *backlog_pop(struct backlog *backlog, nanos limit);
 /* Which of two began, or ended, first; never equal for two different ids. */
 int backlog_by_start(const struct sharer *a, const struct sharer *b);
 int backlog_by_end(const struct sharer *a, const struct sharer *b);
+
+/* ---- the result: share_result.c ---- */
+
+/* Of one request whose time is settled: its joules with their evidence, and what the devices reported while it was in
+ * flight.  share_result_init allocates buffers that are reused for one request after another; share_result_release frees
+ * them. */
+
+/* Where a gauge of a device is read. */
+struct gauge_channel {
+    size_t device, source, channel;
+    enum quantity quantity;
+};
+
+struct share_result {
+    struct sampler *sampler;
+    const struct ledger *ledger; /* of the time settled last; not owned */
+    size_t device_count;
+    bool *has_idle; /* per device: the baseline has its idle power */
+    struct gauge_channel *gauges;
+    size_t gauge_count;
+    struct device_share *shares;                /* one per device */
+    struct energy *phase_energies[PHASE_COUNT]; /* likewise */
+    struct energy_term *terms;                  /* likewise */
+};
+
+/* An active part that is smaller than this share of the energy is rounding. */
+#define SHARE_ROUNDING 1e-9
+
+/* The idle part of joules whose time had `baseline` joules by the baseline.  To be asked once for all of a
+ * window: power that rises and falls about the baseline has an idle part in every slice, and limited
+ * slice by slice these would not add up to it. */
+double share_idle_part(double joules, double baseline);
+
+/* One number for a source and channel of the sampler; never 0. */
+unsigned share_key(size_t source, size_t channel);
+
+/* The devices are those of a ledger, whose order all ledgers of a sampler have; idle may be NULL. */
+enum err share_result_init(struct share_result *result, struct sampler *sampler,
+                           const struct ledger *ledger, const struct baseline *idle) MUST_USE;
+void share_result_release(struct share_result *result);
+
+/* Passes the share of one request to `take`. */
+void share_result_make(struct share_result *result, const struct ledger *ledger,
+                       const struct sharer *sharer, sharing_take *take, void *context);
 
 #endif
