@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 #include "catalog/precision.h"
+#include "core/arena.h"
 #include "core/err.h"
-#include "graph/arena.h"
 
 struct params;
 struct text;

@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/arena.h"
 #include "core/err.h"
-#include "graph/arena.h"
 #include "graph/decoder.h"
 #include "graph/reader.h"
 #include "graph/transformers.h"

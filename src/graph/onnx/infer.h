@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/arena.h"
 #include "core/err.h"
-#include "graph/arena.h"
 #include "graph/graph.h"
 #include "graph/onnx/file.h"
 

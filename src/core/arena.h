@@ -1,8 +1,8 @@
 /* Memory that is allocated piece by piece and freed at once: names of a graph (a hundred thousand are a few
  * allocations), scratch space of a reader.  A zeroed struct arena is empty; allocations last until
  * arena_clear or arena_release. */
-#ifndef IPW_GRAPH_ARENA_H
-#define IPW_GRAPH_ARENA_H
+#ifndef IPW_CORE_ARENA_H
+#define IPW_CORE_ARENA_H
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 /* A list of blocks, of which the last one is filled. */
-#include "graph/arena.h"
+#include "core/arena.h"
 
 #include <stdalign.h>
 #include <stdint.h>
