@@ -12,10 +12,9 @@ const char *const PRECISION_NAMES[PRECISION_COUNT] = {
 #undef PRECISION
 };
 
-static const struct {
-    double weight, activation, cache; /* bits */
-} ROWS[PRECISION_COUNT] = {
-#define PRECISION(constant, name, weight, activation, cache) {weight, activation, cache},
+const struct precision_widths PRECISION_WIDTHS[PRECISION_COUNT] = {
+#define PRECISION(constant, name, weight, activation, cache)                                       \
+    {(weight) / 8.0, (activation) / 8.0, (cache) / 8.0, false},
 #include "catalog/precisions.def"
 #undef PRECISION
 };
@@ -31,20 +30,6 @@ enum err precision_find(const char *name, enum precision *out, struct error *why
         }
     }
     return registry_unknown("precision", name, names, PRECISION_COUNT, ERR_BAD_VALUE, why);
-}
-
-struct precision_widths precision_widths(enum precision precision)
-{
-    return (struct precision_widths){
-        .weight = ROWS[precision].weight / 8,
-        .activation = ROWS[precision].activation / 8,
-        .cache = ROWS[precision].cache / 8,
-    };
-}
-
-bool precision_is_weight_only(enum precision precision)
-{
-    return ROWS[precision].weight < ROWS[precision].activation;
 }
 
 /* Each list: the precision itself, those of the same width, then wider ones. */

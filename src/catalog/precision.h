@@ -25,13 +25,20 @@ struct precision_widths {
     double weight, activation, cache;
     bool keeps_stored; /* parameters with a precision of their own (a quantized file) keep it */
 };
-struct precision_widths precision_widths(enum precision precision);
+extern const struct precision_widths PRECISION_WIDTHS[PRECISION_COUNT];
+static inline struct precision_widths precision_widths(enum precision precision)
+{
+    return PRECISION_WIDTHS[precision];
+}
 
 /* Precisions in which its numbers may be computed: itself, then those that can hold them, the nearest first;
  * never a narrower one.  Ends in PRECISION_COUNT.  fp16 and bf16 stand for each other: models are run as
  * either. */
 const enum precision *precision_holders(enum precision precision);
 /* Weights alone are that narrow (int4, fp4), and activations between kernels have 16 bits. */
-bool precision_is_weight_only(enum precision precision);
+static inline bool precision_is_weight_only(enum precision precision)
+{
+    return PRECISION_WIDTHS[precision].weight < PRECISION_WIDTHS[precision].activation;
+}
 
 #endif
