@@ -9,7 +9,6 @@
 #include "report/plot/plot.h"
 #include "report/text/format.h"
 #include "stats/descriptive.h"
-#include "stats/distribution.h"
 
 /* ---- completion_tokens_kde: density of output lengths, 512 points, as the Python IPW draws it ---- */
 

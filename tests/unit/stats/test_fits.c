@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "stats/correlation.h"
+#include "stats/descriptive.h"
 #include "stats/distribution.h"
 #include "stats/fit.h"
 
