@@ -195,7 +195,10 @@ enum err legacy_estimate_make(const struct graph *graph, const struct legacy_har
 {
     double idle_w = IDLE_OVER_LIMIT * LIMIT_OVER_PEAK * hardware->flops[precision] *
                     hardware->joules_per_flop[precision];
-    *out = (struct legacy_estimate){.graph = graph, .hardware = *hardware, .precision = precision};
+    *out = (struct legacy_estimate){.graph = graph,
+                                    .hardware = *hardware,
+                                    .precision = precision,
+                                    .params = graph_parameters(graph)};
     if (!is_known(idle_w))
         return err_set(why, ERR_BAD_VALUE, "%s: no legacy figures in %s", hardware->id,
                        precision_name(precision));

@@ -37,7 +37,7 @@ struct legacy_estimate {
     enum precision precision;
     struct legacy_row *rows; /* of the nodes that it saw */
     size_t count;
-    double macs, flops, bytes, latency_s;
+    double params, macs, flops, bytes, latency_s;
     struct estimate_joules joules;
     double average_w, peak_w, wasted_j;
     double utilization, efficiency; /* unweighted means over rows */

@@ -91,7 +91,7 @@ static void head_to_json(struct json *json, const struct legacy_estimate *estima
     json_string(json, "hardware_name", estimate->hardware.name);
     json_string(json, "precision", precision_name(estimate->precision));
     json_number(json, "batch", estimate->graph->batch);
-    json_number(json, "params", graph_parameters(estimate->graph));
+    json_number(json, "params", estimate->params);
     json_number(json, "macs", estimate->macs);
     json_number(json, "flops", estimate->flops);
     json_number(json, "bytes", estimate->bytes);
