@@ -15,17 +15,20 @@ BEGAN    ?= $(shell date +%s)
 BEGAN    := $(BEGAN)
 export BEGAN
 headline  = @printf '\n== %s (%d s)\n' "$(1)" $$(($$(date +%s) - $(BEGAN)))
-# $(call configure,folder,options); $(call compile,folder); $(call ctest,folder,options)
-configure = @cmake -S . -B $(1) $(2) >$(1).log 2>&1 || { cat $(1).log; exit 1; }; rm $(1).log
-compile   = @cmake --build $(1) --parallel $(JOBS)
+# $(call configure,folder,options); $(call compile,folder,options); $(call ctest,folder,options)
+# A folder has a lock, because `make test` comes here from several sides: one compiles, the others wait for it.
+configure = @mkdir -p $(1); said=$$(flock $(1) cmake -S . -B $(1) $(2) 2>&1) || { echo "$$said"; exit 1; }
+compile   = @flock $(1) cmake --build $(1) --parallel $(JOBS) $(2)
 ctest     = @$(run_ctest)
 # ONLY: the tests with this label: clock, clock_asleep, patient or undisturbed.  Patient ones and those asleep run beside
 # others, and two runs of ctest in one folder would write the same files: they have folders of their own.
 ONLY     ?=
 only      = $(if $(ONLY),$(comma) those with the label $(ONLY))
 folder    = $(if $(findstring patient,$(ONLY)),/beside)$(if $(findstring asleep,$(ONLY)),/asleep)
+# Tests that watch the clock wait for two thirds of it, and those that cannot have company run alone all the same.
+at_once   = $(if $(filter clock,$(ONLY)),$$(($(JOBS) + $(JOBS) / 2)),$(JOBS))
 run_ctest = ctest --test-dir $(1)$(folder) --output-on-failure \
-	--parallel $(JOBS) $(2) $(if $(ONLY),-L '^$(ONLY)$$')
+	--parallel $(at_once) $(2) $(if $(ONLY),-L '^$(ONLY)$$')
 
 help: ## this list
 	@echo "make TARGET, one of:"
@@ -48,19 +51,17 @@ install: build ## into PREFIX (/usr/local), under DESTDIR when that is set
 
 # Tests that watch the clock have the processor first, beside those that hardly need one.  In the time that is left the
 # other configurations are compiled, and the patient tests of all of them run: tests/CMakeLists.txt says which is which.
-# Two rounds, because the second needs what is compiled beside the first.  Gcc compiles while set-up waits for the
-# network, and is configured again with what that brought.
+# Those that need another configuration wait for it by compiling it, too.  Gcc compiles while set-up waits for the network,
+# and is configured again with what that brought.
 test: ## set up, and every test in every configuration
 	@tools/setup packages
 	@tools/meanwhile $(MAKE) compile-gcc -- tools/setup test
 	@$(MAKE) compile-gcc
-	@tools/meanwhile $(MAKE) ONLY=patient compile-asan compile-tsan run-gcc run-memcheck -- \
-		tools/meanwhile --awake $(MAKE) ONLY=clock_asleep run-gcc -- $(MAKE) ONLY=clock run-gcc
-	@tools/meanwhile $(MAKE) ONLY=patient run-asan run-tsan -- \
-		tools/meanwhile --awake $(MAKE) ONLY=clock_asleep run-asan run-tsan run-memcheck -- \
-		$(MAKE) ONLY=clock run-asan run-tsan run-memcheck
+	@tools/meanwhile $(MAKE) ONLY=patient compile-asan compile-tsan run-gcc run-asan run-tsan run-memcheck -- \
+		tools/meanwhile --awake $(MAKE) ONLY=clock_asleep run-gcc run-memcheck compile-asan run-asan compile-tsan run-tsan -- \
+		$(MAKE) ONLY=clock run-gcc run-memcheck compile-asan run-asan compile-tsan run-tsan
 	@$(MAKE) ONLY=undisturbed run-gcc
-	$(call headline,all tests passed: gcc clang+asan+ubsan tsan$$(test -e build-tsan/works || echo ' (SKIPPED)') valgrind)
+	$(call headline,all tests passed: gcc clang+asan+ubsan tsan$$(test -e build-tsan/prefix || echo ' (SKIPPED)') valgrind)
 
 test-gcc: test-setup compile-gcc run-gcc ## gcc: unit, conformance, command line, structure
 test-asan: test-setup compile-asan run-asan ## clang, warnings as errors, address and undefined-behavior sanitizers
@@ -89,9 +90,8 @@ compile-asan:
 compile-tsan:
 	$(call headline,tsan: build what has threads)
 	$(call configure,build-tsan,$(QUICK) -DIPW_SANITIZE=thread)
-	@rm -f build-tsan/works
-	@if tools/tsan-prefix >build-tsan/prefix; then touch build-tsan/works; fi
-	@cmake --build build-tsan --parallel $(JOBS) --target threaded_tests
+	@if tools/tsan-prefix >build-tsan/$$$$; then mv build-tsan/$$$$ build-tsan/prefix; else rm -f build-tsan/{$$$$,prefix}; fi
+	$(call compile,build-tsan,--target threaded_tests)
 
 run-gcc:
 	$(call headline,gcc: all tests$(only))
@@ -103,8 +103,9 @@ run-asan:
 
 run-tsan:
 	$(call headline,tsan: tests of what has threads$(only))
-	@test ! -e build-tsan/works || $$(<build-tsan/prefix) $(call run_ctest,build-tsan,-L threads)
+	@test ! -e build-tsan/prefix || $$(<build-tsan/prefix) $(call run_ctest,build-tsan,-L threads)
 
+run-memcheck: at_once = $(JOBS) # valgrind computes rather than waits
 run-memcheck:
 	$(call headline,valgrind: unit and conformance tests$(only))
 	$(call ctest,build,-L memcheck)
