@@ -1,8 +1,9 @@
 /* Where the table of runs comes from: a folder of run directories, or a database.
  *
  * A folder has changed when its own time has: runs come and go in it, and the run index beside them is written at the
- * end of each.  Summaries that were read are read again only when their file is another.  Of a database, the figures of
- * its table `runs` are read; the files of a run are copied to a scratch folder when they are asked for. */
+ * end of each.  A run that is copied into it changes that time only when it begins, so the folder counts as changed for
+ * some seconds more.  Summaries that were read are read again only when their file is another.  Of a database, the
+ * figures of its table `runs` are read; the files of a run are copied to a scratch folder when they are asked for. */
 #define _GNU_SOURCE
 #include <ftw.h>
 #include <pthread.h>
@@ -12,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "analysis/across.h"
+#include "core/clock.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
@@ -23,12 +25,13 @@
 #include "serve/runs.h"
 #include "serve/serve.h"
 
-enum { COPIES_MOST = 64 };
+enum { COPIES_MOST = 64, SETTLED_S = 10 };
 
 struct row_source {
     char folder[FILE_PATH_MAX]; /* of runs; of a database, of the copies */
     char shown[FILE_PATH_MAX];
     struct timespec changed; /* when it was read */
+    bool is_settled;         /* that was long before */
     const char *address;     /* of a database; NULL: a folder */
     struct db *db;           /* of the thread that reads rows */
     double count, pushed_at; /* when it was read */
@@ -212,8 +215,10 @@ static enum err read_folder(struct row_source *source, const struct row_taker *t
     struct timespec before;
     (void)folder_time(source, &before);
     enum err err = run_list_visit(source->folder, wants_entry, take_entry, &reading, why);
-    if (!err)
+    if (!err) {
         source->changed = before;
+        source->is_settled = clock_wall() / NS_PER_S - before.tv_sec > SETTLED_S;
+    }
     return err;
 }
 
@@ -431,8 +436,8 @@ bool row_source_changed(struct row_source *source)
     struct timespec now;
     if (source->address)
         return database_changed(source);
-    return !folder_time(source, &now) || now.tv_sec != source->changed.tv_sec ||
-           now.tv_nsec != source->changed.tv_nsec;
+    return !source->is_settled || !folder_time(source, &now) ||
+           now.tv_sec != source->changed.tv_sec || now.tv_nsec != source->changed.tv_nsec;
 }
 
 enum err row_source_read(struct row_source *source, const struct row_taker *taker,

@@ -53,7 +53,7 @@ def main():
         page = os.path.join(folder, "report.html")
         row("report of 10^5 queries, size", os.path.getsize(page) / 1e6, "MB", 5)
         if not chromium():
-            print("bench_report: opening the page is skipped: no Chromium here (Debian: chromium)")
+            print("bench_report: opening the page is skipped: no Chromium here (Debian: chromium-headless-shell)")
             return
         with Browser() as browser:
             rounds = sorted(used(browser, page) for _ in range(ROUNDS))

@@ -506,6 +506,6 @@ if __name__ == "__main__":
     built = ipw(None, "doctor", "--json")
     part = next(part for part in json.loads(built.stdout)["parts"] if part["name"] == "ECharts")
     if not part["available"] or not chromium():
-        print("skipped:", part["missing"] or "no Chromium here (Debian: chromium)")
+        print("skipped:", part["missing"] or "no Chromium here (Debian: chromium-headless-shell)")
         sys.exit(77)
     unittest.main()
