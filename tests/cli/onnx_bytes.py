@@ -1,5 +1,6 @@
 """ONNX files byte by byte: no package is needed for them, and none refuses odd names."""
 
+import struct
 
 def varint(number):
     out = bytearray()
@@ -34,11 +35,13 @@ FLOAT, INT8, FLOAT16, INT64, BOOL = 1, 3, 10, 7, 9
 WIDTHS = {FLOAT: 4, INT8: 1, FLOAT16: 2, INT64: 8, BOOL: 1}
 
 
-def weight(name, dims, element=FLOAT):
+def weight(name, dims, element=FLOAT, numbers=None):
+    """Zeros, unless it is given numbers of single precision."""
     count = WIDTHS[element]
     for size in dims:
         count *= size
-    return b"".join([*(field(1, d) for d in dims), field(2, element), field(8, name), field(9, bytes(count))])
+    data = bytes(count) if numbers is None else struct.pack(f"<{len(numbers)}f", *numbers)
+    return b"".join([*(field(1, d) for d in dims), field(2, element), field(8, name), field(9, data)])
 
 
 def integer(name, value):

@@ -126,6 +126,22 @@ class Images(FileTest):
                 self.assertIn("--image takes a side or HEIGHTxWIDTH", words)
 
 
+class DenormalWeights(FileTest):
+    """Of two matrices, a share of the second one is numbers that a CPU multiplies by way of microcode."""
+
+    def products(self, share):
+        numbers = [1e-40 if i % 100 < 100 * share else 0.5 for i in range(64 * 64)]
+        return self.onnx([node("MatMul", ["x", "u"], ["h"]), node("MatMul", ["h", "w"], ["y"])], [info("x", [1, 64])],
+                         [info("y", [1, 64])], [weight("u", [64, 64]), weight("w", [64, 64], numbers=numbers)])
+
+    def test_they_are_said(self):
+        report = self.on(GPU, self.products(0.4))
+        self.assertEqual(len(report["notes"]), 1)
+        found = re.match(r"(\d+) % of the weights 'w' are denormal numbers", report["notes"][0])
+        self.assertAlmostEqual(int(found[1]), 40, delta=6)  # a sample
+        self.assertEqual(self.on(GPU, self.products(0))["notes"], [])
+
+
 class ControlFlow(FileTest):
     """A loop whose number of iterations is an input: a state of 4 x 16 times a matrix, each time."""
 

@@ -1,5 +1,6 @@
 /* The reader "onnx", and the walk over the live nodes of a file in topological order.  Subgraphs of If, Loop and Scan
  * (control.c), and calls of functions that the file defines, are walked in the place of their node. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,8 @@
 #include "graph/onnx/operators.h"
 #include "graph/reader.h"
 #include "port/file.h"
+
+#define DENORMAL_LEAST 0.02 /* of the elements of one tensor, to be worth a note */
 
 /* ---- operators ---- */
 
@@ -403,11 +406,49 @@ static enum err open_file(const char *source, struct model *model, struct error 
     return ERR_OK;
 }
 
+/* Of the fp32 elements of a tensor, by a sample that is spread over it. */
+static double denormal_share(const struct onnx_tensor *tensor)
+{
+    enum { WINDOWS = 16, EACH = 64 };
+    size_t count = tensor->raw.length / sizeof(float), denormal = 0;
+    if (tensor->dtype != ONNX_FLOAT || count < WINDOWS * EACH)
+        return 0;
+    for (size_t i = 0; i < WINDOWS * EACH; i++) {
+        size_t at = (count - EACH) / (WINDOWS - 1) * (i / EACH) + i % EACH;
+        float element;
+        memcpy(&element, tensor->raw.start + at * sizeof element, sizeof element);
+        denormal += fpclassify(element) == FP_SUBNORMAL;
+    }
+    return (double)denormal / (WINDOWS * EACH);
+}
+
+/* Training leaves weights that decay to nothing; a CPU multiplies them by way of microcode. */
+static void note_denormals(const struct onnx_file *file, struct graph *graph)
+{
+    const struct onnx_tensor *most = NULL;
+    double share = DENORMAL_LEAST;
+    for (size_t i = 0; i < file->tensor_count; i++) {
+        double of = denormal_share(&file->tensors[i]);
+        if (of > share) {
+            share = of;
+            most = &file->tensors[i];
+        }
+    }
+    if (most)
+        graph_note(graph,
+                   "%.0f %% of the weights '%.40s' are denormal numbers: a CPU may take many times "
+                   "as long, unless it takes them for 0",
+                   100 * share, model_label(most->name).text);
+}
+
 static enum err build(const struct model *model, struct graph_options *options, struct graph *out,
                       struct error *why)
 {
     str_copy(out->name, sizeof out->name, model->name);
-    return onnx_graph(model->state, options, out, why);
+    enum err err = onnx_graph(model->state, options, out, why);
+    if (!err)
+        note_denormals(model->state, out);
+    return err;
 }
 
 static void close_file(struct model *model)
