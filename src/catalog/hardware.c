@@ -298,3 +298,12 @@ bool hardware_find_device(const char *driver_name, struct hardware *out)
     *out = entry ? *entry : (struct hardware){0};
     return entry;
 }
+
+const struct hardware_timings *hardware_timings(const struct hardware *hardware,
+                                                const char *runtime)
+{
+    for (size_t i = 0; i < TIMINGS_RUNTIMES; i++)
+        if (hardware->timings[i].count && !strcmp(hardware->timings[i].runtime, runtime))
+            return &hardware->timings[i];
+    return NULL;
+}

@@ -122,10 +122,10 @@ struct hardware {
     const char *const *aliases; /* other ids, and names as drivers report them; ends in NULL */
     const char *const *matches; /* names for device_peak_find; ends in NULL */
     struct hardware_processor processor;
-    struct hardware_timings timings;
-    bool is_calibrated; /* by `ipw estimate calibrate` */
-    char doubt[160];    /* what contradicts itself in a file of the user's; "": nothing */
-    void *storage;      /* what the pointers above point into; NULL: the catalog */
+    struct hardware_timings timings[TIMINGS_RUNTIMES]; /* those with items first */
+    bool is_calibrated;                                /* by `ipw estimate calibrate` */
+    char doubt[160]; /* what contradicts itself in a file of the user's; "": nothing */
+    void *storage;   /* what the pointers above point into; NULL: the catalog */
 };
 
 void hardware_release(struct hardware *hardware);
@@ -178,5 +178,9 @@ const struct hardware *hardware_at(size_t index); /* sorted by id */
 enum err hardware_find(const char *id, struct hardware *out, struct error *why) MUST_USE;
 /* By the name that a driver reports ("NVIDIA H200"); false when none fits. */
 bool hardware_find_device(const char *driver_name, struct hardware *out);
+
+/* Operations of a runtime that were timed on it; NULL: none. */
+const struct hardware_timings *hardware_timings(const struct hardware *hardware,
+                                                const char *runtime);
 
 #endif

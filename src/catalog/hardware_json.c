@@ -36,7 +36,7 @@ struct storage {
     struct hardware_point points[POINTS_MAX];
     struct kernel_figures kernels[KERNEL_COUNT];
     const char *aliases[NAMES_MAX + 1], *matches[NAMES_MAX + 1], *brands[NAMES_MAX + 1];
-    struct hardware_timing *timings; /* owned */
+    struct hardware_timing *timings[TIMINGS_RUNTIMES]; /* owned */
 };
 
 enum quantity { RATE, BANDWIDTH, CAPACITY, ENERGY, POWER, TIME, COUNT, SHARE };
@@ -492,8 +492,10 @@ static void read_points(const struct object *top, struct storage *storage, struc
 
 /* ---- timed operations ---- */
 
-static const char *const TIMING_OPS[TIMING_OP_COUNT] = {"pass", "step", "product",  "attention",
-                                                        "norm", "add",  "rotation", "gate"};
+static const char *const TIMING_OPS[TIMING_OP_COUNT] = {
+    "pass",       "step",           "product", "conv",      "conv_1x1",
+    "conv_image", "conv_depthwise", "lstm",    "attention", "norm",
+    "add",        "scale",          "sigmoid", "rotation",  "gate"};
 
 const char *timing_op_name(enum timing_op op)
 {
@@ -534,12 +536,11 @@ static void read_timing(const struct object *at, struct hardware_timing *out)
         refuse(at, "us", "is missing");
 }
 
-static void read_timings(const struct object *top, struct storage *storage, struct hardware *out)
+static void read_table(const struct object *given, struct hardware_timing **owned,
+                       struct hardware_timings *out)
 {
     static const char *const KEYS[] = {"runtime", "threads", "source", "operations"};
-    struct object at = inside(top, "timings", jv_get(top->json, "timings"));
-    if (jv_is_null(at.json))
-        return;
+    struct object at = *given;
     check_keys(&at, KEYS, COUNT_OF(KEYS));
     const struct jv *list = jv_get(at.json, "operations");
     size_t count = 0;
@@ -547,11 +548,11 @@ static void read_timings(const struct object *top, struct storage *storage, stru
         refuse(&at, "operations", "must be an array of 1 to %d", TIMINGS_MAX);
         return;
     }
-    out->timings.runtime = read_line(&at, "runtime");
-    out->timings.source = read_line(&at, "source");
-    out->timings.threads = (unsigned)read_integer(&at, "threads", 1, THREADS_MAX, "whole number");
-    storage->timings = calloc(jv_count(list), sizeof *storage->timings);
-    if (!storage->timings) {
+    out->runtime = read_line(&at, "runtime");
+    out->source = read_line(&at, "source");
+    out->threads = (unsigned)read_integer(&at, "threads", 1, THREADS_MAX, "whole number");
+    struct hardware_timing *items = *owned = calloc(jv_count(list), sizeof *items);
+    if (!items) {
         refuse(&at, "operations", "out of memory");
         return;
     }
@@ -559,17 +560,38 @@ static void read_timings(const struct object *top, struct storage *storage, stru
         char key[32];
         str_format(key, sizeof key, "operations.%zu", count);
         struct object one = inside(&at, key, item);
-        read_timing(&one, &storage->timings[count++]);
+        read_timing(&one, &items[count++]);
     }
-    out->timings.items = storage->timings;
-    out->timings.count = count;
+    out->items = items;
+    out->count = count;
 }
 
-static void write_timings(struct json *json, const struct hardware_timings *timings)
+/* One table, or a list of them. */
+static void read_timings(const struct object *top, struct storage *storage, struct hardware *out)
 {
-    if (!timings->count)
+    struct object at = inside(top, "timings", jv_get(top->json, "timings"));
+    size_t count = 0;
+    if (jv_is_null(at.json))
         return;
-    json_object(json, "timings");
+    if (!jv_is_array(at.json)) {
+        read_table(&at, &storage->timings[0], &out->timings[0]);
+        return;
+    }
+    if (jv_count(at.json) > TIMINGS_RUNTIMES) {
+        refuse(top, "timings", "must be an array of at most %d", TIMINGS_RUNTIMES);
+        return;
+    }
+    for (const struct jv *item = jv_first(at.json); item; item = jv_next(item), count++) {
+        char key[32];
+        str_format(key, sizeof key, "timings.%zu", count);
+        struct object one = inside(top, key, item);
+        read_table(&one, &storage->timings[count], &out->timings[count]);
+    }
+}
+
+static void write_table(struct json *json, const char *key, const struct hardware_timings *timings)
+{
+    json_object(json, key);
     json_string(json, "runtime", timings->runtime);
     json_integer(json, "threads", timings->threads);
     json_string(json, "source", timings->source);
@@ -593,6 +615,20 @@ static void write_timings(struct json *json, const struct hardware_timings *timi
     }
     json_array_end(json);
     json_object_end(json);
+}
+
+static void write_timings(struct json *json, const struct hardware_timings *tables)
+{
+    if (!tables[0].count)
+        return;
+    if (!tables[1].count) {
+        write_table(json, "timings", &tables[0]);
+        return;
+    }
+    json_array(json, "timings");
+    for (size_t i = 0; i < TIMINGS_RUNTIMES; i++)
+        write_table(json, NULL, &tables[i]);
+    json_array_end(json);
 }
 
 /* ---- a file ---- */
@@ -672,7 +708,8 @@ void hardware_release(struct hardware *hardware)
     struct storage *storage = hardware->storage;
     if (storage) {
         jv_free(storage->tree);
-        free(storage->timings);
+        for (size_t i = 0; i < TIMINGS_RUNTIMES; i++)
+            free(storage->timings[i]);
     }
     free(storage);
     *hardware = (struct hardware){0};
@@ -850,7 +887,7 @@ void hardware_write(const struct hardware *hardware, struct json *json)
     write_figures(json, hardware);
     write_kernels(json, hardware);
     write_points(json, hardware);
-    write_timings(json, &hardware->timings);
+    write_timings(json, hardware->timings);
     if (hardware->is_calibrated)
         json_bool(json, "calibrated", true);
     json_object_end(json);

@@ -1,5 +1,6 @@
 /* Single operations of a runtime, timed on a CPU by `ipw estimate calibrate`: what the estimate of a model on that CPU is
- * put together from.  Part of a hardware file (docs/formats.md, "timings"), whose struct hardware owns them. */
+ * put together from.  Part of a hardware file (docs/formats.md, "timings"), whose struct hardware owns them: a table for
+ * each runtime. */
 #ifndef IPW_CATALOG_TIMINGS_H
 #define IPW_CATALOG_TIMINGS_H
 
@@ -9,9 +10,16 @@ enum timing_op {
     TIMING_PASS, /* of one graph: threads start and end */
     TIMING_STEP, /* an operation without work: threads meet */
     TIMING_PRODUCT,
+    TIMING_CONV,       /* of at least 16 channels */
+    TIMING_POINT_CONV, /* with a window of 1 x 1 */
+    TIMING_IMAGE_CONV, /* of fewer channels */
+    TIMING_DEPTHWISE_CONV,
+    TIMING_LSTM,
     TIMING_ATTENTION,
     TIMING_NORM,
-    TIMING_ADD,
+    TIMING_ADD,   /* ONNX Runtime: `rows` elements */
+    TIMING_SCALE, /* by a constant */
+    TIMING_SIGMOID,
     TIMING_ROTATION,
     TIMING_GATE, /* silu(a) x b */
     TIMING_OP_COUNT
@@ -21,11 +29,12 @@ const char *timing_op_name(enum timing_op op);
 struct hardware_timing {
     enum timing_op op;
     const char *format;          /* of the weights of a product, "Q4_K"; NULL */
-    double rows, depth, columns; /* attention: queries, of a head, heads */
-    double context;              /* of attention */
+    double rows, depth, columns; /* attention: queries, of a head, heads; convolutions: positions */
+    double context;              /* of attention; of convolutions: elements of the window */
     double held;                 /* bytes of all weights that are used in turn */
     double seconds;              /* of one operation */
 };
+enum { TIMINGS_RUNTIMES = 2 };
 struct hardware_timings {
     const char *runtime, *source; /* NULL: there are none */
     unsigned threads;

@@ -96,9 +96,9 @@ struct calibrate_work {
     struct calibration calibration;
     struct hardware base;
     bool has_base;
-    struct text data; /* where the rows come from */
-    char device[96];  /* as the rows or this machine name it */
-    struct timings timings;
+    struct text data;                         /* where the rows come from */
+    char device[96];                          /* as the rows or this machine name it */
+    struct timings timings[TIMINGS_RUNTIMES]; /* of llama.cpp, of ONNX Runtime */
     struct cpu_use before;
     char no_energy[240]; /* why no energy was measured; "" */
 };
@@ -166,25 +166,38 @@ static int refuse_busy(struct calibrate_work *work, const struct error *why)
         why->text, others);
 }
 
-static int time_operations(const struct calibrate_command *command, struct calibrate_work *work)
+static int time_runtime(const struct calibrate_command *command, struct calibrate_work *work,
+                        bool is_onnx)
 {
     const struct timings_options options = {.threads = microbench_threads(&command->bench),
                                             .budget_s = command->bench.seconds * BUDGET_SHARE,
                                             .progress = command->bench.progress};
     struct error why = {0};
-    if (!strcmp(command->runtime, "none"))
-        return 0;
-    enum err err = timings_measure(&options, &work->timings, &why);
+    struct timings *timings = &work->timings[is_onnx];
+    enum err err = is_onnx ? timings_measure_onnx(&options, timings, &why)
+                           : timings_measure(&options, timings, &why);
     clear_progress();
-    if (work->timings.signal)
-        return 128 + work->timings.signal;
-    if (!err && work->timings.missing[0])
-        log_warn("operations of llama.cpp were not timed: %s", work->timings.missing);
-    if (!err && work->timings.unsettled[0])
-        log_warn("%s: they count with the shortest", work->timings.unsettled);
+    if (timings->signal)
+        return 128 + timings->signal;
+    if (!err && timings->missing[0] && (!is_onnx || strcmp(command->runtime, "all") != 0))
+        log_warn("operations of %s were not timed: %s", is_onnx ? "ONNX Runtime" : "llama.cpp",
+                 timings->missing);
+    if (!err && timings->unsettled[0])
+        log_warn("%s: they count with the shortest", timings->unsettled);
     return err == ERR_BUSY ? refuse_busy(work, &why)
            : err           ? complain(EXIT_FAILED, "%s", why.text)
                            : 0;
+}
+
+static int time_operations(const struct calibrate_command *command, struct calibrate_work *work)
+{
+    bool is_all = !strcmp(command->runtime, "all");
+    int code = 0;
+    if (is_all || !strcmp(command->runtime, "llama.cpp"))
+        code = time_runtime(command, work, false);
+    if (!code && (is_all || !strcmp(command->runtime, "onnxruntime")))
+        code = time_runtime(command, work, true);
+    return code;
 }
 
 /* The rates are of the time that the loads ran; joules are of everything that ran. */
@@ -250,6 +263,11 @@ static enum err save_rows(const struct calibrate_command *command,
 static int report_calibration(const struct calibrate_command *command,
                               const struct calibrate_work *work)
 {
+    struct hardware_timings tables[TIMINGS_RUNTIMES] = {{0}};
+    size_t table_count = 0;
+    for (size_t i = 0; i < TIMINGS_RUNTIMES; i++)
+        if (work->timings[i].table.count)
+            tables[table_count++] = work->timings[i].table;
     struct calibrate_report report = {
         .calibration = &work->calibration,
         .hardware = work->device,
@@ -257,7 +275,7 @@ static int report_calibration(const struct calibrate_command *command,
         .data = text_get(&work->data),
         .given_source = command->given_source ? command->given_source : "given by the user",
         .file = command->output,
-        .timings = work->timings.table.count ? &work->timings.table : NULL,
+        .timings = tables,
         .no_energy = work->no_energy,
     };
     const struct calibrate_origin origin = {report.hardware, report.base, report.data,
@@ -321,7 +339,7 @@ static enum err take_given(struct calibrate_command *command, struct error *why)
 }
 
 static struct calibrate_command calibrate_args = {
-    .bench = {.seconds = 25}, .seed = 1, .runtime = "llama.cpp"};
+    .bench = {.seconds = 25}, .seed = 1, .runtime = "all"};
 
 /* clang-format off */
 static const struct option_row CALIBRATE_ROWS[] = {
@@ -348,7 +366,7 @@ static const struct option_row CALIBRATE_ROWS[] = {
      .help = "total time of the windows measured here (default: 25)", .least = 1,
      .most = 86400},
     {.name = "runtime", .type = OPTION_TEXT, .target = &calibrate_args.runtime, .value = "NAME",
-     .help = "time its operations here: llama.cpp (default), none"},
+     .help = "time its operations here: llama.cpp, onnxruntime, all (default), none"},
     {.letter = 't', .name = "threads", .type = OPTION_COUNT, .target = &calibrate_args.bench.threads,
      .value = "N", .help = "threads of the loads (default: one per CPU)", .least = 1,
      .most = 4096},
@@ -378,15 +396,18 @@ static int calibrate_main(const char **words, size_t count)
     o->fit.allow_estimated &= !o->measure.require_energy;
     o->bench.allow_estimated = o->fit.allow_estimated;
     o->bench.requires_energy = o->measure.require_energy;
-    if (strcmp(o->runtime, "llama.cpp") != 0 && strcmp(o->runtime, "none") != 0)
-        return complain(EXIT_USAGE, "--runtime %.40s: llama.cpp or none", o->runtime);
+    if (strcmp(o->runtime, "llama.cpp") != 0 && strcmp(o->runtime, "onnxruntime") != 0 &&
+        strcmp(o->runtime, "all") != 0 && strcmp(o->runtime, "none") != 0)
+        return complain(EXIT_USAGE, "--runtime %.40s: llama.cpp, onnxruntime, all or none",
+                        o->runtime);
     if (!o->quiet)
         o->bench.progress = show_progress;
     int code = calibrate(o, &work);
     calibrate_rows_release(&work.rows);
     if (work.has_base)
         hardware_release(&work.base);
-    timings_release(&work.timings);
+    for (size_t i = 0; i < TIMINGS_RUNTIMES; i++)
+        timings_release(&work.timings[i]);
     text_release(&work.data);
     return code;
 }
@@ -404,7 +425,10 @@ const struct command command_estimate_calibrate = {
         "\n"
         "Measuring here, it also times operations of llama.cpp on this CPU (products with weights\n"
         "of each format, attention, norms), from which `ipw estimate --runtime llama.cpp` puts\n"
-        "models together, and the bandwidth of the caches. Without an energy meter the file has\n"
+        "models together; the same of ONNX Runtime (convolutions, products, elementwise "
+        "operators)\n"
+        "where libonnxruntime is installed or IPW_ONNXRUNTIME_LIB names it; and the bandwidth of\n"
+        "the caches. Without an energy meter the file has\n"
         "times only. All of it takes about a minute by default. Operations are timed in rounds, "
         "of\n"
         "which the shortest counts; where other processes disturb them so much that the rounds do\n"

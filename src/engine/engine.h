@@ -200,46 +200,4 @@ enum err stop_filter_add(struct stop_filter *filter, const char *bytes, size_t l
 enum err stop_filter_end(struct stop_filter *filter) MUST_USE;
 void stop_filter_release(struct stop_filter *filter);
 
-/* ---- single operations on the CPU of this machine: op_timer.c ---- */
-
-/* How long they take: products with weights of each format, in the buffers that the library chooses for them when it
- * loads a model, attention, and what is between them.  One thread uses a timer at a time. */
-enum op_timer_op {
-    OP_TIMER_NOTHING,   /* a graph whose work is negligible: threads start, and meet once */
-    OP_TIMER_STEP,      /* one more operation with negligible work */
-    OP_TIMER_PRODUCT,   /* rows x depth by depth x columns */
-    OP_TIMER_ATTENTION, /* `rows` queries, the last of `context` tokens; depth is that of a head */
-    OP_TIMER_NORM,      /* RMS norm of `rows` rows of `depth` elements, with its weight */
-    OP_TIMER_ADD,
-    OP_TIMER_ROTATION, /* rotary embedding, heads of 64 elements */
-    OP_TIMER_GATE,     /* silu(a) x b */
-};
-
-struct op_timer_shape {
-    enum op_timer_op op;
-    uint32_t format; /* of the weights, as numbered in GGUF files */
-    int64_t rows, depth, columns;
-    int64_t heads, context;
-    int64_t
-        matrices; /* used in turn, so that weights come from the memory that holds them all; 0: 1 */
-    int64_t graphs; /* that the matrices are divided into, each timed by itself; 0: 1 */
-};
-enum { OP_TIMER_GRAPHS_MOST = 64 };
-
-struct op_timer;
-
-/* ERR_UNSUPPORTED without the library, or where it lacks a function. */
-enum err op_timer_open(int threads, struct op_timer **out, struct error *why) MUST_USE;
-void op_timer_close(struct op_timer *timer);
-
-struct op_time {
-    double seconds; /* of one operation */
-    double ran; /* share of the time that its threads had a CPU; below 0.9 others disturbed it */
-};
-
-/* The lower quartile of what was measured for about `budget_s`, of samples during which all threads ran where there are
- * such.  ERR_UNSUPPORTED where the library does not compute it. */
-enum err op_timer_measure(struct op_timer *timer, const struct op_timer_shape *shape,
-                          double budget_s, struct op_time *out, struct error *why) MUST_USE;
-
 #endif

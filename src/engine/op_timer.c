@@ -11,6 +11,7 @@
 #include "core/units.h"
 #include "engine/engine.h"
 #include "engine/llama_api.h"
+#include "engine/timers.h"
 #include "port/dl.h"
 
 struct ggml_context;

@@ -122,7 +122,7 @@ struct calibrate_origin {
     const struct hardware *base; /* the entry whose other figures are kept; NULL: none */
     const char *data;            /* where the rows come from: "a.csv", "built-in loads, cpu0" */
     const char *given_source;    /* of coefficients that were not fitted */
-    const struct hardware_timings *timings; /* operations of a runtime; NULL: none */
+    const struct hardware_timings *timings; /* TIMINGS_RUNTIMES tables, those with items first */
 };
 
 /* JSON for --hardware-file: the base with the fitted and attained figures in place of its own, or an entry of those

@@ -5,7 +5,7 @@
  * on their format, on the tokens that share a weight, on the size of the matrix and, since weights come from whichever
  * memory holds them all, on the bytes of the model.
  *
- * ONNX Runtime: as shares of what the processor attains, its multiply-adds and the bandwidth of the cache or memory that
+ * ONNX Runtime: in the same way from its operators where they were timed, else as shares of what the processor attains, its multiply-adds and the bandwidth of the cache or memory that
  * the operands fit in.  It computes nearly every operator by itself, so that activations are moved through the caches
  * again and again.  The shares were measured with single operators on one processor (docs/measurements.md, "Models on a
  * CPU"). */
@@ -35,14 +35,22 @@ struct lookup {
 
 static double axis_of(const struct hardware_timing *timing, int axis)
 {
-    bool is_attention = timing->op == TIMING_ATTENTION;
     if (axis == 0)
         return timing->rows;
-    if (timing->op != TIMING_PRODUCT && !is_attention)
+    switch (timing->op) {
+    case TIMING_ATTENTION:
+        return axis == 1 ? timing->context : timing->depth;
+    case TIMING_DEPTHWISE_CONV:
+        return axis == 1 ? timing->context : 0;
+    case TIMING_PRODUCT:
+    case TIMING_CONV:
+    case TIMING_POINT_CONV:
+    case TIMING_IMAGE_CONV:
+    case TIMING_LSTM:
+        return axis == 1 ? sqrt(timing->depth * timing->columns) : timing->held;
+    default:
         return 0;
-    if (axis == 1)
-        return is_attention ? timing->context : sqrt(timing->depth * timing->columns);
-    return is_attention ? timing->depth : timing->held;
+    }
 }
 
 /* Pairs of queries and earlier tokens, themselves included. */
@@ -53,8 +61,10 @@ static double pairs_of(double rows, double context)
 
 static double work_of(const struct hardware_timing *timing)
 {
-    if (timing->op == TIMING_PRODUCT)
-        return timing->rows * timing->depth * timing->columns;
+    if (timing->op >= TIMING_PRODUCT && timing->op <= TIMING_DEPTHWISE_CONV)
+        return timing->rows * timing->depth * timing->columns * fmax(1, timing->context);
+    if (timing->op == TIMING_LSTM) /* four gates of the input and of the state */
+        return 8 * timing->rows * timing->depth * timing->columns;
     if (timing->op == TIMING_ATTENTION)
         return pairs_of(timing->rows, timing->context) * timing->columns;
     return fmax(1, timing->rows * timing->depth);
@@ -317,7 +327,7 @@ static double compute_s(const struct subgraph *subgraph, const struct roofline_w
 
 static double threads_of(const struct rates *rates)
 {
-    const struct hardware_timings *timings = &rates->hardware->timings;
+    const struct hardware_timings *timings = &rates->hardware->timings[0];
     return timings->count && timings->threads > 1 ? timings->threads : 1;
 }
 
@@ -333,6 +343,105 @@ static double divided_s(const struct rates *rates, double all_s, bool is_product
     return alone_s / (1 + DIVIDED_SHARE * (threads - 1)) + meeting_s;
 }
 
+/* ---- ONNX Runtime: operators that were timed ---- */
+
+enum { ADD_BYTES = 12, SCALE_BYTES = 8 }; /* moved by an element of each */
+#define COLD_STEPS 4.0 /* an operator among others costs as many of those timed in a row */
+#define REORDERING                                                                                 \
+    2.0 /* an operator by a constant leaves the layout of convolutions or, after others, returns */
+
+static double timed_s(const struct rates *rates, enum timing_op op, double rows, double size)
+{
+    struct lookup lookup = {.timings = rates->timings, .op = op, .at = {rows, size, 0}};
+    return per_unit_s(&lookup);
+}
+
+/* The layout of convolutions has blocks of channels. */
+static double padded(double channels)
+{
+    return BLOCK_CHANNELS * ceil(channels / BLOCK_CHANNELS);
+}
+
+static double conv_s(const struct subgraph *subgraph, const struct roofline_work *work,
+                     const struct rates *rates)
+{
+    const struct subgraph_shape *shape = &subgraph->shape;
+    double rows = fmax(1, work->rows), outputs = fmax(1, work->outputs),
+           taps = fmax(1, shape->taps);
+    double columns = outputs / rows, depth = work->macs / (outputs * taps);
+    if (shape->groups > 1 && depth <= 1)
+        return work->macs * timed_s(rates, TIMING_DEPTHWISE_CONV, rows, taps);
+    if (shape->groups > 1) {
+        columns /= shape->groups;
+        double each = timed_s(rates, taps > 1 ? TIMING_CONV : TIMING_POINT_CONV, rows,
+                              sqrt(padded(depth) * padded(columns)));
+        return work->macs * padded(depth) / depth * padded(columns) / columns * each;
+    }
+    double more = padded(columns) / columns;
+    if (depth < BLOCK_CHANNELS)
+        return work->macs * more *
+               timed_s(rates, TIMING_IMAGE_CONV, rows, sqrt(depth * padded(columns)));
+    return work->macs * more * padded(depth) / depth *
+           timed_s(rates, taps > 1 ? TIMING_CONV : TIMING_POINT_CONV, rows,
+                   sqrt(padded(depth) * padded(columns)));
+}
+
+/* A recurrent layer reads the weights of its state, one half of all, in every step. */
+static double state_s(const struct subgraph *subgraph, const struct roofline_work *work,
+                      const struct rates *rates)
+{
+    return fmax(1, subgraph->steps) * move_s(rates, work->traffic.weights / 2);
+}
+
+static double timed_product_s(const struct subgraph *subgraph, const struct roofline_work *work,
+                              const struct rates *rates)
+{
+    double rows = fmax(1, work->rows), outputs = fmax(1, work->outputs);
+    if (subgraph->op == GRAPH_CONV || subgraph->op == GRAPH_CONV_TRANSPOSE)
+        return conv_s(subgraph, work, rates);
+    if (graph_op_kind(subgraph->op) == GRAPH_KIND_RECURRENT) {
+        double each = timed_s(rates, TIMING_LSTM, rows, sqrt(work->traffic.weights / 32));
+        return fmax(work->macs * each, state_s(subgraph, work, rates));
+    }
+    double depth = work->macs / outputs, columns = outputs / rows;
+    return work->macs * timed_s(rates, TIMING_PRODUCT, rows, sqrt(fmax(1, depth * columns)));
+}
+
+static double timed_move_s(const struct subgraph *subgraph, const struct roofline_work *work,
+                           const struct rates *rates)
+{
+    enum graph_kind kind = graph_op_kind(subgraph->op);
+    if ((kind == GRAPH_KIND_ACTIVATION && subgraph->op != GRAPH_CLIP) ||
+        kind == GRAPH_KIND_SOFTMAX) {
+        double elements = fmax(1, work->outputs);
+        return elements * timed_s(rates, TIMING_SIGMOID, elements, 0);
+    }
+    bool is_one = kind == GRAPH_KIND_ELEMENTWISE &&
+                  work->bytes < (ADD_BYTES + SCALE_BYTES) / 2.0 * work->outputs;
+    bool is_scaling = subgraph->op == GRAPH_CLIP || is_one;
+    double elements = fmax(1, work->bytes / (is_scaling ? SCALE_BYTES : ADD_BYTES));
+    return elements * timed_s(rates, is_scaling ? TIMING_SCALE : TIMING_ADD, elements, 0) *
+           (is_one ? REORDERING : 1);
+}
+
+static struct kernel_estimate timed_operator_estimate(const struct subgraph *subgraph,
+                                                      const struct roofline_work *work,
+                                                      const struct rates *rates)
+{
+    bool is_product = work->macs > 0;
+    double took =
+        is_product ? timed_product_s(subgraph, work, rates) : timed_move_s(subgraph, work, rates);
+    took += COLD_STEPS * single_s(rates->timings, TIMING_STEP);
+    return (struct kernel_estimate){
+        .class = is_product ? KERNEL_GEMM : KERNEL_ELEMENTWISE,
+        .launches = 1,
+        .compute_s = is_product ? took : 0,
+        .memory_s = is_product ? fmin(took, work->bytes / rates->bytes_per_s.value) : took,
+        .latency_s = took,
+        .padding = 1,
+    };
+}
+
 struct kernel_estimate cpu_kernel_estimate(const struct subgraph *subgraph,
                                            const struct roofline_work *work,
                                            const struct rates *rates)
@@ -341,14 +450,14 @@ struct kernel_estimate cpu_kernel_estimate(const struct subgraph *subgraph,
     if (subgraph->op == GRAPH_BATCH_NORM || subgraph->op == GRAPH_RELU ||
         subgraph->op == GRAPH_LEAKY_RELU)
         return out; /* folded into the convolution before it */
+    if (rates->timings)
+        return timed_operator_estimate(subgraph, work, rates);
     bool is_leaving =
         graph_op_kind(subgraph->op) == GRAPH_KIND_ELEMENTWISE && subgraph->shape.is_broadcast;
     out.compute_s = compute_s(subgraph, work, rates);
     out.memory_s = move_s(rates, work->bytes) * (is_leaving ? LEAVING : 1);
-    if (graph_op_kind(subgraph->op) ==
-        GRAPH_KIND_RECURRENT) /* one half of the weights is of the state */
-        out.memory_s =
-            fmax(out.memory_s, fmax(1, subgraph->steps) * move_s(rates, work->traffic.weights / 2));
+    if (graph_op_kind(subgraph->op) == GRAPH_KIND_RECURRENT)
+        out.memory_s = fmax(out.memory_s, state_s(subgraph, work, rates));
     out.latency_s = divided_s(rates, fmax(out.compute_s, out.memory_s), work->macs > 0) +
                     OPERATOR_S * fmax(1, subgraph->steps);
     return out;

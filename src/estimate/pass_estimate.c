@@ -303,8 +303,7 @@ static double graph_variance(const struct pass_estimate *estimate, double all, d
 
 static bool is_timed(const struct pass_estimate *estimate)
 {
-    const struct hardware_timings *timings = &estimate->hardware->timings;
-    return timings->count && !strcmp(timings->runtime, runtime_at(estimate->config.runtime)->name);
+    return hardware_timings(estimate->hardware, runtime_at(estimate->config.runtime)->name);
 }
 
 /* Kernels measured on this device: the spread of models measured on it, whatever the device's figures. */

@@ -136,8 +136,7 @@ enum err rates_of(const struct hardware *hardware, enum precision precision,
                   enum runtime_id runtime, struct rates *out, struct error *why)
 {
     *out = (struct rates){.hardware = hardware, .runtime = runtime};
-    if (hardware->timings.count && !strcmp(hardware->timings.runtime, runtime_at(runtime)->name))
-        out->timings = &hardware->timings;
+    out->timings = hardware_timings(hardware, runtime_at(runtime)->name);
     bool is_gpu = hardware->class == HARDWARE_GPU;
     bool is_onnx = runtime == RUNTIME_ONNXRUNTIME && hardware->class == HARDWARE_CPU;
     out->has_kernels = runtime != RUNTIME_IDEAL && (is_gpu || out->timings || is_onnx);
@@ -335,10 +334,11 @@ static struct kernel_estimate estimate_kernels(const struct subgraph *subgraph,
                                                const struct rates *rates,
                                                struct subgraph_estimate *row)
 {
-    struct kernel_estimate kernels = rates->timings ? timed_kernel_estimate(subgraph, work, rates)
-                                     : rates->hardware->class == HARDWARE_CPU
-                                         ? cpu_kernel_estimate(subgraph, work, rates)
-                                         : kernel_estimate(subgraph, work, rates);
+    struct kernel_estimate kernels =
+        rates->runtime == RUNTIME_ONNXRUNTIME && rates->hardware->class == HARDWARE_CPU
+            ? cpu_kernel_estimate(subgraph, work, rates)
+        : rates->timings ? timed_kernel_estimate(subgraph, work, rates)
+                         : kernel_estimate(subgraph, work, rates);
     double busy_s = fmin(fmax(kernels.compute_s, kernels.memory_s), kernels.latency_s);
     row->compute_s = fmin(kernels.compute_s, kernels.latency_s);
     row->memory_s = fmin(kernels.memory_s, kernels.latency_s);

@@ -39,8 +39,7 @@ const struct runtime *runtime_at(enum runtime_id id)
 
 static bool is_timed(enum runtime_id id, const struct hardware *hardware)
 {
-    return hardware && hardware->timings.count &&
-           !strcmp(hardware->timings.runtime, RUNTIMES[id].name);
+    return hardware && hardware_timings(hardware, RUNTIMES[id].name);
 }
 
 enum partition_fusion runtime_fusion(enum runtime_id id, const struct hardware *hardware)

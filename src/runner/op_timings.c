@@ -1,6 +1,7 @@
-/* The designed grid.  Products: every format, by the number of tokens that share the weights and by the size of the
+/* The designed grids.  llama.cpp.  Products: every format, by the number of tokens that share the weights and by the size of the
  * matrix; for single tokens, whose time is that of reading weights, also by the bytes of all weights, from what a cache
  * holds to what only memory does.  Attention: by queries, earlier tokens and the size of a head.  The rest: by rows.
+ * ONNX Runtime.  Convolutions by positions and channels, products by rows and size, the rest by elements.
  *
  * Other processes only add time, and threads that wait for each other multiply what they add.  So the grid is timed in
  * rounds, of which each operation keeps the shortest, and whatever the rounds do not agree on is timed again. */
@@ -14,6 +15,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "engine/engine.h"
+#include "engine/timers.h"
 #include "graph/gguf.h"
 #include "port/proc.h"
 
@@ -64,6 +66,7 @@ static const int64_t CHAIN_ROWS[] = {1, 4, 64, 512};
 struct point {
     struct hardware_timing timing;
     struct op_timer_shape shape;
+    struct ort_shape operator; /* of ONNX Runtime */
     const char *label;
     double best_s, second_s; /* the two shortest of the undisturbed rounds; INFINITY: not yet */
     double disturbed_s;      /* the shortest of the others */
@@ -75,6 +78,8 @@ struct grid {
     struct timings *out;
     timings_clock *clock;
     void *context;
+    struct ort_timer *onnx; /* NULL: llama.cpp */
+    const char *runtime;
     struct error *why;
     struct point *points;
     size_t count, capacity;
@@ -84,7 +89,7 @@ struct grid {
 static enum err report(struct grid *grid, const char *what)
 {
     char label[80];
-    str_format(label, sizeof label, "llama.cpp %s", what);
+    str_format(label, sizeof label, "%s %s", grid->runtime, what);
     if (grid->options->progress)
         grid->options->progress(label, grid->done, grid->all);
     grid->done++;
@@ -234,6 +239,106 @@ static enum err add_all(struct grid *grid)
     return err;
 }
 
+/* ---- ONNX Runtime ---- */
+
+static enum err add_operator(struct grid *grid, const char *label, enum timing_op op,
+                             struct ort_shape shape)
+{
+    bool is_conv = shape.side > 0;
+    struct hardware_timing timing = {
+        .op = op,
+        .format = op == TIMING_PRODUCT ? "F32" : NULL,
+        .rows = (double)(is_conv          ? shape.side * shape.side
+                         : shape.elements ? shape.elements
+                                          : shape.rows),
+        .depth = shape.op == ORT_DEPTHWISE || !shape.channels ? 1 : (double)shape.channels,
+        .columns = (double)(is_conv ? shape.outputs : shape.channels),
+        .context = (double)(shape.window * shape.window),
+    };
+    enum err err = add(grid, label, timing, &(struct op_timer_shape){0});
+    if (!err)
+        grid->points[grid->count - 1].operator= shape;
+    return err;
+}
+
+/* The larger a window, the fewer channels and positions it takes to fill the time. */
+static enum err add_convs(struct grid *grid)
+{
+    static const struct {
+        enum timing_op op;
+        enum ort_op operator;
+        int64_t side, channels, outputs, window;
+    } CONVS[] = {
+        {TIMING_CONV, ORT_CONV, 14, 16, 16, 3},
+        {TIMING_CONV, ORT_CONV, 14, 64, 64, 3},
+        {TIMING_CONV, ORT_CONV, 14, 192, 192, 3},
+        {TIMING_CONV, ORT_CONV, 56, 16, 16, 3},
+        {TIMING_CONV, ORT_CONV, 56, 64, 64, 3},
+        {TIMING_POINT_CONV, ORT_CONV, 1, 128, 128, 1},
+        {TIMING_POINT_CONV, ORT_CONV, 1, 768, 768, 1},
+        {TIMING_POINT_CONV, ORT_CONV, 7, 64, 64, 1},
+        {TIMING_POINT_CONV, ORT_CONV, 7, 512, 512, 1},
+        {TIMING_POINT_CONV, ORT_CONV, 28, 32, 32, 1},
+        {TIMING_POINT_CONV, ORT_CONV, 28, 256, 256, 1},
+        {TIMING_POINT_CONV, ORT_CONV, 80, 32, 32, 1},
+        {TIMING_POINT_CONV, ORT_CONV, 80, 128, 128, 1},
+        {TIMING_IMAGE_CONV, ORT_IMAGE, 56, 3, 16, 3},
+        {TIMING_IMAGE_CONV, ORT_IMAGE, 56, 3, 32, 3},
+        {TIMING_IMAGE_CONV, ORT_IMAGE, 56, 12, 32, 3},
+        {TIMING_IMAGE_CONV, ORT_IMAGE, 160, 3, 16, 3},
+        {TIMING_IMAGE_CONV, ORT_IMAGE, 160, 3, 32, 3},
+        {TIMING_DEPTHWISE_CONV, ORT_DEPTHWISE, 7, 256, 256, 3},
+        {TIMING_DEPTHWISE_CONV, ORT_DEPTHWISE, 7, 256, 256, 5},
+        {TIMING_DEPTHWISE_CONV, ORT_DEPTHWISE, 28, 64, 64, 3},
+        {TIMING_DEPTHWISE_CONV, ORT_DEPTHWISE, 28, 64, 64, 5},
+        {TIMING_DEPTHWISE_CONV, ORT_DEPTHWISE, 112, 32, 32, 3},
+    };
+    enum err err = ERR_OK;
+    for (size_t i = 0; !err && i < COUNT_OF(CONVS); i++)
+        err = add_operator(grid, "convolutions", CONVS[i].op,
+                           (struct ort_shape){.op = CONVS[i].operator,
+                                              .side = CONVS[i].side,
+                                              .channels = CONVS[i].channels,
+                                              .outputs = CONVS[i].outputs,
+                                              .window = CONVS[i].window});
+    return err;
+}
+
+static enum err add_operators(struct grid *grid)
+{
+    static const int64_t PRODUCT_ROWS[] = {1, 16, 128}, WIDTHS[] = {128, 512, 1024};
+    static const int64_t STATES[] = {64, 256},
+                         ELEMENTS[] = {1 << 12, 1 << 16, 1 << 18, 1 << 20, 1 << 23};
+    enum { STEPS = 32 };
+    static const struct {
+        const char *label;
+        enum timing_op op;
+        enum ort_op operator;
+    } PLAIN[] = {{"additions", TIMING_ADD, ORT_ADD},
+                 {"scalings", TIMING_SCALE, ORT_SCALE},
+                 {"sigmoids", TIMING_SIGMOID, ORT_SIGMOID}};
+    enum err err =
+        add_operator(grid, "step", TIMING_STEP, (struct ort_shape){.op = ORT_NOTHING, .rows = 1});
+    if (!err)
+        err = add_convs(grid);
+    for (size_t r = 0; r < COUNT_OF(PRODUCT_ROWS); r++)
+        for (size_t w = 0; !err && w < COUNT_OF(WIDTHS); w++)
+            err = add_operator(grid, "products", TIMING_PRODUCT,
+                               (struct ort_shape){.op = ORT_PRODUCT,
+                                                  .rows = PRODUCT_ROWS[r],
+                                                  .channels = WIDTHS[w]});
+    for (size_t s = 0; !err && s < COUNT_OF(STATES); s++)
+        err =
+            add_operator(grid, "lstm", TIMING_LSTM,
+                         (struct ort_shape){.op = ORT_LSTM, .rows = STEPS, .channels = STATES[s]});
+    for (size_t p = 0; p < COUNT_OF(PLAIN); p++)
+        for (size_t e = 0; !err && e < COUNT_OF(ELEMENTS); e++)
+            err = add_operator(
+                grid, PLAIN[p].label, PLAIN[p].op,
+                (struct ort_shape){.op = PLAIN[p].operator, .elements = ELEMENTS[e]});
+    return err;
+}
+
 /* ---- rounds ---- */
 
 static enum err time_point(struct grid *grid, struct point *point)
@@ -241,8 +346,10 @@ static enum err time_point(struct grid *grid, struct point *point)
     const struct timings_options *options = grid->options;
     struct error inner = {0};
     struct op_time took = {0};
-    enum err err = grid->clock(grid->context, options->threads, &point->shape, options->budget_s,
-                               &took, &inner);
+    enum err err = grid->onnx ? ort_timer_measure(grid->onnx, &point->operator, options->budget_s,
+                                                  &took, &inner)
+                              : grid->clock(grid->context, options->threads, &point->shape,
+                                            options->budget_s, &took, &inner);
     point->is_missing = err == ERR_UNSUPPORTED;
     if (point->is_missing || (!err && !(took.seconds > 0)))
         return ERR_OK;
@@ -326,8 +433,8 @@ static enum err judge_rounds(struct grid *grid, size_t count)
         return ERR_OK;
     describe(worst, named, sizeof named);
     str_format(grid->out->unsettled, sizeof grid->out->unsettled,
-               "%zu of %zu operations of llama.cpp could not be timed undisturbed (%s)", unsettled,
-               timed, named);
+               "%zu of %zu operations of %s could not be timed undisturbed (%s)", unsettled, timed,
+               grid->runtime, named);
     return (double)unsettled > UNSETTLED_MOST * (double)timed
                ? err_set(grid->why, ERR_BUSY, "%s", grid->out->unsettled)
                : ERR_OK;
@@ -386,7 +493,7 @@ static enum err time_rounds(struct grid *grid)
 static enum err judge_threads(struct grid *grid)
 {
     const struct timings_options *options = grid->options;
-    for (size_t i = 0; options->threads > 1 && i < grid->count; i++) {
+    for (size_t i = 0; options->threads > 1 && !grid->onnx && i < grid->count; i++) {
         const struct point *point = &grid->points[i];
         struct op_time alone = {0};
         double least = INFINITY;
@@ -430,7 +537,7 @@ static enum err take_table(struct grid *grid)
         out->items[out->table.count++].seconds =
             isinf(point->best_s) ? point->disturbed_s : point->best_s;
     }
-    out->table.runtime = "llama.cpp";
+    out->table.runtime = grid->runtime;
     out->table.source = out->source;
     out->table.threads = grid->options->threads;
     out->table.items = out->items;
@@ -470,6 +577,39 @@ static enum err open_library(const struct timings_options *options, struct timer
     return err;
 }
 
+static enum err measure(struct grid *grid)
+{
+    enum err err = grid->onnx ? add_operators(grid) : add_all(grid);
+    if (!err)
+        err = time_rounds(grid);
+    if (!err)
+        err = judge(grid);
+    if (!err)
+        err = take_table(grid);
+    free(grid->points);
+    if (err)
+        timings_release(grid->out);
+    return err;
+}
+
+enum err timings_measure_onnx(const struct timings_options *options, struct timings *out,
+                              struct error *why)
+{
+    struct grid grid = {.options = options, .out = out, .runtime = "onnxruntime", .why = why};
+    struct error inner = {0};
+    *out = (struct timings){0};
+    if (ort_timer_open(options->threads, &grid.onnx, &inner)) {
+        (void)str_copy(out->missing, sizeof out->missing, inner.text);
+        return ERR_OK;
+    }
+    str_format(out->source, sizeof out->source,
+               "least of the rounds of operators of ONNX Runtime %s on %u threads",
+               ort_timer_version(grid.onnx), options->threads);
+    enum err err = measure(&grid);
+    ort_timer_close(grid.onnx);
+    return err;
+}
+
 enum err timings_measure(const struct timings_options *options, struct timings *out,
                          struct error *why)
 {
@@ -478,26 +618,17 @@ enum err timings_measure(const struct timings_options *options, struct timings *
                         .out = out,
                         .clock = options->clock ? options->clock : library_clock,
                         .context = options->clock ? options->context : &timers,
+                        .runtime = "llama.cpp",
                         .why = why};
     *out = (struct timings){0};
     enum err err = ERR_OK;
     bool is_missing = !options->clock && open_library(options, &timers, out) != ERR_OK;
-    if (!is_missing) {
-        err = add_all(&grid);
-        if (!err)
-            err = time_rounds(&grid);
-        if (!err)
-            err = judge(&grid);
-        if (!err)
-            err = take_table(&grid);
-    }
+    if (!is_missing)
+        err = measure(&grid);
     if (timers.all)
         op_timer_close(timers.all);
     if (timers.one)
         op_timer_close(timers.one);
-    free(grid.points);
-    if (err)
-        timings_release(out);
     return err;
 }
 

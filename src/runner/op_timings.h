@@ -1,4 +1,4 @@
-/* Operations of llama.cpp timed on this machine, over the sizes, formats and memories that models have: the part of a
+/* Operations of llama.cpp and of ONNX Runtime timed on this machine, over the sizes, formats and memories that models have: the part of a
  * calibration that times are estimated from.
  *
  * Ownership: timings_measure fills a struct that timings_release frees. */
@@ -39,6 +39,9 @@ struct timings {
  * ERR_INTERRUPTED with out->signal; without the library it is no error, and `missing` says why. */
 enum err timings_measure(const struct timings_options *options, struct timings *out,
                          struct error *why) MUST_USE;
+/* The same of ONNX Runtime's library, without `clock`. */
+enum err timings_measure_onnx(const struct timings_options *options, struct timings *out,
+                              struct error *why) MUST_USE;
 void timings_release(struct timings *timings);
 
 #endif

@@ -2,7 +2,7 @@
 """How far estimates of models on this CPU are off after `ipw estimate calibrate`, with one thread and with all: passes
 of the shipped models, and of SmolLM2 where it was brought, in llama.cpp; models of PyPI packages in ONNX Runtime, where
 `tools/bring-model onnx` brought them and a Python has the package (IPW_PYTHON, else that of set-up).  None of them is part
-of the calibration.
+of the calibration.  The calibration times operators of that package's library.
     bench_cpu [-v] [-t THREADS] [-n CALIBRATIONS]
 Passes are timed before and after every calibration, and count with their shortest: other programs, and other virtual
 machines of a host, only add time.  -v prints every row.  Exit status 1 where a mean absolute error of time (MAPE) is above 20 %, fewer than 85 % of a group are
@@ -43,8 +43,17 @@ def llama_rows(threads):
             "--model", model, "--runtime", "llama.cpp", "--phase", phase, *length]
 
 
+def find_onnx_runtime():
+    """The library of the package, for the calibration."""
+    done = subprocess.run([PYTHON, "-c", "import onnxruntime; print(onnxruntime.__path__[0])"], capture_output=True,
+                          text=True)
+    for file in Path(done.stdout.strip() or "/nowhere").glob("capi/libonnxruntime.so.*"):
+        os.environ["IPW_ONNXRUNTIME_LIB"] = str(file)
+    return not done.returncode
+
+
 def onnx_rows(threads):
-    if not any(BROUGHT.glob("*.onnx")) or subprocess.run([PYTHON, "-c", "import onnxruntime"]).returncode:
+    if not any(BROUGHT.glob("*.onnx")) or not find_onnx_runtime():
         print("bench_cpu: no ONNX Runtime, or no models of it (tools/bring-model onnx)", file=sys.stderr)
         return
     for line in run(PYTHON, SOURCE / "tests/bench/onnx_passes.py", threads, BROUGHT).splitlines():

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""ipw estimate calibrate on this CPU: what it times is what models that it never saw take in llama.cpp."""
+"""ipw estimate calibrate on this CPU: what it times is what models that it never saw take, in llama.cpp and in ONNX
+Runtime."""
 
 import json
+import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -11,6 +14,7 @@ sys.dont_write_bytecode = True
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "cli")]
 import servers  # noqa: E402
 from make_gguf import make  # noqa: E402
+from onnx_bytes import info, integer, integers, model, node, weight  # noqa: E402
 from program import ipw  # noqa: E402
 
 MODEL = Path(servers.SOURCE) / "models/ipw-6m-f16.gguf"
@@ -20,35 +24,63 @@ FACTOR = 3
 ATTEMPTS = 6  # a window in which nothing else ran is among them
 
 
+# Prints the library of the package; with a file, its inputs' sizes as text, the seconds of a pass on one thread.
+RUN = """
+import json, pathlib, sys, time
+import numpy, onnxruntime
+if len(sys.argv) == 1:
+    print(*pathlib.Path(onnxruntime.__file__).parent.glob("capi/libonnxruntime.so.*"))
+    sys.exit()
+options = onnxruntime.SessionOptions()
+options.intra_op_num_threads = 1
+session = onnxruntime.InferenceSession(sys.argv[1], options, providers=["CPUExecutionProvider"])
+inputs = {"x": numpy.ones(json.loads(sys.argv[2]), numpy.float32)}
+best = 1e9
+for _ in range(30):
+    begin = time.thread_time()
+    session.run(None, inputs)
+    best = min(best, time.thread_time() - begin)
+print(best)
+"""
+
+
 def setUpModule():
+    """One calibration for all, with operations of both libraries, which takes half a minute."""
     listing = json.loads(ipw(None, "list", "clients", "--json").stdout)
     row = next(row for row in listing["clients"] if row["name"] == "llama")
     if not row["available"]:
         raise servers.Skip(row["missing"])
+    python = os.environ.get("IPW_PYTHON", sys.executable)
+    found = subprocess.run([python, "-c", RUN], capture_output=True, text=True)
+    folder = tempfile.TemporaryDirectory(prefix="ipw-calibrate-cpu-")
+    unittest.addModuleCleanup(folder.cleanup)
+    Calibrated.root, Calibrated.file = Path(folder.name), Path(folder.name) / "here.json"
+    Calibrated.python, Calibrated.onnx = python, found.stdout.strip() if not found.returncode else ""
+    done = Calibrated.done = ipw(None, "estimate", "calibrate", "--seconds", "1", "--threads", "1", "--json", "-o",
+                                 Calibrated.file, env={"IPW_ONNXRUNTIME_LIB": Calibrated.onnx})
+    if "could not be timed undisturbed" in done.stderr and done.returncode:
+        raise servers.Skip(done.stderr.strip().splitlines()[-1])
 
 
 class Calibrated(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory(prefix="ipw-calibrate-cpu-")
-        cls.addClassCleanup(folder.cleanup)
-        cls.root = Path(folder.name)
-        cls.file = cls.root / "here.json"
-        cls.done = ipw(None, "estimate", "calibrate", "--seconds", "1", "--threads", "1", "--json", "-o", cls.file)
-        if "could not be timed undisturbed" in cls.done.stderr and cls.done.returncode:
-            raise servers.Skip(cls.done.stderr.strip().splitlines()[-1])
+    def tables(self):
+        """By runtime; a single one is no list."""
+        tables = json.loads(self.file.read_text())["timings"]
+        return {table["runtime"]: table for table in (tables if isinstance(tables, list) else [tables])}
 
     def estimate(self, *arguments):
         done = ipw(None, "estimate", "--hardware-file", self.file, "--json", *arguments)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
+class OfLlama(Calibrated):
     def test_the_file_has_operations_by_format(self):
         self.assertEqual(self.done.returncode, 0, self.done.stderr)
         self.assertRegex(self.done.stderr, r"window \d+ of \d+: llama\.cpp Q4_K")
-        timings = json.loads(self.file.read_text())["timings"]
-        self.assertEqual((timings["runtime"], timings["threads"]), ("llama.cpp", 1))
-        self.assertEqual(json.loads(self.done.stdout)["operations"], len(timings["operations"]))
+        timings = self.tables()["llama.cpp"]
+        self.assertEqual(timings["threads"], 1)
+        self.assertEqual(json.loads(self.done.stdout)["operations"],
+                         sum(len(table["operations"]) for table in self.tables().values()))
         products = [row for row in timings["operations"] if row["op"] == "product"]
         self.assertLessEqual({"F32", "F16", "Q8_0", "Q4_0", "Q4_K"}, {row["format"] for row in products})
         for name in {row["format"] for row in products}:
@@ -100,6 +132,47 @@ class Calibrated(unittest.TestCase):
         less = self.estimate("--model", small, "--phase", "decode", "--context", "256")
         self.assertLess(less["latency_s"], timed["latency_s"])
         self.assertAlmostEqual(sum(row["latency_s"] for row in timed["subgraphs"]) / timed["latency_s"], 1, places=6)
+
+
+class OfOnnxRuntime(Calibrated):
+    """Against the package's own runs of models whose sizes are not among those that were timed."""
+
+    def setUp(self):
+        if not self.onnx:
+            self.skipTest("no onnxruntime in " + self.python)
+
+    def test_the_file_has_its_operators(self):
+        self.assertEqual(self.done.returncode, 0, self.done.stderr)
+        table = self.tables()["onnxruntime"]
+        self.assertEqual(table["threads"], 1)
+        self.assertLessEqual({"conv", "conv_1x1", "conv_image", "conv_depthwise", "product", "lstm", "add", "scale",
+                              "sigmoid", "step"}, {row["op"] for row in table["operations"]})
+
+    def write(self, name, nodes, tensors, sizes):
+        path = self.root / f"{name}.onnx"
+        path.write_bytes(model(nodes, [info("x", sizes)], [info("y", [])], tensors))
+        return path
+
+    def test_models_take_about_what_is_estimated(self):
+        window = [integers("kernel_shape", [3, 3]), integers("pads", [1, 1, 1, 1])]
+        wide, deep, square = 48 * 48 * 9, 96 * 9, 384 * 384
+        convs = self.write("convs", [node("Conv", ["x", "a"], ["h"], "", *window), node("Conv", ["h", "a"], ["y"], "", *window)],
+                           [weight("a", [48, 48, 3, 3], numbers=numbers(wide))], [1, 48, 40, 40])
+        deeps = self.write("deeps", [node("Conv", ["x", "a"], ["h"], "", *window, integer("group", 96)),
+                                     node("Sigmoid", ["h"], ["s"]), node("Mul", ["h", "s"], ["y"])],
+                           [weight("a", [96, 1, 3, 3], numbers=numbers(deep))], [1, 96, 60, 60])
+        products = self.write("products", [node("MatMul", ["x", "a"], ["h"]), node("MatMul", ["h", "a"], ["y"])],
+                              [weight("a", [384, 384], numbers=numbers(square))], [200, 384])
+        for path, sizes in ((convs, [1, 48, 40, 40]), (deeps, [1, 96, 60, 60]), (products, [200, 384])):
+            took = float(subprocess.run([self.python, "-c", RUN, path, json.dumps(sizes)], check=True,
+                                        capture_output=True, text=True).stdout)
+            with self.subTest(path.stem):
+                wanted = self.estimate("--model", path, "--runtime", "onnxruntime")["latency_s"]
+                self.assertTrue(1 / FACTOR < wanted / took < FACTOR, (wanted, took))
+
+
+def numbers(count):
+    return [(-0.05, 0.05)[i * 2654435761 >> 7 & 1] for i in range(count)]
 
 
 if __name__ == "__main__":

@@ -71,16 +71,19 @@ static void figures_to_text(const struct calibration *c, bool color, struct text
 static void times_to_text(const struct calibrate_report *report, struct text *out)
 {
     const struct calibration *c = report->calibration;
-    const struct hardware_timings *timings = report->timings;
     char rate[FORMAT_MAX];
     for (size_t i = 0; i < c->cache_count; i++) {
         rate_text(rate, c->caches[i].bytes_per_s, "B/s");
         text_addf(out, "   %s out of %.3g MiB in a cache\n", rate,
                   c->caches[i].held / (1024.0 * 1024.0));
     }
-    if (timings)
+    for (size_t i = 0; i < TIMINGS_RUNTIMES; i++) {
+        const struct hardware_timings *timings = &report->timings[i];
+        if (!timings->count)
+            continue;
         text_addf(out, "   %zu operations of %s timed on %u threads: estimate with --runtime %s\n",
                   timings->count, timings->runtime, timings->threads, timings->runtime);
+    }
 }
 
 static void rows_to_text(const struct calibration *c, struct text *out)
@@ -233,7 +236,10 @@ void calibrate_json(const struct calibrate_report *report, struct text *out)
     json_number(&json, "dispatch_s", c->dispatch_s);
     json_number(&json, "graph_launch_s", c->graph_launch_s);
     caches_to_json(&json, c);
-    json_integer(&json, "operations", report->timings ? (int64_t)report->timings->count : 0);
+    size_t operations = 0;
+    for (size_t i = 0; i < TIMINGS_RUNTIMES; i++)
+        operations += report->timings[i].count;
+    json_integer(&json, "operations", (int64_t)operations);
     json_string(&json, "hardware_file", report->file);
     points_to_json(&json, c);
     json_object_end(&json);

@@ -115,7 +115,7 @@ struct calibrate_report {
     const char *data;            /* where the rows come from: "a.csv", "built-in loads, cpu0" */
     const char *given_source;    /* of coefficients that were not fitted */
     const char *file;            /* that was written; NULL: none */
-    const struct hardware_timings *timings; /* NULL: none */
+    const struct hardware_timings *timings; /* TIMINGS_RUNTIMES of them */
     const char *no_energy;                  /* why none was measured; "" */
 };
 

@@ -1,5 +1,6 @@
 /* Models, tokens and contexts of the real library, on a model of random weights. */
 #include "engine/engine.h"
+#include "engine/timers.h"
 
 #include <stdlib.h>
 #include <unistd.h>

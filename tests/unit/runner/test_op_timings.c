@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/engine.h"
+#include "engine/timers.h"
 #include "support/unit.h"
 
 enum { CALLS_MOST = 4000 };

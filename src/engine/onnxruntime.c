@@ -1,0 +1,536 @@
+/* Makes models of a few operators of one kind, in the format of ONNX files, and runs a longer and a shorter one by turns:
+ * the difference is what the operators take, without what a run and the change of layout at its ends do. */
+#define _GNU_SOURCE
+#include "engine/timers.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/text.h"
+#include "port/dl.h"
+
+enum {
+    LONG = 9, /* operators of the longer model */
+    SAMPLES_MOST = 256,
+    SAMPLES_LEAST = 4,
+    DIMS_MOST = 4,
+    OPSET = 13,
+    IR_VERSION = 8,
+    FLOAT = 1, /* a tensor's data type */
+};
+
+/* ---- the library ----
+ *
+ * Its functions are a table whose order never changes, of which these are used. */
+
+struct ort_status;
+struct ort_env;
+struct ort_session;
+struct ort_options;
+struct ort_value;
+struct ort_memory;
+
+struct ort_api {
+    void *unused_0[2];
+    const char *(*error_message)(const struct ort_status *);
+    struct ort_status *(*create_env)(int level, const char *name, struct ort_env **);
+    void *unused_4[4];
+    struct ort_status *(*create_session)(const struct ort_env *, const void *, size_t,
+                                         const struct ort_options *, struct ort_session **);
+    struct ort_status *(*run)(struct ort_session *, const void *options, const char *const *inputs,
+                              const struct ort_value *const *, size_t, const char *const *outputs,
+                              size_t, struct ort_value **);
+    struct ort_status *(*create_options)(struct ort_options **);
+    void *unused_11[13];
+    struct ort_status *(*set_intra_threads)(struct ort_options *, int);
+    struct ort_status *(*set_inter_threads)(struct ort_options *, int);
+    void *unused_26[23];
+    struct ort_status *(*create_tensor)(const struct ort_memory *, void *, size_t, const int64_t *,
+                                        size_t, int type, struct ort_value **);
+    void *unused_50[19];
+    struct ort_status *(*create_memory)(int allocator, int type, struct ort_memory **);
+    void *unused_70[22];
+    void (*release_env)(struct ort_env *);
+    void (*release_status)(struct ort_status *);
+    void (*release_memory)(struct ort_memory *);
+    void (*release_session)(struct ort_session *);
+    void (*release_value)(struct ort_value *);
+    void *unused_97[3];
+    void (*release_options)(struct ort_options *);
+};
+
+struct ort_base {
+    const struct ort_api *(*get_api)(uint32_t version);
+    const char *(*get_version)(void);
+};
+
+enum { LOG_FATAL = 4, API_VERSION = 1, DEVICE_ALLOCATOR = 0, MEMORY_DEFAULT = 0 };
+
+struct ort_timer {
+    struct dl dl;
+    const struct ort_api *api;
+    const char *version;
+    struct ort_env *env;
+    struct ort_memory *memory;
+    unsigned threads;
+};
+
+static enum err check(const struct ort_timer *timer, struct ort_status *status, struct error *why)
+{
+    if (!status)
+        return ERR_OK;
+    enum err err =
+        err_set(why, ERR_UNSUPPORTED, "ONNX Runtime: %s", timer->api->error_message(status));
+    timer->api->release_status(status);
+    return err;
+}
+
+enum err ort_timer_open(unsigned threads, struct ort_timer **out, struct error *why)
+{
+    const char *given = getenv("IPW_ONNXRUNTIME_LIB");
+    const char *const NAMES[] = {given && *given ? given : "libonnxruntime.so.1",
+                                 given && *given ? NULL : "libonnxruntime.so", NULL};
+    const struct ort_base *(*get_base)(void) = NULL;
+    const struct dl_symbol symbol = {"OrtGetApiBase", &get_base, true};
+    struct ort_timer *timer = calloc(1, sizeof *timer);
+    if (!timer)
+        return err_no_memory(why);
+    timer->threads = threads;
+    enum err err = dl_open(&timer->dl, NAMES, why);
+    if (err) {
+        free(timer);
+        return err_set(why, ERR_UNSUPPORTED,
+                       "libonnxruntime was not found: IPW_ONNXRUNTIME_LIB names the file");
+    }
+    err = dl_load(&timer->dl, &symbol, 1, why);
+    if (!err) {
+        timer->api = get_base()->get_api(API_VERSION);
+        timer->version = get_base()->get_version();
+        err = timer->api ? check(timer, timer->api->create_env(LOG_FATAL, "ipw", &timer->env), why)
+                         : err_set(why, ERR_UNSUPPORTED, "its ONNX Runtime has no C API");
+    }
+    if (!err)
+        err =
+            check(timer,
+                  timer->api->create_memory(DEVICE_ALLOCATOR, MEMORY_DEFAULT, &timer->memory), why);
+    if (err)
+        ort_timer_close(timer);
+    else
+        *out = timer;
+    return err;
+}
+
+/* The library stays open: its threads may not have ended. */
+void ort_timer_close(struct ort_timer *timer)
+{
+    if (timer->memory)
+        timer->api->release_memory(timer->memory);
+    if (timer->env)
+        timer->api->release_env(timer->env);
+    free(timer);
+}
+
+const char *ort_timer_version(const struct ort_timer *timer)
+{
+    return timer->version;
+}
+
+/* ---- ONNX files: messages of protobuf ---- */
+
+enum { WIRE_VARINT = 0, WIRE_BYTES = 2 };
+
+static void put_varint(struct text *to, uint64_t value)
+{
+    char byte;
+    for (; value > 0x7f; value >>= 7) {
+        byte = (char)(0x80 | (value & 0x7f));
+        text_add_bytes(to, &byte, 1);
+    }
+    byte = (char)value;
+    text_add_bytes(to, &byte, 1);
+}
+
+static void put_number(struct text *to, unsigned field, int64_t value)
+{
+    put_varint(to, field << 3 | WIRE_VARINT);
+    put_varint(to, (uint64_t)value);
+}
+
+static void put_bytes(struct text *to, unsigned field, const char *bytes, size_t length)
+{
+    put_varint(to, field << 3 | WIRE_BYTES);
+    put_varint(to, length);
+    text_add_bytes(to, bytes, length);
+}
+
+static void put_string(struct text *to, unsigned field, const char *string)
+{
+    put_bytes(to, field, string, strlen(string));
+}
+
+/* A message inside, which is released. */
+static void put_message(struct text *to, unsigned field, struct text *message)
+{
+    put_bytes(to, field, text_get(message), message->length);
+    to->failed |= message->failed;
+    text_release(message);
+}
+
+struct dims {
+    size_t count;
+    int64_t at[DIMS_MOST];
+};
+
+static int64_t elements_of(const struct dims *dims)
+{
+    int64_t product = 1;
+    for (size_t i = 0; i < dims->count; i++)
+        product *= dims->at[i];
+    return product;
+}
+
+/* A graph's input or output. */
+static void put_value(struct text *graph, unsigned field, const char *name, const struct dims *dims)
+{
+    struct text shape = {0}, tensor = {0}, type = {0}, info = {0};
+    for (size_t i = 0; dims && i < dims->count; i++) {
+        struct text dim = {0};
+        put_number(&dim, 1, dims->at[i]);
+        put_message(&shape, 1, &dim);
+    }
+    put_number(&tensor, 1, FLOAT);
+    if (dims)
+        put_message(&tensor, 2, &shape);
+    put_message(&type, 1, &tensor);
+    put_string(&info, 1, name);
+    put_message(&info, 2, &type);
+    put_message(graph, field, &info);
+}
+
+/* Numbers of either sign, so that a chain of products neither grows nor dies out into denormal numbers. */
+static void put_weights(struct text *graph, const char *name, const struct dims *dims, double size)
+{
+    struct text tensor = {0};
+    size_t count = (size_t)elements_of(dims);
+    float *numbers = malloc(count * sizeof *numbers);
+    uint32_t draw = 2463534242U;
+    for (size_t i = 0; numbers && i < count; i++) {
+        draw ^= draw << 13;
+        draw ^= draw >> 17;
+        draw ^= draw << 5;
+        numbers[i] = (float)(count == 1 || draw & 1 ? size : -size);
+    }
+    for (size_t i = 0; i < dims->count; i++)
+        put_number(&tensor, 1, dims->at[i]);
+    put_number(&tensor, 2, FLOAT);
+    put_string(&tensor, 8, name);
+    if (numbers)
+        put_bytes(&tensor, 9, (const char *)numbers, count * sizeof *numbers);
+    graph->failed |= !numbers;
+    free(numbers);
+    put_message(graph, 5, &tensor);
+}
+
+enum { ATTRIBUTE_INT = 2, ATTRIBUTE_INTS = 7 };
+
+static void put_attribute(struct text *node, const char *name, const int64_t *values, size_t count)
+{
+    struct text attribute = {0};
+    put_string(&attribute, 1, name);
+    if (count == 1)
+        put_number(&attribute, 3, values[0]);
+    for (size_t i = 0; count > 1 && i < count; i++)
+        put_number(&attribute, 8, values[i]);
+    put_number(&attribute, 20, count == 1 ? ATTRIBUTE_INT : ATTRIBUTE_INTS);
+    put_message(node, 5, &attribute);
+}
+
+/* ---- models of one kind of operator ---- */
+
+struct model {
+    const struct ort_shape *shape;
+    struct text graph;
+    struct dims input;
+    char last[16]; /* tensor that the next operator reads */
+};
+
+static void name_it(char *to, const char *what, int number)
+{
+    str_format(to, 16, "%s%d", what, number);
+}
+
+static void begin_node(struct text *node, const char *op, const char *input, const char *operand)
+{
+    put_string(node, 1, input);
+    if (operand)
+        put_string(node, 1, operand);
+    put_string(node, 4, op);
+}
+
+static void end_node(struct model *model, struct text *node, const char *output)
+{
+    put_string(node, 2, output);
+    put_message(&model->graph, 1, node);
+    str_copy(model->last, sizeof model->last, output);
+}
+
+static void add_conv(struct model *model, int number, const char *output)
+{
+    const struct ort_shape *s = model->shape;
+    bool is_deep = s->op == ORT_DEPTHWISE, is_image = s->op == ORT_IMAGE;
+    int64_t inputs = is_deep ? 1 : s->channels, pad = (s->window - 1) / 2;
+    const struct dims dims = {4, {s->outputs, inputs, s->window, s->window}};
+    const int64_t window[2] = {s->window, s->window}, strides[2] = {2, 2};
+    const int64_t pads[4] = {pad, pad, pad, pad};
+    char weights[16], middle[16];
+    struct text node = {0}, pool = {0};
+    name_it(weights, "w", number);
+    name_it(middle, "m", number);
+    put_weights(&model->graph, weights, &dims, 1 / sqrt((double)(inputs * s->window * s->window)));
+    begin_node(&node, "Conv", is_image ? "x" : model->last, weights);
+    put_attribute(&node, "kernel_shape", window, 2);
+    put_attribute(&node, "pads", pads, 4);
+    if (is_image)
+        put_attribute(&node, "strides", strides, 2);
+    if (is_deep)
+        put_attribute(&node, "group", &s->channels, 1);
+    end_node(model, &node, is_image ? middle : output);
+    if (!is_image)
+        return;
+    begin_node(&pool, "GlobalMaxPool", middle, NULL); /* in the layout of convolutions */
+    end_node(model, &pool, output);
+}
+
+static void add_lstm(struct model *model, int number, const char *output)
+{
+    int64_t width = model->shape->channels, hidden[1] = {width};
+    const struct dims dims = {3, {1, 4 * width, width}};
+    const struct dims shape = {3, {model->shape->rows, 1, width}};
+    char weights[16], state[16], middle[16], wanted[16];
+    struct text node = {0}, reshape = {0}, tensor = {0};
+    name_it(weights, "w", number);
+    name_it(state, "r", number);
+    name_it(middle, "m", number);
+    name_it(wanted, "s", number);
+    put_weights(&model->graph, weights, &dims, 1 / sqrt((double)width));
+    put_weights(&model->graph, state, &dims, 1 / sqrt((double)width));
+    begin_node(&node, "LSTM", model->last, weights);
+    put_string(&node, 1, state);
+    put_attribute(&node, "hidden_size", hidden, 1);
+    end_node(model, &node, middle);
+    put_number(&tensor, 1, 3);
+    put_number(&tensor, 2, 7); /* int64 */
+    put_string(&tensor, 8, wanted);
+    put_bytes(&tensor, 9, (const char *)shape.at, 3 * sizeof *shape.at);
+    put_message(&model->graph, 5, &tensor);
+    begin_node(&reshape, "Reshape", middle, wanted);
+    end_node(model, &reshape, output);
+}
+
+static void add_plain(struct model *model, int number, const char *output)
+{
+    const struct ort_shape *s = model->shape;
+    static const char *const NAMES[] = {[ORT_NOTHING] = "Add",
+                                        [ORT_PRODUCT] = "MatMul",
+                                        [ORT_ADD] = "Add",
+                                        [ORT_SCALE] = "Mul",
+                                        [ORT_SIGMOID] = "Sigmoid"};
+    const struct dims matrix = {2, {s->channels, s->channels}}, one = {1, {1}};
+    char weights[16];
+    struct text node = {0};
+    name_it(weights, "w", number);
+    if (s->op == ORT_PRODUCT)
+        put_weights(&model->graph, weights, &matrix, 1 / sqrt((double)s->channels));
+    else if (s->op == ORT_SCALE)
+        put_weights(&model->graph, weights, &one, 0.999);
+    begin_node(&node, NAMES[s->op], model->last,
+               s->op == ORT_SIGMOID                       ? NULL
+               : s->op == ORT_ADD || s->op == ORT_NOTHING ? "x"
+                                                          : weights);
+    end_node(model, &node, output);
+}
+
+static struct dims input_of(const struct ort_shape *s)
+{
+    switch (s->op) {
+    case ORT_CONV:
+    case ORT_DEPTHWISE:
+        return (struct dims){4, {1, s->channels, s->side, s->side}};
+    case ORT_IMAGE:
+        return (struct dims){4, {1, s->channels, 2 * s->side, 2 * s->side}};
+    case ORT_LSTM:
+        return (struct dims){3, {s->rows, 1, s->channels}};
+    case ORT_PRODUCT:
+        return (struct dims){2, {s->rows, s->channels}};
+    default:
+        return (struct dims){2, {1, s->op == ORT_NOTHING ? 1 : s->elements}};
+    }
+}
+
+/* One output of a chain; of operators that all read the input, one each. */
+static int outputs_of(const struct ort_shape *shape, int operators)
+{
+    return shape->op == ORT_IMAGE ? operators : 1;
+}
+
+static void make_model(const struct ort_shape *shape, int operators, struct text *out)
+{
+    struct model model = {.shape = shape, .input = input_of(shape), .last = "x"};
+    struct text opset = {0};
+    char output[16];
+    put_string(&model.graph, 2, "g");
+    put_value(&model.graph, 11, "x", &model.input);
+    for (int i = 0; i < operators; i++) {
+        int left = operators - 1 - i;
+        name_it(output, left < outputs_of(shape, operators) ? "y" : "t", left);
+        if (shape->op == ORT_CONV || shape->op == ORT_DEPTHWISE || shape->op == ORT_IMAGE)
+            add_conv(&model, i, output);
+        else if (shape->op == ORT_LSTM)
+            add_lstm(&model, i, output);
+        else
+            add_plain(&model, i, output);
+    }
+    for (int i = 0; i < outputs_of(shape, operators); i++) {
+        name_it(output, "y", i);
+        put_value(&model.graph, 12, output, NULL);
+    }
+    put_number(out, 1, IR_VERSION);
+    put_number(&opset, 2, OPSET);
+    put_message(out, 8, &opset);
+    put_message(out, 7, &model.graph);
+}
+
+/* ---- time ---- */
+
+struct subject {
+    struct ort_session *session;
+    int outputs;
+    double samples[SAMPLES_MOST];
+    size_t count;
+    double ran_most;
+};
+
+static enum err open_subject(struct ort_timer *timer, const struct ort_shape *shape, int operators,
+                             struct subject *out, struct error *why)
+{
+    const struct ort_api *api = timer->api;
+    struct ort_options *options = NULL;
+    struct text model = {0};
+    out->outputs = outputs_of(shape, operators);
+    make_model(shape, operators, &model);
+    enum err err =
+        model.failed ? err_no_memory(why) : check(timer, api->create_options(&options), why);
+    if (!err)
+        err = check(timer, api->set_intra_threads(options, (int)timer->threads), why);
+    if (!err)
+        err = check(timer, api->set_inter_threads(options, 1), why);
+    if (!err)
+        err = check(
+            timer,
+            api->create_session(timer->env, text_get(&model), model.length, options, &out->session),
+            why);
+    if (options)
+        api->release_options(options);
+    text_release(&model);
+    return err;
+}
+
+static double clock_s(clockid_t clock)
+{
+    struct timespec now = {0};
+    clock_gettime(clock, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* One thread is timed by the CPU that it got; several by the time in which all had one, as in op_timer.c. */
+static enum err take_sample(struct ort_timer *timer, const struct ort_value *input,
+                            struct subject *subject, struct error *why)
+{
+    static const char *const NAMES[LONG] = {"y0", "y1", "y2", "y3", "y4", "y5", "y6", "y7", "y8"};
+    const char *in = "x";
+    struct ort_value *outputs[LONG] = {0};
+    bool is_alone = timer->threads == 1;
+    clockid_t used = is_alone ? CLOCK_THREAD_CPUTIME_ID : CLOCK_PROCESS_CPUTIME_ID;
+    double cpu = clock_s(used), wall = clock_s(CLOCK_MONOTONIC);
+    enum err err = check(timer,
+                         timer->api->run(subject->session, NULL, &in, &input, 1, NAMES,
+                                         (size_t)subject->outputs, outputs),
+                         why);
+    wall = clock_s(CLOCK_MONOTONIC) - wall;
+    cpu = clock_s(used) - cpu;
+    for (int i = 0; i < subject->outputs; i++)
+        if (outputs[i])
+            timer->api->release_value(outputs[i]);
+    subject->samples[subject->count++] = is_alone ? cpu : wall;
+    subject->ran_most =
+        fmax(subject->ran_most, is_alone ? 1 : fmin(1, cpu / (wall * timer->threads)));
+    return err;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Other programs only add time. */
+static double lower_quartile(struct subject *subject)
+{
+    qsort(subject->samples, subject->count, sizeof *subject->samples, compare);
+    return subject->samples[subject->count / 4];
+}
+
+static enum err take_samples(struct ort_timer *timer, const struct ort_value *input,
+                             struct subject *subjects, double budget_s, struct error *why)
+{
+    enum err err = ERR_OK;
+    for (int i = 0; !err && i < 2; i++) {
+        err = take_sample(timer, input, &subjects[i], why); /* warms up */
+        subjects[i].count = 0;
+    }
+    double end = clock_s(CLOCK_MONOTONIC) + budget_s;
+    while (!err && subjects[1].count < SAMPLES_MOST &&
+           (subjects[1].count < SAMPLES_LEAST || clock_s(CLOCK_MONOTONIC) < end)) {
+        err = take_sample(timer, input, &subjects[0], why);
+        if (!err)
+            err = take_sample(timer, input, &subjects[1], why);
+    }
+    return err;
+}
+
+enum err ort_timer_measure(struct ort_timer *timer, const struct ort_shape *shape, double budget_s,
+                           struct op_time *out, struct error *why)
+{
+    struct subject subjects[2] = {{0}};
+    struct ort_value *input = NULL;
+    const struct dims dims = input_of(shape);
+    size_t count = (size_t)elements_of(&dims);
+    float *data = malloc(count * sizeof *data);
+    for (size_t i = 0; data && i < count; i++)
+        data[i] = (float)(i % 17) / 8 - 1;
+    enum err err = data ? check(timer,
+                                timer->api->create_tensor(timer->memory, data, count * sizeof *data,
+                                                          dims.at, dims.count, FLOAT, &input),
+                                why)
+                        : err_no_memory(why);
+    if (!err)
+        err = open_subject(timer, shape, 1, &subjects[0], why);
+    if (!err)
+        err = open_subject(timer, shape, LONG, &subjects[1], why);
+    if (!err)
+        err = take_samples(timer, input, subjects, budget_s, why);
+    if (!err) {
+        double shorter = lower_quartile(&subjects[0]), longer = lower_quartile(&subjects[1]);
+        *out = (struct op_time){(longer - shorter) / (LONG - 1),
+                                fmin(subjects[0].ran_most, subjects[1].ran_most)};
+    }
+    for (int i = 0; i < 2; i++)
+        if (subjects[i].session)
+            timer->api->release_session(subjects[i].session);
+    if (input)
+        timer->api->release_value(input);
+    free(data);
+    return err;
+}

@@ -1,0 +1,84 @@
+/* Single operations of runtimes, timed on the CPU of this machine: what `ipw estimate calibrate` measures.  One thread uses
+ * a timer at a time. */
+#ifndef IPW_ENGINE_TIMERS_H
+#define IPW_ENGINE_TIMERS_H
+
+#include <stdint.h>
+
+#include "core/err.h"
+
+/* ---- llama.cpp: op_timer.c ---- */
+
+/* How long they take: products with weights of each format, in the buffers that the library chooses for them when it
+ * loads a model, attention, and what is between them. */
+enum op_timer_op {
+    OP_TIMER_NOTHING,   /* a graph whose work is negligible: threads start, and meet once */
+    OP_TIMER_STEP,      /* one more operation with negligible work */
+    OP_TIMER_PRODUCT,   /* rows x depth by depth x columns */
+    OP_TIMER_ATTENTION, /* `rows` queries, the last of `context` tokens; depth is that of a head */
+    OP_TIMER_NORM,      /* RMS norm of `rows` rows of `depth` elements, with its weight */
+    OP_TIMER_ADD,
+    OP_TIMER_ROTATION, /* rotary embedding, heads of 64 elements */
+    OP_TIMER_GATE,     /* silu(a) x b */
+};
+
+struct op_timer_shape {
+    enum op_timer_op op;
+    uint32_t format; /* of the weights, as numbered in GGUF files */
+    int64_t rows, depth, columns;
+    int64_t heads, context;
+    int64_t
+        matrices; /* used in turn, so that weights come from the memory that holds them all; 0: 1 */
+    int64_t graphs; /* that the matrices are divided into, each timed by itself; 0: 1 */
+};
+enum { OP_TIMER_GRAPHS_MOST = 64 };
+
+struct op_timer;
+
+/* ERR_UNSUPPORTED without the library, or where it lacks a function. */
+enum err op_timer_open(int threads, struct op_timer **out, struct error *why) MUST_USE;
+void op_timer_close(struct op_timer *timer);
+
+struct op_time {
+    double seconds; /* of one operation */
+    double ran; /* share of the time that its threads had a CPU; below 0.9 others disturbed it */
+};
+
+/* The lower quartile of what was measured for about `budget_s`, of samples during which all threads ran where there are
+ * such.  ERR_UNSUPPORTED where the library does not compute it. */
+enum err op_timer_measure(struct op_timer *timer, const struct op_timer_shape *shape,
+                          double budget_s, struct op_time *out, struct error *why) MUST_USE;
+
+/* ---- ONNX Runtime: onnxruntime.c ---- */
+
+/* Through its C library, libonnxruntime, opened at run time: IPW_ONNXRUNTIME_LIB, else where the loader finds it. */
+struct ort_timer;
+
+/* In fp32. */
+enum ort_op {
+    ORT_NOTHING,   /* an operator with negligible work */
+    ORT_CONV,      /* `channels` to `outputs`, window x window, side x side positions, padded */
+    ORT_DEPTHWISE, /* the same with a group for each channel */
+    ORT_IMAGE,     /* the same with stride 2, of an image that nothing made before */
+    ORT_PRODUCT,   /* `rows` x `channels` by a matrix of channels x channels */
+    ORT_LSTM,      /* of `rows` steps, `channels` wide */
+    ORT_ADD,       /* two tensors of `elements` */
+    ORT_SCALE,     /* a tensor of `elements` by a constant */
+    ORT_SIGMOID,
+};
+
+struct ort_shape {
+    enum ort_op op;
+    int64_t rows, side, channels, outputs, window, elements;
+};
+
+/* ERR_UNSUPPORTED, with the reason, without the library. */
+enum err ort_timer_open(unsigned threads, struct ort_timer **out, struct error *why) MUST_USE;
+void ort_timer_close(struct ort_timer *timer);
+const char *ort_timer_version(const struct ort_timer *timer);
+
+/* Of one operator among others like it, so that what a run takes beside them is not in it.  As op_timer_measure. */
+enum err ort_timer_measure(struct ort_timer *timer, const struct ort_shape *shape, double budget_s,
+                           struct op_time *out, struct error *why) MUST_USE;
+
+#endif
