@@ -189,9 +189,42 @@ UNSEEN4_DECODERS = [
     ("gemma-2b", "gemma", [("prefill", 4, 384), ("decode", 8, 256)]),
     ("llama-3.2-1b", "llama", [("prefill", 4, 384), ("decode", 32, 640)]),
 ]
+
+# A fifth set: large and small relatives of all kinds, decode on caches of random numbers.
+UNSEEN5_VISION = [
+    ("resnet18", "resnet", 224, [("fp32", 32)]),
+    ("resnet152", "resnet", 224, [("bf16", 16)]),
+    ("wide_resnet50_2", "resnet", 224, [("fp16", 24)]),
+    ("vgg19", "vgg", 224, [("fp32", 2)]),
+    ("densenet201", "densenet", 224, [("bf16", 24)]),
+    ("efficientnet_b5", "efficientnet", 456, [("fp16", 4)]),
+    ("mobilenet_v3_large", "mobilenet", 224, [("fp32", 16)]),
+    ("squeezenet1_1", "squeezenet", 224, [("bf16", 128)]),
+    ("regnet_y_800mf", "regnet", 224, [("fp16", 48)]),
+    ("regnet_x_32gf", "regnet", 224, [("fp16", 4)]),
+    ("googlenet", "inception", 224, [("bf16", 4)]),
+    ("convnext_large", "convnext", 224, [("bf16", 16)]),
+    ("vit_b_32", "vit", 224, [("fp32", 16)]),
+    ("swin_t", "swin", 224, [("fp32", 6)]),
+    ("swin_v2_t", "swin_v2", 256, [("bf16", 32)]),
+    ("fcn_resnet50", "segmentation", 520, [("bf16", 1)]),
+    ("deeplabv3_mobilenet_v3_large", "segmentation", 520, [("fp32", 4)]),
+]
+UNSEEN5_ENCODERS = [
+    ("bert-large-uncased", "bert", [("bf16", 16, 128)]),
+    ("roberta-base", "roberta", [("fp16", 2, 512)]),
+    ("all-MiniLM-L6-v2", "minilm", [("bf16", 8, 64)]),
+]
+UNSEEN5_DECODERS = [
+    ("gpt2", "gpt2", [("prefill", 8, 256), ("decode", 32, 512)]),
+    ("tinyllama-1.1b", "llama2", [("prefill", 4, 256), ("decode", 8, 768)]),
+    ("qwen3-0.6b", "qwen3", [("prefill", 1, 1024), ("decode", 24, 384)]),
+    ("phi-2", "phi", [("prefill", 2, 256), ("decode", 4, 1024)]),
+    ("llama-3.2-3b", "llama", [("prefill", 1, 768), ("decode", 16, 1536)]),
+]
 SETS = [(VISION, ENCODERS, DECODERS), (UNSEEN_VISION, UNSEEN_ENCODERS, UNSEEN_DECODERS),
         (UNSEEN2_VISION, UNSEEN2_ENCODERS, UNSEEN2_DECODERS), (UNSEEN3_VISION, UNSEEN3_ENCODERS, UNSEEN3_DECODERS),
-        (UNSEEN4_VISION, UNSEEN4_ENCODERS, UNSEEN4_DECODERS)]
+        (UNSEEN4_VISION, UNSEEN4_ENCODERS, UNSEEN4_DECODERS), (UNSEEN5_VISION, UNSEEN5_ENCODERS, UNSEEN5_DECODERS)]
 EAGER_WINDOWS, EAGER_S = 3, 0.6  # of a row in eager mode, seconds of each
 
 
