@@ -2,6 +2,7 @@
 #include "runner/op_timings.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/timers.h"
@@ -170,6 +171,21 @@ static void test_what_repeats_is_true(void **state)
     timings_release(&timings);
 }
 
+/* Its library is optional: a calibration goes on without it. */
+static void test_no_onnx_runtime(void **state)
+{
+    (void)state;
+    const struct timings_options options = {.threads = 1, .budget_s = 1e-3};
+    struct timings timings;
+    struct error why = {0};
+    setenv("IPW_ONNXRUNTIME_LIB", "/nowhere/libonnxruntime.so", 1);
+    assert_int_equal(timings_measure_onnx(&options, &timings, &why), ERR_OK);
+    unsetenv("IPW_ONNXRUNTIME_LIB");
+    assert_int_equal(timings.table.count, 0);
+    assert_non_null(strstr(timings.missing, "IPW_ONNXRUNTIME_LIB names the file"));
+    timings_release(&timings);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,6 +196,7 @@ int main(void)
         cmocka_unit_test(test_rounds_that_do_not_agree_are_refused_in_the_end),
         cmocka_unit_test(test_a_few_that_do_not_agree_are_named),
         cmocka_unit_test(test_what_repeats_is_true),
+        cmocka_unit_test(test_no_onnx_runtime),
     };
     return RUN_TESTS(tests);
 }
