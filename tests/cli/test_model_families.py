@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 from model_graphs import Written, show  # noqa: E402
-from program import IPW, PATIENCE_S  # noqa: E402
+from program import IPW, PATIENCE_S, SANITIZED  # noqa: E402
 
 SOURCE = Path(os.environ.get("IPW_SOURCE", ".")).resolve()
 RECORDED = json.loads((SOURCE / "tests/fixtures/configs/models.json").read_text())
@@ -193,6 +193,7 @@ class Refused(Written):
                          "XForDreams")
 
     def test_absurd_numbers_are_named(self):
+        tried = 0
         for name in ("deepseek-v3-small", "gpt-oss-small", "llama4-text-small", "opt-projected-small",
                      "falcon-new-small", "bloom-small", "t5-small-shape", "bart-small", "whisper-small-shape", "deberta-v2-conv-small",
                      "mamba-small", "clip-vision-small", "detr-small"):
@@ -202,7 +203,9 @@ class Refused(Written):
                         or key in ("n_group", "topk_group", "num_nextn_predict_layers"):
                     continue
                 may_be_off = key in ("position_buckets", "max_relative_positions")  # -1: no limit
-                for absurd in (-2 if may_be_off else -1, 10**18, 1.5, "8", [], {}, True):
+                values = (-2 if may_be_off else -1, 10**18, 1.5, "8", [], {}, True)
+                tried += 1
+                for absurd in values[tried % len(values):][:1] if SANITIZED else values:
                     with self.subTest(f"{name} {key} {absurd}"):
                         self.refused({**config, key: absurd}, f"'{key}'")
 
