@@ -20,13 +20,14 @@ import sys
 
 TILES = [(256, 128), (128, 128), (64, 128), (64, 64), (32, 64), (16, 64)]
 WIDTH = {"fp16": 2, "bf16": 2, "tf32": 4, "fp32": 4}
-SPLIT_S, LEAST_DEPTH, FULL_GROUP, NARROW_SHARE, GROUP_S, REDUCTION_POWER = 5.4e-6, 256, 56, 0.0051, 2e-6, 1.29
-STEP_BYTES, TILE_QUERIES = 128, 128
+SPLIT_S, LEAST_DEPTH, FULL_GROUP, WIDE_GROUP, NARROW_SHARE, GROUP_S, REDUCTION_POWER = 5.4e-6, 256, 56, 180, 0.0051, 2e-6, 1.29
+STEP_BYTES, TILE_QUERIES, NORM_MEASURED, NEAR_LATENCY = 128, 128, 1204224, 0.5
+SETS = 20  # of operands in turn, at most
 TILE_SHARE = {2: 0.001, 4: 0.0022}  # for each channel of a group as wide as a tile
 KEYS = {"fixed": ("fixed_us", 1e6), "compute": ("compute_share", 1), "memory": ("memory_share", 1),
         "depth": ("depth_ns", 1e9), "row": ("row_ns", 1e9)}
 UNITS = {"tflops": 1e12, "tops": 1e12, "mb_per_s": 1e6, "mw": 1e-3, "gflops": 1e9, "gb_per_s": 1e9, "tb_per_s": 1e12, "pj": 1e-12, "nj": 1e-9, "w": 1,
-         None: 1}
+         "kib": 2 ** 10, "mb": 1e6, "gb": 1e9, "mib": 2 ** 20, "gib": 2 ** 30, None: 1}
 
 
 def value(figure):
@@ -38,12 +39,19 @@ class Device:
         memory = file["memories"][-1]
         self.units, self.bandwidth = value(file["units"]), value(memory["bandwidth"])
         self.byte_j = value(memory["energy"])
+        cache = file["memories"][-2] if len(file["memories"]) > 1 else {}
+        self.cache_bytes = value(cache["capacity"]) if {"capacity", "energy"} <= cache.keys() else 0
+        self.cache_j = value(cache["energy"]) if self.cache_bytes else self.byte_j
         self.limit, self.idle = value(file["power"]["limit"]), value(file["power"]["idle"])
         self.matrix = {k: value(v["peak"]) for k, v in file["matrix"].items()}
         self.vector = {k: value(v["peak"]) for k, v in file["vector"].items()}
         self.product_j = {**{k: value(v["energy"]) for k, v in file["vector"].items()},
                           **{k: value(v["energy"]) for k, v in file["matrix"].items()}}
         self.other_j = {k: value(v["energy"]) for k, v in file["vector"].items()}
+
+    def is_cached(self, row):
+        """All of its operands in turn stay in the last cache."""
+        return SETS * row["bytes"] <= self.cache_bytes
 
 
 # ---- the time of one row, by the figures of its class ----
@@ -115,7 +123,7 @@ def conv_grouped(d, p, row):
     _, c, _, _, g, _ = shape_of(row)
     width = c / g
     narrow = width <= 16 or width in (32, 64, 128, 256)
-    share = TILE_SHARE[WIDTH[row["dtype"]]] * width if width in (64, 128, 256) else NARROW_SHARE * width if narrow else p["compute"] * min(1, (width / FULL_GROUP) ** 2)
+    share = TILE_SHARE[WIDTH[row["dtype"]]] * width if width in (64, 128, 256) else NARROW_SHARE * width if narrow else p["compute"] * (1 if width == FULL_GROUP else min(1, width / WIDE_GROUP))
     return p["fixed"] + (0 if narrow else GROUP_S * g) + both(row["flops"] / (d.matrix[row["dtype"]] * share), moved(d, p, row))
 
 
@@ -143,7 +151,8 @@ def rows_of(d, p, row):
 
 def batch_norm_fp32(d, p, row):
     _, c, h, w = shape_of(row)
-    return p["fixed"] + both(c * h * w * p["depth"], moved(d, p, row))
+    near = NEAR_LATENCY if d.is_cached(row) else 1
+    return p["fixed"] + both(min(c * h * w, NORM_MEASURED) * p["depth"] * near, moved(d, p, row))
 
 
 def reduction(d, p, row):
@@ -177,7 +186,7 @@ CLASSES = {
     "attention_decode": (("attention_decode",), None, bytes_only, "fixed memory"),
     "norm": (("layer_norm",), None, rows_of, "fixed depth row memory"),
     "batch_norm": (("batch_norm",), lambda r: r["dtype"] != "fp32", bytes_only, "fixed memory"),
-    "batch_norm_fp32": (("batch_norm",), lambda r: r["dtype"] == "fp32", batch_norm_fp32, "fixed depth memory"),
+    "batch_norm_fp32": (("batch_norm", "batch_norm_large"), lambda r: r["dtype"] == "fp32", batch_norm_fp32, "fixed depth memory"),
     "softmax": (("softmax",), lambda r: r["dtype"] == "fp16", rows_of, "fixed row memory"),
     "reduction": (("pool_global", "mean_image"), None, reduction, "fixed memory"),
     "pool": (("pool_max",), None, elements_only, "fixed memory"),
@@ -190,7 +199,7 @@ CLASSES = {
     "repeat": (("repeat_kv",), None, elements_only, "fixed memory"),
 }
 LIMITS = {"fixed": (1e-7, 1e-3), "compute": (1e-3, 1), "memory": (1e-2, 1), "depth": (1e-13, 1e-6), "row": (1e-13, 1e-6)}
-PRODUCTS = ("gemm", "gemm_vector", "conv", "conv_image", "conv_grouped", "conv_atrous", "attention", "attention_vector", "attention_decode")
+PRODUCTS = ("gemm", "gemm_vector", "conv", "conv_image", "conv_grouped", "conv_depthwise", "conv_atrous", "attention", "attention_vector", "attention_decode")
 
 
 # ---- the fit ----
@@ -220,19 +229,30 @@ def fit(d, time, start, names, rows):
     return figures
 
 
-def active_watts(d, name, figures, rows):
-    """What busy units draw beside operations and bytes: of windows below the power limit, if there are any."""
-    found = []
-    for row in rows:
-        if not row["power_w"]:
-            continue
-        per_flop = (d.product_j if name in PRODUCTS else d.other_j).get(row["dtype"], 0)
-        busy = max(row["latency_s"] - figures["fixed"], 0.15 * row["latency_s"])
-        counted = (per_flop * row["flops"] + d.byte_j * row["bytes"]) / row["latency_s"]
-        found.append((float(row["power_w"]) < 0.96 * d.limit,
-                      (float(row["power_w"]) - d.idle - counted) * row["latency_s"] / busy))
-    below = [watts for is_below, watts in found if is_below] or [watts for _, watts in found]
-    return max(0.0, statistics.median(below)) if below else None
+def counted_watts(d, name, row):
+    """Of operations and bytes: convolutions in fp32 are computed in tf32, and small operands come from the cache."""
+    dtype = "tf32" if name.startswith("conv_") and row["dtype"] == "fp32" else row["dtype"]
+    per_flop = (d.product_j if name in PRODUCTS else d.other_j).get(dtype, 0)
+    per_byte = d.cache_j if d.is_cached(row) else d.byte_j
+    return (per_flop * row["flops"] + per_byte * row["bytes"]) / row["latency_s"]
+
+
+def active_watts(d, name, figures, rows, before):
+    """What busy units draw beside operations and bytes, by the logarithms of power up to the limit; a class that few
+    windows show stays near the figure that it has."""
+    rows, most = [r for r in rows if r["power_w"]], 0.996 * d.limit
+
+    def off(watts):
+        total = (math.log(watts / max(before, 1)) / 0.4) ** 2
+        for row in rows:
+            busy = max(row["latency_s"] - figures["fixed"], 0.15 * row["latency_s"])
+            if name == "batch_norm_fp32":  # the other units wait
+                busy = min(busy, moved(d, figures, row))
+            power = min(most, d.idle + counted_watts(d, name, row) + watts * busy / row["latency_s"])
+            error = math.log(power / min(most, float(row["power_w"]))) / 0.12
+            total += 2 * (math.sqrt(1 + error * error) - 1)
+        return total
+    return float(min(range(1, int(d.limit)), key=off)) if rows else None
 
 
 def read_rows(path):
@@ -256,9 +276,9 @@ def fit_class(d, name, figures, all_rows):
     out = dict(figures)
     for key in names:
         out[KEYS[key][0]] = float(f"{found[key] * KEYS[key][1]:.3g}")
-    watts = active_watts(d, name, found, rows)
+    watts = active_watts(d, name, found, rows, figures["active_w"])
     if watts is not None:
-        out["active_w"] = float(f"{watts:.2g}")
+        out["active_w"] = watts
     return out, len(rows), off
 
 

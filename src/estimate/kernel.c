@@ -11,7 +11,8 @@ enum {
     PAD_CHANNELS = 8,
     STEP_BYTES = 128,  /* of channels that a convolution of several taps takes at a time */
     NARROW_GROUP = 16, /* channels: a wider group is a kernel of its own */
-    FULL_GROUP = 56,
+    FULL_GROUP = 56,   /* which has a faster kernel than its neighbors */
+    WIDE_GROUP = 180,  /* as fast; those between attain less in proportion */
     NEAR_DILATION = 8,
     LEAST_DEPTH = 256,    /* of a part of a split sum */
     LATENCIES_HIDDEN = 4, /* small tiles that a unit works on at once */
@@ -21,6 +22,8 @@ enum {
     NORM_MEASURED =
         1204224, /* elements of an image, at most: the time grew with them up to there */
 };
+#define NEAR_INPUT        0.25 /* of the last cache: an input of at most that is still in it */
+#define NEAR_LATENCY      0.5  /* of an element in that cache, over one in memory */
 #define AMONG_OTHERS      1.1 /* fixed times in the graph of a model, over those of an operator alone */
 #define ODD_SHARE         0.14   /* of what a product attains otherwise */
 #define GROUP_LAUNCH      0.5    /* of what the host takes for an operator: a kernel of a group */
@@ -264,21 +267,29 @@ static bool has_tile_groups(double group)
     return group == 64 || group == 128 || group == 256;
 }
 
-/* Narrow groups share a kernel, which attains more of the units the wider they are; of wide ones each is a product of
- * its own, which fills its tiles from 56 channels on. */
+/* Narrow groups share a kernel, and of wide ones each is a product of its own; both attain more the wider they are. */
 static double grouped_share(const struct kernel_figures *class, double group, double width)
 {
     if (has_tile_groups(group))
         return group * (width > 2 ? TILE_SHARE_TF32 : TILE_SHARE);
-    return group <= NARROW_GROUP || group == 2 * NARROW_GROUP
-               ? NARROW_SHARE * group
-               : class->compute_share * fmin(1, pow(group / FULL_GROUP, 2));
+    if (group <= NARROW_GROUP || group == 2 * NARROW_GROUP)
+        return NARROW_SHARE * group;
+    return class->compute_share * (group == FULL_GROUP ? 1 : fmin(1, group / WIDE_GROUP));
 }
 
 /* With large dilations libraries fall back to kernels of the generation before. */
 static double atrous_share(const struct subgraph_shape *shape, double width)
 {
     return shape->dilation <= NEAR_DILATION ? 1 : width > 2 ? ATROUS_SHARE_TF32 : ATROUS_SHARE;
+}
+
+/* In 32 bits the elements of an image follow one another, so that each waits for the cache or the memory. */
+static double batch_norm_s(const struct kernel_figures *class, double elements,
+                           const struct roofline_work *work, const struct rates *rates)
+{
+    bool is_near =
+        work->bytes / 2 <= NEAR_INPUT * rates->cache_bytes; /* the other half is written */
+    return fmin(elements, NORM_MEASURED) * class->depth_s * (is_near ? NEAR_LATENCY : 1);
 }
 
 static double compute_s(enum kernel_class class, const struct subgraph *subgraph,
@@ -324,7 +335,7 @@ static double compute_s(enum kernel_class class, const struct subgraph *subgraph
     case KERNEL_CONV_DEPTHWISE:
         return 2 * work->macs / attained(share, rates->other_flops.value, vector, scale);
     case KERNEL_BATCH_NORM_FP32:
-        return fmin(shape->inner, NORM_MEASURED) * of->depth_s * 1 / scale->more;
+        return batch_norm_s(of, shape->inner, work, rates) / scale->more;
     case KERNEL_ATTENTION:
     case KERNEL_ATTENTION_DECODE:
     case KERNEL_ATTENTION_MASKED:
@@ -437,7 +448,9 @@ struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
                                               (scale.units * NEAR_BYTES));
     double work_s = overlapped(out.compute_s, out.memory_s);
     out.latency_s = fixed_s(out.class, subgraph, rates, &scale) * fmax(1, subgraph->steps) + work_s;
-    out.active_j = of->active_w * scale.power * work_s;
+    /* Units draw it that work, not those that wait for the element before. */
+    out.active_j =
+        of->active_w * scale.power * (out.class == KERNEL_BATCH_NORM_FP32 ? out.memory_s : work_s);
     if (out.class == KERNEL_ATTENTION_MASKED && subgraph->shape.repeats > 1)
         repeat_cache(work->traffic.cache_read, subgraph->shape.repeats, rates, &scale, &out);
     size_t count;

@@ -216,7 +216,7 @@ static enum err estimate_concurrency(const struct partition *partition, double b
 
 /* ---- uncertainty ---- */
 
-/* Of measured kernels, relative standard deviations by what most of the time is bound by: of 218 rows of models as
+/* Of measured kernels, relative standard deviations by what most of the time is bound by: of 328 rows of models as
  * shipped, each corrected by the mean of measured over estimated of the other families (docs/estimate.md; a test computes
  * them again).  Eager mode bound by memory is known from four rows and taken as bound by compute; BOUND_BALANCED and
  * BOUND_LINK have none. */
@@ -224,16 +224,16 @@ struct spread {
     double time, energy;
 };
 static const struct spread SPREADS[RUNTIME_COUNT][BOUND_COUNT] = {
-    [RUNTIME_PYTORCH_GRAPH] = {[BOUND_COMPUTE] = {0.079, 0.11},
-                               [BOUND_MEMORY] = {0.098, 0.125},
-                               [BOUND_LAUNCH] = {0.14, 0.165},
-                               [BOUND_LINK] = {0.14, 0.165},
-                               [BOUND_BALANCED] = {0.12, 0.14}},
-    [RUNTIME_PYTORCH_EAGER] = {[BOUND_COMPUTE] = {0.17, 0.115},
-                               [BOUND_MEMORY] = {0.17, 0.115},
-                               [BOUND_LAUNCH] = {0.22, 0.165},
-                               [BOUND_LINK] = {0.22, 0.165},
-                               [BOUND_BALANCED] = {0.22, 0.16}},
+    [RUNTIME_PYTORCH_GRAPH] = {[BOUND_COMPUTE] = {0.08, 0.08},
+                               [BOUND_MEMORY] = {0.095, 0.11},
+                               [BOUND_LAUNCH] = {0.12, 0.155},
+                               [BOUND_LINK] = {0.12, 0.155},
+                               [BOUND_BALANCED] = {0.1, 0.12}},
+    [RUNTIME_PYTORCH_EAGER] = {[BOUND_COMPUTE] = {0.21, 0.095},
+                               [BOUND_MEMORY] = {0.21, 0.095},
+                               [BOUND_LAUNCH] = {0.21, 0.15},
+                               [BOUND_LINK] = {0.21, 0.15},
+                               [BOUND_BALANCED] = {0.21, 0.15}},
 };
 
 /* Of decoders on GPUs, relative standard deviations of time: of 153 published figures, each against the rows of other
@@ -522,8 +522,22 @@ void estimate_totals_add(struct estimate_totals *sum, const struct estimate_tota
     estimate_traffic_add(&sum->traffic, &more->traffic, times);
 }
 
-/* The highest power of a subgraph; UNKNOWN if that of one is unknown. */
-static double peak_power(const struct unique *unique, size_t count)
+static void limit_power(const struct partition *partition, const struct rates *rates, int devices,
+                        struct unique *unique)
+{
+    double active_j = 0, latency_s = 0;
+    for (size_t i = 0; i < partition->count; i++) {
+        const struct subgraph_estimate *row = &unique[partition->unique_of[i]].row;
+        active_j += (row->joules.total - row->joules.idle) / devices;
+        latency_s += row->latency_s;
+    }
+    struct roofline_limit limit = roofline_limit(rates, active_j, latency_s);
+    for (size_t k = 0; limit.joules < 1 && k < partition->unique_count; k++)
+        roofline_apply_limit(rates, &limit, devices, &unique[k].row);
+}
+
+/* The highest power of a subgraph, but at most the limit; UNKNOWN if that of one is unknown. */
+static double peak_power(const struct unique *unique, size_t count, double limit_w)
 {
     double peak = 0;
     for (size_t k = 0; k < count; k++) {
@@ -532,7 +546,7 @@ static double peak_power(const struct unique *unique, size_t count)
         if (row->latency_s > 0 && is_known(peak) && !(watts <= peak))
             peak = watts;
     }
-    return peak;
+    return peak > limit_w ? limit_w : peak;
 }
 
 /* Beside its operations: threads start and end.  The first subgraph has it, so that rows add up. */
@@ -614,11 +628,11 @@ static enum err sum_subgraphs(const struct rates *rates, int devices, struct tim
     double step_s = scheduler_s(partition, rates);
     double wait_s = wait_per_launch(partition, rates, unique, is_staged ? 0 : step_s);
     out->host_s = is_staged ? step_s : 0;
-    for (size_t k = 0; k < partition->unique_count; k++) {
-        if (wait_s > 0)
-            roofline_wait(rates, wait_s * unique[k].row.launches, devices, &unique[k].row);
+    for (size_t k = 0; wait_s > 0 && k < partition->unique_count; k++)
+        roofline_wait(rates, wait_s * unique[k].row.launches, devices, &unique[k].row);
+    limit_power(partition, rates, devices, unique);
+    for (size_t k = 0; k < partition->unique_count; k++)
         set_addend(partition, k, devices, &unique[k]);
-    }
     *shares = (struct time_shares){0};
     for (size_t i = 0; i < partition->count; i++) {
         const struct unique *one = &unique[partition->unique_of[i]];
@@ -632,7 +646,7 @@ static enum err sum_subgraphs(const struct rates *rates, int devices, struct tim
         if (is_staged)
             add_to_stage(&out->stages[stage_of(partition, i, out->config.stages)], &one->row);
     }
-    total->peak_w = peak_power(unique, partition->unique_count);
+    total->peak_w = peak_power(unique, partition->unique_count, devices * rates->limit_w.value);
     free(unique);
     return ERR_OK;
 }

@@ -380,40 +380,64 @@ static double saved_by_cache(const struct roofline_work *work, const struct rate
     return fits ? READ_SHARE * work->traffic.activations * less : 0;
 }
 
-/* Kernels were measured at the power limit, where clocks and voltage are lower than elsewhere: an operation then costs
- * less, down to this share. */
-#define LEAST_JOULES 0.6
-
-static void lower_voltage(const struct rates *rates, double latency_s, struct estimate_joules *one)
+/* The power that the limit leaves above idle; UNKNOWN: no limit stated. */
+static double most_w(const struct rates *rates)
 {
-    double most = (rates->limit_w.value - rates->idle_w.value) * latency_s;
-    double share = most / (one->compute + one->memory + one->link);
-    if (!(share < 1))
-        return;
-    share = fmax(share, LEAST_JOULES);
-    one->compute *= share;
-    one->memory *= share;
-    one->link *= share;
+    return rates->limit_w.value - rates->idle_w.value;
 }
 
-/* Joules, and the time stretched to the power limit. */
-static void estimate_energy(struct estimate_joules one, const struct roofline_work *work,
-                            const struct rates *rates, int devices, struct subgraph_estimate *row)
+static void set_joules(struct estimate_joules one, const struct rates *rates, int devices,
+                       struct subgraph_estimate *row)
 {
-    double active = one.compute + one.memory + one.link;
-    /* Comparisons with an unknown limit or unknown joules are false, and nothing is stretched. */
-    double least_s = active / (rates->limit_w.value - rates->idle_w.value);
-    if (least_s > row->latency_s) {
-        row->stretch = least_s / row->latency_s;
-        row->latency_s = least_s;
-        row->utilization = utilization_of(work, rates, least_s);
-    }
     one.idle = rates->idle_w.value * row->latency_s;
-    row->joules = (struct estimate_joules){.compute = devices * one.compute,
-                                           .memory = devices * one.memory,
-                                           .link = devices * one.link,
-                                           .idle = devices * one.idle,
-                                           .total = devices * (active + one.idle)};
+    row->joules = (struct estimate_joules){
+        .compute = devices * one.compute,
+        .memory = devices * one.memory,
+        .link = devices * one.link,
+        .idle = devices * one.idle,
+        .total = devices * (one.compute + one.memory + one.link + one.idle)};
+}
+
+/* The time stretched to the power limit.  Comparisons with an unknown limit or unknown joules are false, and nothing is
+ * stretched. */
+static void stretch(const struct estimate_joules *one, const struct roofline_work *work,
+                    const struct rates *rates, struct subgraph_estimate *row)
+{
+    double least_s = (one->compute + one->memory + one->link) / most_w(rates);
+    if (!(least_s > row->latency_s))
+        return;
+    row->stretch = least_s / row->latency_s;
+    row->latency_s = least_s;
+    row->utilization = utilization_of(work, rates, least_s);
+}
+
+/* Where the limit binds, clocks and voltage fall: an operation then costs less, down to this share, and kernels were
+ * timed like that.  Beyond it they take longer. */
+#define LEAST_JOULES 0.6
+
+struct roofline_limit roofline_limit(const struct rates *rates, double active_j, double latency_s)
+{
+    struct roofline_limit limit = {1, 1};
+    double share = most_w(rates) * latency_s / active_j;
+    if (!rates->has_kernels || !(share < 1))
+        return limit;
+    limit.joules = fmax(share, LEAST_JOULES);
+    limit.time = limit.joules / share;
+    return limit;
+}
+
+void roofline_apply_limit(const struct rates *rates, const struct roofline_limit *limit,
+                          int devices, struct subgraph_estimate *row)
+{
+    struct estimate_joules one = {.compute = row->joules.compute * limit->joules / devices,
+                                  .memory = row->joules.memory * limit->joules / devices,
+                                  .link = row->joules.link * limit->joules / devices};
+    if (limit->time > 1) {
+        row->stretch = limit->time;
+        row->latency_s *= limit->time;
+        row->utilization /= limit->time;
+    }
+    set_joules(one, rates, devices, row);
 }
 
 /* Logits of every token of a prompt, where the model needs those of the last. */
@@ -451,6 +475,7 @@ void roofline_estimate(const struct subgraph *subgraph, const struct roofline_wo
     estimate_time(subgraph, work, rates, devices, out);
     if (!rates->has_kernels) {
         joules = joules_of(subgraph, work, rates);
+        stretch(&joules, work, rates, out);
     } else {
         struct kernel_estimate kernels = estimate_kernels(subgraph, &all, rates, out);
         all.bytes += kernels.more_bytes;
@@ -458,9 +483,8 @@ void roofline_estimate(const struct subgraph *subgraph, const struct roofline_wo
         joules = joules_of(subgraph, &all, rates);
         joules.memory -= saved_by_cache(work, rates);
         joules.compute += kernels.active_j;
-        lower_voltage(rates, out->latency_s, &joules);
     }
-    estimate_energy(joules, work, rates, devices, out);
+    set_joules(joules, rates, devices, out);
     out->flops = devices * (2 * work->macs + work->elementwise);
     out->bytes = devices * all.bytes;
 }

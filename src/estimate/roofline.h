@@ -130,9 +130,19 @@ struct roofline_work roofline_work(const struct subgraph *subgraph,
                                    const struct partition *partition, const struct rates *rates,
                                    int devices);
 
-/* Time and energy on `devices` devices that each do `work`; figures of all devices together. */
+/* Time and energy on `devices` devices that each do `work`; figures of all devices together.  Kernels of a runtime are
+ * as if power had no limit, see roofline_limit. */
 void roofline_estimate(const struct subgraph *subgraph, const struct roofline_work *work,
                        const struct rates *given, int devices, struct subgraph_estimate *out);
+
+/* A device averages its power over many kernels, so that the limit is one of a pass: what it leaves of the joules above
+ * idle of a device, and by what it stretches time. */
+struct roofline_limit {
+    double joules, time;
+};
+struct roofline_limit roofline_limit(const struct rates *rates, double active_j, double latency_s);
+void roofline_apply_limit(const struct rates *rates, const struct roofline_limit *limit,
+                          int devices, struct subgraph_estimate *row);
 
 /* Adds the time that the devices wait for the host. */
 void roofline_wait(const struct rates *rates, double wait_s, int devices,
