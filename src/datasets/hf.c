@@ -8,7 +8,7 @@
 #include "core/text.h"
 #include "datasets/dataset.h"
 #include "datasets/row_feed.h"
-#include "port/arrow_read.h"
+#include "port/arrow.h"
 #include "port/file.h"
 #include "port/json_read.h"
 

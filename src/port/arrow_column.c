@@ -10,7 +10,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "port/arrow_read.h"
+#include "port/arrow.h"
 
 enum {
     DEPTH_MAX = 24,         /* within the limit of the JSON writer */

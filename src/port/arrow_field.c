@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "port/arrow_write.h"
+#include "port/arrow.h"
 
 struct arrow_field *arrow_field_add(struct arrow_field *parent, const char *name,
                                     enum arrow_type type)

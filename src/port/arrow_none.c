@@ -1,8 +1,7 @@
 /* A build without nanoarrow: Arrow files can be neither read nor written, and every call says so. */
 #include <stddef.h>
 
-#include "port/arrow_read.h"
-#include "port/arrow_write.h"
+#include "port/arrow.h"
 
 enum err arrow_read_available(struct error *why)
 {

@@ -1,7 +1,7 @@
 /* A stream is a schema message, then one message per record batch.  A message is a marker and the length of its
  * header, the header, and a body.  We read these parts ourselves rather than let the library do it, so that no length
  * is trusted that the file cannot hold. */
-#include "port/arrow_read.h"
+#include "port/arrow.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "port/arrow_write.h"
+#include "port/arrow.h"
 
 #include <errno.h>
 #include <math.h>

@@ -6,7 +6,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "engine/engine.h"
-#include "port/arrow_write.h"
+#include "port/arrow.h"
 #include "port/http.h"
 #include "port/http_server.h"
 #include "port/json_read.h"

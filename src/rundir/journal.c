@@ -18,7 +18,7 @@
 #include "core/secret.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "port/arrow_read.h"
+#include "port/arrow.h"
 #include "port/file.h"
 #include "port/json_read.h"
 

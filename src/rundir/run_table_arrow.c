@@ -6,7 +6,7 @@
 
 #include "core/text.h"
 #include "core/units.h"
-#include "port/arrow_read.h"
+#include "port/arrow.h"
 
 /* Where this file has a column; alternatives that it lacks are left out. */
 struct found {

@@ -10,7 +10,7 @@
 #define IPW_RUNDIR_STORE_H
 
 #include "core/err.h"
-#include "port/arrow_write.h"
+#include "port/arrow.h"
 
 struct hf_dataset;
 struct journal_index;

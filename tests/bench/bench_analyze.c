@@ -17,7 +17,7 @@
 #include "core/json.h"
 #include "core/random.h"
 #include "core/text.h"
-#include "port/arrow_write.h"
+#include "port/arrow.h"
 #include "port/json_read.h"
 #include "port/proc.h"
 #include "rundir/store.h"

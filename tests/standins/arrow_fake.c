@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "port/arrow_read.h"
+#include "port/arrow.h"
 
 struct arrow_reader {
     FILE *file;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "core/text.h"
-#include "port/arrow_read.h"
+#include "port/arrow.h"
 
 int main(int argc, char **argv)
 {

@@ -7,8 +7,7 @@
 #include <unistd.h>
 
 #include "core/text.h"
-#include "port/arrow_read.h"
-#include "port/arrow_write.h"
+#include "port/arrow.h"
 #include "port/json_read.h"
 #include "support/one_tree.h"
 #include "support/unit.h"

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 
 #include "core/text.h"
-#include "port/arrow_read.h"
-#include "port/arrow_write.h"
+#include "port/arrow.h"
 #include "port/json_read.h"
 #include "support/tree.h"
 

@@ -7,11 +7,10 @@
 #include <unistd.h>
 
 #include "analysis/across.h"
+#include "port/arrow.h"
 #include "rundir/record.h"
 #include "rundir/run_table.h"
 #include "core/text.h"
-#include "port/arrow_read.h"
-#include "port/arrow_write.h"
 #include "port/json_read.h"
 #include "rundir/journal.h"
 #include "rundir/store.h"
