@@ -15,7 +15,7 @@
 #include "core/clock.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "db/schema.h"
+#include "db/driver.h"
 #include "rundir/record.h"
 #include "rundir/summary.h"
 

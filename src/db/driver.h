@@ -1,5 +1,5 @@
-/* The contract of a database: statements, rows and bulk load, the same for all.  A driver is one module that exports one
- * `const struct db_driver`; db.c lists them.
+/* The contract of a database: statements, rows and bulk load, and the tables, the same for all.  A driver is one module
+ * that exports one `const struct db_driver`; db.c lists them.
  *
  * SQL is written once: parameters are $1, $2 ... with text values, identifiers are quoted, and only what the drivers
  * differ in (types, locks, roles) is asked of them.
@@ -13,6 +13,8 @@
 #include <stdint.h>
 
 #include "core/err.h"
+
+struct text;
 
 enum db_type { DB_TEXT, DB_INTEGER, DB_REAL, DB_TRUTH, DB_BYTES, DB_TYPES };
 
@@ -74,5 +76,24 @@ void db_roll_back(struct db *db);
 /* Whether it gives a row. */
 enum err db_exists(struct db *db, const char *sql, const char *const *values, size_t count,
                    bool *found, struct error *why) MUST_USE;
+
+/* ---- the tables (db.c): one list, from which the statements of every database are made ---- */
+
+enum db_table { DB_RUNS, DB_QUERIES, DB_FILES, DB_MIGRATIONS, DB_TABLES };
+
+struct db_column {
+    const char *name;
+    enum db_type type;
+};
+
+const char *db_table_name(enum db_table table);
+size_t db_column_count(enum db_table table);
+struct db_column db_column(enum db_table table, size_t i);
+
+/* The position of the first column of the run index in DB_RUNS, and of that of exports in DB_QUERIES. */
+enum { DB_RUNS_FIGURES = 9, DB_QUERIES_EXPORTS = 1 };
+
+/* "a", "b" ... */
+void db_add_columns(enum db_table table, struct text *sql);
 
 #endif

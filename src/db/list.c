@@ -6,7 +6,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "db/db.h"
-#include "db/schema.h"
+#include "db/driver.h"
 #include "rundir/summary.h"
 
 enum { VALUES_MAX = 12 };
@@ -82,7 +82,7 @@ struct listing {
     void *context;
 };
 
-/* By their places in the list of columns (schema.c). */
+/* By their places in the list of columns (db.c). */
 enum { ID, NAME, KIND, HOST, DIGEST, BYTES, FORMAT, PUSHED, BEGAN };
 
 static enum err take_row(void *context, const struct db_value *values, size_t count)

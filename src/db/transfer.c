@@ -10,7 +10,6 @@
 #include "core/units.h"
 #include "db/db.h"
 #include "db/driver.h"
-#include "db/schema.h"
 #include "port/json_read.h"
 #include "rundir/journal.h"
 #include "rundir/record.h"
