@@ -9,7 +9,7 @@
 #include "agent_tools/tool.h"
 #include "core/clock.h"
 #include "core/registry.h"
-#include "core/utf8.h"
+#include "core/text.h"
 #include "port/json_read.h"
 
 #define TOOL(name) extern const struct tool_driver tool_##name;

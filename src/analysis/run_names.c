@@ -6,7 +6,6 @@
 
 #include "core/text.h"
 #include "core/units.h"
-#include "core/utf8.h"
 
 /* Of these, the model has the least when a name is cut, and a number before the name takes the most. */
 enum { MODEL_LETTERS = 14, NUMBER_LETTERS = 4 };

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "core/utf8.h"
 
 void json_init(struct json *json, struct text *out, bool pretty)
 {

@@ -10,7 +10,6 @@
 
 #include "core/json.h"
 #include "core/text.h"
-#include "core/utf8.h"
 
 enum { SECRETS_MAX = 256, MARK_LENGTH = sizeof SECRET_MARK - 1 };
 

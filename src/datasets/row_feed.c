@@ -12,7 +12,6 @@
 #include "core/log.h"
 #include "core/random.h"
 #include "core/text.h"
-#include "core/utf8.h"
 #include "datasets/dataset.h"
 #include "port/json_read.h"
 #include "port/file.h"

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "core/utf8.h"
 #include "datasets/dataset.h"
 #include "port/file.h"
 

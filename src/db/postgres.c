@@ -6,7 +6,6 @@
 
 #include "core/secret.h"
 #include "core/text.h"
-#include "core/utf8.h"
 #include "db/driver.h"
 #include "port/dl.h"
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "core/utf8.h"
+#include "core/text.h"
 
 /* Might these last bytes, fewer than four, be the beginning of a character? */
 static bool is_unfinished(const char *bytes, size_t left)

@@ -1,7 +1,6 @@
 /* The contains grader: the expected text occurs in the answer, as whole words. */
 #define _GNU_SOURCE /* memmem */
 #include "core/text.h"
-#include "core/utf8.h"
 #include "graders/answer.h"
 #include "graders/fold.h"
 

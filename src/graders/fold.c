@@ -4,7 +4,6 @@
 
 #include "core/params.h"
 #include "core/text.h"
-#include "core/utf8.h"
 
 /* ---- characters ---- */
 

@@ -1,6 +1,6 @@
 /* Characters and folding: what graders need to know about Unicode code points, and texts made equal that
  * differ only in what a grader ignores.  A byte that is not valid UTF-8 is a character of its own
- * (core/utf8.h), so any bytes can be graded.  Results are appended to the caller's struct text. */
+ * (core/text.h), so any bytes can be graded.  Results are appended to the caller's struct text. */
 #ifndef IPW_GRADERS_FOLD_H
 #define IPW_GRADERS_FOLD_H
 
@@ -9,7 +9,7 @@
 
 #include "core/err.h"
 #include "core/slice.h"
-#include "core/utf8.h"
+#include "core/text.h"
 
 struct params;
 struct text;

@@ -10,7 +10,6 @@
 #include "core/grow.h"
 #include "core/slice.h"
 #include "core/text.h"
-#include "core/utf8.h"
 #include "graders/answer.h"
 #include "graders/fold.h"
 

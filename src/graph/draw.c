@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "core/utf8.h"
 #include "graph/graph.h"
 
 enum {

@@ -17,7 +17,6 @@
 #include "core/clock.h"
 #include "core/hash.h"
 #include "core/text.h"
-#include "core/utf8.h"
 #include "port/file.h"
 
 /* ---- hardware ---- */

@@ -10,7 +10,6 @@
 #include "core/hash.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "core/utf8.h"
 #include "port/json_read.h"
 #include "rundir/record.h"
 

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "core/text.h"
-#include "core/utf8.h"
 #include "datasets/dataset.h"
 #include "port/json_read.h"
 #include "standins/arrow_fake.h"

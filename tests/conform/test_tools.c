@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "agent_tools/tool.h"
-#include "core/utf8.h"
+#include "core/text.h"
 #include "port/json_read.h"
 
 /* The parameters without which a driver does not open. */

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "core/utf8.h"
 #include "report/text/format.h"
 #include "runner/profile/profile.h"
 

@@ -8,7 +8,6 @@
 
 #include "core/text.h"
 #include "core/units.h"
-#include "core/utf8.h"
 
 enum { PIECE_MAX = 2048 }; /* a curve of 500 columns, four bytes each */
 

@@ -11,7 +11,6 @@
 
 #include "core/text.h"
 #include "core/units.h"
-#include "core/utf8.h"
 #include "report/plot/figure.h"
 
 enum { LEGEND_LETTERS = 50 };

@@ -10,7 +10,6 @@
 #include "analysis/result.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "core/utf8.h"
 #include "report/text/format.h"
 #include "stats/pareto.h"
 

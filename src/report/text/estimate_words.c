@@ -12,7 +12,6 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "core/utf8.h"
 #include "estimate/roofline.h"
 #include "report/text/estimate_report.h"
 #include "report/text/format.h"

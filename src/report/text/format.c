@@ -13,7 +13,6 @@
 #include "core/tariff.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "core/utf8.h"
 #include "rundir/summary.h"
 
 struct prefix {

@@ -12,7 +12,6 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "core/utf8.h"
 #include "report/text/format.h"
 #include "rundir/summary.h"
 #include "rundir/traces.h"

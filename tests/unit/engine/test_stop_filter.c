@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "core/utf8.h"
+#include "core/text.h"
 #include "support/unit.h"
 
 /* Appends what is ready; a caller must never see half a character. */

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "core/utf8.h"
 #include "report/live/live.h"
 #include "report/live/reading.h"
 #include "report/text/format.h"

@@ -1,7 +1,6 @@
 #include "support/unit.h"
 
 #include "core/text.h"
-#include "core/utf8.h"
 #include "report/live/live.h"
 #include "report/text/format.h"
 #include "runner/profile/profile.h"

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "core/utf8.h"
 #include "report/text/format.h"
 
 static const struct table_column COLUMNS[] = {
