@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 #include "analysis/across.h"
+#include "core/energy.h"
 #include "core/err.h"
-#include "core/tariff.h"
 #include "rundir/run_table.h"
 #include "stats/contrast.h"
 

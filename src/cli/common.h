@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "cli/options.h"
+#include "core/energy.h"
 #include "core/err.h"
-#include "core/tariff.h"
 #include "core/units.h"
 
 struct energy;

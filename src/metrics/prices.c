@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/tariff.h"
+#include "core/energy.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "catalog/model.h"

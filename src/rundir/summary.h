@@ -6,9 +6,9 @@
 #ifndef IPW_RUNDIR_SUMMARY_H
 #define IPW_RUNDIR_SUMMARY_H
 
+#include "core/energy.h"
 #include "core/err.h"
 #include "core/quantity.h"
-#include "core/tariff.h"
 #include "rundir/record.h"
 
 struct json;

@@ -6,9 +6,9 @@
 
 #include "catalog/hardware.h"
 #include "core/embed.h"
+#include "core/energy.h"
 #include "core/hash.h"
 #include "core/json.h"
-#include "core/tariff.h"
 #include "core/text.h"
 #include "estimate/estimate_grid.h"
 #include "graph/zoo/zoo.h"

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "core/tariff.h"
+#include "core/energy.h"
 #include "estimate/budget.h"
 #include "estimate/recommend.h"
 #include "estimate/workload_estimate.h"

@@ -9,8 +9,8 @@
 #include <time.h>
 
 #include "core/csv.h"
+#include "core/energy.h"
 #include "core/grow.h"
-#include "core/tariff.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "rundir/summary.h"

@@ -7,7 +7,6 @@
 #include "attribute/ledger.h"
 #include "core/energy.h"
 #include "core/json.h"
-#include "core/tariff.h"
 #include "core/secret.h"
 #include "core/text.h"
 #include "report/text/format.h"

@@ -2,8 +2,8 @@
  * per token, and the largest load that meets an SLO. */
 #include <math.h>
 
+#include "core/energy.h"
 #include "core/json.h"
-#include "core/tariff.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "estimate/serving.h"
@@ -269,8 +269,8 @@ static void latency_to_json(struct json *json, const struct serving_point *point
     json_object_end(json);
 }
 
-static void energy_to_json(struct json *json, const struct serving_report *report,
-                           const struct serving_result *result)
+static void energy_of_result_to_json(struct json *json, const struct serving_report *report,
+                                     const struct serving_result *result)
 {
     double relative = report->relative_j;
     json_object(json, "energy_j");
@@ -306,7 +306,7 @@ static void point_to_json(struct json *json, const char *key, const struct servi
                 plus_minus(mid->tokens_per_s, point->fast.tokens_per_s, point->slow.tokens_per_s));
     json_number(json, "tokens_per_s_per_user", user_rate(mid));
     json_number(json, "input_tokens_per_s", mid->input_tokens_per_s);
-    energy_to_json(json, report, mid);
+    energy_of_result_to_json(json, report, mid);
     json_number(json, "steps", mid->steps);
     json_number(json, "batch", mid->batch);
     json_number(json, "in_flight", mid->in_flight);

@@ -1,6 +1,6 @@
 #include "support/unit.h"
 
-#include "core/tariff.h"
+#include "core/energy.h"
 
 static const struct tariff ALL = {0.3, 400, 2};
 

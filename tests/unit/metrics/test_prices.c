@@ -2,8 +2,8 @@
 
 #include "support/tree.h"
 
+#include "core/energy.h"
 #include "core/units.h"
-#include "core/tariff.h"
 #include "metrics/prices.h"
 #include "port/json_read.h"
 
