@@ -193,7 +193,7 @@ static enum err show_run(void *context, const struct db_run *run)
     }
     table_addf(table, "%.8s", run->id);
     add_text(table, run->kind);
-    table_addf(table, "%.16s", format_time(buffer, (nanos)(run->began_at * 1e9)));
+    table_addf(table, "%.16s", clock_text(buffer, (nanos)(run->began_at * 1e9)));
     add_text(table, run->host);
     add_text(table, db_run_text(run, db_figure("hardware")));
     add_text(table, db_run_text(run, db_figure("model")));
@@ -351,7 +351,7 @@ static int prune_main(const char **words, size_t count)
             code = complain(EXIT_FAILED, "%s: %s", ids.items[i].id, why.text);
         else if (!args.quiet)
             tell("%s %s  %.16s %s\n", ids.items[i].id, args.dry_run ? "would delete" : "deleted",
-                 format_time(time, (nanos)(ids.items[i].began_at * 1e9)), ids.items[i].name);
+                 clock_text(time, (nanos)(ids.items[i].began_at * 1e9)), ids.items[i].name);
     }
     if (!code && !args.quiet)
         tell("ipw db prune: %s %zu run%s\n", args.dry_run ? "would delete" : "deleted", ids.count,

@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include "cli/common.h"
+#include "core/clock.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "engine/shipped.h"
 #include "port/proc.h"
-#include "report/text/format.h"
 #include "report/text/reports.h"
 #include "rundir/layers_result.h"
 #include "runner/host_report.h"
@@ -207,12 +207,12 @@ static void describe(struct layers_result *result, const struct run_save *save, 
 static int write_report(const struct layers_command *command, struct session *session,
                         const struct layers_run *run)
 {
-    char started[FORMAT_MAX];
+    char started[CLOCK_TEXT_MAX];
     struct host_report host;
     struct run_save save = {.parent = command->output_dir, .session = session, .host = &host};
     host_report_take(&session->findings, &host);
     proc_own_cost(&save.own);
-    format_time(started, run->started_wall);
+    clock_text(started, run->started_wall);
     for (size_t i = 0; i < run->results.count; i++)
         describe(&run->results.models[i], &save, started);
     int code = write_out(command, &run->results);

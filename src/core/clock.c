@@ -4,6 +4,8 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "core/text.h"
+
 static nanos read_clock(clockid_t id)
 {
     struct timespec t;
@@ -43,6 +45,17 @@ nanos clock_wall(void)
  * callers take for a suspend.  So the read of one is enclosed by two of the other, again where these are far apart. */
 #define SKEW_MOST   NS_PER_MS
 #define SKEW_TRIALS 20
+
+char *clock_text(char *to, nanos wall)
+{
+    time_t whole = (time_t)(wall / NS_PER_S);
+    struct tm parts;
+    char day[32];
+    gmtime_r(&whole, &parts);
+    strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &parts);
+    str_format(to, CLOCK_TEXT_MAX, "%s.%03dZ", day, (int)(wall % NS_PER_S / NS_PER_MS));
+    return to;
+}
 
 nanos clock_suspended(void)
 {

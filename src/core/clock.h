@@ -16,6 +16,10 @@ struct clock_source {
 nanos clock_now(void);
 nanos clock_wall(void);
 
+/* A wall time as people and programs read it, "2026-01-31T23:59:59.123Z", into the caller's buffer, which is returned. */
+enum { CLOCK_TEXT_MAX = 48 };
+char *clock_text(char *to, nanos wall);
+
 /* Time spent suspended since boot, to a millisecond; grows by the length of each suspend. */
 nanos clock_suspended(void);
 

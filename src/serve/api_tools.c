@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "catalog/hardware.h"
+#include "core/clock.h"
 #include "core/embed.h"
 #include "core/energy.h"
 #include "core/hash.h"
@@ -14,7 +15,6 @@
 #include "graph/zoo/zoo.h"
 #include "report/html/html.h"
 #include "report/text/estimate_report.h"
-#include "report/text/format.h"
 #include "serve/api.h"
 
 /* ---- embedded files ---- */
@@ -74,14 +74,14 @@ enum err api_status(const struct api *api, const struct request *request, struct
                     struct error *why)
 {
     struct json json;
-    char host[128] = "", when[FORMAT_MAX];
+    char host[128] = "", when[CLOCK_TEXT_MAX];
     (void)request, (void)why;
     answer->type = "application/json";
     json_init(&json, &answer->body, false);
     json_object(&json, NULL);
     json_string(&json, "version", IPW_VERSION);
     json_string(&json, "host", gethostname(host, sizeof host - 1) ? NULL : host);
-    json_string(&json, "started_at", format_time(when, api->started_at));
+    json_string(&json, "started_at", clock_text(when, api->started_at));
     json_object(&json, "runs");
     json_string(&json, "source", api->options->runs ? "directory" : "database");
     if (runs_are_read(api->runs))

@@ -18,7 +18,6 @@
 #include "port/json_read.h"
 #include "port/proc.h"
 #include "port/url.h"
-#include "report/text/format.h"
 #include "serve/api.h"
 
 #define END_PATIENCE (10 * NS_PER_S)
@@ -275,12 +274,12 @@ static enum err read_settings(const struct jv *asked, char words[static SETTINGS
 /* "profile_llama-3_gsm8k_2026-11-16T17-00-00.000Z": known before the run has begun. */
 static void name_run(struct launch *launch, const struct jv *asked)
 {
-    char when[FORMAT_MAX];
+    char when[CLOCK_TEXT_MAX];
     const char *dataset = jv_text(jv_get(asked, "dataset"));
     launch->started_at = clock_wall();
     str_format(launch->id, sizeof launch->id, "profile_%.80s_%s_%s",
                str_last_part(jv_text(jv_get(asked, "model"))), dataset ? dataset : "builtin",
-               format_time(when, launch->started_at));
+               clock_text(when, launch->started_at));
     for (char *at = launch->id; *at; at++)
         if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.", *at))
             *at = '-';
@@ -365,14 +364,14 @@ static void put_choices(struct json *json, const char *key, const char *(*choice
 static void put_state(struct launch *launch, struct api_answer *answer)
 {
     struct json json;
-    char when[FORMAT_MAX];
+    char when[CLOCK_TEXT_MAX];
     bool was_started = launch->id[0] != '\0', has_ended = was_started && !is_alive(launch);
     answer->type = "application/json";
     json_init(&json, &answer->body, false);
     json_object(&json, NULL);
     json_string(&json, "state", STATES[launch->state]);
     json_string(&json, "id", str_or_null(launch->id));
-    json_string(&json, "started_at", was_started ? format_time(when, launch->started_at) : NULL);
+    json_string(&json, "started_at", was_started ? clock_text(when, launch->started_at) : NULL);
     json_number(&json, "exit_code", has_ended ? launch->exit_code : UNKNOWN);
     if (launch->state == FAILED)
         put_message(launch, &json);

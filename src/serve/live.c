@@ -13,7 +13,6 @@
 #include "monitor/monitor.h"
 #include "port/http_server.h"
 #include "report/doctor_report.h"
-#include "report/text/format.h"
 #include "runner/check.h"
 #include "runner/host_report.h"
 #include "sensors/sensor.h"
@@ -104,12 +103,12 @@ static void put_device(struct json *json, const struct monitor_device *device)
 static void write_sample(struct live *live, const struct monitor_device *devices, size_t count)
 {
     struct json json;
-    char when[FORMAT_MAX];
+    char when[CLOCK_TEXT_MAX];
     double total = UNKNOWN;
     text_clear(&live->sample);
     json_init(&json, &live->sample, false);
     json_object(&json, NULL);
-    json_string(&json, "time", format_time(when, clock_wall()));
+    json_string(&json, "time", clock_text(when, clock_wall()));
     json_string(&json, "missing", str_or_null(live->missing));
     json_array(&json, "devices");
     for (size_t i = 0; i < count; i++) {

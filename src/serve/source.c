@@ -18,7 +18,6 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "db/db.h"
-#include "report/text/format.h"
 #include "rundir/run_dir.h"
 #include "rundir/run_list.h"
 #include "rundir/sweep.h"
@@ -65,7 +64,7 @@ void run_row_release(struct run_row *row)
 
 void run_row_to_json(const struct run_row *row, struct json *json)
 {
-    char when[FORMAT_MAX];
+    char when[CLOCK_TEXT_MAX];
     json_string(json, "id", row->id);
     for (size_t i = 0; i < ROW_COLUMNS; i++)
         if (ROW_COLUMN[i].is_text)
@@ -75,7 +74,7 @@ void run_row_to_json(const struct run_row *row, struct json *json)
         else
             json_string(json, ROW_COLUMN[i].name,
                         is_known(row->values[i].number)
-                            ? format_time(when, from_seconds(row->values[i].number))
+                            ? clock_text(when, from_seconds(row->values[i].number))
                             : NULL);
 }
 

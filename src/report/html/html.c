@@ -17,7 +17,6 @@
 #include "report/html/assets.h"
 #include "report/html/sections.h"
 #include "report/text/compare_report.h"
-#include "report/text/format.h"
 #include "rundir/layers_result.h"
 #include "rundir/run_table.h"
 #include "rundir/spans.h"
@@ -434,11 +433,11 @@ static void title_of(struct making *making)
 
 static enum err write_data(struct making *making, struct text *out, struct error *why)
 {
-    char when[FORMAT_MAX];
+    char when[CLOCK_TEXT_MAX];
     json_init(&making->json, out, false);
     json_object(&making->json, NULL);
     json_string(&making->json, "version", IPW_VERSION);
-    json_string(&making->json, "made_at", format_time(when, clock_wall()));
+    json_string(&making->json, "made_at", clock_text(when, clock_wall()));
     enum err err = put_sweeps(making, why);
     if (!err)
         err = put_runs(making, why);

@@ -342,7 +342,7 @@ static void csv_row(const struct reading *reading, size_t i, const char *when, s
 void reading_to_csv(const struct reading *reading, struct text *out)
 {
     char when[FORMAT_MAX];
-    format_time(when, reading->wall);
+    clock_text(when, reading->wall);
     for (size_t i = 0; i < reading->now.count; i++)
         csv_row(reading, i, when, out);
 }
@@ -354,7 +354,7 @@ void reading_to_json(const struct reading *reading, struct text *out)
     struct json json;
     char when[FORMAT_MAX];
     json_init(&json, out, false);
-    format_time(when, reading->wall);
+    clock_text(when, reading->wall);
     json_object(&json, NULL);
     json_string(&json, "time", when);
     json_number(&json, "interval_s", reading->interval_s);

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/csv.h"
 #include "core/energy.h"
@@ -340,17 +339,6 @@ char *format_about(char *to, double s)
         str_format(to, FORMAT_MAX, "about %.0f min", s / 60);
     else
         str_format(to, FORMAT_MAX, "about %.0f h", s / 3600);
-    return to;
-}
-
-char *format_time(char *to, nanos wall)
-{
-    time_t whole = (time_t)(wall / NS_PER_S);
-    struct tm parts;
-    char day[32];
-    gmtime_r(&whole, &parts);
-    strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &parts);
-    str_format(to, FORMAT_MAX, "%s.%03dZ", day, (int)(wall % NS_PER_S / NS_PER_MS));
     return to;
 }
 

@@ -72,9 +72,6 @@ const char *format_scope(const struct tariff *tariff);
 char *format_cost(char *to, const struct charge *charge, const char *currency);
 char *format_emissions(char *to, const struct charge *charge);
 
-/* A time since the epoch: "2026-01-31T23:59:59.123Z". */
-char *format_time(char *to, nanos wall);
-
 /* A line for each finding on the conditions of a measurement, the gravest first; nothing without any.  With color,
  * those that break figures are red. */
 /* A line for each GPU: what of it was active, and who says so. */

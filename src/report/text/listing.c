@@ -2,6 +2,7 @@
  *
  * Drivers of all kinds become rows of one shape (name, summary, parameters, what is missing); models are
  * built and counted at their default size; hardware is a table, or one device with every figure and source. */
+#include "core/clock.h"
 #include "report/text/reports.h"
 
 #include <math.h>
@@ -473,7 +474,7 @@ static void add_run(struct table *table, const struct run_list_entry *entry)
         table_add(table, "-");
     table_add(table, is_known(summary->seconds) ? format_duration(cell, summary->seconds) : "-");
     table_add(table, is_known(summary->started_at)
-                         ? format_time(cell, from_seconds(summary->started_at))
+                         ? clock_text(cell, from_seconds(summary->started_at))
                          : "-");
 }
 

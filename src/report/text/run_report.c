@@ -1,3 +1,4 @@
+#include "core/clock.h"
 #include "report/text/reports.h"
 
 #include <math.h>
@@ -122,7 +123,7 @@ void run_json(const struct run_report *report, struct text *out)
     json_array_end(&json);
     json_integer(&json, "exit_code", result->exit_code);
     json_bool(&json, "interrupted", result->signal != 0);
-    json_string(&json, "started", format_time(started, result->started_wall));
+    json_string(&json, "started", clock_text(started, result->started_wall));
     runs_to_json(&json, result);
     json_object(&json, "wall_s");
     json_number(&json, "mean", online_mean(&wall));
