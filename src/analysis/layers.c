@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "analysis/analysis.h"
-#include "analysis/columns.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "rundir/layers_result.h"

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attribute/channel_energy.h"
 #include "attribute/share_parts.h"
 #include "core/grow.h"
 #include "core/text.h"

@@ -19,7 +19,6 @@
 #include "report/text/reports.h"
 #include "runner/host_report.h"
 #include "runner/profile/profile.h"
-#include "sampler/sampler.h"
 #include "sampler/session.h"
 
 extern const struct command command_doctor;

@@ -18,7 +18,6 @@
 #include "report/plot/figure.h"
 #include "report/plot/plot.h"
 #include "rundir/layers_result.h"
-#include "rundir/run_dir.h"
 #include "rundir/run_list.h"
 #include "rundir/run_path.h"
 #include "rundir/run_table.h"

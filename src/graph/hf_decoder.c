@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "core/log.h"
-#include "core/text.h"
 #include "graph/decoder_shape.h"
 #include "graph/hf_keys.h"
 #include "port/json_read.h"

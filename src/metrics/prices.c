@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/energy.h"
-#include "core/text.h"
 #include "core/units.h"
 #include "catalog/model.h"
 #include "port/file.h"

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/clock.h"
 #include "core/grow.h"
 #include "monitor/parts.h"
 #include "sampler/sampler.h"

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/clock.h"
 #include "core/grow.h"
 #include "monitor/parts.h"
 #include "port/proc_tree.h"

@@ -9,7 +9,6 @@
 
 #include "core/units.h"
 #include "power/freq_points.h"
-#include "stats/descriptive.h"
 #include "stats/least_squares.h"
 
 /* ---- time ---- */

@@ -9,7 +9,6 @@
 #include "core/json.h"
 #include "core/registry.h"
 #include "core/text.h"
-#include "port/file.h"
 #include "port/json_read.h"
 
 #define FORMAT           "ipw-power-model"

@@ -9,7 +9,6 @@
 #include "core/params.h"
 #include "core/text.h"
 #include "port/file.h"
-#include "power/freq_points.h"
 #include "stats/descriptive.h"
 
 /* Limits hold for a figure that rounding put beside them. */

@@ -17,7 +17,6 @@
 #include "report/text/compare_report.h"
 #include "rundir/journal.h"
 #include "rundir/run_dir.h"
-#include "rundir/run_list.h"
 #include "rundir/summary.h"
 #include "rundir/sweep.h"
 #include "serve/api.h"

@@ -13,7 +13,6 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "port/file.h"
 #include "port/json_read.h"
 #include "rundir/summary.h"
 

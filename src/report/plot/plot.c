@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "analysis/across.h"
-#include "analysis/analysis.h"
 #include "core/registry.h"
 #include "report/plot/figure.h"
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "attribute/share.h"
-#include "core/clock.h"
 #include "core/json.h"
 #include "core/secret.h"
 #include "port/thread.h"

@@ -10,7 +10,6 @@
 #include "metrics/efficiency.h"
 #include "metrics/intelligence.h"
 #include "metrics/prices.h"
-#include "port/json_read.h"
 #include "port/proc.h"
 #include "port/url.h"
 #include "rundir/journal.h"
