@@ -3,7 +3,7 @@
  * Path and parameters are UTF-8 without control characters, or the request is refused.  A segment of the path is decoded
  * after it was separated, so that an encoded slash is a letter of an id and no way to another folder. */
 #define _GNU_SOURCE
-#include "serve/request.h"
+#include "serve/api.h"
 
 #include <stdint.h>
 #include <stdlib.h>

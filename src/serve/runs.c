@@ -11,7 +11,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "rundir/journal.h"
-#include "serve/request.h"
+#include "serve/api.h"
 #include "serve/runs.h"
 #include "serve/serve.h"
 

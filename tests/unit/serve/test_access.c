@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "serve/request.h"
+#include "serve/api.h"
 
 #define START (1000 * NS_PER_S)
 

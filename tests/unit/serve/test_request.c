@@ -1,7 +1,7 @@
 /* Targets of requests: what is decoded, what is refused, and which paths match. */
 #include "support/unit.h"
 
-#include "serve/request.h"
+#include "serve/api.h"
 
 static void parameters_are_decoded(void **state)
 {
