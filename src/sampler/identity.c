@@ -1,4 +1,4 @@
-#include "sampler/identity.h"
+#include "sampler/source.h"
 
 #include <math.h>
 #include <string.h>

@@ -7,7 +7,6 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "sampler/anchored.h"
-#include "sampler/identity.h"
 #include "sampler/process_watch.h"
 #include "sampler/series.h"
 #include "sampler/shaped.h"

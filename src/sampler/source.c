@@ -5,7 +5,6 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "sampler/identity.h"
 #include "sensors/registry.h"
 
 /* Finding a sensor's period: cheap reads are first made this densely for this long (RAPL updates

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "sampler/identity.h"
+#include "sampler/source.h"
 
 static const struct sensor_driver NVML = {.name = "nvml"}, SMI = {.name = "amdsmi"},
                                   HWMON = {.name = "hwmon"};
