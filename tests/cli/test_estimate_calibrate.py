@@ -688,6 +688,18 @@ class Shipped(Files):
                 self.assertLess(abs(sums["bias"]), 0.05, (runtime, kind))
                 self.assertGreaterEqual(sums["inside_2_sigma"], 0.85, (runtime, kind))
 
+    def test_a_fifth_set_as_it_was_predicted(self):
+        """None of its rows was seen before the program that predicts them was finished."""
+        for runtime, most, bias in (("graph", 0.12, 0.05), ("eager", 0.20, 0.06)):
+            done = self.ipw("validate", "--csv", SOURCE / "tests/fixtures/estimate/h200_unseen5.csv", "--hardware", "h200",
+                            "--where", f"runtime={runtime}", "--json")
+            for kind in ("latency", "energy"):
+                sums = json.loads(done.stdout)["all"][kind]
+                self.assertEqual(sums["rows"], 30)
+                self.assertLess(sums["mape"], most, (runtime, kind))
+                self.assertLess(abs(sums["bias"]), bias, (runtime, kind))
+                self.assertGreaterEqual(sums["inside_2_sigma"], 0.85, (runtime, kind))
+
     def test_gelu_is_many_kernels_in_gpt2_and_one_in_gemma(self):
         """transformers writes that of GPT-2 out, step by step; that of Gemma is PyTorch's: read once, written once."""
         for model, width, least, most in (("gemma-2b", 16384, 1, 1), ("gpt2", 3072, 5, 10)):
