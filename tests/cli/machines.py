@@ -124,16 +124,22 @@ class Ramp:
         self.start, self.rate, self.tick, self.modulus, self.width, self.cpu = start, rate, tick, modulus, width, cpu
         self.began = time.monotonic()
 
-    def now(self):
-        elapsed = time.monotonic() - self.began
-        if self.tick:
-            elapsed = self.tick * math.floor(elapsed / self.tick)
-        count = self.start + int(self.rate * elapsed)
+    def step(self, at):
+        """When it changed last before then."""
+        return self.began + self.tick * math.floor((at - self.began) / self.tick) if self.tick else at
+
+    def count(self, at):
+        count = self.start + int(self.rate * (self.step(at) - self.began))
         return count % self.modulus if self.modulus else count
 
-    def turn(self, rate):
-        """From now on at another rate."""
-        self.start, self.began, self.rate = self.now(), time.monotonic(), rate
+    def now(self):
+        return self.count(time.monotonic())
+
+    def turn(self, rate, at=None):
+        """From now on, or from that time, at another rate.  One time is taken for both the count that it goes on from
+        and its beginning, so that nothing is lost between them."""
+        at = time.monotonic() if at is None else at
+        self.start, self.began, self.rate = self.count(at), self.step(at), rate
 
     def __str__(self):
         law = (f"{{{self.start} {self.rate!r} {self.began!r} {self.tick!r} {self.modulus} {self.width} {self.cpu!r}")
@@ -159,6 +165,7 @@ class Shared(Machine):
         super().__init__()
         self.put("/proc/cpuinfo", "".join(f"processor\t: {cpu}\nvendor_id\t: GenuineIntel\n\n" for cpu in (0, 1)))
         self.busy, self.rest = Ramp(100000, 100 * others, width=9), Ramp(900000, 100 * (2 - others), width=9)
+        self.rest.began = self.busy.began
         self.put("/proc/stat", self.line())
 
     def line(self):
@@ -166,8 +173,9 @@ class Shared(Machine):
 
     def turn(self, others):
         with self.holding("/proc/stat"):
-            self.busy.turn(100 * others)
-            self.rest.turn(100 * (2 - others))
+            now = time.monotonic()
+            self.busy.turn(100 * others, now)
+            self.rest.turn(100 * (2 - others), now)
             self.overwrite("/proc/stat", f"{self.line()}\n".encode())
 
 

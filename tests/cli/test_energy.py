@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from machines import Intel, Machine, Modelled, Nvidia  # noqa: E402
+from machines import FAKE, Intel, Machine, Modelled, Nvidia, Ramp  # noqa: E402
 from program import MachineTest, await_signals, main_side_by_side  # noqa: E402
 
 IPW = os.environ.get("IPW", "build/ipw")
@@ -400,24 +400,13 @@ class FullScreen(WithMachine):
 
     def test_processes_of_a_large_screen(self):
         """Two processes, of which one uses half of the CPU time: half of the power is attributed to it."""
-        processes = {100: ("llama-server", 50), 200: ("postgres", 0)}
-        ticks = [0]
-
-        def put():
-            self.intel.put("/proc/stat", f"cpu  {1000 + ticks[0]} 0 0 {1000 + ticks[0]} 0 0 0 0 0 0")
-            for pid, (name, share) in processes.items():
-                self.intel.put(f"/proc/{pid}/stat", f"{pid} ({name}) S 1 1 1 0 -1 0 0 0 0 0 "
-                               f"{1000 + ticks[0] * share // 50} 0 0 0 20 0 1 0 5 6 7")
-                self.intel.put(f"/proc/{pid}/comm", name)
-
-        put()
+        ticks = Ramp(1000, 100)
+        self.intel.put("/proc/stat", f"{FAKE}cpu  {ticks} 0 0 {ticks} 0 0 0 0 0 0")
+        for pid, name, used in ((100, "llama-server", ticks), (200, "postgres", 1000)):
+            self.intel.put(f"/proc/{pid}/stat", f"{FAKE}{pid} ({name}) S 1 1 1 0 -1 0 0 0 0 0 {used} 0 0 0 20 0 1 0 5 6 7")
+            self.intel.put(f"/proc/{pid}/comm", name)
         self.open(columns=120, rows=40)
-        self.await_screen("total")
-        end = time.monotonic() + PATIENCE_S
-        while "llama-server" not in (screen := self.screen()) and time.monotonic() < end:
-            ticks[0] += 10
-            put()
-            time.sleep(0.1)
+        screen = self.await_screen("llama-server")
         self.assertRegex(screen, r"attributed by their share")
         self.assertRegex(screen, r" 100 +cpu +(4\d|5\d)\.\d % +\S+ m?W +\S+ m?J +llama-server")
         self.assertNotIn("postgres", screen)

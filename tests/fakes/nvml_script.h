@@ -465,7 +465,7 @@ static void parse_line(const char *line)
 }
 
 static double now_s(void);
-static double joules(const struct gpu *gpu, double t);
+static double counted_mj(const struct gpu *gpu, double t);
 
 /* Reads the file and, if it changed, parses it.  Comparing the bytes is surer than any time stamp,
  * whose grain is coarser than a test's patience.  Counters go on from where they are, as those of a card do whose load
@@ -492,7 +492,7 @@ static void script_refresh(void)
     if (!is_first)
         t = now_s();
     for (int i = 0; i < DEVICES_MAX && !is_first; i++)
-        counted[i] = script.gpus[i].start_mj + joules(&script.gpus[i], t) * 1e3;
+        counted[i] = script.gpus[i].start_mj + counted_mj(&script.gpus[i], t);
     memcpy(script.text, text, length + 1);
     script_defaults();
     for (char *line = text; line;) {
@@ -505,7 +505,7 @@ static void script_refresh(void)
     }
     for (int i = 0; i < DEVICES_MAX && !is_first; i++)
         if (script.gpus[i].start_mj == 0 && script.gpus[i].reset_s < 0)
-            script.gpus[i].start_mj = counted[i] - joules(&script.gpus[i], t) * 1e3;
+            script.gpus[i].start_mj = counted[i] - counted_mj(&script.gpus[i], t);
 }
 
 /* ---- settings ---- */
@@ -645,14 +645,25 @@ static double mean_watts(const struct gpu *gpu, double t, double s)
     return (joules(gpu, t) - joules(gpu, t - s)) / s;
 }
 
+static double tick_before(const struct gpu *gpu, double t)
+{
+    return floor(t / gpu->tick_s + 1e-9) * gpu->tick_s;
+}
+
+/* What the counter has shown since 0, without resets: it changes at ticks only. */
+static double counted_mj(const struct gpu *gpu, double t)
+{
+    return floor(joules(gpu, tick_before(gpu, t)) * 1e3 + 1e-6);
+}
+
 static double counter_mj(const struct gpu *gpu, double t)
 {
     if (gpu->is_set[KEY_ENERGY_MJ])
         return gpu->value[KEY_ENERGY_MJ];
-    double tick = floor(t / gpu->tick_s + 1e-9) * gpu->tick_s;
+    double tick = tick_before(gpu, t);
     if (gpu->reset_s >= 0 && tick >= gpu->reset_s)
         return floor((joules(gpu, tick) - joules(gpu, gpu->reset_s)) * 1e3 + 1e-6);
-    return gpu->start_mj + floor(joules(gpu, tick) * 1e3 + 1e-6);
+    return gpu->start_mj + counted_mj(gpu, t);
 }
 
 static double sample_mw(const struct gpu *gpu, double t)
