@@ -38,30 +38,55 @@ static int put_page(const char *run, const char *path, const struct text *page)
     return code;
 }
 
-/* Without -o, in the first run directory. */
-static int make_report(const struct html_report *wanted)
+/* The file that it becomes: without -o, in the first run directory. */
+static void find_path(const char *first, struct text *path)
 {
-    struct html_report report = *wanted;
+    path->length = 0;
+    text_addf(path, "%s", output ? output : first ? first : "report.html");
+    while (!output && first && path->length > 1 && path->bytes[path->length - 1] == '/')
+        path->bytes[--path->length] = '\0';
+    if (!output && first)
+        text_add(path, "/report.html");
+}
+
+/* Links lead from the page: it is written again where the directory that it was for turned out to hold no run. */
+static int make_report(struct html_report *report)
+{
     struct text page = {0}, path = {0};
     struct error why = {0};
-    const char *first = html_first_run(&report);
-    text_addf(&path, "%s", output ? output : first ? first : "report.html");
-    while (!output && first && path.length > 1 && path.bytes[path.length - 1] == '/')
-        path.bytes[--path.length] = '\0';
-    if (!output && first)
-        text_add(&path, "/report.html");
-    report.page = text_get(&path);
-    enum err err = html_write(&report, &page, &why);
-    int code = err ? complain(EXIT_FAILED, "%s", why.text) : put_page(first, report.page, &page);
+    enum err err;
+    const char *first;
+    do {
+        first = html_first_run(report);
+        find_path(first, &path);
+        page.length = 0;
+        report->page = text_get(&path);
+        err = html_write(report, &page, &why);
+    } while (!err && !output && html_first_run(report) != first);
+    int code = EXIT_DONE;
+    for (size_t i = 0; i < report->count; i++)
+        if (report->left_out[i].text[0])
+            code = complain(EXIT_FAILED, "%s", report->left_out[i].text);
+    if (err && code == EXIT_DONE)
+        code = complain(EXIT_FAILED, "%s", why.text);
+    int put = err ? code : put_page(first, report->page, &page);
     text_release(&page);
     text_release(&path);
-    return code;
+    return put != EXIT_DONE ? put : code;
 }
 
 static int report_main(const char **words, size_t count)
 {
+    struct html_report report = {.inputs = words,
+                                 .count = count,
+                                 .model = model,
+                                 .left_out = calloc(count + 1, sizeof *report.left_out)};
+    if (!report.left_out)
+        return complain(EXIT_FAILED, "out of memory");
     start_reading_bar(wants_color(STDERR_FILENO));
-    return make_report(&(struct html_report){.inputs = words, .count = count, .model = model});
+    int code = make_report(&report);
+    free(report.left_out);
+    return code;
 }
 
 const struct command command_report = {
@@ -78,7 +103,8 @@ const struct command command_report = {
         "chart.\n\n"
         "The page is self-contained: it needs no network and no server. The default is "
         "report.html\n"
-        "in the first DIR.",
+        "in the first DIR. Of several runs, those that cannot be read are left out: the page and\n"
+        "stderr say which and why, and the exit status is 1.",
     .rows = ROWS,
     .words = WORDS_ANY,
     .takes_runs = true,

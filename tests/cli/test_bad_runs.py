@@ -297,6 +297,32 @@ class BadRuns(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
 
     @unittest.skipUnless(HAS["report"], "no ECharts")
+    def test_a_report_leaves_out_what_it_cannot_read(self):
+        folder = self.root / "folder"
+        runs = {name: self.run_of(f"folder/{name}") for name in ("a ruined", "b", "c", "d none")}
+        (runs["a ruined"] / "records.jsonl").write_text("xx\n")
+        (runs["d none"] / "records.jsonl").write_text("")
+        done = ipw(None, "report", folder)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        lines = done.stderr.splitlines()
+        self.assertEqual(len(lines), 2, done.stderr)
+        self.assertRegex(lines[0], r"^ipw report: .*a ruined.*damaged")
+        self.assertRegex(lines[1], r"^ipw report: .*no record in .*d none")
+        page = runs["b"] / "report.html"  # in the first that can be read
+        self.assertEqual(done.stdout, f"{page}\n")
+        self.assertFalse((runs["a ruined"] / "report.html").exists())
+        data = json.loads(re.search(r'id="data">(.*?)</script>', page.read_text(), re.S)[1])
+        self.assertEqual([Path(run["directory"]).name for run in data["runs"]], ["b", "c"])
+        self.assertEqual([f"ipw report: {text}" for text in data["left_out"]], lines)
+        self.assertTrue((page.parent / data["runs"][0]["files"][0]["href"]).exists())
+        for name in ("b", "c"):
+            (runs[name] / "records.jsonl").write_text("")
+        page.unlink()
+        done = ipw(None, "report", folder)
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 4), done.stderr)
+        self.assertFalse(page.exists())
+
+    @unittest.skipUnless(HAS["report"], "no ECharts")
     def test_a_histogram_holds_every_query_once(self):
         """Most prompts of one length, some longer, a few far out: as many bins as there are at most, all whole."""
         queries = [query(i) for i in range(2600)]

@@ -704,6 +704,16 @@ class Several(Page):
         said = self.browser.run("document.getElementById('sentence').textContent")
         self.assertTrue(said.startswith("Not comparable. all runs: other programs used 1.4 to 1.9 of 2 CPUs."), said)
 
+    def test_what_was_left_out_is_at_the_top(self):
+        (self.folder / "hollow").mkdir()
+        page = self.folder / "others.html"
+        done = ipw(None, "report", self.folder / "a", self.folder / "hollow", self.folder / "c", "-o", page)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.browser.open(page, **PHONE)
+        said = self.browser.run("document.getElementById('main').firstChild.textContent")
+        self.assertRegex(said, f"^Left out. {self.folder}/hollow holds no run")
+        self.assertEqual(self.browser.run("DATA.runs.length"), 2)
+
     def test_runs_are_named_by_what_differs(self):
         for concurrency in (1, 4):
             make_run(self.folder / f"at{concurrency}", 30, concurrency=concurrency, model="same-1b")

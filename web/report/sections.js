@@ -309,12 +309,17 @@ function runPicker(run) {
     topFacts(run));
 }
 
+// Runs that could not be read, and why.
+function leftOut() {
+  return DATA.left_out.length ? make("p", { class: "alert bad", id: "left-out" }, make("strong", {}, "Left out. "), DATA.left_out.join("; ") + ".") : null;
+}
+
 function drawRun() {
   const run = DATA.runs[chosen];
   const name = run && DATA.runs.length > 1 ? runPicker(run) : null;
   const parts = run ? [name, headlineSection(run), predictedSection(run), qualitySection(run), sharesSection(run), agentSection(run), timelineSection(run), distributionSection(run), fitSection(run),
     groupSection(run), querySection(run)] : [];
-  page.main.replaceChildren(...[...DATA.sweeps.map(sweepSection), acrossSection(), comparisonSection(DATA.comparison), ...parts, ...DATA.layers.map(layersSection), run ? environmentSection(run) : null].filter(Boolean));
+  page.main.replaceChildren(...[leftOut(), ...DATA.sweeps.map(sweepSection), acrossSection(), comparisonSection(DATA.comparison), ...parts, ...DATA.layers.map(layersSection), run ? environmentSection(run) : null].filter(Boolean));
   dropCharts();
   drawContents();
   page.drawn();

@@ -275,10 +275,15 @@ static bool is_file(const char *path)
     return stat(path, &status) == 0 && S_ISREG(status.st_mode);
 }
 
+static bool is_left_out(const struct html_report *report, size_t input)
+{
+    return report->left_out && report->left_out[input].text[0];
+}
+
 const char *html_first_run(const struct html_report *report)
 {
     for (size_t i = 0; i < report->count; i++)
-        if (is_directory(report->inputs[i]))
+        if (is_directory(report->inputs[i]) && !is_left_out(report, i))
             return report->inputs[i];
     return NULL;
 }
@@ -319,6 +324,34 @@ static enum err put_sweeps(struct making *making, struct error *why)
     return err;
 }
 
+/* A run, or nothing of it: one that cannot be read is left out where others are there. */
+static enum err put_run(struct making *making, size_t input, size_t listed, struct error *why)
+{
+    const struct html_report *report = making->report;
+    struct json before = making->json;
+    size_t length = before.out->length;
+    enum err err = run_put(&making->json, report->inputs[input], report, listed,
+                           &making->figures[making->runs], why);
+    if (!err)
+        making->directories[making->runs++] = report->inputs[input];
+    if (!err || err == ERR_NO_MEMORY || !report->left_out)
+        return err;
+    making->json = before;
+    before.out->length = length;
+    report->left_out[input] = *why;
+    return ERR_OK;
+}
+
+static void put_left_out(struct making *making)
+{
+    const struct html_report *report = making->report;
+    json_array(&making->json, "left_out");
+    for (size_t i = 0; i < report->count; i++)
+        if (is_left_out(report, i))
+            json_string(&making->json, NULL, report->left_out[i].text);
+    json_array_end(&making->json);
+}
+
 static enum err put_runs(struct making *making, struct error *why)
 {
     const struct html_report *report = making->report;
@@ -329,14 +362,13 @@ static enum err put_runs(struct making *making, struct error *why)
     size_t listed = count ? LISTED_MOST / count : 0; /* of each */
     json_array(&making->json, "runs");
     for (size_t i = 0; !err && i < report->count; i++) {
-        if (!is_run(report->inputs[i]))
-            continue;
-        making->directories[making->runs] = report->inputs[i];
-        err = run_put(&making->json, report->inputs[i], report, listed,
-                      &making->figures[making->runs++], why);
+        if (is_run(report->inputs[i]))
+            err = put_run(making, i, listed, why);
     }
     json_array_end(&making->json);
-    return err;
+    put_left_out(making);
+    /* All of them: there is no page, and the last reason is the report's. */
+    return !err && count && !making->runs && !making->sweeps ? ERR_NOT_FOUND : err;
 }
 
 static enum err put_comparison(struct making *making, struct error *why)
@@ -407,7 +439,8 @@ static enum err put_all_layers(struct making *making, struct error *why)
     struct layers_results layers = {0};
     enum err err = ERR_OK;
     for (size_t i = 0; !err && i < making->report->count; i++)
-        err = layers_results_load(making->report->inputs[i], &layers, why);
+        if (!is_left_out(making->report, i))
+            err = layers_results_load(making->report->inputs[i], &layers, why);
     json_array(&making->json, "layers");
     for (size_t i = 0; !err && i < layers.count; i++) {
         json_object(&making->json, NULL);

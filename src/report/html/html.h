@@ -21,12 +21,15 @@ struct html_report {
     const struct compare_groups
         *groups; /* its sides, of which the inputs are the directories; NULL: repeats */
     const struct tariff *tariff; /* overrides those of the runs; NULL: none */
+    /* Of several runs, those that cannot be read are left out, and the page says so.  Set for each input that was, with
+     * why; NULL: one that cannot be read fails the report. */
+    struct error *left_out;
 };
 
 /* ERR_UNSUPPORTED, with how to install it, when a part is missing from this build. */
 enum err html_available(struct error *why) MUST_USE;
 
-/* The first input that is a directory, or NULL. */
+/* The first input that is a directory and was not left out, or NULL. */
 const char *html_first_run(const struct html_report *report);
 
 /* The page around its data: the template with style and scripts.  `data` is JSON, `title` plain text; both may hold
