@@ -237,6 +237,28 @@ void push_saved(const char *address, const char *directory, bool quiet)
         tell("ipw %s: pushed to the database as %s\n", current->name, pushed.id);
 }
 
+/* Whether a driver has anything that is read. */
+static bool is_read(const struct session *session, const struct sensor_driver *driver)
+{
+    for (size_t i = 0; i < session->findings.count; i++)
+        if (session->findings.items[i].driver == driver && session->source_of[i] >= 0)
+            return true;
+    return false;
+}
+
+/* Only drivers that --sensors names were asked, so each of them was asked for by name. */
+static int complain_of_missing(const struct session *session)
+{
+    for (size_t i = 0; i < session->findings.count; i++) {
+        const struct sensor_finding *finding = &session->findings.items[i];
+        if (!is_read(session, finding->driver))
+            return complain(EXIT_FAILED, "--sensors: %s: %s%s%s%s", finding->id, finding->reason,
+                            finding->fix[0] ? " (fix: " : "", finding->fix,
+                            finding->fix[0] ? ")" : "");
+    }
+    return 0;
+}
+
 int open_session(const struct measure_options *options, struct session *session)
 {
     struct session_options wanted = {
@@ -254,7 +276,10 @@ int open_session(const struct measure_options *options, struct session *session)
     proc_defer_signals();
     if (err)
         return complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
-    return 0;
+    int code = options->sensors && !options->may_lack ? complain_of_missing(session) : 0;
+    if (code)
+        session_close(session);
+    return code;
 }
 
 /* Names and texts of others are in every report: what they could do to a terminal ends here. */

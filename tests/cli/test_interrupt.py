@@ -40,7 +40,7 @@ class Interrupted(unittest.TestCase):
 
 class Datasets(Interrupted):
     def profile(self, machine, *dataset):
-        return self.start(machine, "profile", "--client", "null", "--model", "m", "--sensors", "rapl",
+        return self.start(machine, "profile", "--client", "null", "--model", "m",
                           "--output-dir", machine.root / "runs", "--dataset", *dataset)
 
     def fifo(self, machine):

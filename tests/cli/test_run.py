@@ -613,17 +613,41 @@ class Figures(MachineTest):
                          ["module0", "module1"])
         self.assertEqual(report["energy"]["method"], "integral")
 
+    def test_a_driver_that_was_asked_for_must_be_there(self):
+        """Or nothing is run; with the reason that doctor gives."""
+        machine = self.machine(Intel, WATTS)
+        rows = {row["driver"]: row for row in json.loads(ipw(machine, "doctor", "--json").stdout)["sensors"]}
+        for names, driver in (("nvml", "nvml"), ("rapl,hwmon", "hwmon")):
+            for command in (("run", "--sensors", names, "--", "touch", machine.root / "ran"),
+                            ("energy", "--sensors", names, "--count", "1")):
+                with self.subTest(command):
+                    done = ipw(machine, *command)
+                    self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+                    self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+                    self.assertIn(f"--sensors: {driver}: {rows[driver]['reason']}", done.stderr)
+        self.assertFalse((machine.root / "ran").exists())
+        self.assertEqual(ipw(machine, "doctor", "--sensors", "nvml").returncode, 0)
+
     def test_denied(self):
         machine = self.machine(Intel, WATTS)
         os.chmod(machine.root, 0o755)
         os.chmod(machine.path(), 0o400 if os.geteuid() == 0 else 0)
         program = shutil.copy(IPW, machine.root / "ipw")
         options = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
-        done = subprocess.run([program, "run", "--json", "--", "true"], env=machine.environment(),
-                              cwd="/", text=True, capture_output=True, timeout=PATIENCE_S, **options)
+
+        def denied(*words):
+            return subprocess.run([program, *words], env=machine.environment(),
+                                  cwd="/", text=True, capture_output=True, timeout=PATIENCE_S, **options)
+
+        done = denied("run", "--json", "--", "true")
         self.assertEqual(done.returncode, 0, done.stderr)
         report = json.loads(done.stdout)
         self.assertIsNone(report["energy"]["joules"])
+        rapl = next(row for row in json.loads(denied("doctor", "--json").stdout)["sensors"] if row["driver"] == "rapl")
+        self.assertEqual(rapl["status"], "denied")
+        done = denied("run", "--sensors", "rapl", "--", "true")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"{rapl['reason']} (fix: {rapl['fix']})", done.stderr)
 
 
 class Gpus(MachineTest):
