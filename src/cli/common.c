@@ -182,8 +182,10 @@ int read_listen(const char *given, unsigned default_port, struct listen_at *out)
     if (is_port)
         str_copy(out->address, sizeof out->address, "127.0.0.1");
     if ((is_port || colon) && (parse_u64(is_port ? given : colon + 1, &port) || port > 65535))
-        return complain(EXIT_USAGE, "--listen %s: ADDRESS:PORT, with a port from 0 to 65535",
-                        given);
+        return complain(EXIT_USAGE,
+                        "--listen %s: '%s' is no port from 0 to 65535; expected PORT, ADDRESS or "
+                        "ADDRESS:PORT",
+                        given, is_port ? given : colon + 1);
     out->port = (unsigned)port;
     return 0;
 }

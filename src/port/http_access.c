@@ -1,10 +1,57 @@
+#define _GNU_SOURCE
 #include "port/http_server.h"
 
+#include <netdb.h>
+#include <netinet/in.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "core/secret.h"
 #include "core/text.h"
 #include "port/url.h"
+
+/* ---- addresses ---- */
+
+/* An address that a socket can be bound to; of a name, any of its addresses. */
+static bool is_ours(const struct addrinfo *found)
+{
+    for (; found; found = found->ai_next) {
+        int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        struct sockaddr_storage any_port;
+        memcpy(&any_port, found->ai_addr, found->ai_addrlen);
+        ((struct sockaddr_in *)&any_port)->sin_port = 0; /* IPv6 has it at the same place */
+        bool is_bound = fd >= 0 && !bind(fd, (struct sockaddr *)&any_port, found->ai_addrlen);
+        if (fd >= 0)
+            close(fd);
+        if (is_bound)
+            return true;
+    }
+    return false;
+}
+
+static int find(const char *address, const char *port, struct addrinfo **found)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    return getaddrinfo(address, port, &hints, found);
+}
+
+static enum err check_address(const char *address, struct error *why)
+{
+    struct addrinfo *found = NULL;
+    int code = find(address, NULL, &found);
+    bool is_good = !code && is_ours(found);
+    if (!code)
+        freeaddrinfo(found);
+    return is_good ? ERR_OK
+                   : err_set(why, ERR_USAGE,
+                             "cannot listen on '%.80s', which is no address of this machine (%s); "
+                             "expected PORT, ADDRESS or ADDRESS:PORT, such as 127.0.0.1:8080 or "
+                             "[::1]:8080",
+                             address, code ? gai_strerror(code) : "not one of its interfaces");
+}
+
+/* ---- who may ask ---- */
 
 enum err http_access_check(const char *address, const char *token, bool is_open, const char *advice,
                            struct error *why)
@@ -14,6 +61,9 @@ enum err http_access_check(const char *address, const char *token, bool is_open,
     if (token && strlen(token) < SECRET_SHORTEST)
         return err_set(why, ERR_USAGE, "the token is too short: %d characters at least",
                        SECRET_SHORTEST);
+    enum err err = check_address(address, why);
+    if (err)
+        return err;
     str_format(text, sizeof text, strchr(address, ':') ? "http://[%s]" : "http://%s", address);
     if (url_read(text, &url, NULL))
         return err_set(why, ERR_USAGE, "'%.80s' is no address to listen on", address);

@@ -89,7 +89,7 @@ void http_exchange_reply(struct http_exchange *exchange, int status, const char 
 /* Who may use a server: which addresses it may listen on without a token, whether a request has the token,
  * and for which host a browser believes to ask.  Nothing here keeps state. */
 
-/* ERR_USAGE for a token that is too short, for what is no address, and, unless is_open, for one that other machines
+/* ERR_USAGE for a token that is too short, for what is no address of this machine, and, unless is_open, for one that others
  * reach while there is no token; `advice` says what to do then. */
 enum err http_access_check(const char *address, const char *token, bool is_open, const char *advice,
                            struct error *why) MUST_USE;

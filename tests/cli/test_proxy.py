@@ -498,7 +498,7 @@ class Refusing(ProxyTest):
         self.assertEqual(proxy.ask(headers=[("X-!#$%&'*+.^_`|~9", "\t\u00e9 (a);,\"")])[0], "HTTP/1.1 200 OK")
 
     def test_other_addresses_need_a_token(self):
-        for address in ("0.0.0.0:0", "[::]:0", "nowhere.invalid:0"):
+        for address in ("0.0.0.0:0", "[::]:0"):
             done = ipw(None, "proxy", "--upstream", "http://127.0.0.1:1", "--listen", address,
                        "--output-dir", self.root / "runs")
             self.assertEqual(done.returncode, 2, (address, done.stderr))
@@ -587,6 +587,7 @@ class Refusing(ProxyTest):
     def test_wrong_usage(self):
         for options, words in ((["--upstream", "nonsense"], "is not a URL"),
                                (["--upstream", "http://127.0.0.1:1", "--listen", "127.0.0.1:70000"], "--listen"),
+                               (["--upstream", "http://127.0.0.1:1", "--listen", "nonsense"], "'nonsense', which is no address"),
                                (["--upstream", "http://127.0.0.1:1", "--token", "x"], "IPW_PROXY_TOKEN"),
                                ([], "missing --upstream")):
             done = ipw(None, "proxy", *options, "--output-dir", self.root / "runs")

@@ -693,6 +693,7 @@ class CommandTest(ServeTest):
         self.assertIn("go together", self.refused("--runs", self.runs, "--tls-cert", self.folder))
         self.assertIn("invalid database address", self.refused("--db", "mysql://x"))
         self.assertIn("--token-file", self.refused("--runs", self.runs, "--listen", "0.0.0.0:0"))
+        self.assertIn("'nonsense', which is no address", self.refused("--runs", self.runs, "--listen", "nonsense"))
         self.assertIn("--token-file", self.refused("--runs", self.runs, "--token", "abc"))
         (self.folder / "short").write_text("abc")
         self.assertIn("too short", self.refused("--runs", self.runs, "--token-file", self.folder / "short"))
