@@ -3,6 +3,7 @@
 
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -40,7 +41,8 @@ static enum err check_address(const char *address, struct error *why)
 {
     struct addrinfo *found = NULL;
     int code = find(address, NULL, &found);
-    bool is_good = !code && is_ours(found);
+    /* Without IPv6 its addresses are none to bind to, which the attempt says better. */
+    bool is_good = !code && (found->ai_family == AF_INET6 || is_ours(found));
     if (!code)
         freeaddrinfo(found);
     return is_good ? ERR_OK
@@ -49,6 +51,44 @@ static enum err check_address(const char *address, struct error *why)
                              "expected PORT, ADDRESS or ADDRESS:PORT, such as 127.0.0.1:8080 or "
                              "[::1]:8080",
                              address, code ? gai_strerror(code) : "not one of its interfaces");
+}
+
+/* 0.0.0.0 or ::, by the bytes of the address. */
+static bool is_any(const struct sockaddr *address)
+{
+    static const unsigned char ZERO[16];
+    return address->sa_family == AF_INET
+               ? !memcmp(&((const struct sockaddr_in *)address)->sin_addr, ZERO, 4)
+               : !memcmp(&((const struct sockaddr_in6 *)address)->sin6_addr, ZERO, 16);
+}
+
+static bool is_same(const struct addrinfo *a, const struct addrinfo *b)
+{
+    if (a->ai_family != b->ai_family)
+        return false;
+    return a->ai_family == AF_INET ? !memcmp(&((struct sockaddr_in *)a->ai_addr)->sin_addr,
+                                             &((struct sockaddr_in *)b->ai_addr)->sin_addr, 4)
+                                   : !memcmp(&((struct sockaddr_in6 *)a->ai_addr)->sin6_addr,
+                                             &((struct sockaddr_in6 *)b->ai_addr)->sin6_addr, 16);
+}
+
+bool http_access_reaches(const char *address, unsigned port, const struct url *url)
+{
+    struct addrinfo *here = NULL, *there = NULL;
+    char host[256];
+    bool is_v6 = url->host[0] == '[', reaches = false;
+    str_format(host, sizeof host, "%.*s", (int)(strlen(url->host) - 2 * is_v6), url->host + is_v6);
+    if (strtoul(url->port, NULL, 10) == port && !find(address, NULL, &here) &&
+        !find(host, NULL, &there))
+        for (const struct addrinfo *to = there; to && !reaches; to = to->ai_next)
+            /* What listens on all addresses has every one of this machine, and 0.0.0.0 as a destination is this one. */
+            reaches =
+                is_same(here, to) || is_any(to->ai_addr) || (is_any(here->ai_addr) && is_ours(to));
+    if (here)
+        freeaddrinfo(here);
+    if (there)
+        freeaddrinfo(there);
+    return reaches;
 }
 
 /* ---- who may ask ---- */

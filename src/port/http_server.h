@@ -94,6 +94,10 @@ void http_exchange_reply(struct http_exchange *exchange, int status, const char 
 enum err http_access_check(const char *address, const char *token, bool is_open, const char *advice,
                            struct error *why) MUST_USE;
 
+/* Whether a connection to that URL arrives at what listens on an address and a port, by what their names lead to. */
+struct url;
+bool http_access_reaches(const char *address, unsigned port, const struct url *url);
+
 /* As Authorization: Bearer TOKEN or x-ipw-token; always without a token. */
 bool http_access_has_token(struct http_exchange *exchange, const char *token);
 

@@ -691,6 +691,12 @@ static enum err open_parts(struct proxy *proxy, struct error *why)
                                      "set a token (IPW_PROXY_TOKEN)", why);
     if (!err)
         err = read_upstream(proxy, why);
+    if (!err && http_access_reaches(options->address, options->port, &proxy->upstream))
+        err =
+            err_set(why, ERR_USAGE,
+                    "the upstream server %s is this proxy itself, which would listen on %.80s port "
+                    "%u: use another port for the proxy, or the URL of the server",
+                    proxy->upstream.server, options->address, options->port);
     if (!err)
         err = event_loop_new(&proxy->loop, why);
     if (!err)

@@ -594,6 +594,20 @@ class Refusing(ProxyTest):
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(words, done.stderr)
 
+    def test_itself_is_no_upstream(self):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        for upstream, listen in (("http://127.0.0.1:{}", "127.0.0.1:{}"), ("http://localhost:{}/v1", "127.0.0.1:{}"),
+                                 ("http://127.0.0.1:{}", "localhost:{}"), ("http://127.1.2.3:{}", "0.0.0.0:{}"),
+                                 ("http://0.0.0.0:{}", "127.0.0.1:{}"), ("https://LOCALHOST:{}", "{}")):
+            with self.subTest(upstream=upstream, listen=listen):
+                done = ipw(None, "proxy", "--upstream", upstream.format(port), "--listen", listen.format(port),
+                           "--output-dir", self.root / "runs", env={"IPW_PROXY_TOKEN": "let-me-in-42"})
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertRegex(done.stderr, f"the upstream server .*:{port} is this proxy itself.*another port")
+        self.assertFalse((self.root / "runs").exists())
+        self.proxy(f"http://127.0.0.1:{port}")  # another port of the same machine
+
     def test_a_port_that_is_taken(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             done = ipw(None, "proxy", "--upstream", "http://127.0.0.1:1", "--listen",

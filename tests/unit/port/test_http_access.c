@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "port/http_server.h"
+#include "port/url.h"
 
 static void an_address_that_others_reach_needs_a_token(void **state)
 {
@@ -20,11 +21,11 @@ static void an_address_that_others_reach_needs_a_token(void **state)
         {"localhost", NULL, false, NULL},
         {"0.0.0.0", NULL, false, "set a token"},
         {"::", NULL, false, "set a token"},
-        {"10.1.2.3", NULL, false, "set a token"},
+        {"192.0.2.1", "long enough", false, "not one of its interfaces"},
         {"0.0.0.0", NULL, true, NULL},
         {"0.0.0.0", "long enough", false, NULL},
         {"127.0.0.1", "short", false, "too short"},
-        {"no address", NULL, false, "no address to listen on"},
+        {"no address", NULL, false, "no address of this machine"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct error why = {0};
@@ -74,11 +75,37 @@ static void foreign_hosts_are_not_ours(void **state)
                          CASES[i].is_ours);
 }
 
+static void what_leads_to_the_same_address_and_port_is_reached(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT(http_available);
+    static const struct {
+        const char *address, *url;
+        bool reaches;
+    } CASES[] = {
+        {"127.0.0.1", "http://127.0.0.1:8430", true},
+        {"127.0.0.1", "http://127.0.0.1:8431", false},
+        {"127.0.0.1", "http://localhost:8430/v1", true},
+        {"127.0.0.1", "http://127.0.0.2:8430", false},
+        {"0.0.0.0", "http://127.0.0.2:8430", true},
+        {"0.0.0.0", "http://192.0.2.1:8430", false},
+        {"127.0.0.1", "http://0.0.0.0:8430", true},
+        {"::1", "http://[::1]:8430", true},
+        {"127.0.0.1", "http://none.invalid:8430", false},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct url url;
+        assert_int_equal(url_read(CASES[i].url, &url, NULL), ERR_OK);
+        assert_int_equal(http_access_reaches(CASES[i].address, 8430, &url), CASES[i].reaches);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_address_that_others_reach_needs_a_token),
         cmocka_unit_test(foreign_hosts_are_not_ours),
+        cmocka_unit_test(what_leads_to_the_same_address_and_port_is_reached),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
