@@ -38,6 +38,8 @@ struct jv *item_metadata(const struct item *item);
 /* Adds a field as text: "problem", "subject", "id", or a path in the metadata ("by.name"); false when the item has none
  * of that name. */
 bool item_field(const struct item *item, const char *name, struct text *out);
+/* The names of those that it has, "{problem}, {subject}, ...". */
+void item_field_names(const struct item *item, struct text *out);
 
 struct dataset {
     const struct dataset_driver *driver;

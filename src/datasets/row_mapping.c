@@ -696,3 +696,13 @@ bool item_field(const struct item *item, const char *name, struct text *out)
         }
     return metadata_field(item, name, out);
 }
+
+void item_field_names(const struct item *item, struct text *out)
+{
+    struct jv *metadata = item_metadata(item);
+    text_add(out, "{problem}, {subject}, {id}");
+    for (const struct jv *at = jv_first_member(metadata); at; at = jv_next(at))
+        if (!jv_is_null(at))
+            text_addf(out, ", {%s}", jv_key(at));
+    jv_free(metadata);
+}

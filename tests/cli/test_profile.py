@@ -244,11 +244,26 @@ class WhatIsAsked(ProfileTest):
         self.assertEqual(self.run.records()["q000000"]["ipw"]["finish_reason"], "length")
 
     def test_system_prompt_and_template(self):
-        self.profile("--system", "Be brief.", "--template", "Q{id}: {problem}\\n({colour}, {nothing})",
+        self.profile("--system", "Be brief.", "--template", "Q{id}: {problem}\\n({colour}, \\{nothing\\}, {\"a\": {id}})",
                      dataset=self.dataset({"id": "x7", "problem": "why?", "colour": 3}))
         messages = self.service.bodies()[-1]["messages"]
         self.assertEqual(messages, [{"role": "system", "content": "Be brief."},
-                                    {"role": "user", "content": "Qx7: why?\n(3, {nothing})"}])
+                                    {"role": "user", "content": 'Qx7: why?\n(3, {nothing}, {"a": x7})'}])
+
+    def test_an_unknown_placeholder_is_refused_before_the_run(self):
+        dataset = self.dataset({"id": "x7", "problem": "why?", "colour": 3})
+        report = self.profile("--template", "{problem} {color}", dataset=dataset, code=2)
+        self.assertIsNone(report)
+        self.assertIn("unknown placeholder {color} (a literal brace is \\{ or \\})", self.done.stderr)
+        self.assertIn("{problem}, {subject}, {id}, {colour}", self.done.stderr)
+        self.assertEqual(self.service.bodies(), [])
+        # A question without what the first one has is not asked.
+        self.profile("--template", "{problem} {colour}", "--max-failed", "50%",
+                     dataset=self.dataset({"problem": "a", "colour": "red"}, {"problem": "b"}))
+        asked = [body["messages"][-1]["content"] for body in self.service.bodies()]
+        self.assertEqual(asked[-1], "a red")
+        self.assertFalse([text for text in asked if text.startswith("b")])
+        self.assertIn("unknown placeholder {colour}", self.run.records()["q000001"]["ipw"]["error"])
 
     def test_prices_make_a_cost(self):
         prices = self.on.put("/prices.json", json.dumps(

@@ -120,6 +120,25 @@ static enum err open_supply(struct profile *profile, struct error *why)
     return err;
 }
 
+/* The first question must have what the template names: a misspelled name would be asked of all of them. */
+static enum err check_template(struct profile *profile, struct error *why)
+{
+    struct query query;
+    struct text prompt = {0};
+    bool end;
+    if (!profile->options->template_text || profile->options->is_perplexity)
+        return ERR_OK;
+    proc_end_by_signals();
+    enum err err = supply_next(&profile->supply, &query, &end, why);
+    proc_defer_signals();
+    if (err || end)
+        return err;
+    err = prompt_render(profile->options->template_text, &query.item, &prompt, why);
+    text_release(&prompt);
+    query_release(&query);
+    return err;
+}
+
 /* ---- the service: is it there, does it have the model, what does it say of itself?  Asked in a thread of
  * its own, so that an interruption need not wait for a slow server ---- */
 
@@ -686,6 +705,8 @@ enum err profile_setup(struct profile *profile, struct error *why)
         str_copy(profile->dataset_name, sizeof profile->dataset_name, profile->supply.dataset.name);
     if (!err)
         err = graders_check(profile->options, &profile->supply.dataset, why);
+    if (!err)
+        err = check_template(profile, why);
     if (!err)
         err = prepare_service(profile, why);
     if (!err)

@@ -246,34 +246,68 @@ enum err supply_next(struct supply *supply, struct query *out, bool *end, struct
 
 /* ---- prompts ---- */
 
-/* Renders a field "{name}" and returns its length; 0 when it is not a field. */
-static size_t render_field(const char *at, const struct item *item, struct text *out)
+/* The length of "{name}", and the name; 0 where a brace begins no such. */
+static size_t field_at(const char *at, char name[64])
 {
-    char name[64];
     size_t length = strcspn(at + 1, "{}\n");
-    if (at[1 + length] != '}' || length == 0 || length >= sizeof name)
+    if (at[1 + length] != '}' || length == 0 || length >= 64)
         return 0;
     memcpy(name, at + 1, length);
     name[length] = '\0';
-    return item_field(item, name, out) ? length + 2 : 0;
+    return length + 2;
 }
 
-void prompt_render(const char *template_text, const struct item *item, struct text *out)
+/* Braces around anything else, as of JSON, mean themselves. */
+static bool is_placeholder(const char *name)
 {
+    static const char CHARACTERS[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+        "_-. ";
+    return name[strspn(name, CHARACTERS)] == '\0' && name[0] != ' ';
+}
+
+static enum err refuse_field(const char *name, const struct item *item, struct error *why)
+{
+    struct text known = {0};
+    item_field_names(item, &known);
+    err_set(why, ERR_USAGE,
+            "--template: unknown placeholder {%s} (a literal brace is \\{ or \\}); question %.40s "
+            "has %s",
+            name, item->id, text_get(&known));
+    text_release(&known);
+    return ERR_USAGE;
+}
+
+/* A backslash and what it stands for. */
+static size_t render_escape(const char *at, struct text *out)
+{
+    static const char CODES[] = "nt{}\\", BYTES[] = "\n\t{}\\";
+    const char *code = at[1] ? strchr(CODES, at[1]) : NULL;
+    text_add_bytes(out, code ? &BYTES[code - CODES] : at, 1);
+    return code ? 2 : 1;
+}
+
+enum err prompt_render(const char *template_text, const struct item *item, struct text *out,
+                       struct error *why)
+{
+    char name[64];
     text_clear(out);
     if (!template_text) {
         text_add(out, item->problem);
-        return;
+        return ERR_OK;
     }
     for (const char *c = template_text; *c;) {
-        size_t used = *c == '{' ? render_field(c, item, out) : 0;
-        if (used == 0 && *c == '\\' && (c[1] == 'n' || c[1] == 't')) {
-            text_add(out, c[1] == 'n' ? "\n" : "\t");
-            used = 2;
-        } else if (used == 0) {
-            text_add_bytes(out, c, 1);
-            used = 1;
+        size_t used = *c == '{' ? field_at(c, name) : 0;
+        if (used && !item_field(item, name, out)) {
+            if (is_placeholder(name))
+                return refuse_field(name, item, why);
+            used = 0;
         }
+        if (!used && *c == '\\')
+            used = render_escape(c, out);
+        else if (!used)
+            text_add_bytes(out, c, used = 1);
         c += used;
     }
+    return ERR_OK;
 }

@@ -81,9 +81,10 @@ void supply_close(struct supply *supply);
 enum err supply_next(struct supply *supply, struct query *out, bool *end, struct error *why)
     MUST_USE;
 
-/* The prompt: the item's problem, or the template around it.  {problem}, {subject}, {id} and {KEY} of the
- * item's metadata are replaced, other braces stay; \n and \t in the template are a line break and a tab.
- * NULL: the problem as it is. */
-void prompt_render(const char *template_text, const struct item *item, struct text *out);
+/* The prompt: the item's problem, or the template around it.  {problem}, {subject}, {id} and {KEY} of the item's metadata
+ * are replaced; ERR_USAGE, with what there is, for another name.  Braces around what is no name stay.  In the template
+ * \n and \t are a line break and a tab, \{, \} and \\ the characters.  NULL: the problem as it is. */
+enum err prompt_render(const char *template_text, const struct item *item, struct text *out,
+                       struct error *why) MUST_USE;
 
 #endif

@@ -272,7 +272,12 @@ static enum err send_request(struct worker *worker, const struct query *query, b
 {
     const struct profile_options *options = worker->profile->options;
     struct params own;
-    prompt_render(options->template_text, &query->item, &worker->prompt);
+    completion_init(reply);
+    *why = (struct error){0};
+    reply->sent = reply->done = clock_now();
+    enum err err = prompt_render(options->template_text, &query->item, &worker->prompt, why);
+    if (err)
+        return err;
     struct client_request request = {
         .model = options->model,
         .system = options->system,
@@ -281,9 +286,6 @@ static enum err send_request(struct worker *worker, const struct query *query, b
         .timeout = from_seconds(options->timeout_s),
         .cancel = &worker->profile->cancel,
     };
-    completion_init(reply);
-    *why = (struct error){0};
-    enum err err;
     if (options->is_perplexity)
         err = score_window(worker, query, &request, reply, why);
     else if (options->agent && !is_warm_up)

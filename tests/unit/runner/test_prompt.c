@@ -24,7 +24,8 @@ static void a_template_is_filled(void **state)
         {"{sure} {tags}", "true [\"a\",\"b\"]"},
         {"{text}", "a \"b\""},
         {"{by.name}", "Ada"},
-        {"{none} {missing} {}", "{none} {missing} {}"},
+        {"{} { id} {\"no\"}", "{} { id} {\"no\"}"},
+        {"\\{none\\} \\{id} \\\\{id} \\boxed{}", "{none} {id} \\x7 \\boxed{}"},
         {"{\"a\": {id}}", "{\"a\": x7}"},
         {"{{id}}", "{x7}"},
         {"{id", "{id"},
@@ -34,10 +35,27 @@ static void a_template_is_filled(void **state)
         {"{id}\xc3\xb6{id}", "x7\xc3\xb6x7"},
     };
     const struct item item = {ID, PROBLEM, NOTHING, SUBJECT, METADATA, NOTHING, 0};
-    struct text out = {0};
+    struct text out = {0}; /* each time anew */
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        prompt_render(CASES[i].template_text, &item, &out); /* each time anew */
+        assert_int_equal(prompt_render(CASES[i].template_text, &item, &out, NULL), ERR_OK);
         assert_string_equal(text_get(&out), CASES[i].expected);
+    }
+    text_release(&out);
+}
+
+static void an_unknown_placeholder_is_refused_with_those_that_are_known(void **state)
+{
+    (void)state;
+    static const char *const TEMPLATES[] = {"{typo}", "{id} {typo}", "{by.nome}", "{none}",
+                                            "{two words}"};
+    const struct item item = {ID, PROBLEM, NOTHING, SUBJECT, METADATA, NOTHING, 0};
+    struct text out = {0};
+    for (size_t i = 0; i < sizeof TEMPLATES / sizeof *TEMPLATES; i++) {
+        struct error why = {0};
+        assert_int_equal(prompt_render(TEMPLATES[i], &item, &out, &why), ERR_USAGE);
+        assert_non_null(strstr(why.text, strrchr(TEMPLATES[i], '{')));
+        assert_non_null(strstr(
+            why.text, "has {problem}, {subject}, {id}, {level}, {by}, {tags}, {sure}, {text}"));
     }
     text_release(&out);
 }
@@ -50,8 +68,10 @@ static void an_item_without_metadata_has_its_own_fields(void **state)
     for (size_t i = 0; i < sizeof METADATA_OF / sizeof *METADATA_OF; i++) {
         const struct item item = {ID, PROBLEM, NOTHING, SUBJECT, METADATA_OF[i], NOTHING, 0};
         struct text out = {0};
-        prompt_render("{id} {level}", &item, &out);
-        assert_string_equal(text_get(&out), "x7 {level}");
+        struct error why = {0};
+        assert_int_equal(prompt_render("{id} {subject}", &item, &out, &why), ERR_OK);
+        assert_string_equal(text_get(&out), "x7 physics");
+        assert_int_equal(prompt_render("{id} {level}", &item, &out, &why), ERR_USAGE);
         text_release(&out);
     }
 }
@@ -60,6 +80,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_template_is_filled),
+        cmocka_unit_test(an_unknown_placeholder_is_refused_with_those_that_are_known),
         cmocka_unit_test(an_item_without_metadata_has_its_own_fields),
     };
     return RUN_TESTS_WITH(jv_available, tests);
