@@ -94,11 +94,13 @@ class Family(DemoTest):
         best = max(models, key=lambda m: (m["ipw"]["accuracy"], -each[m["model"]]))
         least = min(models, key=lambda m: each[m["model"]])
         lines = done.stdout.splitlines()
-        self.assertTrue(lines[0].startswith(f" {best['model'].removeprefix('ipw-')}: most accurate"), done.stdout)
-        self.assertIn(f" {least['model'].removeprefix('ipw-')}: ", lines[0] + lines[1])
-        table = [line for line in lines if re.match(r" [ *] (model|[16]m-)", line)]
+        self.assertTrue(lines[0].startswith(f" {best['model']}: most accurate"), done.stdout)
+        self.assertIn(f" {least['model']}: ", lines[0] + lines[1])
+        table = [line for line in lines if re.match(r" [ *] (model|ipw-[16]m-)", line)]
         self.assertEqual(len(table), 7, done.stdout)
         self.assertLessEqual(max(map(len, table)), 80)
+        # The names are those that --model takes.
+        self.assertEqual(sorted(line[3:].split()[0] for line in table[1:]), FAMILY)
         self.assertEqual(done.stdout.count("estimated from CPU utilization"), 1)
         self.assertLessEqual(done.stderr.count("estimated by a model"), 1)
 

@@ -451,7 +451,7 @@ void profile_text(const struct summary *run, bool color, struct text *out)
 
 enum { FAMILY_COLUMNS = 80, FAMILY_LETTERS = 20 };
 
-/* By what differs between the models; "file" of "models/file.gguf". */
+/* A shipped model by the name that --model takes; files by what differs between them, "file" of "models/file.gguf". */
 static enum err name_members(const struct profile_family *family, struct run_names *out)
 {
     struct run_point *points = calloc(family->count + 1, sizeof *points);
@@ -466,6 +466,9 @@ static enum err name_members(const struct profile_family *family, struct run_nam
     *out = (struct run_names){0};
     enum err err =
         points && list ? run_names_of(list, family->count, FAMILY_LETTERS, out) : ERR_NO_MEMORY;
+    for (size_t i = 0; !err && i < family->count; i++)
+        if (strcmp(points[i].model, family->members[i].model) == 0)
+            str_copy(out->names[i], sizeof out->names[i], points[i].model);
     free(points);
     free(list);
     return err;
