@@ -130,8 +130,9 @@ class PushTest(MachineTest):
             self.assertEqual(resource["service.instance.id"], json.load(answer)["instance"])
         self.assertEqual(receiver.asked[-1][1], "/v1/metrics")
         self.assertEqual(receiver.asked[-1][2]["Content-Type"], "application/json")
+        # A push is counted when its answer has come, which is after the receiver had it.
+        await_condition(lambda: monitor.scrape().get("ipw_monitor_otlp_pushes_total") >= 12, "the count of pushes")
         scrape = monitor.scrape()
-        self.assertGreaterEqual(scrape.get("ipw_monitor_otlp_pushes_total"), 12)
         self.assertEqual(scrape.get("ipw_monitor_otlp_failures_total"), 0)
 
     def test_gpus_and_their_parts(self):
