@@ -90,6 +90,37 @@ static void put_place(struct result *result, const struct sweep *sweep, size_t p
     result_text(result, "gpu_uuids", found ? found->gpus : NULL);
 }
 
+/* How the energies of a point, or of all (ALL_POINTS), were measured: by the attempts that count. */
+struct evidence {
+    char method[64], source[160]; /* more than one joined by " + "; "": not known */
+    double coverage;              /* the lowest */
+};
+
+enum { ALL_POINTS = -1 };
+
+static void add_once(char *list, size_t size, const char *word)
+{
+    size_t length = strlen(list);
+    if (!strstr(list, word))
+        (void)str_format(list + length, size - length, "%s%s", length ? " + " : "", word);
+}
+
+static struct evidence evidence_of(const struct sweep_points *points, long point)
+{
+    struct evidence found = {.coverage = UNKNOWN};
+    for (size_t i = 0; i < points->sweep.count; i++) {
+        const struct sweep_measurement *item = &points->items[i];
+        bool is_its = point == ALL_POINTS || points->sweep.attempts[i].point == (size_t)point;
+        if (!is_its || item->exclusion || !item->method[0])
+            continue;
+        add_once(found.method, sizeof found.method, item->method);
+        add_once(found.source, sizeof found.source, item->source);
+        if (!(found.coverage <= item->coverage))
+            found.coverage = item->coverage;
+    }
+    return found;
+}
+
 /* What is known of the points, by their number. */
 struct settings {
     struct sweep_points points;
@@ -116,6 +147,10 @@ static void put_point(struct result *result, const struct settings *all, size_t 
     result_number(result, "ed2p", energy_delay_product(figures->joules, figures->seconds, 2),
                   "J·s²");
     result_number(result, sweep_quality_name(all->points.quality), all->quality[point], "");
+    struct evidence evidence = evidence_of(&all->points, (long)point);
+    result_text(result, "method", str_or_null(evidence.method));
+    result_text(result, "source", str_or_null(evidence.source));
+    result_number(result, "coverage", evidence.coverage, "");
     result_flag(result, "pareto_optimal", all->optimal[point]);
     result_count(result, "repeats", figures->measured);
     result_count(result, "failed", figures->failed);
@@ -160,7 +195,10 @@ static void add_limits(const struct settings *all, struct text *out)
                   all->points.sweep.point_count);
     if (all->points.is_uneven)
         text_add(out, " Settings have different numbers of queries: figures are of whole runs.");
-    if (sweep_points_is_estimated(&all->points))
+    struct evidence evidence = evidence_of(&all->points, ALL_POINTS);
+    if (strchr(evidence.method, '+'))
+        text_addf(out, " Energies were measured by different methods (%s).", evidence.method);
+    else if (sweep_points_is_estimated(&all->points))
         text_add(out, " Energies are estimated, not measured.");
 }
 

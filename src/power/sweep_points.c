@@ -163,6 +163,8 @@ static void take_summary(const struct summary *summary, const struct sweep *swee
     (void)str_copy(out->application, sizeof out->application,
                    slash && slash[1] ? slash + 1 : text_or_empty(work));
     (void)str_copy(out->method, sizeof out->method, text_or_empty(summary->energy.method));
+    (void)str_copy(out->source, sizeof out->source, text_or_empty(summary->energy.source));
+    out->coverage = summary->energy.coverage;
     str_plain(out->gpu, sizeof out->gpu);
     str_plain(out->application, sizeof out->application);
     out->watts = ratio(summary->energy.joules, summary->seconds);

@@ -44,9 +44,10 @@ const char *sweep_quality_name(enum sweep_quality quality); /* "bits_per_byte" *
 /* What the summary of an attempt's run says. */
 struct sweep_measurement {
     enum sweep_exclusion exclusion;
-    char gpu[40];                       /* its name, or the hardware of the run where it has none */
-    char application[64];               /* the model of a profile, or the command */
-    char method[24];                    /* of the energy: "estimated" ...; "": not known */
+    char gpu[40];                 /* its name, or the hardware of the run where it has none */
+    char application[64];         /* the model of a profile, or the command */
+    char method[24], source[160]; /* of the energy: "estimated" ...; "": not known */
+    double coverage;
     double joules, plus_minus, seconds; /* as measured, also where the attempt is left out */
     double watts;                       /* mean power of the run */
     double qualities[SWEEP_QUALITIES];  /* UNKNOWN: the run has none */

@@ -48,6 +48,8 @@ void sweep_attempt_release(struct sweep_attempt *attempt)
     free(attempt->flags);
     free(attempt->node);
     free(attempt->gpus);
+    free(attempt->method);
+    free(attempt->source);
 }
 
 void sweep_release(struct sweep *sweep)
@@ -249,6 +251,9 @@ static void put_attempt(const struct sweep *sweep, const struct sweep_attempt *a
     json_number(&json, "joules", attempt->joules);
     json_number(&json, "plus_minus", attempt->plus_minus);
     json_number(&json, "plus_minus_statistical", attempt->statistical);
+    json_string(&json, "method", attempt->method);
+    json_string(&json, "source", attempt->source);
+    json_number(&json, "coverage", attempt->coverage);
     json_object_end(&json);
 }
 
@@ -326,6 +331,27 @@ enum err sweep_extend(struct sweep *sweep, struct run_writer *writer, char *cons
     return err;
 }
 
+/* Energies of different methods sum to one of the weakest. */
+static bool is_weaker(const char *method, const char *than)
+{
+    return strcmp(method, "estimated") == 0 ||
+           (strcmp(method, "integral") == 0 && strcmp(than, "counter") == 0);
+}
+
+static void add_evidence(const struct sweep_attempt *attempt, struct record_energy *sum)
+{
+    if (!is_known(attempt->joules) || !attempt->method)
+        return;
+    if (sum->method && strcmp(sum->method, attempt->method) != 0)
+        sum->note = "the attempts were measured by different methods: see their records";
+    if (!sum->method || is_weaker(attempt->method, sum->method)) {
+        sum->method = attempt->method;
+        sum->source = attempt->source;
+    }
+    if (!(sum->coverage <= attempt->coverage))
+        sum->coverage = attempt->coverage;
+}
+
 static void fill_summary(const struct sweep *sweep, const struct run_writer *writer,
                          struct summary *out)
 {
@@ -346,6 +372,7 @@ static void fill_summary(const struct sweep *sweep, const struct run_writer *wri
         add_known(&out->energy.joules, attempt->joules);
         add_known(&out->energy.plus_minus, attempt->plus_minus); /* sensors err alike */
         add_known(&out->seconds, attempt->seconds);
+        add_evidence(attempt, &out->energy);
     }
 }
 
@@ -450,6 +477,7 @@ static enum err take_attempt(const struct jv *line, struct sweep *sweep)
     double point = jv_number(jv_get(line, "point")), repeat = jv_number(jv_get(line, "repeat"));
     const char *path = jv_text(jv_get(line, "run")), *flags = jv_text(jv_get(line, "flags"));
     const char *node = jv_text(jv_get(line, "node")), *gpus = jv_text(jv_get(line, "gpu_uuids"));
+    const char *method = jv_text(jv_get(line, "method")), *source = jv_text(jv_get(line, "source"));
     int64_t exit_code;
     if (!(point >= 1 && point <= (double)sweep->point_count && repeat >= 1 && repeat < 1e6) ||
         !jv_integer(jv_get(line, "exit_code"), &exit_code))
@@ -468,9 +496,12 @@ static enum err take_attempt(const struct jv *line, struct sweep *sweep)
         .joules = jv_number(jv_get(line, "joules")),
         .plus_minus = jv_number(jv_get(line, "plus_minus")),
         .statistical = jv_number(jv_get(line, "plus_minus_statistical")),
+        .method = method ? strdup(method) : NULL,
+        .source = source ? strdup(source) : NULL,
+        .coverage = jv_number(jv_get(line, "coverage")),
     };
     if ((path && !attempt.path) || !attempt.flags || (node && !attempt.node) ||
-        (gpus && !attempt.gpus)) {
+        (gpus && !attempt.gpus) || (method && !attempt.method) || (source && !attempt.source)) {
         sweep_attempt_release(&attempt);
         return ERR_NO_MEMORY;
     }

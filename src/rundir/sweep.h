@@ -29,6 +29,9 @@ struct sweep_attempt {
     double waited_s;   /* before it, for the GPU to cool down or warm up; UNKNOWN: not recorded */
     double wall_s;     /* with start, idle power and warm-up */
     double seconds, joules, plus_minus, statistical; /* as its summary has them */
+    char *method,
+        *source; /* likewise, of the energy; NULL when unknown, as in records of earlier versions */
+    double coverage;
 };
 
 struct sweep {

@@ -458,6 +458,9 @@ static enum err take_run(const char *directory, const char *folder, const char *
     attempt->joules = found ? summary->energy.joules : UNKNOWN;
     attempt->plus_minus = found ? summary->energy.plus_minus : UNKNOWN;
     attempt->statistical = found ? summary->energy.statistical : UNKNOWN;
+    attempt->coverage = found ? summary->energy.coverage : UNKNOWN;
+    attempt->method = found && summary->energy.method ? strdup(summary->energy.method) : NULL;
+    attempt->source = found && summary->energy.source ? strdup(summary->energy.source) : NULL;
     attempt->seconds = found ? summary->seconds : UNKNOWN;
     attempt->node = found && summary->host_name ? strdup(summary->host_name) : NULL;
     attempt->gpus = found && summary->gpu_uuids ? strdup(summary->gpu_uuids) : NULL;

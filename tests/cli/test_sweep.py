@@ -18,7 +18,7 @@ import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-from machines import Controlled, Nvidia  # noqa: E402
+from machines import FAKE, Controlled, Intel, Nvidia, Ramp  # noqa: E402
 from program import IPW, PATIENCE_S, ipw, main_side_by_side, python  # noqa: E402
 
 SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2])).resolve()
@@ -218,6 +218,32 @@ class Results(SweepTest):
         best = {row["objective"]: row["setting"] for row in result["data"]["best"]}
         self.assertEqual(best["least time"], "a=0.02")
         self.assertTrue((self.directory() / "analysis" / "sweep.json").exists())
+
+    def test_every_energy_has_its_evidence(self):
+        """Of a sweep that a counter measured, and after repeats that only a model could tell."""
+        with Intel(40) as machine:
+            machine.put("/proc/stat", f"{FAKE}cpu  {Ramp(100000, 50, width=9)} 0 0 {Ramp(100000, 50, width=9)} 0 0 0 0 0 0")
+            self.sweep("--knob", "a=0.3,0.31", command=["sleep", "{a}"], machine=machine)
+            summary = json.loads((self.directory() / "summary.json").read_text())["ipw"]["energy"]
+            self.assertEqual((summary["method"], summary["note"]), ("counter", None))
+            self.assertIn("rapl", summary["source"])
+            self.assertGreater(summary["coverage"], 0.5)
+            for attempt in self.attempts():
+                run = json.loads((self.directory() / attempt["run"] / "summary.json").read_text())["ipw"]["energy"]
+                for key in ("method", "source", "coverage"):
+                    self.assertEqual(attempt[key], run[key])
+            done = ipw(None, "analyze", self.directory())
+            self.assertRegex(done.stdout, r"method +source +coverage[\s\S]* counter +rapl")
+            self.assertNotIn("different methods", done.stdout)
+            shutil.rmtree(machine.root / "sys/class/powercap")
+            done = ipw(machine, "sweep", "--resume", self.directory(), "--repeat", 2)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(sorted(attempt["method"] for attempt in self.attempts()), ["counter"] * 2 + ["estimated"] * 2)
+            summary = json.loads((self.directory() / "summary.json").read_text())["ipw"]["energy"]
+            self.assertEqual(summary["method"], "estimated")  # the weakest of them
+            self.assertIn("different methods", summary["note"])
+            self.assertIn("different methods (counter + estimated)", " ".join(done.stdout.split()))
+            self.assertRegex(done.stdout, r" counter \+ estimated +rapl:0 package \+ cpu_model power ")
 
     def test_commands_read_its_runs(self):
         self.sweep("--knob", "a=0,1", command=["sh", "-c", "exit {a}"], code=1)
