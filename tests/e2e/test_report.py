@@ -712,7 +712,7 @@ class Several(Page):
         self.browser.open(page, **PHONE)
         said = self.browser.run("document.getElementById('main').firstChild.textContent")
         self.assertRegex(said, f"^Left out. {self.folder}/hollow holds no run")
-        self.assertEqual(self.browser.run("DATA.runs.length"), 2)
+        self.assertEqual(self.browser.run("JSON.parse(document.getElementById('data').textContent).runs.length"), 2)
 
     def test_runs_are_named_by_what_differs(self):
         for concurrency in (1, 4):
