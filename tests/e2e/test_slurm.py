@@ -338,7 +338,7 @@ class Accounting(SlurmTest):
         self.assertEqual((line["job_id"], line["node"]), (job, socket.gethostname()))
         self.assertGreaterEqual(line["node_joules"], end - start - 0.01)
         self.assertLessEqual(line["node_joules"], self.joules() - before + 0.01)
-        self.assertFalse(list((self.root / "state").iterdir()))
+        wait_until(lambda: not list((self.root / "state").iterdir()), "the end of the epilog")
 
     def test_jobs_side_by_side_have_a_line_each(self):
         holds = [self.hold("y"), self.hold("z")]

@@ -257,5 +257,5 @@ async function sweepPage(view, id) {
   const found = await ask(view, "sweeps/" + encodeURIComponent(id)), into = reportFrame();
   view.title("Sweep " + (found.name || id));
   view.put(into.facts, into.main);
-  drawReport({ runs: [], names: [], settings: [], sweeps: [found], layers: [], across: null, comparison: null }, into);
+  drawReport({ left_out: [], runs: [], names: [], settings: [], sweeps: [found], layers: [], across: null, comparison: null }, into);
 }
