@@ -59,7 +59,7 @@ test: ## set up, and every test in every configuration
 	@$(MAKE) compile-gcc
 	@tools/meanwhile $(MAKE) ONLY=patient compile-asan compile-tsan run-gcc run-asan run-tsan run-memcheck -- \
 		tools/meanwhile --awake $(MAKE) ONLY=clock_asleep run-gcc run-memcheck compile-asan run-asan compile-tsan run-tsan -- \
-		$(MAKE) ONLY=clock run-gcc run-memcheck compile-asan run-asan compile-tsan run-tsan
+		$(MAKE) ONLY=clock run-gcc compile-asan run-asan compile-tsan run-tsan run-memcheck
 	@$(MAKE) ONLY=undisturbed run-gcc
 	$(call headline,all tests passed: gcc clang+asan+ubsan tsan$$(test -e build-tsan/prefix || echo ' (SKIPPED)') valgrind)
 
