@@ -1,5 +1,5 @@
-/* Makes models of a few operators of one kind, in the format of ONNX files, and runs a longer and a shorter one by turns:
- * the difference is what the operators take, without what a run and the change of layout at its ends do. */
+/* Makes models of a few operators of one kind, in the format of ONNX files, and runs a shorter and a longer one: the
+ * difference is what the operators take, without what a run and the change of layout at its ends do. */
 #define _GNU_SOURCE
 #include "engine/timers.h"
 
@@ -409,7 +409,6 @@ struct subject {
     int outputs;
     double samples[SAMPLES_MOST];
     size_t count;
-    double ran_most;
 };
 
 static enum err open_subject(struct ort_timer *timer, const struct ort_shape *shape, int operators,
@@ -444,7 +443,8 @@ static double clock_s(clockid_t clock)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* One thread is timed by the CPU that it got; several by the time in which all had one, as in op_timer.c. */
+/* One thread is timed by the CPU that it got.  Of several some are asleep where an operator is too small for all: their
+ * CPU time does not tell whether they were disturbed, only whether rounds agree does. */
 static enum err take_sample(struct ort_timer *timer, const struct ort_value *input,
                             struct subject *subject, struct error *why)
 {
@@ -452,20 +452,17 @@ static enum err take_sample(struct ort_timer *timer, const struct ort_value *inp
     const char *in = "x";
     struct ort_value *outputs[LONG] = {0};
     bool is_alone = timer->threads == 1;
-    clockid_t used = is_alone ? CLOCK_THREAD_CPUTIME_ID : CLOCK_PROCESS_CPUTIME_ID;
-    double cpu = clock_s(used), wall = clock_s(CLOCK_MONOTONIC);
+    clockid_t clock = is_alone ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+    double began = clock_s(clock);
     enum err err = check(timer,
                          timer->api->run(subject->session, NULL, &in, &input, 1, NAMES,
                                          (size_t)subject->outputs, outputs),
                          why);
-    wall = clock_s(CLOCK_MONOTONIC) - wall;
-    cpu = clock_s(used) - cpu;
+    double took = clock_s(clock) - began;
     for (int i = 0; i < subject->outputs; i++)
         if (outputs[i])
             timer->api->release_value(outputs[i]);
-    subject->samples[subject->count++] = is_alone ? cpu : wall;
-    subject->ran_most =
-        fmax(subject->ran_most, is_alone ? 1 : fmin(1, cpu / (wall * timer->threads)));
+    subject->samples[subject->count++] = took;
     return err;
 }
 
@@ -482,29 +479,33 @@ static double lower_quartile(struct subject *subject)
     return subject->samples[subject->count / 4];
 }
 
-static enum err take_samples(struct ort_timer *timer, const struct ort_value *input,
-                             struct subject *subjects, double budget_s, struct error *why)
+/* Of a model of so many operators.  No other session is open meanwhile: threads of one that has just run wait for more
+ * work by spinning, and would take a CPU from this one. */
+static enum err time_model(struct ort_timer *timer, const struct ort_shape *shape, int operators,
+                           const struct ort_value *input, double budget_s, double *took,
+                           struct error *why)
 {
-    enum err err = ERR_OK;
-    for (int i = 0; !err && i < 2; i++) {
-        err = take_sample(timer, input, &subjects[i], why); /* warms up */
-        subjects[i].count = 0;
-    }
+    struct subject subject = {0};
+    enum err err = open_subject(timer, shape, operators, &subject, why);
+    if (!err)
+        err = take_sample(timer, input, &subject, why); /* warms up */
+    subject.count = 0;
     double end = clock_s(CLOCK_MONOTONIC) + budget_s;
-    while (!err && subjects[1].count < SAMPLES_MOST &&
-           (subjects[1].count < SAMPLES_LEAST || clock_s(CLOCK_MONOTONIC) < end)) {
-        err = take_sample(timer, input, &subjects[0], why);
-        if (!err)
-            err = take_sample(timer, input, &subjects[1], why);
-    }
+    while (!err && subject.count < SAMPLES_MOST &&
+           (subject.count < SAMPLES_LEAST || clock_s(CLOCK_MONOTONIC) < end))
+        err = take_sample(timer, input, &subject, why);
+    if (!err)
+        *took = lower_quartile(&subject);
+    if (subject.session)
+        timer->api->release_session(subject.session);
     return err;
 }
 
 enum err ort_timer_measure(struct ort_timer *timer, const struct ort_shape *shape, double budget_s,
                            struct op_time *out, struct error *why)
 {
-    struct subject subjects[2] = {{0}};
     struct ort_value *input = NULL;
+    double shorter = 0, longer = 0;
     const struct dims dims = input_of(shape);
     size_t count = (size_t)elements_of(&dims);
     float *data = malloc(count * sizeof *data);
@@ -516,19 +517,11 @@ enum err ort_timer_measure(struct ort_timer *timer, const struct ort_shape *shap
                                 why)
                         : err_no_memory(why);
     if (!err)
-        err = open_subject(timer, shape, 1, &subjects[0], why);
+        err = time_model(timer, shape, 1, input, budget_s / 4, &shorter, why);
     if (!err)
-        err = open_subject(timer, shape, LONG, &subjects[1], why);
+        err = time_model(timer, shape, LONG, input, budget_s, &longer, why);
     if (!err)
-        err = take_samples(timer, input, subjects, budget_s, why);
-    if (!err) {
-        double shorter = lower_quartile(&subjects[0]), longer = lower_quartile(&subjects[1]);
-        *out = (struct op_time){(longer - shorter) / (LONG - 1),
-                                fmin(subjects[0].ran_most, subjects[1].ran_most)};
-    }
-    for (int i = 0; i < 2; i++)
-        if (subjects[i].session)
-            timer->api->release_session(subjects[i].session);
+        *out = (struct op_time){(longer - shorter) / (LONG - 1), 1};
     if (input)
         timer->api->release_value(input);
     free(data);
