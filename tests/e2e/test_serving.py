@@ -23,7 +23,7 @@ class ServingCheckTest(unittest.TestCase):
         self.assertIn(done.returncode, (0, 1), done.stderr)
         figures = re.findall(r"^ +2\.00  (.+?) +([\d.]+) +([\d.]+) +[-+][\d.]+ %$", done.stdout, re.M)
         self.assertEqual([name for name, _, _ in figures],
-                         ["tokens/s", "TTFT p50, ms", "TTFT p95, ms", "ITL p50, ms", "ITL p95, ms"], done.stdout)
+                         ["tokens/s", "TTFT p50, ms", "TTFT p95, ms", "ITL p50, ms", "ITL p95, ms"], done.stdout + done.stderr)
         for name, measured, simulated in figures:
             self.assertGreater(float(measured), 0, name)
             self.assertGreater(float(simulated), 0, name)
