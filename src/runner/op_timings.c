@@ -406,12 +406,14 @@ static bool is_suspect(const struct grid *grid, const struct point *point)
 
 static void describe(const struct point *point, char *to, size_t size)
 {
-    double off = differs_by(point), tokens = fmax(1, point->timing.rows);
+    double off = differs_by(point), rows = fmax(1, point->timing.rows);
+    const struct ort_shape *of = &point->operator;
+    const char *unit = of->rows || of->side || of->elements ? "rows" : "tokens";
     if (isinf(off))
-        str_format(to, size, "%s, %.0f tokens: a thread always waited for a CPU", point->label,
-                   tokens);
+        str_format(to, size, "%s, %.0f %s: a thread always waited for a CPU", point->label, rows,
+                   unit);
     else
-        str_format(to, size, "%s, %.0f tokens: rounds differ by %.0f %%", point->label, tokens,
+        str_format(to, size, "%s, %.0f %s: rounds differ by %.0f %%", point->label, rows, unit,
                    100 * off);
 }
 
