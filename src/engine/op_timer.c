@@ -1,8 +1,9 @@
 /* Builds graphs of one kind of operation with ggml, as llama.cpp would, and computes them in turn until the time is up.
- * What starting the threads costs is measured apart and subtracted, so that operations add up to a model.  Graphs are kept
+ * What a graph costs beside its operations is measured apart and subtracted, so that operations add up to a model.  Graphs are kept
  * short, since a short one more often ends before the scheduler takes a CPU away. */
 #define _GNU_SOURCE
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -19,6 +20,10 @@ struct ggml_cgraph;
 struct ggml_backend;
 struct ggml_backend_buffer;
 struct ggml_backend_buffer_type;
+struct ggml_threadpool;
+struct ggml_threadpool_params {
+    max_align_t opaque[128]; /* the library alone knows what is in it, and less than this */
+};
 struct ggml_init_params {
     size_t bytes;
     void *memory;
@@ -57,14 +62,25 @@ struct ggml_api {
     300e-6            /* starting threads is much of a shorter graph: its CPU time says little */
 #define RAN_CLEAN 0.9 /* of the time, on average over the threads */
 
+/* Threads that stay.  llama.cpp by itself starts threads for each graph, and the kernel may put one on the CPU of its
+ * parent, where it remains for as long as a short graph takes: one sample of two is then twice as long, on an idle machine.
+ * Threads that spin between graphs are soon on CPUs of their own. */
+struct thread_pool {
+    struct ggml_threadpool *threads; /* NULL: one thread, or the library has none */
+    void (*use)(struct ggml_backend *, struct ggml_threadpool *);
+    void (*free)(struct ggml_threadpool *);
+};
+
 struct op_timer {
     struct ggml_api api;
     int threads;
     struct ggml_backend_device *device;
     struct ggml_backend *backend;
     struct ggml_backend_buffer_type *plain, **extra; /* extra: NULL, or ends in NULL */
+    struct thread_pool pool;
     double nothing_s,
         step_s; /* the least of a graph without work, and of one more operation; 0: not yet */
+    double pooled_s; /* nothing_s with the pool, which is subtracted from samples */
 };
 
 /* ---- the library ---- */
@@ -91,6 +107,23 @@ static enum err load_api(struct ggml_api *api, struct error *why)
     return engine_load(all, sizeof all / sizeof *all, why);
 }
 
+static void start_pool(struct op_timer *timer, int threads)
+{
+    typedef struct ggml_threadpool *(*new_pool)(struct ggml_threadpool_params *);
+    struct ggml_threadpool_params params;
+    struct thread_pool *pool = &timer->pool;
+    new_pool make = (new_pool)backend_function(timer->device, "ggml_threadpool_new");
+    pool->free = (void (*)(struct ggml_threadpool *))backend_function(timer->device,
+                                                                      "ggml_threadpool_free");
+    pool->use = (void (*)(struct ggml_backend *, struct ggml_threadpool *))backend_function(
+        timer->device, "ggml_backend_cpu_set_threadpool");
+    if (threads == 1 || !make || !pool->free || !pool->use)
+        return;
+    timer->api.ggml_threadpool_params_init(&params, threads);
+    pool->threads = make(&params);
+    pool->use(timer->backend, pool->threads);
+}
+
 static enum err open_backend(struct op_timer *timer, int threads, struct error *why)
 {
     typedef struct ggml_backend_buffer_type **(*extra_types)(struct ggml_backend_device *);
@@ -108,6 +141,7 @@ static enum err open_backend(struct op_timer *timer, int threads, struct error *
     timer->threads = threads;
     timer->plain = timer->api.ggml_backend_dev_buffer_type(timer->device);
     timer->extra = extra ? extra(timer->device) : NULL;
+    start_pool(timer, threads);
     return ERR_OK;
 }
 
@@ -135,6 +169,8 @@ void op_timer_close(struct op_timer *timer)
 {
     if (timer->backend)
         timer->api.ggml_backend_free(timer->backend);
+    if (timer->pool.threads)
+        timer->pool.free(timer->pool.threads);
     free(timer);
 }
 
@@ -411,7 +447,7 @@ static enum err take_sample(struct bench *b, int64_t graph, struct samples *to, 
     double wall = clock_s(CLOCK_MONOTONIC) - from;
     cpu = clock_s(used) - cpu;
     double ran = wall > RAN_SHORT_S ? cpu / (wall * timer->threads) : 1;
-    double each = ((is_alone ? cpu : wall) - timer->nothing_s) / (double)b->graph_operations[graph];
+    double each = ((is_alone ? cpu : wall) - timer->pooled_s) / (double)b->graph_operations[graph];
     *took = wall;
     if (!to)
         return ERR_OK;
@@ -462,23 +498,36 @@ static enum err run_graphs(struct op_timer *timer, const struct op_timer_shape *
     return err;
 }
 
-/* What a graph costs without its work; the least of all times that it is measured. */
+static double least(double before, double now)
+{
+    return before > 0 ? fmin(before, now) : now;
+}
+
+/* What a graph costs without its work, with threads that are there and with threads that start; the least of all times
+ * that it is measured. */
 static enum err measure_empty(struct op_timer *timer, double budget_s, struct op_time *out)
 {
     const struct op_timer_shape tiny = {.op = OP_TIMER_ADD, .rows = 1, .depth = HEAD_SIZE};
-    double nothing = timer->nothing_s, step = timer->step_s;
-    struct op_time one, many;
-    timer->nothing_s = 0;
+    const struct thread_pool *pool = &timer->pool;
+    double pooled = timer->pooled_s;
+    struct op_time one, many, started;
+    timer->pooled_s = 0;
     enum err err = run_graphs(timer, &tiny, 1, budget_s, &one);
     if (!err)
         err = run_graphs(timer, &tiny, 1 + STEPS, budget_s, &many);
-    timer->nothing_s = nothing;
+    started = one;
+    if (!err && pool->threads) {
+        pool->use(timer->backend, NULL);
+        err = run_graphs(timer, &tiny, 1, budget_s, &started);
+        pool->use(timer->backend, pool->threads);
+    }
+    timer->pooled_s = pooled;
     if (err)
         return err;
-    double all = many.seconds * (1 + STEPS), each = fmax(0, all - one.seconds) / STEPS;
-    timer->step_s = step > 0 ? fmin(step, each) : each;
-    each = fmax(0, one.seconds - each);
-    timer->nothing_s = nothing > 0 ? fmin(nothing, each) : each;
+    double step = fmax(0, many.seconds * (1 + STEPS) - one.seconds) / STEPS;
+    timer->step_s = least(timer->step_s, step);
+    timer->pooled_s = least(pooled, fmax(0, one.seconds - step));
+    timer->nothing_s = least(timer->nothing_s, fmax(0, started.seconds - step));
     *out = (struct op_time){0, fmin(one.ran, many.ran)};
     return ERR_OK;
 }
