@@ -487,7 +487,7 @@ class Models:
         torch = self.torch
         for precision, batch, tokens in cases:
             model = self.build(make, precision)
-            ids = torch.randint(5, 30000, (batch, tokens), device="cuda")
+            ids = torch.randint(5, min(30000, model.config.vocab_size), (batch, tokens), device="cuda")
             mask = torch.ones_like(ids)
             self.rows({"family": family, "model": self.word(name), "precision": precision, "batch": batch,
                        "prompt_tokens": tokens}, f"{name} {precision} batch {batch} x {tokens}",
@@ -499,7 +499,7 @@ class Models:
         for phase, batch, length in cases:
             prompt, context = (length, 0) if phase == "prefill" else (0, length)
             new = prompt or 1
-            ids = torch.randint(5, 30000, (batch, new), device="cuda")
+            ids = torch.randint(5, min(30000, model.config.vocab_size), (batch, new), device="cuda")
             positions = torch.arange(context, context + new, device="cuda")
             cache = transformers.StaticCache(config=model.config, max_batch_size=batch, max_cache_len=context + new,
                                              device="cuda", dtype=torch.float16)
