@@ -474,7 +474,7 @@ class Models:
     def build(self, make, precision):
         torch = self.torch
         kind, config = make()
-        config._attn_implementation = "sdpa"
+        config._attn_implementation = "sdpa" if kind._supports_sdpa else "eager"
         before = torch.get_default_dtype()
         torch.set_default_dtype(self.kinds[precision])
         try:
