@@ -552,7 +552,7 @@ static const struct option_row ROWS[] = {
     {.name = "runtime", .type = OPTION_TEXT, .target = &args.workload.runtime, .value = "NAME",
      .help = "what runs it: pytorch-graph, ideal, ... (default: what people use)"},
     {.name = "host-launch-us", .type = OPTION_NUMBER, .target = &args.candidates.host_launch_us, .value = "US",
-     .help = "of the host for one operator in eager mode (default: a usual one)", .least = 0.01,
+     .help = "of the host for one operator in eager mode (default: assumed, 11)", .least = 0.01,
      .most = 1e5},
     {.name = "no-fusion", .type = OPTION_FLAG, .target = &args.workload.no_fusion,
      .help = "every operation is a kernel of its own, as in eager mode"},

@@ -41,6 +41,7 @@
 struct predictor_options {
     const char *model, *precision, *runtime;
     bool no_fusion;
+    double host_launch_us;
 };
 
 static enum err init_predictor(const struct predictor_options *options,
@@ -52,6 +53,7 @@ static enum err init_predictor(const struct predictor_options *options,
     out->model_word = options->model;
     out->fusion = options->no_fusion ? PARTITION_PLAIN : PARTITION_FUSED;
     out->has_precision = options->precision != NULL;
+    out->host_launch_s = 1e-6 * options->host_launch_us;
     if (options->runtime && options->no_fusion)
         return err_set(why, ERR_USAGE, "--runtime says what is fused: --no-fusion contradicts it");
     if (options->runtime && runtime_find(options->runtime, &out->runtime, &unknown))
@@ -517,7 +519,7 @@ static int validate(const struct validate_command *command, const char **words, 
     return code;
 }
 
-static struct validate_command validate_args;
+static struct validate_command validate_args = {.predictor = {.host_launch_us = UNKNOWN}};
 
 /* clang-format off */
 static const struct option_row VALIDATE_ROWS[] = {
@@ -537,6 +539,9 @@ static const struct option_row VALIDATE_ROWS[] = {
      .help = "predict every operation as a kernel of its own, as in eager mode"},
     {.name = "runtime", .type = OPTION_TEXT, .target = &validate_args.predictor.runtime, .value = "NAME",
      .help = "what ran the models: vllm, ... (default: as the rows say, or the usual)"},
+    {.name = "host-launch-us", .type = OPTION_NUMBER, .target = &validate_args.predictor.host_launch_us,
+     .value = "US", .help = "of the host in eager mode (default: as the rows say); 0: not known",
+     .most = 1e5},
     {.name = "leave-out", .type = OPTION_TEXT, .target = &validate_args.leave_out, .value = "COLUMN",
      .help = "also correct rows by those with other values of it: family"},
     {.name = "max-mape", .type = OPTION_NUMBER, .target = &validate_args.most_percent, .value = "PERCENT",

@@ -338,7 +338,8 @@ static enum err mark_frontier(struct estimate_grid *grid, size_t first, size_t e
         const struct grid_point *point = &grid->items[first + i];
         cost[i] =
             is_eligible(point) ? workload_estimate_joules_per_unit(&point->estimate) : UNKNOWN;
-        worth[i] = is_eligible(point) ? -point->estimate.total.latency_s : UNKNOWN;
+        /* Passes that wait for the same host take the same time on all devices, but for rounding. */
+        worth[i] = is_eligible(point) ? -(float)point->estimate.total.latency_s : UNKNOWN;
     }
     if (!err)
         err = pareto_mark(cost, worth, count, on);

@@ -253,6 +253,7 @@ enum {
     LIMIT_S,
     UNKNOWN_S,
     UNKNOWN_J,
+    HOST_S,  /* by which an assumed host may change the time */
     BOUND_S, /* and BOUND_COUNT - 1 after it: of subgraphs by what bounds them */
 };
 enum { SHARES = BOUND_S + BOUND_COUNT };
@@ -353,13 +354,9 @@ static void set_measured_plus_minus(const struct time_shares *shares,
     total->power_plus_minus = error.energy * total->average_w;
 }
 
-static void set_plus_minus(const struct rates *rates, const struct time_shares *shares,
-                           struct pass_estimate *estimate)
+static void set_derived_plus_minus(const struct rates *rates, const struct time_shares *shares,
+                                   struct pass_estimate *estimate)
 {
-    if (has_measured_kernels(estimate)) {
-        set_measured_plus_minus(shares, estimate);
-        return;
-    }
     struct estimate_totals *total = &estimate->total;
     const struct estimate_joules *joules = &total->joules;
     double active = joules->compute + joules->memory + joules->link;
@@ -393,6 +390,30 @@ static void set_plus_minus(const struct rates *rates, const struct time_shares *
         limited > 0 ? square(limited * joules->total * rates->limit_w.relative) : 0;
     total->power_plus_minus =
         time > 0 ? sqrt(square(1 - limited) * power_variance + limit_variance) / time : UNKNOWN;
+}
+
+/* Devices that wait longer for another host draw their idle power meanwhile, so that power falls. */
+static void add_host_error(const struct rates *rates, double host_s, struct pass_estimate *estimate)
+{
+    struct estimate_totals *total = &estimate->total;
+    double idle_w = rates->idle_w.value * estimate->config.devices;
+    total->host_plus_minus = host_s;
+    total->host_joules_plus_minus = idle_w * host_s;
+    total->latency_plus_minus = hypot(total->latency_plus_minus, total->host_plus_minus);
+    total->joules_plus_minus = hypot(total->joules_plus_minus, total->host_joules_plus_minus);
+    total->power_plus_minus =
+        hypot(total->power_plus_minus, (total->average_w - idle_w) * host_s / total->latency_s);
+}
+
+static void set_plus_minus(const struct rates *rates, const struct time_shares *shares,
+                           struct pass_estimate *estimate)
+{
+    if (has_measured_kernels(estimate))
+        set_measured_plus_minus(shares, estimate);
+    else
+        set_derived_plus_minus(rates, shares, estimate);
+    if (shares->of[HOST_S] > 0)
+        add_host_error(rates, shares->of[HOST_S], estimate);
 }
 
 /* How well the device is known, and what keeps it from being known better. */
@@ -475,22 +496,35 @@ static double scheduler_s(const struct partition *partition, const struct rates 
     return has_steps ? steps->host_s + steps->sequence_s * batch_of(partition) : 0;
 }
 
-/* The host launches while the devices work: where it takes longer, each launch is waited for.  What it does between two
- * steps of an LLM is waited for in any case. */
-static double wait_per_launch(const struct partition *partition, const struct rates *rates,
-                              const struct unique *unique, double step_s)
+/* What the host takes for a launch, times `factor`. */
+static double host_per_launch(const struct partition *partition, const struct rates *rates,
+                              double factor)
 {
-    double launches = 0, busy_s = 0, host_s = 0;
-    if (is_launched(rates))
-        host_s = rates->host_ratio * runtime_at(rates->runtime)->host_s;
-    if (is_launched(rates) && partition->is_causal)
-        host_s = fmax(host_s, runtime_steps(rates->runtime)->operator_s);
-    for (size_t i = 0; host_s + step_s > 0 && i < partition->count; i++) {
+    double launch_s = rates->host.launch_s, host_s = factor * runtime_at(rates->runtime)->host_s;
+    host_s *= is_known(launch_s) ? launch_s / RUNTIME_HOST_UNIT_S : 1;
+    return partition->is_causal ? fmax(host_s, runtime_steps(rates->runtime)->operator_s) : host_s;
+}
+
+/* The host launches while the devices work: where it takes longer, each launch is waited for.  What it does between two
+ * steps of an LLM is waited for in any case.  *host_s: how much less or more all of them wait for a host that is one
+ * standard deviation faster or slower than the assumed one, half of the difference. */
+static double wait_per_launch(const struct partition *partition, const struct rates *rates,
+                              const struct unique *unique, double step_s, double *host_s)
+{
+    double launches = 0, busy_s = 0, spread = rates->host.spread;
+    *host_s = 0;
+    for (size_t i = 0; is_launched(rates) && i < partition->count; i++) {
         const struct subgraph_estimate *row = &unique[partition->unique_of[i]].row;
         launches += row->launches;
         busy_s += row->latency_s;
     }
-    return launches > 0 ? fmax(0, host_s - busy_s / launches) + step_s / launches : 0;
+    if (!(launches > 0))
+        return 0;
+    double each_s = busy_s / launches;
+    double slow_s = fmax(each_s, host_per_launch(partition, rates, exp(spread)));
+    double fast_s = fmax(each_s, host_per_launch(partition, rates, exp(-spread)));
+    *host_s = launches * (slow_s - fast_s) / 2;
+    return fmax(0, host_per_launch(partition, rates, 1) - each_s) + step_s / launches;
 }
 
 static void set_addend(const struct partition *partition, size_t number, int devices,
@@ -625,15 +659,15 @@ static enum err sum_subgraphs(const struct rates *rates, int devices, struct tim
         estimate_row(partition, k, rates, devices, &unique[k]);
     wait_for_threads(partition, rates, devices, unique);
     bool is_staged = out->config.stages > 1; /* then the scheduler works while the stages do */
-    double step_s = scheduler_s(partition, rates);
-    double wait_s = wait_per_launch(partition, rates, unique, is_staged ? 0 : step_s);
+    double step_s = scheduler_s(partition, rates), host_s;
+    double wait_s = wait_per_launch(partition, rates, unique, is_staged ? 0 : step_s, &host_s);
     out->host_s = is_staged ? step_s : 0;
     for (size_t k = 0; wait_s > 0 && k < partition->unique_count; k++)
         roofline_wait(rates, wait_s * unique[k].row.launches, devices, &unique[k].row);
     limit_power(partition, rates, devices, unique);
     for (size_t k = 0; k < partition->unique_count; k++)
         set_addend(partition, k, devices, &unique[k]);
-    *shares = (struct time_shares){0};
+    *shares = (struct time_shares){.of = {[HOST_S] = host_s}};
     for (size_t i = 0; i < partition->count; i++) {
         const struct unique *one = &unique[partition->unique_of[i]];
         estimate_totals_add(total, &one->addend, 1);
@@ -724,8 +758,7 @@ enum err pass_estimate_make(const struct partition *partition, const struct hard
         err = check_devices(partition, hardware, &rates, devices, stages, why);
     if (err)
         return err;
-    if (config->host_launch_s > 0)
-        rates.host_ratio = config->host_launch_s / RUNTIME_HOST_LAUNCH_S;
+    rates.host = runtime_host(config->runtime, hardware, config->host_launch_s);
     if (config->keeps_stored)
         rates_keep_stored(&rates, &partition->graph->file);
     rates.held = graph_bytes(&partition->model, &rates.widths);

@@ -26,8 +26,7 @@ struct estimate_config {
     int stages;        /* of such groups of devices, by pipeline parallelism; 0: 1 */
     double sequences;  /* in flight, whose KV cache the stages hold; 0: those of the pass */
     enum runtime_id runtime;
-    double
-        host_launch_s; /* of the host, a small operator; 0: as its hardware file says, or usual */
+    double host_launch_s; /* of the host; 0: as its hardware file states, or assumed */
 };
 
 /* All devices together: groups of tensor parallelism, in stages. */
@@ -72,6 +71,8 @@ struct estimate_totals {
     double latency_s, latency_plus_minus;
     struct estimate_joules joules;
     double joules_plus_minus;
+    /* of those ±, what a host that is assumed adds: the same host for all estimates; else 0 */
+    double host_plus_minus, host_joules_plus_minus;
     double average_w, peak_w, power_plus_minus;
     double utilization; /* FLOPs attained over peak, weighted by energy */
     double mfu, mbu;    /* by the MACs of the model once, and of the memory bandwidth */

@@ -53,12 +53,13 @@ static uint64_t device_of(const struct workload_estimate *estimate)
 }
 
 /* Relative standard uncertainty of the joules of `tried` over those of `now`.  What models as shipped take beyond
- * an estimate is common to both. */
+ * an estimate is common to both; an assumed host is as well, but one of the two may wait for it more. */
 static double ratio_error(const struct search *search, enum recommend_kind kind,
                           const struct workload_estimate *tried)
 {
     const struct workload_estimate *both[] = {search->now, tried};
     struct uncertainty each[2], all = {UNKNOWN, UNKNOWN, 0};
+    double host[2];
     for (size_t i = 0; i < 2; i++) {
         const struct estimate_totals *total = &both[i]->total;
         bool is_ideal = both[i]->config.runtime == RUNTIME_IDEAL;
@@ -67,10 +68,12 @@ static double ratio_error(const struct search *search, enum recommend_kind kind,
                                                  : estimate_model_error(both[i]->hardware);
         each[i] = (struct uncertainty){total->joules_plus_minus / total->joules.total, own,
                                        device_of(both[i])};
+        host[i] = total->host_joules_plus_minus / total->joules.total;
         uncertainty_join(&all, &each[i]);
     }
-    return hypot(uncertainty_among(1, each[0].independent, &each[0], &all),
-                 uncertainty_among(1, each[1].independent, &each[1], &all));
+    double own = hypot(uncertainty_among(1, each[0].independent, &each[0], &all),
+                       uncertainty_among(1, each[1].independent, &each[1], &all));
+    return all.sensors == UNCERTAINTY_MIXED ? own : hypot(own, host[0] - host[1]);
 }
 
 static struct trial judge(struct search *search, enum recommend_kind kind,

@@ -145,9 +145,6 @@ enum err rates_of(const struct hardware *hardware, enum precision precision,
     if (out->has_kernels && is_gpu && !kernel_basis_of(hardware, &out->basis))
         return err_set(why, ERR_BAD_VALUE, "%s: no kernel_classes in its hardware file",
                        hardware->id);
-    out->host_ratio = is_known(hardware->host_launch_s.value)
-                          ? hardware->host_launch_s.value / RUNTIME_HOST_LAUNCH_S
-                          : 1;
     bool is_of_cpus = runtime == RUNTIME_LLAMA_CPP || runtime == RUNTIME_ONNXRUNTIME;
     if (runtime != RUNTIME_IDEAL && !out->has_kernels &&
         !(is_of_cpus && hardware->class == HARDWARE_CPU))

@@ -41,7 +41,7 @@ struct rates {
     enum runtime_id runtime;
     bool has_kernels;                         /* of that runtime; else at the shares below */
     struct kernel_basis basis;                /* of those */
-    double host_ratio;                        /* of what the host takes, over a usual one's */
+    struct runtime_host host;                 /* that launches kernels; set by the caller */
     const struct hardware_timings *timings;   /* of its operations on a CPU; NULL: none */
     double held;                              /* bytes of the model's weights, for these */
     struct rate bytes_per_s, joules_per_byte; /* of the memory that holds the model */

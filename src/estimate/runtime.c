@@ -37,6 +37,17 @@ const struct runtime *runtime_at(enum runtime_id id)
     return &RUNTIMES[id];
 }
 
+struct runtime_host runtime_host(enum runtime_id id, const struct hardware *hardware,
+                                 double given_s)
+{
+    double stated_s = given_s > 0 ? given_s : hardware->host_launch_s.value;
+    if (!(RUNTIMES[id].host_s > 0))
+        return (struct runtime_host){UNKNOWN, 0};
+    if (is_known(stated_s) || id != RUNTIME_PYTORCH_EAGER)
+        return (struct runtime_host){stated_s, 0};
+    return (struct runtime_host){RUNTIME_HOST_ASSUMED_S, RUNTIME_HOST_SPREAD};
+}
+
 static bool is_timed(enum runtime_id id, const struct hardware *hardware)
 {
     return hardware && hardware_timings(hardware, RUNTIMES[id].name);

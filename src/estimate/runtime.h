@@ -22,8 +22,12 @@ enum runtime_id {
 
 enum runtime_rules { RUNTIME_RULES_NONE, RUNTIME_RULES_PYTORCH, RUNTIME_RULES_LLAMA_CPP };
 
-/* What a usual host takes to launch a small operator in eager mode; the times of runtimes are those of such a host. */
-#define RUNTIME_HOST_LAUNCH_S 9.2e-6
+/* What a host takes to launch a small operator in eager mode.  The times of runtimes.def are those of a host that takes
+ * RUNTIME_HOST_UNIT_S.  One of which nothing is known is assumed to be the middle of six that were measured: the geometric
+ * mean, and the standard deviation of their logarithms (docs/measurements.md). */
+#define RUNTIME_HOST_UNIT_S    9.2e-6
+#define RUNTIME_HOST_ASSUMED_S 11e-6
+#define RUNTIME_HOST_SPREAD    0.29
 
 struct runtime {
     const char *name; /* what --runtime takes */
@@ -40,6 +44,14 @@ struct runtime {
 const struct runtime *runtime_at(enum runtime_id id);
 /* On a device whose operations were timed, each of them counts; hardware may be NULL. */
 enum partition_fusion runtime_fusion(enum runtime_id id, const struct hardware *hardware);
+
+struct runtime_host {
+    double launch_s; /* UNKNOWN: the runtime's own, if it needs a host */
+    double spread;   /* of its logarithm; 0: it was given */
+};
+/* As given, else as the hardware file states it, else assumed. */
+struct runtime_host runtime_host(enum runtime_id id, const struct hardware *hardware,
+                                 double given_s);
 
 /* How a runtime of LLMs goes from one step to the next. */
 struct runtime_steps {

@@ -15,7 +15,7 @@
 
 void predictor_init(struct predictor *predictor, const struct hardware *hardware)
 {
-    *predictor = (struct predictor){.hardware = hardware};
+    *predictor = (struct predictor){.hardware = hardware, .host_launch_s = UNKNOWN};
 }
 
 void predictor_release(struct predictor *predictor)
@@ -41,7 +41,9 @@ static struct estimate_config config_of(const struct predictor *p, const struct 
                                         const struct workload *work)
 {
     struct estimate_config config = {
-        .precision = PRECISION_FP32, .devices = 1, .host_launch_s = pass->host_launch_s};
+        .precision = PRECISION_FP32,
+        .devices = 1,
+        .host_launch_s = is_known(p->host_launch_s) ? p->host_launch_s : pass->host_launch_s};
     if (p->hardware)
         config.precision = workload_default_precision(work, p->hardware);
     if (p->has_precision)

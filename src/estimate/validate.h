@@ -29,7 +29,8 @@ struct predictor {
     bool has_usual_runtime;  /* that of the row, or the default of the device */
     bool has_precision;      /* else that of the row, of the file, or the default of the device */
     enum precision precision;
-    struct model model; /* the last one, if is_open */
+    double host_launch_s; /* of the host; 0: not known; UNKNOWN: that of the row */
+    struct model model;   /* the last one, if is_open */
     bool is_open;
 };
 

@@ -25,6 +25,8 @@ static void add_to_totals(struct estimate_totals *sums, const struct estimate_to
     /* Errors of passes are fully correlated: they come from the same figures of the device. */
     sums->latency_plus_minus += times * pass->latency_plus_minus;
     sums->joules_plus_minus += times * pass->joules_plus_minus;
+    sums->host_plus_minus += times * pass->host_plus_minus;
+    sums->host_joules_plus_minus += times * pass->host_joules_plus_minus;
     sums->power_plus_minus += latency * pass->power_plus_minus;
     sums->peak_w = larger(sums->peak_w, pass->peak_w);
     sums->utilization += joules * pass->utilization;

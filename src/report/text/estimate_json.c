@@ -145,6 +145,7 @@ static void notes_to_json(struct json *json, const struct graph_notes *notes)
 static void setting_to_json(struct json *json, const struct workload_estimate *estimate)
 {
     const struct workload_spec *question = &estimate->work->spec;
+    const struct runtime_host host = words_runtime_host(estimate);
     json_object(json, "setting");
     lengths_to_json(json, question);
     json_integer(json, "devices", estimate_devices(&estimate->config));
@@ -156,6 +157,8 @@ static void setting_to_json(struct json *json, const struct workload_estimate *e
     json_string(json, "runtime_evidence",
                 evidence_name(runtime_evidence(question->runtime, estimate->hardware)));
     json_bool(json, "runtime_is_default", question->has_usual_runtime);
+    json_number(json, "host_launch_us", 1e6 * host.launch_s);
+    json_bool(json, "host_launch_is_assumed", host.spread > 0);
     json_bool(json, "keeps_stored", estimate->config.keeps_stored);
     json_string(json, "computed_in", precision_name(estimate->used));
     file_precision_to_json(json, &estimate->work->file);

@@ -290,6 +290,17 @@ static void put_frontier(const struct estimate_grid *points, const struct layout
                   words_each(each, points->works[0].unit), size, points->able);
 }
 
+/* One host launches all of them. */
+static void put_host(const struct estimate_grid *points, const char *indent, struct text *out)
+{
+    char words[WORDS_MAX];
+    for (size_t i = 0; i < points->able; i++)
+        if (words_host(words, &points->items[i].estimate)) {
+            text_addf(out, "%s%s\n", indent, words);
+            return;
+        }
+}
+
 static void put_notes(const struct points_report *report, const struct layout *layout,
                       bool is_markdown, struct text *out)
 {
@@ -304,6 +315,7 @@ static void put_notes(const struct points_report *report, const struct layout *l
         text_addf(out, "%sdevices: %s\n", indent, words);
     if (report->points->able && report->points->items[0].estimate.shipped.above > 0)
         text_addf(out, "%s± of the devices' figures alone, for comparing rows\n", indent);
+    put_host(report->points, indent, out);
     for (size_t i = 0; i < report->points->works[0].notes.count; i++)
         text_addf(out, "%s%s\n", indent, report->points->works[0].notes.text[i]);
     if (layout->costs || layout->emissions) {

@@ -108,6 +108,8 @@ static void put_title(const struct paper *paper, const struct workload_estimate 
               estimate->memory.fits ? "" : "; EXCEEDS DEVICE MEMORY");
     words_basis(words, estimate);
     text_addf(paper->out, paper->is_markdown ? "\n%s; " : "   %s\n", words);
+    if (words_host(words, estimate))
+        text_addf(paper->out, paper->is_markdown ? "%s; " : "   %s\n", words);
     words_setting(words, estimate);
     text_addf(paper->out, paper->is_markdown ? "%s\n\n| | |\n|---|---|\n" : "   %s\n\n", words);
 }

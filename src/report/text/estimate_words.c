@@ -162,6 +162,12 @@ char *words_runtime(char *to, const struct workload_estimate *estimate)
     return to;
 }
 
+struct runtime_host words_runtime_host(const struct workload_estimate *estimate)
+{
+    const struct estimate_config *config = &estimate->config;
+    return runtime_host(config->runtime, estimate->hardware, config->host_launch_s);
+}
+
 char *words_basis(char *to, const struct workload_estimate *estimate)
 {
     const struct estimate_shipped *shipped = &estimate->shipped;
@@ -176,6 +182,17 @@ char *words_basis(char *to, const struct workload_estimate *estimate)
         str_format(to, WORDS_MAX, "%s%s: %s", kernels,
                    estimate->work->spec.has_usual_runtime ? " (default)" : "", runtime->about);
     return to;
+}
+
+bool words_host(char *to, const struct workload_estimate *estimate)
+{
+    const struct runtime_host host = words_runtime_host(estimate);
+    char launch[FORMAT_MAX];
+    if (!(estimate->total.host_plus_minus > 0))
+        return false;
+    str_format(to, WORDS_MAX, "host launch time assumed: %s, ± %.0f %%; --host-launch-us gives it",
+               format_rough(launch, host.launch_s, "s"), 100 * host.spread);
+    return true;
 }
 
 const char *words_plural(double count)
@@ -402,6 +419,21 @@ static size_t put_link(const struct hardware *hardware, struct words_figure *out
     return count;
 }
 
+/* What a host takes, unless an option says it. */
+static size_t put_host(const struct workload_estimate *estimate, struct words_figure *out)
+{
+    const struct runtime_host host = words_runtime_host(estimate);
+    if (!is_known(host.launch_s) || estimate->config.host_launch_s > 0)
+        return 0;
+    out[0] = (struct words_figure){"host_launch", "s", NULL, estimate->hardware->host_launch_s};
+    if (host.spread > 0)
+        out[0].figure = (struct hardware_figure){.value = host.launch_s,
+                                                 .evidence = EVIDENCE_ASSUMED,
+                                                 .plus_minus = host.spread * host.launch_s,
+                                                 .source = "not stated: middle of six hosts"};
+    return 1;
+}
+
 size_t words_figures(const struct workload_estimate *estimate,
                      struct words_figure out[WORDS_FIGURES_MOST])
 {
@@ -426,6 +458,7 @@ size_t words_figures(const struct workload_estimate *estimate,
     };
     for (size_t i = 0; i < sizeof more / sizeof *more; i++)
         out[count++] = more[i];
+    count += put_host(estimate, out + count);
     if (estimate_devices(&estimate->config) > 1)
         count += put_link(hardware, out + count);
     return count;

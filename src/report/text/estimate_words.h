@@ -84,6 +84,10 @@ const char *words_kernels(enum runtime_id runtime);
 /* The same for people: "lower bound with ideal kernels; models as shipped took 1.2 to 2.9 times this". */
 char *words_basis(char *to, const struct workload_estimate *estimate);
 
+struct runtime_host words_runtime_host(const struct workload_estimate *estimate);
+/* "host launch time assumed: 11 µs, ± 29 %; --host-launch-us gives it"; false: it was given, or nothing waits for it. */
+bool words_host(char *to, const struct workload_estimate *estimate);
+
 /* ---- cost and emissions ---- */
 
 /* Of the whole latency of all devices and their electricity; UNKNOWN where there is nothing of the kind. */
