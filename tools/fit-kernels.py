@@ -101,7 +101,7 @@ def gemm(d, p, row):
 
 def gemm_vector(d, p, row):
     m, n, k = shape_of(row)
-    busy = tiled(d, p, p["compute"] * d.vector[row["dtype"]], m, n, k) if m > 1 else 0
+    busy = tiled(d, p, p["compute"] * d.vector[row["dtype"]], m, n, k) if m > 4 else 0
     return p["fixed"] + both(busy, moved(d, p, row))
 
 

@@ -19,6 +19,7 @@ enum {
     TILE_QUERIES = 128,   /* of attention */
     TILE_ROWS = 256,      /* that share weights once these are converted */
     FEW_ROWS = 16,        /* that the vector units multiply as fast */
+    FEW_VECTORS = 4,      /* rows in fp32, for which libraries have kernels as for one */
     NORM_MEASURED =
         1204224, /* elements of an image, at most: the time grew with them up to there */
 };
@@ -317,8 +318,8 @@ static double compute_s(enum kernel_class class, const struct subgraph *subgraph
         return product_s(&product, of, scale, rates->bytes_per_s.value);
     case KERNEL_GEMM:
     case KERNEL_GEMM_VECTOR:
-        if (rows == 1 && class == KERNEL_GEMM_VECTOR)
-            return is_quantized ? few_rows_s(work, rates) : 0; /* by a vector: the memory decides */
+        if (class == KERNEL_GEMM_VECTOR && rows <= (is_quantized ? 1 : FEW_VECTORS))
+            return is_quantized ? few_rows_s(work, rates) : 0; /* the memory decides */
         product.flops = share * products * (is_odd(&product) ? ODD_SHARE : 1);
         if (rates->used == PRECISION_FP8)
             product.flops *= FP8_SHARE;

@@ -789,6 +789,20 @@ class Shipped(Files):
                 self.assertLess(abs(sums["bias"]), bias, (runtime, kind))
                 self.assertGreaterEqual(sums["inside_2_sigma"], 0.85, (runtime, kind))
 
+    def test_few_rows_in_fp32_are_limited_by_the_memory(self):
+        """Linear layers of VGG read their 494 MB of weights once for 1 to 4 images; those of 8 take longer."""
+        def linear(batch):
+            report = self.estimate("--model", "vgg13", "--precision", "fp32", "--batch", str(batch), "--hardware", "h200",
+                                   "--runtime", "pytorch-graph")
+            return sum(row["latency_s"] for row in report["subgraphs"] if row["ops"] == ["linear"])
+        for batch in (1, 2, 4):
+            self.assertTrue(1 < linear(batch) / (494.5e6 / 4.8e12) < 1.4, batch)
+        self.assertGreater(linear(8), 2 * linear(4))
+        for name, model in (("unseen3", "vgg13"), ("unseen5", "vgg19")):
+            rows = self.measured(name, "--where", "runtime=graph", "--where", f"model={model}")["rows"]
+            self.assertEqual(len(rows), 1)
+            self.assertLess(abs(rows[0]["latency_s"]["predicted"] / rows[0]["latency_s"]["measured"] - 1), 0.12, model)
+
     def test_gelu_is_many_kernels_in_gpt2_and_one_in_gemma(self):
         """transformers writes that of GPT-2 out, step by step; that of Gemma is PyTorch's: read once, written once."""
         for model, width, least, most in (("gemma-2b", 16384, 1, 1), ("gpt2", 3072, 5, 10)):
