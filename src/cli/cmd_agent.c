@@ -31,17 +31,17 @@ static const struct option_row ROWS[] = {
     {.name = "tools", .type = OPTION_TEXT, .target = &command.options.tools.names, .value = "LIST",
      .help = "tools, or none (default: calculator,think,file_read,file_write)"},
     {.name = "exec", .type = OPTION_TEXT, .target = &command.options.command, .value = "COMMAND",
-     .help = "another agent: runs COMMAND for each query, {problem} in it"},
+     .help = "external agent: run COMMAND for each query; {problem} is replaced"},
     {.name = "no-inject-usage", .type = OPTION_FLAG, .target = &command.options.no_inject_usage,
-     .help = "with --exec: do not ask for token counts in streams"},
+     .help = "with --exec: do not request token counts in streams"},
     {.name = "tool-param", .type = OPTION_PARAMS, .target = &command.tool_params,
      .value = "T.K=V",
      .help = "parameter of a tool: shell.memory_mb=512, http_get.allow=HOST ..."},
     {.name = "mcp", .type = OPTION_LIST, .target = &command.servers, .value = "COMMAND",
-     .help = "add the tools of an MCP server; PREFIX=COMMAND names them so"},
+     .help = "add the tools of an MCP server; PREFIX=COMMAND prefixes their names"},
     {.name = "max-turns", .type = OPTION_COUNT, .target = &command.options.max_turns,
      .value = "N",
-     .help = "requests to the model per query, at most (default: 10)", .least = 1, .most = 1000},
+     .help = "maximum requests to the model per query (default: 10)", .least = 1, .most = 1000},
     {.name = "protocol", .type = OPTION_CHOICE, .target = &command.protocol, .value = "WORD",
      .help = "how tools are called: auto (default), native, hermes, react",
      .choices = AGENT_PROTOCOLS},
@@ -49,17 +49,17 @@ static const struct option_row ROWS[] = {
      .value = "S",
      .help = "seconds per tool call (default: 30)", .least = 0.001, .most = 86400},
     {.name = "tool-output", .type = OPTION_COUNT, .target = &command.output_kb, .value = "KB",
-     .help = "what a model sees of a tool's output (default: 16)", .least = 1, .most = 16384},
+     .help = "maximum tool output passed to the model (default: 16)", .least = 1, .most = 16384},
     {.name = "query-timeout", .type = OPTION_NUMBER, .target = &command.query_timeout_s,
      .value = "S",
-     .help = "seconds per query, with all its turns (default: no limit)", .least = 0.001,
+     .help = "seconds per query, over all turns (default: no limit)", .least = 0.001,
      .most = 604800},
     {.name = "workspaces", .type = OPTION_TEXT, .target = &command.options.workspaces,
      .value = "DIR",
      .help = "keep the files of each query in DIR/QUERY (default: removed)"},
     {.name = "require-dedicated-hardware", .type = OPTION_FLAG,
      .target = &command.common.profile.require_dedicated,
-     .help = "refuse to run where others use GPU (5 %) or CPU (10 %)"},
+     .help = "refuse to run if other processes use GPU (5 %) or CPU (10 %)"},
     PROFILE_LOAD_OPTION_ROWS(command.common),
     PROFILE_RUN_OPTION_ROWS(command.common),
     {.name = "tool", .type = OPTION_HINT, .help = "use --tools LIST"},
@@ -139,17 +139,17 @@ static int agent_main(const char **words, size_t count)
         return code;
     const char *of_loop = find_option_of_loop();
     if (options->command && of_loop)
-        return complain(EXIT_USAGE,
-                        "--exec and %s are mutually exclusive: the program has tools and turns of "
-                        "its own",
-                        of_loop);
+        return complain(
+            EXIT_USAGE,
+            "--exec and %s are mutually exclusive: an external agent has its own tools and turns",
+            of_loop);
     if (options->no_inject_usage && !options->command)
         return complain(EXIT_USAGE, "--no-inject-usage needs --exec");
     set_defaults();
     const struct client_driver *driver =
         options->command ? client_driver_find(command.common.profile.client, NULL) : NULL;
     if (driver && !driver->default_url)
-        return complain(EXIT_USAGE, "--exec needs a client of a service: openai or ollama");
+        return complain(EXIT_USAGE, "--exec needs the client openai or ollama");
     if (options->command)
         tools->names = "none";
     while (strcmp(AGENT_PROTOCOLS[options->protocol], command.protocol) != 0)
@@ -168,32 +168,24 @@ static int agent_main(const char **words, size_t count)
 
 const struct command command_agent = {
     .name = "agent",
-    .summary = "a dataset through an agent with tools, with the energy of every turn and tool",
+    .summary = "run a dataset through an agent with tools and measure every turn and tool call",
     .usage = "--client NAME --model NAME [OPTIONS]",
     .details =
-        "Gives every question of a dataset to an agent: a model that may call tools, turn by turn, "
-        "until\n"
-        "it answers. For each query it records energy, latency and tokens of the whole, and of "
-        "each turn,\n"
-        "inference and tool.\n\n"
-        "A query has a workspace of its own, an empty directory in which its tools work. shell, "
-        "python and\n"
-        "http_get must be named to be used: they run what the model writes, with limits and "
-        "without network,\n"
-        "or fetch what the model asks for, from hosts that --tool-param http_get.allow lists. "
-        "--mcp 'CMD'\n"
-        "adds the tools of an MCP server; {workspace} in CMD is the workspace, and then each query "
-        "has a\n"
-        "server of its own.\n\n"
-        "Calls of one turn run at the same time unless one of them changes something. Where the "
-        "service or\n"
-        "the model takes no tools, they are described in the prompt and called in text (ReAct).\n\n"
-        "--exec 'CMD {problem}' runs another agent instead, for each query, with OPENAI_BASE_URL "
-        "(and\n"
-        "OLLAMA_HOST) set to a recording proxy in front of the client's service; what it prints is "
-        "the\n"
-        "answer.\n\n"
-        "`ipw list -v tools` shows the tools with their parameters; docs/agents.md has the rest.",
+        "Gives every question of a dataset to an agent: a model that may call tools, turn by\n"
+        "turn, until it answers. Records energy, latency and tokens of each query, and of each\n"
+        "turn, inference and tool call in it.\n\n"
+        "Each query has its own workspace, an empty directory in which its tools work. The tools\n"
+        "shell, python and http_get must be enabled by name: they run code written by the model,\n"
+        "with limits and without network, or fetch URLs requested by the model, from hosts listed\n"
+        "in --tool-param http_get.allow. --mcp 'CMD' adds the tools of an MCP server; if CMD\n"
+        "contains {workspace}, each query has its own server.\n\n"
+        "Tool calls of one turn run concurrently unless one of them has side effects. If the\n"
+        "service or the model does not support tool calls, tools are described in the prompt and\n"
+        "called in text (ReAct).\n\n"
+        "--exec 'CMD {problem}' runs an external agent for each query instead, with\n"
+        "OPENAI_BASE_URL (and OLLAMA_HOST) set to a recording proxy in front of the client's\n"
+        "service; its stdout is the answer.\n\n"
+        "`ipw list -v tools` shows the tools with their parameters; see docs/agents.md.",
     .rows = ROWS,
     .words = WORDS_NONE,
     .run = agent_main,

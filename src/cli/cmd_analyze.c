@@ -541,7 +541,7 @@ static const struct option_row ROWS[] = {
     {.name = "json", .type = OPTION_FLAG, .target = &args.json,
      .help = "print one JSON object"},
     {.letter = 'v', .name = "verbose", .type = OPTION_FLAG, .target = &args.verbose,
-     .help = "every figure, not only the finding of each analysis"},
+     .help = "all figures, not only the main finding of each analysis"},
     {0},
 };
 /* clang-format on */
@@ -581,13 +581,12 @@ const struct command command_analyze = {
     .usage = "DIR|FILE... [OPTIONS]",
     .details =
         "Reads run directories (also of the Python IPW) and reports fits with their errors,\n"
-        "confidence intervals, percentiles, outliers and data quality. An analysis without enough\n"
-        "data is reported with what is missing. Results of `ipw layers` are read as a FILE (-o) "
-        "or\n"
-        "from layers*.json in a DIR.\n\n"
-        "Each result is also written to DIR/analysis/NAME.json. Several DIRs are compared\n"
-        "with each other; of a sweep, also of one in a DIR of runs, its settings.\n"
-        "`ipw list analyses -v` shows the analyses and their parameters.",
+        "confidence intervals, percentiles, outliers and data quality. If there is not enough\n"
+        "data for an analysis, it reports what is missing. Results of `ipw layers` are read from\n"
+        "a FILE (-o) or from layers*.json in a DIR.\n\n"
+        "Each result is also written to DIR/analysis/NAME.json. Several DIRs are compared with\n"
+        "each other; the settings of a sweep, also of one inside a DIR of runs, likewise. `ipw\n"
+        "list analyses -v` shows the analyses and their parameters.",
     .rows = ROWS,
     .words = WORDS_ANY,
     .required = "missing run directory",

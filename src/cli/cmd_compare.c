@@ -146,9 +146,9 @@ static const struct option_row ROWS[] = {
     {.name = "fail-if", .type = OPTION_LIST, .target = &args.fail_if, .value = "BOUND",
      .help = "exit 1 if the difference exceeds BOUND; may be repeated"},
     {.name = "confident", .type = OPTION_FLAG, .target = &args.confident,
-     .help = "--fail-if only if the whole 95 % CI exceeds the bound; needs repeats"},
+     .help = "fail only if the whole 95 % CI exceeds the bound; needs repeats"},
     {.name = "ignore-conditions", .type = OPTION_FLAG, .target = &args.compare.ignore_conditions,
-     .help = "compare energies also where idle power, load or throttling differ"},
+     .help = "compare energies even if idle power, load or throttling differ"},
     MODEL_OPTION_ROW(args.compare.model),
     {.name = "seed", .type = OPTION_COUNT, .target = &args.seed, .value = "N",
      .help = "random seed of the bootstrap (default: 0)"},
@@ -175,7 +175,7 @@ static int compare_runs(const char **words, size_t count, const char *sweep)
         return complain(EXIT_FAILED, "%s", why.text);
     int code = groups.count < 2 && sweep
                    ? complain(EXIT_FAILED, "%s has %s: there is nothing to compare", sweep,
-                              groups.count ? "one setting that was measured" : "no run")
+                              groups.count ? "one measured setting" : "no run")
                : groups.count < 2
                    ? complain_usage(groups.count ? "missing run to compare with the baseline"
                                                  : "missing run directories")
@@ -196,8 +196,8 @@ static int compare_main(const char **words, size_t count)
         return compare_runs(words, count, NULL);
     if (count > 1)
         return complain(EXIT_USAGE,
-                        "a sweep is compared by itself: name the runs of two settings instead, "
-                        "`ipw compare %.200s/points/p001_r* -- OTHER/points/p001_r*`",
+                        "a sweep cannot be compared with other runs: give the runs of two settings "
+                        "instead, `ipw compare %.200s/points/p001_r* -- OTHER/points/p001_r*`",
                         sweep);
     if (run_inputs_settings(sweep, &runs, &why))
         return complain(EXIT_FAILED, "%s", why.text);
@@ -216,13 +216,10 @@ const struct command command_compare = {
         "pairwise, others as two samples. Each metric has its value in both runs, the difference\n"
         "with its 95 % CI, the p-value (Holm-corrected for the number of metrics), and a verdict.\n"
         "Whatever makes the comparison unfair is reported first.\n\n"
-        "Of a sweep, its settings are compared with the first one.\n\n"
-        "Repeats of one setting (ipw profile or run --repeat-runs N) form one side: `ipw compare "
-        "c1 "
-        "c8`\n"
-        "for two folders of repeats, or A1 A2 A3 -- B1 B2 B3. The variation between runs then "
-        "decides;\n"
-        "one run per side says nothing about the next one.\n\n"
+        "The settings of a sweep are compared with the first one.\n\nRepeats of one setting (ipw "
+        "profile or run --repeat-runs N) form one side: `ipw compare c1 c8`\nfor two folders of "
+        "repeats, or A1 A2 A3 -- B1 B2 B3. Differences are then tested against the\nvariation "
+        "between runs, which one run per side cannot show.\n\n"
         "--fail-if METRIC>BOUND or METRIC<BOUND exits 1 if the difference exceeds the bound:\n"
         "'energy_per_output_token > +5%' (relative), 'accuracy < -0.02' (absolute).\n\n"
         "metrics: energy_per_query energy_per_output_token active_energy latency ttft itl\n"

@@ -74,9 +74,11 @@ static bool read_time(const char *text, double *out)
 static int read_times(void)
 {
     if (args.since && !read_time(args.since, &args.filter.since))
-        return complain(EXIT_USAGE, "--since: use an age such as 7d, 12h or a date as 2026-11-30");
+        return complain(EXIT_USAGE,
+                        "--since: use an age such as 7d or 12h, or a date such as 2026-11-30");
     if (args.older_than && !read_time(args.older_than, &args.filter.before))
-        return complain(EXIT_USAGE, "--older-than: use an age such as 90d or a date as 2026-11-30");
+        return complain(EXIT_USAGE,
+                        "--older-than: use an age such as 90d, or a date such as 2026-11-30");
     return 0;
 }
 
@@ -98,7 +100,7 @@ static int init_main(const char **words, size_t count)
     if (!args.quiet && !from)
         tell("ipw db init: created the tables (schema version %d)\n", to);
     else if (!args.quiet)
-        tell(from == to ? "ipw db init: the tables are there (schema version %d)\n"
+        tell(from == to ? "ipw db init: the tables are up to date (schema version %d)\n"
                         : "ipw db init: migrated the tables to schema version %d\n",
              to);
     return EXIT_DONE;
@@ -310,7 +312,7 @@ static int pull_main(const char **words, size_t count)
         code = read_times();
     if (!code && !count && !args.all && !filter->kind && !filter->model && !filter->host &&
         !filter->hardware && !filter->dataset && !args.since && !filter->limit)
-        code = complain_usage("missing run: name runs, filter them, or use --all");
+        code = complain_usage("missing run: name runs, select them with filters, or use --all");
     if (!code)
         code = open_database(&db, false);
     if (!code)
@@ -387,7 +389,7 @@ static int prune_main(const char **words, size_t count)
 static const struct option_row INIT_ROWS[] = {
     ADDRESS_ROW,
     {.name = "roles", .type = OPTION_FLAG, .target = &args.roles,
-     .help = "create the roles ipw_reader and ipw_writer, too (PostgreSQL)"},
+     .help = "also create the roles ipw_reader and ipw_writer (PostgreSQL)"},
     QUIET_ROW,
     {0},
 };
@@ -429,8 +431,8 @@ static const struct command command_db_init = {
     .name = "db init",
     .summary = "create or migrate the tables",
     .usage = "[URL] [--roles]",
-    .details = "Creates the tables, or migrates those of an earlier version; changes nothing if\n"
-               "they are up to date. In PostgreSQL they are in the schema ipw.",
+    .details = "Creates the tables, or migrates those of an earlier version; no effect if they "
+               "are\nup to date. In PostgreSQL they are in the schema ipw.",
     .rows = INIT_ROWS,
     .words = WORDS_ANY,
     .run = init_main,
@@ -441,9 +443,9 @@ static const struct command command_db_push = {
     .summary = "push runs",
     .usage = "[RUN...] [--db URL]",
     .details =
-        "Pushes run directories, each in one transaction. A run that is in the database\n"
-        "already is left alone, or replaced if it has changed. A folder stands for the runs\n"
-        "in it. Without RUN, pushes the runs of runs/ that --db of another command could not.",
+        "Pushes run directories, each in one transaction. A run that is already in the\ndatabase "
+        "is skipped, or replaced if it has changed. A folder means all runs in it.\nWithout RUN, "
+        "pushes the pending runs of runs/, which another command's --db could not push.",
     .rows = PUSH_ROWS,
     .words = WORDS_ANY,
     .takes_runs = true,
@@ -455,9 +457,8 @@ static const struct command command_db_list = {
     .name = "db list",
     .summary = "list runs",
     .usage = "[RUN] [--db URL] [OPTIONS]",
-    .details =
-        "Lists runs, the newest first and 50 unless --limit says otherwise. RUN is an id, the\n"
-        "beginning of one, or a name.",
+    .details = "Lists runs, newest first; at most 50 unless --limit is given. RUN is an id, the "
+               "prefix\nof an id, or a name.",
     .rows = LIST_ROWS,
     .words = WORDS_ANY,
     .run = list_main,
@@ -467,8 +468,8 @@ static const struct command command_db_pull = {
     .name = "db pull",
     .summary = "pull runs into run directories",
     .usage = "RUN... [--db URL] [OPTIONS]",
-    .details = "Writes run directories with the files that were pushed, byte for byte. RUN is an\n"
-               "id, the beginning of one, or a name.",
+    .details = "Writes run directories with the files that were pushed, byte for byte. RUN is "
+               "an\nid, the prefix of an id, or a name.",
     .rows = PULL_ROWS,
     .words = WORDS_ANY,
     .run = pull_main,
@@ -478,7 +479,7 @@ static const struct command command_db_prune = {
     .name = "db prune",
     .summary = "delete old runs",
     .usage = "--older-than AGE [--db URL] [OPTIONS]",
-    .details = "Deletes runs from the database; run directories stay.",
+    .details = "Deletes runs from the database; run directories are kept.",
     .rows = PRUNE_ROWS,
     .words = WORDS_ANY,
     .run = prune_main,

@@ -67,7 +67,7 @@ static const struct option_row ROWS[] = {
      .help = "compute threads (default: 1: the models are too small for more)", .least = 1,
      .most = 4096},
     MAX_FAILED_OPTION_ROW(command.max_failed),
-    IDLE_OPTION_ROW(command.measure, "measure idle power before each model, S seconds (default: 2)", 0),
+    IDLE_OPTION_ROW(command.measure, "measure idle power for S seconds before each model (default: 2)", 0),
     {.name = "output-dir", .type = OPTION_TEXT, .target = &command.profile.output_dir,
      .value = "DIR",
      .help = "parent of the run directories (default: runs/demo)"},
@@ -96,7 +96,7 @@ static int show_load(void)
     char self[4096];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if (length < 0)
-        return complain(EXIT_FAILED, "cannot find this program's own file: %m");
+        return complain(EXIT_FAILED, "cannot find the path of this program: %m");
     self[length] = '\0';
     char *doctor[] = {"doctor", NULL};
     char *run[] = {"run", "-r", "3", "--idle", "1", "--", self, "load", "--seconds", "1", NULL};
@@ -299,19 +299,16 @@ static int demo_main(const char **words, size_t count)
 
 const struct command command_demo = {
     .name = "demo",
-    .summary = "the shipped models over the shipped questions: accuracy against energy",
+    .summary = "run the shipped models on the shipped questions: accuracy against energy",
     .usage = "[OPTIONS]",
     .details =
-        "Profiles a family of small models, trained for the questions that ship with this "
-        "program,\n"
-        "in two sizes and three precisions. Each answers the same questions, none of which was in "
-        "its\n"
-        "training data; the table shows accuracy, energy per query, and which models are\n"
-        "Pareto-optimal. Every run keeps its directory, as with `ipw profile --client llama`;\n"
-        "`ipw report` and `ipw plot` make a page and pictures of all of them.\n\n"
-        "Without the llama.cpp library no model can run: then `ipw doctor` and `ipw run` show "
-        "what\n"
-        "this machine can measure, on a load of a few seconds.",
+        "Profiles six small models, two sizes in three precisions, trained for the questions that\n"
+        "ship with this program. Each answers the same held-out questions; the table shows\n"
+        "accuracy, energy per query, and which models are Pareto-optimal. Every run keeps its\n"
+        "directory, as with `ipw profile --client llama`; `ipw report` and `ipw plot` make a page\n"
+        "and plots of all runs.\n\n"
+        "Without the llama.cpp library no model can run: then `ipw doctor` and `ipw run` show\n"
+        "what this machine can measure, with a load of a few seconds.",
     .rows = ROWS,
     .run = demo_main,
 };

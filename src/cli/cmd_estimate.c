@@ -107,7 +107,7 @@ static void warn_of_replication(const struct workload_estimate *estimate)
     int devices = estimate->config.devices;
     if (heads > 0 && devices > 1 &&
         heads % devices) /* as vLLM does; it refuses what neither divides nor is divided */
-        log_warn("%.100s has %lld KV heads: %d devices %s, and hold KV cache more than once",
+        log_warn("%.100s has %lld KV heads: %d devices %s, and replicate KV cache",
                  estimate->work->spec.model->name, (long long)heads, devices,
                  devices % heads ? "do not divide them" : "replicate them");
 }
@@ -505,7 +505,7 @@ static const struct option_row ROWS[] = {
      .help = "a device described in a file; may be repeated"},
     {.letter = 'p', .name = "precision", .type = OPTION_TEXT, .target = &args.candidates.precision,
      .value = "NAMES",
-     .help = "fp32, fp16, bf16, fp8, int8, int4, stored (default: that or 16 bits)"},
+     .help = "fp32, fp16, bf16, fp8, int8, int4, stored (default: stored or 16-bit)"},
     {.letter = 'b', .name = "batch", .type = OPTION_TEXT, .target = &args.workload.batch,
      .value = "NUMBERS", .help = "batch size: 8, 1,8,32, 1..64, 1..64x2 (default: 1)"},
     {.name = "prompt-tokens", .type = OPTION_TEXT, .target = &args.workload.prompt_tokens,
@@ -522,13 +522,13 @@ static const struct option_row ROWS[] = {
     {.name = "dim", .type = OPTION_LIST, .target = &args.dim_words, .value = "NAME=N",
      .help = "sizes of an ONNX file: seq=128, an input x=1x3x224x224, a loop=10"},
     {.name = "tensor-parallel", .type = OPTION_COUNT, .target = &args.candidates.devices, .value = "N",
-     .help = "devices that share the model by tensor parallelism (default: 1)", .least = 1,
+     .help = "tensor parallelism: devices that share the model (default: 1)", .least = 1,
      .most = 1024},
     {.name = "pipeline-parallel", .type = OPTION_COUNT, .target = &args.workload.stages, .value = "N",
-     .help = "stages that its layers are divided over, of such devices each", .least = 1,
+     .help = "pipeline stages, each on --tensor-parallel devices (default: 1)", .least = 1,
      .most = PIPELINE_STAGES_MOST},
     {.name = "micro-batches", .type = OPTION_COUNT, .target = &args.workload.micro_batches, .value = "N",
-     .help = "that pass the stages (default: one for each, if the batch allows)", .least = 1,
+     .help = "micro-batches (default: one per stage, if the batch allows)", .least = 1,
      .most = PIPELINE_STAGES_MOST},
     {.name = "pp", .type = OPTION_HINT, .help = "use --pipeline-parallel N"},
     {.name = "devices", .type = OPTION_HINT, .help = "use --tensor-parallel N"},
@@ -539,30 +539,31 @@ static const struct option_row ROWS[] = {
     {.name = "sweep", .type = OPTION_FLAG, .target = &args.workload.sweep,
      .help = "every precision of the devices, and int4; batches 1 to 64"},
     {.name = "max-latency-ms", .type = OPTION_NUMBER, .target = &args.max_latency_ms,
-     .value = "MS", .help = "fail when a pass or request takes longer", .least = 1e-9,
+     .value = "MS", .help = "fail if a pass or request takes longer", .least = 1e-9,
      .most = 1e12},
     {.name = "max-energy-j", .type = OPTION_NUMBER, .target = &args.max_energy_j, .value = "J",
-     .help = "fail when a sample, a token of a phase or a request costs more", .least = 1e-9,
+     .help = "fail if the energy per sample, token (--phase) or request is higher", .least = 1e-9,
      .most = 1e15},
     {.name = "max-memory-gb", .type = OPTION_NUMBER, .target = &args.max_memory_gb, .value = "GB",
-     .help = "fail when one device needs more (10^9 bytes)", .least = 1e-9, .most = 1e9},
+     .help = "fail if one device needs more (10^9 bytes)", .least = 1e-9, .most = 1e9},
     {.name = "max-power-w", .type = OPTION_NUMBER, .target = &args.max_power_w, .value = "W",
-     .help = "fail when all devices together draw more on average", .least = 1e-9, .most = 1e9},
+     .help = "fail if the mean power of all devices together is higher",
+     .least = 1e-9, .most = 1e9},
     TARIFF_OPTION_ROWS(args.tariff),
     {.name = "runtime", .type = OPTION_TEXT, .target = &args.workload.runtime, .value = "NAME",
-     .help = "what runs it: pytorch-graph, ideal, ... (default: what people use)"},
+     .help = "inference runtime: vllm, ideal ... (default: by model and device)"},
     {.name = "host-launch-us", .type = OPTION_NUMBER, .target = &args.candidates.host_launch_us, .value = "US",
-     .help = "of the host for one operator in eager mode (default: assumed, 11)", .least = 0.01,
+     .help = "host time to launch an operator in eager mode (default: 11, assumed)", .least = 0.01,
      .most = 1e5},
     {.name = "no-fusion", .type = OPTION_FLAG, .target = &args.workload.no_fusion,
-     .help = "every operation is a kernel of its own, as in eager mode"},
+     .help = "no operator fusion: one kernel per operation, as in eager mode"},
     SERVE_OPTION_ROWS(args.serve),
     {.name = "top", .type = OPTION_COUNT, .target = &args.top, .value = "N",
-     .help = "rows to show; 0: all (default: 10; of many estimates 40)", .most = 1e9},
+     .help = "rows to show; 0: all (default: 10; 40 for many estimates)", .most = 1e9},
     {.name = "graph", .type = OPTION_CHOICE, .target = &args.graph, .value = "LANGUAGE",
      .help = "write the graph of the model instead: dot or mermaid", .choices = GRAPHS},
     {.name = "plot", .type = OPTION_TEXT, .target = &args.plot, .value = "FILE",
-     .help = "plot it too: FILE.png, .svg or .pdf (needs gnuplot)"},
+     .help = "also plot to FILE.png, .svg or .pdf (needs gnuplot)"},
     {.name = "model-compat", .type = OPTION_FLAG, .target = &args.compat,
      .help = "use the legacy model, for comparison with its reports"},
     {.name = "format", .type = OPTION_CHOICE, .target = &args.format, .value = "NAME",
@@ -571,7 +572,7 @@ static const struct option_row ROWS[] = {
     JSON_FORMAT_OPTION_ROW(args.json),
     OUTPUT_OPTION_ROW(args.output),
     {.letter = 'v', .name = "verbose", .type = OPTION_FLAG, .target = &args.verbose,
-     .help = "all rows, and the figures of the device with sources; csv: subgraphs"},
+     .help = "all rows, and the device's figures with sources; csv: subgraphs"},
     {0},
 };
 /* clang-format on */
@@ -579,7 +580,7 @@ static const struct option_row ROWS[] = {
 static int estimate_main(const char **words, size_t count)
 {
     if (count)
-        return complain(EXIT_USAGE, "unexpected argument '%s': give models with --model", words[0]);
+        return complain(EXIT_USAGE, "unexpected argument '%s': use --model for models", words[0]);
     int code = estimate_run(&args);
     params_release(&args.workload.dims);
     return code;
@@ -591,26 +592,22 @@ const struct command command_estimate = {
     .usage = "--model FILE|NAME [--hardware ID[,ID...]] [OPTIONS]",
     .details =
         "Counts the operations and bytes of a model, partitions it into kernels, and compares\n"
-        "them with the peaks and the power of a device: energy, latency, memory, what limits\n"
-        "them, and what would cost less. It is of what people run such a model with there,\n"
-        "unless --runtime names another; ideal is a lower bound.\n"
-        "\n"
+        "them with the peak figures and the power of a device: energy, latency, memory,\n"
+        "bottlenecks, and what would save energy. Kernels are those of the runtime that is usual\n"
+        "for such a model on the device, or of --runtime; `ideal` gives a lower bound.\n\n"
         "The model is a file (ONNX, GGUF, config.json, safetensors) or a name of `ipw list\n"
         "models`; the device is one of `ipw list hardware`, with @MODE for one of its power\n"
         "modes, or a file. For a decoder a whole request is estimated, prefill and decode, unless\n"
-        "--phase is given.\n"
-        "\n"
-        "Several devices, precisions, batches, prompts or contexts give a table, sorted by energy\n"
-        "within each prompt and context, with the Pareto frontier of energy and latency marked.\n"
-        "With a --max option the exit status is 1 when the estimate exceeds a limit or, of\n"
-        "several, when all of some prompt and context do.\n"
-        "\n"
+        "--phase is given.\n\n"
+        "Several devices, precisions, batch sizes, prompts or contexts give a table, sorted by\n"
+        "energy within each prompt and context, with the Pareto frontier of energy and latency\n"
+        "marked. With a --max option the exit status is 1 if the estimate exceeds a limit or, in\n"
+        "a table, if every estimate of some prompt and context does.\n\n"
         "--serve simulates a server under load, with continuous batching, chunked prefill and a\n"
         "limited KV cache: TTFT, TPOT, ITL, tokens/s, power and energy per token against the\n"
-        "request rate, and the largest load that meets an SLO (exit status 1: none does).\n"
-        "\n"
+        "request rate, and the largest load that meets an SLO (exit status 1: none does).\n\n"
         "`ipw estimate calibrate` fits a device to measurements, `ipw estimate validate` compares\n"
-        "predictions with them; each has its own --help.",
+        "predictions with measurements; each has its own --help.",
     .rows = ROWS,
     .words = WORDS_ANY,
     .tools = TOOLS,

@@ -55,7 +55,8 @@ static enum err init_predictor(const struct predictor_options *options,
     out->has_precision = options->precision != NULL;
     out->host_launch_s = 1e-6 * options->host_launch_us;
     if (options->runtime && options->no_fusion)
-        return err_set(why, ERR_USAGE, "--runtime says what is fused: --no-fusion contradicts it");
+        return err_set(why, ERR_USAGE,
+                       "--no-fusion contradicts --runtime, which determines what is fused");
     if (options->runtime && runtime_find(options->runtime, &out->runtime, &unknown))
         return err_set(why, ERR_USAGE, "--runtime: %s", unknown.text);
     out->has_usual_runtime = !options->runtime && !options->no_fusion;
@@ -154,7 +155,7 @@ static void describe_others(const struct calibrate_work *work, char *to, size_t 
                    "meanwhile other processes used %.1f CPUs and other virtual machines %.1f",
                    busy > 0 ? busy / took : 0, stolen / took);
     else
-        (void)str_copy(to, size, "what other processes used is unknown");
+        (void)str_copy(to, size, "CPU use of other processes is unknown");
 }
 
 static int refuse_busy(struct calibrate_work *work, const struct error *why)
@@ -185,7 +186,7 @@ static int time_runtime(const struct calibrate_command *command, struct calibrat
         log_warn("operations of %s were not timed: %s", is_onnx ? "ONNX Runtime" : "llama.cpp",
                  timings->missing);
     if (!err && timings->unsettled[0])
-        log_warn("%s: they count with the shortest", timings->unsettled);
+        log_warn("%s: the shortest time is used for them", timings->unsettled);
     return err == ERR_BUSY ? refuse_busy(work, &why)
            : err           ? complain(EXIT_FAILED, "%s", why.text)
                            : 0;
@@ -208,10 +209,10 @@ static void warn_of_others(struct calibrate_work *work, const struct microbench_
     char others[120];
     describe_others(work, others, sizeof others);
     if (meter->ran_least < RAN_LEAST)
-        log_warn("threads of the loads had a CPU for %.0f %% of a window only; %s: %s",
+        log_warn("the load's threads had a CPU for only %.0f %% of a window; %s: %s",
                  100 * meter->ran_least, others,
-                 meter->no_energy[0] ? "rates are of the time that they ran"
-                                     : "energy is not that of the loads alone");
+                 meter->no_energy[0] ? "rates are over the time that they ran"
+                                     : "energy includes other processes");
 }
 
 static int measure_rows(const struct calibrate_command *command, struct calibrate_work *work)
@@ -350,16 +351,16 @@ static const struct option_row CALIBRATE_ROWS[] = {
     {.name = "from", .type = OPTION_LIST, .target = &calibrate_args.runs, .value = "RUN",
      .help = "fit to a run of `ipw profile` or a result of `ipw layers`; may be repeated"},
     {.letter = 'm', .name = "model", .type = OPTION_TEXT, .target = &calibrate_args.predictor.model,
-     .value = "FILE|NAME", .help = "with --from: replaces the model that it names"},
+     .value = "FILE|NAME", .help = "with --from: use this model instead of the recorded one"},
     {.letter = 'p', .name = "precision", .type = OPTION_TEXT, .target = &calibrate_args.predictor.precision,
      .value = "NAME",
-     .help = "with --from: precision of the computation (default: fp32, weights as stored)"},
+     .help = "with --from: compute precision (default: fp32, weights as stored)"},
     {.name = "hardware", .type = OPTION_TEXT, .target = &calibrate_args.hardware, .value = "ID",
-     .help = "device of `ipw list hardware` for figures not fitted (default: by name)"},
+     .help = "device of `ipw list hardware` for unfitted figures (default: by name)"},
     {.name = "given", .type = OPTION_LIST, .target = &calibrate_args.given, .value = "KEY=NUMBER",
-     .help = "pj-per-byte or constant-w: a figure to hold fixed instead of fitting it"},
+     .help = "pj-per-byte or constant-w: hold this coefficient fixed"},
     {.name = "given-source", .type = OPTION_TEXT, .target = &calibrate_args.given_source, .value = "TEXT",
-     .help = "source of that figure, for the hardware file"},
+     .help = "source of that coefficient, for the hardware file"},
     {.letter = 'o', .name = "output", .type = OPTION_OUTPUT, .target = &calibrate_args.output, .value = "FILE",
      .help = "write the hardware file"},
     {.name = "rows", .type = OPTION_TEXT, .target = &calibrate_args.rows, .value = "FILE",
@@ -368,9 +369,9 @@ static const struct option_row CALIBRATE_ROWS[] = {
      .help = "total time of the windows measured here (default: 25)", .least = 1,
      .most = 86400},
     {.name = "runtime", .type = OPTION_TEXT, .target = &calibrate_args.runtime, .value = "NAME",
-     .help = "time its operations here: llama.cpp, onnxruntime, all (default), none"},
+     .help = "time operators of llama.cpp, onnxruntime, all (default) or none"},
     {.letter = 't', .name = "threads", .type = OPTION_COUNT, .target = &calibrate_args.bench.threads,
-     .value = "N", .help = "threads of the loads (default: one per CPU)", .least = 1,
+     .value = "N", .help = "threads per load (default: one per CPU)", .least = 1,
      .most = 4096},
     {.name = "device", .type = OPTION_TEXT, .target = &calibrate_args.bench.device, .value = "ID",
      .help = "device to measure: cpu0, psys (default: CPUs and their memory)"},
@@ -419,22 +420,20 @@ const struct command command_estimate_calibrate = {
     .summary = "fit the energy model of a device to measurements",
     .usage = "[--csv FILE] [--from RUN] [--hardware ID] [-o FILE] [OPTIONS]",
     .details =
-        "Fits energy per operation, energy per byte and the constant power of a device to "
-        "measured\n"
-        "windows: of a CSV file or a run, or of loads that run here (idle, arithmetic, memory,\n"
-        "mixtures, matrix products). Rows that cannot separate these, that are too short for the\n"
-        "sensor, or that make one of them negative are refused with the reason.\n"
-        "\n"
-        "Measuring here, it also times operations of llama.cpp on this CPU (products with weights\n"
-        "of each format, attention, norms), from which `ipw estimate --runtime llama.cpp` puts\n"
-        "models together; the same of ONNX Runtime (convolutions, products, elementwise "
-        "operators)\n"
-        "where libonnxruntime is installed or IPW_ONNXRUNTIME_LIB names it; and the bandwidth of\n"
-        "the caches. Without an energy meter the file has times only. All of it takes one to two\n"
-        "minutes by default. Operations are timed in rounds, of which the shortest counts; where\n"
-        "other processes disturb them so much that the rounds do not agree, or that several\n"
-        "threads take longer than one, it is refused with what ran.\n"
-        "\n"
+        "Fits energy per operation, energy per byte and the constant power of a device to\n"
+        "measured windows: from a CSV file, from a run, or from loads that run here (idle,\n"
+        "arithmetic, memory, mixtures, matrix products). Rows that cannot separate these\n"
+        "coefficients, are too short for the sensor, or make a coefficient negative are refused\n"
+        "with the reason.\n\n"
+        "When measuring here, it also times operators of llama.cpp on this CPU (products with\n"
+        "weights of each precision, attention, norms), from which `ipw estimate --runtime\n"
+        "llama.cpp` composes models; likewise operators of ONNX Runtime (convolutions, products,\n"
+        "elementwise operators) if libonnxruntime is installed or given by IPW_ONNXRUNTIME_LIB;\n"
+        "and the bandwidth of the caches. Without an energy meter the file has times only. This\n"
+        "takes one to two minutes by default. Operators are timed in rounds, and the minimum is\n"
+        "used; if other processes disturb them so much that the rounds do not agree, or that\n"
+        "several threads are slower than one, calibration is refused, with what other processes\n"
+        "used.\n\n"
         "-o writes a hardware file for `ipw estimate --hardware-file`. tools/calibrate-gpu.py\n"
         "measures a CSV on an NVIDIA GPU.",
     .rows = CALIBRATE_ROWS,
@@ -502,7 +501,7 @@ static int validate(const struct validate_command *command, const char **words, 
         return complain(EXIT_USAGE,
                         "missing measurements: give --csv, a run or a result of ipw layers");
     if (!command->hardware == !command->hardware_file)
-        return complain(EXIT_USAGE, "give one of --hardware and --hardware-file");
+        return complain(EXIT_USAGE, "give either --hardware or --hardware-file");
     enum err err = command->hardware ? hardware_find(command->hardware, &hardware, &why)
                                      : hardware_read(command->hardware_file, &hardware, &why);
     if (err)
@@ -530,20 +529,20 @@ static const struct option_row VALIDATE_ROWS[] = {
     {.name = "csv", .type = OPTION_LIST, .target = &validate_args.files, .value = "FILE",
      .help = "measured rows; may be repeated"},
     {.letter = 'm', .name = "model", .type = OPTION_TEXT, .target = &validate_args.predictor.model,
-     .value = "FILE|NAME", .help = "replaces the model that the measurements name"},
+     .value = "FILE|NAME", .help = "use this model instead of the one named by the measurements"},
     {.letter = 'p', .name = "precision", .type = OPTION_TEXT, .target = &validate_args.predictor.precision,
      .value = "NAME", .help = "predict in this precision (default: that of the measurements)"},
     {.name = "where", .type = OPTION_LIST, .target = &validate_args.where_words, .value = "COLUMN=VALUE",
      .help = "select rows of a CSV; may be repeated"},
     {.name = "no-fusion", .type = OPTION_FLAG, .target = &validate_args.predictor.no_fusion,
-     .help = "predict every operation as a kernel of its own, as in eager mode"},
+     .help = "no operator fusion: one kernel per operation, as in eager mode"},
     {.name = "runtime", .type = OPTION_TEXT, .target = &validate_args.predictor.runtime, .value = "NAME",
-     .help = "what ran the models: vllm, ... (default: as the rows say, or the usual)"},
+     .help = "runtime: vllm ... (default: that of the rows, or by model and device)"},
     {.name = "host-launch-us", .type = OPTION_NUMBER, .target = &validate_args.predictor.host_launch_us,
-     .value = "US", .help = "of the host in eager mode (default: as the rows say); 0: not known",
+     .value = "US", .help = "host time to launch an operator (default: that of the rows); 0: unknown",
      .most = 1e5},
     {.name = "leave-out", .type = OPTION_TEXT, .target = &validate_args.leave_out, .value = "COLUMN",
-     .help = "also correct rows by those with other values of it: family"},
+     .help = "also correct each group by the others, by this column: family"},
     {.name = "max-mape", .type = OPTION_NUMBER, .target = &validate_args.most_percent, .value = "PERCENT",
      .help = "exit 1 if the mean error of time or energy is larger", .least = 0.001,
      .most = 1e6},
@@ -567,11 +566,10 @@ const struct command command_estimate_validate = {
     .name = VALIDATE,
     .summary = "compare predictions with measurements",
     .usage = "--hardware ID [--csv FILE] [RUN|LAYERS.json] [OPTIONS]",
-    .details =
-        "Predicts what was measured and reports the errors of time and energy, by what limits\n"
-        "them. Measurements are passes of models or single loads in a CSV file, the queries of a\n"
-        "run of `ipw profile`, or the settings of `ipw layers --json`. Energies of less than a\n"
-        "millisecond are not compared.",
+    .details = "Predicts the measurements and reports the errors of time and energy, by "
+               "bottleneck.\nMeasurements are passes of models or single loads in a CSV file, the "
+               "queries of a run of\n`ipw profile`, or the settings of `ipw layers --json`. "
+               "Energies of windows shorter than a\nmillisecond are not compared.",
     .rows = VALIDATE_ROWS,
     .words = WORDS_ANY,
     .run = validate_main,

@@ -44,7 +44,7 @@ static int export_with(const struct export_options *options, const char *directo
     if (export_run(driver, &request, &done, &why))
         return complain(EXIT_FAILED, "%s", why.text);
     if (done.damaged)
-        log_warn("skipped %llu damaged line%s of records.jsonl; the first is line %llu",
+        log_warn("skipped %llu corrupt line%s of records.jsonl; the first is line %llu",
                  (unsigned long long)done.damaged, done.damaged == 1 ? "" : "s",
                  (unsigned long long)done.first_damaged);
     if (done.format > JOURNAL_FORMAT)
@@ -83,7 +83,7 @@ static const struct option_row ROWS[] = {
     {.name = "replace", .type = OPTION_FLAG, .target = &args.replace,
      .help = "sqlite: replace a run of the same name (default: keep it)"},
     {.name = "raw", .type = OPTION_FLAG, .target = &args.raw,
-     .help = "csv: no apostrophe before texts that a spreadsheet takes for formulas"},
+     .help = "csv: do not escape text that a spreadsheet would read as a formula"},
     {0},
 };
 /* clang-format on */
@@ -108,8 +108,8 @@ const struct command command_export = {
         "Writes the records of a run directory (also of the Python IPW) in another format, to\n"
         "stdout or to the FILE of -o; sqlite needs -o, and hf, a Hugging Face dataset, needs\n"
         "--output-dir. Uses constant memory. `ipw list exports` shows the formats:\n"
-        "jsonl, csv, hf, sqlite, prom, perfetto, otlp-json, otlp-metrics. Of a sweep, csv and\n"
-        "jsonl have one row per attempt, with a column for every knob.",
+        "jsonl, csv, hf, sqlite, prom, perfetto, otlp-json, otlp-metrics. For a sweep, csv "
+        "and\njsonl have one row per attempt, with a column for every knob.",
     .rows = ROWS,
     .words = WORDS_ANY,
     .takes_runs = true,

@@ -139,11 +139,14 @@ static void warn_coarse(const struct govern_result *result)
     for (int m = 0; m < GOVERN_METRICS; m++) {
         const double *bounds = result->bounds_s[m];
         if (is_known(bounds[0]) && !is_known(bounds[1]))
-            complain(0, "%s has no bound above %g ms: what is slower counts as above the SLO",
+            complain(0,
+                     "%s has no bucket bound above %g ms: slower requests count as SLO violations",
                      result->metric_name[m], bounds[0] * 1e3);
         else if (bounds[0] < COARSE * bounds[1])
-            complain(0, "%s has no bound between %g and %g ms: percentiles near the SLO are coarse",
-                     result->metric_name[m], bounds[0] * 1e3, bounds[1] * 1e3);
+            complain(
+                0,
+                "%s has no bucket bound between %g and %g ms: percentiles near the SLO are coarse",
+                result->metric_name[m], bounds[0] * 1e3, bounds[1] * 1e3);
     }
 }
 
@@ -294,17 +297,20 @@ static const char *const SETS[] = {"clock", "power-limit", NULL};
 /* clang-format off */
 static const struct option_row ROWS[] = {
     {.name = "slo-ttft-ms", .type = OPTION_NUMBER, .target = &args.ttft_ms, .value = "MS",
-     .help = "hold the 95th percentile of the time to first token below MS", .least = 1e-3, .most = 1e7},
+     .help = "hold the 95th percentile of the time to first token below MS",
+     .least = 1e-3, .most = 1e7},
     {.name = "slo-itl-ms", .type = OPTION_NUMBER, .target = &args.itl_ms, .value = "MS",
-     .help = "hold that of the inter-token latency below MS", .least = 1e-3, .most = 1e7},
+     .help = "hold the 95th percentile of the inter-token latency below MS",
+     .least = 1e-3, .most = 1e7},
     {.name = "max-power-w", .type = OPTION_NUMBER, .target = &args.max_power_w, .value = "W",
      .help = "hold the GPU's mean power below W", .least = 1, .most = 1e5},
     {.name = "metrics-url", .type = OPTION_TEXT, .target = &args.metrics_url, .value = "URL",
      .help = "Prometheus endpoint of the server (without a path: /metrics)"},
     {.name = "set", .type = OPTION_CHOICE, .target = &args.set, .value = "KNOB",
-     .help = "what is set: clock (default) or power-limit", .choices = SETS},
+     .help = "knob to control: clock (default) or power-limit", .choices = SETS},
     {.name = "lowest", .type = OPTION_NUMBER, .target = &args.lowest, .value = "N",
-     .help = "never below N MHz or W (default: half of the highest clock)", .least = 1, .most = 1e5},
+     .help = "never below N MHz or W (default: half of the highest clock)",
+     .least = 1, .most = 1e5},
     {.name = "model", .type = OPTION_TEXT, .target = &args.model, .value = "FILE",
      .help = "model of `ipw power fit`: time and energy at each clock"},
     {.name = "application", .type = OPTION_TEXT, .target = &args.application, .value = "NAME",
@@ -339,15 +345,14 @@ static int govern_main(const char **words, size_t count)
 
 const struct command command_govern = {
     .name = "govern",
-    .summary = "hold a latency SLO or a power cap of a server with the least energy",
+    .summary = "keep a server within a latency SLO or a power cap at the least energy",
     .usage = "[--slo-ttft-ms MS] [--slo-itl-ms MS] [--max-power-w W] [OPTIONS]",
     .details =
         "Reads latencies from the server's Prometheus endpoint (vLLM, SGLang, TGI, llama.cpp and\n"
-        "others) and the GPU's power, and lowers the clock as far as the SLO allows, in steps "
-        "that\n"
-        "hold it even if all of the work were compute-bound. If the SLO is violated or readings\n"
-        "stop, the default clock is restored at once. Needs root; the GPU is restored at the end,\n"
-        "after any signal, and by a watchdog after a crash.",
+        "others) and the GPU's power, and lowers the clock as far as the SLO allows, in steps\n"
+        "that meet it even if all of the work is compute-bound. If the SLO is violated or\n"
+        "readings stop, the default clock is restored immediately. Needs root; the GPU is\n"
+        "restored at the end, after any signal, and by a watchdog after a crash.",
     .rows = ROWS,
     .run = govern_main,
 };

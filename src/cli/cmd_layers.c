@@ -297,7 +297,7 @@ static const struct option_row ROWS[] = {
      .help = "layers to offload to the GPU (default: 0)", .most = 100000},
     {.name = "seed", .type = OPTION_COUNT, .target = &args.layers.seed, .value = "N",
      .help = "random seed of the tokens (default: 1)", .most = 4e9},
-    IDLE_OPTION_ROW(args.measure, "measure idle power first, S seconds (default: 2; 0: not at all)", 0),
+    IDLE_OPTION_ROW(args.measure, "measure idle power for S seconds first (default: 2; 0: skip)", 0),
     {.name = "granularity", .type = OPTION_CHOICE, .target = &args.granularity,
      .value = "WORD",
      .help = "auto, component or layer (default: auto)", .choices = GRANULARITIES},
@@ -340,12 +340,12 @@ const struct command command_layers = {
     .details =
         "Runs the model in this process: prompts of several lengths (prefill), and tokens\n"
         "generated after each (decode), repeated in windows long enough for the sensors. Half of\n"
-        "the windows run without instrumentation and give the energy; the others, interleaved,\n"
-        "synchronize after each component and give the times. The power of each component is\n"
-        "fitted by non-negative least squares, apart from idle power; components that the windows\n"
-        "cannot separate share one power, and their energy is divided by time.\n\n"
-        "Several models are measured one after the other and compared. Needs the llama.cpp\n"
-        "library; `ipw doctor` shows how to install it.",
+        "the windows run without instrumentation and measure the energy; the others, interleaved,\n"
+        "synchronize after each component and measure the times. The power of each component\n"
+        "above idle is fitted by non-negative least squares; components that the windows cannot\n"
+        "separate share one power, and their energy is divided by time.\n\n"
+        "Several models are measured in sequence and compared. Needs the llama.cpp library; `ipw\n"
+        "doctor` shows how to install it.",
     .rows = ROWS,
     .run = layers_main,
 };

@@ -87,7 +87,7 @@ LIST_DRIVERS(datasets, DATASET_DRIVERS, DATASET_DRIVERS[i]->params,
 LIST_DRIVERS(graders, GRADER_DRIVERS, GRADER_DRIVERS[i]->params,
              check(GRADER_DRIVERS[i]->available, &row), "check answers (--grader)")
 LIST_DRIVERS(tools, TOOL_DRIVERS, TOOL_DRIVERS[i]->params, check_tool(TOOL_DRIVERS[i], &row),
-             "what a model may call in an agent run (--tools)")
+             "tools that a model may call in `ipw agent` (--tools)")
 LIST_DRIVERS(analyses, ANALYSIS_DRIVERS, ANALYSIS_DRIVERS[i]->params, check(jv_available, &row),
              "analyses of `ipw analyze` (--analysis)")
 LIST_DRIVERS(plots, PLOT_DRIVERS, NULL, check(plots_available, &row),
@@ -324,10 +324,10 @@ static const char *client_name, *client_url;
 /* clang-format off */
 static const struct option_row ROWS[] = {
     {.letter = 'v', .name = "verbose", .type = OPTION_FLAG, .target = &verbose,
-     .help = "show parameters too"},
+     .help = "also show parameters"},
     {.name = "json", .type = OPTION_FLAG, .target = &json, .help = "print JSON"},
     {.name = "client", .type = OPTION_TEXT, .target = &client_name, .value = "NAME",
-     .help = "models: those of a running service, e.g. openai"},
+     .help = "models: list those of a running service, e.g. openai"},
     {.name = "client-base-url", .type = OPTION_TEXT, .target = &client_url, .value = "URL",
      .help = "its address (default: the client's own)"},
     {.name = "base-url", .type = OPTION_HINT, .help = "use --client-base-url URL"},
@@ -368,13 +368,11 @@ const struct command command_list = {
     .summary = "list clients, datasets, graders, plots, sensors, hardware, models ...",
     .usage = "[KIND] [ID...] [OPTIONS]",
     .details =
-        "KIND is clients, datasets, graders, agents, tools, analyses, plots, exports, sensors, "
-        "stores,\n"
-        "hardware, models, runs or all. Shows a one-line description of each; for those that this "
-        "build\n"
-        "or machine cannot use, what is missing. -v also shows their parameters. With ID, shows\n"
-        "one device with every figure and its source, or one model with its family and size.\n"
-        "`ipw list runs [DIR]` lists the runs that were saved in DIR (default: runs).",
+        "KIND is clients, datasets, graders, agents, tools, analyses, plots, exports, sensors,\n"
+        "stores, hardware, models, runs or all. Shows a one-line description of each, and what is\n"
+        "missing for those that this build or machine cannot use. -v also shows their parameters.\n"
+        "With ID, shows one device with every figure and its source, or one model with its family\n"
+        "and size. `ipw list runs [DIR]` lists the runs saved in DIR (default: runs).",
     .rows = ROWS,
     .words = WORDS_ANY,
     .run = list_main,

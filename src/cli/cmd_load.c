@@ -36,9 +36,10 @@ static int load_run(const char **words, size_t count)
 
 const struct command command_load = {
     .name = "load",
-    .summary = "run a CPU load of known length, as something to measure",
+    .summary = "run a CPU load of known duration, to try out measurements",
     .usage = "[--seconds S] [--threads N]",
-    .details = "Multiplies numbers on every CPU (or on N threads) and prints how many.\n"
+    .details = "Multiplies numbers on every CPU (or on N threads) and prints how many "
+               "multiplications it did.\n"
                "Try: ipw run -- ipw load --seconds 2",
     .rows = ROWS,
     .run = load_run,

@@ -27,31 +27,33 @@ static struct monitor_command {
 /* clang-format off */
 static const struct option_row ROWS[] = {
     {.letter = 'l', .name = "listen", .type = OPTION_TEXT, .target = &command.listen, .value = "ADDRESS:PORT",
-     .help = "where to listen (default: 127.0.0.1:9860; port 0: any; none: nowhere)"},
+     .help = "address to listen on (default: 127.0.0.1:9860; port 0: any; or none)"},
     {.letter = 'g', .name = "grpc", .type = OPTION_TEXT, .target = &command.grpc, .value = "ADDRESS:PORT",
      .help = "serve the gRPC telemetry of the Python ipw, e.g. 127.0.0.1:50053"},
     {.letter = 'i', .name = "interval", .type = OPTION_NUMBER, .target = &command.interval_s, .value = "S",
-     .help = "time between updates, and between reads of a sensor (default: 1)", .least = 0.05, .most = 60},
+     .help = "time between updates, and between reads of a sensor (default: 1)",
+     .least = 0.05, .most = 60},
     {.name = "otlp", .type = OPTION_TEXT, .target = &command.monitor.otlp_url, .value = "URL",
      .help = "push metrics to an OpenTelemetry receiver: http://127.0.0.1:4318"},
     {.name = "otlp-interval", .type = OPTION_NUMBER, .target = &command.otlp_interval_s, .value = "S",
      .help = "time between pushes (default: 10)", .least = 0.1, .most = 3600},
     {.name = "processes", .type = OPTION_TEXT, .target = &command.processes, .value = "N|off",
-     .help = "how many processes and cgroups have series (default: 50)"},
+     .help = "number of processes and cgroups with series (default: 50)"},
     {.name = "devices", .type = OPTION_TEXT, .target = &command.monitor.devices, .value = "LIST",
-     .help = "GPUs by index or UUID (default: the visible ones)"},
+     .help = "GPUs by index or UUID (default: all visible)"},
     {.name = "sensors", .type = OPTION_JOINED, .target = &command.monitor.drivers, .value = "LIST",
      .help = "only these sensor drivers, e.g. nvml,remote=HOST (default: all)"},
     {.name = "token-file", .type = OPTION_TEXT, .target = &command.token_file, .value = "FILE",
      .help = "file with the token that scrapes must send"},
     {.name = "no-token", .type = OPTION_FLAG, .target = &command.monitor.is_open,
-     .help = "let anyone read who can reach the address"},
+     .help = "allow access without a token"},
     {.name = "telemetry-fd", .type = OPTION_NUMBER, .target = &command.telemetry_fd, .value = "FD",
-     .help = "write readings to this descriptor: as energy-monitor starts it", .least = 0, .most = 65535},
+     .help = "write readings to this file descriptor; used by energy-monitor",
+     .least = 0, .most = 65535},
     {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &command.quiet,
      .help = "do not print where the monitor listens"},
     {.name = "token", .type = OPTION_HINT,
-     .help = "use --token-file, so that no list of processes shows the token"},
+     .help = "use --token-file: command lines are visible to other users"},
     {.letter = 'p', .name = "port", .type = OPTION_HINT, .help = "use --listen 127.0.0.1:PORT"},
     {0},
 };
@@ -75,7 +77,7 @@ static int complete_token(void)
     if (!command.token_file)
         return 0;
     if (command.monitor.is_open)
-        return complain(EXIT_USAGE, "--token-file and --no-token exclude each other");
+        return complain(EXIT_USAGE, "--token-file and --no-token are mutually exclusive");
     int code = read_token(command.token_file, &command.token);
     command.monitor.token = text_get(&command.token);
     return code;
@@ -102,8 +104,7 @@ static int monitor_main(const char **words, size_t count)
                         command.telemetry_fd);
     bool is_silent = command.listen && !strcmp(command.listen, "none");
     if (is_silent && !command.grpc && !command.monitor.otlp_url && command.telemetry_fd < 0)
-        return complain(EXIT_USAGE,
-                        "--listen none: without --grpc or --otlp nobody could read anything");
+        return complain(EXIT_USAGE, "--listen none needs --grpc or --otlp");
     command.monitor.otlp_interval = from_seconds(command.otlp_interval_s);
     command.monitor.address = is_silent ? NULL : command.at.address;
     if (command.grpc) {
@@ -123,28 +124,23 @@ static int monitor_main(const char **words, size_t count)
 
 const struct command command_monitor = {
     .name = "monitor",
-    .summary = "energy and power of this machine as Prometheus metrics, all the time",
+    .summary = "export energy and power of this machine as Prometheus metrics, continuously",
     .usage = "[OPTIONS]",
     .details =
-        "Serves what this machine draws at http://127.0.0.1:9860/metrics, in Prometheus' text "
-        "format or\n"
-        "OpenMetrics: joules and watts of each device, utilization, memory, temperatures, clocks, "
-        "health of\n"
-        "sensors, and the joules attributed to processes and cgroups. docs/monitor.md lists every "
-        "series.\n\n"
+        "Serves the energy and power of this machine at http://127.0.0.1:9860/metrics, in\n"
+        "Prometheus' text format or OpenMetrics: joules and watts of each device, utilization,\n"
+        "memory, temperatures, clocks, sensor health, and the joules attributed to processes and\n"
+        "cgroups. docs/monitor.md lists every series.\n\n"
         "  ipw monitor\n"
         "  ipw monitor --listen 0.0.0.0:9860 --token-file /etc/ipw/token\n\n"
         "  ipw monitor --grpc 127.0.0.1:50053     for the Python ipw, in place of its "
         "energy-monitor\n\n"
-        "A scrape is answered from the last update and never calls a sensor. A sensor that gives "
-        "no readings\n"
-        "has no samples but ipw_energy_up 0 and ipw_sensor_up 0. /healthz and /readyz are for "
-        "supervisors.\n\n"
-        "SIGHUP opens all sensors anew, without a step in any counter; SIGTERM ends the monitor. "
-        "Other\n"
-        "addresses than loopback need a token, which Prometheus sends as Authorization: Bearer "
-        "TOKEN, or\n"
-        "--no-token.",
+        "A scrape is answered from the last update and never calls a sensor. A sensor without\n"
+        "readings has no samples except ipw_energy_up 0 and ipw_sensor_up 0. /healthz and /readyz\n"
+        "are for supervisors.\n\n"
+        "SIGHUP reopens all sensors, without a jump in any counter; SIGTERM ends the monitor.\n"
+        "Addresses other than loopback require a token, which Prometheus sends as Authorization:\n"
+        "Bearer TOKEN, or --no-token.",
     .rows = ROWS,
     .words = WORDS_NONE,
     .run = monitor_main,

@@ -172,14 +172,13 @@ static enum err choose_modeled(struct optimizing *o, const char *path, struct er
     question.goal = o->goal;
     if (file_is_directory(path))
         return err_set(why, ERR_BAD_VALUE,
-                       "%.200s is not a sweep that can be read (GPU logs: --input DIRECTORY)",
-                       path);
+                       "%.200s is not a readable sweep (GPU logs: --input DIRECTORY)", path);
     if (!file_is_regular(path))
         return err_set(why, ERR_NOT_FOUND, "%.200s: no such file", path);
     enum err err = freq_model_load(&o->model, path, why);
     if (!err && !c->data.clocks)
         err = err_set(why, ERR_USAGE,
-                      "a model does not know which clocks are legal: give --clocks FILE");
+                      "a model does not list the supported clocks: give --clocks FILE");
     if (!err)
         err = clock_list_read(&o->clocks, c->data.clocks, why);
     if (!err && !o->model.kind->application)
@@ -201,7 +200,7 @@ static enum err choose_modeled(struct optimizing *o, const char *path, struct er
             return err_set(why, ERR_NO_DATA, "%.160s: no clocks of GPU '%.40s'", c->data.clocks,
                            curve.gpu);
         question.void_because = is_listed(o->model.provenance.voids, curve.gpu, curve.application)
-                                    ? "the data checks of its fit found the GPU idle"
+                                    ? "its data checks found the GPU idle"
                                     : NULL;
         err = clock_choice_of(&question, &o->choices[o->count++], why);
     }
@@ -397,10 +396,10 @@ static const char *wrong_usage(const struct optimize_command *c, size_t words, b
         return "--min-quality needs --quality COLUMN or FILE";
     for (unsigned i = LIMIT_LATENCY; !sweep && i < LIMIT_QUALITY; i++)
         if (is_known(c->limits[i]))
-            return "a latency SLO needs a sweep of profiles: others have no latency of queries "
+            return "a latency SLO needs a sweep of profiles: other sweeps have no query latency "
                    "(--max-time limits their time)";
     if (words && !sweep && c->model)
-        return "--model: the file has one";
+        return "--model: the file already is a model";
     return NULL;
 }
 
@@ -472,42 +471,49 @@ static const struct option_row ROWS[] = {
     {.name = "time-exponent", .type = OPTION_NUMBER, .target = &args.exponent, .value = "N",
      .help = "minimize energy x time^N instead", .least = 0, .most = 10},
     {.name = "max-slowdown", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_SLOWDOWN],
-     .value = "PERCENT", .help = "against the fit at the highest clock", .least = 0, .most = 1e6},
+     .value = "PERCENT", .help = "maximum slowdown relative to the fit at the highest clock",
+     .least = 0, .most = 1e6},
     {.name = "max-time", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_TIME],
-     .value = "SECONDS", .help = "of the work", .least = 1e-9, .most = 1e9},
+     .value = "SECONDS", .help = "maximum time of the work", .least = 1e-9, .most = 1e9},
     {.name = "slo-ttft-ms", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_LATENCY + LATENCY_TTFT],
-     .value = "MS", .help = "time to first token, of a sweep of profiles", .least = 1e-3, .most = 1e7},
+     .value = "MS", .help = "SLO on time to first token; needs a sweep of profiles",
+     .least = 1e-3, .most = 1e7},
     {.name = "slo-itl-ms", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_LATENCY + LATENCY_ITL],
-     .value = "MS", .help = "inter-token latency, likewise", .least = 1e-3, .most = 1e7},
+     .value = "MS", .help = "SLO on inter-token latency, likewise", .least = 1e-3, .most = 1e7},
     {.name = "slo-tpot-ms", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_LATENCY + LATENCY_TPOT],
-     .value = "MS", .help = "time per output token after the first, likewise", .least = 1e-3, .most = 1e7},
+     .value = "MS", .help = "SLO on time per output token (TPOT), likewise",
+     .least = 1e-3, .most = 1e7},
     {.name = "slo-latency-ms", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_LATENCY + LATENCY_QUERY],
-     .value = "MS", .help = "latency of a query, likewise", .least = 1e-3, .most = 1e9},
+     .value = "MS", .help = "SLO on the latency of a query, likewise", .least = 1e-3, .most = 1e9},
     {.name = "slo-percentile", .type = OPTION_CHOICE, .target = &args.percentile, .value = "PCTL",
-     .help = "of the queries, for SLOs: p50, p95, p99 or mean (default: p95)", .choices = PERCENTILES},
+     .help = "percentile of the SLOs: p50, p95, p99 or mean (default: p95)",
+     .choices = PERCENTILES},
     {.name = "max-power", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_POWER],
-     .value = "WATTS", .help = "mean power of the work", .least = 1e-3, .most = 1e7},
+     .value = "WATTS", .help = "maximum mean power of the work", .least = 1e-3, .most = 1e7},
     {.name = "max-temperature", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_TEMPERATURE],
-     .value = "C", .help = "in degrees Celsius; needs measured temperatures", .least = 1, .most = 200},
+     .value = "C", .help = "maximum temperature in °C; needs measured temperatures",
+     .least = 1, .most = 200},
     {.name = "min-clock", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_CLOCK],
-     .value = "PERCENT", .help = "of the highest clock", .least = 0, .most = 100},
+     .value = "PERCENT", .help = "lowest clock allowed, in percent of the highest",
+     .least = 0, .most = 100},
     {.name = "preset", .type = OPTION_CHOICE, .target = &args.preset, .value = "WORKLOAD",
      .help = "limits for llama, vit, sd, whisper or lstm", .choices = PRESET_NAMES},
     {.name = "setting", .type = OPTION_TEXT, .target = &args.settings, .value = "COLUMNS",
-     .help = "choose among settings that these columns name, as measured"},
+     .help = "choose among the measured settings given by these columns"},
     {.name = "baseline", .type = OPTION_TEXT, .target = &args.baseline, .value = "SETTING",
-     .help = "that savings and quality are relative to (default: the first)"},
+     .help = "reference for savings and quality (default: the first)"},
     {.name = "quality", .type = OPTION_TEXT, .target = &args.quality, .value = "NAME",
      .help = "quality of a setting: a column, a figure of the runs, or a CSV file"},
     {.name = "quality-better", .type = OPTION_CHOICE, .target = &args.quality_better,
-     .value = "WHICH", .help = "lower or higher (default: higher; of perplexities lower)",
+     .value = "WHICH", .help = "lower or higher (default: higher; for perplexity lower)",
      .choices = BETTER},
     {.name = "min-quality", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_QUALITY],
-     .value = "PERCENT", .help = "of the baseline's quality", .least = 0, .most = 1000},
+     .value = "PERCENT", .help = "minimum quality, in percent of the baseline's",
+     .least = 0, .most = 1000},
     {.name = "lower-is-better", .type = OPTION_FLAG, .target = &args.is_quality_falling,
      .help = "same as --quality-better lower: perplexity, FID, LPIPS"},
     {.name = "policy", .type = OPTION_CHOICE, .target = &args.policy, .value = "RULE",
-     .help = "one clock for all: least mean or minimax regret (default: mean)",
+     .help = "one clock for all: minimize mean or max. regret (default: mean)",
      .choices = POLICIES},
     {.name = "format", .type = OPTION_CHOICE, .target = &args.format, .value = "FORMAT",
      .help = "table, json or csv (default: table)", .choices = FORMATS},
@@ -524,9 +530,9 @@ const struct command command_optimize = {
         "Chooses the clock with the least energy, EDP or ED2P within the limits, for every\n"
         "application of the measurements or of a model of `ipw power fit`, and one clock for all;\n"
         "or the best setting of a sweep (`ipw sweep`), whatever its knobs are, with the accuracy\n"
-        "of its answers as quality.  Savings are against the fit at the highest clock, never\n"
-        "against its measured row; of other knobs, against --baseline.  It prints the command\n"
-        "that makes the setting, and never runs it.",
+        "of its answers as quality. Savings are relative to the fit at the highest clock, never\n"
+        "to its measured row; for other knobs, to --baseline. Prints the command that applies the\n"
+        "setting, and never runs it.",
     .rows = ROWS,
     .words = WORDS_ANY,
     .run = optimize_main,

@@ -471,7 +471,7 @@ static struct plot_options args;
 /* clang-format off */
 static const struct option_row ROWS[] = {
     {.name = "plot", .type = OPTION_TEXT, .target = &args.plots, .value = "NAMES",
-     .help = "comma-separated plots (default: all that the data allow)"},
+     .help = "comma-separated plots (default: all for which there is data)"},
     {.name = "output-dir", .type = OPTION_TEXT, .target = &args.output, .value = "DIR",
      .help = "write the plots to DIR"},
     {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &args.output,
@@ -529,12 +529,12 @@ const struct command command_plot = {
     .usage = "[DIR|FILE...] [--input FILE] [OPTIONS]",
     .details =
         "Plots run directories (also of the Python IPW) and results of `ipw layers`, given as a\n"
-        "FILE or as layers*.json in a DIR. Every plot that the data allow goes to\n"
-        "DIR/plots/NAME.png, those of layers to DIR/plots/layers, and those of FILE.json to\n"
-        "FILE-plots. Several runs are also plotted together, in the folder of the first, and\n"
-        "so are several results of `ipw layers`. Of a sweep, `frequency` is drawn from its\n"
-        "settings, and from measurements at several clocks that --input names: CSV, or logs of\n"
-        "GPU profilers. Prints the paths, and the plots that were skipped with the reason.\n\n"
+        "FILE or as layers*.json in a DIR. Every plot for which there is data is written to\n"
+        "DIR/plots/NAME.png, plots of layers to DIR/plots/layers, and plots of FILE.json to\n"
+        "FILE-plots. Several runs are also plotted together, in the folder of the first, and so\n"
+        "are several results of `ipw layers`. The plot `frequency` shows the settings of a sweep,\n"
+        "or measurements at several clocks given by --input: CSV, or logs of GPU profilers.\n"
+        "Prints the paths, and which plots were skipped and why.\n\n"
         "Needs gnuplot. `ipw list plots` shows the plots.",
     .rows = ROWS,
     .words = WORDS_ANY,

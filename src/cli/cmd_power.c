@@ -147,11 +147,10 @@ static int fit_main(const char **words, size_t count)
     struct error why = {0};
     o->options.seed = o->seed;
     if (is_dash(o->output))
-        return complain(EXIT_USAGE, "-o: the model needs a file, stdout has the report");
-    if (o->options.is_published && !has_published(o->model))
         return complain(EXIT_USAGE,
-                        "--published is for fgcs, and for ensemble, which has it: not "
-                        "for %s",
+                        "-o: the model needs a file, since stdout is used for the report");
+    if (o->options.is_published && !has_published(o->model))
+        return complain(EXIT_USAGE, "--published applies to fgcs and ensemble, not to %s",
                         o->model);
     enum err err = power_options_add(&o->data, words, count, &why);
     if (!err)
@@ -176,9 +175,11 @@ static const struct option_row FIT_ROWS[] = {
     {.name = "published", .type = OPTION_FLAG, .target = &fit_args.options.is_published,
      .help = "fgcs with its published coefficients instead of refitted ones"},
     {.name = "ridge", .type = OPTION_NUMBER, .target = &fit_args.options.ridge, .value = "PENALTY",
-     .help = "of model ridge, on standardized columns (default: 1)", .least = 1e-12, .most = 1e12},
+     .help = "L2 penalty of model ridge, on standardized columns (default: 1)",
+     .least = 1e-12, .most = 1e12},
     {.name = "trees", .type = OPTION_COUNT, .target = &fit_args.options.trees, .value = "N",
-     .help = "of rf (default: 100) and gbt (default: 300)", .least = 1, .most = 10000},
+     .help = "number of trees of rf (default: 100) and gbt (default: 300)",
+     .least = 1, .most = 10000},
     {.name = "seed", .type = OPTION_COUNT, .target = &fit_args.seed, .value = "N",
      .help = "random seed (default: 1)", .most = 4e9},
     {.letter = 'o', .name = "output", .type = OPTION_OUTPUT, .target = &fit_args.output,
@@ -190,7 +191,7 @@ static const struct option_row FIT_ROWS[] = {
 
 static const struct command command_power_fit = {
     .name = FIT,
-    .summary = "fit power, time and energy against the clock",
+    .summary = "fit power, time and energy as functions of the GPU clock",
     .usage = "INPUT... [-o MODEL.json] [OPTIONS]",
     .details =
         "Checks the measurements (a CSV file, or the directory of a sweep over clocks), fits a\n"
@@ -340,15 +341,15 @@ static int validate_main(const char **words, size_t count)
     v.is_named = o->protocols != NULL;
     o->options.model.seed = o->seed;
     o->options.probes = o->probes == UINT_MAX ? -1 : (int)o->probes;
-    int code = each_name(o->models, take_model, &v, "--model: no model");
+    int code = each_name(o->models, take_model, &v, "--model is empty");
     if (code <= 0)
         code = each_name(o->protocols ? o->protocols : "random,frequency,application,gpu",
-                         take_protocol, &v, "--leave-out: nothing");
+                         take_protocol, &v, "--leave-out is empty");
     bool is_published = !o->options.model.is_published;
     for (size_t i = 0; i < v.kind_count; i++)
         is_published |= has_published(v.kinds[i]->name);
     if (code <= 0 && !is_published)
-        code = complain(EXIT_USAGE, "--published is for fgcs, which is not validated");
+        code = complain(EXIT_USAGE, "--published applies to fgcs, which --model does not include");
     if (code > 0)
         return code;
     enum err err = power_options_add(&o->data, words, count, &why);
@@ -369,23 +370,25 @@ static const char *const FORMATS[] = {"table", "json", "csv", NULL};
 static const struct option_row VALIDATE_ROWS[] = {
     POWER_OPTION_ROWS(validate_args.data),
     {.letter = 'm', .name = "model", .type = OPTION_TEXT, .target = &validate_args.models,
-     .value = "NAMES", .help = "kinds of models, with commas, or all (default: roofline)"},
+     .value = "NAMES", .help = "kinds of models, comma-separated, or all (default: roofline)"},
     {.name = "leave-out", .type = OPTION_TEXT, .target = &validate_args.protocols, .value = "WHAT",
-     .help = "random, frequency, application, gpu, with commas (default: all that the data allows)"},
+     .help = "random, frequency, application, gpu (default: all that the data allow)"},
     {.name = "folds", .type = OPTION_COUNT, .target = &validate_args.options.folds, .value = "K",
-     .help = "of random rows (default: 5)", .least = 2, .most = 1000},
+     .help = "number of folds of random rows (default: 5)", .least = 2, .most = 1000},
     {.name = "probes", .type = OPTION_COUNT, .target = &validate_args.probes, .value = "N",
-     .help = "of a left-out application (default: 3 for roofline and ensemble, and across GPUs)",
+     .help = "probes of a held-out application (default: 3 for roofline, ensemble, gpu)",
      .least = 0, .most = 7},
     {.name = "probe-near", .type = OPTION_COUNT, .target = &validate_args.options.probe_near,
-     .value = "N", .help = "clocks whose median one probe is (default: 5)", .least = 1, .most = 15},
+     .value = "N", .help = "number of clocks whose median forms a probe (default: 5)",
+     .least = 1, .most = 15},
     {.name = "published", .type = OPTION_FLAG, .target = &validate_args.options.model.is_published,
      .help = "fgcs with its published coefficients instead of refitted ones"},
     {.name = "ridge", .type = OPTION_NUMBER, .target = &validate_args.options.model.ridge,
-     .value = "PENALTY", .help = "of model ridge, on standardized columns (default: 1)",
+     .value = "PENALTY", .help = "L2 penalty of model ridge, on standardized columns (default: 1)",
      .least = 1e-12, .most = 1e12},
     {.name = "trees", .type = OPTION_COUNT, .target = &validate_args.options.model.trees, .value = "N",
-     .help = "of rf (default: 100) and gbt (default: 300)", .least = 1, .most = 10000},
+     .help = "number of trees of rf (default: 100) and gbt (default: 300)",
+     .least = 1, .most = 10000},
     {.name = "seed", .type = OPTION_COUNT, .target = &validate_args.seed, .value = "N",
      .help = "random seed (default: 1)", .most = 4e9},
     {.name = "max-mape", .type = OPTION_NUMBER, .target = &validate_args.most_percent,
@@ -400,13 +403,11 @@ static const struct option_row VALIDATE_ROWS[] = {
 
 static const struct command command_power_validate = {
     .name = VALIDATE,
-    .summary = "score models on what they were not fitted to",
+    .summary = "score models on held-out data",
     .usage = "INPUT... [--model NAMES] [OPTIONS]",
-    .details =
-        "Leaves out random rows, clocks, applications or GPUs in turn, predicts them from a model "
-        "of\n"
-        "the rest, and reports the errors, how many measurements the intervals cover, and what\n"
-        "picking a clock by the predictions would cost.",
+    .details = "Holds out random rows, clocks, applications or GPUs in turn, predicts them from a "
+               "model of\nthe rest, and reports the errors, the coverage of the intervals, and the "
+               "regret of\nchoosing a clock by the predictions.",
     .rows = VALIDATE_ROWS,
     .words = WORDS_ANY,
     .run = validate_main,
@@ -579,7 +580,7 @@ static struct predict_command predict_args = {
 static int predict_main(const char **words, size_t count)
 {
     if (count != 1)
-        return complain_usage("one model is needed");
+        return complain_usage("expected one model file");
     if (!predict_args.freqs)
         return complain_usage("missing clocks: give --freq");
     return predict(&predict_args, words[0]);
@@ -595,16 +596,16 @@ static const struct option_row PREDICT_ROWS[] = {
      .value = "POINT",
      .help = "MHZ:WATTS[:SECONDS[:JOULES]] of a new application; may be repeated"},
     {.name = "fmax", .type = OPTION_NUMBER, .target = &predict_args.fmax_mhz, .value = "MHZ",
-     .help = "highest clock of the GPU (default: --gpu's in the model, or the highest probe)",
+     .help = "highest clock of the GPU (default: from the model, or highest probe)",
      .least = 1, .most = 1e5},
     {.name = "idle-power", .type = OPTION_NUMBER, .target = &predict_args.idle_w, .value = "WATTS",
-     .help = "idle power of the GPU, below which no prediction falls", .least = 0.001, .most = 1e5},
+     .help = "idle power of the GPU: lower bound of predictions", .least = 0.001, .most = 1e5},
     {.name = "fp", .type = OPTION_NUMBER, .target = &predict_args.fp, .value = "SHARE",
      .help = "FP32 / 2 + FP64 activity at fmax, for models of activities", .least = 0, .most = 2},
     {.name = "dram", .type = OPTION_NUMBER, .target = &predict_args.dram, .value = "SHARE",
      .help = "DRAM activity at fmax, likewise", .least = 0, .most = 1},
     {.name = "freq", .type = OPTION_TEXT, .target = &predict_args.freqs, .value = "LIST",
-     .help = "clocks in MHz, with commas, or LOW-HIGH:STEP"},
+     .help = "clocks in MHz, comma-separated, or LOW-HIGH:STEP"},
     {.name = "format", .type = OPTION_CHOICE, .target = &predict_args.format, .value = "NAME",
      .help = "table, json or csv (default: table)", .choices = FORMATS},
     JSON_FORMAT_OPTION_ROW(predict_args.json),
@@ -640,10 +641,10 @@ static const struct option_row NO_ROWS[] = {{0}};
 
 const struct command command_power = {
     .name = "power",
-    .summary = "model power, time and energy against the clock",
+    .summary = "model power, time and energy as functions of the GPU clock",
     .usage = "fit|validate|predict [OPTIONS]",
     .details = "  fit        fit a model to measurements at several clocks\n"
-               "  validate   score models on what they were not fitted to\n"
+               "  validate   score models on held-out data\n"
                "  predict    predict other clocks, applications and GPUs\n"
                "\n"
                "Each has its own --help.",

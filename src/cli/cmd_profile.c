@@ -40,13 +40,13 @@ static const struct option_row ROWS[] = {
      .choices = TASKS},
     PROFILE_LOAD_OPTION_ROWS(command.common),
     {.name = "shard", .type = OPTION_TEXT, .target = &command.shard, .value = "I/N",
-     .help = "ask only every N-th question from the I-th on, for --merge"},
+     .help = "run only every N-th question, starting at the I-th; see --merge"},
     {.name = "merge", .type = OPTION_FLAG, .target = &command.merge,
-     .help = "make one run of the shards that are given as arguments"},
+     .help = "merge the shards given as arguments into one run"},
     {.name = "shards", .type = OPTION_COUNT, .target = &command.shards, .value = "N",
-     .help = "with --slurm: split the questions into N shards, and merge them", .least = 1,
+     .help = "with --slurm: split the dataset into N shards, and merge them", .least = 1,
      .most = RUN_PARTS_MOST},
-    SLURM_OPTION_ROWS(command.slurm, "ask the shards"),
+    SLURM_OPTION_ROWS(command.slurm, "run the shards"),
     PROFILE_RUN_OPTION_ROWS(command.common),
     {0},
 };
@@ -149,7 +149,7 @@ static int profile_on_slurm(void)
     if (!profile_shards_folder(&command.common.profile, folder, sizeof folder))
         return complain(EXIT_USAGE, "the path of the run directory is too long");
     if (slurm_was_used(folder) && !command.common.resume)
-        return complain(EXIT_USAGE, "%s has the shards of a run: --resume continues it", folder);
+        return complain(EXIT_USAGE, "%s holds the shards of a run: --resume continues it", folder);
     enum err err = submit_shards(folder, &why);
     if (err)
         return complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
@@ -159,12 +159,12 @@ static int profile_on_slurm(void)
     if (slurm_command_follow(folder, &wait, &left, &number, &why))
         return complain(EXIT_FAILED, "%s", why.text);
     if (number)
-        tell("ipw profile: no longer followed; the job goes on, and the same command with --resume "
+        tell("ipw profile: detached; the job continues, and the same command with --resume "
              "collects its shards\n");
     if (left && !number)
         complain(EXIT_FAILED,
-                 "%zu of %u shards have not ended: see the logs in %s/slurm; the same command with "
-                 "--resume submits them again",
+                 "%zu of %u shards did not finish: see the logs in %s/slurm; the same command with "
+                 "--resume resubmits them",
                  left, command.shards, folder);
     if (number || left)
         return number ? 128 + number : EXIT_FAILED;
@@ -196,8 +196,8 @@ static int check_slurm(void)
         return EXIT_USAGE;
     for (size_t i = 0; command.slurm.on && i < command.common.profile.client_params.count; i++)
         if (str_starts(command.common.profile.client_params.items[i].key, "header."))
-            return complain(EXIT_USAGE, "a header may be a secret, and a batch script is no place "
-                                        "for one: set IPW_API_KEY in the environment");
+            return complain(EXIT_USAGE, "a header may hold a secret, which must not go into a "
+                                        "batch script: set IPW_API_KEY in the environment");
     return -1;
 }
 
@@ -205,7 +205,7 @@ static int profile_main(const char **words, size_t count)
 {
     bool element = command.slurm.on && command.shard;
     if (command.merge)
-        return count ? merge(words, count) : complain_usage("missing run directories to --merge");
+        return count ? merge(words, count) : complain_usage("--merge: missing run directories");
     if (count)
         return complain(EXIT_USAGE, "unexpected argument '%s'; see --help", words[0]);
     if (element) { /* what is asked for is asked of the merged run */
@@ -225,26 +225,23 @@ static int profile_main(const char **words, size_t count)
 
 const struct command command_profile = {
     .name = "profile",
-    .summary = "a dataset through an inference service, with the energy of every query",
+    .summary = "run a dataset through an inference service and measure the energy of every query",
     .usage = "--client NAME --model NAME [OPTIONS]",
     .details =
-        "Sends every question of a dataset to an inference service and records, for each query, "
-        "its\n"
-        "energy with uncertainty, its latency, its tokens, and whether the answer was correct.\n"
-        "Requests may run concurrently (--concurrency, --request-rate): the energy of a device is "
-        "attributed\n"
-        "to the requests in flight by the tokens they process, and adds up to what it spent.\n\n"
+        "Sends every question of a dataset to an inference service and records, for each query,\n"
+        "its energy with uncertainty, its latency, its tokens, and whether the answer was\n"
+        "correct. With concurrent requests (--concurrency, --request-rate) the energy of a device\n"
+        "is attributed to the requests in flight by the tokens they process; the shares add up to\n"
+        "the device's total.\n\n"
         "The run directory, runs/profile_HARDWARE_MODEL_DATASET, holds records.jsonl (written as\n"
-        "queries end; a killed run continues with --resume), an Arrow dataset for Python's\n"
-        "datasets.load_from_disk, summary.json, samples and spans. Ctrl-C lets the queries in "
-        "flight\n"
-        "end and writes everything; a second one aborts them.\n\n"
-        "--repeat-runs N repeats the run as a whole, with its idle baseline and warm-up: `ipw "
-        "compare`\n"
-        "needs several runs per side to tell a difference from the variation between runs.\n\n"
-        "--shard I/N asks a part of the questions, --merge RUN... makes one run of all parts, and "
-        "--slurm\n"
-        "--shards N does both in a Slurm job array (docs/slurm.md).\n\n"
+        "queries end; --resume continues a killed run), an Arrow dataset for Python's\n"
+        "datasets.load_from_disk, summary.json, samples and spans. Ctrl-C waits for the queries\n"
+        "in flight and writes all results; a second Ctrl-C aborts them.\n\n"
+        "--repeat-runs N repeats the whole run, with its idle baseline and warm-up: `ipw compare`\n"
+        "needs several runs per side to distinguish a difference from the variation between "
+        "runs.\n\n"
+        "--shard I/N runs one shard of the dataset, --merge RUN... merges shards into one run,\n"
+        "and --slurm --shards N does both in a Slurm job array (docs/slurm.md).\n\n"
         "`ipw list -v` shows clients, datasets and graders with their parameters (K=V).",
     .rows = ROWS,
     .words = WORDS_ANY,

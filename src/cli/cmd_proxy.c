@@ -52,34 +52,34 @@ static struct proxy_command {
 /* clang-format off */
 static const struct option_row ROWS[] = {
     {.name = "upstream", .type = OPTION_TEXT, .target = &command.proxy.upstream, .value = "URL",
-     .help = "server that requests are passed on to"},
+     .help = "server to forward requests to"},
     {.letter = 'l', .name = "listen", .type = OPTION_TEXT, .target = &command.listen, .value = "ADDRESS:PORT",
-     .help = "where to listen (default: 127.0.0.1:8430; port 0: any)"},
+     .help = "address to listen on (default: 127.0.0.1:8430; port 0: any)"},
     {.name = "model", .type = OPTION_TEXT, .target = &command.profile.model, .value = "NAME",
      .help = "model of the run, for its size and prices (default: mixed)"},
     {.name = "energy-header", .type = OPTION_FLAG, .target = &command.proxy.energy_header,
-     .help = "tell clients the energy; answers wait for it"},
+     .help = "return the energy to clients in a header; delays responses"},
     {.name = "inject-usage", .type = OPTION_FLAG, .target = &command.proxy.inject_usage,
-     .help = "ask for token counts in streams, and remove them again"},
+     .help = "request token counts in streams, and remove them from responses"},
     {.name = "store-content", .type = OPTION_FLAG, .target = &command.proxy.keep_content,
-     .help = "store questions and answers in the run directory"},
+     .help = "store prompts and responses in the run directory"},
     {.name = "key-name", .type = OPTION_PARAMS, .target = &command.key_names, .value = "LABEL=NAME",
-     .help = "name of an API key, by its label key-XXXXXXXX; may be repeated"},
+     .help = "name for the API key labeled key-XXXXXXXX; may be repeated"},
     {.name = "max-body", .type = OPTION_COUNT, .target = &command.max_body_mib, .value = "MIB",
-     .help = "largest request body (default: 64)", .least = 1, .most = 4096},
+     .help = "maximum size of a request body (default: 64)", .least = 1, .most = 4096},
     {.name = "client-timeout", .type = OPTION_NUMBER, .target = &command.client_timeout_s, .value = "S",
-     .help = "time in which a client must send a request (default: 30)", .least = 0.1, .most = 86400},
+     .help = "time limit for receiving a request (default: 30)", .least = 0.1, .most = 86400},
     {.name = "prices", .type = OPTION_TEXT, .target = &command.profile.price_file, .value = "FILE",
      .help = "JSON file with prices of tokens and electricity"},
     TARIFF_OPTION_ROWS(command.tariff),
     {.name = "parameters", .type = OPTION_TEXT, .target = &command.profile.parameters,
      .value = "N[,ACTIVE]",
-     .help = "parameter count, if unknown to ipw: 8.03B, or 30B,3B"},
+     .help = "parameter count, if the model is unknown to ipw: 8.03B, or 30B,3B"},
     {.name = "decode-weight", .type = OPTION_NUMBER, .target = &command.profile.decode_weight,
      .value = "W",
      .help = "weight of an output token relative to a prompt token (default: 64)", .least = 1e-6,
      .most = 1e6},
-    IDLE_OPTION_ROW(command.measure, "measure idle power first, S seconds (default: 2; 0: not at all)", 0),
+    IDLE_OPTION_ROW(command.measure, "measure idle power for S seconds first (default: 2; 0: skip)", 0),
     {.name = "output-dir", .type = OPTION_TEXT, .target = &command.profile.output_dir,
      .value = "DIR",
      .help = "parent of the run directory (default: runs)"},
@@ -92,9 +92,9 @@ static const struct option_row ROWS[] = {
     RESULT_OPTION_ROWS(command, "no progress and no report on stderr"),
     MEASURE_OPTION_ROWS(command.measure, "sample-rate"),
     {.name = "token", .type = OPTION_HINT,
-     .help = "set IPW_PROXY_TOKEN, so that no list of processes shows the token"},
+     .help = "set IPW_PROXY_TOKEN: command lines are visible to other users"},
     {.name = "api-key", .type = OPTION_HINT,
-     .help = "set IPW_API_KEY, so that no list of processes shows the key"},
+     .help = "set IPW_API_KEY: command lines are visible to other users"},
     {.letter = 'p', .name = "port", .type = OPTION_HINT, .help = "use --listen 127.0.0.1:PORT"},
     {0},
 };
@@ -197,26 +197,21 @@ static int proxy_main(const char **words, size_t count)
 
 const struct command command_proxy = {
     .name = "proxy",
-    .summary = "a recording proxy for inference services, with the energy of every request",
+    .summary = "proxy for inference services that measures the energy of every request",
     .usage = "--upstream URL [OPTIONS]",
     .details =
-        "Passes OpenAI-compatible and Ollama requests on to an inference service, unchanged in "
-        "both\n"
-        "directions, and records for each its energy with uncertainty, its latency and its tokens: "
-        "any\n"
-        "program that can be given a base URL can be measured.\n\n"
+        "Forwards OpenAI-compatible and Ollama requests to an inference service, unchanged in\n"
+        "both directions, and records the energy of each with its uncertainty, its latency and\n"
+        "its tokens: any program that accepts a base URL can be measured.\n\n"
         "  ipw proxy --upstream http://127.0.0.1:8000\n"
         "  OPENAI_BASE_URL=http://127.0.0.1:8430/v1 python agent.py\n\n"
-        "The headers x-ipw-query and x-ipw-turn label a request; an API key is recorded as a short "
-        "hash.\n"
-        "http://127.0.0.1:8430/ipw/metrics has metrics for Prometheus, /ipw/requests the latest "
-        "requests.\n"
-        "Ctrl-C lets the requests in flight end and writes the run directory, "
-        "runs/proxy_HARDWARE_MODEL_TIME;\n"
-        "a second one aborts them. Questions and answers are stored with --store-content only.\n\n"
-        "Other addresses than loopback need a token in IPW_PROXY_TOKEN, which clients send as "
-        "x-ipw-token\n"
-        "or as their API key. IPW_API_KEY is sent upstream for clients that have no key.",
+        "The headers x-ipw-query and x-ipw-turn label a request; an API key is recorded as a\n"
+        "short hash. http://127.0.0.1:8430/ipw/metrics serves Prometheus metrics, /ipw/requests\n"
+        "the latest requests. Ctrl-C waits for the requests in flight and writes the run\n"
+        "directory, runs/proxy_HARDWARE_MODEL_TIME; a second Ctrl-C aborts them. Prompts and\n"
+        "responses are stored with --store-content only.\n\n"
+        "Addresses other than loopback require a token in IPW_PROXY_TOKEN, which clients send as\n"
+        "x-ipw-token or as their API key. IPW_API_KEY is sent upstream for clients without a key.",
     .rows = ROWS,
     .words = WORDS_NONE,
     .run = proxy_main,

@@ -94,17 +94,14 @@ const struct command command_report = {
     .summary = "HTML report of runs: figures, timeline, fits, tables",
     .usage = "DIR... [OPTIONS]",
     .details =
-        "Reads run directories (also of the Python IPW) and results of `ipw layers -o`, and "
-        "writes\n"
-        "one HTML page: what was measured and how well, figures with uncertainty, power over time\n"
-        "with every request, distributions, fits, tables and, for several runs, the Pareto "
-        "frontier\n"
-        "of accuracy and energy. Of a sweep: what its best setting saves, all settings, a "
-        "chart.\n\n"
-        "The page is self-contained: it needs no network and no server. The default is "
-        "report.html\n"
-        "in the first DIR. Of several runs, those that cannot be read are left out: the page and\n"
-        "stderr say which and why, and the exit status is 1.",
+        "Reads run directories (also of the Python IPW) and results of `ipw layers -o`, and\n"
+        "writes one HTML page: figures with uncertainty and measurement quality, power over time\n"
+        "with every request, distributions, fits, tables and, for several runs, the Pareto\n"
+        "frontier of accuracy and energy. For a sweep: the savings of the best setting, all\n"
+        "settings, a chart.\n\n"
+        "The page is self-contained: it needs no network and no server. The default is\n"
+        "report.html in the first DIR. Runs that cannot be read are skipped: the page and stderr\n"
+        "say which and why, and the exit status is 1.",
     .rows = ROWS,
     .words = WORDS_ANY,
     .takes_runs = true,

@@ -212,7 +212,7 @@ static int measure(struct run_options *options)
         if (options->runs > 1) {
             options->repeat.number = i;
             if (!options->quiet)
-                tell("ipw run: run %u of %u as a whole\n", i, options->runs);
+                tell("ipw run: measurement %u of %u\n", i, options->runs);
         }
         int now = measure_once(options, &session, i == options->runs, &zero, &stop);
         code = code && !stop ? code : now ? now : code;
@@ -243,8 +243,8 @@ static const struct option_row ROWS[] = {
      .value = "N",
      .help = "measure N runs; report mean and standard deviation", .least = 1, .most = 100000},
     {.name = "warmup", .type = OPTION_COUNT, .target = &args.exec.warmups, .value = "N",
-     .help = "run it N times first, unmeasured", .most = 100000},
-    IDLE_OPTION_ROW(args.measure, "measure idle power first, S seconds", 0.05),
+     .help = "run the command N times first, unmeasured", .most = 100000},
+    IDLE_OPTION_ROW(args.measure, "measure idle power for S seconds first", 0.05),
     {.name = "json", .type = OPTION_FLAG, .target = &args.json, .help = "report as JSON to stdout; the command's stdout goes to stderr"},
     {.letter = 'o', .name = "output", .type = OPTION_OUTPUT, .target = &args.output,
      .value = "FILE", .help = "write the report to FILE instead of stderr; - is stdout"},
@@ -253,16 +253,16 @@ static const struct option_row ROWS[] = {
     {.name = "save", .type = OPTION_FLAG, .target = &args.save,
      .help = "save records, samples and summary as a run directory in runs/"},
     {.name = "output-dir", .type = OPTION_TEXT, .target = &args.output_dir, .value = "DIR",
-     .help = "save it in DIR instead"},
+     .help = "save the run in DIR instead"},
     DB_PUSH_OPTION_ROW(args.db),
     {.name = "repeat-runs", .type = OPTION_COUNT, .target = &args.runs, .value = "N",
-     .help = "save N runs as a whole, each with its idle power and repeats", .least = 1,
+     .help = "repeat the whole measurement N times, each saved as a run", .least = 1,
      .most = 1000},
     TARIFF_OPTION_ROWS(args.tariff),
     {.name = "wait-all", .type = OPTION_FLAG, .target = &args.exec.wait_all,
-     .help = "a run ends when all processes that it started have ended"},
+     .help = "wait until all processes started by the command have ended"},
     {.name = "ignore-failure", .type = OPTION_FLAG, .target = &args.exec.ignore_failure,
-     .help = "continue with the repeats after a failed run"},
+     .help = "continue with the next repeat after a failed one"},
     {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &args.quiet,
      .help = "no progress lines"},
     MEASURE_OPTION_ROWS(args.measure, "rate"),

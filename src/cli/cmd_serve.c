@@ -27,30 +27,30 @@ static struct serve_command {
 /* clang-format off */
 static const struct option_row ROWS[] = {
     {.letter = 'l', .name = "listen", .type = OPTION_TEXT, .target = &command.listen, .value = "ADDRESS:PORT",
-     .help = "where to listen (default: 127.0.0.1:8420; port 0: any)"},
+     .help = "address to listen on (default: 127.0.0.1:8420; port 0: any)"},
     {.name = "runs", .type = OPTION_TEXT, .target = &command.serve.runs, .value = "DIR",
      .help = "folder of run directories (default: runs)"},
     DB_OPTION_ROW(command.serve.db, "runs of a database instead: postgres://HOST/NAME, sqlite:///FILE"),
     {.name = "token-file", .type = OPTION_TEXT, .target = &command.token_file, .value = "FILE",
-     .help = "file with the token that requests must have"},
+     .help = "file with the token that requests must send"},
     {.name = "tls-cert", .type = OPTION_TEXT, .target = &command.cert_file, .value = "FILE",
      .help = "serve HTTPS with this certificate (PEM)"},
     {.name = "tls-key", .type = OPTION_TEXT, .target = &command.key_file, .value = "FILE",
      .help = "its private key (PEM)"},
     {.name = "allow-host", .type = OPTION_LIST, .target = &command.hosts, .value = "NAME",
-     .help = "a name in Host headers besides the address; may be repeated"},
+     .help = "also accept NAME in Host headers; may be repeated"},
     {.name = "devices", .type = OPTION_TEXT, .target = &command.serve.devices, .value = "LIST",
-     .help = "GPUs by index or UUID (default: the visible ones)"},
+     .help = "GPUs by index or UUID (default: all visible)"},
     {.name = "sensors", .type = OPTION_TEXT, .target = &command.serve.drivers, .value = "LIST",
      .help = "only these sensor drivers, e.g. nvml,rapl (default: all)"},
     {.name = "no-live", .type = OPTION_FLAG, .target = &command.serve.no_live,
-     .help = "open no sensor: no live power"},
+     .help = "do not open sensors: no live power"},
     {.name = "allow-runs", .type = OPTION_FLAG, .target = &command.serve.allow_runs,
-     .help = "profiles can be started through it; needs --token-file"},
+     .help = "allow clients to start profiles; needs --token-file"},
     {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &command.quiet,
      .help = "do not print where the server listens"},
     {.name = "token", .type = OPTION_HINT,
-     .help = "use --token-file, so that no list of processes shows the token"},
+     .help = "use --token-file: command lines are visible to other users"},
     {.letter = 'p', .name = "port", .type = OPTION_HINT, .help = "use --listen 127.0.0.1:PORT"},
     {0},
 };
@@ -59,7 +59,7 @@ static const struct option_row ROWS[] = {
 static int complete_source(void)
 {
     if (command.serve.runs && command.serve.db)
-        return complain(EXIT_USAGE, "--runs and --db exclude each other");
+        return complain(EXIT_USAGE, "--runs and --db are mutually exclusive");
     if (command.serve.db)
         return check_db(command.serve.db, false);
     if (!command.serve.runs)
@@ -75,7 +75,7 @@ static int complete_tls(void)
     if (!command.cert_file && !command.key_file)
         return 0;
     if (!command.cert_file || !command.key_file)
-        return complain(EXIT_USAGE, "--tls-cert and --tls-key go together");
+        return complain(EXIT_USAGE, "--tls-cert and --tls-key are needed together");
     if (file_read(command.cert_file, FILE_SMALL, &command.cert, &why) ||
         file_read(command.key_file, FILE_SMALL, &command.key, &why))
         return complain(EXIT_FAILED, "%s", why.text);
@@ -125,25 +125,21 @@ static int serve_main(const char **words, size_t count)
 
 const struct command command_serve = {
     .name = "serve",
-    .summary = "a dashboard of runs and live power in a browser, and a JSON API",
+    .summary = "dashboard of runs and live power in a browser, and a JSON API",
     .usage = "[--runs DIR | --db URL] [OPTIONS]",
     .details =
-        "Serves a dashboard at http://127.0.0.1:8420/: the runs of a folder or of a database, "
-        "searched,\n"
-        "sorted and compared, their Pareto front, sweeps, and estimates; live power of this "
-        "machine. The\n"
-        "same as a JSON API, which docs/serve.md and /api/v1/openapi.json describe.\n\n"
+        "Serves a dashboard at http://127.0.0.1:8420/: search, sort and compare the runs of a\n"
+        "folder or of a database, with their Pareto frontier, sweeps and estimates; live power of\n"
+        "this machine. The same data is available as a JSON API, described in docs/serve.md and\n"
+        "/api/v1/openapi.json.\n\n"
         "  ipw serve --runs runs\n"
         "  ipw serve --db postgres://db.example/ipw\n"
         "  ipw serve --listen 0.0.0.0:8420 --token-file /etc/ipw/token --tls-cert cert.pem "
         "--tls-key key.pem\n\n"
-        "Nothing can be changed through it, unless --allow-runs lets whoever has the token start "
-        "profiles,\n"
-        "one at a time, into the folder of runs. Other addresses than loopback need a token, which "
-        "programs\n"
-        "send as Authorization: Bearer TOKEN, and which a browser is asked for. SIGTERM ends the "
-        "server, and\n"
-        "a run that it has started.",
+        "The server is read-only, unless --allow-runs lets clients with the token start profiles,\n"
+        "one at a time, into the folder of runs. Addresses other than loopback require a token,\n"
+        "which programs send as Authorization: Bearer TOKEN, and browsers prompt for. SIGTERM\n"
+        "ends the server, and a run that it started.",
     .rows = ROWS,
     .words = WORDS_NONE,
     .run = serve_main,

@@ -93,12 +93,12 @@ static void add_expected(const struct sweep *sweep, size_t left, double left_s, 
                       ? ", without cooling down to --cooldown-c"
                       : "");
     else if (pause_s > 0)
-        text_addf(out,
-                  "%s of idle power and cool-down, and the commands: unknown until the first "
-                  "attempt\n",
-                  format_duration(cell, pause_s * (double)left));
+        text_addf(
+            out,
+            "%s of idle power and cool-down, plus the commands: unknown until the first attempt\n",
+            format_duration(cell, pause_s * (double)left));
     else
-        text_add(out, "unknown until the first attempt, whose time is then taken for all\n");
+        text_add(out, "unknown until the first attempt, whose duration is then assumed for all\n");
 }
 
 static int show_plan(struct sweep *sweep)
@@ -108,7 +108,7 @@ static int show_plan(struct sweep *sweep)
     bool unknown = !sweep->count &&
                    sweep_expect_from(sweep, args.output_dir ? args.output_dir : "runs", &from);
     size_t left = sweep_left(sweep, &left_s);
-    text_addf(&out, "%zu setting%s, %zu attempt%s to make, seed %u\n", sweep->point_count,
+    text_addf(&out, "%zu setting%s, %zu attempt%s to run, seed %u\n", sweep->point_count,
               sweep->point_count == 1 ? "" : "s", left, left == 1 ? "" : "s", sweep->seed);
     if (sweep->control && !sweep->uncontrolled)
         text_add(&out, "sets clocks or the power limit of the GPU, which needs root\n");
@@ -159,11 +159,11 @@ static void show_cool(void *context, const struct sweep *sweep, double celsius)
     if (args.quiet)
         return;
     if (celsius < sweep->cooldown_min_c)
-        tell("ipw sweep: the GPU is at %.0f °C: runs unmeasured until it is at %g °C, for at most "
-             "%g s\n",
+        tell("ipw sweep: the GPU is at %.0f °C: warming up to %g °C with unmeasured runs, for at "
+             "most %g s\n",
              celsius, sweep->cooldown_min_c, limit_s);
     else
-        tell("ipw sweep: the GPU is at %.0f °C: waits until it is at %g °C, at most %g s\n",
+        tell("ipw sweep: the GPU is at %.0f °C: waiting until it is at %g °C, for at most %g s\n",
              celsius, sweep->cooldown_c, limit_s);
 }
 
@@ -236,12 +236,12 @@ static enum err take_control(struct sweep *sweep, bool is_new, struct sweep_cont
     enum err err = sweep_control_begin(sweep, out, why);
     if (err && is_new && sweep_control_is_refused(err)) {
         tell("ipw sweep: --control is not possible: %s\n", why->text);
-        tell("ipw sweep: MEASURES ONLY: clocks and power limit stay as they are\n");
+        tell("ipw sweep: MEASURING ONLY: clocks and power limit are not changed\n");
         return err_explain(why, sweep_control_forgo(sweep, why));
     }
     if (!err && !args.quiet)
-        tell("ipw sweep: sets clocks or the power limit of %s as root, and restores them at the "
-             "end; after a crash: `ipw sweep --restore`\n",
+        tell("ipw sweep: setting clocks or the power limit of %s as root; restored at the end, or "
+             "after a crash by `ipw sweep --restore`\n",
              sweep_control_device(*out));
     return err;
 }
@@ -304,7 +304,7 @@ static int execute(struct sweep *sweep, struct run_writer *writer, struct sweep_
     if (sweep->only)
         return code;
     if (sweep_has_failures(sweep))
-        tell("ipw sweep: `ipw sweep --resume %s --retry-failed` makes what failed again\n",
+        tell("ipw sweep: `ipw sweep --resume %s --retry-failed` retries the failed attempts\n",
              writer->directory);
     int shown = show_result(writer->directory);
     return shown ? shown : code;
@@ -345,15 +345,15 @@ static int follow(struct sweep *sweep, struct run_writer *writer, bool *more)
     if (err)
         return complain(EXIT_FAILED, "%s", why.text);
     if (number) {
-        tell("ipw sweep: no longer followed; the job goes on, and `ipw sweep --resume %s` collects "
-             "its results\n",
+        tell("ipw sweep: detached; the job continues, and `ipw sweep --resume %s` collects its "
+             "results\n",
              writer->directory);
         return 128 + number;
     }
     if (left)
         return complain(EXIT_FAILED,
                         "%zu of %zu settings were not measured: see the logs in %s/slurm; `ipw "
-                        "sweep --resume %s --slurm` submits them again",
+                        "sweep --resume %s --slurm` resubmits them",
                         left, sweep->point_count, writer->directory, writer->directory);
     int shown = show_result(writer->directory);
     return shown ? shown : sweep_has_failures(sweep) ? EXIT_FAILED : EXIT_DONE;
@@ -474,56 +474,62 @@ static const struct option_row ROWS[] = {
     {.name = "knob", .type = OPTION_LIST, .target = &args.knobs, .value = "NAME=VALUES",
      .help = "values of {NAME}: 1,2,4 or 600-1200:150; may be repeated"},
     {.name = "paired", .type = OPTION_FLAG, .target = &args.paired,
-     .help = "first values together, then second ones (default: all combinations)"},
+     .help = "pair the values by position (default: all combinations)"},
     {.name = "list", .type = OPTION_TEXT, .target = &args.list, .value = "FILE",
-     .help = "points from a CSV file: names of knobs, then a setting a line"},
+     .help = "settings from a CSV file: knob names, then one setting per line"},
     {.name = "mode", .type = OPTION_CHOICE, .target = &args.mode, .value = "MODE", .choices = MODES,
      .help = "custom (--knob, --list), baseline, dvfs (all clocks) or probe"},
     {.name = "min-clock", .type = OPTION_NUMBER, .target = &args.least_mhz, .value = "MHZ",
      .help = "lowest clock of modes dvfs and probe (default: 510)", .least = 0, .most = 1e5},
     {.name = "probes", .type = OPTION_COUNT, .target = &args.probes, .value = "PROBES",
-     .help = "clocks that mode probe begins with, 3 to 5 (default: 4)", .least = SWEEP_PROBES_LEAST, .most = SWEEP_PROBES_MOST},
+     .help = "number of initial clocks of mode probe, 3 to 5 (default: 4)",
+     .least = SWEEP_PROBES_LEAST, .most = SWEEP_PROBES_MOST},
     {.name = "objective", .type = OPTION_CHOICE, .target = &args.objective, .value = "OBJECTIVE", .choices = OBJECTIVE_NAMES,
      .help = "what mode probe minimizes: energy, edp (default) or ed2p"},
     {.name = "profile", .type = OPTION_FLAG, .target = &args.profile,
-     .help = "what follows -- are options of `ipw profile`, not a command"},
+     .help = "the arguments after -- are options of `ipw profile`, not a command"},
     {.name = "control", .type = OPTION_FLAG, .target = &args.control,
      .help = "set knobs gpu-clock, mem-clock, power-limit on the GPU; needs root"},
     {.name = "restore", .type = OPTION_FLAG, .target = &args.restore,
-     .help = "put back the GPU settings that a killed sweep left, and stop"},
+     .help = "restore the GPU settings left by a killed sweep, and exit"},
     {.letter = 'r', .name = "repeat", .type = OPTION_COUNT, .target = &args.repeats, .value = "N",
      .help = "measure each setting N times (default: 1)", .least = 1, .most = SWEEP_REPEATS_MOST},
     {.name = "until-pct", .type = OPTION_NUMBER, .target = &args.until_pct, .value = "P",
-     .help = "repeat a setting until its standard error is P % of its energy", .least = 0.01, .most = 100},
+     .help = "repeat a setting until its standard error is P % of its energy",
+     .least = 0.01, .most = 100},
     {.name = "max-repeats", .type = OPTION_COUNT, .target = &args.most_repeats, .value = "N",
-     .help = "at most N times, with --until-pct (default: 10)", .least = 2, .most = SWEEP_REPEATS_MOST},
+     .help = "at most N times, with --until-pct (default: 10)",
+     .least = 2, .most = SWEEP_REPEATS_MOST},
     {.name = "warmup", .type = OPTION_COUNT, .target = &args.warmups, .value = "N",
-     .help = "run the command N times first, unmeasured, each time", .most = 100000},
+     .help = "run the command N times unmeasured before each attempt", .most = 100000},
     {.name = "reruns", .type = OPTION_COUNT, .target = &args.reruns, .value = "N",
      .help = "repeat a throttled or off-target attempt at most N times (default: 2)", .most = 1000},
     {.name = "cooldown-c", .type = OPTION_NUMBER, .target = &args.cooldown_c, .value = "C",
-     .help = "first wait until the GPU is at C degrees or less", .least = 0, .most = 150},
+     .help = "wait before each attempt until the GPU is at C degrees or less",
+     .least = 0, .most = 150},
     {.name = "cooldown-min-c", .type = OPTION_NUMBER, .target = &args.cooldown_min_c, .value = "C",
-     .help = "and where it is colder than C, run unmeasured first", .least = 0, .most = 150},
+     .help = "if it is colder than C, warm it up with unmeasured runs", .least = 0, .most = 150},
     {.name = "cooldown-limit-s", .type = OPTION_NUMBER, .target = &args.cooldown_limit_s, .value = "S",
-     .help = "for at most S seconds (default: 600)", .least = 0, .most = 86400},
+     .help = "wait or warm up for at most S seconds (default: 600)", .least = 0, .most = 86400},
     {.name = "cooldown-s", .type = OPTION_NUMBER, .target = &args.cooldown_s, .value = "S",
      .help = "wait S seconds between attempts", .least = 0, .most = 86400},
-    IDLE_OPTION_ROW(args.measure, "measure idle power first, S seconds, each time", 0.05),
+    IDLE_OPTION_ROW(args.measure, "measure idle power for S seconds before each attempt", 0.05),
     {.name = "seed", .type = OPTION_NUMBER, .target = &args.seed, .value = "N",
-     .help = "random seed of the order (default: from the clock)", .least = 0, .most = 4294967295.0},
+     .help = "random seed of the order (default: from the clock)",
+     .least = 0, .most = 4294967295.0},
     {.name = "output-dir", .type = OPTION_TEXT, .target = &args.output_dir, .value = "DIR",
      .help = "parent of the sweep's directory (default: runs)"},
     DB_PUSH_OPTION_ROW(args.db),
     {.name = "resume", .type = OPTION_TEXT, .target = &args.resume, .value = "SWEEP",
      .help = "continue the sweep in that directory"},
     {.name = "retry-failed", .type = OPTION_FLAG, .target = &args.retry_failed,
-     .help = "with --resume: make the attempts that failed again"},
+     .help = "with --resume: retry failed attempts"},
     {.name = "point", .type = OPTION_COUNT, .target = &args.point, .value = "K",
-     .help = "with --resume: measure setting K alone, as elements of --slurm do", .least = 1, .most = 100000},
+     .help = "with --resume: measure only setting K, as the elements of --slurm do",
+     .least = 1, .most = 100000},
     SLURM_OPTION_ROWS(args.slurm, "measure the settings"),
     {.name = "dry-run", .type = OPTION_FLAG, .target = &args.dry_run,
-     .help = "print the attempts in their order, with their expected time, and stop"},
+     .help = "print the attempts in order, with their expected time, and exit"},
     {.name = "json", .type = OPTION_FLAG, .target = &args.json,
      .help = "print one JSON object to stdout at the end"},
     {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &args.quiet,
@@ -588,8 +594,7 @@ static int check_given(void)
     if (name && !(args.mode && sweep_plan_mode_is(&args, "probe")))
         return complain(EXIT_USAGE, "--%s is for --mode probe", name);
     if (args.most_repeats && !is_known(args.until_pct))
-        return complain(EXIT_USAGE,
-                        "--max-repeats is for --until-pct: --repeat N measures N times");
+        return complain(EXIT_USAGE, "--max-repeats needs --until-pct; --repeat N measures N times");
     if (args.most_repeats && args.most_repeats < args.repeats)
         return complain(EXIT_USAGE, "--max-repeats %u is less than --repeat %u", args.most_repeats,
                         args.repeats);
@@ -600,18 +605,18 @@ static const char *conflict_of_options(void)
 {
     bool clocks = sweep_plan_mode_is(&args, "dvfs") || sweep_plan_mode_is(&args, "probe");
     if (args.list && (args.knobs.count || args.paired || !sweep_plan_mode_is(&args, "custom")))
-        return "--list has all knobs and points: drop --knob, --paired and --mode";
+        return "--list gives all knobs and settings: drop --knob, --paired and --mode";
     if (clocks && !args.control && !args.resume)
         return "modes dvfs and probe set the GPU's clock: give --control, which needs root";
     if (clocks && args.slurm.script_only && !args.resume)
-        return "modes dvfs and probe ask a node for its clocks, and --slurm-script-only submits "
+        return "modes dvfs and probe query a node for its clocks, and --slurm-script-only submits "
                "nothing: give the clocks with --knob gpu-clock";
     if (sweep_plan_mode_is(&args, "baseline") && args.control)
         return "mode baseline leaves the GPU as it is: drop --control";
     if (is_known(args.seed) && args.seed != floor(args.seed))
         return "--seed takes a whole number";
     if (args.profile && args.warmups)
-        return "--warmup is for commands: use --warmup-queries after --";
+        return "--warmup applies to commands: use --warmup-queries after --";
     return NULL;
 }
 
@@ -657,21 +662,21 @@ const struct command command_sweep = {
     .summary = "measure a command or a profile at every setting of its knobs",
     .usage = "[OPTIONS] -- COMMAND [ARGUMENTS]",
     .details =
-        "Each {NAME} in the command is replaced by a value of --knob NAME; no shell is involved.\n"
-        "Every setting is measured by `ipw run` or, with --profile, by `ipw profile`, in random\n"
-        "order. A command that fails is recorded with its exit status, and the sweep goes on:\n"
-        "the exit status is then 1.\n\n"
-        "The sweep is a directory with a run for each attempt. `ipw analyze`, `compare`, `plot`\n"
-        "and `report` read it. After an interruption or a kill, --resume SWEEP makes the attempts\n"
-        "that are left.\n\n"
+        "Each {NAME} in the command is replaced by a value of --knob NAME, without a shell. Every\n"
+        "setting is measured by `ipw run` or, with --profile, by `ipw profile`, in random order.\n"
+        "A command that fails is recorded with its exit status, and the sweep continues; the exit\n"
+        "status of the sweep is then 1.\n\n"
+        "The sweep is a directory with a run for each attempt; `ipw analyze`, `compare`, `plot`\n"
+        "and `report` read it. After an interruption or a kill, --resume SWEEP runs the remaining\n"
+        "attempts.\n\n"
         "With --control the knobs gpu-clock, mem-clock and power-limit are set on the GPU for\n"
-        "each setting, through its driver: that needs root, and a GPU whose clocks and power\n"
-        "limit are at their defaults. The value `default` leaves a knob as it is. They are\n"
-        "restored at the end, after a signal and, by a watchdog process, after a kill. Where\n"
-        "control is not permitted the sweep measures at the GPU's own clocks, and says so.\n\n"
+        "each setting, through its driver: this needs root, and a GPU whose clocks and power\n"
+        "limit are at their defaults. The value `default` leaves a knob unchanged. Knobs are\n"
+        "restored at the end, after a signal and, by a watchdog process, after a kill. If control\n"
+        "is not permitted, the sweep measures at the GPU's own clocks and prints a warning.\n\n"
         "With --slurm each setting is an element of a Slurm job array (docs/slurm.md). A signal\n"
-        "ends the waiting, not the job: --resume SWEEP collects its results, and with --slurm\n"
-        "submits what was not measured.",
+        "stops the waiting, not the job: --resume SWEEP collects its results, and with --slurm\n"
+        "resubmits the settings that were not measured.",
     .rows = ROWS,
     .words = WORDS_APART,
     .run = sweep_main,

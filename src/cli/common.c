@@ -182,10 +182,10 @@ int read_listen(const char *given, unsigned default_port, struct listen_at *out)
     if (is_port)
         str_copy(out->address, sizeof out->address, "127.0.0.1");
     if ((is_port || colon) && (parse_u64(is_port ? given : colon + 1, &port) || port > 65535))
-        return complain(EXIT_USAGE,
-                        "--listen %s: '%s' is no port from 0 to 65535; expected PORT, ADDRESS or "
-                        "ADDRESS:PORT",
-                        given, is_port ? given : colon + 1);
+        return complain(
+            EXIT_USAGE,
+            "--listen %s: '%s' is not a port (0 to 65535); expected PORT, ADDRESS or ADDRESS:PORT",
+            given, is_port ? given : colon + 1);
     out->port = (unsigned)port;
     return 0;
 }
@@ -197,7 +197,7 @@ int read_token(const char *path, struct text *out)
         return complain(EXIT_FAILED, "%s", why.text);
     size_t length = strcspn(text_get(out), " \t\r\n");
     if (length == 0)
-        return complain(EXIT_USAGE, "%s: no token in it", path);
+        return complain(EXIT_USAGE, "%s: contains no token", path);
     out->bytes[out->length = length] = '\0';
     secret_add(out->bytes);
     return 0;
@@ -218,8 +218,9 @@ int check_db(const char *address, bool scripted)
         return 0;
     bool has_password = db_address_hide(address);
     if (scripted && has_password)
-        return complain(EXIT_USAGE, "--db has a password, and a batch script is no place for one: "
-                                    "use ~/.pgpass");
+        return complain(
+            EXIT_USAGE,
+            "--db has a password, which must not go into a batch script: use ~/.pgpass");
     if (db_address_kind(address))
         return 0;
     return complain(EXIT_USAGE, "invalid database address: use postgres://[USER@]HOST[:PORT]/NAME "
@@ -233,7 +234,7 @@ void push_saved(const char *address, const char *directory, bool quiet)
     if (!address || !directory[0])
         return;
     if (db_push_measured(address, directory, &pushed, &why))
-        log_warn("the run was not pushed: %s; it is kept in %s: `ipw db push %s` pushes it",
+        log_warn("the run was not pushed: %s; it is saved in %s: `ipw db push %s` pushes it",
                  why.text, directory, directory);
     else if (!quiet)
         tell("ipw %s: pushed to the database as %s\n", current->name, pushed.id);
@@ -404,8 +405,8 @@ static int check_apart(const struct command *command, int count, char **words)
             if (str_starts(words[i], "--") && str_starts(words[i] + 2, row->name) &&
                 (words[i][2 + length] == '\0' || words[i][2 + length] == '='))
                 return complain(EXIT_USAGE,
-                                "--%s after '%.60s': options of ipw %s come before the command; "
-                                "write -- before the command if it is its own",
+                                "--%s after '%.60s': options of ipw %s go before the command; "
+                                "write -- before the command if the option belongs to it",
                                 row->name, words[0], command->name);
         }
     return -1;

@@ -51,11 +51,11 @@ struct measure_options {
 /* clang-format off */
 #define MEASURE_OPTION_ROWS(m, rate_name)                                                          \
     {.name = "devices", .type = OPTION_TEXT, .target = &(m).devices, .value = "LIST",              \
-     .help = "GPUs by index or UUID (default: the visible ones)"},                                 \
-    {.name = "sensors", .type = OPTION_JOINED, .target = &(m).sensors, .value = "LIST",              \
-     .help = "only these sensor drivers, e.g. nvml,remote=HOST (default: all)"},                  \
+     .help = "GPUs by index or UUID (default: all visible)"},                                      \
+    {.name = "sensors", .type = OPTION_JOINED, .target = &(m).sensors, .value = "LIST",            \
+     .help = "only these sensor drivers, e.g. nvml,remote=HOST (default: all)"},                   \
     {.name = rate_name, .type = OPTION_NUMBER, .target = &(m).rate_hz, .value = "HZ",              \
-     .help = "sampling rate (default: what suits each sensor)", .least = 0.01, .most = 1000},      \
+     .help = "sampling rate (default: chosen for each sensor)", .least = 0.01, .most = 1000},      \
     {.name = "require-energy", .type = OPTION_FLAG, .target = &(m).require_energy,                 \
      .help = "exit 3 unless the energy was measured"}
 
@@ -64,7 +64,7 @@ struct measure_options {
      .least = shortest, .most = 86400}
 #define MAX_FAILED_OPTION_ROW(limit)                                                               \
     {.name = "max-failed", .type = OPTION_TEXT, .target = &(limit).given, .value = "N|P%",         \
-     .help = "exit status 1 if more queries failed (default: 5%)"}
+     .help = "exit status 1 if more queries fail (default: 5%)"}
 
 /* Options that mean the same in every command that has them; `text` and `flag` are the targets. */
 #define MODEL_OPTION_ROW(text)                                                                     \
@@ -77,18 +77,19 @@ struct measure_options {
     {.name = "json", .type = OPTION_FLAG, .target = &(flag), .help = "same as --format json"}
 
 /* t: a struct tariff, TARIFF_NONE at first. */
-#define TARIFF_OPTION_ROWS(t)                                                                       \
+#define TARIFF_OPTION_ROWS(t)                                                                      \
     {.name = "price-per-kwh", .type = OPTION_NUMBER, .target = &(t).price_per_kwh, .value = "P",   \
      .help = "price of electricity, for operating cost", .most = 1e6},                             \
     {.name = "device-price-per-hour", .type = OPTION_NUMBER, .target = &(t).device_price_per_hour, \
-     .value = "P", .help = "price of one device per hour of wall time, likewise", .most = 1e6},    \
+     .value = "P", .help = "price of one device per hour of wall time, for operating cost",        \
+     .most = 1e6},                                                                                 \
     {.name = "gco2-per-kwh", .type = OPTION_NUMBER, .target = &(t).gco2_per_kwh, .value = "G",     \
      .help = "carbon intensity of electricity, gCO2e/kWh, for emissions", .most = 10000}
 
 #define DB_OPTION_ROW(text, what)                                                                  \
     {.name = "db", .type = OPTION_TEXT, .target = &(text), .value = "URL", .help = what}
 #define DB_PUSH_OPTION_ROW(text)                                                                   \
-    DB_OPTION_ROW(text, "push the run to this database at its end; see `ipw db --help`")
+    DB_OPTION_ROW(text, "push the run to this database when it ends; see `ipw db --help`")
 
 /* Of commands that report progress while they run and write their result at the end. */
 #define RESULT_OPTION_ROWS(o, quiet_help)                                                          \

@@ -80,11 +80,12 @@ static enum err check_options(const struct serve_command *command, struct error 
                        "--serve takes no --pipeline-parallel: it simulates the steps of one stage; "
                        "use --tensor-parallel, or estimate requests without --serve");
     if (!command->model->has_phases)
-        return err_set(why, ERR_USAGE, "--serve simulates autoregressive decoders: %.100s is none",
+        return err_set(why, ERR_USAGE,
+                       "--serve simulates autoregressive decoders: %.100s is not one",
                        command->model->name);
     if (o->trace && (work->prompt_tokens || command->output_tokens || o->requests || o->seed))
         return err_set(why, ERR_USAGE,
-                       "--trace has the requests: leave out --prompt-tokens, --output-tokens, "
+                       "--trace gives the requests: omit --prompt-tokens, --output-tokens, "
                        "--requests and --seed");
     if (o->percentile && !(o->ttft_ms > 0) && !(o->itl_ms > 0))
         return err_set(why, ERR_USAGE, "--slo-percentile needs --slo-ttft-ms or --slo-itl-ms");
@@ -159,8 +160,8 @@ static enum err find_load(struct view *view, struct error *why)
     if (err || !o->trace)
         return err;
     if (!is_known(view->load.rate))
-        return err_set(why, ERR_USAGE, "%s: all requests arrive at once: give --request-rate",
-                       o->trace);
+        return err_set(why, ERR_USAGE,
+                       "%s: all requests arrive at the same time: give --request-rate", o->trace);
     view->rates = malloc(sizeof *view->rates);
     if (!view->rates)
         return err_set(why, ERR_NO_MEMORY, "out of memory");

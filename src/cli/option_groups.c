@@ -17,7 +17,7 @@ int slurm_command_check(struct slurm_command *command)
                  options->nodes || options->array_limit || options->more_count ||
                  command->script_only;
     if (given && !command->on)
-        return complain(EXIT_USAGE, "options of Slurm need --slurm");
+        return complain(EXIT_USAGE, "Slurm options need --slurm");
     if (command->on && !command->script_only && slurm_available(&why))
         return complain(EXIT_FAILED, "%s", why.text);
     return 0;
@@ -80,7 +80,7 @@ static void unreachable(void *context, const char *why)
 {
     struct shown *shown = context;
     if (!shown->told_unreachable)
-        tell("ipw: Slurm does not answer, trying again: %s\n", why);
+        tell("ipw: Slurm does not respond, retrying: %s\n", why);
     shown->told_unreachable = true;
 }
 

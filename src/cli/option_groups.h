@@ -25,20 +25,20 @@ struct slurm_command {
     {.name = "partition", .type = OPTION_TEXT, .target = &(o).options.partition, .value = "NAME",  \
      .help = "Slurm partition"},                                                                   \
     {.name = "gres", .type = OPTION_TEXT, .target = &(o).options.gres, .value = "LIST",            \
-     .help = "Slurm resources of each element: gpu:1"},                                            \
+     .help = "Slurm resources per array element: gpu:1"},                                          \
     {.name = "time", .type = OPTION_TEXT, .target = &(o).options.time, .value = "LIMIT",           \
-     .help = "Slurm time limit of each element: 30, 1:00:00"},                                     \
+     .help = "Slurm time limit per array element: 30, 1:00:00"},                                   \
     {.name = "account", .type = OPTION_TEXT, .target = &(o).options.account, .value = "NAME",      \
      .help = "Slurm account"},                                                                     \
     {.name = "nodes", .type = OPTION_COUNT, .target = &(o).options.nodes, .value = "N",            \
-     .help = "nodes of each element; the first one is measured", .least = 1, .most = 100000},      \
+     .help = "nodes per array element; the first one is measured", .least = 1, .most = 100000},    \
     {.name = "array-limit", .type = OPTION_COUNT, .target = &(o).options.array_limit,              \
-     .value = "N", .help = "elements that run at the same time, at most", .least = 1,              \
+     .value = "N", .help = "maximum number of elements running at the same time", .least = 1,      \
      .most = 100000},                                                                              \
     {.name = "sbatch", .type = OPTION_LIST, .target = &(o).more, .value = "OPTION",                \
      .help = "another option of sbatch: qos=high; may be repeated"},                               \
     {.name = "slurm-script-only", .type = OPTION_FLAG, .target = &(o).script_only,                 \
-     .help = "write the script for sbatch, print its path, and submit nothing"}
+     .help = "write the sbatch script, print its path, and submit nothing"}
 /* clang-format on */
 
 /* Checks them and completes `options`; 0, or the exit code after complaining. */
@@ -72,13 +72,13 @@ struct power_options {
     {.name = "input", .type = OPTION_LIST, .target = &(o).inputs, .value = "FILE",                 \
      .help = "CSV, GPU logs (file or directory), or a sweep; may be repeated"},                    \
     {.name = "columns", .type = OPTION_LIST, .target = &(o).columns, .value = "OURS=THEIRS",       \
-     .help = "names of columns that are not recognized, with commas"},                             \
+     .help = "map unrecognized column names; comma-separated"},                                    \
     {.name = "where", .type = OPTION_LIST, .target = &(o).where, .value = "COLUMN=VALUE",          \
-     .help = "select rows, with commas: gpu=A100,workload=llama"},                                 \
+     .help = "select rows: gpu=A100,workload=llama"},                                              \
     {.name = "gpu", .type = OPTION_TEXT, .target = &(o).gpu, .value = "NAME",                      \
-     .help = "GPU of a file without such a column"},                                               \
+     .help = "GPU, for a file without a GPU column"},                                              \
     {.name = "clocks", .type = OPTION_TEXT, .target = &(o).clocks, .value = "FILE",                \
-     .help = "CSV of supported clocks (gpu, graphics_mhz); others are left out"}
+     .help = "CSV of supported clocks (gpu, graphics_mhz); drops other clocks"}
 /* clang-format on */
 
 /* Reads and checks them; freq_data_release(out), also after an error. */

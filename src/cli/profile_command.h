@@ -45,7 +45,7 @@ struct profile_command {
     {.name = "client", .type = OPTION_TEXT, .target = &(c).profile.client, .value = "NAME",        \
      .help = "client: openai, ollama, llama (in process) or null"},                                \
     {.name = "model", .type = OPTION_TEXT, .target = &(c).profile.model, .value = "NAME",          \
-     .help = "model, as the service calls it"},                                                    \
+     .help = "model name, as known to the service"},                                               \
     {.name = "dataset", .type = OPTION_TEXT, .target = &(c).profile.dataset, .value = "NAME",      \
      .help = "questions: one of `ipw list datasets`, or a file (default: builtin)"}
 
@@ -71,51 +71,52 @@ struct profile_command {
      .help = "queries sent first and discarded (default: 3)", .most = 100000},                     \
     {.letter = 'c', .name = "concurrency", .type = OPTION_COUNT,                                   \
      .target = &(c).profile.concurrency, .value = "N",                                             \
-     .help = "max. requests in flight (default: 1; with --request-rate: 64)", .least = 1, .most = 4096},\
+     .help = "max. requests in flight (default: 1; with --request-rate: 64)",                      \
+     .least = 1, .most = 4096},                                                                    \
     {.name = "request-rate", .type = OPTION_NUMBER, .target = &(c).profile.rate, .value = "R",     \
-     .help = "Poisson arrivals per second (default: next when one ends)", .least = 1e-6,           \
+     .help = "Poisson arrivals per second (default: closed loop)", .least = 1e-6,                  \
      .most = 1e6},                                                                                 \
     {.name = "repeat", .type = OPTION_COUNT, .target = &(c).profile.repeat, .value = "N",          \
-     .help = "ask the whole dataset N times (default: 1)", .least = 1, .most = 100000},            \
+     .help = "run the whole dataset N times (default: 1)", .least = 1, .most = 100000},            \
     {.name = "repeat-runs", .type = OPTION_COUNT, .target = &(c).runs, .value = "N",               \
-     .help = "repeat the run as a whole N times: NAME_r1, NAME_r2 ... (default: 1)", .least = 1,   \
+     .help = "repeat the whole run N times: NAME_r1, NAME_r2 ... (default: 1)", .least = 1,        \
      .most = 1000},                                                                                \
     {.name = "seed", .type = OPTION_COUNT, .target = &(c).seed, .value = "N",                      \
-     .help = "random seed of the arrivals of --request-rate (default: 0)", .most = 4e9},           \
+     .help = "random seed of the arrivals with --request-rate (default: 0)", .most = 4e9},         \
     {.name = "timeout", .type = OPTION_NUMBER, .target = &(c).profile.timeout_s, .value = "S",     \
      .help = "seconds per request (default: 600)", .least = 0.001, .most = 604800},                \
     {.name = "retries", .type = OPTION_COUNT, .target = &(c).profile.retries, .value = "N",        \
      .help = "retries after a transient error (default: 3)", .most = 100},                         \
     MAX_FAILED_OPTION_ROW((c).max_failed),                                                         \
-    IDLE_OPTION_ROW((c).measure, "measure idle power first, S seconds (default: 2; 0: not at all)", 0),\
+    IDLE_OPTION_ROW((c).measure, "measure idle power for S seconds first (default: 2; 0: skip)", 0),\
     {.name = "system", .type = OPTION_TEXT, .target = &(c).profile.system, .value = "TEXT",        \
      .help = "system prompt of every request"},                                                    \
     {.name = "template", .type = OPTION_TEXT, .target = &(c).profile.template_text,                \
      .value = "TEXT",                                                                              \
      .help = "prompt template with {problem}, {subject}, {id}, {KEY}"},                            \
     {.name = "grader", .type = OPTION_TEXT, .target = &(c).profile.grader, .value = "NAME",        \
-     .help = "how answers are graded (default: the dataset's, else by its answers)"},              \
+     .help = "grader (default: the dataset's, or chosen by its expected answers)"},                \
     {.name = "grader-param", .type = OPTION_PARAMS, .target = &(c).profile.grader_params,          \
      .value = "K=V",                                                                               \
      .help = "parameter of the grader"},                                                           \
     {.name = "eval-client", .type = OPTION_TEXT, .target = &(c).profile.judge_client,              \
      .value = "NAME",                                                                              \
-     .help = "client of the judge model of --grader judge (default: openai)"},                     \
+     .help = "client of the judge model, for --grader judge (default: openai)"},                   \
     {.name = "eval-base-url", .type = OPTION_TEXT, .target = &(c).profile.judge_url,               \
      .value = "URL",                                                                               \
-     .help = "address of its service"},                                                            \
+     .help = "address of the judge's service"},                                                    \
     {.name = "eval-model", .type = OPTION_TEXT, .target = &(c).profile.judge_model,                \
      .value = "NAME",                                                                              \
-     .help = "its name; without one such answers are not graded"},                                 \
+     .help = "name of the judge model; without it, answers are not graded"},                       \
     {.name = "eval-param", .type = OPTION_PARAMS, .target = &(c).profile.judge_params,             \
      .value = "K=V",                                                                               \
-     .help = "sent with every request to it"},                                                     \
+     .help = "sent with every request to the judge"},                                              \
     {.name = "prices", .type = OPTION_TEXT, .target = &(c).profile.price_file, .value = "FILE",    \
      .help = "JSON file with prices of tokens and electricity"},                                   \
-    TARIFF_OPTION_ROWS((c).tariff),                                                                  \
+    TARIFF_OPTION_ROWS((c).tariff),                                                                \
     {.name = "parameters", .type = OPTION_TEXT, .target = &(c).profile.parameters,                 \
      .value = "N[,ACTIVE]",                                                                        \
-     .help = "parameter count, if unknown to ipw: 8.03B, or 30B,3B"},                              \
+     .help = "parameter count, if the model is unknown to ipw: 8.03B, or 30B,3B"},                 \
     {.name = "weight-bits", .type = OPTION_NUMBER, .target = &(c).profile.weight_bits,             \
      .value = "N",                                                                                 \
      .help = "bits per stored parameter, for bandwidth utilization (MBU)", .least = 0.1,           \
@@ -153,7 +154,7 @@ struct profile_command {
     {.name = "limit", .type = OPTION_HINT, .help = "use --max-queries N"},                         \
     {.name = "max-concurrency", .type = OPTION_HINT, .help = "use --concurrency N"},               \
     {.name = "api-key", .type = OPTION_HINT,                                                       \
-     .help = "set IPW_API_KEY, so that no list of processes shows the key"}
+     .help = "set IPW_API_KEY: command lines are visible to other users"}
 /* clang-format on */
 
 /* Checks the options and completes those of the profile; -1 to go on, else the exit code. */

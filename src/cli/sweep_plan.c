@@ -70,8 +70,8 @@ static enum err check_no_secrets(const struct sweep *sweep, struct error *why)
         for (const char *at = sweep->command[i]; *at; at++)
             if (secret_at(at, strlen(at)))
                 return err_set(why, ERR_USAGE,
-                               "the command has a secret, which is not recorded: with --slurm pass "
-                               "it in the environment");
+                               "the command contains a secret, which is not recorded: with --slurm "
+                               "pass it in the environment");
     return ERR_OK;
 }
 
@@ -88,7 +88,7 @@ static enum err ask_clocks(const struct sweep_options *options, struct sweep *sw
         return sweep_control_clocks(options->measure.devices, options->least_mhz, &sweep->clocks,
                                     &sweep->clock_count, why);
     if (!options->quiet)
-        tell("ipw sweep: asks a node of the cluster for the clocks of its GPU (srun)\n");
+        tell("ipw sweep: querying a cluster node for the clocks of its GPU (srun)\n");
     return slurm_clocks(&options->slurm.options, options->measure.devices, options->least_mhz,
                         &sweep->clocks, &sweep->clock_count, why);
 }
@@ -103,7 +103,7 @@ static enum err clock_knob(const struct sweep_options *options, struct sweep *sw
         err = err_set(why, err, "%s", reason.text);
     else if (err) {
         tell("ipw sweep: --control is not possible: %s\n", reason.text);
-        tell("ipw sweep: MEASURES ONLY: clocks and power limit stay as they are\n");
+        tell("ipw sweep: MEASURING ONLY: clocks and power limit are not changed\n");
         text_add(out, "gpu-clock=default");
         sweep->uncontrolled = strdup(reason.text);
         err = sweep->uncontrolled ? ERR_OK : err_no_memory(why);
@@ -185,10 +185,10 @@ static enum err check_profile(const struct sweep_options *options, const char **
     static const char NAME[] = "--repeat-runs";
     for (size_t i = 0; options->profile && i < count; i++)
         if (strncmp(words[i], NAME, sizeof NAME - 1) == 0)
-            return err_set(why, ERR_USAGE,
-                           "an attempt is one run: give --repeat N to the sweep, before --, in the "
-                           "place of %s",
-                           NAME);
+            return err_set(
+                why, ERR_USAGE,
+                "an attempt is one run: use --repeat N of the sweep, before --, instead of %s",
+                NAME);
     return ERR_OK;
 }
 
@@ -219,6 +219,7 @@ enum err sweep_plan_check_secrets(const struct sweep *sweep, struct error *why)
     for (size_t i = 0; i < sweep->word_count; i++)
         if (strstr(sweep->command[i], SECRET_MARK))
             return err_set(why, ERR_USAGE,
-                           "the command has a secret, which was not recorded: repeat it after --");
+                           "the command contains a secret, which was not recorded: give the "
+                           "command again after --");
     return ERR_OK;
 }

@@ -916,7 +916,7 @@ class Forms(EstimateTest):
         self.assertEqual(proposed("256")[1], [])
 
     def test_a_model_without_its_option(self):
-        self.assertIn("unexpected argument 'resnet50': give models with --model",
+        self.assertIn("unexpected argument 'resnet50': use --model for models",
                       self.run_ipw("resnet50", "--hardware", "h200", code=2).stderr)
 
     def test_the_first_line_is_the_answer(self):
@@ -1087,7 +1087,7 @@ class Refusals(EstimateTest):
                             ([*given, "--batch", "99999999999999999999"], "from 1 to"),
                             ([*given, "--batch", "4..2"], "from 1 to"),
                             ([*given, "--batch", "1..8x1"], "from 1 to"),
-                            ([*given, "--batch", "1..1000000"], "at most 4096"),
+                            ([*given, "--batch", "1..1000000"], "more than 4096"),
                             ([*given, "--phase", "decode"], "no phases"),
                             ([*given, "--prompt-tokens", "5"], "takes no --prompt-tokens"),
                             ([*given, "--dim", "batch=5"], "takes no --dim"),

@@ -338,8 +338,8 @@ class BadInputTest(ServeTest):
             done = self.run_ipw("--model", LLAMA, "--hardware", "h100-sxm", "--serve", "--trace", path, code=1)
             self.assertIn(words, done.stderr)
         path.write_text("arrival_s,input_tokens,output_tokens\n2,5,5\n2,5,5\n")
-        self.refused("arrive at once", "--serve", "--trace", path)
-        self.refused("leave out", "--serve", "--trace", path, "--prompt-tokens", "5")
+        self.refused("arrive at the same time", "--serve", "--trace", path)
+        self.refused("omit", "--serve", "--trace", path, "--prompt-tokens", "5")
 
     def test_step_times(self):
         path = self.root / "steps.csv"

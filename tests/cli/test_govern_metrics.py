@@ -49,7 +49,7 @@ class Servers(unittest.TestCase):
                 with self.subTest(name):
                     self.assertEqual(done.returncode, 0, done.stderr)
                     self.assertIn(name, done.stderr)
-                    self.assertNotIn("no bound between", done.stderr)  # 80 ms is above all of them
+                    self.assertNotIn("no bucket bound between", done.stderr)  # 80 ms is above all of them
                     self.assertAlmostEqual(steps[0][key], 48, places=6)  # 0.95 of the way from 10 to 50
 
     def test_counters_of_llama_cpp_have_a_mean(self):
@@ -70,12 +70,12 @@ class Servers(unittest.TestCase):
     def test_wide_buckets_around_the_slo_are_reported(self):
         lines = [f'{ITL}_bucket{{le="{le}"}} {{n}}00' for le in ("0.025", "0.05", "+Inf")]
         done, _ = self.govern(self.growing(*lines, f"{ITL}_sum {{n}}", f"{ITL}_count {{n}}00"), "--slo-itl-ms", 50, "-q")
-        self.assertIn(f"{ITL} has no bound between 25 and 50 ms", done.stderr)
+        self.assertIn(f"{ITL} has no bucket bound between 25 and 50 ms", done.stderr)
 
     def test_an_slo_above_the_last_bound_is_reported(self):
         lines = [f'{ITL}_bucket{{le="{le}"}} {{n}}00' for le in ("0.05", "0.1", "+Inf")]
         lines += [f"{ITL}_sum {{n}}", f"{ITL}_count {{n}}00"]
-        told = f"{ITL} has no bound above 100 ms"
+        told = f"{ITL} has no bucket bound above 100 ms"
         self.assertIn(told, self.govern(self.growing(*lines), "--slo-itl-ms", 500, "-q")[0].stderr)
         self.assertNotIn(told, self.govern(self.growing(*lines), "--slo-itl-ms", 100, "-q")[0].stderr)
 
@@ -98,7 +98,8 @@ class Servers(unittest.TestCase):
         histogram = (f'{TTFT}_bucket{{le="0.05"}} {{n}}00', f'{TTFT}_bucket{{le="+Inf"}} {{n}}00', f"{TTFT}_sum {{n}}",
                      f"{TTFT}_count {{n}}00")
         done, steps = self.govern(self.growing(*histogram), "--slo-itl-ms", 80)
-        self.assertEqual({step["problem"] for step in steps}, {"requests, but no metric of inter-token latency yet"},
+        self.assertEqual({step["problem"] for step in steps},
+                         {"requests were served, but there is no metric of inter-token latency yet"},
                          done.stderr)
         self.assertIn("no metric of inter-token latency yet", done.stdout)
         _, steps = self.govern(lambda _: "\n".join(histogram).replace("{n}", "7") + "\n", "--slo-itl-ms", 80)
@@ -111,8 +112,8 @@ class Servers(unittest.TestCase):
 
     def test_what_is_no_metrics(self):
         for answer, said in ((lambda _: 404, "HTTP status 404"), (lambda _: "<html>\n<p>no\n", "Prometheus' text format"),
-                             (lambda _: "", "no metric of inter-token latency"),
-                             (lambda _: "go_goroutines 5\n", "no metric of inter-token latency")):
+                             (lambda _: "", "no known metric of inter-token latency"),
+                             (lambda _: "go_goroutines 5\n", "no known metric of inter-token latency")):
             with self.subTest(said):
                 done, steps = self.govern(answer, "--slo-itl-ms", 80)
                 self.assertEqual((done.returncode, steps), (1, []), done.stderr)

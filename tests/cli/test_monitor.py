@@ -384,13 +384,13 @@ class ServerTest(MonitorTest):
         machine = self.machine(Intel, 40)
         empty, short = machine.put("/empty", ""), machine.put("/short", "abc")
         for options, complaint in ((["--processes", "many"], "--processes many"), (["--listen", "127.0.0.1:x"], "--listen"),
-                                   (["--listen", "127.0.0.1:99999"], "'99999' is no port from 0 to 65535; expected PORT"),
-                                   (["--listen", "nonsense"], "'nonsense', which is no address of this machine"),
+                                   (["--listen", "127.0.0.1:99999"], "'99999' is not a port (0 to 65535); expected PORT"),
+                                   (["--listen", "nonsense"], "'nonsense', which is not an address of this machine"),
                                    (["--listen", "nonsense:1"], "expected PORT, ADDRESS or ADDRESS:PORT, such as"),
                                    (["--listen", "192.0.2.1:0"], "not one of its interfaces"),
                                    (["--sensors", "nvlm"], "nvml"),
                                    (["--token-file", empty], "no token"), (["--token-file", short], "too short"),
-                                   (["--token-file", empty, "--no-token"], "exclude"), (["--interval", "0"], "--interval"),
+                                   (["--token-file", empty, "--no-token"], "mutually exclusive"), (["--interval", "0"], "--interval"),
                                    (["--telemetry-fd", "77"], "not an open descriptor"), (["--token", "x"], "--token-file")):
             done = ipw(machine, "monitor", *options)
             self.assertEqual(done.returncode, 2, done)

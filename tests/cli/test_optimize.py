@@ -377,7 +377,7 @@ class Made(OptimizeTest):
     def test_measurements_need_no_option(self):
         path = self.published()
         self.assertEqual(self.json(path), self.json("--input", path))
-        self.assertIn("is not a sweep", self.fails(1, self.path))
+        self.assertIn("is not a readable sweep", self.fails(1, self.path))
         self.assertIn("no such file", self.fails(1, self.path / "nothing.json"))
 
     def test_text_answers_first(self):
@@ -556,11 +556,11 @@ class Sweeps(OptimizeTest):
         report = self.json(made_sweep(self.path / "noise", ("n",), attempts))
         self.assertIsNone(report["recommended"])
         self.assertIn("no_meaningful_optimum", report["flags"])
-        self.assertIn("perhaps not at all", report["reason"])
+        self.assertIn("not significant", report["reason"])
         idle = [((mhz,), {"joules": mhz, "seconds": 1, "flags": "gpu_idle"}) for mhz in (600, 900, 1200)]
         report = self.json(made_sweep(self.path / "idle", ("gpu-clock",), idle))
         self.assertIn("no_meaningful_optimum", report["flags"])
-        self.assertIn("nothing to do", report["reason"])
+        self.assertIn("GPU was idle", report["reason"])
 
     def test_clocks_are_fitted_as_from_a_file(self):
         rows = list(made_rows(noise=0.01))

@@ -119,7 +119,7 @@ class Made(PowerTest):
         self.assertIn("damaged", self.fails(1, "predict", self.path / "m.json", "--freq", "510"))
         self.assertIn("unknown command", self.fails(2, "bake"))
         for words in (("fit", "--model", "linear"), ("fit",), ("validate", "--model", "poly2,ridge")):
-            self.assertIn("--published is for fgcs", self.fails(2, *words, "--input", self.sweep(), "--published"))
+            self.assertIn("--published applies to fgcs", self.fails(2, *words, "--input", self.sweep(), "--published"))
 
     def test_flaws_of_rows_are_flagged_by_every_command(self):
         """A bad energy, a clock twice, times out of order, a GPU without a list, a clock outside it: named, never a crash."""

@@ -689,11 +689,11 @@ class CommandTest(ServeTest):
 
     def test_options_that_are_wrong(self):
         self.assertIn("--runs", self.refused("--runs", self.folder / "none"))
-        self.assertIn("exclude each other", self.refused("--runs", self.runs, "--db", "sqlite:////x"))
-        self.assertIn("go together", self.refused("--runs", self.runs, "--tls-cert", self.folder))
+        self.assertIn("are mutually exclusive", self.refused("--runs", self.runs, "--db", "sqlite:////x"))
+        self.assertIn("needed together", self.refused("--runs", self.runs, "--tls-cert", self.folder))
         self.assertIn("invalid database address", self.refused("--db", "mysql://x"))
         self.assertIn("--token-file", self.refused("--runs", self.runs, "--listen", "0.0.0.0:0"))
-        self.assertIn("'nonsense', which is no address", self.refused("--runs", self.runs, "--listen", "nonsense"))
+        self.assertIn("'nonsense', which is not an address", self.refused("--runs", self.runs, "--listen", "nonsense"))
         self.assertIn("--token-file", self.refused("--runs", self.runs, "--token", "abc"))
         (self.folder / "short").write_text("abc")
         self.assertIn("too short", self.refused("--runs", self.runs, "--token-file", self.folder / "short"))

@@ -163,7 +163,7 @@ class Points(SweepTest):
         points.write_text('a,b\n1,"x, y"\n2,z\n')
         self.sweep("--list", points, command=python(NOTE, self.notes, "{a}", "{b}"))
         self.assertEqual(sorted(self.noted()), [["1", "x, y"], ["2", "z"]])
-        for text, said in (("", "empty"), ("a\n", "0 points"), ("a,b\n1,2\n1,2\n", "lines 2 and 3 are the same point"),
+        for text, said in (("", "empty"), ("a\n", "0 points"), ("a,b\n1,2\n1,2\n", "lines 2 and 3 are the same setting"),
                            ("a,a\n1,2\n", "more than once"), ("a b\n1\n", "no name"), ("a,b\n1\n", "line 2")):
             points.write_text(text)
             self.assertIn(said, self.sweep("--list", points, code=2).stderr)
@@ -177,10 +177,10 @@ class Points(SweepTest):
                             (["--knob", "a=1", "--knob", "a=2"], "more than once"),
                             (["--knob", "a=1-9999999:1"], "more than"),
                             (["--knob", "a=1", "--probes", 3], "--probes is for --mode probe"),
-                            (["--knob", "a=1", "--max-repeats", 3], "--max-repeats is for --until-pct"),
+                            (["--knob", "a=1", "--max-repeats", 3], "--max-repeats needs --until-pct"),
                             (["--knob", "a=1", "--repeat", 5, "--until-pct", 1, "--max-repeats", 2], "less than"),
                             (["--restore", "--knob", "a=1"], "drop --knob"),
-                            (["--profile", "--knob", "a=1"], "give --repeat N to the sweep")):
+                            (["--profile", "--knob", "a=1"], "use --repeat N of the sweep")):
             command = ["--model", "{a}", "--repeat-runs=3"] if "--profile" in words else ["true"]
             self.assertIn(said, self.sweep(*words, command=command, code=2).stderr)
         self.assertEqual(ipw(None, "sweep", "--knob", "a=1").returncode, 2)
@@ -360,7 +360,7 @@ class Control(ControlTest):
                 done = self.sweep("--control", "--knob", "gpu-clock=510,1005", "--knob", "a=1,2",
                                   command=python(NOTE, self.notes, "{a}"), machine=machine)
                 self.assertIn(said, done.stderr)
-                self.assertIn("MEASURES ONLY", done.stderr)
+                self.assertIn("MEASURING ONLY", done.stderr)
                 self.assertEqual(sorted(self.noted()), [["1"], ["2"]])
                 self.assertEqual({attempt["settings"]["gpu-clock"] for attempt in self.attempts()}, {"default"})
                 self.assertEqual(machine.settings(), Controlled.FREE)
@@ -405,13 +405,13 @@ class Control(ControlTest):
 
     def test_what_is_refused(self):
         for script, words, code, said in (
-                ("value throttle 0 2", ["gpu-clock=510"], 1, "already limited by a setting"),
+                ("value throttle 0 2", ["gpu-clock=510"], 1, "already locked"),
                 ("value limit_mw 0 500000", ["gpu-clock=510"], 1, "not its default"),
                 ("fail nvmlDeviceGetCurrentClocksEventReasons 0 15", ["gpu-clock=510"], 1, "fell off the bus"),
                 ("devices 2", ["gpu-clock=510"], 2, "--devices"),
                 ("", ["gpu-clock=1000"], 2, "1000 MHz is not a clock of nvml:0 (nearest: 990, 1005)"),
                 ("", ["power-limit=800"], 2, "outside of 200 to 700 W"),
-                ("", ["gpu-clock=fast"], 2, "'fast' is no number of MHz"),
+                ("", ["gpu-clock=fast"], 2, "'fast' is not a number of MHz"),
                 ("", ["a=1"], 2, "gpu-clock, mem-clock or power-limit")):
             with self.subTest(said):
                 machine = self.machine(script)
@@ -470,7 +470,7 @@ class Control(ControlTest):
     def test_mig_is_measured_only(self):
         done = self.sweep("--control", "--knob", "gpu-clock=510", command=["true"], machine=self.machine("mig 0 2"))
         self.assertIn("MIG mode", done.stderr)
-        self.assertIn("MEASURES ONLY", done.stderr)
+        self.assertIn("MEASURING ONLY", done.stderr)
 
     def test_a_plan_touches_nothing(self):
         machine = self.machine()
@@ -482,7 +482,7 @@ class Control(ControlTest):
 
     def test_a_plan_is_checked_with_the_card(self):
         for script, clock, code, said in (("value throttle 0 0", 601, 2, "601 MHz is not a clock of nvml:0"),
-                                          ("value throttle 0 2", 510, 1, "already limited by a setting"),
+                                          ("value throttle 0 2", 510, 1, "already locked"),
                                           ("mig 0 2", 510, 0, "MIG mode"), ("devices 0", 601, 0, "not possible here")):
             machine = self.machine(script)
             done = self.sweep("--control", "--knob", f"gpu-clock={clock}", "--dry-run", command=["true"], machine=machine,
@@ -550,7 +550,7 @@ class Spoiled(ControlTest):
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.stderr.close)
         self.assertIn("2 settings", process.stderr.readline())
-        self.assertIn("is at 80 °C: waits until it is at 50 °C, at most 600 s", process.stderr.readline())
+        self.assertIn("is at 80 °C: waiting until it is at 50 °C, for at most 600 s", process.stderr.readline())
         time.sleep(0.5)
         machine.script("value temperature 0 50")
         self.assertEqual(process.wait(PATIENCE_S), 0)
@@ -573,7 +573,7 @@ class Spoiled(ControlTest):
                               command=python(heat, self.notes, degrees, "{a}"))
             self.assertEqual(self.notes.read_text(), "x" * runs)
             self.assertEqual([attempt["flags"] for attempt in self.attempts()], [flag])
-            self.assertEqual("runs unmeasured until it is at 40 °C" in done.stderr, runs > 1)
+            self.assertEqual("warming up to 40 °C with unmeasured runs" in done.stderr, runs > 1)
         self.setUp()
         self.sweep("--cooldown-c", 50, "--cooldown-limit-s", 0, "--knob", "a=1", machine=self.machine("value temperature 0 80"))
         self.assertEqual([attempt["flags"] for attempt in self.attempts()], ["not_cooled"])
@@ -615,7 +615,7 @@ class Modes(ControlTest):
         for mode in ("dvfs", "probe"):
             self.assertIn("give --control", self.sweep("--mode", mode, command=["true"], code=2).stderr)
         done = self.sweep("--mode", "dvfs", "--control", command=["true"], machine=self.machine("devices 0"), code=1)
-        self.assertIn("MEASURES ONLY", done.stderr)  # and not even that, without any energy
+        self.assertIn("MEASURING ONLY", done.stderr)  # and not even that, without any energy
         self.assertEqual([attempt["settings"] for attempt in self.attempts()], [{"gpu-clock": "default"}])
 
     def test_probe_goes_on_near_the_optimum(self):
@@ -703,7 +703,7 @@ class ControlEnds(SweepTest):
         (self.machine.root / "run/ipw/GPU-00000000.state").write_text("damaged")
         done = ipw(self.machine, "sweep", "--restore")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("by hand (nvidia-smi -rgc", done.stderr)
+        self.assertIn("manually (nvidia-smi -rgc", done.stderr)
 
 
 class Parts(SweepTest):
@@ -794,7 +794,7 @@ class Retries(SweepTest):
         journal = (self.directory() / "records.jsonl").read_text()
         for words, count in ((["--retry-failed"], 1), (["--repeat", 3], 4), (["--retry-failed", "--repeat", 3], 5)):
             done = ipw(None, "sweep", "--resume", self.directory(), *words, "--dry-run")
-            self.assertIn(f"2 settings, {count} attempt{'s' if count != 1 else ''} to make", done.stdout)
+            self.assertIn(f"2 settings, {count} attempt{'s' if count != 1 else ''} to run", done.stdout)
             self.assertEqual(len(done.stdout.splitlines()), count + 2)
         self.assertEqual((self.directory() / "records.jsonl").read_text(), journal)
 
@@ -809,7 +809,7 @@ class Retries(SweepTest):
         self.assertEqual([setting["repeats"] for setting in result["data"]["settings"]], [3, 3])
         done = ipw(None, "sweep", "--resume", self.directory(), "--repeat", 3)
         self.assertEqual(done.returncode, 2)
-        self.assertIn("3 times already", done.stderr)
+        self.assertIn("already measures each setting 3 times", done.stderr)
 
     def test_resume_refuses_what_it_would_ignore(self):
         self.sweep("--knob", "a=1", command=["true", "{a}"])
@@ -855,7 +855,7 @@ while len(open(sys.argv[1]).readlines()) == 3 and os.path.exists(sys.argv[1] + '
         finished = [attempt["settings"]["a"] for attempt in self.attempts()]
         self.assertEqual(len(finished), 2)
         plan = ipw(None, "sweep", "--resume", self.directory(), "--dry-run").stdout
-        self.assertRegex(plan, r"3 attempts to make.*(?s:.)*\n  1 +[0-9.]+ m?s +a=\d: (?s:.)*expected time: \d")
+        self.assertRegex(plan, r"3 attempts to run.*(?s:.)*\n  1 +[0-9.]+ m?s +a=\d: (?s:.)*expected time: \d")
         (self.root / "notes.wait").unlink()
         done = ipw(None, "sweep", "--resume", self.directory())
         self.assertEqual(done.returncode, 0, done.stderr)

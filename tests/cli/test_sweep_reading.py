@@ -165,7 +165,7 @@ class Others(Reading):
         one = made_sweep(self.path / "one", ("n",), [((1,), {"joules": 1, "seconds": 1})], planned=[(2,)], ended=False)
         done = ipw(None, "compare", one)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("one setting that was measured", done.stderr)
+        self.assertIn("one measured setting", done.stderr)
         self.assertNotIn("usage", done.stderr)
         done = ipw(None, "compare", sweep, sweep)
         self.assertEqual(done.returncode, 2)

@@ -248,7 +248,7 @@ class Sweeps(SlurmTest):
         self.controlled("devices 0")
         said = self.ipw(*self.sweep("--control", "--mode", "dvfs", command=["true"]), code=1).stderr
         self.assertRegex(said, "not possible: on the node that Slurm gave: .*GPU")
-        self.assertIn("MEASURES ONLY", said)
+        self.assertIn("MEASURING ONLY", said)
         self.assertEqual([point["settings"] for point in self.lines("point")], [{"gpu-clock": "default"}])
 
     def test_what_is_refused(self):
@@ -291,7 +291,7 @@ class Profiles(SlurmTest):
         wait_until(lambda: running.exists() and '"query"' in running.read_text(), f"a query; {self.logs()}")
         job = next((self.root / "runs" / "x_shards" / "slurm").glob("*.job")).read_text().split()
         cluster.ask("scancel", "--signal=KILL", "--full", job[0])
-        self.assertIn("2 of 2 shards have not ended", self.end(process, code=1))
+        self.assertIn("2 of 2 shards did not finish", self.end(process, code=1))
         self.ipw(*self.profile("--shards", 2, "--max-queries", 8, "--resume"))
         merged = json.loads((self.root / "runs" / "x" / "summary.json").read_text())["ipw"]
         self.assertEqual((merged["queries"], merged["completed"], merged["starts"]), (8, 8, 4))
