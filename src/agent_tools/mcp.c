@@ -295,7 +295,7 @@ static enum err request(struct server *server, const char *method, const char *p
     if (sent)
         err = await(server, &pending, deadline, cancel, why);
     else if (clock_now() >= deadline)
-        err = err_set(why, ERR_TIMEOUT, "the MCP server does not read its input");
+        err = err_set(why, ERR_TIMEOUT, "the MCP server does not read its stdin");
     else
         err = say_ended(server, why);
     forget(server, &pending);

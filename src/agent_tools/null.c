@@ -94,7 +94,7 @@ static enum err think_call(void *state, const struct tool_spec *spec,
 
 const struct tool_driver tool_think = {
     .name = "think",
-    .summary = "a place for a model's reasoning between two calls; has no effect",
+    .summary = "scratchpad for a model's reasoning between two calls; no effect",
     .spec = {"think",
              "Write down a thought: a plan, or what the results so far mean. It has no effect and "
              "finds nothing out.",

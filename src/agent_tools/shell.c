@@ -229,7 +229,7 @@ static enum err shell_call(void *state, const struct tool_spec *spec,
 
 const struct tool_driver tool_shell = {
     .name = "shell",
-    .summary = "runs a shell command in the workspace alone; limits of time and memory, no network",
+    .summary = "runs a shell command confined to the workspace; time and memory limits, no network",
     .params = PARAMS,
     .must_be_named = true,
     .available = confine_available,
@@ -274,7 +274,7 @@ static enum err python_call(void *state, const struct tool_spec *spec,
 
 const struct tool_driver tool_python = {
     .name = "python",
-    .summary = "runs Python code in the workspace alone; limits of time and memory, no network",
+    .summary = "runs Python code confined to the workspace; time and memory limits, no network",
     .params = PARAMS,
     .must_be_named = true,
     .available = python_available,

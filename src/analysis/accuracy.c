@@ -491,8 +491,8 @@ static void warn(struct analysis *analysis, const struct scored *scored)
     if (!graded->joules_count)
         result_warn(analysis->result, "no graded query has a known energy: no figure per joule");
     if (excerpts->stride > 1)
-        result_warn(analysis->result, "records: an even selection of %zu of %zu queries",
-                    excerpts->count, analysis->table->rows);
+        result_warn(analysis->result, "records: %zu of %zu queries, evenly spaced", excerpts->count,
+                    analysis->table->rows);
 }
 
 static enum err accuracy_run(struct analysis *analysis, struct error *why)

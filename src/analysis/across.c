@@ -267,8 +267,7 @@ static void warn(struct result *result, const struct run_point *points, size_t c
         size_t kinds = different(points, count, SAME[i].at);
         if (kinds > 1)
             result_warn(result,
-                        "the runs are of %zu different %s: what differs between them may be due to "
-                        "that",
+                        "the runs are of %zu different %s, which may explain their differences",
                         kinds, SAME[i].what);
     }
 }

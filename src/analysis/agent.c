@@ -368,8 +368,8 @@ static void warn(struct result *result, const struct collected *all, const struc
                     all->estimated, traces->count);
     if (all->split_by_time)
         result_warn(result,
-                    "in %zu of %zu queries only the energy of the query is known: that of turns is "
-                    "their share of its wall-clock time",
+                    "in %zu of %zu queries only the energy of the query is known: the energy of "
+                    "turns is by their share of its wall-clock time",
                     all->split_by_time, traces->count);
     if (all->problems)
         result_warn(
@@ -378,7 +378,7 @@ static void warn(struct result *result, const struct collected *all, const struc
             "traces.jsonl says how they were repaired",
             all->problems, traces->count);
     if (traces->damaged)
-        result_warn(result, "%llu lines of traces.jsonl are no traces, and were skipped",
+        result_warn(result, "%llu lines of traces.jsonl are not traces and were skipped",
                     (unsigned long long)traces->damaged);
 }
 

@@ -125,10 +125,10 @@ static void check_tariff(const struct pair *pair, struct comparison *out)
                 {a->gco2_per_kwh, b->gco2_per_kwh, "gco2-per-kwh"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (is_known(rows[i].a) && is_known(rows[i].b) && rows[i].a != rows[i].b)
-            warn(out, "another --%s: %.6g against %.6g of the baseline; give one for both",
-                 rows[i].option, rows[i].b, rows[i].a);
+            warn(out, "different --%s: %.6g, baseline %.6g; give one for both", rows[i].option,
+                 rows[i].b, rows[i].a);
         else if (is_known(rows[i].a) != is_known(rows[i].b))
-            warn(out, "only %s was saved with a --%s: give one for both",
+            warn(out, "only %s was saved with --%s: give one for both",
                  is_known(rows[i].a) ? pair->of_a : pair->of_b, rows[i].option);
 }
 
@@ -162,7 +162,7 @@ static void check_same(const struct pair *pair, struct comparison *out)
         bool a_tells = left[0] || records_fact(a, &SAME[i]);
         bool b_tells = right[0] || records_fact(b, &SAME[i]);
         if (a_tells && b_tells && strcmp(left, right) != 0)
-            warn(out, "another %s: %.100s against %.100s of the baseline", SAME[i].what,
+            warn(out, "different %s: %.100s, baseline %.100s", SAME[i].what,
                  right[0] ? right : "none", left[0] ? left : "none");
         if (left[0] && !b_tells &&
             b->has_summary) /* an unfinished run records little, and is reported as such */
@@ -174,8 +174,8 @@ static void check_same(const struct pair *pair, struct comparison *out)
     warn_unrecorded(out, pair->side_b, &of_b);
     const char *gpus_a = a->summary.gpu_uuids, *gpus_b = b->summary.gpu_uuids;
     if (gpus_a && gpus_b && strcmp(gpus_a, gpus_b) != 0)
-        warn(out, "other GPUs, which differ also where they are of one kind: %.60s against %.60s",
-             gpus_b, gpus_a);
+        warn(out, "different GPUs, which vary even within one model: %.60s and %.60s", gpus_b,
+             gpus_a);
 }
 
 static void check_questions(const struct run_table *a, const struct run_table *b,
@@ -187,9 +187,8 @@ static void check_questions(const struct run_table *a, const struct run_table *b
         warn(out, "%zu questions with the same key differ: different datasets", out->changed);
     if (!out->paired)
         warn(out,
-             "the runs asked different questions (%zu of %zu and %zu are the same): they are "
-             "compared "
-             "as two sets, and what differs may be due to the questions",
+             "the runs have different questions (%zu of %zu and %zu are the same): they are "
+             "compared as two samples, and differences may be due to the questions",
              out->same, a->rows, b->rows);
     else if (out->a_only || out->b_only)
         warn(out,
@@ -207,14 +206,14 @@ static void check_end(const struct run_table *table, const char *whose, struct c
     else if (table->summary.interrupted == 1)
         warn(out, "%s was interrupted", whose);
     if (table->failed)
-        warn(out, "%zu of %zu %s of %s failed and are left out; what failed may be what is hard",
+        warn(out, "%zu of %zu %s of %s failed and are left out, which may bias the comparison",
              table->failed, table->rows, run_kind_unit(table->kind, true), whose);
     if (table->negative)
         warn(out, "%llu energies of %s are negative and count as unknown",
              (unsigned long long)table->negative, whose);
     if (table->format > JOURNAL_FORMAT)
         warn(out,
-             "records.jsonl of %s is of format %.0f, and this version knows %d: some of it may be "
+             "records.jsonl of %s has format %.0f, newer than %d of this version: some data may be "
              "missing",
              whose, table->format, JOURNAL_FORMAT);
     if (table->damaged)
@@ -260,8 +259,8 @@ static void check_energy_of(const struct run_table *table, const struct energy_s
              state->completed, run_kind_unit(table->kind, true), whose);
     if (state->coverage < 0.9)
         warn(out,
-             "the sensors cover only %.0f %% of the queries' time in %s: its energies lack the "
-             "rest",
+             "the sensors cover only %.0f %% of the queries' time in %s: the rest of its energy is "
+             "missing",
              100 * state->coverage, whose);
     if (state->low_confidence && state->completed == 1)
         warn(out, "%s is shorter than ten updates of a sensor", whose);
@@ -282,18 +281,17 @@ static void check_energy(const struct pair *pair, struct comparison *out)
         return;
     if (a->ours != b->ours)
         warn(out,
-             "%s was made by another program, which counts other devices: energies do not mean "
-             "the same",
+             "%s was made by another program, which counts other devices: energies are not "
+             "comparable",
              a->ours ? pair->side_b : "the baseline");
     if (strcmp(run_energy_method(a), run_energy_method(b)) != 0)
-        warn(out, "energy by another method: '%s' against '%s' of the baseline",
-             run_energy_method(b), run_energy_method(a));
+        warn(out, "different energy method: '%s', baseline '%s'", run_energy_method(b),
+             run_energy_method(a));
     if (strcmp(run_energy_source(a), run_energy_source(b)) != 0)
-        warn(out, "energy by other sensors: '%.100s' against '%.100s' of the baseline",
-             run_energy_source(b), run_energy_source(a));
+        warn(out, "different energy sensors: '%.100s', baseline '%.100s'", run_energy_source(b),
+             run_energy_source(a));
     if (fabs(in_a.coverage - in_b.coverage) > 0.05)
-        warn(out, "coverage %.0f %%, %.0f %% in the baseline", 100 * in_b.coverage,
-             100 * in_a.coverage);
+        warn(out, "coverage %.0f %%, baseline %.0f %%", 100 * in_b.coverage, 100 * in_a.coverage);
 }
 
 /* ---- conditions ---- */
@@ -336,7 +334,7 @@ static void check_idle(const struct pair *pair, struct comparison *out)
     char text[128];
     if (!(change > 2 * error && change > IDLE_MIN_CHANGE * left->idle_w))
         return;
-    str_format(text, sizeof text, "%.3g W when idle, %.3g W in the baseline", right->idle_w,
+    str_format(text, sizeof text, "idle power %.3g W, baseline %.3g W", right->idle_w,
                left->idle_w);
     differ(out, pair->of_b, text);
 }
@@ -380,10 +378,10 @@ static void check_model(const struct pair *pair, struct comparison *out)
     bool is_knob = a->kind == RUN_KIND_RUN && sweep && sweep_of_run(b->directory) == sweep &&
                    strncmp(a->directory, b->directory, sweep) == 0;
     if (strcmp(a->model, b->model) != 0 && !is_knob)
-        warn(out, "another %s: '%.100s' against '%.100s' of the baseline",
+        warn(out, "different %s: '%.100s', baseline '%.100s'",
              a->kind == RUN_KIND_RUN ? "command" : "model", b->model, a->model);
     if (a->kind != b->kind)
-        warn(out, "another kind of run: '%s' against '%s' of the baseline", run_kind_name(b->kind),
+        warn(out, "different kind of run: '%s', baseline '%s'", run_kind_name(b->kind),
              run_kind_name(a->kind));
 }
 

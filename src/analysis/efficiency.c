@@ -124,13 +124,12 @@ static void warn_poor(struct analysis *analysis, const char *name, const struct 
 {
     for (size_t i = 0; i < GROUP_FIGURES; i++)
         if (poor[i].groups)
-            result_warn(
-                analysis->result,
-                "%s is of fewer than half of the queries in %zu group%s by %s: of %zu of %zu in "
-                "'%s'%s",
-                GROUP_ROWS[i].key, poor[i].groups, poor[i].groups == 1 ? "" : "s", name,
-                poor[i].known, poor[i].queries, poor[i].first,
-                poor[i].groups == 1 ? "" : ", to name one");
+            result_warn(analysis->result,
+                        "%s is known for fewer than half of the queries in %zu group%s by %s: for "
+                        "%zu of %zu in '%s'%s",
+                        GROUP_ROWS[i].key, poor[i].groups, poor[i].groups == 1 ? "" : "s", name,
+                        poor[i].known, poor[i].queries, poor[i].first,
+                        poor[i].groups == 1 ? "" : ", for example");
 }
 
 static enum err put_words(struct analysis *analysis, const char *key, const char *name,
@@ -269,7 +268,7 @@ static enum err efficiency_run(struct analysis *analysis, struct error *why)
 static const struct result_phrase FINDING[] = {
     {"", "summary.joules_per_query", " per query"},
     {", ", "summary.joules_per_output_token", " per output token"},
-    {", ", "summary.joules", " in all"},
+    {", ", "summary.joules", " in total"},
     {" (", "summary.method", ")"},
     {0},
 };

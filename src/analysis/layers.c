@@ -205,13 +205,13 @@ static void warn_of_checks(struct analysis *analysis, const struct layers_result
     const char *name = layers_result_name(model);
     if (model->closure_pass == 0)
         result_warn(analysis->result,
-                    "%s: components add up to %.0f %% of the energy above idle: the account does "
-                    "not close",
+                    "%s: components add up to %.0f %% of the energy above idle: the energy balance "
+                    "does not close",
                     name, 100 * model->closure);
     if (model->null_test.pass == 0)
         result_warn(analysis->result,
-                    "%s: even and odd rounds differ by %.1f ± %.1f %%: something other than the "
-                    "work changed the energy",
+                    "%s: even and odd rounds differ by %.1f ± %.1f %%: the energy changed for "
+                    "reasons other than the work",
                     name, model->null_test.difference_pct, model->null_test.plus_minus);
     if (model->interrupted == 1)
         result_warn(analysis->result, "%s: the measurement was interrupted", name);
@@ -230,13 +230,12 @@ static void warn_of(struct analysis *analysis, const struct layers_result *model
     warn_of_checks(analysis, model);
     if (layers_result_is_estimated(model))
         result_warn(analysis->result,
-                    "%s: energies are estimated by a model, not measured: components "
-                    "differ by their time alone",
+                    "%s: energies are estimated by a model, not measured: components differ only "
+                    "by their time",
                     name);
     else if (model->attribution && strcmp(model->attribution, "time-share") == 0)
         result_warn(analysis->result,
-                    "%s: components could not be separated by power: joules go by "
-                    "time",
+                    "%s: components could not be separated by power: joules are attributed by time",
                     name);
 }
 
@@ -302,17 +301,17 @@ static enum err layers_run(struct analysis *analysis, struct error *why)
     for (size_t i = 0; i < layers->count; i++)
         measured += has_energy(&layers->models[i]);
     if (!measured)
-        return err_set(why, ERR_NO_DATA,
-                       "the energy of no layer is known: no sensor was there "
-                       "when they were measured");
+        return err_set(
+            why, ERR_NO_DATA,
+            "the energy of no layer is known: no sensor was available when they were measured");
     put_summary(analysis->result, layers, measured);
     put_data(analysis->result, layers);
     for (size_t i = 0; i < layers->count; i++)
         warn_of(analysis, &layers->models[i]);
     if (!are_of_one_machine(layers))
-        result_warn(analysis->result,
-                    "the models were measured on different machines: what differs "
-                    "between them may be due to that");
+        result_warn(
+            analysis->result,
+            "the models were measured on different machines, which may explain their differences");
     return ERR_OK;
 }
 

@@ -385,7 +385,7 @@ static void check_device(struct checks *checks, const struct summary_device *dev
 {
     const char *id = device->id ? device->id : "?", *note = device->energy.note;
     if (!is_known(device->energy.joules))
-        check_put(checks, "device", CHECK_WARNING, "%s gave no energy: %.200s", id,
+        check_put(checks, "device", CHECK_WARNING, "%s has no energy: %.200s", id,
                   note ? note : "unknown reason");
     if (is_known(device->residual))
         check_put(checks, "cross_check",
@@ -415,8 +415,8 @@ static void check_unattributed(struct checks *checks)
     double share = ratio(summary->unattributed_joules, summary->energy.joules);
     if (summary->energy_known < summary->completed && share > UNATTRIBUTED_MOST)
         check_put(checks, "unattributed", CHECK_WARNING,
-                  "%.3g J, %.0f %% of the energy, belong to no query: the energies of %lld queries "
-                  "are missing",
+                  "%.3g J, %.0f %% of the energy, are not attributed to any query: the energies of "
+                  "%lld queries are missing",
                   summary->unattributed_joules, 100 * share,
                   (long long)(summary->completed - summary->energy_known));
 }

@@ -260,7 +260,8 @@ static void warn_of_flags(struct result *result, const struct sweep_points *poin
     for (size_t i = 0; i < points->sweep.count; i++)
         flagged += !points->items[i].exclusion && points->sweep.attempts[i].flags[0];
     if (flagged)
-        result_warn(result, "%zu of %zu attempts have warnings of their conditions: see their runs",
+        result_warn(result,
+                    "%zu of %zu attempts have warnings about their conditions: see their runs",
                     flagged, points->sweep.count);
 }
 
@@ -290,13 +291,13 @@ static void warn_of_places(struct result *result, const struct sweep *sweep)
     size_t gpus = count_places(sweep, true), nodes = count_places(sweep, false);
     if (gpus > 1)
         result_warn(result,
-                    "the settings were measured on %zu sets of GPUs, and what differs between them "
-                    "is in the differences between settings: see gpu_uuids of the settings",
+                    "the settings were measured on %zu sets of GPUs, so differences between "
+                    "settings include differences between GPUs: see gpu_uuids of the settings",
                     gpus);
     else if (nodes > 1)
         result_warn(result,
-                    "the settings were measured on %zu nodes, and what differs between them is in "
-                    "the differences between settings: see node of the settings",
+                    "the settings were measured on %zu nodes, so differences between settings "
+                    "include differences between nodes: see node of the settings",
                     nodes);
 }
 

@@ -91,7 +91,7 @@ static void add_notes(const struct channel_state *state, struct energy *energy)
     energy_note_coverage(energy, state);
     if (energy->note[0] == '\0' && state->thinned)
         str_copy(energy->note, sizeof energy->note,
-                 "older samples were thinned for lack of scratch space");
+                 "older samples were downsampled for lack of scratch space");
 }
 
 void channel_energy_take(struct sampler *sampler, size_t source, size_t channel, nanos from,

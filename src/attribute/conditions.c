@@ -169,8 +169,8 @@ static void find_idle_change(struct conditions *c)
              (long long)f->idle_tries, c->refused);
     if (c->refused_after[0])
         find(c, "idle_unchecked", FINDING_NOTE,
-             "idle power was not measured again at the end, since the machine was not idle then "
-             "(%s): it may have changed",
+             "idle power was not measured again at the end, since the machine was not idle (%s): "
+             "it may have changed",
              c->refused_after);
     if (change > IDLE_CHANGE_NOTE * f->idle_w && change > IDLE_SIGMAS * error)
         find(c, "idle_changed",
@@ -394,7 +394,7 @@ static void take_gpus(struct conditions *c)
         str_copy(c->gpu_unknown, sizeof c->gpu_unknown, "GPUs of another host are measured");
     else if (!proc_sees_host_pids())
         str_copy(c->gpu_unknown, sizeof c->gpu_unknown,
-                 "drivers report process ids of the host, which a container does not see");
+                 "drivers report process ids of the host, which are not visible in a container");
     for (size_t i = 0; !c->gpu_unknown[0] && i < sampler_count(c->session->sampler); i++)
         if (sampler_sensor(c->session->sampler, i)->kind == SENSOR_GPU)
             take_gpu(c, i, weight);
@@ -458,7 +458,7 @@ static void find_background_gpu(struct conditions *c)
         describe_gpu_processes(figures, device, who, sizeof who);
     if (device && !is_known(pct))
         find(c, "background_gpu", FINDING_NOTE,
-             "other processes are on %s, and their utilization is not reported: %s", device, who);
+             "other processes use %s, and their utilization is not reported: %s", device, who);
     if (pct > 100 * SHARE_WARNING)
         find(c, "background_gpu", pct > 100 * SHARE_BREAKS ? FINDING_BREAKS : FINDING_WARNING,
              "other processes used %.0f %% of %s: %s", pct, device, who);

@@ -44,7 +44,7 @@ static int export_with(const struct export_options *options, const char *directo
     if (export_run(driver, &request, &done, &why))
         return complain(EXIT_FAILED, "%s", why.text);
     if (done.damaged)
-        log_warn("skipped %llu corrupt line%s of records.jsonl; the first is line %llu",
+        log_warn("skipped %llu damaged line%s of records.jsonl; the first is line %llu",
                  (unsigned long long)done.damaged, done.damaged == 1 ? "" : "s",
                  (unsigned long long)done.first_damaged);
     if (done.format > JOURNAL_FORMAT)

@@ -45,7 +45,7 @@ enum err endpoint_url(char *url, size_t size, const char *given, struct error *w
 static enum err endpoint_open(struct endpoint *endpoint, const char *url, struct error *why)
 {
     *endpoint =
-        (struct endpoint){.start_hint = "is the server running?", .auth_hint = "set its API key"};
+        (struct endpoint){.start_hint = "is the server running?", .auth_hint = "set the API key"};
     str_copy(endpoint->url, sizeof endpoint->url, url);
     url_hide_login(url, endpoint->shown, sizeof endpoint->shown);
     return http_open(&endpoint->http, why);
@@ -199,7 +199,7 @@ static enum err status_error(const struct endpoint *endpoint, const struct http_
     }
     const char *advice = status == 401 || status == 403 ? endpoint->auth_hint
                          : status >= 300 && status < 400
-                             ? "the server has moved: use its new address"
+                             ? "the server redirects: use its new address"
                              : "";
     return err_set(why, error_of_status(status), "%.100s returned status %d%s%s%s%s",
                    endpoint->shown, status, *message ? ": " : "", message, *advice ? ": " : "",

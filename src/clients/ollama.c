@@ -37,7 +37,7 @@ static enum err configure(void *state, const struct client_config *config, struc
     struct ollama *ollama = state;
     struct endpoint *endpoint = &ollama->endpoint;
     endpoint->start_hint = "start it with: ollama serve";
-    endpoint->auth_hint = "set its API key with header.Authorization";
+    endpoint->auth_hint = "set the API key with header.Authorization";
     const char *kind = params_get(config->params, "endpoint");
     ollama->is_chat = kind && strcmp(kind, "chat") == 0;
     if (kind && !ollama->is_chat && strcmp(kind, "generate") != 0)
@@ -238,7 +238,7 @@ static enum err check_model(struct ollama *ollama, const char *model, nanos time
         is_listed = is_listed || is_same_model(models.names[i], model);
     if (!err && !is_listed) {
         char advice[128];
-        str_format(advice, sizeof advice, "(get it with: ollama pull %.80s)", model);
+        str_format(advice, sizeof advice, "(download it with: ollama pull %.80s)", model);
         err = endpoint_missing_model(&ollama->endpoint, model, &models, advice, why);
     }
     client_models_release(&models);

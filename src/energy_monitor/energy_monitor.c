@@ -403,11 +403,11 @@ static int monitor_ended(void)
     waitpid(feed.monitor, &status, 0);
     feed.monitor = 0;
     if (never) {
-        say("ipw monitor gave no reading", NULL);
+        say("ipw monitor sent no reading", NULL);
         feed.failed = true;
         return -1;
     }
-    say("ipw monitor ended; it is started again", NULL);
+    say("ipw monitor ended; restarting it", NULL);
     return 0;
 }
 

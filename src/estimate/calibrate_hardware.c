@@ -246,8 +246,8 @@ static void replace_identity(struct build *build)
     made->processor = (struct hardware_processor){0};
     made->note = build->c->has_no_energy ? "times were measured; energy was not: no meter"
                  : build->c->is_estimated
-                     ? "fitted to a model's joules, not to a meter's"
-                     : "idle is the constant of the fit: what is drawn while it works";
+                     ? "fitted to estimated energy, not to measured energy"
+                     : "idle is the constant term of the fit: power under load apart from the work";
     made->is_calibrated = !build->c->is_estimated && !build->c->has_no_energy;
 }
 
@@ -287,12 +287,12 @@ static void set_sources(struct build *build)
     if (c->has_no_energy)
         str_copy(fit, SOURCE_MAX, "not fitted");
     else
-        str_format(
-            fit, SOURCE_MAX,
-            "least squares over %zu rows of %.120s%s, R2 %.2f, power off by %.1f %% left out",
-            c->point_count, build->origin->data,
-            c->is_estimated ? ", whose joules are estimated" : "", c->r2, 100 * c->mape_held_out);
-    str_format(rate, SOURCE_MAX, "the most that a row of %.200s attained", build->origin->data);
+        str_format(fit, SOURCE_MAX,
+                   "least squares over %zu rows of %.120s%s, R2 %.2f, leave-one-out error of power "
+                   "%.1f %%",
+                   c->point_count, build->origin->data,
+                   c->is_estimated ? ", with estimated energy" : "", c->r2, 100 * c->mape_held_out);
+    str_format(rate, SOURCE_MAX, "highest value attained by a row of %.200s", build->origin->data);
     build->fitted = fit;
     build->attained = rate;
 }

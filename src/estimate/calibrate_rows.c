@@ -157,7 +157,7 @@ enum err calibrate_rows_read(const char *path, struct calibrate_rows *rows, stru
         if (!*rows->hardware)
             (void)str_copy(rows->hardware, sizeof rows->hardware, hardware);
         else if (*hardware && strcmp(rows->hardware, hardware))
-            measured_csv_fail(&csv, "hardware", "the rows before are of another device");
+            measured_csv_fail(&csv, "hardware", "the previous rows are of another device");
     }
     measured_csv_close(&csv);
     return csv.err;

@@ -455,7 +455,7 @@ static void set_confidence(struct pass_estimate *estimate)
     if (estimate->confidence < CONFIDENCE_THEORETICAL)
         estimate->confidence++;
     if (graph->is_guessed && graph->notes.count)
-        str_copy(reason, room, "what runs depends on data: see the notes");
+        str_copy(reason, room, "control flow depends on data: see the notes");
     else if (graph->is_guessed)
         str_copy(reason, room, "the file does not state all shapes: some are assumed");
     else if (graph->unknown_count)
@@ -703,8 +703,7 @@ static enum err check_stages(const struct partition *partition, int stages, stru
 {
     if (stages > 1 && (!partition->layers || !partition->is_decoder))
         return err_set(why, ERR_BAD_VALUE,
-                       "%.100s: pipeline parallelism divides the layers of a decoder, and it has "
-                       "none",
+                       "%.100s: pipeline parallelism needs the layers of a decoder",
                        partition->graph->name);
     if (stages > partition->layers && stages > 1)
         return err_set(why, ERR_BAD_VALUE,

@@ -111,7 +111,7 @@ struct serving_spread {
 struct serving_result {
     struct serving_spread ttft_s, tpot_s, itl_s, latency_s; /* of requests; itl_s of tokens */
     double duration_s; /* from the first arrival to the last token */
-    double tokens_per_s, requests_per_s, input_tokens_per_s; /* in all */
+    double tokens_per_s, requests_per_s, input_tokens_per_s; /* in total */
     double steps, step_j, idle_j; /* of all replicas; their joules add up to `joules` */
     double joules, joules_per_token, average_w;
     double busy;                        /* share of the time with a step under way */

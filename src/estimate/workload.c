@@ -312,7 +312,7 @@ static enum err parse_list(const struct list *list, struct numbers *out, struct 
                            list->option, list->most, list->example, list->words);
         for (int64_t n = range[0]; n <= range[1]; n = range[2] > 1 ? n * range[2] : n + 1) {
             if (out->count == NUMBERS_MOST)
-                return err_set(why, ERR_USAGE, "--%s: at most %d numbers", list->option,
+                return err_set(why, ERR_USAGE, "--%s: more than %d numbers", list->option,
                                NUMBERS_MOST);
             out->items[out->count++] = n;
         }
@@ -464,7 +464,8 @@ static enum err begin_spec(const struct workload_options *options, const struct 
     struct error unknown = {0};
     enum runtime_id runtime = RUNTIME_IDEAL;
     if (options->runtime && options->no_fusion)
-        return err_set(why, ERR_USAGE, "--runtime says what is fused: --no-fusion contradicts it");
+        return err_set(why, ERR_USAGE,
+                       "--no-fusion contradicts --runtime, which determines what is fused");
     if (options->runtime && runtime_find(options->runtime, &runtime, &unknown))
         return err_set(why, ERR_USAGE, "--runtime: %s", unknown.text);
     *work = (struct workload_spec){
@@ -478,7 +479,7 @@ static enum err begin_spec(const struct workload_options *options, const struct 
     };
     if (options->stages > 1 && !model->has_phases)
         return err_set(why, ERR_USAGE,
-                       "--pipeline-parallel divides the layers of a decoder: %.100s is none",
+                       "--pipeline-parallel divides the layers of a decoder: %.100s is not one",
                        model->name);
     if (options->micro_batches && options->stages < 2)
         return err_set(why, ERR_USAGE, "--micro-batches needs --pipeline-parallel above 1");

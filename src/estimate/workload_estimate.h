@@ -34,7 +34,7 @@ struct workload_pipeline {
     double bubble;        /* share of the time that a stage waits, mean over stages */
     struct {
         int layers;
-        double busy_s, joules; /* in all; joules of the stages add up to the total */
+        double busy_s, joules; /* in total; joules of the stages add up to the total */
         double memory_peak;    /* bytes on one device */
     } stages[PIPELINE_STAGES_MOST];
 };

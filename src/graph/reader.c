@@ -58,9 +58,9 @@ static const struct graph_reader *reader_for(const char *source)
 static enum err not_found(const char *source, struct error *why)
 {
     if (file_is_regular(source))
-        return err_set(why, ERR_BAD_VALUE,
-                       "%.120s is no model file: neither ONNX, GGUF, safetensors nor config.json",
-                       source);
+        return err_set(
+            why, ERR_BAD_VALUE,
+            "%.120s is not a model file: expected ONNX, GGUF, safetensors or config.json", source);
     const char *nearest = NULL;
     for (size_t i = 0; i < READER_COUNT && !nearest; i++)
         nearest = READERS[i]->nearest ? READERS[i]->nearest(source) : NULL;

@@ -91,7 +91,7 @@ static enum err end_reload(struct monitor *monitor, struct error *why)
     pthread_join(monitor->reloader, NULL);
     monitor->is_reloading = false;
     if (!monitor->opened) {
-        log_warn("cannot reload: %s; going on with the sensors as they are", monitor->why.text);
+        log_warn("cannot reload: %s; continuing with the current sensors", monitor->why.text);
         return ERR_OK;
     }
     enum err err = use_session(monitor, monitor->opened, why);
@@ -321,12 +321,13 @@ static enum err check_addresses(const struct monitor_options *options, struct er
 {
     enum err err = ERR_OK;
     if (options->address)
-        err = http_access_check(options->address, options->token, options->is_open,
-                                "set a token (--token-file), or let anyone read with --no-token",
-                                why);
+        err = http_access_check(
+            options->address, options->token, options->is_open,
+            "set a token (--token-file), or allow access without one with --no-token", why);
     if (!err && options->grpc_address)
-        err = http_access_check(options->grpc_address, NULL, options->is_open,
-                                "gRPC has no token; let anyone read with --no-token", why);
+        err = http_access_check(
+            options->grpc_address, NULL, options->is_open,
+            "gRPC does not support tokens; allow access without one with --no-token", why);
     return err;
 }
 

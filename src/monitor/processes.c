@@ -33,7 +33,7 @@ struct account {
     uint64_t started;      /* ... and when it was started; 0: not known */
     char name[CGROUP_MAX]; /* of a cgroup */
     struct text labels;
-    double joules, recent; /* in all; lately, falling by half per round */
+    double joules, recent; /* in total; lately, falling by half per round */
 };
 
 struct accounts {

@@ -265,7 +265,7 @@ enum err telemetry_feed_write(struct telemetry_feed *feed, struct state *state,
         return ERR_OK; /* a reader that does not keep up gets a later one */
     if (!feed->program[0])
         return ERR_LOST;
-    log_warn("energy-monitor has ended; it is started again");
+    log_warn("energy-monitor ended; restarting it");
     drop_reader(feed);
     return ERR_OK;
 }

@@ -45,12 +45,13 @@ static enum err check_address(const char *address, struct error *why)
     bool is_good = !code && (found->ai_family == AF_INET6 || is_ours(found));
     if (!code)
         freeaddrinfo(found);
-    return is_good ? ERR_OK
-                   : err_set(why, ERR_USAGE,
-                             "cannot listen on '%.80s', which is no address of this machine (%s); "
-                             "expected PORT, ADDRESS or ADDRESS:PORT, such as 127.0.0.1:8080 or "
-                             "[::1]:8080",
-                             address, code ? gai_strerror(code) : "not one of its interfaces");
+    return is_good
+               ? ERR_OK
+               : err_set(why, ERR_USAGE,
+                         "cannot listen on '%.80s', which is not an address of this machine (%s); "
+                         "expected PORT, ADDRESS or ADDRESS:PORT, such as 127.0.0.1:8080 or "
+                         "[::1]:8080",
+                         address, code ? gai_strerror(code) : "not one of its interfaces");
 }
 
 /* 0.0.0.0 or ::, by the bytes of the address. */
@@ -106,7 +107,7 @@ enum err http_access_check(const char *address, const char *token, bool is_open,
         return err;
     str_format(text, sizeof text, strchr(address, ':') ? "http://[%s]" : "http://%s", address);
     if (url_read(text, &url, NULL))
-        return err_set(why, ERR_USAGE, "'%.80s' is no address to listen on", address);
+        return err_set(why, ERR_USAGE, "'%.80s' is not an address to listen on", address);
     if (!token && !is_open && !url_is_local(&url))
         return err_set(why, ERR_USAGE, "%.80s can be reached from other machines: %s", address,
                        advice);

@@ -472,7 +472,7 @@ static bool handle(struct plain_call *call)
         if (call->is_over)
             break;
         if (taken < 0) {
-            finish(call, ERR_BAD_VALUE, "the upstream server's answer is no HTTP");
+            finish(call, ERR_BAD_VALUE, "the upstream server's response is not HTTP");
             return false;
         }
         if (taken == 0)

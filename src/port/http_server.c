@@ -345,7 +345,7 @@ static bool refuse_framing(struct http_exchange *exchange)
     static const char TWICE[] =
         "{\"error\":{\"message\":\"the length of the body is given more than "
         "once\",\"type\":\"invalid_request_error\"}}";
-    static const char CODING[] = "{\"error\":{\"message\":\"the only transfer coding is "
+    static const char CODING[] = "{\"error\":{\"message\":\"the only supported transfer coding is "
                                  "chunked\",\"type\":\"invalid_request_error\"}}";
     struct framing framing = {0};
     mhd.get_values(exchange->mhd, MHD_HEADER_KIND, count_framing, &framing);
@@ -633,7 +633,7 @@ static enum err open_listener(struct http_server *server, struct error *why)
     char service[8], host[128];
     str_format(service, sizeof service, "%u", server->options.port);
     if (getaddrinfo(server->options.address, service, &hints, &found))
-        return err_set(why, ERR_USAGE, "'%.80s' is no address of this machine",
+        return err_set(why, ERR_USAGE, "'%.80s' is not an address of this machine",
                        server->options.address);
     server->listener = try_listen(found);
     int failure = errno;
@@ -673,7 +673,7 @@ static enum err start_daemon(struct http_server *server, struct error *why)
         1, MHD_OPTION_ARRAY, is_tls ? tls : tls + 2, MHD_OPTION_END);
     if (!server->daemon)
         return err_set(why, is_tls ? ERR_USAGE : ERR_UNSUPPORTED,
-                       is_tls ? "the TLS certificate and key are no pair in PEM format"
+                       is_tls ? "the TLS certificate and key are not a matching pair in PEM format"
                               : "libmicrohttpd cannot start (epoll)");
     const union MHD_DaemonInfo *info =
         mhd.get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);

@@ -300,7 +300,7 @@ static enum err judge_by_refits(const struct clock_question *q, struct clock_cho
             out->points[i].saving_error =
                 REFIT_T * sqrt(savings[i].squares * (REFITS - 1) / REFITS);
     if (!err && is_known(out->points[out->optimum.best].saving_error)) {
-        out->error_method = "refits without every fifth clock";
+        out->error_method = "refits that leave out every fifth clock";
         out->refits = REFITS;
         out->regret_mean = picked ? regret / (double)picked : UNKNOWN;
         out->regret_most = picked ? most : UNKNOWN;
@@ -399,7 +399,7 @@ static void widen_at(const struct misfit *misfit, struct clock_choice *out, size
         return;
     point->saving_error = most;
     if (i == out->optimum.best)
-        out->error_method = "measurements about both ends, which the fit does not follow";
+        out->error_method = "measurements around both ends, which the fit does not follow";
 }
 
 /* A curve that is not of the model's family is off by more at some clocks than at others, and all refits alike. */
@@ -642,8 +642,8 @@ static void doubt(const struct optimize_goal *goal, struct clock_choice *out)
         return;
     if (out->slowdown < -SLOWER) {
         (void)str_format(reason, sizeof reason,
-                         "the highest clock was measured %.0f %% slower than a lower one: it was "
-                         "not warm, or did other work",
+                         "the highest clock was measured %.0f %% slower than a lower one: not "
+                         "warmed up, or a different workload",
                          100 / (1 + out->slowdown) - 100);
         refuse(out, CHOICE_NO_OPTIMUM | CHOICE_SLOW_BASELINE, reason);
     } else if (out->saving - out->saving_error <= 0 ||
@@ -651,7 +651,7 @@ static void doubt(const struct optimize_goal *goal, struct clock_choice *out)
         char error[40] = "";
         if (is_known(out->saving_error))
             (void)str_format(error, sizeof error, " ± %.1f", 100 * out->saving_error);
-        (void)str_format(reason, sizeof reason, "%.0f MHz would save %.1f%s %%: perhaps none",
+        (void)str_format(reason, sizeof reason, "%.0f MHz would save %.1f%s %%: not significant",
                          out->points[out->optimum.best].freq_mhz, 100 * out->saving, error);
         refuse(out, CHOICE_NO_OPTIMUM, reason);
     }
@@ -718,7 +718,7 @@ static void doubt_setting(const struct optimize_goal *goal, double error, struct
         1 - left > left * error)
         return;
     (void)str_format(reason, sizeof reason,
-                     "%.100s would lower the objective by %.1f ± %.1f %%: perhaps not at all",
+                     "%.100s would lower the objective by %.1f ± %.1f %%: not significant",
                      out->points[out->optimum.best].setting, 100 * (1 - left), 100 * left * error);
     refuse(out, CHOICE_NO_OPTIMUM, reason);
 }

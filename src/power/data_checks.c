@@ -178,11 +178,11 @@ static void check_values(struct checking *c, size_t first, size_t end)
                     invalid);
     if (illegal)
         add_finding(c, CHECK_ILLEGAL_CLOCK, &items[first], illegal,
-                    "%zu rows at clocks that the GPU does not have, such as %g MHz", illegal,
+                    "%zu rows at unsupported clocks, for example %g MHz", illegal,
                     items[example].freq_mhz);
     if (off)
         add_finding(c, CHECK_CLOCK_MISMATCH, &items[first], off,
-                    "%zu rows ran at another clock, such as %g MHz instead of %g", off,
+                    "%zu rows ran at another clock, for example %g MHz instead of %g", off,
                     items[example].achieved_mhz, items[example].freq_mhz);
     if (missed)
         add_finding(c, CHECK_CLOCK_MISMATCH, &items[first], missed,
@@ -216,9 +216,9 @@ static void check_logs(struct checking *c, size_t first, size_t end)
     } NOTICED[] = {
         {FREQ_LOG_DAMAGED, CHECK_DAMAGED_LOG, "logs with rows that cannot be read"},
         {FREQ_LOG_UNORDERED, CHECK_UNORDERED_TIMESTAMPS, "logs whose clock was set"},
-        {FREQ_LOG_PAUSES, CHECK_LOG_PAUSES, "logs that pause for more than 10 of their spacings"},
+        {FREQ_LOG_PAUSES, CHECK_LOG_PAUSES, "logs with gaps of more than 10 sampling intervals"},
         {FREQ_LOG_IDLE_PARTS, CHECK_IDLE_PARTS, "logs that begin or end with an idle GPU"},
-        {FREQ_GPU_MISMATCH, CHECK_GPU_MISMATCH, "logs of another GPU than their name says"},
+        {FREQ_GPU_MISMATCH, CHECK_GPU_MISMATCH, "logs whose GPU differs from their file name"},
     };
     for (size_t k = 0; k < sizeof NOTICED / sizeof *NOTICED; k++) {
         size_t logs = 0;
@@ -379,14 +379,14 @@ static void check_vectors(struct checking *c, struct vector_group *groups, size_
                 rows += groups[k].end - groups[k].first;
                 if (which == VECTOR_TIME) /* named one by one: a command asks about one of them */
                     add_finding(c, CHECK[which], &items[groups[k].first], 0,
-                                "%s: the same vector as of '%s'", column,
+                                "%s: the same vector as '%s'", column,
                                 items[groups[i].first].application);
             }
         if (same == 1)
             continue;
         mark_identical(c, &groups[i], which);
         add_finding(c, CHECK[which], which == VECTOR_TIME ? &items[groups[i].first] : NULL, rows,
-                    "%s: one and the same vector in %zu applications", column, same);
+                    "%s: identical vector in %zu applications", column, same);
     }
 }
 
@@ -541,7 +541,8 @@ static void check_idle(struct checking *c, const struct freq_curve *curve,
     double active = freq_curve_activity(curve, FREQ_SM);
     if (watts < IDLE_RATIO * idle)
         add_finding(c, CHECK_IDLE_GPU, of, 0,
-                    "median power is %.1f W, idle power %.1f W: the GPU hardly works", watts, idle);
+                    "median power is %.1f W, idle power %.1f W: the GPU is mostly idle", watts,
+                    idle);
     else if (active < IDLE_ACTIVITY)
         add_finding(c, CHECK_IDLE_GPU, of, 0,
                     "the GPU is active %.0f %% of the time: it hardly works", 100 * active);
@@ -560,7 +561,7 @@ static void check_curve(struct checking *c, const struct freq_curve *curve, size
             check_baseline(c, curve, &r, first, end);
         if (!c->err && is_final && r.spread > NOISE_MOST)
             add_finding(c, CHECK_NOISY_TIME, &c->points->items[first], 0,
-                        "times scatter by %.1f %% about their fit", 100 * r.spread);
+                        "times scatter by %.1f %% around their fit", 100 * r.spread);
         free(r.relative);
     }
     if (c->err || !is_final)

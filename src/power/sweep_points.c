@@ -484,7 +484,7 @@ enum err sweep_points_settings(const struct sweep_points *points, const struct p
         err = err_set(why, ERR_NO_DATA, "no setting was measured: %s",
                       reasons[0]     ? reasons
                       : sweep->count ? "--where selects none"
-                                     : "the sweep has made no attempt yet");
+                                     : "the sweep has no attempts yet");
     }
     if (err) {
         free(out->items);
@@ -530,9 +530,8 @@ bool sweep_points_is_fitted(const struct sweep_points *points)
 
 const char *sweep_points_void(const struct sweep_points *points)
 {
-    return 2 * points->idled > sweep_points_excluded(points, SWEEP_USED)
-               ? "the GPU had nothing to do"
-               : NULL;
+    return 2 * points->idled > sweep_points_excluded(points, SWEEP_USED) ? "the GPU was idle"
+                                                                         : NULL;
 }
 
 /* ---- measurements at clocks ---- */

@@ -66,7 +66,7 @@ struct sweep_points {
     bool is_uneven; /* profiles whose settings have different numbers of queries: per run */
     enum sweep_quality quality; /* the first that an attempt has; it may be set to another */
     long clock;                 /* the knob that is the GPU clock; -1: none */
-    size_t idled;               /* attempts that are used, and at which the GPU had nothing to do */
+    size_t idled;               /* attempts that are used, and at which the GPU was idle */
 };
 
 bool sweep_points_is(const char *directory); /* a sweep's */

@@ -509,7 +509,7 @@ static void on_request(void *context, struct http_exchange *exchange)
         return;
     }
     if (atomic_load(&proxy->refuse)) {
-        reply_error(exchange, 503, "unavailable", "ipw proxy is about to end");
+        reply_error(exchange, 503, "unavailable", "ipw proxy is shutting down");
         return;
     }
     struct passage *passage = new_passage(proxy, exchange);

@@ -232,7 +232,7 @@ void status_metrics(const struct status *status, uint64_t unrecorded, struct tex
     struct exposition exposition = {.out = out}, *to = &exposition;
     add_requests(status, to);
     add_count(to, METRIC_COUNTER, "ipw_proxy_other_requests",
-              "Requests that are no inference, such as lists of models.", status->others);
+              "Requests other than inference, such as lists of models.", status->others);
     add_count(to, METRIC_GAUGE, "ipw_proxy_requests_in_flight", "Inference requests in flight.",
               status->in_flight);
     add_per_model(status, to, "ipw_proxy_prompt_tokens",
@@ -244,9 +244,10 @@ void status_metrics(const struct status *status, uint64_t unrecorded, struct tex
     add_per_model(status, to, "ipw_proxy_request_energy_joules",
                   "Energy attributed to requests, of those whose energy was measured.",
                   offsetof(struct model_totals, joules));
-    add_count(to, METRIC_COUNTER, "ipw_proxy_settled_requests",
-              "Requests whose energy has been attributed, or is known to be unknown.",
-              status->settled);
+    add_count(
+        to, METRIC_COUNTER, "ipw_proxy_settled_requests",
+        "Requests whose energy attribution is complete, including those without a known energy.",
+        status->settled);
     add_count(to, METRIC_COUNTER, "ipw_proxy_unmeasured_requests",
               "Requests whose energy stays unknown.", status->unmeasured);
     add_count(to, METRIC_COUNTER, "ipw_proxy_unrecorded_requests",

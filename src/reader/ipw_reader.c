@@ -289,7 +289,7 @@ int main(int argc, char **argv)
     if (waiting[0].fd < 0)
         return fail(options.socket, strerror(errno));
     if (!drop_privileges())
-        return fail("cannot give up privileges", strerror(errno));
+        return fail("cannot drop privileges", strerror(errno));
     dprintf(STDERR_FILENO, "ipw-reader: %zu counters at %s\n", counter_count, options.socket);
     serve();
     return 0;

@@ -184,7 +184,7 @@ static enum err append(struct journal *journal, const struct text *line, bool ha
         return err_set(why, ERR_BAD_VALUE, "a journal line of %zu MiB is too long",
                        line->length >> 20);
     if (line->length == 0 || memchr(line->bytes, '\n', line->length))
-        return err_set(why, ERR_BAD_VALUE, "a journal's line is one line");
+        return err_set(why, ERR_BAD_VALUE, "a journal line must not contain line breaks");
     if (secret_in_json(line)) {
         text_add_bytes(&hidden, line->bytes, line->length);
         secret_hide_json(&hidden);

@@ -290,7 +290,7 @@ enum err run_arrival_begin(struct run_arrival *arrival, const char *parent, cons
         taken = may_take(arrival, id);
     }
     if (!taken)
-        return err_set(why, ERR_BUSY, "%s holds something else: choose another folder", at);
+        return err_set(why, ERR_BUSY, "%s is not a run directory: choose another folder", at);
     if (arrival->was_there)
         return ERR_OK;
     enum err err = run_dir_clear(arrival->temporary, why); /* of a process that had our number */
@@ -347,7 +347,7 @@ enum err run_arrival_put(struct run_arrival *arrival, const char *bytes, size_t 
                          struct error *why)
 {
     if (arrival->fd < 0 || length > arrival->left)
-        return err_set(why, ERR_BAD_VALUE, "%s has more bytes than it should", arrival->file.name);
+        return err_set(why, ERR_BAD_VALUE, "%s is longer than expected", arrival->file.name);
     arrival->left -= length;
     arrival->hash = hash_bytes(arrival->hash, bytes, length);
     return file_write_all(arrival->fd, bytes, length)
@@ -402,8 +402,7 @@ enum err run_arrival_end(struct run_arrival *arrival, enum err err, struct error
     err = err ? err : closed;
     name_hash(arrival->hash, arrived);
     if (!err && strcmp(arrived, arrival->digest) != 0)
-        err = err_set(why, ERR_BAD_VALUE,
-                      "the bytes of %s are not those that were stored: %s, not %s",
+        err = err_set(why, ERR_BAD_VALUE, "%s differs from what was stored: hash %s, expected %s",
                       arrival->directory, arrived, arrival->digest);
     if (!err)
         err = publish(arrival, why);

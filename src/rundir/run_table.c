@@ -212,7 +212,7 @@ enum { PATH_MOST = FILE_PATH_MAX };
 static void note_missing_shards(struct run_table *table, const struct run_shards *shards)
 {
     if (shards->expected > shards->count)
-        table_note(table, "only %zu of %u Arrow files found: the queries of the others are missing",
+        table_note(table, "only %zu of %u Arrow files found: the queries in the others are missing",
                    shards->count, shards->expected);
 }
 
@@ -456,7 +456,7 @@ static void note_state(struct run_table *table)
         if (strcmp(table->words[RUN_METHOD].texts[id], "estimated") == 0)
             table_note(table, "energies are estimated by a model, not measured");
     if (table->model_count > 1)
-        table_note(table, "the records are of %zu models; these are %s's", table->model_count,
+        table_note(table, "the records are of %zu models; these are of %s", table->model_count,
                    table->model);
 }
 

@@ -183,7 +183,7 @@ static enum err read_first(const char *directory, struct first *out, struct erro
     *out = (struct first){0};
     if (!run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path) || !file_is_regular(path) ||
         journal_kind(path) != RUN_KIND_PROFILE)
-        return err_set(why, ERR_USAGE, "%s is no run of `ipw profile`", directory);
+        return err_set(why, ERR_USAGE, "%s is not a run of `ipw profile`", directory);
     enum err err = journal_read(path, take_first, out, &damaged, why);
     return err == ERR_INTERRUPTED ? ERR_OK : err;
 }
@@ -198,7 +198,7 @@ static enum err sort_parts(const char *const *directories, size_t count, const c
         struct first first;
         err = read_first(directories[i], &first, why);
         if (!err && !first.part.of)
-            err = err_set(why, ERR_USAGE, "%s is no shard of a run", directories[i]);
+            err = err_set(why, ERR_USAGE, "%s is not a shard of a run", directories[i]);
         else if (!err && first.part.of != count)
             err = err_set(why, ERR_USAGE, "%s is shard %u of %u, and %zu are given", directories[i],
                           first.part.number, first.part.of, count);

@@ -56,7 +56,7 @@ struct samples_query {
     enum samples_kind kind;
     const char *quantity; /* of this one alone; NULL: any */
     uint64_t
-        bytes_max; /* of a larger file evenly spread pieces, so many bytes in all; 0: no limit */
+        bytes_max; /* of a larger file evenly spread pieces, so many bytes in total; 0: no limit */
 };
 
 struct samples_found {

@@ -134,7 +134,7 @@ void summary_to_json(const struct summary *summary, bool pretty, struct text *ou
 /* What `ipw profile --json` prints: the figures of "ipw", one object. */
 void summary_to_report(const struct summary *summary, struct text *out);
 
-/* Fills in what the run costs and emits, in all and per query and token, from its tariff and its other figures. */
+/* Fills in what the run costs and emits, in total and per query and token, from its tariff and its other figures. */
 void summary_charge(struct summary *summary);
 
 /* Wall time x devices, s: what summary_charge counts.  Of runs that did not record it, by their devices. */

@@ -725,7 +725,7 @@ enum err sweep_open_point(struct sweep *sweep, const char *directory, size_t poi
         return err;
     *writer = (struct run_writer){.lock_fd = -1, .records = {.fd = -1}, .spans = {.fd = -1}};
     if (point >= sweep->point_count)
-        err = err_set(why, ERR_USAGE, "--point %zu: the sweep has %zu", point + 1,
+        err = err_set(why, ERR_USAGE, "--point %zu: the sweep has %zu settings", point + 1,
                       sweep->point_count);
     else if (!str_copy(writer->directory, sizeof writer->directory, directory) ||
              !sweep_folder(directory, point, 1, folder, sizeof folder))
@@ -782,7 +782,7 @@ enum err sweep_repeat_more(struct sweep *sweep, unsigned repeats, struct run_wri
     enum err err = ERR_OK;
     if (repeats <= sweep->repeats)
         return err_set(why, ERR_USAGE,
-                       "--repeat %u: the sweep measures each setting %u times already: give a "
+                       "--repeat %u: the sweep already measures each setting %u times: give a "
                        "larger number, or drop it",
                        repeats, sweep->repeats);
     text_addf(&line, "{\"kind\":\"repeats\",\"repeats\":%u}", repeats);

@@ -405,7 +405,7 @@ static bool keep_damaged(const char *directory, uint64_t damaged)
         is_kept = link(path, kept) == 0;
         is_taken = !is_kept && errno == EEXIST;
     }
-    log_warn("%llu lines of %s are no traces: %s%s", (unsigned long long)damaged, path,
+    log_warn("%llu lines of %s are not traces: %s%s", (unsigned long long)damaged, path,
              is_kept ? "the file with them is now " : "it stays as it is", is_kept ? kept : "");
     return is_kept;
 }

@@ -136,7 +136,7 @@ static void check_sensor(struct session *session, size_t index, nanos from, nano
     row->read_us = state.reads ? state.read_us : UNKNOWN;
     if (working > 0 && !row->counts && finding->status == SENSOR_OK && !finding->reason[0])
         str_copy(finding->reason, sizeof finding->reason,
-                 "what it spans is unknown: shown beside the total, never in it");
+                 "its scope is unknown: shown separately, not in the total");
     if (energy_channels == 0 || working > 0)
         return;
     if (state.is_lost) {

@@ -122,9 +122,7 @@ static enum err list_limits(struct loop *loop, const struct sensor *sensor,
 {
     double low = limits->limit_min_w, high = limits->limit_default_w;
     if (!(low > 0 && high >= low))
-        return err_set(why, ERR_UNSUPPORTED,
-                       "%s does not report between which power limits it can "
-                       "be set",
+        return err_set(why, ERR_UNSUPPORTED, "%s does not report the range of its power limit",
                        sensor->id);
     loop->settings = calloc(LIMIT_STEPS + 1, sizeof *loop->settings);
     if (!loop->settings)
@@ -314,7 +312,8 @@ static const char *explain_missing(struct loop *loop)
     for (int m = 0; m < GOVERN_METRICS; m++)
         if (is_known(loop->options->slo_s[m]) && !loop->names[m] && is_working(loop)) {
             (void)str_format(loop->problem, sizeof loop->problem,
-                             "requests, but no metric of %s yet", METRIC_WORDS[m]);
+                             "requests were served, but there is no metric of %s yet",
+                             METRIC_WORDS[m]);
             return loop->problem;
         }
     return "no requests";
@@ -336,8 +335,7 @@ static enum err begin_metrics(struct loop *loop, struct error *why)
     for (int m = 0; m < GOVERN_METRICS; m++)
         if (is_known(loop->options->slo_s[m]) && !loop->names[m] && !is_server(&loop->older))
             return err_set(why, ERR_NOT_FOUND,
-                           "the metrics endpoint has no metric of %s that is known (see "
-                           "ipw-govern(1))",
+                           "the metrics endpoint has no known metric of %s (see ipw-govern(1))",
                            METRIC_WORDS[m]);
     return ERR_OK;
 }

@@ -75,7 +75,7 @@ static enum err find_directory(char *to, size_t size, struct error *why)
         return ERR_OK;
     return err_set(why, ERR_DENIED,
                    "no directory for the saved GPU state: none of /run/ipw, $XDG_RUNTIME_DIR/ipw "
-                   "and %s can be created or is only ours",
+                   "and %s can be created or is private to this user",
                    path);
 }
 
@@ -169,7 +169,7 @@ static enum err read_state(const char *path, struct saved *out, struct error *wh
         if (!fine || !ended || !out->uuid[0] ||
             (has(out->knobs, KNOB_POWER_LIMIT) && !is_known(out->limit_w)))
             err = err_set(why, ERR_BAD_VALUE,
-                          "%s is not a saved GPU state: put the GPU back by hand (nvidia-smi -rgc, "
+                          "%s is not a saved GPU state: restore the GPU manually (nvidia-smi -rgc, "
                           "-rmc, -pl WATTS), then delete the file",
                           path);
     }
@@ -241,14 +241,12 @@ static enum err check_free(struct gpu_control *control, struct sensor_limits *li
                        id);
     unsigned bits = is_known(limits->throttle) ? (unsigned)limits->throttle : 0;
     if (bits & THROTTLE_LIMIT)
-        return err_set(
-            why, ERR_BUSY,
-            "the clocks of %s are already limited by a setting (nvidia-smi -rgc and -rac "
-            "reset it)",
-            id);
+        return err_set(why, ERR_BUSY,
+                       "the clocks of %s are already locked (nvidia-smi -rgc and -rac reset them)",
+                       id);
     if (bits & THROTTLE_POWER && !control->in_use)
         return err_set(why, ERR_BUSY,
-                       "%s is held back by its power limit before the sweep starts: it is in use, "
+                       "%s is throttled by its power limit before the sweep starts: it is in use, "
                        "or the limit is too low",
                        id);
     if (is_known(limits->limit_w) && is_known(limits->limit_default_w) &&

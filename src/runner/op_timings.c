@@ -493,7 +493,7 @@ static enum err time_rounds(struct grid *grid)
             err = time_round(grid);
     }
     if (!err)
-        err = report(grid, "again, what differed");
+        err = report(grid, "repeating operations whose rounds differ");
     for (int again = 0; !err && again < AGAIN; again++)
         for (size_t i = 0; !err && i < grid->count; i++)
             if (is_timed(&grid->points[i]) && is_suspect(grid, &grid->points[i]))
@@ -521,11 +521,11 @@ static enum err judge_threads(struct grid *grid)
                              &(struct error){0}))
                 least = fmin(least, alone.seconds);
         if (point->best_s > SLOWER_MOST * least)
-            return err_set(
-                grid->why, ERR_BUSY,
-                "%u threads take %.1f times as long as one (%s, %.0f tokens): they do not run "
-                "at once",
-                options->threads, point->best_s / least, point->label, point->timing.rows);
+            return err_set(grid->why, ERR_BUSY,
+                           "%u threads take %.1f times as long as one (%s, %.0f tokens): they do "
+                           "not run concurrently",
+                           options->threads, point->best_s / least, point->label,
+                           point->timing.rows);
     }
     return ERR_OK;
 }
@@ -587,7 +587,7 @@ static enum err open_library(const struct timings_options *options, struct timer
         (void)str_copy(out->missing, sizeof out->missing, inner.text);
     else
         str_format(out->source, sizeof out->source,
-                   "least of the rounds of operations of llama.cpp %s%s%s on %u threads",
+                   "minimum over rounds of operations of llama.cpp %s%s%s on %u threads",
                    library->version, library->cpu[0] ? ", " : "", library->cpu, options->threads);
     return err;
 }
@@ -618,7 +618,7 @@ enum err timings_measure_onnx(const struct timings_options *options, struct timi
         return ERR_OK;
     }
     str_format(out->source, sizeof out->source,
-               "least of the rounds of operators of ONNX Runtime %s on %u threads",
+               "minimum over rounds of operators of ONNX Runtime %s on %u threads",
                ort_timer_version(grid.onnx), options->threads);
     enum err err = measure(&grid);
     ort_timer_close(grid.onnx);

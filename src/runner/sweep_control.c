@@ -81,7 +81,7 @@ enum err sweep_control_check(const struct sweep *sweep, struct error *why)
         found++;
         for (size_t p = 0; p < sweep->point_count; p++)
             if (strcmp(value_at(sweep, p, k), DEFAULT) != 0 && !(number_at(sweep, p, k) > 0))
-                return err_set(why, ERR_USAGE, "--knob %s: '%.80s' is no number of %s",
+                return err_set(why, ERR_USAGE, "--knob %s: '%.80s' is not a number of %s",
                                sweep->knobs[k], value_at(sweep, p, k),
                                KNOBS[knob_of(sweep, k)].unit);
     }

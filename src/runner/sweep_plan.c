@@ -38,7 +38,8 @@ static enum err add_value(struct values *values, const char *knob, const char *v
 {
     for (size_t i = 0; i < values->count; i++)
         if (strcmp(values->items[i], value) == 0)
-            return err_set(why, ERR_USAGE, "--knob %s has the value '%.80s' twice", knob, value);
+            return err_set(why, ERR_USAGE, "--knob %s: value '%.80s' given more than once", knob,
+                           value);
     if (values->count >= POINTS_MOST)
         return err_set(why, ERR_USAGE, "--knob %s has more than %d values", knob, POINTS_MOST);
     return sweep_word(&values->items, &values->count, value) ? err_no_memory(why) : ERR_OK;
@@ -62,7 +63,7 @@ static enum err add_range(struct values *values, const char *knob, const char *i
                           double high, double step, struct error *why)
 {
     if (!(step > 0) || high < low)
-        return err_set(why, ERR_USAGE, "--knob %s: '%s' is no range LOW-HIGH:STEP", knob, item);
+        return err_set(why, ERR_USAGE, "--knob %s: '%s' is not a range LOW-HIGH:STEP", knob, item);
     double count = floor((high - low) / step * (1 + 1e-12) + 1e-9) + 1;
     if (count > POINTS_MOST)
         return err_set(why, ERR_USAGE, "--knob %s: '%s' has more than %d values", knob, item,
@@ -187,13 +188,13 @@ static enum err take_list(const struct csv_grid *grid, const char *path, struct 
     size_t added = 0;
     enum err err = ERR_OK;
     if (!grid->rows || grid->rows > POINTS_MOST)
-        return err_set(why, ERR_USAGE, "%s has %zu points; it must have 1 to %d", path, grid->rows,
+        return err_set(why, ERR_USAGE, "%s has %zu settings; expected 1 to %d", path, grid->rows,
                        POINTS_MOST);
     for (size_t k = 0; !err && k < grid->columns; k++) {
         const char *name = grid->cells[k];
         err = is_name(name, strlen(name))
                   ? add_knob(sweep, name, why)
-                  : err_set(why, ERR_USAGE, "%s: '%.80s' is no name of a knob", path, name);
+                  : err_set(why, ERR_USAGE, "%s: '%.80s' is not a knob name", path, name);
     }
     for (size_t p = 0; !err && p < grid->rows; p++) {
         for (size_t k = 0; !err && k < grid->columns; k++)
@@ -202,7 +203,7 @@ static enum err take_list(const struct csv_grid *grid, const char *path, struct 
         err = err_explain(why, err);
         for (size_t q = 0; !err && q < p; q++)
             if (sweep_same_point(sweep, q, p))
-                err = err_set(why, ERR_USAGE, "%s: lines %zu and %zu are the same point", path,
+                err = err_set(why, ERR_USAGE, "%s: lines %zu and %zu are the same setting", path,
                               grid->lines[q], grid->lines[p]);
     }
     for (size_t i = sweep->point_count * sweep->knob_count; i < added; i++)

@@ -69,7 +69,7 @@ enum err identity_check(const struct sensor *const *others, size_t count, struct
         return ERR_OK;
     for (size_t i = 0; i < count; i++)
         if (others[i]->kind == SENSOR_GPU && is_same_card(others[i], added))
-            return err_set(why, ERR_UNSUPPORTED, "the same card as %s, which is read instead",
+            return err_set(why, ERR_UNSUPPORTED, "same device as %s, which is read instead",
                            others[i]->id);
     if (is_taken(others, count, added->channels[0].device))
         renumber(others, count, added);

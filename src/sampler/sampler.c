@@ -192,7 +192,7 @@ static void drain(struct sampler *sampler)
     for (size_t i = 0; i < sampler->count; i++)
         drain_source(sampler->sources[i]);
     if (sampler->spill.failed && !sampler->spill_reported) {
-        log_warn("%s; older samples are thinned instead, no energy is lost",
+        log_warn("%s; older samples are downsampled instead, no energy is lost",
                  sampler->spill.why.text);
         sampler->spill_reported = true;
     }

@@ -659,12 +659,12 @@ static void try_reopen(struct source *source)
         return;
     if (!identity_continues(&source->described, &reader->sensor)) {
         if (!reader->changed)
-            log_warn("%s: came back as another device; not used", source->finding.id);
+            log_warn("%s: reopened as a different device; not used", source->finding.id);
         reader->changed = true;
         sensor_close(&reader->sensor);
         return;
     }
-    log_warn("%s: device is back", source->finding.id);
+    log_warn("%s: device available again", source->finding.id);
     reader->open = true;
     reader->changed = false;
     atomic_fetch_add(&source->counts.back, 1);

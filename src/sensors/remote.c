@@ -84,7 +84,7 @@ static enum err read_address(const char *given, char *address, size_t size, char
     if (!str_format(address, size, "%.*s%.*s%s", scheme ? (int)(host - given) : 7,
                     scheme ? given : "http://", (int)length, host, has_port ? "" : port) ||
         !length || !str_is_plain(given))
-        return err_set(why, ERR_USAGE, "'%s' is no address: HOST or HOST:PORT",
+        return err_set(why, ERR_USAGE, "'%s' is not an address: expected HOST or HOST:PORT",
                        plain_text(given).text);
     char plain[200];
     str_format(plain, sizeof plain, "%s%s", is_grpc ? "http://" : "",
@@ -127,10 +127,10 @@ static enum err add_token(struct params *headers, struct error *why)
 static enum err check_status(int status, struct error *why)
 {
     if (status == 401 || status == 403)
-        return err_set(why, ERR_DENIED, "its ipw monitor refuses: it needs its token");
+        return err_set(why, ERR_DENIED, "its ipw monitor requires a token");
     if (status < 200 || status > 299)
-        return err_set(why, ERR_UNSUPPORTED, "what answers is no ipw monitor (HTTP status %d)",
-                       status);
+        return err_set(why, ERR_UNSUPPORTED,
+                       "the server there is not an ipw monitor (HTTP status %d)", status);
     return ERR_OK;
 }
 
@@ -174,7 +174,7 @@ static enum err take_bytes(void *context, const char *bytes, size_t length, nano
         size_t size =
             (size_t)head[1] << 24 | (size_t)head[2] << 16 | (size_t)head[3] << 8 | head[4];
         if (head[0] != 0 || size > BODY_MOST)
-            return err_set(stream->why, ERR_BAD_VALUE, "what answers is no energy-monitor");
+            return err_set(stream->why, ERR_BAD_VALUE, "the server there is not an energy-monitor");
         if (body->length < 5 + size)
             break;
         err = take_message(stream, head + 5, size, t);
@@ -206,9 +206,9 @@ static enum err ask_grpc(struct remote *remote, struct readings *out, bool *agre
     if (stream.count == 2)
         err = ERR_OK;
     else if (!err)
-        err = err_set(why, ERR_UNSUPPORTED, "what answers is no energy-monitor");
+        err = err_set(why, ERR_UNSUPPORTED, "the server there is not an energy-monitor");
     else if (stream.count == 1)
-        err = err_set(why, err, "its energy-monitor collects too seldom");
+        err = err_set(why, err, "the collection interval of its energy-monitor is too long");
     if (!err) {
         *out = stream.second;
         out->interval = out->monotonic - stream.first.monotonic;
@@ -643,7 +643,7 @@ static void remote_probe(const struct sensor_config *config, struct sensor_findi
         struct sensor_finding *finding = sensor_found(out, "remote", SENSOR_HOST, SENSOR_ABSENT);
         if (finding)
             str_copy(finding->reason, sizeof finding->reason,
-                     "no other host given: --sensors remote=HOST[:PORT]");
+                     "no remote host given: --sensors remote=HOST[:PORT]");
         return;
     }
     for (unsigned host = 1; list && str_next_item(&list, given, sizeof given); host++)

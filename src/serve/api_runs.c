@@ -347,7 +347,7 @@ enum err api_records(const struct api *api, const struct request *request,
     struct run_records records;
     enum err err = request_count(request, "limit", 1, RECORDS_MOST, &page.limit, why);
     if (!err && cursor && parse_u64(cursor, &page.from))
-        err = err_set(why, ERR_USAGE, "cursor: not one of a page before");
+        err = err_set(why, ERR_USAGE, "cursor: not from a previous page");
     if (!err)
         err = find_run(api, request, directory, why);
     if (!err)
@@ -517,7 +517,7 @@ enum err api_sweep(const struct api *api, const struct request *request, struct 
     struct json json;
     enum err err = find_run(api, request, directory, why);
     if (!err && !sweep_is(directory))
-        err = err_set(why, ERR_NOT_FOUND, "the run is no sweep");
+        err = err_set(why, ERR_NOT_FOUND, "the run is not a sweep");
     begin_object(&json, answer);
     if (!err)
         err = put_sweep(&json, request->ids[0], directory, why);

@@ -273,7 +273,7 @@ enum err api_estimate(const struct api *api, const struct request *request,
         return err_set(why, ERR_USAGE, "missing parameter: model and hardware are needed");
     if (strchr(hardware, ',') || !strcmp(hardware, "all") ||
         (wanted.precision && strchr(wanted.precision, ',')))
-        return err_set(why, ERR_USAGE, "one hardware and one precision at a time");
+        return err_set(why, ERR_USAGE, "expected one hardware and one precision");
     enum err err = check_numbers(request, &workload.output_tokens, why);
     if (!err)
         err = read_tariff(request, &tariff, why);

@@ -197,7 +197,7 @@ static enum err check_url(const struct setting *setting, const char *given, stru
     if (err)
         return err_set(why, err, "%s: %s", setting->key, inner.text);
     if (url.has_login) /* arguments are seen by everybody on this machine */
-        return err_set(why, ERR_USAGE, "%s: an address without user name and password",
+        return err_set(why, ERR_USAGE, "%s: expected an address without user name and password",
                        setting->key);
     return ERR_OK;
 }
@@ -419,7 +419,7 @@ enum err api_start(const struct api *api, const struct request *request, struct 
     }
     if (!err && (jv_parse(text_get(&request->body), request->body.length, &asked, why) ||
                  !jv_is_object(asked)))
-        err = err_set(why, ERR_USAGE, "the body is no JSON object");
+        err = err_set(why, ERR_USAGE, "the body is not a JSON object");
     if (!err)
         err = start_run(launch, asked, why);
     jv_free(asked);

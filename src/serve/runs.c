@@ -305,7 +305,7 @@ static enum err read_cursor(struct page *page, const unsigned *order, struct err
         return ERR_OK;
     if (!dot || !str_format(digits, sizeof digits, "%.*s", (int)(dot - given), given) ||
         parse_u64(digits, &place))
-        return err_set(why, ERR_USAGE, "cursor: not one of a page before");
+        return err_set(why, ERR_USAGE, "cursor: not from a previous page");
     struct runs *runs = page->by.runs;
     const struct run_row *row = find_row(runs, dot + 1);
     page->from = place < runs->listed ? (size_t)place : runs->listed;

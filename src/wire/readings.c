@@ -220,7 +220,7 @@ enum err readings_read(const char *text, size_t length, struct readings *out, st
     if (!format || strcmp(format, FORMAT) != 0) {
         if (!err)
             jv_free(root);
-        return err_set(why, ERR_BAD_VALUE, "what answers is no ipw monitor");
+        return err_set(why, ERR_BAD_VALUE, "the server there is not an ipw monitor");
     }
     double interval = jv_number(jv_get(root, "interval_s"));
     if (!read_name(jv_get(root, "instance"), out->instance, sizeof out->instance, false) ||
@@ -457,7 +457,7 @@ enum err readings_from_telemetry(const unsigned char *bytes, size_t length, stru
     struct message message;
     *out = (struct readings){0};
     if (!read_message((struct bytes){bytes, bytes + length}, &message))
-        return err_set(why, ERR_BAD_VALUE, "what answers is no energy-monitor");
+        return err_set(why, ERR_BAD_VALUE, "the server there is not an energy-monitor");
     *out = (struct readings){
         .monotonic = (nanos)message.timestamp,
         .wall = (nanos)message.timestamp,

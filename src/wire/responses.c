@@ -235,11 +235,12 @@ static enum err read_choice(struct completion_sink *sink, const struct jv *choic
     if (!err)
         err = completion_sink_content(sink, jv_text(jv_get(choice, "text")), t);
     if (!err && sink->wants_score && is_shifted(jv_get(choice, "logprobs")))
-        err = err_set(sink->why, ERR_UNSUPPORTED,
-                      "%s returned log-probabilities that are one token off, as llama-cpp-python's "
-                      "server does: they are no perplexity. Use another server, such as vLLM, or "
-                      "the model's file: --client llama",
-                      sink->server);
+        err = err_set(
+            sink->why, ERR_UNSUPPORTED,
+            "%s returned log-probabilities that are one token off, as llama-cpp-python's server "
+            "does: perplexity cannot be computed from them. Use another server, such as vLLM, or "
+            "the model's file: --client llama",
+            sink->server);
     if (!err && sink->wants_score)
         read_score(sink->completion, jv_get(choice, "logprobs"));
     const char *reason = jv_text(jv_get(choice, "finish_reason"));

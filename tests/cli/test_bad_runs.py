@@ -112,7 +112,7 @@ class BadRuns(unittest.TestCase):
         done = ipw(None, "analyze", self.good, elsewhere)
         self.assertEqual(done.returncode, 0)
         self.assertIn("2 different machines", done.stdout)
-        self.assertIn("another", ipw(None, "compare", self.good, elsewhere).stdout)
+        self.assertIn("different hardware", ipw(None, "compare", self.good, elsewhere).stdout)
 
     def test_missing(self):
         self.assertRefused(self.root / "nowhere", "no such directory")
@@ -355,7 +355,7 @@ class BadRuns(unittest.TestCase):
 
     def test_mixed_hardware(self):
         other = self.run_of("other", hardware="A100", host="node9")
-        self.assertTaken(other, "another hardware", "A100", commands=("compare",))
+        self.assertTaken(other, "different hardware", "A100", commands=("compare",))
         said = ipw(None, "analyze", self.good, other).stdout
         self.assertIn("2 different machines", said)
         if HAS["report"]:

@@ -260,12 +260,12 @@ class Fairness(CompareTest):
         return self.run_of(f"a{count}", queries), self.run_of(f"b{count}", queries, **facts)
 
     def test_what_differs_is_reported(self):
-        for facts, words in (({"hardware": "A100"}, ("another hardware", "A100", "H100")),
-                             ({"host": "node2"}, ("another machine", "node2", "node1")),
-                             ({"dataset": "gsm8k"}, ("another dataset", "gsm8k", "builtin")),
-                             ({"concurrency": 8}, ("another concurrency", "8", "1")),
-                             ({"source": "rapl package"}, ("other sensors", "rapl package")),
-                             ({"method": "integral"}, ("another method", "integral", "counter")),
+        for facts, words in (({"hardware": "A100"}, ("different hardware", "A100", "H100")),
+                             ({"host": "node2"}, ("different machine", "node2", "node1")),
+                             ({"dataset": "gsm8k"}, ("different dataset", "gsm8k", "builtin")),
+                             ({"concurrency": 8}, ("different concurrency", "8", "1")),
+                             ({"source": "rapl package"}, ("different energy sensors", "rapl package")),
+                             ({"method": "integral"}, ("different energy method", "integral", "counter")),
                              ({"method": "estimated"}, ("estimated by a model",)),
                              ({"template": "x {problem}"}, ("prompt template", "x {problem}", "none"))):
             found = self.warnings(*self.pair(**facts))
@@ -279,7 +279,7 @@ class Fairness(CompareTest):
         shutil.copytree(a, b)
         (b / "records.jsonl").write_text(text)
         (b / "summary.json").write_text((a / "summary.json").read_text().replace(MODEL, "other:7b"))
-        self.assertIn(f"another model: 'other:7b' against '{MODEL}' of the baseline", self.warnings(a, b))
+        self.assertIn(f"different model: 'other:7b', baseline '{MODEL}'", self.warnings(a, b))
 
     def test_questions(self):
         a, _ = self.pair()
@@ -346,7 +346,7 @@ class Conditions(CompareTest):
         return {"findings": [{"code": code, "severity": severity, "text": f"the {code} of it"}]}
 
     def test_what_blocks_a_verdict(self):
-        cases = [({}, {"idle_w": 65.0}, "65 W when idle, 50 W in the baseline"),
+        cases = [({}, {"idle_w": 65.0}, "idle power 65 W, baseline 50 W"),
                  ({}, self.finding("background_cpu", "breaks"), "this run: the background_cpu of it"),
                  (self.finding("background_cpu", "breaks"), None, "the baseline: the background_cpu of it"),
                  ({}, self.finding("background_cpu", "warning"), "this run: the background_cpu of it"),
@@ -646,7 +646,7 @@ class Forms(CompareTest):
     def test_warnings_stand_first(self):
         b = self.run_of("other", [query(i) for i in range(30)], hardware="A100")
         text = ipw(None, "compare", self.a, b).stdout
-        self.assertLess(text.index("warning: another hardware"), text.index("energy_per_query"))
+        self.assertLess(text.index("warning: different hardware"), text.index("energy_per_query"))
 
     def test_markdown(self):
         lines = ipw(None, "compare", self.a, self.b, "--format", "md").stdout.splitlines()

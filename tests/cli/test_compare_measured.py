@@ -41,7 +41,7 @@ class Real(MachineTest):
         report = json.loads(ipw(None, "compare", measured, modelled, "--json").stdout)["comparisons"][0]
         text = "\n".join(report["warnings"])
         self.assertIn("energy of this run is estimated by a model", text)
-        self.assertIn("energy by another method: 'estimated' against 'counter'", text)
+        self.assertIn("different energy method: 'estimated', baseline 'counter'", text)
 
 
 if __name__ == "__main__":

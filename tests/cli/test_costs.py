@@ -180,7 +180,7 @@ class OfComparisons(MachineTest, Costs):
         a, b = self.run_of("a", prices=own), self.run_of("b", prices={**own, "gco2_per_kwh": 200})
         found = self.compare(a, b)
         self.assertAlmostEqual(found["metrics"]["gco2e_per_query"]["relative"], 1, places=9)
-        self.assertIn("another --gco2-per-kwh: 200 against 100 of the baseline; give one for both", found["warnings"])
+        self.assertIn("different --gco2-per-kwh: 200, baseline 100; give one for both", found["warnings"])
         found = self.compare(a, b, "--gco2-per-kwh", 50)
         self.assertAlmostEqual(found["metrics"]["gco2e_per_query"]["relative"], 0, places=9)
         self.assertNotIn("gco2", " ".join(found["warnings"]))
@@ -192,7 +192,7 @@ class OfComparisons(MachineTest, Costs):
         a, b = self.run_of("a", prices={"price_per_kwh": 0.1}), self.run_of("b")
         found = self.compare(a, b)
         self.assertIsNone(found["metrics"]["cost_per_query"]["run"]["value"])
-        self.assertIn("only the baseline was saved with a --price-per-kwh: give one for both", found["warnings"])
+        self.assertIn("only the baseline was saved with --price-per-kwh: give one for both", found["warnings"])
 
     def test_a_bound_on_cost(self):
         a, b = self.run_of("a"), self.run_of("b", 1.5)

@@ -357,7 +357,7 @@ class FullScreen(WithMachine):
         self.tmux("resize-window", "-x", "100", "-y", "30")
         self.await_screen(r"mean \S+ W")
         self.keys("?")
-        self.await_screen("leave this help")
+        self.await_screen("close this help")
         self.keys("Escape")
         self.await_screen("cpu0")
         self.keys("q")

@@ -33,7 +33,7 @@ class NoModel(FileTest):
     def test_a_file_that_is_no_model_is_not_taken_for_a_name(self):
         for name, data in (("empty.gguf", ""), ("text", "hello")):
             words = self.run_ipw("--model", self.write(name, data), "--hardware", GPU, code=1).stderr
-            self.assertIn(f"{name} is no model file", words)
+            self.assertIn(f"{name} is not a model file", words)
 
 
 # ---- ONNX inputs of no shape ----

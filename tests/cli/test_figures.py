@@ -242,7 +242,7 @@ class Parts(FiguresTest):
         self.assertAlmostEqual(rows["reading"]["prefill_joules_per_input_token"], 1 / 5)
         self.assertIn("prefill_joules_per_input_token is based on 21 of 48 completed queries: unknown for the others",
                       got["warnings"])
-        self.assertIn("prefill_joules_per_input_token is of fewer than half of the queries in 1 group by subject: of 1 of "
+        self.assertIn("prefill_joules_per_input_token is known for fewer than half of the queries in 1 group by subject: for 1 of "
                       "24 in 'reading'", got["warnings"])
         said = self.ipw("analyze", path, "-v")
         self.assertRegex(said, r"prefill joules per input token +[0-9.]+ J \(21 of 48\)")

@@ -224,7 +224,7 @@ class Pipeline(EstimateTest):
         hardware = ["--hardware-file", self.device()]
         for words, code, said in (
                 (["--model", MODEL, "--pipeline-parallel", "17"], 1, f"{MODEL}: 17 stages of pipeline parallelism, but 16 layers"),
-                (["--model", "resnet18", "--pipeline-parallel", "2"], 2, "divides the layers of a decoder: resnet18 is none"),
+                (["--model", "resnet18", "--pipeline-parallel", "2"], 2, "divides the layers of a decoder: resnet18 is not one"),
                 (["--model", MODEL, "--micro-batches", "2"], 2, "--micro-batches needs --pipeline-parallel"),
                 (["--model", MODEL, "--pipeline-parallel", "2", "--serve"], 2, "--serve takes no --pipeline-parallel")):
             self.assertIn(said, self.run_ipw(*words, *hardware, code=code).stderr)
@@ -236,7 +236,7 @@ class Pipeline(EstimateTest):
     def test_words(self):
         text = self.run_ipw("--model", MODEL, "--hardware-file", self.device(), "--pipeline-parallel", "3", "--batch", "3").stdout
         self.assertIn("3 devices, 3 stages", text)
-        self.assertRegex(text, r"pipeline +3 stages of 5 to 6 layers, 3 micro-batches; stages wait [\d.]+ % of the time")
+        self.assertRegex(text, r"pipeline +3 stages of 5 to 6 layers, 3 micro-batches; bubble [\d.]+ % of the time")
 
 
 if __name__ == "__main__":

@@ -363,7 +363,7 @@ class WhatIsDrawn(PlotTest):
         records.write_text(records.read_text().replace('"power_metrics"', '"nothing"'))
         self.assertIn("of the GPUs", self.svg(run, "energy").text)
         said = self.svg(run, "power").text
-        self.assertIn("of the machine: GPU power is not in the records", said)
+        self.assertIn("of the machine: GPU power was not recorded", said)
         self.assertNotIn("no GPU", said)
 
     def test_a_line_is_told_of_where_there_is_one(self):
@@ -574,7 +574,7 @@ class Frequency(PlotTest):
                 ((other("m", model="tiny-2b"),), "differ in more than the clock: models tiny-1b and tiny-2b"),
                 ((other("d", dataset="tales"),), "differ in more than the clock: datasets sums and tales"),
                 ((other("c", concurrency=4),), "differ in more than the clock: concurrency 1 and 4"),
-                ((run_at(self.root / "same", 905),), "do not differ: 900 to 905 MHz, which is within 1 %"),
+                ((run_at(self.root / "same", 905),), "do not differ: 900 to 905 MHz, within 1 %"),
                 ((self.run_of(4, "no-clock"),),
                  "1 of 2 runs have a clock, and energy and time per query; no device's clock is among the samples: "
                  f"{self.root}/no-clock"),
@@ -585,7 +585,7 @@ class Frequency(PlotTest):
             self.assertIn(words, self.why_not(run, *others))
         idle = run_at(self.root / "idle", 1500)
         add_gauge(idle, [(0, 0), (5, 0)], quantity="utilisation")
-        self.assertIn("no GPU worked while requests ran", self.why_not(run, idle))
+        self.assertIn("no GPU was active while requests ran", self.why_not(run, idle))
 
     def test_a_long_path(self):
         runs = [run_at(self.root / "/".join(["deep" * 20] * 5) / f"r{mhz}", mhz) for mhz in (900, 1500)]

@@ -144,7 +144,7 @@ class OneBadAnswer(ProfileTest):
     def test_an_answer_at_the_limit_is_one(self):
         report = self.profile("--param", "max_tokens=2", "--max-failed", "0")
         self.assertEqual((report["completed"], report["failed"], report["cut"]), (4, 0, 4))
-        self.assertIn("4 answers were cut at the token limit", self.done.stderr)
+        self.assertIn("4 answers were truncated at the token limit", self.done.stderr)
 
     def test_several_answers_to_one_request(self):
         self.profile("--param", "n=2", code=1)
@@ -518,7 +518,7 @@ class FullDisks(ProfileTest):
                       if line["kind"] == "energy" and line["key"] not in kept)
         self.assertGreaterEqual(joules["unattributed"], refused * (1 - 1e-9))
         if refused:
-            self.assertIn(f"{refused:.3g} J of requests that have no record", report["energy"]["note"])
+            self.assertIn(f"{refused:.3g} J of requests without a record", report["energy"]["note"])
         else:
             self.assertIsNone(report["energy"]["note"])
 
@@ -564,7 +564,7 @@ class FullDisks(ProfileTest):
         joules = report["joules"]
         self.assertEqual(joules["failed"], 0, err)
         self.assertGreater(joules["unattributed"], 0.3 * report["energy"]["joules"])
-        self.assertIn("have no record are unattributed", report["energy"]["note"])
+        self.assertIn("without a record are unattributed", report["energy"]["note"])
         parts = sum(joules[part] or 0 for part in ("queries", "failed", "idle", "unattributed"))
         self.assertAlmostEqual(abs(parts / report["energy"]["joules"] - 1), report["conservation_error"], delta=1e-9)
 

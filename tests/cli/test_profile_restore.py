@@ -146,7 +146,7 @@ class Killed(KillTest):
         self.assertKept(energies)
         self.assertUnknown(report, unsettled)
         self.assertAddsUp(report)
-        self.assertIn("did not come to an end", report["energy"]["note"])
+        self.assertIn("did not finish", report["energy"]["note"])
         if new:
             self.assertIn("stays unknown", self.done.stderr)
         ends = [line["start"] for line in self.run.lines() if line["kind"] == "end"]

@@ -587,7 +587,7 @@ class Refusing(ProxyTest):
     def test_wrong_usage(self):
         for options, words in ((["--upstream", "nonsense"], "is not a URL"),
                                (["--upstream", "http://127.0.0.1:1", "--listen", "127.0.0.1:70000"], "--listen"),
-                               (["--upstream", "http://127.0.0.1:1", "--listen", "nonsense"], "'nonsense', which is no address"),
+                               (["--upstream", "http://127.0.0.1:1", "--listen", "nonsense"], "'nonsense', which is not an address"),
                                (["--upstream", "http://127.0.0.1:1", "--token", "x"], "IPW_PROXY_TOKEN"),
                                ([], "missing --upstream")):
             done = ipw(None, "proxy", *options, "--output-dir", self.root / "runs")

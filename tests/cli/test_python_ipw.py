@@ -455,7 +455,7 @@ class ItsDirectories(PythonTest):
         file = json.loads((path / "analysis/accuracy.json").read_text())
         records = [record["problem"] for record in file["data"]["records"][MODEL]]
         self.assertEqual(records, [f"question {i}" for i in range(0, 4100, 2)])
-        self.assertIn("records: an even selection of 2050 of 4100 queries", file["warnings"])
+        self.assertIn("records: 2050 of 4100 queries, evenly spaced", file["warnings"])
 
     def test_the_chip_of_an_apple(self):
         rows = self.rows()

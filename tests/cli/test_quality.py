@@ -80,7 +80,7 @@ class Quality(unittest.TestCase):
         checks = self.checks(lines, whole=whole, name="lost")
         self.assertEqual(checks["conservation"][0], "good")
         self.assertEqual(checks["unattributed"][0], "warning")
-        self.assertIn("48.6 J, 38 % of the energy, belong to no query", checks["unattributed"][1])
+        self.assertIn("48.6 J, 38 % of the energy, are not attributed to any query", checks["unattributed"][1])
 
     def test_it_warms_up(self):
         self.assertOnly(self.checks(steady(degrees=12)), "temperature_drift")

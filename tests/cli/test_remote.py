@@ -277,7 +277,7 @@ class LossTest(RemoteTest):
         monitor.close()
         led.await_words("device lost")
         monitor = self.monitor(machine, listen=f"127.0.0.1:{monitor.port}")
-        led.await_words("device is back")
+        led.await_words("device available again")
         time.sleep(1.5)
         report = led.end()
         energy = report["energy"]
@@ -362,7 +362,7 @@ class GrpcTest(RemoteTest):
         front.wait()
         led.await_words("device lost")
         self.serve(machine, port=int(front.port))
-        led.await_words("device is back")
+        led.await_words("device available again")
         time.sleep(2)
         report = led.end()
         energy = report["energy"]
@@ -382,8 +382,8 @@ class RefusalTest(RemoteTest):
         file = self.here.put("/token", SECRET)
         monitor = self.monitor_with_token(file)
         where = f"remote=127.0.0.1:{monitor.port}"
-        done = self.refused(where, "needs its token", "IPW_MONITOR_TOKEN")
-        self.refused(where, "needs its token", env={"IPW_MONITOR_TOKEN": SECRET + "x"})
+        done = self.refused(where, "requires a token", "IPW_MONITOR_TOKEN")
+        self.refused(where, "requires a token", env={"IPW_MONITOR_TOKEN": SECRET + "x"})
         for env in ({"IPW_MONITOR_TOKEN": SECRET}, {"IPW_MONITOR_TOKEN_FILE": str(file)}):
             done = ipw(self.here, "doctor", "--json", "--sensors", where, env=env)
             self.assertEqual([row["status"] for row in json.loads(done.stdout)["sensors"]], ["ok"], done.stderr)

@@ -749,7 +749,7 @@ class Gpus(MachineTest):
         run.await_words("nvml:0: device lost")
         time.sleep(0.6)
         machine.script("power 0 constant 200")
-        run.await_words("nvml:0: device is back")
+        run.await_words("nvml:0: device available again")
         time.sleep(0.6)
         report = run.end()
         energy = device(report, "gpu0")["energy"]

@@ -138,9 +138,9 @@ class Saved(unittest.TestCase):
         if "JSON" in done.stderr and done.returncode == 1:
             self.skipTest(done.stderr)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("warning: another command: 'sh -c sleep 0.2' against 'sh -c sleep 0.05'", done.stdout)
+        self.assertIn("warning: different command: 'sh -c sleep 0.2', baseline 'sh -c sleep 0.05'", done.stdout)
         self.assertIn("3 runs", done.stdout)
-        for word in ("question", "another model", "dataset"):
+        for word in ("question", "different model", "dataset"):
             self.assertNotIn(word, done.stdout)
 
     def test_one_run_is_counted_in_the_singular(self):
@@ -180,7 +180,7 @@ class Repeated(unittest.TestCase):
         report = json.loads(done.stdout)
         self.assertEqual([len(one["runs"]) for one in report["repeats"]], [2, 2, 2])
         for number in (1, 2, 3):
-            self.assertIn(f"run {number} of 3", done.stderr)
+            self.assertIn(f"measurement {number} of 3", done.stderr)
         self.assertEqual(len({run.name[:-3] for run in runs}), 1, runs)
         self.assertEqual([run.name[-3:] for run in runs], ["_r1", "_r2", "_r3"])
         groups = set()

@@ -112,7 +112,7 @@ class Merging(ShardsTest):
         one, other = self.runs / "x_shard1of2", self.runs / "other"
         self.assertIn("shard 1 of 2, and 1 are given", self.merge(one, code=2).stderr)
         self.assertIn("both shard 1", self.merge(one, one, "--name", "y", code=2).stderr)
-        self.assertIn("no shard", self.merge(one, other, code=2).stderr)
+        self.assertIn("not a shard", self.merge(one, other, code=2).stderr)
         self.assertIn("missing run directories", self.merge(code=2).stderr)
         self.profile("--max-queries", 4, "--shard", "2/2", "--name", "x", model="n")
         self.assertIn("not of one run", self.merge(*self.shards(), code=2).stderr)

@@ -163,8 +163,8 @@ class Points(SweepTest):
         points.write_text('a,b\n1,"x, y"\n2,z\n')
         self.sweep("--list", points, command=python(NOTE, self.notes, "{a}", "{b}"))
         self.assertEqual(sorted(self.noted()), [["1", "x, y"], ["2", "z"]])
-        for text, said in (("", "empty"), ("a\n", "0 points"), ("a,b\n1,2\n1,2\n", "lines 2 and 3 are the same setting"),
-                           ("a,a\n1,2\n", "more than once"), ("a b\n1\n", "no name"), ("a,b\n1\n", "line 2")):
+        for text, said in (("", "empty"), ("a\n", "0 settings"), ("a,b\n1,2\n1,2\n", "lines 2 and 3 are the same setting"),
+                           ("a,a\n1,2\n", "more than once"), ("a b\n1\n", "not a knob name"), ("a,b\n1\n", "line 2")):
             points.write_text(text)
             self.assertIn(said, self.sweep("--list", points, code=2).stderr)
         self.assertIn("drop --knob", self.sweep("--list", points, "--knob", "a=1", code=2).stderr)
@@ -172,7 +172,7 @@ class Points(SweepTest):
 
     def test_what_is_refused(self):
         for words, said in ((["--knob", "a=1"], "no {a}"), (["--knob", "a"], "NAME=VALUES"),
-                            (["--knob", "a=1,1"], "twice"), (["--knob", "a=9-1:1"], "LOW-HIGH:STEP"),
+                            (["--knob", "a=1,1"], "more than once"), (["--knob", "a=9-1:1"], "LOW-HIGH:STEP"),
                             (["--knob", "a=1,,2"], "empty"), ([], "missing --knob"),
                             (["--knob", "a=1", "--knob", "a=2"], "more than once"),
                             (["--knob", "a=1-9999999:1"], "more than"),
@@ -395,13 +395,13 @@ class Control(ControlTest):
         done = ipw(None, "compare", self.directory())
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"baseline: a=0.1\n(.*\n)*? a=0.2\n")
-        self.assertNotIn("another command", done.stdout)
+        self.assertNotIn("different command", done.stdout)
         self.assertNotIn("1 of 1 runs", done.stdout)
         runs = sorted(self.directory().glob("points/*/run_*"))
         copies = [self.root / name for name in "xy"]
         for run, copy in zip(runs, copies):
             shutil.copytree(run, copy)
-        self.assertIn("another command", ipw(None, "compare", *copies).stdout)
+        self.assertIn("different command", ipw(None, "compare", *copies).stdout)
 
     def test_what_is_refused(self):
         for script, words, code, said in (
@@ -761,7 +761,7 @@ class Parts(SweepTest):
                          {"1": "GPU-aaaa", "2": "GPU-bbbb"})  # the least energy first, whichever that is
         runs = sorted(self.directory().glob("points/*/run_*"))
         done = ipw(None, "compare", *runs, "--json")
-        self.assertIn("other GPUs", "".join(json.loads(done.stdout)["comparisons"][0]["warnings"]))
+        self.assertIn("different GPUs", "".join(json.loads(done.stdout)["comparisons"][0]["warnings"]))
 
     def test_what_is_refused(self):
         for words, said in ((["--point", 3, "--resume", self.directory()], "the sweep has 2"),

@@ -214,7 +214,7 @@ class Pulling(DbTest):
         self.db("init")
         self.db("push", self.make("one"))
         self.psql("UPDATE ipw.files SET content = overlay(content placing '\\x5a'::bytea from 100) WHERE piece = 0")
-        self.assertIn("not those that were stored", self.db("pull", "one", "--output-dir", "back", code=1).stderr)
+        self.assertIn("differs from what was stored", self.db("pull", "one", "--output-dir", "back", code=1).stderr)
         self.assertEqual(list((self.root / "back").iterdir()), [])
 
     def test_names_from_outside(self):

@@ -306,7 +306,7 @@ function frontierOption(runs, legend) {
   const between = (pair, unit) => pair ? pair.map(end => withUnit(end, unit)).join(" to ") : "–";
   const points = runs.map((run, place) => ({ x: run.joules_per_query, y: run.accuracy, place, name: run.name, xEnds: run.intervals.joules_per_query, yEnds: run.intervals.accuracy,
     onFront: run.pareto_optimal, color: color(run.pareto_optimal ? "c1" : "c6"), labeled: true }));
-  return frontOption(points, { unit: "J", name: "energy per query (less is better)" }, { unit: "%", name: "accuracy" }, legend, place => {
+  return frontOption(points, { unit: "J", name: "energy per query (lower is better)" }, { unit: "%", name: "accuracy" }, legend, place => {
     const run = runs[place];
     return tip(run.name, [["hardware", run.hardware || "–"], ["accuracy", withUnit(run.accuracy, "%")], ["95 % CI", between(run.intervals.accuracy, "%")],
       ["per query", withUnit(run.joules_per_query, "J")], ["95 % CI", between(run.intervals.joules_per_query, "J")],

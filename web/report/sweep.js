@@ -42,7 +42,7 @@ function tradeOption(settings, per, legend) {
   return {
     ...baseOption(),
     grid: { left: 28, right: 60, top: 24, bottom: 26, containLabel: true },
-    xAxis: unitAxis("s", { type: "value", min: 0, name: "time per " + per + " (less is better)" }, most("seconds")),
+    xAxis: unitAxis("s", { type: "value", min: 0, name: "time per " + per + " (lower is better)" }, most("seconds")),
     yAxis: unitAxis("J", { type: "value", min: 0, name: "energy per " + per, nameGap: 56 }, most("joules")),
     tooltip: { ...baseOption().tooltip, trigger: "item", formatter: ({ value }) => settingTip(rows[value[2]], per) },
     series: [{ type: "line", data: edge, symbol: "none", silent: true, tooltip: { show: false }, lineStyle: { color: color("c1"), width: 1.5, type: [5, 4] } },

@@ -47,7 +47,7 @@ async function ask(view, path, parameters, sent) {
     answer = await fetch(API + path + queryText(parameters), { signal: view.signal, ...sent, headers: { accept: "application/json", ...(sent?.body ? { "content-type": "application/json" } : {}) } });
   } catch (error) {
     if (view.signal.aborted) return forever(); // nobody waits for it any more
-    throw new ApiError(0, "The server does not answer: it has stopped, or the network is down.");
+    throw new ApiError(0, "The server does not respond: it has stopped, or the network is down.");
   }
   if (answer.status === 401) {
     location.assign("/login" + queryText({ next: address() }));

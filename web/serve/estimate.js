@@ -66,7 +66,7 @@ function phaseTable(found) {
 
 function adviceTable(found) {
   const rows = found.recommendations || [];
-  return rows.length ? make("div", {}, make("h3", { class: "spaced" }, "What would cost less"), smallTable("What would cost less", [
+  return rows.length ? make("div", {}, make("h3", { class: "spaced" }, "How to save energy"), smallTable("How to save energy", [
     { key: "options", label: "Option", text: true }, { key: "saving", label: "Saving", show: row => withError(row.saving, row.saving_plus_minus, "%") },
     { key: "energy_j", label: "Energy per " + found.each.unit, unit: "J" }, { key: "latency_s", label: "Latency", unit: "s" }, { key: "memory_bytes", label: "Memory", unit: "B" }, { key: "note", label: "Note", text: true },
   ], rows, { filter: false })) : null;

@@ -175,7 +175,7 @@ function runningList(running) {
 
 function noSensors(missing) {
   return section("now", "Now", null, emptyState("No device here reports its power.", missing ? sentence(missing) : null,
-    make("span", {}, "The ", link("/sensors", "sensors page"), " says why, and how to enable what there is. Runs that were measured elsewhere are under ", link("/runs", "Runs"), ".")));
+    make("span", {}, "The ", link("/sensors", "sensors page"), " says why, and how to enable the sensors of this machine. Runs that were measured elsewhere are under ", link("/runs", "Runs"), ".")));
 }
 
 async function livePage(view) {

@@ -27,7 +27,7 @@ function startForm(choices, start) {
   field("Address of the service", address),
   field("Model", make("input", { type: "text", id: "model", name: "model", required: true, maxlength: 200 })),
   field("Dataset", make("select", { id: "dataset", name: "dataset" }, choices.dataset.map(name => make("option", { value: name }, name)))),
-  numberField("max_queries", "Queries", 100, "all"), numberField("concurrency", "Concurrency", null, "1"), numberField("max_tokens", "Output tokens at most", null, "no limit"),
+  numberField("max_queries", "Queries", 100, "all"), numberField("concurrency", "Concurrency", null, "1"), numberField("max_tokens", "Max. output tokens", null, "no limit"),
   make("button", { type: "submit", class: "primary" }, "Start"));
   return form;
 }

@@ -98,7 +98,7 @@ static void hf_release(struct export *export)
 
 const struct export_driver export_hf = {
     .name = "hf",
-    .summary = "a Hugging Face dataset in a directory of its own: datasets.load_from_disk",
+    .summary = "a Hugging Face dataset in its own directory: datasets.load_from_disk",
     .makes_files = true,
     .makes_directory = true,
     .wants_metadata = true,

@@ -278,7 +278,8 @@ static enum err spans_end(struct export *export, struct error *why)
 
 const struct export_driver export_otlp_json = {
     .name = "otlp-json",
-    .summary = "OpenTelemetry traces, one batch per line: queries by the GenAI conventions",
+    .summary =
+        "OpenTelemetry traces, one batch per line: queries, by the GenAI semantic conventions",
     .state_size = sizeof(struct spans),
     .record = spans_record,
     .end = spans_end,
@@ -460,7 +461,8 @@ static enum err metrics_end(struct export *export, struct error *why)
 
 const struct export_driver export_otlp_metrics = {
     .name = "otlp-metrics",
-    .summary = "OpenTelemetry metrics: histograms over the queries by the GenAI conventions",
+    .summary =
+        "OpenTelemetry metrics: histograms over the queries, by the GenAI semantic conventions",
     .state_size = sizeof(struct metrics),
     .record = metrics_record,
     .end = metrics_end,

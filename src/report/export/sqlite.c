@@ -95,8 +95,8 @@ static enum err sqlite_begin(struct export *export, struct error *why)
         code = prepare(database, export->run, &taken);
     if (!code && taken)
         return err_set(why, ERR_BUSY,
-                       "%s has a run '%s' already: --replace puts this one in its place, --name "
-                       "NAME adds it under another",
+                       "%s already has a run '%s': --replace replaces it, --name NAME adds this "
+                       "one under another name",
                        path, export->run->name);
     return result(export, code, why);
 }
@@ -141,7 +141,7 @@ static void sqlite_release(struct export *export)
 
 const struct export_driver export_sqlite = {
     .name = "sqlite",
-    .summary = "an SQLite database with the tables runs and queries; adds to one that is there",
+    .summary = "an SQLite database with the tables runs and queries; appends to an existing one",
     .makes_files = true,
     .state_size = sizeof(struct database),
     .begin = sqlite_begin,

@@ -9,7 +9,7 @@ static enum err missing(struct error *why)
 
 const struct export_driver export_sqlite = {
     .name = "sqlite",
-    .summary = "an SQLite database with the tables runs and queries; adds to one that is there",
+    .summary = "an SQLite database with the tables runs and queries; appends to an existing one",
     .makes_files = true,
     .available = missing,
 };

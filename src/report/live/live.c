@@ -294,7 +294,7 @@ static void vitals_line(struct live_frame *frame, size_t i)
         return;
     screen_to(screen, LIVE_INDENT);
     if (reading->lost[i]) {
-        screen_cut(screen, STYLE_DIM, screen_room(screen), "gone; it is tried again and again");
+        screen_cut(screen, STYLE_DIM, screen_room(screen), "lost; retrying");
         return;
     }
     if (gauges[QTY_UTILIZATION].present) {
@@ -581,12 +581,12 @@ static void footer(struct live_frame *frame)
 static void help_lines(struct live_frame *frame, unsigned rows)
 {
     static const char *const LINES[] = {
-        "q      quit: the totals stay on the terminal",
-        "p      pause the display; sampling goes on",
+        "q      quit; the totals remain on the terminal",
+        "p      pause the display; sampling continues",
         "r      reset: count joules from now",
-        "space  a fresh reading now",
+        "space  read now",
         "j k    scroll, also with ↓ ↑ and page keys",
-        "? esc  leave this help",
+        "? esc  close this help",
         "",
         "Power is the mean over the interval; joules, mean and peak",
         "are since the start or the last reset.  ± is one standard",
@@ -602,7 +602,7 @@ static void help_lines(struct live_frame *frame, unsigned rows)
         }
 }
 
-/* Devices from place `first` on, then blank lines: `rows` in all. */
+/* Devices from place `first` on, then blank lines: `rows` in total. */
 static void body(struct live_frame *frame, const struct live_layout *layout, size_t first,
                  size_t count, unsigned rows)
 {

@@ -87,7 +87,7 @@ static void add_state(const struct progress *progress, const struct profile_prog
         return;
     }
     if (state->stopping) /* what matters now comes first, where the line cannot be cut */
-        text_add(out, "stopping, those in flight may end (again: break off)  ");
+        text_add(out, "stopping after requests in flight (Ctrl-C: abort)  ");
     else if (progress->terminal && state->total > 0)
         add_bar(progress, fmin(1, (double)state->done / (double)state->total), out);
     add_counts(state, out);

@@ -83,7 +83,7 @@ struct top_row {
     char device[DEVICE_NAME_SIZE]; /* "cpu", "gpu0" */
     char name[16];
     double share;         /* of the device's time */
-    double watts, joules; /* attributed, lately and in all; UNKNOWN where the device's are */
+    double watts, joules; /* attributed, lately and in total; UNKNOWN where the device's are */
     bool is_estimated;
 };
 

@@ -168,7 +168,7 @@ static enum err draw_energy(const struct plot_source *source, struct figure *fig
 
 const struct plot_driver plot_energy_distribution = {
     .name = "energy_distribution",
-    .summary = "how many queries cost how much; median, mean, 95 %",
+    .summary = "histogram of the energy per query; median, mean, 95 %",
     .of = PLOT_OF_RUN,
     .needs = {RUN_WANT(RUN_JOULES), RUN_WANT(RUN_METHOD) | RUN_WANT(RUN_SOURCE)},
     .draw = draw_energy,

@@ -72,7 +72,7 @@ static void put_timeline(const struct workload_estimate *estimate, struct figure
         figure_panel(figure, "subgraph, in the order in which they run",
                      unit < mib ? "activations (KiB)" : "activations (MiB)");
     struct figure_series *series = figure_series(figure, panel, FIGURE_STEPS, FIGURE_GREEN, "");
-    str_copy(panel->title, sizeof panel->title, "memory in use beside weights and cache");
+    str_copy(panel->title, sizeof panel->title, "memory in use besides weights and KV cache");
     panel->y.from_zero = panel->x.whole = true;
     for (size_t i = 0; i < partition->count; i++)
         series_add2(series, (double)i, estimate->memory.timeline[i] / unit);

@@ -432,7 +432,7 @@ static void forget_date(int file)
         return;
     off_t place = begin + (found - tail) + (off_t)(sizeof KEY - 1);
     if (pwrite(file, DATE, sizeof DATE - 1, place) != (ssize_t)(sizeof DATE - 1))
-        log_info("the date of a PDF stays in it: %s", strerror(errno));
+        log_info("the PDF keeps its creation date: %s", strerror(errno));
 }
 
 /* The picture comes on gnuplot's standard output, so that no name of a file stands in a script. */

@@ -203,7 +203,7 @@ static enum err choose(const struct gauges *all, struct busy_clock *out, struct 
     if (!idle)
         return err_set(why, ERR_NO_DATA, "no clock was read while requests ran");
     return err_set(why, ERR_NO_DATA,
-                   "no GPU worked while requests ran, and the CPU's clock is not known");
+                   "no GPU was active while requests ran, and the CPU's clock is unknown");
 }
 
 static enum err busy_clock_read(const char *directory, struct busy_clock *out, struct error *why)
@@ -337,10 +337,9 @@ static enum err check_clocks(const struct settings *settings, struct error *why)
                 why, ERR_NO_DATA, "some runs have a GPU's clock, others the CPU's: %s and %s",
                 settings->items[0].run->point.directory, settings->items[i].run->point.directory);
     if (most - least <= SAME_CLOCK * most)
-        return err_set(
-            why, ERR_NO_DATA,
-            "the clocks of the runs do not differ: %.0f to %.0f MHz, which is within %g %%", least,
-            most, 100 * SAME_CLOCK);
+        return err_set(why, ERR_NO_DATA,
+                       "the clocks of the runs do not differ: %.0f to %.0f MHz, within %g %%",
+                       least, most, 100 * SAME_CLOCK);
     return ERR_OK;
 }
 

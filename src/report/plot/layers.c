@@ -192,7 +192,7 @@ static enum err draw_components(const struct plot_source *source, struct figure 
 
 const struct plot_driver plot_components = {
     .name = "components",
-    .summary = "energy of the components, prefill and decode apart",
+    .summary = "energy of the components, for prefill and decode",
     .of = PLOT_OF_LAYERS,
     .draw = draw_components,
 };
@@ -256,7 +256,7 @@ static enum err draw_heatmap(const struct plot_source *source, struct figure *fi
 
 const struct plot_driver plot_layer_heatmap = {
     .name = "layer_heatmap",
-    .summary = "energy by layer and component, prefill and decode beside each other",
+    .summary = "energy by layer and component, prefill and decode side by side",
     .of = PLOT_OF_LAYERS,
     .draw = draw_heatmap,
 };

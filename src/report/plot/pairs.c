@@ -188,7 +188,7 @@ static const char *whose(const struct pair_plot *plot, const struct run_table *t
     if (y == plot->y)
         return y == RUN_BASIS_JOULES || y == RUN_BASIS_WATTS ? "of the GPUs, or the board" : "";
     return y == RUN_WATTS && table->numbers[RUN_BASIS_JOULES]
-               ? "of the machine: GPU power is not in the records"
+               ? "of the machine: GPU power was not recorded"
                : "of the machine: no GPU or board was measured";
 }
 

@@ -43,9 +43,7 @@ static enum err draw_given(const struct plot_source *source, struct figure *figu
         return err;
     if (figure->failed)
         return err_no_memory(why);
-    return figure_finish(figure)
-               ? ERR_OK
-               : err_set(why, ERR_NO_DATA, "no figure that could be drawn is known");
+    return figure_finish(figure) ? ERR_OK : err_set(why, ERR_NO_DATA, "no data for this plot");
 }
 
 /* Letters of a run's name that fit on an axis. */

@@ -127,7 +127,7 @@ static enum err draw(const struct plot_source *source, struct figure *figure, st
 
 const struct plot_driver plot_roofline = {
     .name = "roofline",
-    .summary = "work over bytes of components or queries, below the device's roof",
+    .summary = "roofline: FLOP per byte of components or queries against the device's peaks",
     .of = PLOT_OF_RUN | PLOT_OF_LAYERS,
     .needs = {RUN_WANT(RUN_INTENSITY) | RUN_WANT(RUN_MBU), 0},
     .draw = draw,

@@ -263,7 +263,7 @@ static enum err draw_models(const struct plot_source *source, struct figure *fig
     bool with_names = true;
     double share;
     if (source->run_count > RUNS_MOST)
-        return err_set(why, ERR_NO_DATA, "%zu runs; bars can be distinguished up to %d",
+        return err_set(why, ERR_NO_DATA, "%zu runs; a bar chart shows at most %d",
                        source->run_count, RUNS_MOST);
     for (unsigned which = 0; which < MEASURES; which++) {
         if (count_known(source, which) < 2)

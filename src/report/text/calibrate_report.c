@@ -124,7 +124,7 @@ void calibrate_text(const struct calibrate_report *report, bool color, struct te
     if (c->has_no_energy)
         text_addf(out, "   energy: not measured: %s\n\n", report->no_energy);
     if (c->is_estimated)
-        text_add(out, "   ESTIMATED: the energy is a model's, and so is the fit\n\n");
+        text_add(out, "   ESTIMATED: the energy comes from a model, and so does the fit\n\n");
     figures_to_text(c, color, out);
     text_add(out, "\n");
     rows_to_text(c, out);
@@ -347,8 +347,7 @@ static void held_out_to_text(const struct validation *v, bool color, struct text
         error_cells(&table, &sums.latency);
         error_cells(&table, &sums.energy);
     }
-    text_addf(out, "   corrected by the other values of %s, each left out in turn:\n",
-              v->leave_out);
+    text_addf(out, "   leave-one-group-out correction by %s:\n", v->leave_out);
     table_print(&table, "   ", color, out);
     struct validate_sums all = validate_held_out(v, NULL);
     text_addf(out,
@@ -386,7 +385,8 @@ void validate_text(const struct validate_report *report, bool color, struct text
     if (v->other_rows)
         text_addf(out, "   %zu rows excluded by --where\n", v->other_rows);
     if (v->is_estimated)
-        text_add(out, "   the measured energy is ESTIMATED: by a model, not by a sensor\n");
+        text_add(out,
+                 "   the reference energy is ESTIMATED by a model, not measured by a sensor\n");
     if (is_known(report->most))
         text_addf(out, "   limit %.4g %%: %s\n", 100 * report->most,
                   report->verdict == VALIDATE_PASS   ? "PASS"

@@ -266,8 +266,7 @@ static void put_title(const struct points_report *report, const struct layout *l
     if (work->file.is_known)
         text_addf(out, "; the file is %s", precision_name(work->file.products));
     text_addf(out, "%s%s\n\n", is_markdown ? "\n\n" : "\n   ",
-              layout->runtimes ? "what people run it with on each device"
-                               : words_basis(basis, first));
+              layout->runtimes ? "the usual runtime of each device" : words_basis(basis, first));
 }
 
 /* Points are Pareto-optimal among those of the same demand. */

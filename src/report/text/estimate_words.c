@@ -338,7 +338,7 @@ char *words_pipeline(char *to, const struct workload_estimate *estimate)
     }
     str_format(layers, sizeof layers, least < most ? "%d to %d" : "%d", least, most);
     str_format(to, WORDS_MAX,
-               "%d stages of %s layers, %.0f micro-batch%s; stages wait %s of the time", stages,
+               "%d stages of %s layers, %.0f micro-batch%s; bubble %s of the time", stages,
                layers, pipeline->micro_batches, pipeline->micro_batches == 1 ? "" : "es",
                words_share(waiting, pipeline->bubble));
     return to;

@@ -20,7 +20,7 @@ enum { WORDS_MAX = 256 };
 
 /* Appends to a comma-separated list. */
 void words_add(char *to, const char *format, ...) PRINTF_LIKE(2, 3);
-/* "4 stages of 20 layers, 4 micro-batches; stages wait 12 % of the time"; NULL: one stage. */
+/* "4 stages of 20 layers, 4 micro-batches; bubble 12 % of the time"; NULL: one stage. */
 char *words_pipeline(char *to, const struct workload_estimate *estimate);
 /* "batch 8, 512 prompt and 128 output tokens, 2 devices". */
 char *words_setting(char *to, const struct workload_estimate *estimate);

@@ -78,8 +78,8 @@ static void write_components(const struct layers_result *model, bool color, stru
         add_component(&table, model, &model->components.items[i]);
     table_write(&table, "   ", color, out);
     table_release(&table);
-    text_add(out, "   share: of the components' joules; FLOPs, bytes: of the phase's, counted from "
-                  "the model's shape\n\n");
+    text_add(out, "   share: of the components' joules; FLOPs, bytes: share of the phase's, "
+                  "counted from the model's shapes\n\n");
 }
 
 /* ---- layers ---- */
@@ -188,7 +188,7 @@ static void write_account(const struct layers_result *model, struct text *out)
                   text_or_empty(model->energy.note));
         return;
     }
-    text_addf(out, "   a pass: components %s + idle %s + unattributed %s = all %s%s\n",
+    text_addf(out, "   per pass: components %s + idle %s + unattributed %s = total %s%s\n",
               format_si(a, model->components_j, "J"),
               is_known(model->idle_j) ? format_si(b, model->idle_j, "J") : "unknown",
               format_si(c, model->unattributed_j, "J"), mark(model),
@@ -196,7 +196,7 @@ static void write_account(const struct layers_result *model, struct text *out)
     text_addf(out, "   closure %.1f %% of the energy above idle: %s (90 to 110 %%)\n",
               100 * model->closure, model->closure_pass == 1 ? "passed" : "FAILED");
     if (is_known(model->null_test.difference_pct))
-        text_addf(out, "   null test: the same work in two halves differs by %s%s: %s\n",
+        text_addf(out, "   null test: two halves of the same work differ by %s%s: %s\n",
                   model->null_test.difference_pct < 0 ? "" : "+",
                   format_figure(a, model->null_test.difference_pct / 100,
                                 model->null_test.plus_minus / 100, "%"),
@@ -212,8 +212,8 @@ static void write_account(const struct layers_result *model, struct text *out)
     if (is_known(model->idle.power_w))
         text_add(out, "\n");
     if (strcmp(model->attribution, "nnls") != 0)
-        text_add(out, "   the windows cannot separate components by energy: within a phase, "
-                      "joules are in proportion to time\n");
+        text_add(out, "   the windows cannot separate components by energy: within a phase, joules "
+                      "are proportional to time\n");
 }
 
 static void write_notes(const struct layers_result *model, struct text *out)

@@ -141,7 +141,7 @@ static void latencies_to_text(const struct optimize_goal *goal, const struct clo
                       format_si(cells[2], at->high, "s"),
                       format_si(cells[3], goal->limits[LIMIT_LATENCY + i], "s"),
                       at->high > goal->limits[LIMIT_LATENCY + i]
-                          ? ": may be exceeded, more queries would tell"
+                          ? ": may be exceeded; needs more queries"
                           : "");
     }
 }
@@ -228,7 +228,7 @@ static void policy_to_text(const struct optimize_report *report, const struct cl
     }
     text_addf(out, "%g MHz saves ", policy->freq_mhz);
     percent_to_text(policy->saving_mean, policy->saving_error, out);
-    text_addf(out, " on average, regret %.1f %% (most %.1f %%)\n", 100 * policy->regret_mean,
+    text_addf(out, " on average, regret %.1f %% (max %.1f %%)\n", 100 * policy->regret_mean,
               100 * policy->regret_most);
     for (size_t i = 0; i < report->count; i++) {
         const struct clock_choice *choice = &report->choices[i];
@@ -280,8 +280,8 @@ void optimize_text(const struct optimize_report *report, bool color, struct text
     if (any_fit)
         text_addf(out,
                   "\nSavings are against the fit at the highest clock measured; ± is %.0f %%; "
-                  "regret: objective "
-                  "at the clocks that refits\nwithout every fifth clock pick (mean, most).\n",
+                  "regret: objective at the clocks chosen by refits\nwithout every fifth clock "
+                  "(mean, max).\n",
                   100 * FREQ_LEVEL);
     for (size_t i = 0; i < report->policy_count; i++)
         policy_to_text(report, &report->policies[i], out);

@@ -108,7 +108,7 @@ void power_fit_text(const struct power_fit_report *report, bool color, struct te
     if (has_interval(report))
         text_addf(out, "± is %.0f %%\n\n", 100 * FREQ_LEVEL);
     else
-        text_add(out, "no interval: too few clocks or applications to tell one\n\n");
+        text_add(out, "no interval: too few clocks or applications to estimate one\n\n");
     for (size_t i = 0; i < report->count; i++) {
         const struct power_fit_row *row = &report->rows[i];
         table_add(&table, row->gpu);
@@ -277,12 +277,11 @@ void power_validate_text(const struct power_validate_report *report, bool color,
     text_addf(
         out,
         "\nMAPE is the mean over applications; covered: by %.0f %% intervals; regret: EDP at the "
-        "picked clock over\nthe lowest, by each application's own fit (mean and most).\n",
+        "chosen clock over\nthe lowest, by each application's own fit (mean and maximum).\n",
         100 * FREQ_LEVEL);
     if (any_leak)
-        text_add(out, "leaks: clocks of the same application stay in the fit; a new application "
-                      "fares as with "
-                      "\"application\".\n");
+        text_add(out, "data leakage: other clocks of the same application remain in the fit; for "
+                      "new applications see \"application\".\n");
     power_findings_text(&report->data->findings, color, out);
     if (is_known(report->most))
         text_addf(out, "\n%s: power and time MAPE %s %.3g %%\n", report->pass ? "pass" : "FAIL",

@@ -193,7 +193,7 @@ static void write_tokens_unknown(const struct summary *run, struct text *out)
               run->completed, run->tokens_note);
     if (strcmp(text_or_empty(run->config_client), "openai") == 0 &&
         strstr(run->tokens_note, "no usage"))
-        text_add(out, " while streaming; --param stream=false brings it, without TTFT");
+        text_add(out, " while streaming; --param stream=false gets it, without TTFT");
     text_add(out, "\n");
     if (!(run->chunks > 0))
         return;
@@ -383,7 +383,8 @@ static void write_failures(const struct summary *run, bool color, struct text *o
     if (run->failed <= 0)
         return;
     text_addf(out,
-              "   %s%" PRId64 " of %" PRId64 " queries failed (%s), not in the means: %s%s\n\n",
+              "   %s%" PRId64 " of %" PRId64
+              " queries failed (%s), excluded from the means: %s%s\n\n",
               color ? "\033[31m" : "", run->failed, run->queries,
               format_percent(cell, (double)run->failed / (double)run->queries),
               run->failure_reason ? plain_text(run->failure_reason).text
@@ -395,13 +396,12 @@ static void write_notes(const struct summary *run, struct text *out)
 {
     char cell[FORMAT_MAX];
     if (run->cut > 0)
-        text_addf(out, "   %" PRId64 " answer%s cut at the token limit\n", run->cut,
+        text_addf(out, "   %" PRId64 " answer%s truncated at the token limit\n", run->cut,
                   run->cut == 1 ? " was" : "s were");
     if (run->unrecorded_requests > 0)
         text_addf(out,
-                  "   %" PRId64
-                  " request%s not recorded: the disk was too slow; in no figure but the "
-                  "unattributed energy\n",
+                  "   %" PRId64 " request%s not recorded: the disk was too slow; included only in "
+                  "the unattributed energy\n",
                   run->unrecorded_requests, run->unrecorded_requests == 1 ? " was" : "s were");
     if (run->rows_left_out > 0)
         text_addf(out, "   %" PRId64 " row%s of the dataset skipped: %s\n", run->rows_left_out,

@@ -24,8 +24,8 @@ const char *const AGENT_PROTOCOLS[] = {
 };
 
 const char *const AGENT_SUMMARIES[] = {
-    [AGENT_AUTO] = "native, or react where the service or the model takes no tools",
-    [AGENT_NATIVE] = "the tool calls of the service's own interface",
+    [AGENT_AUTO] = "native, or react if the service or the model does not support tools",
+    [AGENT_NATIVE] = "tool calls of the service's API",
     [AGENT_HERMES] = "in text: <tool_call>{...}</tool_call>",
     [AGENT_REACT] = "in text: lines of Thought, Action, Action Input, Observation, Final Answer",
 };

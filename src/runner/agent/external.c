@@ -356,8 +356,8 @@ static enum err write_problem(struct external *external, const struct agent *age
     const char *problem = external->query->request->prompt;
     if (!fits_variable(problem) && strstr(agent->options->command, "{problem}"))
         return err_set(why, ERR_USAGE,
-                       "the question has %zu bytes, more than an argument of a program may have: "
-                       "use {problem_file} in --exec in the place of {problem}",
+                       "the question has %zu bytes, more than a program argument may have: use "
+                       "{problem_file} instead of {problem} in --exec",
                        strlen(problem));
     if (!str_format(external->problem_path, sizeof external->problem_path, "%s.problem", workspace))
         return err_set(why, ERR_USAGE, "the path of the workspaces is too long");
@@ -489,7 +489,7 @@ static enum err start_proxy(struct external *external, bool inject_usage, struct
     if (length > 3 && !strcmp(upstream + length - 3, "/v1"))
         upstream[length - 3] = '\0';
     if (!upstream[0])
-        return err_set(why, ERR_USAGE, "--exec needs a client of a service: openai or ollama");
+        return err_set(why, ERR_USAGE, "--exec needs the client openai or ollama");
     if (copy_headers(external->query->client, &external->headers))
         return err_no_memory(why);
     const struct proxy_options options = {.upstream = upstream,

@@ -264,11 +264,10 @@ static enum err choose_window(struct bench *b, struct error *why)
     b->meter->window_s = PROBE_S;
     enum err err = measure_window(b, &probe, NULL, &reason);
     if (!err && probe.is_estimated && !b->options->allow_estimated)
-        err =
-            err_set(&reason, ERR_BAD_VALUE,
-                    "refused: the joules of %s are estimated by a model (%s), not measured: a fit "
-                    "would only find the model again (--allow-estimated accepts them)",
-                    b->meter->devices, b->meter->source);
+        err = err_set(&reason, ERR_BAD_VALUE,
+                      "refused: the energy of %s is estimated by a model (%s), not measured: a fit "
+                      "would only reproduce the model (--allow-estimated accepts it)",
+                      b->meter->devices, b->meter->source);
     bool has_no_meter = err == ERR_NO_DATA || err == ERR_BAD_VALUE;
     if (err && (b->options->requires_energy || !has_no_meter))
         return err_set(why, err, "%s", reason.text);

@@ -375,10 +375,10 @@ static enum err make_merged(struct merge *merge, const char *const *directories,
     if (!err && state == RUN_DIR_HAS_RUN && overwrite)
         err = run_dir_clear(profile->directory, why);
     else if (!err && state != RUN_DIR_NEW && state != RUN_DIR_EMPTY)
-        err = err_set(why, ERR_USAGE,
-                      "%s already holds %s: --overwrite replaces a run, and --name NAME puts this "
-                      "one beside it",
-                      profile->directory, state == RUN_DIR_HAS_RUN ? "a run" : "other files");
+        err = err_set(
+            why, ERR_USAGE,
+            "%s already holds %s: --overwrite replaces a run, and --name NAME uses another name",
+            profile->directory, state == RUN_DIR_HAS_RUN ? "a run" : "other files");
     if (!err)
         err = run_dir_make(profile->directory, why);
     return err ? err : run_dir_lock(profile->directory, &profile->lock_fd, why);

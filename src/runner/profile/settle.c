@@ -213,10 +213,9 @@ static struct energy total_energy(const struct profile *profile)
     unmeasured += profile->has_ledger && total.method == METHOD_NONE;
     energy_add(&total, &resume->spent.energy);
     if (killed)
-        str_format(
-            total.note, sizeof total.note,
-            "%u earlier start%s did not come to an end: only the energy of its queries is in it",
-            killed, killed == 1 ? "" : "s");
+        str_format(total.note, sizeof total.note,
+                   "%u earlier start%s did not finish: only the energy of its queries is included",
+                   killed, killed == 1 ? "" : "s");
     else if (unmeasured && total.method != METHOD_NONE)
         str_format(total.note, sizeof total.note,
                    "%u of the starts measured nothing: the energy of %s is missing", unmeasured,

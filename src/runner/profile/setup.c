@@ -259,7 +259,7 @@ static enum err check_perplexity(const struct profile *profile, struct error *wh
     if (options->system || options->template_text || options->grader || options->judge_model)
         return err_set(why, ERR_USAGE,
                        "--task perplexity: --system, --template, --grader and --eval-model do not "
-                       "apply, nothing is asked");
+                       "apply, since no question is asked");
     if (!profile->client_driver->score)
         return err_set(why, ERR_USAGE,
                        "client %s gives no log-probabilities: --task perplexity needs llama or "
@@ -438,10 +438,10 @@ static enum err refuse_foreign(const struct profile *profile, enum run_dir_state
     *state = RUN_DIR_NEW;
     enum err err = run_dir_look(profile->directory, state, why);
     if (!err && *state == RUN_DIR_FOREIGN)
-        err = err_set(
-            why, ERR_USAGE,
-            "%s holds files that do not belong to a run: move them, or choose another --output-dir",
-            profile->directory);
+        err = err_set(why, ERR_USAGE,
+                      "%s contains files that do not belong to a run: move them, or choose another "
+                      "--output-dir",
+                      profile->directory);
     return err;
 }
 
@@ -463,7 +463,7 @@ static enum err decide(const struct profile *profile, bool *resume, struct error
         return run_dir_clear(profile->directory, why);
     return err_set(why, ERR_USAGE,
                    "%s already holds a run: --resume continues it, --overwrite replaces it, and "
-                   "--name NAME puts this one beside it",
+                   "--name NAME uses another name",
                    profile->directory);
 }
 

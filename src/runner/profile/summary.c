@@ -127,7 +127,7 @@ static double lost_joules(struct profile *profile, const struct sums *sums)
                   profile->resume.spent.lost_joules;
     if (lost > 1e-3 * energy->joules && !energy->note[0])
         str_format(energy->note, sizeof energy->note,
-                   "%.3g J of requests that have no record are unattributed", lost);
+                   "%.3g J of requests without a record are unattributed", lost);
     return lost;
 }
 

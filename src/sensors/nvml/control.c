@@ -189,7 +189,8 @@ static enum err control_set(struct sensor *sensor, enum sensor_knob knob, double
     nvml_device card;
     const struct nvml_api *api = nvml_card_api(sensor, &card);
     if (!(value > 0 && value < 1e6)) /* NaN too */
-        return err_set(why, ERR_BAD_VALUE, "%s: %g is no clock or power limit", sensor->id, value);
+        return err_set(why, ERR_BAD_VALUE, "%s: %g is not a clock or power limit", sensor->id,
+                       value);
     if (knob == KNOB_POWER_LIMIT)
         return set_limit(sensor, value, why);
     unsigned mhz = (unsigned)lround(value);

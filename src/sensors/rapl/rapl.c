@@ -446,7 +446,7 @@ static enum err rapl_open(const struct sensor_finding *finding, struct sensor *o
     struct key key = key_unpack(finding->key);
     const struct rapl_path *path = key.path < PATH_COUNT ? PATHS[key.path] : NULL;
     if (!path)
-        return err_set(why, ERR_USAGE, "%s is not a finding of this driver", finding->id);
+        return err_set(why, ERR_USAGE, "%s was not found by this driver", finding->id);
     rapl_cpu_read(&cpu);
     enum err err = list_set(path, key.set, &cpu, &table, &note);
     if (err)

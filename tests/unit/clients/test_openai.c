@@ -359,7 +359,7 @@ static void refusals_speak_in_the_servers_words(void **state)
         {"status:code=501", ERR_UNSUPPORTED, 501, false, UNKNOWN, "the moon is full"},
         {"status:code=502,body=html", ERR_IO, 502, true, UNKNOWN, "returned status 502"},
         {"status:code=503,retry_after=1", ERR_BUSY, 503, true, 1, "the moon is full"},
-        {"moved", ERR_BAD_VALUE, 307, false, UNKNOWN, "the server has moved"},
+        {"moved", ERR_BAD_VALUE, 307, false, UNKNOWN, "the server redirects"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct asked a = ask_play("openai", CASES[i].play, NULL, NULL);

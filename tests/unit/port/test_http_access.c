@@ -25,7 +25,7 @@ static void an_address_that_others_reach_needs_a_token(void **state)
         {"0.0.0.0", NULL, true, NULL},
         {"0.0.0.0", "long enough", false, NULL},
         {"127.0.0.1", "short", false, "too short"},
-        {"no address", NULL, false, "no address of this machine"},
+        {"no address", NULL, false, "not an address of this machine"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct error why = {0};

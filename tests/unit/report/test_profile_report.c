@@ -222,15 +222,17 @@ static void the_heading_says_how_it_ended(void **state)
         {"\"queries\":1,\"completed\":1,",
          " energy of 1 query of builtin to 'tiny-1b' (openai), concurrency 8\n"},
         {"\"queries\":5,\"completed\":3,\"failed\":2,",
-         "   2 of 5 queries failed (40.0 %), not in the means: records.jsonl has the reasons\n"},
+         "   2 of 5 queries failed (40.0 %), excluded from the means: records.jsonl has the "
+         "reasons\n"},
         {"\"queries\":5,\"completed\":3,\"failed\":2,\"failure_reason\":\"the answer is empty\",",
-         "   2 of 5 queries failed (40.0 %), not in the means: the answer is empty\n"},
-        {"\"queries\":5,\"completed\":5,\"cut\":2,", "   2 answers were cut at the token limit\n"},
+         "   2 of 5 queries failed (40.0 %), excluded from the means: the answer is empty\n"},
+        {"\"queries\":5,\"completed\":5,\"cut\":2,",
+         "   2 answers were truncated at the token limit\n"},
         {"\"queries\":5,\"completed\":5,\"tokens_note\":\"the server sent no "
          "usage\",\"chunks\":412,"
          "\"joules_per_chunk\":0.25,",
          "   tokens unknown for 5 of 5 queries: the server sent no usage while streaming; --param "
-         "stream=false brings it, without TTFT\n"
+         "stream=false gets it, without TTFT\n"
          "   chunks        412, of one token or more each, 250.0 mJ per chunk\n"},
         {"\"queries\":5,\"completed\":5,\"interrupted\":true,",
          "concurrency 8 (interrupted: --resume continues)\n"},

@@ -49,7 +49,7 @@ static void a_line_says_how_far_it_is(void **state)
          "queries 3/9 (2 failed)  3.00/s  2 s left\n"},
         {{.phase = "writing", .total = -1, .stopping = true}, "writing 0 s\n"},
         {{.phase = "queries", .total = 9, .done = 3, .elapsed_s = 1, .stopping = true},
-         "queries stopping, those in flight may end (again: break off)  3/9  3.00/s  2 s left\n"},
+         "queries stopping after requests in flight (Ctrl-C: abort)  3/9  3.00/s  2 s left\n"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct profile_progress now = CASES[i].state;
@@ -95,7 +95,7 @@ static void a_bar_fills_and_never_wraps(void **state)
         {1, false, "[████············] 1/4"},
         {4, false, "[████████████████] 4/4"},
         {5, false, "[████████████████] 5/4"},
-        {1, true, "stopping, those in flight may end (again: break off)  1/4"},
+        {1, true, "stopping after requests in flight (Ctrl-C: abort)  1/4"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct profile_progress now = NOTHING;

@@ -159,8 +159,8 @@ static void a_constrained_card_is_refused(void **state)
         enum err err;
         const char *text;
     } CASES[] = {
-        {"value throttle 0 3\n", ERR_BUSY, "already limited by a setting"},
-        {"value throttle 0 5\n", ERR_BUSY, "held back by its power limit"},
+        {"value throttle 0 3\n", ERR_BUSY, "already locked"},
+        {"value throttle 0 5\n", ERR_BUSY, "throttled by its power limit"},
         {"value limit_mw 0 500000\n", ERR_BUSY, "500 W, not its default of 700 W"},
         {"mig 0 2\n", ERR_UNSUPPORTED, "MIG mode"},
         {"fail nvmlDeviceGetCurrentClocksEventReasons 0 15\n", ERR_LOST, "fell off the bus"},
