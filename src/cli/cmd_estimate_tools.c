@@ -539,7 +539,7 @@ static const struct option_row VALIDATE_ROWS[] = {
     {.name = "runtime", .type = OPTION_TEXT, .target = &validate_args.predictor.runtime, .value = "NAME",
      .help = "runtime: vllm ... (default: that of the rows, or by model and device)"},
     {.name = "host-launch-us", .type = OPTION_NUMBER, .target = &validate_args.predictor.host_launch_us,
-     .value = "US", .help = "host time to launch an operator (default: that of the rows); 0: unknown",
+     .value = "US", .help = "host time to launch an operator (default: by the rows); 0: unknown",
      .most = 1e5},
     {.name = "leave-out", .type = OPTION_TEXT, .target = &validate_args.leave_out, .value = "COLUMN",
      .help = "also correct each group by the others, by this column: family"},
