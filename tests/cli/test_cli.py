@@ -168,6 +168,22 @@ class Names(unittest.TestCase):
                 self.assertRegex(text, rf"\b{row['name']}\b")
         self.assertRegex(text, rf"models +{len(everything['models'])}\n")
 
+    def test_shipped_models_are_listed_and_marked(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("tiny-q8_0.gguf", "tiny-f16.gguf", "notes.txt"):
+                Path(folder, name).write_bytes(b"GGUF")
+            env = {"IPW_MODELS": folder}
+            text = ipw(None, "list", "models", env=env).stdout
+            self.assertRegex(text, rf"(?m)^  tiny-f16 +shipped: {re.escape(folder)}/tiny-f16\.gguf$")
+            self.assertNotIn("notes", text)
+            rows = json.loads(ipw(None, "list", "models", "--json", env=env).stdout)["shipped"]
+            self.assertEqual([(row["name"], row["available"]) for row in rows], [("tiny-f16", True), ("tiny-q8_0", True)])
+            self.assertIn("tiny-f16 tiny-q8_0", ipw(None, "list", env=env).stdout)
+            self.assertIn("shipped: ", ipw(None, "list", "models", "tiny-f16", env=env).stdout)
+            self.assertEqual(ipw(None, "list", "models", "notes", env=env).returncode, 2)
+        shipped = json.loads(ipw(None, "list", "models", "--json").stdout)["shipped"]
+        self.assertIn("ipw-1m-f16", [row["name"] for row in shipped])
+
     def test_names_of_the_python_program(self):
         self.assertEqual(ipw(None, "list", "visualizations").stdout, ipw(None, "list", "plots").stdout)
 

@@ -11,6 +11,7 @@
 #include "catalog/hardware.h"
 #include "core/params.h"
 #include "core/units.h"
+#include "engine/shipped.h"
 #include "graph/count.h"
 #include "graph/reader.h"
 #include "graph/zoo/zoo.h"
@@ -21,6 +22,7 @@
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
 enum { BRIEF_INDENT = 10, BRIEF_WIDTH = 80 };
+enum { PATH_SIZE = 600 };
 enum { NAME_WIDTH = 23 }; /* the longest driver name is completion_tokens_kde */
 
 void listing_init(struct listing *listing, bool json, bool verbose, bool color)
@@ -225,6 +227,47 @@ static void model_details(struct listing *listing, const struct zoo_entry *entry
         text_addf(out, "  %-12s %s\n", "missing", counts->missing);
 }
 
+static void add_shipped(struct listing *listing, const char *name)
+{
+    struct error why = {0};
+    char path[PATH_SIZE], summary[PATH_SIZE + 32];
+    struct listing_row row = {.name = name, .summary = summary};
+    if (shipped_find(name, path, sizeof path, &why) != ERR_OK) {
+        str_copy(path, sizeof path, "not readable");
+        str_copy(row.missing, sizeof row.missing, why.text);
+    }
+    str_format(summary, sizeof summary, "shipped: %s", path);
+    listing_add(listing, &row);
+}
+
+static enum err list_shipped(struct listing *listing)
+{
+    struct shipped_names names;
+    struct error why = {0};
+    enum err err = shipped_list(&names, &why);
+    if (err)
+        return err;
+    listing_begin(listing, "shipped",
+                  "GGUF models installed with ipw, for --model of profile, agent, layers, demo");
+    for (size_t i = 0; i < names.count; i++)
+        add_shipped(listing, names.items[i]);
+    shipped_names_release(&names);
+    return ERR_OK;
+}
+
+static bool is_shipped(const char *name)
+{
+    struct shipped_names names;
+    struct error why = {0};
+    bool found = false;
+    if (shipped_list(&names, &why) != ERR_OK)
+        return false;
+    for (size_t i = 0; i < names.count; i++)
+        found = found || strcmp(names.items[i], name) == 0;
+    shipped_names_release(&names);
+    return found;
+}
+
 static enum err unknown_model(const char *name, struct error *why)
 {
     const char *near = zoo_nearest(name);
@@ -239,6 +282,10 @@ enum err listing_models_named(struct listing *listing, const char **names, size_
         begin_models(listing);
     for (size_t i = 0; i < count; i++) {
         const struct zoo_entry *entry = zoo_find(names[i]);
+        if (!entry && is_shipped(names[i])) {
+            add_shipped(listing, names[i]);
+            continue;
+        }
         if (!entry)
             return unknown_model(names[i], why);
         struct counts counts = count_of(entry);
@@ -252,6 +299,8 @@ enum err listing_models_named(struct listing *listing, const char **names, size_
 
 void listing_models(struct listing *listing)
 {
+    if (list_shipped(listing) != ERR_OK)
+        listing->text.failed = true;
     begin_models(listing);
     if (listing->brief)
         listing_count(listing, zoo_count());

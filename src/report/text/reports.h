@@ -162,7 +162,7 @@ void listing_count(struct listing *listing, size_t count);
 void listing_end(struct listing *listing);
 void listing_release(struct listing *listing);
 
-/* All models of the catalog with their size, and the file formats that models are read from. */
+/* The shipped models, all models of the catalog with their size, and the file formats that models are read from. */
 void listing_models(struct listing *listing);
 /* Only these, in detail; ERR_NOT_FOUND for an unknown name. */
 enum err listing_models_named(struct listing *listing, const char **names, size_t count,
