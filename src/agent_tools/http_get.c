@@ -83,8 +83,8 @@ static enum err take(void *context, const char *bytes, size_t length, nanos t)
     struct getting *getting = context;
     struct text *output = &getting->out->output;
     (void)t;
-    size_t room = getting->limit + 1 - output->length;
-    text_add_bytes(output, bytes, length < room ? length : room);
+    size_t space = getting->limit + 1 - output->length;
+    text_add_bytes(output, bytes, length < space ? length : space);
     return output->failed                    ? ERR_NO_MEMORY
            : output->length > getting->limit ? ERR_BAD_VALUE
                                              : ERR_OK;

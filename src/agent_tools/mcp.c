@@ -241,7 +241,7 @@ static void forget(struct server *server, struct pending *gone)
 }
 
 /* With its last words, which the reader may still be about to read; call with the lock held. */
-static enum err say_ended(struct server *server, struct error *why)
+static enum err report_exit(struct server *server, struct error *why)
 {
     nanos until = clock_now() + GRACE_MS * NS_PER_MS;
     while (!server->has_ended && clock_now() < until)
@@ -257,7 +257,7 @@ static enum err await(struct server *server, struct pending *pending, nanos dead
     while (!pending->answer) {
         nanos left = deadline - clock_now();
         if (server->has_ended)
-            return say_ended(server, why);
+            return report_exit(server, why);
         if (cancel && atomic_load(cancel))
             return err_set(why, ERR_INTERRUPTED, "the call was canceled");
         if (left <= 0)
@@ -297,7 +297,7 @@ static enum err request(struct server *server, const char *method, const char *p
     else if (clock_now() >= deadline)
         err = err_set(why, ERR_TIMEOUT, "the MCP server does not read its stdin");
     else
-        err = say_ended(server, why);
+        err = report_exit(server, why);
     forget(server, &pending);
     pthread_mutex_unlock(&server->lock);
     if (sent && (err == ERR_TIMEOUT || err == ERR_INTERRUPTED))
@@ -337,7 +337,7 @@ static enum err initialize(struct server *server, nanos timeout, const atomic_bo
     if (!err &&
         !send_message(server, 0, "notifications/initialized", NULL, clock_now() + timeout)) {
         pthread_mutex_lock(&server->lock);
-        err = say_ended(server, why);
+        err = report_exit(server, why);
         pthread_mutex_unlock(&server->lock);
     }
     return err;

@@ -71,8 +71,8 @@ static const struct trend_row {
     {"speed_drift", "time per output token", "s", RUN_LATENCY, RUN_OUTPUT_TOKENS, 0.05, INFINITY},
 };
 
-static void tell_trend(struct checks *checks, const struct trend_row *row, double change,
-                       double middle, double p)
+static void report_trend(struct checks *checks, const struct trend_row *row, double change,
+                         double middle, double p)
 {
     char size[64];
     bool matters = fabs(change) > row->amount || fabs(change) > row->share * fabs(middle);
@@ -104,8 +104,8 @@ static enum err check_trend(struct checks *checks, const struct trend_row *row)
         if (!err)
             err = theil_sen(order, values, count, &line);
         if (!err && is_known(trend.p_value))
-            tell_trend(checks, row, line.slope * length, select_median(values, count),
-                       trend.p_value);
+            report_trend(checks, row, line.slope * length, select_median(values, count),
+                         trend.p_value);
         else if (!err)
             check_put(checks, row->check, CHECK_GOOD, "the %s is constant", row->what);
     } else if (!err) {

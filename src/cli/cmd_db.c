@@ -98,11 +98,11 @@ static int init_main(const char **words, size_t count)
     if (db_init(args.address, args.roles, &from, &to, &why))
         return complain(EXIT_FAILED, "%s", why.text);
     if (!args.quiet && !from)
-        tell("ipw db init: created the tables (schema version %d)\n", to);
+        notify("ipw db init: created the tables (schema version %d)\n", to);
     else if (!args.quiet)
-        tell(from == to ? "ipw db init: the tables are up to date (schema version %d)\n"
-                        : "ipw db init: migrated the tables to schema version %d\n",
-             to);
+        notify(from == to ? "ipw db init: the tables are up to date (schema version %d)\n"
+                          : "ipw db init: migrated the tables to schema version %d\n",
+               to);
     return EXIT_DONE;
 }
 
@@ -125,10 +125,10 @@ static void show_pushed(void *context, const char *directory, const struct db_pu
     }
     counts->pushed++;
     if (!args.quiet && pushed->outcome == DB_SAME)
-        tell("%s %s  %s\n", pushed->id, OUTCOMES[pushed->outcome], directory);
+        notify("%s %s  %s\n", pushed->id, OUTCOMES[pushed->outcome], directory);
     else if (!args.quiet)
-        tell("%s %s  %s: %llu queries, %s\n", pushed->id, OUTCOMES[pushed->outcome], directory,
-             (unsigned long long)pushed->queries, format_bytes(bytes, (double)pushed->bytes));
+        notify("%s %s  %s: %llu queries, %s\n", pushed->id, OUTCOMES[pushed->outcome], directory,
+               (unsigned long long)pushed->queries, format_bytes(bytes, (double)pushed->bytes));
 }
 
 static int push_runs(const char **runs, size_t count, struct push_counts *counts)
@@ -152,7 +152,7 @@ static int push_pending(struct push_counts *counts)
     if (db_push_pending(folder, args.address, show_pushed, counts, &why))
         return complain(EXIT_FAILED, "%s", why.text);
     if (!counts->pushed && !counts->failed && !args.quiet)
-        tell("ipw db push: no run in %s is pending\n", folder);
+        notify("ipw db push: no run in %s is pending\n", folder);
     return 0;
 }
 
@@ -322,8 +322,8 @@ static int pull_main(const char **words, size_t count)
         if (db_pull(db, ids.items[i].id, parent, &pulled, &why))
             code = complain(EXIT_FAILED, "%s: %s", ids.items[i].id, why.text);
         else if (!args.quiet)
-            tell("%s %s  %s\n", ids.items[i].id, pulled.was_there ? "unchanged" : "pulled",
-                 pulled.directory);
+            notify("%s %s  %s\n", ids.items[i].id, pulled.was_there ? "unchanged" : "pulled",
+                   pulled.directory);
     }
     free(ids.items);
     db_free(db);
@@ -352,12 +352,12 @@ static int prune_main(const char **words, size_t count)
         if (err && err != ERR_NOT_FOUND) /* another process was quicker */
             code = complain(EXIT_FAILED, "%s: %s", ids.items[i].id, why.text);
         else if (!args.quiet)
-            tell("%s %s  %.16s %s\n", ids.items[i].id, args.dry_run ? "would delete" : "deleted",
-                 clock_text(time, (nanos)(ids.items[i].began_at * 1e9)), ids.items[i].name);
+            notify("%s %s  %.16s %s\n", ids.items[i].id, args.dry_run ? "would delete" : "deleted",
+                   clock_text(time, (nanos)(ids.items[i].began_at * 1e9)), ids.items[i].name);
     }
     if (!code && !args.quiet)
-        tell("ipw db prune: %s %zu run%s\n", args.dry_run ? "would delete" : "deleted", ids.count,
-             ids.count == 1 ? "" : "s");
+        notify("ipw db prune: %s %zu run%s\n", args.dry_run ? "would delete" : "deleted", ids.count,
+               ids.count == 1 ? "" : "s");
     free(ids.items);
     db_free(db);
     return code;

@@ -153,7 +153,7 @@ static void announce(const char *model, size_t index, size_t count)
 {
     profile_view_wipe();
     if (!command.quiet)
-        tell("%zu of %zu: %s\n", index + 1, count, model);
+        notify("%zu of %zu: %s\n", index + 1, count, model);
 }
 
 static int write_outputs(const struct profile_family *family)

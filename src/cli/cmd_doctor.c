@@ -51,7 +51,7 @@ static int doctor_run(const char **words, size_t count)
     struct check_row *checked = calloc(session.findings.count + 1, sizeof *checked);
     if (checked) {
         if (clear_progress())
-            tell("testing the sensors under a short load ...");
+            notify("testing the sensors under a short load ...");
         check_run(&session, checked);
         clear_progress();
         code = write_report(&session, checked);

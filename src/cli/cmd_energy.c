@@ -375,7 +375,7 @@ static void scroll(struct show *show, long by)
     show->view.first = first > 0 ? (size_t)first : 0;
 }
 
-static enum err press(struct show *show, int key)
+static enum err handle_key(struct show *show, int key)
 {
     long page = show->view.rows > 6 ? (long)show->view.rows - 5 : 1;
     switch (key) {
@@ -446,7 +446,7 @@ static enum err run_view(struct show *show)
         int value;
         switch (term_wait(next, &value)) {
         case TERM_KEY:
-            err = press(show, value);
+            err = handle_key(show, value);
             break;
         case TERM_SIGNAL:
             show->signal = value;

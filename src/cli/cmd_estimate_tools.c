@@ -109,9 +109,9 @@ struct calibrate_work {
 static void show_progress(const char *load, unsigned done, unsigned all)
 {
     bool on_terminal = clear_progress();
-    tell(CALIBRATE ": window %u of %u: %s", done + 1, all, load);
+    notify(CALIBRATE ": window %u of %u: %s", done + 1, all, load);
     if (!on_terminal)
-        tell("\n");
+        notify("\n");
 }
 
 static enum err read_rows(const struct calibrate_command *command, struct calibrate_work *work,

@@ -156,16 +156,16 @@ static void begin(void *context, const struct govern_result *result)
     warn_coarse(result);
     if (args.quiet)
         return;
-    tell("ipw govern: %s (%s)", result->device, result->name);
+    notify("ipw govern: %s (%s)", result->device, result->name);
     for (int m = 0; m < GOVERN_METRICS; m++)
         if (result->metric_name[m])
-            tell(", %s", result->metric_name[m]);
+            notify(", %s", result->metric_name[m]);
     if (args.dry_run)
-        tell("; dry run: nothing is set\n");
+        notify("; dry run: nothing is set\n");
     else
-        tell("; sets its %s as root and restores it at the end; after a crash: `ipw sweep "
-             "--restore`\n",
-             strcmp(args.set, "clock") ? "power limit" : "clock");
+        notify("; sets its %s as root and restores it at the end; after a crash: `ipw sweep "
+               "--restore`\n",
+               strcmp(args.set, "clock") ? "power limit" : "clock");
 }
 
 /* ---- the result ---- */

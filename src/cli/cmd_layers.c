@@ -46,15 +46,15 @@ static void show_progress(const struct layers_progress *state)
     const char *name = slash ? slash + 1 : state->model;
     bool on_terminal = clear_progress();
     if (!state->prompt)
-        tell("ipw layers: %s: %s", name, state->doing);
+        notify("ipw layers: %s: %s", name, state->doing);
     else if (on_terminal)
-        tell("ipw layers: %s: round %u%s, %s at %u tokens: %s (%.0f s)", name, state->round,
-             state->rounds ? "" : "+", layers_phase_name(state->phase), state->prompt, state->doing,
-             state->elapsed_s);
+        notify("ipw layers: %s: round %u%s, %s at %u tokens: %s (%.0f s)", name, state->round,
+               state->rounds ? "" : "+", layers_phase_name(state->phase), state->prompt,
+               state->doing, state->elapsed_s);
     else
         return;
     if (!on_terminal)
-        tell("\n");
+        notify("\n");
 }
 
 /* ---- options ---- */
@@ -181,7 +181,7 @@ static int save_models(const struct layers_command *command, const struct run_sa
             continue;
         }
         if (!command->quiet)
-            tell("ipw layers: saved in %s\n", directory);
+            notify("ipw layers: saved in %s\n", directory);
         push_saved(command->db, directory, command->quiet);
     }
     return code;

@@ -87,7 +87,7 @@ static void listening(unsigned port)
 {
     command.at.port = port;
     if (!command.quiet)
-        tell("ipw monitor: listening on %s/metrics\n", listen_url(&command.at).text);
+        notify("ipw monitor: listening on %s/metrics\n", listen_url(&command.at).text);
 }
 
 static int monitor_main(const char **words, size_t count)

@@ -247,14 +247,14 @@ static void report_missed(struct plotting *work, const char *source)
     for (size_t i = 0; i < work->driver_count; i++) {
         if (!work->missed[i].code)
             continue;
-        tell("skipped%s%s: %s", source ? " for " : "", source ? source : "",
-             work->drivers[i]->name);
+        notify("skipped%s%s: %s", source ? " for " : "", source ? source : "",
+               work->drivers[i]->name);
         for (size_t j = i + 1; j < work->driver_count; j++)
             if (work->missed[j].code && strcmp(work->missed[i].text, work->missed[j].text) == 0) {
-                tell(", %s", work->drivers[j]->name);
+                notify(", %s", work->drivers[j]->name);
                 work->missed[j].code = ERR_OK;
             }
-        tell(": %s\n", work->missed[i].text);
+        notify(": %s\n", work->missed[i].text);
     }
 }
 
@@ -266,12 +266,12 @@ static const char *source_name(const struct plotting *work, size_t source)
 /* ---- sources ---- */
 
 /* Once, however many runs have it. */
-static void tell_note(struct plotting *work, const char *note)
+static void print_note(struct plotting *work, const char *note)
 {
     struct text line = {0};
     text_addf(&line, "%s\n", note);
     if (!strstr(text_get(&work->notes), text_get(&line))) {
-        tell("note: %s\n", note);
+        notify("note: %s\n", note);
         text_add(&work->notes, text_get(&line));
     }
     text_release(&line);
@@ -294,7 +294,7 @@ static void plot_run_directory(struct plotting *work, size_t source, bool may_la
     }
     work->had_run = true;
     for (size_t i = 0; i < table.note_count; i++)
-        tell_note(work, table.notes[i].text);
+        print_note(work, table.notes[i].text);
     plot_folder(work, source, false, place);
     draw_source(work, PLOT_OF_RUN, &(struct plot_source){.table = &table}, place);
     report_missed(work, source_name(work, source));
@@ -384,7 +384,7 @@ static void plot_inputs(struct plotting *work)
         plot_curves(work, &data.curves);
         for (size_t i = 0; i < data.findings.count; i++)
             if (data_check_severity(data.findings.items[i].check) != DATA_NOTE)
-                tell_note(work, data.findings.items[i].text);
+                print_note(work, data.findings.items[i].text);
     }
     freq_data_release(&data);
 }

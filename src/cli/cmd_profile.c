@@ -71,7 +71,7 @@ static int show_merged(const char *directory)
         return complain(EXIT_FAILED, "%s", why.text);
     profile_command_show(&command.common, &result);
     if (!command.common.quiet)
-        tell("ipw profile: merged into %s\n", directory);
+        notify("ipw profile: merged into %s\n", directory);
     push_saved(command.common.db, directory, command.common.quiet);
     int code = require_answers(&command.common.max_failed, result.summary.queries,
                                result.summary.failed, "", directory);
@@ -159,8 +159,8 @@ static int profile_on_slurm(void)
     if (slurm_command_follow(folder, &wait, &left, &number, &why))
         return complain(EXIT_FAILED, "%s", why.text);
     if (number)
-        tell("ipw profile: detached; the job continues, and the same command with --resume "
-             "collects its shards\n");
+        notify("ipw profile: detached; the job continues, and the same command with --resume "
+               "collects its shards\n");
     if (left && !number)
         complain(EXIT_FAILED,
                  "%zu of %u shards did not finish: see the logs in %s/slurm; the same command with "

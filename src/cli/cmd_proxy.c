@@ -104,8 +104,8 @@ static void listening(unsigned port, const char *upstream, const char *directory
 {
     profile_view_wipe();
     command.at.port = port;
-    tell("ipw proxy: listening on %s, upstream %s, run directory %s\n",
-         listen_url(&command.at).text, upstream, directory);
+    notify("ipw proxy: listening on %s, upstream %s, run directory %s\n",
+           listen_url(&command.at).text, upstream, directory);
 }
 
 static int complete_options(void)

@@ -46,11 +46,11 @@ struct run_options {
 static void show_progress(enum exec_phase phase, unsigned number, unsigned of, double idle_s)
 {
     if (phase == EXEC_IDLE)
-        tell("ipw run: measuring idle power for %g s\n", idle_s);
+        notify("ipw run: measuring idle power for %g s\n", idle_s);
     else if (phase == EXEC_WARMUP)
-        tell("ipw run: warm-up %u of %u\n", number, of);
+        notify("ipw run: warm-up %u of %u\n", number, of);
     else if (of > 1)
-        tell("ipw run: run %u of %u\n", number, of);
+        notify("ipw run: run %u of %u\n", number, of);
 }
 
 /* ---- raw samples ---- */
@@ -99,7 +99,7 @@ static int save_run(const struct run_options *options, struct session *session,
     if (run_save(&save, result, directory, sizeof directory, &why))
         return complain(EXIT_FAILED, "cannot save the run: %s", why.text);
     if (!options->quiet)
-        tell("ipw run: saved in %s\n", directory);
+        notify("ipw run: saved in %s\n", directory);
     push_saved(options->db, directory, options->quiet);
     return 0;
 }
@@ -212,7 +212,7 @@ static int measure(struct run_options *options)
         if (options->runs > 1) {
             options->repeat.number = i;
             if (!options->quiet)
-                tell("ipw run: measurement %u of %u\n", i, options->runs);
+                notify("ipw run: measurement %u of %u\n", i, options->runs);
         }
         int now = measure_once(options, &session, i == options->runs, &zero, &stop);
         code = code && !stop ? code : now ? now : code;

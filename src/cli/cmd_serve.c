@@ -98,7 +98,7 @@ static void listening(unsigned port)
 {
     command.at.port = port;
     if (!command.quiet)
-        tell("ipw serve: listening on %s/\n", listen_url(&command.at).text);
+        notify("ipw serve: listening on %s/\n", listen_url(&command.at).text);
 }
 
 static int serve_main(const char **words, size_t count)

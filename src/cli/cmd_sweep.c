@@ -147,7 +147,7 @@ static void show_begin(void *context, const struct sweep *sweep, const struct sw
         text_addf(&line, "; %zu left", left);
     if (is_known(left_s) && left)
         text_addf(&line, ", %s", format_about(cell, left_s));
-    tell("ipw sweep: %s\n", text_get(&line));
+    notify("ipw sweep: %s\n", text_get(&line));
     text_release(&line);
 }
 
@@ -159,12 +159,12 @@ static void show_cool(void *context, const struct sweep *sweep, double celsius)
     if (args.quiet)
         return;
     if (celsius < sweep->cooldown_min_c)
-        tell("ipw sweep: the GPU is at %.0f °C: warming up to %g °C with unmeasured runs, for at "
-             "most %g s\n",
-             celsius, sweep->cooldown_min_c, limit_s);
+        notify("ipw sweep: the GPU is at %.0f °C: warming up to %g °C with unmeasured runs, for at "
+               "most %g s\n",
+               celsius, sweep->cooldown_min_c, limit_s);
     else
-        tell("ipw sweep: the GPU is at %.0f °C: waiting until it is at %g °C, for at most %g s\n",
-             celsius, sweep->cooldown_c, limit_s);
+        notify("ipw sweep: the GPU is at %.0f °C: waiting until it is at %g °C, for at most %g s\n",
+               celsius, sweep->cooldown_c, limit_s);
 }
 
 static void show_end(void *context, const struct sweep *sweep, const struct sweep_attempt *attempt)
@@ -175,7 +175,7 @@ static void show_end(void *context, const struct sweep *sweep, const struct swee
     if (attempt->exit_code &&
         sweep_folder(directory, attempt->point, attempt->repeat, folder, sizeof folder) &&
         sweep_log(folder, log, sizeof log))
-        tell("ipw sweep: failed with exit status %d; see %s\n", attempt->exit_code, log);
+        notify("ipw sweep: failed with exit status %d; see %s\n", attempt->exit_code, log);
 }
 
 static int usage_or_failure(enum err err, const struct error *why)
@@ -235,14 +235,15 @@ static enum err take_control(struct sweep *sweep, bool is_new, struct sweep_cont
         return ERR_OK;
     enum err err = sweep_control_begin(sweep, out, why);
     if (err && is_new && sweep_control_is_refused(err)) {
-        tell("ipw sweep: --control is not possible: %s\n", why->text);
-        tell("ipw sweep: MEASURING ONLY: clocks and power limit are not changed\n");
+        notify("ipw sweep: --control is not possible: %s\n", why->text);
+        notify("ipw sweep: MEASURING ONLY: clocks and power limit are not changed\n");
         return err_explain(why, sweep_control_forgo(sweep, why));
     }
     if (!err && !args.quiet)
-        tell("ipw sweep: setting clocks or the power limit of %s as root; restored at the end, or "
-             "after a crash by `ipw sweep --restore`\n",
-             sweep_control_device(*out));
+        notify(
+            "ipw sweep: setting clocks or the power limit of %s as root; restored at the end, or "
+            "after a crash by `ipw sweep --restore`\n",
+            sweep_control_device(*out));
     return err;
 }
 
@@ -256,7 +257,7 @@ static enum err check_plan(const struct sweep *sweep, struct error *why)
     if (err && !sweep_control_is_refused(err))
         return err_set(why, err, "%s", reason.text);
     if (err)
-        tell("ipw sweep: --control is not possible here: %s\n", reason.text);
+        notify("ipw sweep: --control is not possible here: %s\n", reason.text);
     return ERR_OK;
 }
 
@@ -266,14 +267,14 @@ static int restore(void)
     struct error why = {0};
     enum err err = sweep_control_restore(&restored, &held, &why);
     if (restored)
-        tell("ipw sweep: restored %u GPU%s\n", restored, restored == 1 ? "" : "s");
+        notify("ipw sweep: restored %u GPU%s\n", restored, restored == 1 ? "" : "s");
     if (held)
-        tell("ipw sweep: %u GPU%s left alone: a running process controls %s\n", held,
-             held == 1 ? "" : "s", held == 1 ? "it" : "them");
+        notify("ipw sweep: %u GPU%s left alone: a running process controls %s\n", held,
+               held == 1 ? "" : "s", held == 1 ? "it" : "them");
     if (err)
         return complain(EXIT_FAILED, "%s", why.text);
     if (!restored && !held)
-        tell("ipw sweep: nothing to restore\n");
+        notify("ipw sweep: nothing to restore\n");
     return EXIT_DONE;
 }
 
@@ -285,10 +286,10 @@ static int execute(struct sweep *sweep, struct run_writer *writer, struct sweep_
     struct error why = {0}, later = {0};
     int number, code = EXIT_DONE;
     if (!args.quiet && is_complete(sweep))
-        tell("ipw sweep: %s is complete: nothing is left to measure\n", writer->directory);
+        notify("ipw sweep: %s is complete: nothing is left to measure\n", writer->directory);
     else if (!args.quiet && !sweep->only)
-        tell("ipw sweep: %zu setting%s into %s, seed %u\n", sweep->point_count,
-             sweep->point_count == 1 ? "" : "s", writer->directory, sweep->seed);
+        notify("ipw sweep: %zu setting%s into %s, seed %u\n", sweep->point_count,
+               sweep->point_count == 1 ? "" : "s", writer->directory, sweep->seed);
     enum err err = sweep_execute(sweep, writer, control, &progress, &number, &why);
     enum err restored = sweep_control_end(control, &later);
     if (restored)
@@ -296,7 +297,7 @@ static int execute(struct sweep *sweep, struct run_writer *writer, struct sweep_
     if (err)
         return complain(EXIT_FAILED, "%s", why.text);
     if (number) {
-        tell("ipw sweep: interrupted; `ipw sweep --resume %s` continues it\n", writer->directory);
+        notify("ipw sweep: interrupted; `ipw sweep --resume %s` continues it\n", writer->directory);
         return 128 + number;
     }
     if (sweep_has_failures(sweep))
@@ -304,8 +305,8 @@ static int execute(struct sweep *sweep, struct run_writer *writer, struct sweep_
     if (sweep->only)
         return code;
     if (sweep_has_failures(sweep))
-        tell("ipw sweep: `ipw sweep --resume %s --retry-failed` retries the failed attempts\n",
-             writer->directory);
+        notify("ipw sweep: `ipw sweep --resume %s --retry-failed` retries the failed attempts\n",
+               writer->directory);
     int shown = show_result(writer->directory);
     return shown ? shown : code;
 }
@@ -345,9 +346,9 @@ static int follow(struct sweep *sweep, struct run_writer *writer, bool *more)
     if (err)
         return complain(EXIT_FAILED, "%s", why.text);
     if (number) {
-        tell("ipw sweep: detached; the job continues, and `ipw sweep --resume %s` collects its "
-             "results\n",
-             writer->directory);
+        notify("ipw sweep: detached; the job continues, and `ipw sweep --resume %s` collects its "
+               "results\n",
+               writer->directory);
         return 128 + number;
     }
     if (left)
@@ -385,8 +386,8 @@ static int execute_on_slurm(struct sweep *sweep, struct run_writer *writer)
         if (err)
             return usage_or_failure(err, &why);
         if (args.slurm.on && !args.quiet)
-            tell("ipw sweep: %zu of %zu settings %s, into %s\n", count, sweep->point_count,
-                 args.slurm.script_only ? "to be submitted" : "submitted", writer->directory);
+            notify("ipw sweep: %zu of %zu settings %s, into %s\n", count, sweep->point_count,
+                   args.slurm.script_only ? "to be submitted" : "submitted", writer->directory);
         more = false;
         int code = args.slurm.script_only ? EXIT_DONE : follow(sweep, writer, &more);
         if (!more || !args.slurm.on)

@@ -38,7 +38,7 @@ static void put_bar(struct text *text)
 static void show_reading(const char *path, uint64_t done, uint64_t all)
 {
     struct text text = {0};
-    reading_bar_tell(&bar, path, done, all, clock_now(), &text);
+    reading_bar_update(&bar, path, done, all, clock_now(), &text);
     put_bar(&text);
 }
 
@@ -62,7 +62,7 @@ static void clear_reading_bar(void)
 /* ---- messages and output ---- */
 
 /* Whatever a line quotes, the line end that its format asks for is the only one. */
-void tell(const char *format, ...)
+void notify(const char *format, ...)
 {
     char line[1024];
     size_t length = strlen(format);
@@ -88,7 +88,7 @@ int complain(int code, const char *format, ...)
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
     clear_reading_bar();
-    tell("ipw %s: %s\n", current ? current->name : "help", line);
+    notify("ipw %s: %s\n", current ? current->name : "help", line);
     return code;
 }
 
@@ -237,7 +237,7 @@ void push_saved(const char *address, const char *directory, bool quiet)
         log_warn("the run was not pushed: %s; it is saved in %s: `ipw db push %s` pushes it",
                  why.text, directory, directory);
     else if (!quiet)
-        tell("ipw %s: pushed to the database as %s\n", current->name, pushed.id);
+        notify("ipw %s: pushed to the database as %s\n", current->name, pushed.id);
 }
 
 /* Whether a driver has anything that is read. */

@@ -35,7 +35,7 @@ int complain(int code, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* Prints a line on stderr, or a part of one.  Whatever it quotes is made plain (core/text.h); only this module and
  * views that own the terminal write to it. */
-void tell(const char *format, ...) PRINTF_LIKE(1, 2);
+void notify(const char *format, ...) PRINTF_LIKE(1, 2);
 
 /* Options of every command that measures; rate_name is the name of the one for the sampling rate. */
 struct measure_options {

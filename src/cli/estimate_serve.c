@@ -179,7 +179,7 @@ static void show_progress(unsigned done, unsigned all)
         return;
     shown = percent;
     if (clear_progress())
-        tell("simulating %u %%", percent);
+        notify("simulating %u %%", percent);
 }
 
 static enum err check_candidates(const struct serve_command *command,

@@ -31,7 +31,7 @@ static const char *const LEVELS[] = {"error", "warning", "note", "debug"};
 
 static void log_to_stderr(enum log_level level, const char *line)
 {
-    tell("ipw: %s: %s\n", LEVELS[level], line);
+    notify("ipw: %s: %s\n", LEVELS[level], line);
 }
 
 static int show_help(void)
@@ -99,8 +99,8 @@ static int unknown_command(const char *word)
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         names[i] = COMMANDS[i]->name;
     const char *near = nearest_name(word, names, COMMAND_COUNT);
-    tell("ipw: unknown %s '%s'; %s%s%s\n", word[0] == '-' ? "option" : "command", word,
-         near ? "did you mean '" : "see `ipw --help`", near ? near : "", near ? "'?" : "");
+    notify("ipw: unknown %s '%s'; %s%s%s\n", word[0] == '-' ? "option" : "command", word,
+           near ? "did you mean '" : "see `ipw --help`", near ? near : "", near ? "'?" : "");
     return EXIT_USAGE;
 }
 

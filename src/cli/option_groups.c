@@ -25,14 +25,14 @@ int slurm_command_check(struct slurm_command *command)
 
 static bool is_quiet;
 
-static void tell_script(const char *script, const char *job)
+static void print_script(const char *script, const char *job)
 {
     struct text line = {0};
     text_addf(&line, "%s\n", script);
     if (!job)
         (void)put_output(&line);
     else if (!is_quiet)
-        tell("ipw: submitted job %s: %s\n", job, script);
+        notify("ipw: submitted job %s: %s\n", job, script);
     text_release(&line);
 }
 
@@ -42,7 +42,7 @@ enum err slurm_command_submit(const struct slurm_command *command, const struct 
     struct error cause = {0};
     is_quiet = quiet;
     enum err err = slurm_submit(work, &command->options, parts, count, !command->script_only,
-                                tell_script, &cause);
+                                print_script, &cause);
     return err ? err_set(why, err, "%.240s (in %s)", cause.text, work->directory) : ERR_OK;
 }
 
@@ -71,16 +71,16 @@ static void show(void *context, size_t left, const struct slurm_queue *queue)
     shown->left = left;
     shown->running = queue->running;
     shown->queued = queue->count;
-    tell("ipw: %zu %s left; %zu elements running, %zu pending%s%s%s\n", left, shown->wait->unit,
-         queue->running, pending, pending && queue->reason[0] ? " (" : "",
-         pending ? queue->reason : "", pending && queue->reason[0] ? ")" : "");
+    notify("ipw: %zu %s left; %zu elements running, %zu pending%s%s%s\n", left, shown->wait->unit,
+           queue->running, pending, pending && queue->reason[0] ? " (" : "",
+           pending ? queue->reason : "", pending && queue->reason[0] ? ")" : "");
 }
 
 static void unreachable(void *context, const char *why)
 {
     struct shown *shown = context;
     if (!shown->told_unreachable)
-        tell("ipw: Slurm does not respond, retrying: %s\n", why);
+        notify("ipw: Slurm does not respond, retrying: %s\n", why);
     shown->told_unreachable = true;
 }
 

@@ -18,7 +18,7 @@ static bool ask_to_overwrite(const char *path)
 {
     char answer[16];
     profile_view_wipe();
-    tell("ipw %s: %s already holds a run. Replace it? [y/N] ", command->name, path);
+    notify("ipw %s: %s already holds a run. Replace it? [y/N] ", command->name, path);
     proc_end_by_signals(); /* nothing has been changed yet */
     bool answered = fgets(answer, sizeof answer, stdin) != NULL;
     proc_defer_signals();
@@ -114,7 +114,7 @@ static void announce(unsigned number, unsigned of)
 {
     profile_view_wipe();
     if (!command->quiet)
-        tell("ipw %s: run %u of %u\n", command->name, number, of);
+        notify("ipw %s: run %u of %u\n", command->name, number, of);
 }
 
 static void take_end(const struct profile_result *result, enum err err, const struct error *why)
@@ -123,7 +123,7 @@ static void take_end(const struct profile_result *result, enum err err, const st
     if (err)
         complain(EXIT_FAILED, "%s", why->text[0] ? why->text : err_text(err));
     if (result->was_done && !command->quiet)
-        tell("ipw %s: %s is finished\n", command->name, result->directory);
+        notify("ipw %s: %s is finished\n", command->name, result->directory);
     if (result->has_summary)
         profile_command_show(command, result);
     if (result->has_summary || result->was_done)

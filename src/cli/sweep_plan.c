@@ -88,7 +88,7 @@ static enum err ask_clocks(const struct sweep_options *options, struct sweep *sw
         return sweep_control_clocks(options->measure.devices, options->least_mhz, &sweep->clocks,
                                     &sweep->clock_count, why);
     if (!options->quiet)
-        tell("ipw sweep: querying a cluster node for the clocks of its GPU (srun)\n");
+        notify("ipw sweep: querying a cluster node for the clocks of its GPU (srun)\n");
     return slurm_clocks(&options->slurm.options, options->measure.devices, options->least_mhz,
                         &sweep->clocks, &sweep->clock_count, why);
 }
@@ -102,8 +102,8 @@ static enum err clock_knob(const struct sweep_options *options, struct sweep *sw
     if (err && !sweep_control_is_refused(err))
         err = err_set(why, err, "%s", reason.text);
     else if (err) {
-        tell("ipw sweep: --control is not possible: %s\n", reason.text);
-        tell("ipw sweep: MEASURING ONLY: clocks and power limit are not changed\n");
+        notify("ipw sweep: --control is not possible: %s\n", reason.text);
+        notify("ipw sweep: MEASURING ONLY: clocks and power limit are not changed\n");
         text_add(out, "gpu-clock=default");
         sweep->uncontrolled = strdup(reason.text);
         err = sweep->uncontrolled ? ERR_OK : err_no_memory(why);

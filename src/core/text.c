@@ -134,10 +134,10 @@ void text_addf(struct text *text, const char *format, ...)
     va_copy(again, args);
     /* Into the free capacity first: mostly it fits and is formatted once. */
     bool has_buffer = text_reserve(text, 1);
-    size_t room = has_buffer ? text->capacity - text->length : 0;
-    int length = has_buffer ? vsnprintf(text->bytes + text->length, room, format, args) : -1;
+    size_t space = has_buffer ? text->capacity - text->length : 0;
+    int length = has_buffer ? vsnprintf(text->bytes + text->length, space, format, args) : -1;
     va_end(args);
-    if (length >= 0 && (size_t)length >= room) {
+    if (length >= 0 && (size_t)length >= space) {
         text->bytes[text->length] = '\0';
         if (text_reserve(text, (size_t)length))
             vsnprintf(text->bytes + text->length, (size_t)length + 1, format, again);
@@ -382,8 +382,8 @@ char *str_plain(char *string, size_t size)
         size_t taken, put = plain_character(string + at, length - at, shown, &taken);
         if (at + put >= size)
             break;
-        size_t rest = length - at - taken, room = size - 1 - at - put;
-        rest = rest < room ? rest : room;
+        size_t rest = length - at - taken, space = size - 1 - at - put;
+        rest = rest < space ? rest : space;
         memmove(string + at + put, string + at + taken, rest);
         memcpy(string + at, shown, put);
         at += put;

@@ -294,7 +294,7 @@ static void draw_facts(struct random *random, struct fact *facts, size_t count)
         facts[i] = (struct fact){names[i], things[i], random_below(random, COLOR_COUNT)};
 }
 
-static void tell_facts(struct text *out, const struct fact *facts, size_t count)
+static void add_facts(struct text *out, const struct fact *facts, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         text_addf(out, "%s has a %s %s. ", NAMES[facts[i].name], COLORS[facts[i].color],
@@ -340,7 +340,7 @@ static void make_reading(struct random *random, unsigned level, struct task_item
     struct fact facts[FACTS_MAX];
     size_t count = LEVELS[level - 1].facts;
     draw_facts(random, facts, count);
-    tell_facts(&out->problem, facts, count);
+    add_facts(&out->problem, facts, count);
     size_t asked = (size_t)random_below(random, count);
     for (size_t i = 0; i < LEVELS[level - 1].gifts; i++)
         add_gift(random, &out->problem, facts, count,

@@ -346,7 +346,7 @@ static struct feed {
     bool failed; /* the monitor has not given one reading */
 } feed = {.readings = -1};
 
-static void say(const char *text, const char *detail)
+static void log_line(const char *text, const char *detail)
 {
     dprintf(STDERR_FILENO, "energy-monitor: %s%s%s\n", text, detail ? ": " : "",
             detail ? detail : "");
@@ -364,7 +364,7 @@ static void run_monitor(int to)
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     execlp(feed.ipw, "ipw", "monitor", "--listen", "none", "--interval", interval, "--telemetry-fd",
            descriptor, (char *)NULL);
-    say(feed.ipw, strerror(errno));
+    log_line(feed.ipw, strerror(errno));
     _exit(127);
 }
 
@@ -403,11 +403,11 @@ static int monitor_ended(void)
     waitpid(feed.monitor, &status, 0);
     feed.monitor = 0;
     if (never) {
-        say("ipw monitor sent no reading", NULL);
+        log_line("ipw monitor sent no reading", NULL);
         feed.failed = true;
         return -1;
     }
-    say("ipw monitor ended; restarting it", NULL);
+    log_line("ipw monitor ended; restarting it", NULL);
     return 0;
 }
 
@@ -422,7 +422,7 @@ static int take_reading(void)
         return monitor_ended();
     if (got != sizeof reading || reading.size != sizeof reading ||
         reading.version != TELEMETRY_VERSION) {
-        say("ipw monitor is of another version", NULL);
+        log_line("ipw monitor is of another version", NULL);
         feed.failed = true;
         return -1;
     }
@@ -434,7 +434,7 @@ static void *take_readings(void *unused)
 {
     for (;;) {
         if (feed.readings < 0 && feed.ipw && !start_monitor())
-            say("cannot start ipw monitor", strerror(errno));
+            log_line("cannot start ipw monitor", strerror(errno));
         struct pollfd wait[2] = {{.fd = feed.signals, .events = POLLIN},
                                  {.fd = feed.readings, .events = POLLIN}};
         int ready = poll(wait, 2, feed.readings < 0 ? RESTART_MS : -1);
@@ -525,12 +525,12 @@ static int read_options(int argc, char **argv, struct options *options)
             return USAGE;
         }
         if (!good) {
-            say("not a number in range", optarg);
+            log_line("not a number in range", optarg);
             return USAGE;
         }
     }
     if (optind < argc) {
-        say("unexpected argument", argv[optind]);
+        log_line("unexpected argument", argv[optind]);
         return USAGE;
     }
     return -1;
@@ -563,13 +563,13 @@ static int run(const struct options *options)
     signal(SIGPIPE, SIG_IGN);
     feed.signals = signalfd(-1, &ends, SFD_CLOEXEC);
     if (feed.signals < 0 || !open_service(address)) {
-        say("cannot listen", address);
+        log_line("cannot listen", address);
         return FAILED;
     }
     pthread_t readings;
     if (pthread_create(&readings, NULL, take_readings, NULL))
         return FAILED;
-    say("listening", address);
+    log_line("listening", address);
     serve();
     pthread_join(readings, NULL);
     close_service();

@@ -28,7 +28,7 @@ enum {
 #define AMONG_OTHERS      1.1 /* fixed times in the graph of a model, over those of an operator alone */
 #define ODD_SHARE         0.14   /* of what a product attains otherwise */
 #define GROUP_LAUNCH      0.5    /* of what the host takes for an operator: a kernel of a group */
-#define REPEAT_LAUNCH     1.5    /* for keys and values, with the views between */
+#define REPEAT_LAUNCH     1.5    /* for K and V, with the views between */
 #define GROUP_S           2e-6   /* of such a group */
 #define GROUP_KERNELS     2.0    /* launched for such a group, from FULL_GROUP channels on */
 #define GROUP_SHARED      0.6    /* for one of less, of which some share a kernel */
@@ -414,7 +414,7 @@ static void add_kernels(enum kernel_class class, double kernels, double bytes,
     out->active_j += of->active_w * scale->power * took_s;
 }
 
-/* A static cache is read with its keys and values repeated for each head. */
+/* A static cache is read with its K and V repeated for each head. */
 static void repeat_cache(double cache, double repeats, const struct rates *rates,
                          const struct scale *scale, struct kernel_estimate *out)
 {

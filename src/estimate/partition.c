@@ -1,5 +1,5 @@
 /* Builds the partition in one pass per question: which kernel a node belongs to (fusion.c), edges, traffic at
- * the boundaries, what each subgraph is called and how it is sharded, which tensors are alive when, and which
+ * the boundaries, what each subgraph is called and how it is sharded, which tensors are live when, and which
  * subgraphs are alike. */
 #include "estimate/partition.h"
 
@@ -186,7 +186,7 @@ static void count_outputs(struct builder *builder, struct subgraph *subgraph,
 /* "linear x3", "conv+batch_norm+relu"; what does not fit is counted. */
 static void write_pattern(const struct partition *partition, struct subgraph *subgraph)
 {
-    size_t used = 0, room = sizeof subgraph->pattern - sizeof "+15 more";
+    size_t used = 0, space = sizeof subgraph->pattern - sizeof "+15 more";
     for (uint32_t i = 0, run; i < subgraph->node_count; i += run) {
         enum graph_op op = node_of(partition, subgraph, i)->op;
         char part[48], times[16] = "";
@@ -196,7 +196,7 @@ static void write_pattern(const struct partition *partition, struct subgraph *su
         if (run > 1)
             str_format(times, sizeof times, " x%u", run);
         str_join(part, sizeof part, used ? "+" : "", graph_op_name(op), times);
-        if (used + strlen(part) > room) {
+        if (used + strlen(part) > space) {
             str_format(subgraph->pattern + used, sizeof subgraph->pattern - used, "+%u more",
                        subgraph->node_count - i);
             return;
@@ -487,7 +487,7 @@ static void place_tensors(struct builder *builder)
     }
 }
 
-static void add_alive(struct partition_alive *to, const struct partition_tensor *tensor, int sign)
+static void add_live(struct partition_live *to, const struct partition_tensor *tensor, int sign)
 {
     double elements = sign * tensor->amount.activations;
     double columns = round(elements * tensor->columns);
@@ -499,21 +499,21 @@ static void add_alive(struct partition_alive *to, const struct partition_tensor 
     to->fixed_bytes += sign * tensor->amount.fixed_bytes;
 }
 
-/* A tensor is added where it is made and subtracted after its last use; the running sum is what is alive.
+/* A tensor is added where it is made and subtracted after its last use; the running sum is what is live.
  * Counts are rounded to integers, so that the sums are exact. */
-static void sum_alive(struct partition *out)
+static void sum_live(struct partition *out)
 {
     for (size_t i = 0; i < out->tensor_count; i++) {
         const struct partition_tensor *tensor = &out->tensors[i];
-        add_alive(&out->alive[tensor->from], tensor, 1);
-        add_alive(&out->alive[tensor->to + 1], tensor, -1);
+        add_live(&out->live[tensor->from], tensor, 1);
+        add_live(&out->live[tensor->to + 1], tensor, -1);
     }
     for (size_t i = 1; i < out->count; i++) {
-        out->alive[i].activations += out->alive[i - 1].activations;
-        out->alive[i].columns += out->alive[i - 1].columns;
-        out->alive[i].heads_kv += out->alive[i - 1].heads_kv;
-        out->alive[i].quantized += out->alive[i - 1].quantized;
-        out->alive[i].fixed_bytes += out->alive[i - 1].fixed_bytes;
+        out->live[i].activations += out->live[i - 1].activations;
+        out->live[i].columns += out->live[i - 1].columns;
+        out->live[i].heads_kv += out->live[i - 1].heads_kv;
+        out->live[i].quantized += out->live[i - 1].quantized;
+        out->live[i].fixed_bytes += out->live[i - 1].fixed_bytes;
     }
 }
 
@@ -668,17 +668,17 @@ static enum err assemble(const struct dataflow *flow, const struct sharding *sha
     out->nodes = malloc(nodes * sizeof *out->nodes);
     out->before = malloc((flow->graph->link_count + 1) * sizeof *out->before);
     out->tensors = malloc(tensors * sizeof *out->tensors);
-    out->alive = calloc(nodes + 1, sizeof *out->alive);
+    out->live = calloc(nodes + 1, sizeof *out->live);
     builder.first_layered = number_layers(out);
     out->by_layer = calloc((size_t)out->layers + 2, sizeof *out->by_layer);
     bool is_allocated = builder.seen && builder.part && out->subgraphs && out->nodes &&
-                        out->before && out->tensors && out->alive && out->by_layer;
+                        out->before && out->tensors && out->live && out->by_layer;
     if (is_allocated) {
         assign_nodes(&builder, fusion->count);
         find_edges(&builder, builder.seen);
         count_boundaries(&builder);
         place_tensors(&builder);
-        sum_alive(out);
+        sum_live(out);
         while (out->first_layered < out->count && out->subgraphs[out->first_layered].layer < 0)
             out->first_layered++;
     }
@@ -728,7 +728,7 @@ void partition_release(struct partition *partition)
     free(partition->nodes);
     free(partition->before);
     free(partition->tensors);
-    free(partition->alive);
+    free(partition->live);
     free(partition->by_layer);
     free(partition->unique);
     free(partition->unique_of);

@@ -60,11 +60,11 @@ struct partition_tensor {
     tensor_id tensor;
     uint32_t from, to; /* subgraphs that make it and use it last; count - 1 for an output */
     struct graph_amount amount;
-    double columns, heads_kv; /* shares of it that devices divide, see partition_alive */
+    double columns, heads_kv; /* shares of it that devices divide, see partition_live */
 };
 
 /* Activations in memory while one subgraph runs. */
-struct partition_alive {
+struct partition_live {
     double activations; /* elements replicated on each device */
     double columns;     /* elements divided by the number of devices */
     double heads_kv;    /* elements divided by at most the number of KV heads */
@@ -88,7 +88,7 @@ struct partition {
     double sharded_macs;     /* of it, MACs that tensor parallelism divides */
     struct partition_tensor *tensors;
     size_t tensor_count;
-    struct partition_alive *alive;     /* by subgraph */
+    struct partition_live *live;       /* by subgraph */
     struct graph_amount model;         /* parameters, buffers and constants, each once */
     struct graph_amount model_sharded; /* of it, what tensor parallelism divides */
     struct graph_amount cache;         /* KV cache of earlier tokens and of this pass */

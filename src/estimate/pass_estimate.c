@@ -39,14 +39,14 @@ static double kv_devices(const struct partition *partition, int devices)
 }
 
 /* Activations on each device while a subgraph runs. */
-static double alive_bytes(const struct partition *partition, size_t subgraph,
-                          const struct precision_widths *widths, int devices)
+static double live_bytes(const struct partition *partition, size_t subgraph,
+                         const struct precision_widths *widths, int devices)
 {
-    const struct partition_alive *alive = &partition->alive[subgraph];
-    double elements = alive->activations + alive->columns / devices +
-                      alive->heads_kv / kv_devices(partition, devices);
-    return elements * widths->activation + alive->fixed_bytes +
-           alive->quantized * (widths->keeps_stored ? 1 : widths->activation);
+    const struct partition_live *live = &partition->live[subgraph];
+    double elements = live->activations + live->columns / devices +
+                      live->heads_kv / kv_devices(partition, devices);
+    return elements * widths->activation + live->fixed_bytes +
+           live->quantized * (widths->keeps_stored ? 1 : widths->activation);
 }
 
 /* The weights do not depend on the batch; everything else grows with it. */
@@ -100,7 +100,7 @@ static void estimate_stages_memory(const struct rates *rates, struct pass_estima
     struct estimate_memory all[PIPELINE_STAGES_MOST] = {0}, *out = &estimate->memory;
     for (size_t i = 0; i < partition->count; i++) {
         struct estimate_memory *stage = &all[stage_of(partition, i, stages)];
-        double bytes = alive_bytes(partition, i, widths, devices);
+        double bytes = live_bytes(partition, i, widths, devices);
         if (bytes > stage->activations_peak) {
             stage->activations_peak = bytes;
             stage->peak_subgraph = i;
@@ -139,7 +139,7 @@ static void estimate_memory(const struct partition *partition, const struct rate
         .capacity = rates->capacity,
     };
     for (size_t i = 0; i < partition->count; i++) {
-        double bytes = alive_bytes(partition, i, widths, devices);
+        double bytes = live_bytes(partition, i, widths, devices);
         if (bytes > out->activations_peak) {
             out->activations_peak = bytes;
             out->peak_subgraph = i;
@@ -418,7 +418,7 @@ static void set_plus_minus(const struct rates *rates, const struct time_shares *
 
 /* How well the device is known, and what keeps it from being known better. */
 static enum estimate_confidence device_confidence(const struct pass_estimate *estimate,
-                                                  char *reason, size_t room)
+                                                  char *reason, size_t size)
 {
     const struct hardware *hardware = estimate->hardware;
     struct hardware_weakest weakest = hardware_weakest(hardware, estimate->config.precision);
@@ -427,16 +427,16 @@ static enum estimate_confidence device_confidence(const struct pass_estimate *es
     /* Peaks are published figures even where everything measurable was measured. */
     bool is_measured = weakest.evidence <= EVIDENCE_PUBLISHED && used == wanted;
     if (hardware->is_calibrated && is_measured)
-        str_format(reason, room, "%s was calibrated by measurement%s", hardware->id,
+        str_format(reason, size, "%s was calibrated by measurement%s", hardware->id,
                    is_known(hardware->limit_w.value) ? "" : "; no power limit stated");
     else if (hardware->is_calibrated && used != wanted)
-        str_format(reason, room, "%s was calibrated, but not in %s", hardware->id,
+        str_format(reason, size, "%s was calibrated, but not in %s", hardware->id,
                    precision_name(wanted));
     else if (hardware->is_calibrated)
-        str_format(reason, room, "%s was calibrated, but not %s: %s", hardware->id, weakest.figure,
+        str_format(reason, size, "%s was calibrated, but not %s: %s", hardware->id, weakest.figure,
                    weakest.is_stated ? evidence_name(weakest.evidence) : "not stated");
     else
-        str_format(reason, room, "%s was not calibrated; its weakest figure is %s", hardware->id,
+        str_format(reason, size, "%s was not calibrated; its weakest figure is %s", hardware->id,
                    evidence_name(weakest.evidence));
     return hardware->is_calibrated && is_measured   ? CONFIDENCE_CALIBRATED
            : hardware->is_calibrated || is_measured ? CONFIDENCE_INTERPOLATED
@@ -448,21 +448,21 @@ static void set_confidence(struct pass_estimate *estimate)
     const struct graph *graph = estimate->partition->graph;
     const struct hardware *hardware = estimate->hardware;
     char *reason = estimate->confidence_reason;
-    size_t room = sizeof estimate->confidence_reason;
-    estimate->confidence = device_confidence(estimate, reason, room);
+    size_t size = sizeof estimate->confidence_reason;
+    estimate->confidence = device_confidence(estimate, reason, size);
     if (!graph->is_guessed && graph->unknown_count == 0 && !hardware->doubt[0])
         return;
     if (estimate->confidence < CONFIDENCE_THEORETICAL)
         estimate->confidence++;
     if (graph->is_guessed && graph->notes.count)
-        str_copy(reason, room, "control flow depends on data: see the notes");
+        str_copy(reason, size, "control flow depends on data: see the notes");
     else if (graph->is_guessed)
-        str_copy(reason, room, "the file does not state all shapes: some are assumed");
+        str_copy(reason, size, "the file does not state all shapes: some are assumed");
     else if (graph->unknown_count)
-        str_format(reason, room, "%zu node%s an unknown operator", graph->unknown_count,
+        str_format(reason, size, "%zu node%s an unknown operator", graph->unknown_count,
                    graph->unknown_count == 1 ? " has" : "s have");
     else
-        str_format(reason, room, "contradictory figures of the device: %s", hardware->doubt);
+        str_format(reason, size, "contradictory figures of the device: %s", hardware->doubt);
 }
 
 /* ---- subgraphs ---- */
@@ -739,7 +739,7 @@ static enum err estimate_detail(const struct rates *rates, int devices, struct p
     if (!out->rows || !memory->timeline)
         return ERR_NO_MEMORY;
     for (size_t i = 0; i < partition->count; i++)
-        memory->timeline[i] = alive_bytes(partition, i, &rates->widths, devices);
+        memory->timeline[i] = live_bytes(partition, i, &rates->widths, devices);
     return estimate_concurrency(partition, batch_of(partition), &out->concurrency);
 }
 

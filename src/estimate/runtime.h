@@ -95,7 +95,7 @@ struct number_format {
     struct precision_widths widths;
     double head; /* bytes of a weight of the last matrix, which is quantized less or not at all */
     enum precision products;  /* of matrices */
-    enum precision attention; /* of queries, keys and values */
+    enum precision attention; /* of Q, K and V */
     double weight_ops; /* of the vector units to dequantize a weight; 0: computed as stored */
 };
 

@@ -393,12 +393,12 @@ static enum err limit_cache(const struct serving_question *question,
                             const struct serving_steps *steps, struct serving_policy *policy,
                             struct error *why)
 {
-    double room = question->kv_cache_bytes;
-    if (!is_known(room) && is_known(steps->capacity))
-        room = MEMORY_SHARE * steps->capacity - steps->weights - steps->activations;
+    double available = question->kv_cache_bytes;
+    if (!is_known(available) && is_known(steps->capacity))
+        available = MEMORY_SHARE * steps->capacity - steps->weights - steps->activations;
     policy->kv_tokens =
-        is_known(room) && steps->kv_bytes > 0 ? floor(room / steps->kv_bytes) : INFINITY;
-    if (room <= 0)
+        is_known(available) && steps->kv_bytes > 0 ? floor(available / steps->kv_bytes) : INFINITY;
+    if (available <= 0)
         return err_set(why, ERR_USAGE,
                        "no memory is left for the KV cache: %.3g GB of weights and %.2g GB of "
                        "activations on a device of %.3g GB (%g of it used); try --tensor-parallel, "
@@ -410,7 +410,7 @@ static enum err limit_cache(const struct serving_question *question,
         return err_set(why, ERR_USAGE,
                        "a request of %" PRId64 " tokens exceeds the KV cache, which holds %.0f "
                        "tokens (%.3g GB)",
-                       question->load->longest, usable, room / 1e9);
+                       question->load->longest, usable, available / 1e9);
     return ERR_OK;
 }
 

@@ -61,7 +61,7 @@ struct decoder_layer {
     uint64_t expert_feed_forward;  /* width of one expert; 0 in a dense layer */
     uint64_t window; /* sliding window in tokens, the token itself included; 0: none */
     /* Latent attention (MLA): the cache has `latent` features of all heads and the rotated part of one key. */
-    uint64_t latent, rotated; /* latent 0: keys and values are cached */
+    uint64_t latent, rotated; /* latent 0: K and V are cached */
     bool is_chunked; /* the window does not slide: attention begins anew after so many tokens */
     bool has_no_rotation; /* positions are learned, ALiBi or none */
     /* Elements per token that are normalized: before attention, and after it. */

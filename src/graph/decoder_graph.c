@@ -263,7 +263,7 @@ static tensor_id per_head(struct pass *pass, enum decoder_tensor tensor, tensor_
 }
 
 /* Decode: queries are multiplied with the key matrix instead of all cached latents, so that attention reads the
- * latents themselves, once for keys and values of all heads; the value matrix follows. */
+ * latents themselves, once for K and V of all heads; the value matrix follows. */
 static tensor_id attend_latents(struct pass *pass, tensor_id query, tensor_id rotated,
                                 tensor_id latents)
 {
@@ -279,7 +279,7 @@ static tensor_id attend_latents(struct pass *pass, tensor_id query, tensor_id ro
     return per_head(pass, DECODER_TENSOR_ATTN_V_B, x, layer->latent, layer->value_size);
 }
 
-/* Prefill: keys and values of all heads are computed from the latents of the new tokens. */
+/* Prefill: K and V of all heads are computed from the latents of the new tokens. */
 static tensor_id attend_expanded(struct pass *pass, tensor_id query, tensor_id rotated,
                                  tensor_id latents, tensor_id rotated_key)
 {

@@ -50,7 +50,7 @@ struct search {
     size_t size;
 };
 
-static int look_at_loaded(struct dl_phdr_info *info, size_t size, void *context)
+static int match_loaded(struct dl_phdr_info *info, size_t size, void *context)
 {
     (void)size;
     const struct search *search = context;
@@ -61,5 +61,5 @@ static int look_at_loaded(struct dl_phdr_info *info, size_t size, void *context)
 bool dl_loaded(const char *part, char *to, size_t size)
 {
     struct search search = {part, to, size};
-    return dl_iterate_phdr(look_at_loaded, &search) != 0;
+    return dl_iterate_phdr(match_loaded, &search) != 0;
 }

@@ -93,9 +93,9 @@ static size_t on_body(char *bytes, size_t unit, size_t count, void *context)
         return x->taken ? 0 : length;
     }
     struct text *body = &x->response->error_body;
-    size_t room = HTTP_ERROR_BODY_MAX - body->length;
-    text_add_bytes(body, bytes, length < room ? length : room);
-    x->body_is_cut = length > room;
+    size_t space = HTTP_ERROR_BODY_MAX - body->length;
+    text_add_bytes(body, bytes, length < space ? length : space);
+    x->body_is_cut = length > space;
     return x->body_is_cut ? 0 : length;
 }
 

@@ -385,7 +385,7 @@ static void drain(int *fd, size_t most, const struct subprocess_run *taker, stru
             taker->take(taker->context, bytes, (size_t)n);
             continue;
         }
-        size_t room = most - *kept, length = (size_t)n < room ? (size_t)n : room;
+        size_t space = most - *kept, length = (size_t)n < space ? (size_t)n : space;
         text_add_bytes(output, bytes, length);
         *kept += length;
         *dropped += (size_t)n - length;

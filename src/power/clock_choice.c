@@ -339,17 +339,17 @@ struct misfit {
 };
 
 /* The scatter is of each against the mean of its neighbors, whatever the fit. */
-static double scatter_of(const double *off, size_t count, double *room)
+static double scatter_of(const double *off, size_t count, double *scratch)
 {
     for (size_t i = 1; i + 1 < count; i++)
-        room[i - 1] = fabs(off[i] - (off[i - 1] + off[i + 1]) / 2);
-    sort_ascending(room, count - 2);
-    return 1.4826 / sqrt(1.5) * quantile_sorted(room, count - 2, 0.5);
+        scratch[i - 1] = fabs(off[i] - (off[i - 1] + off[i + 1]) / 2);
+    sort_ascending(scratch, count - 2);
+    return 1.4826 / sqrt(1.5) * quantile_sorted(scratch, count - 2, 0.5);
 }
 
-/* out->mhz and out->off have capacity for every sample, as points and room have. */
+/* out->mhz and out->off have capacity for every sample, as points and scratch have. */
 static enum err find_misfit(const struct clock_question *q, struct optimize_point *points,
-                            double *room, struct misfit *out, struct error *why)
+                            double *scratch, struct misfit *out, struct error *why)
 {
     enum { GROUPS = 24 };
     const struct freq_curve *curve = q->curve;
@@ -365,12 +365,12 @@ static enum err find_misfit(const struct clock_question *q, struct optimize_poin
     }
     size_t size = known > GROUPS ? known / GROUPS : 1;
     for (size_t from = known % size; !err && from < known; from += size) { /* to fmax */
-        memcpy(room, out->off + from, size * sizeof *room);
-        sort_ascending(room, size);
+        memcpy(scratch, out->off + from, size * sizeof *scratch);
+        sort_ascending(scratch, size);
         out->mhz[out->count] = (out->mhz[from] + out->mhz[from + size - 1]) / 2;
-        out->off[out->count++] = quantile_sorted(room, size, 0.5);
+        out->off[out->count++] = quantile_sorted(scratch, size, 0.5);
     }
-    out->scatter = out->count >= REFIT_LEAST ? scatter_of(out->off, out->count, room) : UNKNOWN;
+    out->scatter = out->count >= REFIT_LEAST ? scatter_of(out->off, out->count, scratch) : UNKNOWN;
     return err;
 }
 
@@ -408,16 +408,16 @@ static enum err widen_by_misfit(const struct clock_question *q, struct clock_cho
 {
     size_t count = q->curve->count;
     struct optimize_point *points = calloc(count, sizeof *points);
-    double *room = malloc(count * sizeof *room);
+    double *scratch = malloc(count * sizeof *scratch);
     struct misfit misfit = {.mhz = malloc(count * sizeof *misfit.mhz),
                             .off = malloc(count * sizeof *misfit.off)};
-    enum err err = points && room && misfit.mhz && misfit.off
-                       ? find_misfit(q, points, room, &misfit, why)
+    enum err err = points && scratch && misfit.mhz && misfit.off
+                       ? find_misfit(q, points, scratch, &misfit, why)
                        : err_no_memory(why);
     for (size_t i = 0; !err && is_known(misfit.scatter) && i < out->count; i++)
         widen_at(&misfit, out, i);
     free(points);
-    free(room);
+    free(scratch);
     free(misfit.mhz);
     free(misfit.off);
     return err;

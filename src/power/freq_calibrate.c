@@ -86,12 +86,12 @@ static enum err collect(const struct freq_model_kind *kind, const void *state,
 
 /* The curves without those of one fold; the samples are shared. */
 static struct freq_curves without(const struct freq_curves *curves, size_t fold, size_t folds,
-                                  struct freq_curve *room)
+                                  struct freq_curve *scratch)
 {
-    struct freq_curves rest = {.items = room};
+    struct freq_curves rest = {.items = scratch};
     for (size_t i = 0; i < curves->count; i++)
         if (i % folds != fold)
-            room[rest.count++] = curves->items[i];
+            scratch[rest.count++] = curves->items[i];
     return rest;
 }
 
@@ -104,11 +104,11 @@ enum err freq_calibrate(const struct freq_model_kind *kind, const void *state,
     struct freq_errors errors;
     if (kind->calibrate)
         return kind->calibrate(state, curves, options, error, why);
-    struct freq_curve *room = calloc(curves->count + 1, sizeof *room);
+    struct freq_curve *scratch = calloc(curves->count + 1, sizeof *scratch);
     enum err err = freq_errors_init(&errors, curves);
-    err = err || !room ? err_no_memory(why) : ERR_OK;
+    err = err || !scratch ? err_no_memory(why) : ERR_OK;
     for (size_t fold = 0; !err && curves->count > 1 && fold < folds; fold++) {
-        struct freq_curves rest = without(curves, fold, folds, room);
+        struct freq_curves rest = without(curves, fold, folds, scratch);
         struct error unable = {0};
         void *other = NULL;
         /* Too few applications are left: the interval stays unknown. */
@@ -119,6 +119,6 @@ enum err freq_calibrate(const struct freq_model_kind *kind, const void *state,
         kind->release(other);
     }
     freq_errors_finish(&errors, error);
-    free(room);
+    free(scratch);
     return err;
 }

@@ -445,8 +445,8 @@ static struct governor_decision lower_ceiling(struct governor *g, double watts)
 /* Power grows with the cube of the clock at worst. */
 static void raise_ceiling(struct governor *g)
 {
-    double room = log(g->options.max_power_w / g->now.watts) - POWER_AIM;
-    double most = log(value(g, g->at)) + fmin(POWER_UP_MOST, room / POWER_EXPONENT);
+    double headroom = log(g->options.max_power_w / g->now.watts) - POWER_AIM;
+    double most = log(value(g, g->at)) + fmin(POWER_UP_MOST, headroom / POWER_EXPONENT);
     size_t to = g->at;
     if (g->ceiling == top(g) || g->at < g->ceiling || g->now.count < FIRST)
         return;

@@ -312,7 +312,7 @@ static enum err read_row(struct reading *r, size_t row, struct setting_points *o
 }
 
 /* The medians of a point's rows. */
-static void summarize(const struct reading *r, size_t index, double *room,
+static void summarize(const struct reading *r, size_t index, double *scratch,
                       struct optimize_point *point)
 {
     double *const to[COLUMNS] = {&point->freq_mhz,
@@ -325,31 +325,32 @@ static void summarize(const struct reading *r, size_t index, double *room,
         size_t count = 0;
         for (size_t row = 0; row < r->grid.rows; row++)
             if (r->settings_of[row] == index && is_known(r->values[row * COLUMNS + c]))
-                room[count++] = r->values[row * COLUMNS + c];
+                scratch[count++] = r->values[row * COLUMNS + c];
         if (c == TIME || c == ENERGY)
-            point->scatter[c == TIME ? FREQ_TIME_S : FREQ_ENERGY_J] = relative_scatter(room, count);
+            point->scatter[c == TIME ? FREQ_TIME_S : FREQ_ENERGY_J] =
+                relative_scatter(scratch, count);
         point->runs = c == ENERGY ? (unsigned)count : point->runs;
-        *to[c] = count ? select_median(room, count) : UNKNOWN;
+        *to[c] = count ? select_median(scratch, count) : UNKNOWN;
     }
 }
 
 static enum err read_grid(struct reading *r, struct setting_points *out)
 {
     size_t rows = r->grid.rows;
-    double *room = calloc(rows + 1, sizeof *room);
+    double *scratch = calloc(rows + 1, sizeof *scratch);
     r->values = calloc(rows + 1, COLUMNS * sizeof *r->values);
     r->settings_of = calloc(rows + 1, sizeof *r->settings_of);
     out->items = calloc(rows + 1, sizeof *out->items);
-    enum err err =
-        room && r->values && r->settings_of && out->items ? find_columns(r) : err_no_memory(r->why);
+    enum err err = scratch && r->values && r->settings_of && out->items ? find_columns(r)
+                                                                        : err_no_memory(r->why);
     for (size_t row = 0; !err && row < rows; row++)
         err = read_row(r, row, out);
     for (size_t i = 0; !err && i < out->count; i++)
-        summarize(r, i, room, &out->items[i]);
+        summarize(r, i, scratch, &out->items[i]);
     if (!err && out->count == 0)
         err = err_set(r->why, ERR_NO_DATA, "%.200s: none of %zu rows is usable", r->source->path,
                       rows);
-    free(room);
+    free(scratch);
     free(r->values);
     free(r->settings_of);
     return err;

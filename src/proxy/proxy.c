@@ -240,7 +240,7 @@ static void add_key(struct passage *passage)
 
 /* ---- the way back ---- */
 
-static void hand_to_owner(struct passage *passage)
+static void pass_to_owner(struct passage *passage)
 {
     struct proxy *proxy = passage->proxy;
     struct proxy_request *request = passage->request;
@@ -359,7 +359,7 @@ static void on_done(void *context, enum err err, const char *why)
     passage->call = NULL;
     if (passage->request) {
         observer_end(&passage->observer, err, why);
-        hand_to_owner(passage);
+        pass_to_owner(passage);
     }
     if (passage->filters) {
         struct text out = {0};
@@ -551,7 +551,7 @@ static void on_ended(void *context, struct http_exchange *exchange, bool complet
         passage->request->canceled = !is_whole;
         observer_end(&passage->observer, is_whole ? ERR_OK : ERR_INTERRUPTED,
                      "the client disconnected");
-        hand_to_owner(passage);
+        pass_to_owner(passage);
     }
     if (passage->next)
         passage->next->previous = passage->previous;

@@ -158,7 +158,7 @@ enum err journal_reserve(struct journal *journal, size_t bytes, struct error *wh
     return err;
 }
 
-static void give_back(struct journal *journal, size_t bytes)
+static void release_bytes(struct journal *journal, size_t bytes)
 {
     journal->reserved -= bytes < journal->reserved ? bytes : journal->reserved;
     if (!journal->reserved)
@@ -168,7 +168,7 @@ static void give_back(struct journal *journal, size_t bytes)
 void journal_unreserve(struct journal *journal, size_t bytes)
 {
     pthread_mutex_lock(&journal->lock);
-    give_back(journal, bytes);
+    release_bytes(journal, bytes);
     pthread_mutex_unlock(&journal->lock);
 }
 
@@ -199,7 +199,7 @@ static enum err append(struct journal *journal, const struct text *line, bool ha
     if (!err)
         err = append_whole(journal, line, why);
     if (has_space)
-        give_back(journal, bytes);
+        release_bytes(journal, bytes);
     pthread_mutex_unlock(&journal->lock);
     text_release(&hidden);
     return err;

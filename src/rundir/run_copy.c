@@ -206,7 +206,7 @@ enum err run_copy_open(const char *directory, struct run_copy *out, struct error
 {
     enum run_dir_state state;
     *out = (struct run_copy){.began_at = UNKNOWN};
-    enum err err = run_dir_look(directory, &state, why);
+    enum err err = run_dir_inspect(directory, &state, why);
     if (!err && state != RUN_DIR_HAS_RUN)
         err = err_set(why, ERR_NOT_FOUND, "%s holds no run", directory);
     if (!err)
@@ -247,7 +247,7 @@ static bool may_take(struct run_arrival *arrival, const char *id)
     struct run_copy there;
     enum run_dir_state state;
     struct error absence;
-    if (run_dir_look(arrival->directory, &state, &absence))
+    if (run_dir_inspect(arrival->directory, &state, &absence))
         return false;
     if (state == RUN_DIR_NEW || state == RUN_DIR_EMPTY)
         return true;

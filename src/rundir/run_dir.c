@@ -85,7 +85,7 @@ static enum run_dir_state state_of(DIR *dir)
     return RUN_DIR_EMPTY;
 }
 
-enum err run_dir_look(const char *path, enum run_dir_state *out, struct error *why)
+enum err run_dir_inspect(const char *path, enum run_dir_state *out, struct error *why)
 {
     DIR *dir = opendir(path);
     if (!dir && errno == ENOENT) {
@@ -304,7 +304,7 @@ void run_dir_drop(const char *path)
     enum run_dir_state state;
     struct error why;
     char name[PATH_LONGEST];
-    if (run_dir_look(path, &state, &why) != ERR_OK || state != RUN_DIR_EMPTY ||
+    if (run_dir_inspect(path, &state, &why) != ERR_OK || state != RUN_DIR_EMPTY ||
         !str_format(name, sizeof name, "%s/%s", path, LOCK_FILE))
         return;
     unlink(name);

@@ -20,7 +20,7 @@ enum run_dir_state { RUN_DIR_NEW, RUN_DIR_EMPTY, RUN_DIR_HAS_RUN, RUN_DIR_FOREIG
 
 /* What a path holds: nothing, an empty directory, a run of ours (a journal) or of the Python IPW, or
  * something else, which is never deleted. */
-enum err run_dir_look(const char *path, enum run_dir_state *out, struct error *why) MUST_USE;
+enum err run_dir_inspect(const char *path, enum run_dir_state *out, struct error *why) MUST_USE;
 
 /* Creates it with its parents; the error names a read-only place or a file in the way. */
 enum err run_dir_make(const char *path, struct error *why) MUST_USE;

@@ -55,7 +55,7 @@ static enum err read_entry(const char *directory, const char *name, struct run_l
                            bool *found)
 {
     enum run_dir_state state;
-    *found = !run_dir_look(directory, &state, NULL) && state == RUN_DIR_HAS_RUN;
+    *found = !run_dir_inspect(directory, &state, NULL) && state == RUN_DIR_HAS_RUN;
     if (!*found)
         return ERR_OK;
     *out = (struct run_list_entry){
@@ -228,7 +228,7 @@ static enum err add_input(struct run_inputs *inputs, const char *parent, const c
 static bool is_run(const char *directory)
 {
     enum run_dir_state state;
-    return run_dir_look(directory, &state, NULL) == ERR_OK && state == RUN_DIR_HAS_RUN;
+    return run_dir_inspect(directory, &state, NULL) == ERR_OK && state == RUN_DIR_HAS_RUN;
 }
 
 /* The runs of a sweep that succeeded, in the order of their points. */

@@ -167,7 +167,7 @@ static void copy_stripped(const char *from, char *to, size_t size)
 }
 
 /* The part of a model's name that tells it from others: of the path of a file, the file's name. */
-static size_t tell_apart(const char **model)
+static size_t distinguishing_length(const char **model)
 {
     static const char SUFFIX[] = ".gguf";
     size_t length = strlen(*model);
@@ -183,7 +183,7 @@ static size_t tell_apart(const char **model)
 void model_slug(const char *model, char *to, size_t size)
 {
     struct text slug = {0};
-    size_t kept = tell_apart(&model);
+    size_t kept = distinguishing_length(&model);
     const char *end = model + kept;
     for (const char *s = model; s < end;) {
         size_t length;

@@ -87,7 +87,7 @@ static void find_columns(struct loading *loading)
 
 /* ---- one batch ---- */
 
-static enum err make_room(struct loading *loading)
+static enum err reserve_row(struct loading *loading)
 {
     size_t rows = loading->rows;
     if (rows <= loading->capacity)
@@ -230,7 +230,7 @@ static size_t count_there(struct loading *loading)
 static enum err add_batch(struct loading *loading)
 {
     struct builder *builder = loading->builder;
-    enum err err = make_room(loading);
+    enum err err = reserve_row(loading);
     if (err)
         return err;
     size_t count = count_there(loading);

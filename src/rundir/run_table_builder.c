@@ -255,7 +255,7 @@ static void excerpt_release(struct run_excerpt *excerpt)
 }
 
 /* Every other one goes, when there are twice as many as are wanted. */
-static void thin_out(struct run_excerpts *kept)
+static void downsample_excerpts(struct run_excerpts *kept)
 {
     for (size_t i = 0; i < kept->count; i++)
         if (i % 2)
@@ -283,7 +283,7 @@ enum err builder_texts(struct builder *builder, const struct slice texts[static 
         err = keep_text(texts[i], to[i]);
     kept->count++;
     if (kept->count == 2 * builder->excerpts)
-        thin_out(kept);
+        downsample_excerpts(kept);
     return err;
 }
 

@@ -93,7 +93,7 @@ static enum err keep_attempt(struct sweep *sweep, const struct sweep_attempt *at
     return ERR_OK;
 }
 
-bool sweep_is_spoiled(const struct sweep_attempt *attempt)
+bool sweep_is_rejected(const struct sweep_attempt *attempt)
 {
     static const char *const FLAGS[] = {"throttled", "off_target_clock", "gpu_lost"};
     const char *rest = attempt->flags;
@@ -111,7 +111,7 @@ bool sweep_is(const char *directory)
 {
     char path[FILE_PATH_MAX];
     enum run_dir_state state;
-    return file_is_directory(directory) && run_dir_look(directory, &state, NULL) == ERR_OK &&
+    return file_is_directory(directory) && run_dir_inspect(directory, &state, NULL) == ERR_OK &&
            state == RUN_DIR_HAS_RUN &&
            run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path) &&
            file_is_regular(path) && /* a pipe would be waited for */
@@ -273,7 +273,7 @@ static enum err put_state(const struct sweep *sweep, const char *directory, size
     char folder[FILE_PATH_MAX];
     for (size_t i = 0; i < sweep->count; i++) {
         const struct sweep_attempt *made = &sweep->attempts[i];
-        if (made->point == point && made->repeat == repeat && sweep_is_spoiled(made) &&
+        if (made->point == point && made->repeat == repeat && sweep_is_rejected(made) &&
             made->tries <= sweep->reruns)
             return ERR_OK;
     }
@@ -814,7 +814,7 @@ struct sweep_figures sweep_figures(const struct sweep *sweep, size_t point)
         if (attempt->point != point)
             continue;
         figures.failed += attempt->exit_code != 0;
-        if (attempt->exit_code || sweep_is_spoiled(attempt))
+        if (attempt->exit_code || sweep_is_rejected(attempt))
             continue;
         figures.measured++;
         online_add(&joules, attempt->joules);

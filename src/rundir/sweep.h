@@ -54,7 +54,7 @@ struct sweep {
     unsigned seed, repeats, most_repeats;
     double
         until_pct; /* repeat until the standard error is so small; UNKNOWN: `repeats` are enough */
-    unsigned reruns;         /* of an attempt that was spoiled, at most */
+    unsigned reruns;         /* of an attempt that was rejected, at most */
     double cooldown_s;       /* before each attempt but the first */
     double cooldown_c;       /* and until the GPU is not hotter; UNKNOWN: not waited for */
     double cooldown_min_c;   /* the lower end of that band; UNKNOWN: none */
@@ -113,7 +113,7 @@ enum err sweep_add(struct sweep *sweep, struct run_writer *writer,
                    const struct sweep_attempt *attempt, struct error *why) MUST_USE;
 
 /* Whether the GPU was held back or not at its clock, so that the attempt does not show what its setting is worth. */
-bool sweep_is_spoiled(const struct sweep_attempt *attempt);
+bool sweep_is_rejected(const struct sweep_attempt *attempt);
 
 /* Adds a point, values[knob_count], to a sweep under way. */
 enum err sweep_extend(struct sweep *sweep, struct run_writer *writer, char *const *values,

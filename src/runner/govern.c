@@ -490,7 +490,7 @@ static enum err open_gpu(struct loop *loop, struct govern_result *out, struct er
     struct sensor_limits limits;
     unsigned knobs = 1U << options->knob | GPU_CONTROL_IN_USE;
     enum err err = options->dry_run
-                       ? gpu_control_look(options->devices, &loop->control, why)
+                       ? gpu_control_open(options->devices, &loop->control, why)
                        : gpu_control_begin(options->devices, knobs, RESTORE, &loop->control, why);
     if (err)
         return err;

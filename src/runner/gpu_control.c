@@ -346,7 +346,7 @@ static void release(struct gpu_control *control, bool run_command)
     free(control);
 }
 
-enum err gpu_control_look(const char *device, struct gpu_control **out, struct error *why)
+enum err gpu_control_open(const char *device, struct gpu_control **out, struct error *why)
 {
     struct gpu_control *control = calloc(1, sizeof *control);
     *out = NULL;
@@ -370,7 +370,7 @@ enum err gpu_control_begin(const char *device, unsigned knobs, char *const resto
                            struct gpu_control **out, struct error *why)
 {
     struct gpu_control *control;
-    enum err err = gpu_control_look(device, &control, why);
+    enum err err = gpu_control_open(device, &control, why);
     *out = NULL;
     if (err != ERR_OK)
         return err;

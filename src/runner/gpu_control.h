@@ -46,7 +46,7 @@ enum err gpu_control_begin(const char *device, unsigned knobs, char *const resto
 #define GPU_CONTROL_IN_USE (1U << KNOB_COUNT)
 
 /* The device of gpu_control_begin for its queries alone: it is neither locked nor may anything be set. */
-enum err gpu_control_look(const char *device, struct gpu_control **out, struct error *why) MUST_USE;
+enum err gpu_control_open(const char *device, struct gpu_control **out, struct error *why) MUST_USE;
 
 /* Whether gpu_control_begin would take it, as far as queries tell; its errors. */
 enum err gpu_control_is_free(struct gpu_control *control, struct error *why) MUST_USE;

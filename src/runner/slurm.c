@@ -455,8 +455,8 @@ enum err slurm_submit(const struct slurm_work *work, const struct slurm_options 
 /* ---- following ---- */
 
 /* Sets *queued; what cannot be learned leaves it as it was. */
-static enum err look(const struct jobs *jobs, const struct slurm_follow *follow, size_t left,
-                     bool *queued, struct error *why)
+static enum err poll_jobs(const struct jobs *jobs, const struct slurm_follow *follow, size_t left,
+                          bool *queued, struct error *why)
 {
     struct slurm_queue queue;
     struct error reason = {0};
@@ -487,7 +487,7 @@ enum err slurm_follow(const char *directory, const struct slurm_follow *follow, 
     if (!err)
         err = follow->collect(follow->context, left, why);
     while (!err && *left && !*signal && jobs.count) {
-        err = look(&jobs, follow, *left, &queued, why);
+        err = poll_jobs(&jobs, follow, *left, &queued, why);
         if (!queued && !gone)
             gone = clock_now();
         else if (queued)

@@ -50,7 +50,7 @@ static bool is_wanted(const struct sweep *sweep, const struct sweep_step *step,
     if (sweep->only && sweep->only != step->point + 1)
         return false;
     if (made)
-        return again && sweep_is_spoiled(made) && made->tries <= sweep->reruns;
+        return again && sweep_is_rejected(made) && made->tries <= sweep->reruns;
     return !again && (step->repeat <= sweep->repeats || is_uncertain(sweep, step->point));
 }
 
@@ -73,10 +73,10 @@ static bool visit_round(const struct sweep *sweep, unsigned round, bool again, s
     return false;
 }
 
-/* How many attempts of each round were made, and of its spoiled ones that come again: what has none left is not looked
+/* How many attempts of each round were made, and of its rejected ones that come again: what has none left is not looked
  * through for each of thousands of attempts. */
 struct rounds {
-    size_t *made, *spoiled; /* most_repeats + 1 of each */
+    size_t *made, *rejected; /* most_repeats + 1 of each */
 };
 
 static bool count_rounds(const struct sweep *sweep, struct rounds *out)
@@ -88,8 +88,8 @@ static bool count_rounds(const struct sweep *sweep, struct rounds *out)
         if (attempt->repeat > sweep->most_repeats)
             continue;
         out->made[attempt->repeat]++;
-        out->spoiled[attempt->repeat] +=
-            sweep_is_spoiled(attempt) && attempt->tries <= sweep->reruns;
+        out->rejected[attempt->repeat] +=
+            sweep_is_rejected(attempt) && attempt->tries <= sweep->reruns;
     }
     return counts;
 }
@@ -100,7 +100,7 @@ bool sweep_each(const struct sweep *sweep, sweep_visit *visit, void *context)
     bool counted = count_rounds(sweep, &rounds), stopped = false;
     for (int again = 0; !stopped && again < 2; again++)
         for (unsigned round = 1; !stopped && round <= sweep->most_repeats; round++) {
-            bool is_done = counted && (again ? !rounds.spoiled[round]
+            bool is_done = counted && (again ? !rounds.rejected[round]
                                              : rounds.made[round] >= sweep->point_count);
             if (!is_done)
                 stopped = visit_round(sweep, round, again, visit, context);
@@ -175,8 +175,9 @@ static void add_past(const struct sweep *sweep, const struct sweep_attempt *atte
         past->waited += is_known(attempt->waited_s) ? attempt->waited_s : 0;
         past->timed++;
     }
-    past->made += attempt->repeat <= sweep->repeats &&
-                  !(sweep_is_spoiled(attempt) && attempt->tries <= sweep->reruns); /* comes again */
+    past->made +=
+        attempt->repeat <= sweep->repeats &&
+        !(sweep_is_rejected(attempt) && attempt->tries <= sweep->reruns); /* comes again */
 }
 
 /* How long a GPU takes to cool depends on what ran before, which is random: that of all points. */
@@ -549,10 +550,11 @@ static enum err cool_down(const struct sweep *sweep, struct sweep_control *contr
 
 /* Brings the GPU into the band of temperatures before an attempt: a cold one by making the attempt, of which nothing is
  * kept.  One that does not get there is measured nevertheless; *flag says so. */
-static enum err temper(const struct sweep *sweep, const char *directory,
-                       struct sweep_control *control, const struct sweep_progress *progress,
-                       const struct sweep_step *step, const char **flag, int *signal,
-                       struct error *why)
+static enum err reach_temperature(const struct sweep *sweep, const char *directory,
+                                  struct sweep_control *control,
+                                  const struct sweep_progress *progress,
+                                  const struct sweep_step *step, const char **flag, int *signal,
+                                  struct error *why)
 {
     double celsius, limit_s = is_known(sweep->cooldown_limit_s) ? sweep->cooldown_limit_s
                                                                 : SWEEP_COOLDOWN_LIMIT_S;
@@ -601,7 +603,8 @@ static enum err make_all(struct sweep *sweep, struct run_writer *writer,
         if (!first && sweep->cooldown_s > 0)
             *signal = proc_poll_signal(from_seconds(sweep->cooldown_s));
         if (!*signal)
-            err = temper(sweep, writer->directory, control, progress, &step, &flag, signal, why);
+            err = reach_temperature(sweep, writer->directory, control, progress, &step, &flag,
+                                    signal, why);
         if (err || *signal)
             break;
         double waited_s = seconds(clock_now() - began);

@@ -288,7 +288,7 @@ enum err sweep_control_begin(const struct sweep *sweep, struct sweep_control **o
 enum err sweep_control_plan(const struct sweep *sweep, struct error *why)
 {
     struct gpu_control *gpu;
-    enum err err = gpu_control_look(devices_of(sweep), &gpu, why);
+    enum err err = gpu_control_open(devices_of(sweep), &gpu, why);
     if (err)
         return err;
     err = gpu_control_is_free(gpu, why);

@@ -372,7 +372,7 @@ static enum err collect(const struct sweep *sweep, size_t knob, size_t first,
         point.time_s = attempt->seconds;
         point.energy_j = attempt->joules;
         point.power_w = ratio(attempt->joules, attempt->seconds);
-        if (!attempt->exit_code && !sweep_is_spoiled(attempt) && is_known(point.freq_mhz) &&
+        if (!attempt->exit_code && !sweep_is_rejected(attempt) && is_known(point.freq_mhz) &&
             point.power_w > 0 && same_curve(sweep, knob, first, attempt->point))
             err = freq_points_add(out, &point);
     }

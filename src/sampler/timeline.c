@@ -111,7 +111,7 @@ static enum err spill_oldest(struct timeline *timeline)
 
 /* Keeps every second point of the tail, the newest and the oldest among them.  Running sums make
  * this lossless for energy; a counter's value becomes the mean over the merged interval. */
-static void thin_tail(struct timeline *timeline)
+static void downsample_tail(struct timeline *timeline)
 {
     struct timeline_point *tail = timeline->tail;
     size_t kept = 1;
@@ -152,7 +152,7 @@ static enum err reserve_point(struct timeline *timeline)
     if (timeline->spill->keeps_nothing)
         drop_oldest(timeline);
     else if (spill_oldest(timeline) != ERR_OK)
-        thin_tail(timeline);
+        downsample_tail(timeline);
     return ERR_OK;
 }
 

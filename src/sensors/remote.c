@@ -503,8 +503,8 @@ static enum err observe_answer(struct remote *remote, const struct sensor *senso
 
 /* A clock has stopped or stepped: what lies between the points before and after is unknown, and so is when points were
  * that this answer has. */
-static void begin_anew(struct remote *remote, const struct sensor *sensor,
-                       const struct readings *readings, nanos now, struct observations *out)
+static void restart(struct remote *remote, const struct sensor *sensor,
+                    const struct readings *readings, nanos now, struct observations *out)
 {
     for (unsigned c = 0; c < sensor->channel_count; c++) {
         if (sensor->channels[c].quantity == QTY_ENERGY)
@@ -532,7 +532,7 @@ static enum err remote_read(struct sensor *sensor, unsigned group, struct observ
     if (agrees)
         err = observe_answer(remote, sensor, &readings, out);
     else
-        begin_anew(remote, sensor, &readings, now, out);
+        restart(remote, sensor, &readings, now, out);
     readings_release(&readings);
     return err;
 }

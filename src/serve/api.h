@@ -93,7 +93,7 @@ void live_set_running(struct live *live, const struct text *running); /* a JSON 
 /* A stream that gets every sample; false: there are too many. */
 bool live_add(struct live *live, struct http_exchange *exchange);
 void live_remove(struct live *live, const struct http_exchange *exchange);
-size_t live_watchers(const struct live *live);
+size_t live_subscribers(const struct live *live);
 
 /* ---- launch.c ---- */
 

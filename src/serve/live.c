@@ -158,7 +158,7 @@ void live_remove(struct live *live, const struct http_exchange *exchange)
         }
 }
 
-size_t live_watchers(const struct live *live)
+size_t live_subscribers(const struct live *live)
 {
     return live->stream_count;
 }

@@ -343,7 +343,7 @@ static bool answer_open(struct serve *serve, struct request *request,
 }
 
 /* Whoever sent a token sent a wrong one. */
-static void refuse_stranger(struct serve *serve, struct http_exchange *exchange)
+static void refuse_unauthorized(struct serve *serve, struct http_exchange *exchange)
 {
     bool has_tried = http_exchange_header(exchange, "Authorization") ||
                      http_exchange_header(exchange, "x-ipw-token");
@@ -368,7 +368,7 @@ static void answer_read(struct serve *serve, struct request *request,
             send_to_login(exchange, http_exchange_target(exchange), false);
             return;
         }
-        refuse_stranger(serve, exchange);
+        refuse_unauthorized(serve, exchange);
     } else if (is_api) {
         answer_api(serve, request, exchange);
     } else if (is_page(request)) {
@@ -404,7 +404,7 @@ static void act(struct serve *serve, const struct action *action, struct request
     size_t length;
     const char *body = http_exchange_body(exchange, &length);
     if (!may_read(serve, exchange)) {
-        refuse_stranger(serve, exchange);
+        refuse_unauthorized(serve, exchange);
     } else if (!http_access_is_origin(http_exchange_header(exchange, "Origin"),
                                       http_exchange_header(exchange, "Host"),
                                       serve->options.tls_cert != NULL)) {
@@ -509,10 +509,10 @@ static void running_done(struct job *job)
     free(task);
 }
 
-static void look_for_running(struct serve *serve, nanos now)
+static void find_running(struct serve *serve, nanos now)
 {
     bool is_watched =
-        live_watchers(serve->api.live) > 0 || now - serve->asked < WATCHED_FOR || !serve->looked;
+        live_subscribers(serve->api.live) > 0 || now - serve->asked < WATCHED_FOR || !serve->looked;
     if (serve->is_looking || !is_watched || now < serve->looked + LOOK_PERIOD)
         return;
     struct running_job *task = calloc(1, sizeof *task);
@@ -532,7 +532,7 @@ static void run_loop(struct serve *serve)
         nanos now = clock_now();
         for (size_t i = 0; i < WORKERS; i++)
             jobs_turn(serve->workers[i]);
-        look_for_running(serve, now);
+        find_running(serve, now);
         launch_turn(serve->api.launch);
         nanos due = live_turn(serve->api.live, now);
         http_server_turn(serve->server);

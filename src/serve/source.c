@@ -237,7 +237,7 @@ static bool is_attempt(const char *sweep_directory, const char *path)
 static bool is_run(const char *directory)
 {
     enum run_dir_state state;
-    return file_is_directory(directory) && !run_dir_look(directory, &state, NULL) &&
+    return file_is_directory(directory) && !run_dir_inspect(directory, &state, NULL) &&
            state == RUN_DIR_HAS_RUN;
 }
 

@@ -261,7 +261,7 @@ static size_t sampled_slopes(const struct points *points, double *slopes)
 }
 
 /* Keeps every n-th of very many at the front: their median is as good. */
-static size_t thin(double *values, size_t count)
+static size_t downsample(double *values, size_t count)
 {
     size_t step = count / THEIL_SEN_SAMPLED + 1, kept = 0;
     for (size_t i = 0; i < count; i += step)
@@ -284,8 +284,8 @@ enum err theil_sen(const double *x, const double *y, size_t count, struct theil_
         out->count = points.count;
         out->pairs = out->sampled ? sampled_slopes(&points, slopes) : all_slopes(&points, slopes);
         out->slope = select_median(slopes, out->pairs);
-        double middle_y = select_median(points.y, thin(points.y, points.count));
-        double middle_x = select_median(points.x, thin(points.x, points.count));
+        double middle_y = select_median(points.y, downsample(points.y, points.count));
+        double middle_x = select_median(points.x, downsample(points.x, points.count));
         out->intercept = middle_y - out->slope * middle_x;
     }
     free(slopes);

@@ -191,7 +191,7 @@ static void test_a_run_can_be_cleared(void **state)
     struct error why = {0};
     enum run_dir_state left;
     assert_int_equal(run_dir_clear(run, &why), ERR_OK);
-    assert_int_equal(run_dir_look(run, &left, &why), ERR_OK);
+    assert_int_equal(run_dir_inspect(run, &left, &why), ERR_OK);
     assert_int_equal(left, RUN_DIR_NEW);
 }
 

@@ -70,26 +70,26 @@ def write_records(folder, model, found, draw, subjects):
     return sums
 
 
-def alive_at(found, step):
-    """How many requests are alive in each step of time."""
+def in_flight_at(found, step):
+    """How many requests are in flight in each step of time."""
     last = max(request[3] for request in found)
     change = [0] * (int(last / step) + 3)
     for _, begin, _, end, _, _ in found:
         change[int(begin / step)] += 1
         change[int(end / step) + 1] -= 1
-    alive, now = [], 0
+    in_flight, now = [], 0
     for by in change:
         now += by
-        alive.append(now)
-    return alive
+        in_flight.append(now)
+    return in_flight
 
 
 def write_samples(folder, found, concurrency, draw, step=0.1, idle_s=3.0):
     """samples.csv: a GPU's counter and a package's; gives the joules of each and the seconds."""
-    alive = [0] * int(idle_s / step) + alive_at(found, step)
+    in_flight = [0] * int(idle_s / step) + in_flight_at(found, step)
     rows, sums, before = {"gpu": [], "cpu": []}, {"gpu": 0.0, "cpu": 0.0}, {"gpu": IDLE_W, "cpu": CPU_W}
     channels = {"gpu": "nvml:0,gpu0,energy,gpu,energy,J", "cpu": "rapl:0,cpu0,package,package,energy,J"}
-    for place, now in enumerate(alive):
+    for place, now in enumerate(in_flight):
         t = place * step - idle_s
         share = now / concurrency
         for device, watts in (("gpu", IDLE_W + (BUSY_W * (0.4 + 0.6 * share) if now else 0) + 12 * math.sin(t / 7)),

@@ -104,7 +104,7 @@ function timelineView(run) {
 
   const option = () => {
     state.requests = requestsOf(run, timeline().start);
-    const moments = times(), alive = unpack(timeline().alive, timeline().count);
+    const moments = times(), inFlight = unpack(timeline().in_flight, timeline().count);
     const laneHeight = state.requests.rows.length ? Math.min(LANES_PIXELS_MOST, Math.max(LANES_PIXELS_LEAST, lanes() * LANE_PIXELS)) : 0;
     const span = { min: timeline().from, max: end() };
     const timeAxis = (gridIndex, labels) => unitAxis("s", {
@@ -139,7 +139,7 @@ function timelineView(run) {
       ],
       series: [
         ...powerSeries(timeline(), moments),
-        { type: "line", name: "requests in flight", xAxisIndex: 1, yAxisIndex: 1, symbol: "none", step: "middle", data: Array.from(alive, (value, i) => [moments[i], value]),
+        { type: "line", name: "requests in flight", xAxisIndex: 1, yAxisIndex: 1, symbol: "none", step: "middle", data: Array.from(inFlight, (value, i) => [moments[i], value]),
           lineStyle: { width: 1, color: color("c3") }, itemStyle: { color: color("c3") }, areaStyle: { color: color("c3"), opacity: 0.25 }, emphasis: { disabled: true } },
         { id: "requests", type: "custom", name: "requests", xAxisIndex: 2, yAxisIndex: 2, renderItem: renderRequest, encode: { x: [0, 2], y: 1 },
           data: requestData(), clip: true },

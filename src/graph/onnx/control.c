@@ -206,12 +206,12 @@ static void bind_states(const struct loop *loop)
 static void enter_iteration(const struct loop *loop)
 {
     struct infer *infer = loop->step->infer;
-    size_t room = sizeof infer->scope - infer->scope_length;
+    size_t space = sizeof infer->scope - infer->scope_length;
     struct slice name = onnx_node_name(infer->file, loop->step->node);
     char text[128];
     if (str_format(text, sizeof text, "%.*s.%lld.", (int)(name.length & 0x3f), name.start,
                    (long long)loop->done) &&
-        strlen(text) < room) {
+        strlen(text) < space) {
         memcpy(infer->scope + infer->scope_length, text, strlen(text));
         infer->scope_length += strlen(text);
     }

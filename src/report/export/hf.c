@@ -34,7 +34,7 @@ static enum err hf_available(struct error *why)
 static enum err make_directory(const char *path, struct error *why)
 {
     enum run_dir_state state;
-    enum err err = run_dir_look(path, &state, why);
+    enum err err = run_dir_inspect(path, &state, why);
     if (!err && state != RUN_DIR_NEW && state != RUN_DIR_EMPTY)
         err = err_set(why, ERR_BAD_VALUE, "%s is not empty: name a new directory", path);
     return err ? err : run_dir_make(path, why);

@@ -75,7 +75,7 @@ enum err histograms_put(struct json *json, const struct run_table *table, struct
     MUST_USE;
 
 /* "timelines": one of each start of the run that left samples or spans:
- *   {"start", "from", "step", "count", "alive": COLUMN, "missing",
+ *   {"start", "from", "step", "count", "in_flight": COLUMN, "missing",
  *    "power": [{"name", "device", "source", "mean": COLUMN, "least": COLUMN, "largest": COLUMN}]}
  * `missing` is why there is no power, or null. */
 enum err timeline_put(struct json *json, const struct run_table *table, const struct spans *spans,

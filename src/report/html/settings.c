@@ -181,13 +181,13 @@ static enum err put_all(struct json *json, struct settings *settings, size_t cou
 enum err settings_put(struct json *json, const struct compare_groups *groups,
                       const char *const *directories, struct run_figures *runs, size_t count)
 {
-    size_t room = count + 1;
-    struct settings settings = {.means = calloc(room, sizeof *settings.means),
-                                .points = calloc(room, sizeof *settings.points),
-                                .order = calloc(room, sizeof *settings.order),
-                                .sizes = calloc(room, sizeof *settings.sizes),
-                                .figures = calloc(2 * room, sizeof *settings.figures),
-                                .on_frontier = calloc(room, sizeof *settings.on_frontier)};
+    size_t capacity = count + 1;
+    struct settings settings = {.means = calloc(capacity, sizeof *settings.means),
+                                .points = calloc(capacity, sizeof *settings.points),
+                                .order = calloc(capacity, sizeof *settings.order),
+                                .sizes = calloc(capacity, sizeof *settings.sizes),
+                                .figures = calloc(2 * capacity, sizeof *settings.figures),
+                                .on_frontier = calloc(capacity, sizeof *settings.on_frontier)};
     struct uncertainty all = run_figures_settle(runs, count);
     bool mixed = all.sensors == UNCERTAINTY_MIXED;
     enum err err = settings.means && settings.points && settings.order && settings.sizes &&

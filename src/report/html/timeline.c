@@ -26,8 +26,8 @@ static void add_in_flight(const struct time_grid *grid, const struct span *span,
     }
 }
 
-static enum err put_alive(struct json *json, const struct time_grid *grid,
-                          const struct spans *spans, unsigned start)
+static enum err put_in_flight(struct json *json, const struct time_grid *grid,
+                              const struct spans *spans, unsigned start)
 {
     double *in_flight = calloc(grid->count, sizeof *in_flight);
     if (!in_flight)
@@ -35,7 +35,7 @@ static enum err put_alive(struct json *json, const struct time_grid *grid,
     for (size_t i = 0; i < spans->count; i++)
         if (spans->items[i].start == start)
             add_in_flight(grid, &spans->items[i], in_flight);
-    column_put_even(json, "alive", in_flight, grid->count, COLUMN_BYTES);
+    column_put_even(json, "in_flight", in_flight, grid->count, COLUMN_BYTES);
     free(in_flight);
     return ERR_OK;
 }
@@ -105,7 +105,7 @@ static enum err put_start(struct json *json, const struct run_table *table,
     json_integer(json, "damaged", (int64_t)power.damaged);
     err = put_power(json, &power);
     if (!err)
-        err = put_alive(json, &power.grid, spans, start);
+        err = put_in_flight(json, &power.grid, spans, start);
     json_object_end(json);
     power_release(&power);
     return err;

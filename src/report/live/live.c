@@ -70,13 +70,13 @@ static void joules_text(char *to, const struct energy *energy)
     str_format(to, FORMAT_MAX, "%s%s", energy->method == METHOD_ESTIMATED ? "~" : "", figure);
 }
 
-/* "label figure" with room around it, or nothing where it does not fit. */
+/* "label figure" with spaces around it, or nothing where it does not fit. */
 static void add_labeled(struct screen *screen, const char *label, enum style style,
                         const char *figure)
 {
     unsigned before = screen->used;
     unsigned need = (before > LIVE_INDENT ? 3 : 0) + (unsigned)(strlen(label) + strlen(figure)) + 1;
-    if (screen_room(screen) < need)
+    if (screen_left(screen) < need)
         return;
     if (before > LIVE_INDENT)
         screen_add(screen, STYLE_PLAIN, "   ");
@@ -141,15 +141,15 @@ static void name_line(struct live_frame *frame, size_t i)
     if (frame->reading->lost[i])
         screen_add(screen, STYLE_BAD, "  LOST");
     screen_add(screen, STYLE_PLAIN, "  ");
-    unsigned room = screen_room(screen);
+    unsigned columns = screen_left(screen);
     screen_cut(screen, dead ? STYLE_DIM : STYLE_PLAIN,
-               dead        ? room / 2
-               : room > 26 ? room - 26
-                           : room / 2,
+               dead           ? columns / 2
+               : columns > 26 ? columns - 26
+                              : columns / 2,
                now->sensor->name);
     if (dead) {
         screen_add(screen, STYLE_DIM, ": ");
-        screen_cut(screen, STYLE_DIM, screen_room(screen), since->energy.note);
+        screen_cut(screen, STYLE_DIM, screen_left(screen), since->energy.note);
     }
     if (dead || !since->has_energy)
         return;
@@ -284,7 +284,7 @@ static void add_vital(struct live_frame *frame, size_t i, enum quantity quantity
     add_labeled(&frame->screen, is_known(value) ? "" : label, STYLE_PLAIN, text);
 }
 
-static void vitals_line(struct live_frame *frame, size_t i)
+static void health_line(struct live_frame *frame, size_t i)
 {
     struct screen *screen = &frame->screen;
     const struct reading *reading = frame->reading;
@@ -294,7 +294,7 @@ static void vitals_line(struct live_frame *frame, size_t i)
         return;
     screen_to(screen, LIVE_INDENT);
     if (reading->lost[i]) {
-        screen_cut(screen, STYLE_DIM, screen_room(screen), "lost; retrying");
+        screen_cut(screen, STYLE_DIM, screen_left(screen), "lost; retrying");
         return;
     }
     if (gauges[QTY_UTILIZATION].present) {
@@ -362,12 +362,12 @@ static void compact_line(struct live_frame *frame, const char *id, size_t ring,
         add_cell(screen, STYLE_BOLD, text);
     reading_figure(text, since->joules, "J", since->method);
     add_cell(screen, STYLE_PLAIN, text);
-    if (screen_room(screen) > 42) {
+    if (screen_left(screen) > 42) {
         add_gauge_cell(frame, ring, QTY_UTILIZATION, "%");
         add_gauge_cell(frame, ring, QTY_TEMPERATURE, "°C");
     }
-    unsigned end = screen_room(screen) > 30 ? 12 : 0; /* room for the method */
-    size_t width = screen_room(screen) > end + 2 ? screen_room(screen) - end - 2 : 0;
+    unsigned end = screen_left(screen) > 30 ? 12 : 0; /* columns for the method */
+    size_t width = screen_left(screen) > end + 2 ? screen_left(screen) - end - 2 : 0;
     float values[SPARK_MAX];
     char cells[SPARK_MAX * SPARK_CELL + 1];
     width = width > SPARK_MAX ? SPARK_MAX : width;
@@ -407,7 +407,7 @@ static void live_device(struct live_frame *frame, size_t i, const struct live_la
         figures_line(frame, i, layout->graph_rows);
     }
     if (layout->vitals && has_vitals(now))
-        vitals_line(frame, i);
+        health_line(frame, i);
     if (layout->gaps && !dead)
         screen_line(&frame->screen);
 }
@@ -441,7 +441,7 @@ static void top_line(struct live_frame *frame, enum style style, const char *pid
     reading_figure(text, row->joules, "J", method);
     add_cell(screen, style, text);
     screen_add(screen, style, "  ");
-    screen_cut(screen, style, screen_room(screen), row->name);
+    screen_cut(screen, style, screen_left(screen), row->name);
 }
 
 static void live_top(struct live_frame *frame, size_t count)
@@ -451,7 +451,7 @@ static void live_top(struct live_frame *frame, size_t count)
     if (!screen_line(&frame->screen))
         return;
     screen_add(&frame->screen, STYLE_BOLD, "processes");
-    screen_cut(&frame->screen, STYLE_DIM, screen_room(&frame->screen),
+    screen_cut(&frame->screen, STYLE_DIM, screen_left(&frame->screen),
                "  power and energy attributed by their share of the device's time");
     for (size_t i = 0; i < count; i++) {
         char pid[16];
@@ -489,9 +489,9 @@ static void live_total(struct live_frame *frame, bool compact)
     add_labeled(screen, "", STYLE_BOLD, text);
     watts_text(text, reading_total_power(&frame->reading->since), since);
     add_labeled(screen, "mean", STYLE_PLAIN, text);
-    if (since->note[0] && screen_room(screen) > 30) {
+    if (since->note[0] && screen_left(screen) > 30) {
         screen_add(screen, STYLE_PLAIN, "   ");
-        screen_cut(screen, STYLE_WARN, screen_room(screen) - 14, since->note);
+        screen_cut(screen, STYLE_WARN, screen_left(screen) - 14, since->note);
     }
     screen_right(screen, method_style(since), method_word(since));
 }
@@ -571,7 +571,7 @@ static void footer(struct live_frame *frame)
         return;
     for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++) {
         unsigned need = (unsigned)(strlen(KEYS[i][0]) + strlen(KEYS[i][1])) + 3;
-        if (screen_room(screen) < need)
+        if (screen_left(screen) < need)
             return;
         screen_add(screen, STYLE_BOLD, "%s%s", i ? "  " : "", KEYS[i][0]);
         screen_add(screen, STYLE_DIM, " %s", KEYS[i][1]);
@@ -598,7 +598,7 @@ static void help_lines(struct live_frame *frame, unsigned rows)
     for (size_t i = 0; i < rows; i++)
         if (screen_line(&frame->screen) && i < sizeof LINES / sizeof *LINES) {
             screen_to(&frame->screen, LIVE_INDENT);
-            screen_cut(&frame->screen, STYLE_PLAIN, screen_room(&frame->screen), LINES[i]);
+            screen_cut(&frame->screen, STYLE_PLAIN, screen_left(&frame->screen), LINES[i]);
         }
 }
 

@@ -88,8 +88,8 @@ void reading_bar_init(struct reading_bar *reading, const char *command, bool utf
                       unsigned columns);
 
 /* `done` of `all` bytes; at the end of a file the bar is wiped. */
-void reading_bar_tell(struct reading_bar *reading, const char *path, uint64_t done, uint64_t all,
-                      nanos now, struct text *out);
+void reading_bar_update(struct reading_bar *reading, const char *path, uint64_t done, uint64_t all,
+                        nanos now, struct text *out);
 void reading_bar_wipe(struct reading_bar *reading, struct text *out);
 
 /* ---- the screen (screen.c) ---- */
@@ -125,7 +125,7 @@ void screen_to(struct screen *screen, unsigned column);
 bool screen_right(struct screen *screen, enum style style, const char *text);
 
 /* Columns left in the line. */
-unsigned screen_room(const struct screen *screen);
+unsigned screen_left(const struct screen *screen);
 
 /* ---- bars of text: a curve of block characters, and a level meter ---- */
 

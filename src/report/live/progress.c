@@ -155,8 +155,8 @@ static void begin(struct reading_bar *reading, const char *path, nanos now)
     reading->first = reading->first ? reading->first : now;
 }
 
-void reading_bar_tell(struct reading_bar *reading, const char *path, uint64_t done, uint64_t all,
-                      nanos now, struct text *out)
+void reading_bar_update(struct reading_bar *reading, const char *path, uint64_t done, uint64_t all,
+                        nanos now, struct text *out)
 {
     if (strcmp(reading->path, path) != 0 || done < reading->before)
         begin(reading, path, now);

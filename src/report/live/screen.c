@@ -29,7 +29,7 @@ bool screen_line(struct screen *screen)
     return true;
 }
 
-unsigned screen_room(const struct screen *screen)
+unsigned screen_left(const struct screen *screen)
 {
     return screen->columns - screen->used;
 }
@@ -84,7 +84,7 @@ bool screen_add(struct screen *screen, enum style style, const char *format, ...
     va_end(args);
     clean(screen, raw, piece, sizeof piece);
     size_t width = utf8_width(piece);
-    if (width > screen_room(screen))
+    if (width > screen_left(screen))
         return false;
     put(screen, style, piece, (unsigned)width);
     return true;
@@ -93,8 +93,8 @@ bool screen_add(struct screen *screen, enum style style, const char *format, ...
 void screen_cut(struct screen *screen, enum style style, unsigned most, const char *text)
 {
     char piece[PIECE_MAX];
-    if (most > screen_room(screen))
-        most = screen_room(screen);
+    if (most > screen_left(screen))
+        most = screen_left(screen);
     clean(screen, text, piece, sizeof piece);
     size_t width = utf8_width(piece);
     if (width > most) {
@@ -123,7 +123,7 @@ bool screen_right(struct screen *screen, enum style style, const char *text)
     char piece[PIECE_MAX];
     clean(screen, text, piece, sizeof piece);
     size_t width = utf8_width(piece);
-    if (width == 0 || width + 2 > screen_room(screen))
+    if (width == 0 || width + 2 > screen_left(screen))
         return false;
     screen_to(screen, screen->columns - (unsigned)width);
     put(screen, style, piece, (unsigned)width);

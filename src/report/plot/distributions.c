@@ -93,8 +93,8 @@ static double bin_edge(const struct bins *bins, size_t i)
 }
 
 /* As wide as Freedman and Diaconis advise: by the middle half, so that a few outliers do not matter. */
-static void lay_bins(struct bins *bins, const double *values, size_t count, double low, double high,
-                     const double *quarters)
+static void make_bins(struct bins *bins, const double *values, size_t count, double low,
+                      double high, const double *quarters)
 {
     bins->is_log = low > 0 && high / low > LOG_FROM;
     double from = bins->is_log ? log(low) : low, to = bins->is_log ? log(high) : high;
@@ -127,7 +127,7 @@ static void put_bins(struct figure *figure, double *values, size_t count)
     for (size_t i = 0; i < count; i++)
         online_add(&all, values[i]);
     select_quantiles(values, count, PS, 4, marks);
-    lay_bins(&bins, values, count, all.min, all.max, marks);
+    make_bins(&bins, values, count, all.min, all.max, marks);
     struct figure_panel *panel = figure_panel(figure, "energy ({J} per query)", "queries");
     panel->y.from_zero = true;
     panel->x.log_base = bins.is_log ? 10 : 0;

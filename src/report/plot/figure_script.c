@@ -448,7 +448,7 @@ static size_t longest_number(const struct figure_axis *axis, struct range range)
 }
 
 /* Room for the names or numbers of the axis that stands up, and for its label. */
-static double room_at_left(const struct drawing *d, const struct figure_panel *panel)
+static double left_margin(const struct drawing *d, const struct figure_panel *panel)
 {
     size_t names = longest_name(d, &panel->y);
     if (panel->y.names)
@@ -487,9 +487,9 @@ static double number_rows(const struct drawing *d, const struct figure_panel *pa
 static struct place inside(const struct drawing *d, const struct figure_panel *panel,
                            struct place cell)
 {
-    double left = room_at_left(d, panel), bottom = panel->x.hidden ? 12 : 56, above = 8;
+    double left = left_margin(d, panel), bottom = panel->x.hidden ? 12 : 56, above = 8;
     for (size_t i = 0; i < d->figure->panel_count && !d->figure->beside; i++)
-        left = fmax(left, room_at_left(d, &d->figure->panels[i]));
+        left = fmax(left, left_margin(d, &d->figure->panels[i]));
     struct place place = {cell.left + left, cell.right - (panel->heat_label[0] ? 0.1 : 0.025), 0,
                           0};
     if (panel->x.names && names_are_turned(d, &panel->x, place.right - place.left)) {
@@ -604,8 +604,8 @@ static bool is_own(const struct drawing *d, const struct labels *labels, const s
 
 /* Beside its point, a little above or below; on the other side where another label stands.  False when no free
  * place is nearest to its own point: `far` ones are tried then, and the box is wherever it is free. */
-static bool find_room(const struct drawing *d, const struct labels *labels, size_t own,
-                      double width, bool left, bool far, struct place panel, struct place *out)
+static bool find_space(const struct drawing *d, const struct labels *labels, size_t own,
+                       double width, bool left, bool far, struct place panel, struct place *out)
 {
     static const double SHIFTS[] = {10, -10, 0, 16, -16, 28, -28, 42, -42, 56, -56};
     double x = labels->x[own], y = labels->y[own];
@@ -637,7 +637,8 @@ static bool labels_fit(const struct drawing *d, const struct figure_panel *panel
     find_points(d, panel, place, &labels);
     for (size_t i = 0; i < labels.points; i++) {
         const struct figure_label *label = &panel->labels[i];
-        if (!find_room(d, &labels, i, label_width(d, label->text), label->left, false, place, &box))
+        if (!find_space(d, &labels, i, label_width(d, label->text), label->left, false, place,
+                        &box))
             return false;
         labels.taken[labels.count++] = box;
     }
@@ -691,8 +692,8 @@ static void put_labels(struct drawing *d, const struct figure_panel *panel, stru
         str_format(number, sizeof number, "%zu", i + 1);
         const char *text = numbered ? number : label->text;
         double width = label_width(d, text);
-        if (!find_room(d, &labels, i, width, label->left, false, place, &box)) {
-            find_room(d, &labels, i, width, label->left, true, place, &box);
+        if (!find_space(d, &labels, i, width, label->left, false, place, &box)) {
+            find_space(d, &labels, i, width, label->left, true, place, &box);
             put_leader(d, labels.x[i], labels.y[i], &box);
         }
         labels.taken[labels.count++] = box;

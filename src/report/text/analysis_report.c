@@ -336,14 +336,14 @@ static size_t gather_warnings(const struct result *results, size_t count, struct
     return found;
 }
 
-/* As many as fit into `room` lines, and how many more there are. */
-static void put_warnings(const struct result *results, size_t count, size_t room, struct text *out)
+/* As many as fit into `lines` lines, and how many more there are. */
+static void put_warnings(const struct result *results, size_t count, size_t lines, struct text *out)
 {
     struct text all = {0};
     size_t left = gather_warnings(results, count, &all), used = 0;
     for (const char *line = NULL; (line = result_line(&all, line)); left--) {
         struct text words = {0};
-        bool fits = used + FINDING_LINES + (left > 1) <= room;
+        bool fits = used + FINDING_LINES + (left > 1) <= lines;
         text_addf(&words, "warning: %s", plain_text(line).text);
         if (fits)
             used += analysis_wrap(out, "", LABEL_INDENT, FINDING_LINES, text_get(&words));

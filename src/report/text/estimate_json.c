@@ -46,7 +46,7 @@ static void power_to_json(struct json *json, const struct estimate_totals *sums,
     json_object_end(json);
 }
 
-/* Activations alive while each subgraph runs, of the pass that needs most. */
+/* Activations live while each subgraph runs, of the pass that needs most. */
 static void timeline_to_json(struct json *json, const struct workload_estimate *estimate)
 {
     const struct partition *partition = workload_estimate_timeline_partition(estimate);

@@ -203,7 +203,7 @@ static void put_fit(const struct paper *paper, const struct estimate_report *rep
 {
     const struct estimate_memory *memory = &report->estimate->memory;
     const char *each = estimate_devices(&report->estimate->config) > 1 ? " per device" : "";
-    char used[FORMAT_MAX], room[WORDS_MAX] = "";
+    char used[FORMAT_MAX], headroom[WORDS_MAX] = "";
     if (!is_known(memory->capacity)) {
         line(paper, "memory", "%s%s; device memory unknown", format_bytes(used, memory->total_peak),
              each);
@@ -213,12 +213,13 @@ static void put_fit(const struct paper *paper, const struct estimate_report *rep
     format_bytes(used, memory->total_peak);
     format_bytes(all, memory->capacity);
     if (memory->fits && memory->largest_batch >= 1)
-        str_format(room, sizeof room, ", up to batch %.0f", floor(memory->largest_batch));
+        str_format(headroom, sizeof headroom, ", up to batch %.0f", floor(memory->largest_batch));
     else if (!memory->fits && report->devices_to_fit > 1)
-        str_format(room, sizeof room, "; fits with --tensor-parallel %d", report->devices_to_fit);
+        str_format(headroom, sizeof headroom, "; fits with --tensor-parallel %d",
+                   report->devices_to_fit);
     line(paper, "memory", "%s of %s%s: %s%s%s%s", used, all, each,
          tint(paper, memory->fits ? GREEN : RED), memory->fits ? "fits" : "EXCEEDS DEVICE MEMORY",
-         tint(paper, PLAIN), room);
+         tint(paper, PLAIN), headroom);
 }
 
 static void put_memory(const struct paper *paper, const struct estimate_report *report)

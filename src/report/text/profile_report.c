@@ -61,7 +61,7 @@ static void add_cell(struct table *table, double value, const char *unit, const 
 }
 
 /* A row that would only repeat another is left out: one kind of device alone, requests one by one. */
-static bool is_worth_a_row(const struct summary *run, int i)
+static bool has_own_row(const struct summary *run, int i)
 {
     static const int KINDS[] = {STATISTIC_GPU_ENERGY, STATISTIC_CPU_ENERGY, STATISTIC_SOC_ENERGY};
     unsigned kinds = 0;
@@ -90,7 +90,7 @@ static void write_statistics(const struct summary *run, bool color, struct text 
         double std = row->std > ROUNDING * fabs(row->avg) ? row->std : 0;
         const double figures[] = {row->avg, row->median, row->min, row->max,
                                   is_known(row->std) ? std : UNKNOWN};
-        if (row->count == 0 || !field->statistic_label[0] || !is_worth_a_row(run, i))
+        if (row->count == 0 || !field->statistic_label[0] || !has_own_row(run, i))
             continue;
         table_add(&table, field->statistic_label);
         for (size_t f = 0; f < sizeof figures / sizeof *figures; f++)

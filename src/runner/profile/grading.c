@@ -332,7 +332,7 @@ static enum err ask_judge(void *context, const char *prompt, struct text *reply,
 }
 
 /* Hands the judgment over to attribution. */
-static enum err hand_over(struct judge_worker *worker, struct judgment *judgment)
+static enum err submit_judgment(struct judge_worker *worker, struct judgment *judgment)
 {
     struct completion *reply = &worker->reply;
     struct request_trace trace = {
@@ -366,7 +366,7 @@ static enum err end_judgment(struct judge_worker *worker, struct job *job, bool 
     }
     records_span(profile, SPAN_JUDGE, judgment->key, 1, &worker->reply, &worker->line);
     enum err err = journal_append(&profile->spans, &worker->line, why);
-    enum err lost = hand_over(worker, judgment);
+    enum err lost = submit_judgment(worker, judgment);
     if (!lost)
         job->judgment = NULL;
     return err || !lost ? err : err_set(why, lost, "%s", err_text(lost));

@@ -371,7 +371,7 @@ static enum err make_merged(struct merge *merge, const char *const *directories,
         !run_path_file(profile->directory, RUN_FILE_RECORDS, profile->journal_path,
                        sizeof profile->journal_path))
         return err_set(why, ERR_USAGE, "the path of the run directory is too long");
-    enum err err = run_dir_look(profile->directory, &state, why);
+    enum err err = run_dir_inspect(profile->directory, &state, why);
     if (!err && state == RUN_DIR_HAS_RUN && overwrite)
         err = run_dir_clear(profile->directory, why);
     else if (!err && state != RUN_DIR_NEW && state != RUN_DIR_EMPTY)

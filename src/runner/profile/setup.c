@@ -436,7 +436,7 @@ static enum err refuse_foreign(const struct profile *profile, enum run_dir_state
                                struct error *why)
 {
     *state = RUN_DIR_NEW;
-    enum err err = run_dir_look(profile->directory, state, why);
+    enum err err = run_dir_inspect(profile->directory, state, why);
     if (!err && *state == RUN_DIR_FOREIGN)
         err = err_set(why, ERR_USAGE,
                       "%s contains files that do not belong to a run: move them, or choose another "

@@ -297,7 +297,7 @@ static enum err send_request(struct worker *worker, const struct query *query, b
 }
 
 /* An answer of nothing is no answer, whatever the server calls it: counted as one, it would make queries look cheap.  An
- * answer cut at the token limit, or one that calls a tool, may have no text, and so may that of an agent whose turns are
+ * answer truncated at the token limit, or one that calls a tool, may have no text, and so may that of an agent whose turns are
  * used up: it is wrong, but it was given. */
 static enum err refuse_empty(const struct client *client, struct completion *reply,
                              struct error *why)

@@ -78,13 +78,14 @@ static int read_clocks(const struct sensor *sensor, enum sensor_knob knob, unsig
     const struct nvml_api *api = nvml_card_api(sensor, &card);
     int code = NVML_INSUFFICIENT_SIZE;
     *out = NULL;
-    for (unsigned room = CLOCKS_GUESS; code == NVML_INSUFFICIENT_SIZE && room <= CLOCKS_MOST;
-         room = *count > room ? *count : room * 2) {
-        unsigned *larger = realloc(*out, room * sizeof *larger);
+    for (unsigned capacity = CLOCKS_GUESS;
+         code == NVML_INSUFFICIENT_SIZE && capacity <= CLOCKS_MOST;
+         capacity = *count > capacity ? *count : capacity * 2) {
+        unsigned *larger = realloc(*out, capacity * sizeof *larger);
         if (!larger)
             return NVML_MEMORY;
         *out = larger;
-        *count = room;
+        *count = capacity;
         code = list_clocks(api, card, knob, memory_mhz, count, *out);
     }
     return code;

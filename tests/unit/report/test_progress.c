@@ -161,7 +161,7 @@ static const char *told(struct reading_bar *bar, const char *path, uint64_t done
 {
     text_release(out);
     *out = (struct text){0};
-    reading_bar_tell(bar, path, done, 400000000, (nanos)(at_s * NS_PER_S) + 5, out);
+    reading_bar_update(bar, path, done, 400000000, (nanos)(at_s * NS_PER_S) + 5, out);
     return text_get(out);
 }
 

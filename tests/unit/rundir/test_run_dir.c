@@ -111,7 +111,7 @@ static enum run_dir_state look(const char *path)
 {
     enum run_dir_state state = RUN_DIR_NEW;
     struct error why = {0};
-    assert_int_equal(run_dir_look(path, &state, &why), ERR_OK);
+    assert_int_equal(run_dir_inspect(path, &state, &why), ERR_OK);
     return state;
 }
 
