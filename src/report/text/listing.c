@@ -227,43 +227,27 @@ static void model_details(struct listing *listing, const struct zoo_entry *entry
         text_addf(out, "  %-12s %s\n", "missing", counts->missing);
 }
 
-static void add_shipped(struct listing *listing, const char *name)
+/* All shipped models, or that of this name; how many that are. */
+static size_t add_shipped(struct listing *listing, const char *only)
 {
+    struct shipped_names names;
     struct error why = {0};
-    char path[PATH_SIZE], summary[PATH_SIZE + 32];
-    struct listing_row row = {.name = name, .summary = summary};
-    if (shipped_find(name, path, sizeof path, &why) != ERR_OK) {
-        str_copy(path, sizeof path, "not readable");
-        str_copy(row.missing, sizeof row.missing, why.text);
+    size_t found = 0;
+    if (shipped_list(&names, &why) != ERR_OK) {
+        listing->text.failed = true;
+        return 0;
     }
-    str_format(summary, sizeof summary, "shipped: %s", path);
-    listing_add(listing, &row);
-}
-
-static enum err list_shipped(struct listing *listing)
-{
-    struct shipped_names names;
-    struct error why = {0};
-    enum err err = shipped_list(&names, &why);
-    if (err)
-        return err;
-    listing_begin(listing, "shipped",
-                  "GGUF models installed with ipw, for --model of profile, agent, layers, demo");
-    for (size_t i = 0; i < names.count; i++)
-        add_shipped(listing, names.items[i]);
-    shipped_names_release(&names);
-    return ERR_OK;
-}
-
-static bool is_shipped(const char *name)
-{
-    struct shipped_names names;
-    struct error why = {0};
-    bool found = false;
-    if (shipped_list(&names, &why) != ERR_OK)
-        return false;
-    for (size_t i = 0; i < names.count; i++)
-        found = found || strcmp(names.items[i], name) == 0;
+    for (size_t i = 0; i < names.count; i++) {
+        char path[PATH_SIZE] = "-", summary[PATH_SIZE + 32];
+        struct listing_row row = {.name = names.items[i], .summary = summary};
+        if (only && strcmp(row.name, only) != 0)
+            continue;
+        if (shipped_find(row.name, path, sizeof path, &why) != ERR_OK)
+            str_copy(row.missing, sizeof row.missing, why.text);
+        str_format(summary, sizeof summary, "shipped: %s", path);
+        listing_add(listing, &row);
+        found++;
+    }
     shipped_names_release(&names);
     return found;
 }
@@ -282,10 +266,8 @@ enum err listing_models_named(struct listing *listing, const char **names, size_
         begin_models(listing);
     for (size_t i = 0; i < count; i++) {
         const struct zoo_entry *entry = zoo_find(names[i]);
-        if (!entry && is_shipped(names[i])) {
-            add_shipped(listing, names[i]);
+        if (!entry && add_shipped(listing, names[i]))
             continue;
-        }
         if (!entry)
             return unknown_model(names[i], why);
         struct counts counts = count_of(entry);
@@ -299,8 +281,9 @@ enum err listing_models_named(struct listing *listing, const char **names, size_
 
 void listing_models(struct listing *listing)
 {
-    if (list_shipped(listing) != ERR_OK)
-        listing->text.failed = true;
+    listing_begin(listing, "shipped",
+                  "GGUF models installed with ipw, for --model of profile, agent, layers, demo");
+    add_shipped(listing, NULL);
     begin_models(listing);
     if (listing->brief)
         listing_count(listing, zoo_count());
