@@ -390,6 +390,8 @@ static void a_refusal_of_tools_is_told_from_other_failures(void **state)
     for (size_t i = 0; i < sizeof PLAYS / sizeof *PLAYS; i++)
         FOR_EACH_USABLE(d)
         {
+            if (i > 0 && !(*d)->default_url)
+                continue; /* without a server it is the same again */
             struct client client;
             struct completion reply;
             struct error why = {0};
