@@ -22,8 +22,7 @@ import oracle  # noqa: E402
 
 oracle.use()
 
-from machines import Intel, Machine, Modelled  # noqa: E402
-from program import MachineTest, ipw  # noqa: E402
+from program import ipw  # noqa: E402
 from rundirs import query, write_run  # noqa: E402
 from test_manual import command_page, key_problems, section  # noqa: E402
 
@@ -52,7 +51,7 @@ def loads(noise=0.01, **more):
             for _ in range(2)]
 
 
-class Files(MachineTest):
+class Files(unittest.TestCase):
     def setUp(self):
         self.root = Path(tempfile.mkdtemp(prefix="ipw-calibrate-"))
         self.addCleanup(shutil.rmtree, self.root)
@@ -65,8 +64,8 @@ class Files(MachineTest):
             out.writerows(rows)
         return path
 
-    def ipw(self, *arguments, machine=None, code=0):
-        done = ipw(machine, "estimate", *arguments)
+    def ipw(self, *arguments, code=0):
+        done = ipw(None, "estimate", *arguments)
         self.assertEqual(done.returncode, code, done.stderr or done.stdout)
         return done
 
@@ -326,43 +325,6 @@ class Public(Files):
         report = json.loads(done.stdout)
         self.assertEqual(report["all"]["latency"]["rows"], 421)
         self.assertEqual(report["all"]["energy"]["rows"], 0)
-
-
-class Here(Files):
-    """Loads that run on this machine, measured by the sensors of a fake one."""
-
-    def test_a_meter_that_sees_no_load_is_refused(self):
-        done = self.ipw("calibrate", "--seconds", "8", "--threads", "2", "-q", "--runtime", "none",
-                        machine=self.machine(Intel, 40), code=1)
-        self.assertRegex(done.stderr, r"refused: (power does not depend on the load|negative|not identified)")
-
-    def test_joules_of_a_model_are_refused_before_minutes_are_spent(self):
-        done = self.ipw("calibrate", "--seconds", "3600", "--require-energy", "--runtime", "none",
-                        machine=self.machine(Modelled), code=1)
-        self.assertIn("estimated by a model", done.stderr)
-
-    def test_where_energy_is_required_a_meter_is(self):
-        done = self.ipw("calibrate", "--seconds", "1", "--require-energy", "--runtime", "none",
-                        machine=self.machine(Machine), code=3)
-        self.assertIn("energy of the processor is not measured", done.stderr)
-
-    def test_without_a_meter_there_are_times_and_no_joules(self):
-        """Rates are measured all the same; every energy is unknown, also in an estimate by the file."""
-        for machine, says in ((Modelled, "estimated by a model"), (Machine, "not measured")):
-            file = self.root / "times.json"
-            done = self.ipw("calibrate", "--seconds", "2", "--threads", "1", "--runtime", "none", "-q",
-                            "-o", file, machine=self.machine(machine))
-            self.assertIn(says, done.stdout)
-            self.assertNotIn("nan", done.stdout)
-            made = json.loads(file.read_text())
-            self.assertNotIn("calibrated", made)
-            self.assertNotIn("energy", made["vector"]["fp32"])
-            self.assertNotIn("power", made)
-            self.assertEqual(made["vector"]["fp32"]["peak"]["evidence"], "measured")
-            self.assertEqual(made["memories"][0]["name"], "L2")  # out of a cache it is faster
-            report = json.loads(self.ipw("--model", "resnet18", "--hardware-file", file, "--json").stdout)
-            self.assertGreater(report["latency_s"], 0)
-            self.assertIsNone(report["energy_j"]["total"])
 
 
 class Validate(Files):

@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""ipw estimate calibrate by loads that run on this machine: what is refused, and what a machine without a meter gives."""
+
+import json
+import shutil
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+from machines import Intel, Machine, Modelled  # noqa: E402
+from program import MachineTest, SANITIZED, ipw  # noqa: E402
+
+
+class Here(MachineTest):
+    """Loads that run on this machine, measured by the sensors of a fake one."""
+
+    def setUp(self):
+        self.root = Path(tempfile.mkdtemp(prefix="ipw-calibrate-"))
+        self.addCleanup(shutil.rmtree, self.root)
+
+    def ipw(self, *arguments, machine=None, code=0):
+        done = ipw(machine, "estimate", *arguments)
+        self.assertEqual(done.returncode, code, done.stderr or done.stdout)
+        return done
+
+    def test_a_meter_that_sees_no_load_is_refused(self):
+        done = self.ipw("calibrate", "--seconds", "8", "--threads", "2", "-q", "--runtime", "none",
+                        machine=self.machine(Intel, 40), code=1)
+        self.assertRegex(done.stderr, r"refused: (power does not depend on the load|negative|not identified)")
+
+    def test_joules_of_a_model_are_refused_before_minutes_are_spent(self):
+        done = self.ipw("calibrate", "--seconds", "3600", "--require-energy", "--runtime", "none",
+                        machine=self.machine(Modelled), code=1)
+        self.assertIn("estimated by a model", done.stderr)
+
+    def test_where_energy_is_required_a_meter_is(self):
+        done = self.ipw("calibrate", "--seconds", "1", "--require-energy", "--runtime", "none",
+                        machine=self.machine(Machine), code=3)
+        self.assertIn("energy of the processor is not measured", done.stderr)
+
+    def test_without_a_meter_there_are_times_and_no_joules(self):
+        """Rates are measured all the same; every energy is unknown, also in an estimate by the file."""
+        # With a sanitizer one: how a model is told from a meter is the code of the test of refused joules.
+        for machine, says in ((Modelled, "estimated by a model"), (Machine, "not measured"))[SANITIZED:]:
+            file = self.root / "times.json"
+            done = self.ipw("calibrate", "--seconds", "2", "--threads", "1", "--runtime", "none", "-q",
+                            "-o", file, machine=self.machine(machine))
+            self.assertIn(says, done.stdout)
+            self.assertNotIn("nan", done.stdout)
+            made = json.loads(file.read_text())
+            self.assertNotIn("calibrated", made)
+            self.assertNotIn("energy", made["vector"]["fp32"])
+            self.assertNotIn("power", made)
+            self.assertEqual(made["vector"]["fp32"]["peak"]["evidence"], "measured")
+            self.assertEqual(made["memories"][0]["name"], "L2")  # out of a cache it is faster
+            report = json.loads(self.ipw("--model", "resnet18", "--hardware-file", file, "--json").stdout)
+            self.assertGreater(report["latency_s"], 0)
+            self.assertIsNone(report["energy_j"]["total"])
+
+
+if __name__ == "__main__":
+    unittest.main()
