@@ -174,7 +174,7 @@ class Sweeps(SlurmTest):
         self.wait_for("1")
         cluster.stop_daemon("slurmctld")  # killed, it would have lost what it had not saved yet
         for line in process.stderr:
-            if "does not answer" in line:
+            if "Slurm does not respond" in line:
                 break
         cluster.start("slurmctld", "-D")
         held.unlink()
