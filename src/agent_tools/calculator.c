@@ -26,7 +26,7 @@ struct value {
 };
 
 struct parser {
-    const char *start, *at;
+    const char *at;
     unsigned depth;
     bool rounded; /* an integer became too large */
     char error[160];
@@ -588,7 +588,7 @@ static enum err calculate(void *state, const struct tool_spec *spec,
                           struct error *why)
 {
     (void)state, (void)spec, (void)why;
-    struct parser parser = {.start = call->texts[0], .at = call->texts[0]};
+    struct parser parser = {.at = call->texts[0]};
     struct value value = sum(&parser);
     skip_space(&parser);
     if (!parser.error[0] && *parser.at)

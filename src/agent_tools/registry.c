@@ -86,7 +86,7 @@ static enum err open_box(struct toolset *set, const struct tool_driver *driver,
         return err_no_memory(why);
     set->boxes = boxes;
     struct tool_box box = {driver, calloc(1, driver->state_size ? driver->state_size : 1)};
-    const struct tool_config config = {.params = params, .timeout = set->timeout};
+    const struct tool_config config = {.params = params};
     if (!box.state)
         return err_no_memory(why);
     if (driver->open && (err = driver->open(&config, box.state, why))) {

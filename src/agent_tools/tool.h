@@ -65,7 +65,6 @@ void tool_result_release(struct tool_result *result);
 
 struct tool_config {
     const struct params *params; /* of this driver; may be NULL */
-    nanos timeout;               /* of starting what it needs; 0: none */
 };
 
 struct tool_driver {

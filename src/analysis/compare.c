@@ -237,11 +237,11 @@ static const struct {
     bool product, exponential;
     struct factor factors[2];
 } FORMULAS[] = {
-#define METRIC(constant, name, unit, better, energy, label, of)                                    \
+#define METRIC(constant, name, unit, better, energy, of)                                           \
     {false, false, {FACTOR of, {QUERY_ONE, QUERY_ONE}}},
-#define PRODUCT(constant, name, unit, better, energy, label, of, times)                            \
+#define PRODUCT(constant, name, unit, better, energy, of, times)                                   \
     {true, false, {FACTOR of, FACTOR times}},
-#define EXPONENTIAL(constant, name, unit, better, energy, label, of)                               \
+#define EXPONENTIAL(constant, name, unit, better, energy, of)                                      \
     {false, true, {FACTOR of, {QUERY_ONE, QUERY_ONE}}},
 #include "rundir/record.def"
 };
@@ -468,11 +468,9 @@ static enum err terms_of(const struct match *match, enum compare_metric metric, 
 #define Z_95 1.959963984540054
 
 const struct compare_metric_info COMPARE_METRIC_INFO[COMPARE_METRICS] = {
-#define METRIC(constant, name, unit, better, energy, label, of) {name, unit, label, better, energy},
-#define PRODUCT(constant, name, unit, better, energy, label, of, times)                            \
-    {name, unit, label, better, energy},
-#define EXPONENTIAL(constant, name, unit, better, energy, label, of)                               \
-    {name, unit, label, better, energy},
+#define METRIC(constant, name, unit, better, energy, of)         {name, unit, better, energy},
+#define PRODUCT(constant, name, unit, better, energy, of, times) {name, unit, better, energy},
+#define EXPONENTIAL(constant, name, unit, better, energy, of)    {name, unit, better, energy},
 #include "rundir/record.def"
 };
 

@@ -22,15 +22,15 @@ enum compare_better { BETTER_LOWER = -1, BETTER_NEITHER, BETTER_HIGHER };
 
 /* COMPARE_ENERGY_PER_QUERY ...: from rundir/record.def. */
 enum compare_metric {
-#define METRIC(constant, name, unit, better, energy, label, of)         COMPARE_##constant,
-#define PRODUCT(constant, name, unit, better, energy, label, of, times) COMPARE_##constant,
-#define EXPONENTIAL(constant, name, unit, better, energy, label, of)    COMPARE_##constant,
+#define METRIC(constant, name, unit, better, energy, of)         COMPARE_##constant,
+#define PRODUCT(constant, name, unit, better, energy, of, times) COMPARE_##constant,
+#define EXPONENTIAL(constant, name, unit, better, energy, of)    COMPARE_##constant,
 #include "rundir/record.def"
     COMPARE_METRICS
 };
 
 struct compare_metric_info {
-    const char *name, *unit, *label;
+    const char *name, *unit;
     enum compare_better better;
     bool energy; /* sensors are in it, and what they are wrong by */
 };

@@ -43,7 +43,6 @@ typedef enum err db_take(void *context, const struct db_value *values, size_t co
 
 struct db_driver {
     const char *name;
-    const char *const *schemes;  /* "postgres://"; ended by NULL */
     const char *types[DB_TYPES]; /* in CREATE TABLE */
     const char *begin;           /* of a transaction that writes */
     const char *begin_reading;   /* of one that sees one state of all tables */

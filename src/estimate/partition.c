@@ -456,7 +456,6 @@ static void place_activation(struct builder *builder, tensor_id root)
     if (flow->is_output[root])
         to = (int32_t)out->count - 1;
     out->tensors[out->tensor_count++] = (struct partition_tensor){
-        .tensor = root,
         .from = (uint32_t)from,
         .to = (uint32_t)to,
         .amount = graph_tensor_amount(tensor),

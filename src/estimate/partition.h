@@ -57,7 +57,6 @@ struct subgraph {
 
 /* A tensor held in memory between subgraphs, or an input or output: once, whatever views it has. */
 struct partition_tensor {
-    tensor_id tensor;
     uint32_t from, to; /* subgraphs that make it and use it last; count - 1 for an output */
     struct graph_amount amount;
     double columns, heads_kv; /* shares of it that devices divide, see partition_live */

@@ -89,8 +89,7 @@ static struct trial judge(struct search *search, enum recommend_kind kind,
                                   .verdict = budget_verdict(search->question->budget, tried),
                                   .latency_s = tried->total.latency_s,
                                   .units_per_s = workload_estimate_units_per_s(tried),
-                                  .memory_bytes = tried->memory.total_peak,
-                                  .joules_total = tried->total.joules.total}};
+                                  .memory_bytes = tried->memory.total_peak}};
     bool repairs = search->is_violated && trial.row.verdict == BUDGET_PASS;
     bool saves = workload_estimate_fits(tried) && trial.row.saving > RECOMMEND_LEAST &&
                  budget_is_no_worse(search->question->budget, search->now, tried);

@@ -40,7 +40,6 @@ struct recommendation {
     double saving_plus_minus;
     enum budget_verdict verdict; /* on the limits, with this change */
     double latency_s, units_per_s, memory_bytes;
-    double joules_total;
 };
 
 enum { RECOMMEND_MOST = 12 };

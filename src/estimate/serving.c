@@ -74,7 +74,6 @@ struct progress {
     double last_s; /* when its last token came */
     double first_s;
     long next; /* of those that wait; NONE: the last */
-    unsigned replica;
     int chunk; /* tokens of it in the present step */
 };
 
@@ -83,7 +82,7 @@ struct replica {
     size_t running_count, in_flight, waiting_count;
     long first_waiting, last_waiting;
     bool is_stepping;
-    double began_s, end_s; /* of the step, or of the one before */
+    double end_s;          /* of the step, or of the one before */
     double previous_end_s; /* of the step before: most tokens follow those of that one */
     int64_t free_blocks;
     struct serving_cost cost;
@@ -250,7 +249,6 @@ static void start_step(struct simulation *sim, struct replica *replica, double n
     replica->cost = sim->run->model->cost(sim->run->model->context, &step);
     replica->cost.seconds *= sim->run->time_scale;
     replica->previous_end_s = replica->end_s;
-    replica->began_s = now;
     replica->end_s = now + replica->cost.seconds;
     replica->is_stepping = true;
     out->steps++;

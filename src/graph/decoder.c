@@ -116,16 +116,6 @@ void decoder_add_tensor(struct decoder *decoder, int layer, const struct decoder
     decoder->bytes += entry->bytes;
 }
 
-void decoder_finish(struct decoder *decoder)
-{
-    const struct decoder_layer *first = &decoder->layers[0];
-    decoder->heads = first->heads;
-    decoder->heads_kv = first->heads_kv;
-    decoder->key_size = first->key_size;
-    decoder->value_size = first->value_size;
-    decoder->feed_forward = first->feed_forward ? first->feed_forward : first->expert_feed_forward;
-}
-
 void decoder_release(struct decoder *decoder)
 {
     free(decoder->layers);

@@ -78,14 +78,13 @@ struct decoder {
     char name[128]; /* general.name; "" without */
     enum decoder_activation activation;
     uint64_t embedding, vocabulary;
-    uint64_t context; /* maximum context length; 0: unknown */
-    uint64_t heads, heads_kv, key_size, value_size, feed_forward; /* of the first layer */
-    uint64_t experts, experts_used;                               /* 0: a dense model */
-    bool has_tied_embeddings; /* the output head is the embedding, stored once */
-    bool has_no_head;         /* the states of all tokens are the result */
-    bool has_head_per_token;  /* rather than for the last token of each sequence */
-    bool is_parallel;         /* attention and feed-forward side by side, each with its own norm */
-    bool is_norm_after_add;   /* norms follow the residual add */
+    uint64_t context;               /* maximum context length; 0: unknown */
+    uint64_t experts, experts_used; /* 0: a dense model */
+    bool has_tied_embeddings;       /* the output head is the embedding, stored once */
+    bool has_no_head;               /* the states of all tokens are the result */
+    bool has_head_per_token;        /* rather than for the last token of each sequence */
+    bool is_parallel;       /* attention and feed-forward side by side, each with its own norm */
+    bool is_norm_after_add; /* norms follow the residual add */
     uint64_t parameters, bytes;
     size_t layer_count;
     struct decoder_layer *layers;
@@ -118,8 +117,6 @@ struct decoder_entry {
 /* Adds a tensor to its component in the layer, or DECODER_OUTSIDE, and to the sums.  The layer's heads must be
  * set before. */
 void decoder_add_tensor(struct decoder *decoder, int layer, const struct decoder_entry *entry);
-/* Fills the sizes that a decoder repeats from its first layer. */
-void decoder_finish(struct decoder *decoder);
 
 /* ---- as a graph ---- */
 

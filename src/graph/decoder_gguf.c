@@ -503,8 +503,6 @@ enum err decoder_read(const struct gguf *gguf, struct decoder *out, struct error
         read_tensors(&reading);
     if (reading.err)
         decoder_release(out);
-    else
-        decoder_finish(out);
     return reading.err;
 }
 

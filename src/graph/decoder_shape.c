@@ -370,7 +370,5 @@ enum err decoder_from_shape(const struct decoder_shape *shape, struct decoder *o
     add_outside(&shaping);
     for (shaping.layer = 0; (uint64_t)shaping.layer < shape->layers; shaping.layer++)
         add_layer(&shaping);
-    decoder_finish(out);
-    out->feed_forward = shape->feed_forward ? shape->feed_forward : shape->expert_feed_forward;
     return ERR_OK;
 }

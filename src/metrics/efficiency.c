@@ -79,8 +79,6 @@ void efficiency_of(const struct efficiency_inputs *in, struct efficiency *out)
     *out = (struct efficiency){
         .flops_per_token = flops_per_token,
         .flops = flops,
-        .tokens_per_s = over(positive(output), in->seconds),
-        .ms_per_output_token = 1e3 * over(positive(in->seconds), output),
         .tokens_per_joule = over(positive(output), in->joules),
         .joules_per_output_token = over(in->joules, output),
         .joules_per_token = over(in->joules, tokens),

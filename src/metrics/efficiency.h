@@ -28,8 +28,6 @@ struct efficiency_inputs {
 
 struct efficiency {
     double flops_per_token, flops;   /* as given; x (prompt + output tokens) */
-    double tokens_per_s;             /* output tokens over the whole query */
-    double ms_per_output_token;      /* its reciprocal */
     double tokens_per_joule;         /* output tokens; the same as tokens/s per watt */
     double joules_per_output_token;  /* all joules of the query over its output tokens */
     double joules_per_token;         /* the same over prompt and output tokens */

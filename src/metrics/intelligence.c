@@ -156,7 +156,6 @@ void intelligence_add(struct intelligence_tally *tally, const struct intelligenc
         break;
     case OUTCOME_FAILED:
         tally->failed++;
-        online_add(&tally->failed_joules, query->joules);
         return;
     }
     online_add(&tally->joules, query->joules);
@@ -249,10 +248,7 @@ static void fill_upstream(const struct intelligence_tally *tally, struct intelli
 void intelligence_of(const struct intelligence_tally *tally, const struct busy_energy *busy,
                      double calibration, struct intelligence *out)
 {
-    *out = (struct intelligence){
-        .answered = tally->correct + tally->incorrect + tally->ungraded,
-        .failed_joules = online_mean(&tally->failed_joules) * (double)tally->failed_joules.count,
-    };
+    *out = (struct intelligence){0};
     fill_accuracy(tally, out);
     fill_ipj(tally, calibration, out);
     fill_ipw(busy, out);

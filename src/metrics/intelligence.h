@@ -59,7 +59,6 @@ struct intelligence_query {
 struct intelligence_tally {
     uint64_t correct, incorrect, ungraded, failed;
     struct online joules, active_joules; /* of answered queries */
-    struct online failed_joules;         /* of failed queries: reported, but part of no mean */
     /* Graded queries with known energy: the covariance of correctness and energy. */
     struct online graded_right, graded_joules;
     double right_by_joules;        /* sum of the products of both deviations from their means */
@@ -79,7 +78,6 @@ struct busy_energy {
 };
 
 struct intelligence {
-    uint64_t answered;       /* correct + incorrect + ungraded */
     uint64_t energy_queries; /* answered queries with known energy: those the means are over */
     double accuracy;         /* correct / (correct + incorrect) */
     double accuracy_low, accuracy_high; /* 95 % interval (Wilson), over questions */
@@ -92,7 +90,6 @@ struct intelligence {
     double busy_watts;      /* busy.joules / busy.seconds */
     double ipw;             /* accuracy / busy_watts */
     double ipw_plus_minus;
-    double failed_joules; /* energy of failed queries; UNKNOWN when none is known */
 
     double upstream_ipj_mean_query; /* accuracy / mean GPU joules per query: its analysis */
     double upstream_ipj_total;      /* accuracy / GPU joules of all queries: exporter, panel */

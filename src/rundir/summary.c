@@ -25,10 +25,10 @@
     .at = {.path = (path_), .type = FIELD_##type_, .offset = offsetof(struct summary, member)}
 
 const struct summary_field SUMMARY_FIELDS[] = {
-#define SUMMARY(member, type_, path_, unit_, views)                                                \
-    {AT(member, type_, path_), .role = SUMMARY_IS_FIELD, .unit = (unit_), views},
-#define SUMMARY_PART(member, type_, path_, unit_, views)                                           \
-    {AT(member, type_, path_), .role = SUMMARY_IS_FIELD, .unit = (unit_), views},
+#define SUMMARY(member, type_, path_, views)                                                       \
+    {AT(member, type_, path_), .role = SUMMARY_IS_FIELD, views},
+#define SUMMARY_PART(member, type_, path_, views)                                                  \
+    {AT(member, type_, path_), .role = SUMMARY_IS_FIELD, views},
 #define SUMMARY_NULLABLE(path_) {.at = {.path = (path_)}, .role = SUMMARY_IS_NULLABLE},
 #define SUMMARY_LIST(member, path_, views)                                                         \
     {AT(member, JSON, path_), .role = SUMMARY_IS_LIST, views},

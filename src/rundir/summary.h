@@ -112,8 +112,8 @@ struct summary_conditions {
 };
 
 struct summary {
-#define SUMMARY(member, type, path, unit, views) FIELD_C_##type member;
-#define SUMMARY_GROUP(type, member)              struct type member;
+#define SUMMARY(member, type, path, views) FIELD_C_##type member;
+#define SUMMARY_GROUP(type, member)        struct type member;
 #include "rundir/record.def"
     struct summary_interval accuracy_interval;
     struct summary_statistic statistics[RECORD_STATISTICS];
@@ -167,7 +167,6 @@ enum summary_role { SUMMARY_IS_FIELD, SUMMARY_IS_NULLABLE, SUMMARY_IS_LIST };
 struct summary_field {
     struct json_field at;
     enum summary_role role;
-    const char *unit;
     bool report;
     unsigned index; /* column of the run index, from 1; 0: none */
     const char *index_name;
@@ -181,16 +180,16 @@ extern const struct summary_field SUMMARY_FIELDS[];
 /* Columns of the run index and gauges, from 0. */
 enum {
     SUMMARY_INDEXES = 0
-#define SUMMARY(member, type, path, unit, views)      views
-#define SUMMARY_PART(member, type, path, unit, views) views
-#define INDEX(n, name)                                +1
+#define SUMMARY(member, type, path, views)      views
+#define SUMMARY_PART(member, type, path, views) views
+#define INDEX(n, name)                          +1
 #include "rundir/record.def"
 };
 enum {
     SUMMARY_GAUGES = 0
-#define SUMMARY(member, type, path, unit, views)      views
-#define SUMMARY_PART(member, type, path, unit, views) views
-#define GAUGE(n, name, help, label)                   +1
+#define SUMMARY(member, type, path, views)      views
+#define SUMMARY_PART(member, type, path, views) views
+#define GAUGE(n, name, help, label)             +1
 #include "rundir/record.def"
 };
 const struct summary_field *summary_index(size_t n);

@@ -444,13 +444,7 @@ static void judge(const struct gpu_control *control, const struct sensor_limits 
     bits &= ~(unsigned)THROTTLE_LIMIT; /* what was locked here */
     if (is_known(limit_w))
         bits &= ~(unsigned)THROTTLE_POWER;
-    *out = (struct gpu_clock){
-        .graphics_mhz = limits->graphics_mhz,
-        .memory_mhz = limits->memory_mhz,
-        .limit_w = limits->limit_enforced_w,
-        .throttle = is_known(limits->throttle) ? bits : UNKNOWN,
-        .state = GPU_CLOCK_OFF_TARGET,
-    };
+    *out = (struct gpu_clock){GPU_CLOCK_OFF_TARGET, limits->graphics_mhz};
     if (limits->idle)
         out->state = GPU_CLOCK_IDLE;
     else if (bits)

@@ -67,8 +67,7 @@ enum gpu_clock_state {
 
 struct gpu_clock {
     enum gpu_clock_state state;
-    double graphics_mhz, memory_mhz, limit_w; /* as last read; UNKNOWN where not reported */
-    double throttle; /* enum throttle_bit, without the limits that were set here */
+    double graphics_mhz; /* as last read; UNKNOWN where not reported */
 };
 
 /* Reads clocks and limits until all that was set is reached, at most for `patience`; call under load.  An error means

@@ -53,7 +53,6 @@ static enum err append_covered(struct series *series, const struct channel_sampl
         .value = value,
         .t_sigma = (double)sample->sigma_us * 1e-6,
     };
-    series->last_interval = t - last->t;
     series->updates++;
     return timeline_append(&series->timeline, &point);
 }

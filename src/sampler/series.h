@@ -17,7 +17,6 @@ struct series {
     bool has_last;
     uint64_t last_count;
     double last_value;
-    nanos last_interval;   /* newest distance between two readings */
     unsigned long updates; /* new values */
     unsigned long missing; /* reads without a value */
     unsigned long gaps;    /* intervals between two readings of which nothing is known */

@@ -33,7 +33,7 @@ struct running {
 struct runs {
     struct row_source *source;
     struct run_row **rows; /* by id */
-    size_t count, capacity;
+    size_t count;
     size_t listed;                    /* those that are no attempts */
     unsigned *orders[ROW_COLUMNS][2]; /* of those, ascending and descending; NULL: not made */
     struct text facets;               /* of the rows as they are; "": not made */
@@ -129,7 +129,6 @@ static void replace_rows(struct runs *runs, struct reading *reading)
     size_t former_count = runs->count;
     runs->rows = reading->rows;
     runs->count = reading->count;
-    runs->capacity = reading->capacity;
     runs->is_read = true;
     runs->listed = 0;
     runs->has_running = false;

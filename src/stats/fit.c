@@ -281,7 +281,6 @@ enum err theil_sen(const double *x, const double *y, size_t count, struct theil_
     if (!slopes)
         err = ERR_NO_MEMORY;
     if (!err) {
-        out->count = points.count;
         out->pairs = out->sampled ? sampled_slopes(&points, slopes) : all_slopes(&points, slopes);
         out->slope = select_median(slopes, out->pairs);
         double middle_y = select_median(points.y, downsample(points.y, points.count));

@@ -43,7 +43,7 @@ bool plane_fit(const double *x, const double *z, const double *y, size_t count,
 
 /* The median of the slopes between all pairs of points, which outliers do not move. */
 struct theil_sen {
-    size_t count, pairs;     /* points; pairs with different x that were used */
+    size_t pairs;            /* with different x that were used */
     bool sampled;            /* too many pairs: some were drawn at random */
     double slope, intercept; /* intercept = median(y) - slope median(x); UNKNOWN without a pair */
 };

@@ -132,7 +132,7 @@ struct trace_span {
 
 struct trace_tree {
     struct trace_span *spans; /* the query first; parents before children, siblings by start */
-    size_t count, capacity;
+    size_t count;
     size_t retries, errors; /* events */
     struct trace_problems problems;
     struct trace_events events; /* what the texts point into */

@@ -651,7 +651,6 @@ enum err trace_tree_build(struct trace_events *events, nanos from, nanos to, str
         err = make_missing(&b);
     }
     out->spans = err ? NULL : calloc(b.count, sizeof *out->spans);
-    out->capacity = b.count;
     out->retries = b.retries;
     out->errors = b.errors;
     out->problems = b.problems;

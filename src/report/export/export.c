@@ -186,8 +186,7 @@ static enum err prepare(struct exporting *work, struct error *why)
                                     request->replace,
                                     request->raw,
                                     work->traces.count ? &work->traces : NULL};
-    work->export =
-        (struct export){.driver = work->driver, .run = &work->run, .output = &work->output};
+    work->export = (struct export){.run = &work->run, .output = &work->output};
     return err || work->driver->makes_files
                ? err
                : output_open(&work->output, request->output, false, why);
@@ -222,8 +221,8 @@ enum err export_run(const struct export_driver *driver, const struct export_requ
     enum err err = prepare(&work, &reason);
     if (!err)
         err = output_finish(&work.output, put_all(&work, &reason), &reason);
-    *done = (struct export_done){work.taken, work.records.damaged, work.records.first_damaged,
-                                 work.records.format};
+    *done =
+        (struct export_done){work.records.damaged, work.records.first_damaged, work.records.format};
     if (err)
         err_set(why, err, "%s", reason.text[0] ? reason.text : err_text(err));
     text_release(&work.export.out);

@@ -38,11 +38,10 @@ struct export_run {
 
 struct export
 {
-    const struct export_driver *driver;
     const struct export_run *run;
     struct text out;
     struct output *output; /* where `out` goes */
-    void *state;           /* driver->state_size bytes, zero at first */
+    void *state;           /* state_size bytes of the driver, zero at first */
 };
 
 struct export_record {
@@ -82,7 +81,6 @@ struct export_request {
 };
 
 struct export_done {
-    uint64_t records;
     uint64_t damaged;       /* lines of the journal that were left out */
     uint64_t first_damaged; /* the first of them, from 1 */
     double format;          /* of the journal; UNKNOWN without one */

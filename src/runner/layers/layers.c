@@ -49,7 +49,6 @@ static void report_progress(const struct campaign *c, const char *doing,
         .round = c->model->rounds + 1,
         .rounds = c->options->repeats,
         .elapsed_s = seconds(clock_now() - c->began),
-        .most_s = c->options->max_s,
     };
     if (c->options->progress)
         c->options->progress(&state);

@@ -2,28 +2,23 @@
 
 /* What every processor of the architecture has. */
 #define NAMED(function) plain_##function
-#define NAME            "plain"
 #define TARGET
 #define WIDTH 16
 #include "runner/microbench/kernels.def"
 #undef NAMED
-#undef NAME
 #undef TARGET
 #undef WIDTH
 
 #if defined(__x86_64__)
 #define NAMED(function) avx2_##function
-#define NAME            "avx2"
 #define TARGET          __attribute__((target("avx2,fma")))
 #define WIDTH           32
 #include "runner/microbench/kernels.def"
 #undef NAMED
-#undef NAME
 #undef TARGET
 #undef WIDTH
 
 #define NAMED(function) avx512_##function
-#define NAME            "avx512"
 #define TARGET          __attribute__((target("avx512f,avx2,fma")))
 #define WIDTH           64
 #include "runner/microbench/kernels.def"

@@ -40,7 +40,6 @@ enum {
 };
 
 struct kernels {
-    const char *name; /* "avx2" */
     /* x = -x + b, `steps` times, over as many floats as fit into registers; returns how many. */
     size_t (*compute)(float *x, float b, size_t steps);
     /* The same for every float of an array, `steps` times each while it is in a register. */

@@ -47,7 +47,6 @@ struct profile_progress {
 /* Who answers a query, where that is not one request of the client: an agent. */
 struct profile_question {
     const char *key;       /* of the query */
-    const char *problem;   /* as the dataset has it */
     struct client *client; /* the worker's own */
     const struct client_request *request;
     struct trace_recorder *recorder; /* for the events of the query, under its key */

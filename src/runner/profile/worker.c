@@ -259,7 +259,6 @@ static enum err ask_agent(struct worker *worker, const struct query *query,
 {
     const struct profile_agent *agent = worker->profile->options->agent;
     const struct profile_question question = {.key = query->key,
-                                              .problem = query->item.problem,
                                               .client = &worker->client,
                                               .request = request,
                                               .recorder = worker->profile->recorder};

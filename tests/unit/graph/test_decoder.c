@@ -97,10 +97,10 @@ static void test_a_small_llama(void **state)
     assert_string_equal(decoder.name, "small");
     assert_int_equal(decoder.layer_count, 2);
     assert_int_equal(decoder.embedding, 64);
-    assert_int_equal(decoder.heads, 4);
-    assert_int_equal(decoder.heads_kv, 2);
-    assert_int_equal(decoder.key_size, 16);
-    assert_int_equal(decoder.feed_forward, 96);
+    assert_int_equal(decoder.layers[0].heads, 4);
+    assert_int_equal(decoder.layers[0].heads_kv, 2);
+    assert_int_equal(decoder.layers[0].key_size, 16);
+    assert_int_equal(decoder.layers[0].feed_forward, 96);
     assert_int_equal(decoder.vocabulary, 32);
     assert_int_equal(decoder.context, 512);
     assert_int_equal(decoder.experts, 0);
