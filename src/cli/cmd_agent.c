@@ -84,7 +84,7 @@ static int open_agent(void)
     struct error why = {0};
     enum err err = agent_open(&command.agent, &command.options, &why);
     if (err)
-        return complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
+        return complain_error(err, &why);
     command.answerer = (struct profile_agent){
         .settings = text_get(&command.agent.settings), .answer = answer, .context = &command.agent};
     command.common.profile.agent = &command.answerer;

@@ -290,7 +290,7 @@ static int demo_main(const char **words, size_t count)
     if (!err && models.count == 0)
         err = err_set(&why, ERR_USAGE, "--model is empty");
     if (err)
-        code = complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
+        code = complain_error(err, &why);
     else
         code = run_family(&models);
     client_models_release(&models);

@@ -67,11 +67,6 @@ static enum err init_predictor(const struct predictor_options *options,
     return ERR_OK;
 }
 
-static int fail(enum err err, const struct error *why)
-{
-    return complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why->text);
-}
-
 /* ---- calibrate ---- */
 
 struct calibrate_command {
@@ -323,7 +318,7 @@ static int calibrate(const struct calibrate_command *command, struct calibrate_w
     else if (!err)
         err = calibrate_fit(&work->rows, &command->fit, &work->calibration, &why);
     if (err)
-        return fail(err, &why);
+        return complain_error(err, &why);
     int code = report_calibration(command, work);
     calibration_release(&work->calibration);
     return code;
@@ -509,8 +504,8 @@ static int validate(const struct validate_command *command, const char **words, 
     err = init_predictor(&command->predictor, &hardware, &predictor, &why);
     if (!err)
         err = read_measurements(command, words, count, &predictor, &validation, &data, &why);
-    int code =
-        err ? fail(err, &why) : report_validation(command, &hardware, &validation, text_get(&data));
+    int code = err ? complain_error(err, &why)
+                   : report_validation(command, &hardware, &validation, text_get(&data));
     predictor_release(&predictor);
     validation_release(&validation);
     hardware_release(&hardware);

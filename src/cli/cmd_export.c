@@ -61,8 +61,7 @@ static int export_points(const struct export_options *options, const char *sweep
     if (!export_driver_find(options->to, &why))
         return complain(EXIT_USAGE, "%s", why.text);
     enum err err = export_sweep(sweep, options->to, options->raw, &out, &why);
-    int code = err ? complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text)
-                   : deliver(options->output, &out);
+    int code = err ? complain_error(err, &why) : deliver(options->output, &out);
     text_release(&out);
     return code;
 }

@@ -46,6 +46,10 @@ static const char *unit(void)
 
 /* ---- the log ---- */
 
+/* By enum governor_action. */
+static const char *const ACTIONS[] = {"learn",  "hold",     "lower",    "raise", "cap",
+                                      "costly", "violated", "overload", "stale"};
+
 static void add_step_json(struct json *json, const struct govern_step *step)
 {
     json_object(json, NULL);
@@ -58,7 +62,7 @@ static void add_step_json(struct json *json, const struct govern_step *step)
     json_number(json, "clock_mhz", step->clock_mhz);
     json_number(json, "utilization_pct", step->utilization * 100);
     json_number(json, "tokens_per_s", step->tokens_per_s);
-    json_string(json, "action", governor_action_name(step->decision.action));
+    json_string(json, "action", ACTIONS[step->decision.action]);
     json_bool(json, "change", step->decision.is_change);
     json_number(json, "decided", step->decided); /* null: the default */
     json_number(json, "setting", step->setting);
@@ -92,7 +96,7 @@ static void add_cell(struct text *out, int width, double value, int digits)
 
 static void add_action(struct text *out, const struct govern_step *step)
 {
-    const char *name = governor_action_name(step->decision.action);
+    const char *name = ACTIONS[step->decision.action];
     text_addf(out, "  %s", name);
     if (step->decision.is_change && args.dry_run && step->decision.is_default)
         text_add(out, ": would restore the default");

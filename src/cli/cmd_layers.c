@@ -248,7 +248,7 @@ static int measure(const struct layers_command *command)
     clear_progress();
     sampler_stop(session.sampler);
     if (err && err != ERR_INTERRUPTED)
-        code = complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
+        code = complain_error(err, &why);
     /* Models measured before a failure are reported all the same. */
     if (run.count > 0) {
         int delivered = write_report(command, &session, &run);

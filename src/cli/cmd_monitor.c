@@ -118,7 +118,7 @@ static int monitor_main(const char **words, size_t count)
     enum err err = monitor_run(&command.monitor, &signal, &why);
     text_release(&command.token);
     if (err)
-        return complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
+        return complain_error(err, &why);
     return signal == SIGINT ? 128 + SIGINT : EXIT_DONE;
 }
 

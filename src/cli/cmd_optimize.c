@@ -438,8 +438,7 @@ static int optimize_main(const char **words, size_t count)
     if (!err && !args.settings && !o.apply.length)
         o.policy_count =
             clock_policies_of(o.choices, o.count, &o.goal, policy_rule(&args), o.policies);
-    int code =
-        err ? complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text) : report(&o);
+    int code = err ? complain_error(err, &why) : report(&o);
     for (size_t i = 0; i < o.count; i++)
         clock_choice_release(&o.choices[i]);
     free(o.choices);

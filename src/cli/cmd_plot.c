@@ -124,9 +124,8 @@ static void last_part(const char *path, char *to, size_t size)
 
 static void drop_suffix(char *path)
 {
-    size_t length = strlen(path);
-    if (length > 5 && strcmp(path + length - 5, ".json") == 0)
-        path[length - 5] = '\0';
+    if (str_ends(path, ".json"))
+        path[strlen(path) - 5] = '\0';
 }
 
 /* The folder of a source's plots.  Below --output-dir each of several sources has its own, by name;

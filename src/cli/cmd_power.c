@@ -28,11 +28,6 @@
 #define VALIDATE "power validate"
 #define PREDICT  "power predict"
 
-static int fail(enum err err, const struct error *why)
-{
-    return complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why->text);
-}
-
 static int put_report(struct text *out)
 {
     int code = out->failed ? complain(EXIT_FAILED, "out of memory") : put_output(out);
@@ -116,7 +111,7 @@ static int report_fit(const struct fit_command *command, const struct freq_data 
         power_fit_json(&report, &out);
     else if (!err)
         power_fit_text(&report, wants_color(STDOUT_FILENO), &out);
-    int code = err ? fail(err, &why) : put_report(&out);
+    int code = err ? complain_error(err, &why) : put_report(&out);
     free(rows);
     free(at_fmax);
     return code;
@@ -161,7 +156,7 @@ static int fit_main(const char **words, size_t count)
         set_provenance(o, &data, &model);
     if (!err && o->output)
         err = write_model(o->output, &model, &why);
-    int code = err ? fail(err, &why) : report_fit(o, &data, &model);
+    int code = err ? complain_error(err, &why) : report_fit(o, &data, &model);
     freq_model_release(&model);
     freq_data_release(&data);
     return code;
@@ -357,7 +352,7 @@ static int validate_main(const char **words, size_t count)
         err = power_options_read(&o->data, &data, &why);
     if (!err)
         err = validate_all(&v, &why);
-    code = err ? fail(err, &why) : report_validation(&v);
+    code = err ? complain_error(err, &why) : report_validation(&v);
     for (size_t i = 0; i < v.count; i++)
         freq_validation_release(&v.results[i]);
     freq_data_release(&data);
@@ -565,7 +560,7 @@ static int predict(const struct predict_command *command, const char *path)
         err = settle_fmax(&model, mhz, count, &target, &why);
     if (!err)
         err = freq_model_predict(&model, &target, mhz, count, out, &why);
-    int code = err ? fail(err, &why)
+    int code = err ? complain_error(err, &why)
                    : report_predictions(
                          command, &(struct power_predict_report){&model, &target, out, count});
     freq_model_release(&model);

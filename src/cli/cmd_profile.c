@@ -152,7 +152,7 @@ static int profile_on_slurm(void)
         return complain(EXIT_USAGE, "%s holds the shards of a run: --resume continues it", folder);
     enum err err = submit_shards(folder, &why);
     if (err)
-        return complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
+        return complain_error(err, &why);
     if (command.slurm.script_only)
         return EXIT_DONE;
     proc_block_signals();

@@ -119,7 +119,7 @@ static int serve_main(const char **words, size_t count)
     text_release(&command.cert);
     text_release(&command.key);
     if (err)
-        return complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
+        return complain_error(err, &why);
     return signal == SIGINT ? 128 + SIGINT : EXIT_DONE;
 }
 

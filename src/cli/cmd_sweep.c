@@ -178,11 +178,6 @@ static void show_end(void *context, const struct sweep *sweep, const struct swee
         notify("ipw sweep: failed with exit status %d; see %s\n", attempt->exit_code, log);
 }
 
-static int usage_or_failure(enum err err, const struct error *why)
-{
-    return complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why->text);
-}
-
 /* ---- results ---- */
 
 enum { SETTINGS_SHOWN = 8 };
@@ -384,7 +379,7 @@ static int execute_on_slurm(struct sweep *sweep, struct run_writer *writer)
     for (bool more = true; more;) {
         enum err err = args.slurm.on ? submit(sweep, writer->directory, &count, &why) : ERR_OK;
         if (err)
-            return usage_or_failure(err, &why);
+            return complain_error(err, &why);
         if (args.slurm.on && !args.quiet)
             notify("ipw sweep: %zu of %zu settings %s, into %s\n", count, sweep->point_count,
                    args.slurm.script_only ? "to be submitted" : "submitted", writer->directory);
@@ -418,7 +413,7 @@ static int resume(const char **words, size_t count)
                        ? sweep_wait_for_point(&sweep, args.resume, args.point - 1, &writer, &why)
                        : sweep_reopen(&sweep, args.resume, &writer, &why);
     if (err)
-        return usage_or_failure(err, &why);
+        return complain_error(err, &why);
     bool arrays = (args.slurm.on || slurm_was_used(args.resume)) && !args.point;
     if (arrays && count)
         err = err_set(&why, ERR_USAGE, "the command of a sweep on Slurm cannot be changed");
@@ -434,7 +429,7 @@ static int resume(const char **words, size_t count)
         err = sweep_check_command(&sweep, &why);
     if (!err && !args.dry_run && !arrays && !is_complete(&sweep))
         err = take_control(&sweep, false, &control, &why);
-    int code = err            ? usage_or_failure(err, &why)
+    int code = err            ? complain_error(err, &why)
                : args.dry_run ? show_plan(&sweep)
                : arrays       ? execute_on_slurm(&sweep, &writer)
                               : execute(&sweep, &writer, control);
@@ -455,11 +450,11 @@ static int begin(const char **words, size_t count)
     if (!err && !args.slurm.on)
         err = args.dry_run ? check_plan(&sweep, &why) : take_control(&sweep, true, &control, &why);
     if (err) {
-        code = usage_or_failure(err, &why);
+        code = complain_error(err, &why);
     } else if (args.dry_run) {
         code = show_plan(&sweep);
     } else if ((err = sweep_create(&sweep, args.output_dir, &writer, &why))) {
-        code = usage_or_failure(err, &why);
+        code = complain_error(err, &why);
         (void)!sweep_control_end(control, &why); /* nothing was set */
     } else {
         code =

@@ -92,6 +92,11 @@ int complain(int code, const char *format, ...)
     return code;
 }
 
+int complain_error(enum err err, const struct error *why)
+{
+    return complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why->text);
+}
+
 int complain_usage(const char *problem)
 {
     return complain(EXIT_USAGE, "%s; usage: ipw %s %s", problem, current->name, current->usage);
@@ -278,7 +283,7 @@ int open_session(const struct measure_options *options, struct session *session)
     enum err err = session_open(session, &wanted, &why);
     proc_defer_signals();
     if (err)
-        return complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
+        return complain_error(err, &why);
     int code = options->sensors && !options->may_lack ? complain_of_missing(session) : 0;
     if (code)
         session_close(session);

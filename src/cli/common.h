@@ -33,6 +33,9 @@ int command_call(const struct command *command, int argc, char **argv);
 /* Prints "ipw COMMAND: text" on stderr and returns the code. */
 int complain(int code, const char *format, ...) PRINTF_LIKE(2, 3);
 
+/* The same with the text of an error: EXIT_USAGE of ERR_USAGE, EXIT_FAILED of any other. */
+int complain_error(enum err err, const struct error *why);
+
 /* Prints a line on stderr, or a part of one.  Whatever it quotes is made plain (core/text.h); only this module and
  * views that own the terminal write to it. */
 void notify(const char *format, ...) PRINTF_LIKE(1, 2);

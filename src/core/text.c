@@ -237,6 +237,12 @@ bool str_starts(const char *string, const char *prefix)
     return strncmp(string, prefix, strlen(prefix)) == 0;
 }
 
+bool str_ends(const char *string, const char *ending)
+{
+    size_t length = strlen(string), tail = strlen(ending);
+    return length >= tail && strcmp(string + length - tail, ending) == 0;
+}
+
 bool str_equal_nocase(const char *a, const char *b)
 {
     while (*a && tolower((unsigned char)*a) == tolower((unsigned char)*b)) {

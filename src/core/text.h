@@ -50,6 +50,7 @@ const char *str_last_part(const char *name);
 bool str_next_item(const char **list, char *item, size_t size);
 
 bool str_starts(const char *string, const char *prefix);
+bool str_ends(const char *string, const char *ending);
 bool str_equal_nocase(const char *a, const char *b);
 bool str_contains_nocase(const char *haystack, const char *needle);
 

@@ -94,18 +94,12 @@ enum err legacy_hardware_read(const char *path, struct legacy_hardware *out, str
 
 /* ---- nodes ---- */
 
-static bool ends_in(const char *text, const char *end)
-{
-    size_t length = strlen(text), tail = strlen(end);
-    return length >= tail && strcmp(text + length - tail, end) == 0;
-}
-
 /* The legacy model saw modules, additions and products: not pooling called as a function, but dropout modules. */
 static bool is_seen(const struct graph_node *node)
 {
     if (node->op == GRAPH_VIEW)
         return strcmp(node->label, "dropout") == 0;
-    return !ends_in(node->name, "adaptive_avg_pool2d");
+    return !str_ends(node->name, "adaptive_avg_pool2d");
 }
 
 static double operations(const struct graph_node *node, const struct graph_cost *cost, double out)

@@ -21,13 +21,6 @@ enum { DOUBLINGS_MOST = 10, BATCH_MOST = 65536, DEVICES_MOST = 64 };
 #define BATCH_ERROR         0.04
 #define BATCH_ERROR_KERNELS 0.09 /* with the kernels of a runtime */
 
-const char *recommend_kind_name(enum recommend_kind kind)
-{
-    static const char *const NAMES[RECOMMEND_KINDS] = {"batch",   "precision", "hardware", "point",
-                                                       "devices", "fusion",    "runtime"};
-    return NAMES[kind];
-}
-
 struct search {
     const struct recommend_question *question;
     const struct workload_estimate *now;

@@ -29,7 +29,6 @@ enum recommend_kind {
     RECOMMEND_RUNTIME,
     RECOMMEND_KINDS
 };
-const char *recommend_kind_name(enum recommend_kind kind); /* "batch" */
 
 struct recommendation {
     enum recommend_kind kind;

@@ -32,13 +32,6 @@ static const double SEEN = 0.3; /* an elasticity below this may be a response th
 static const double COSTLIER = 0.04, COST_NOISE = 3, COST_NOISE_FIRST = 0.05;
 static const double POWER_AIM = 0.03, POWER_EXPONENT = 3, POWER_UP_MOST = 0.14;
 
-const char *governor_action_name(enum governor_action action)
-{
-    static const char *const NAMES[] = {"learn",  "hold",     "lower",    "raise", "cap",
-                                        "costly", "violated", "overload", "stale"};
-    return NAMES[action];
-}
-
 /* ---- state ---- */
 
 static const struct governor_level NO_LEVEL = {.mean = UNKNOWN, .cost = UNKNOWN, .watts = UNKNOWN};

@@ -52,7 +52,6 @@ enum governor_action {
     GOVERNOR_OVERLOAD, /* SLO violated at the default: nothing to do */
     GOVERNOR_STALE,    /* readings have stopped: default */
 };
-const char *governor_action_name(enum governor_action action);
 
 struct governor_decision {
     enum governor_action action;

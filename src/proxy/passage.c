@@ -7,17 +7,12 @@
 
 #include "core/clock.h"
 #include "core/secret.h"
+#include "core/text.h"
 #include "wire/completion.h"
 
 enum { DOCUMENT_MAX = 16 * 1024 * 1024 };
 
 /* ---- requests ---- */
-
-static bool ends_with(const char *path, const char *end)
-{
-    size_t length = strlen(path), tail = strlen(end);
-    return length >= tail && strcmp(path + length - tail, end) == 0;
-}
 
 enum proxy_kind observe_kind(const char *method, const char *path)
 {
@@ -31,7 +26,7 @@ enum proxy_kind observe_kind(const char *method, const char *path)
         {"/api/embed", PROXY_EMBEDDINGS},
     };
     for (size_t i = 0; strcmp(method, "POST") == 0 && i < sizeof ENDS / sizeof *ENDS; i++)
-        if (ends_with(path, ENDS[i].end))
+        if (str_ends(path, ENDS[i].end))
             return ENDS[i].kind;
     return PROXY_OTHER;
 }

@@ -291,3 +291,26 @@ void json_field_read(struct json_field_reader *reader, const struct json_field *
         break;
     }
 }
+
+/* ---- whole tables ---- */
+
+void json_fields_clear(const struct json_field *field, void *object)
+{
+    for (; field->path; field++)
+        json_field_clear(field, object);
+}
+
+void json_fields_write(struct json *json, const struct json_field *field, const void *object)
+{
+    struct json_field_writer writer = {.json = json};
+    for (; field->path; field++)
+        json_field_write(&writer, field, object);
+    json_field_writer_end(&writer);
+}
+
+void json_fields_read(const struct jv *tree, const struct json_field *field, void *object)
+{
+    struct json_field_reader reader = {.root = tree};
+    for (; field->path; field++)
+        json_field_read(&reader, field, object);
+}

@@ -132,6 +132,11 @@ const struct jv *json_field_find(struct json_field_reader *reader, const char *p
 void json_field_read(struct json_field_reader *reader, const struct json_field *field,
                      void *object);
 
+/* All fields of a table that ends with one without a path. */
+void json_fields_clear(const struct json_field *field, void *object);
+void json_fields_write(struct json *json, const struct json_field *field, const void *object);
+void json_fields_read(const struct jv *tree, const struct json_field *field, void *object);
+
 /* The names on the way to a path, its own last; returns how many, 0 when they are too many. */
 size_t json_field_split(const char *path, const char *model,
                         struct json_field_name names[static FIELD_DEPTH_MAX]);

@@ -77,25 +77,19 @@ static struct row_type components_of(const struct row_type *type)
 static const struct row_type WINDOW_ROW = {.fields = WINDOW_FIELDS,
                                            .size = sizeof(struct result_window)};
 
-static void clear(const struct json_field *field, void *object)
-{
-    for (; field->path; field++)
-        json_field_clear(field, object);
-}
-
 void layers_result_init(struct layers_result *result)
 {
     *result = (struct layers_result){0};
-    clear(MODEL_FIELDS, result);
-    clear(WORKLOAD_FIELDS, result);
-    clear(CHECK_FIELDS, result);
-    clear(NULL_TEST_FIELDS, &result->null_test);
-    clear(SUM_FIELDS, result);
-    clear(IDLE_FIELDS, &result->idle);
+    json_fields_clear(MODEL_FIELDS, result);
+    json_fields_clear(WORKLOAD_FIELDS, result);
+    json_fields_clear(CHECK_FIELDS, result);
+    json_fields_clear(NULL_TEST_FIELDS, &result->null_test);
+    json_fields_clear(SUM_FIELDS, result);
+    json_fields_clear(IDLE_FIELDS, &result->idle);
     summary_conditions_init(&result->conditions);
-    clear(IDLE_FIELDS, &result->awake);
-    clear(OUTSIDE_FIELDS, &result->outside);
-    clear(OWN_FIELDS, &result->own);
+    json_fields_clear(IDLE_FIELDS, &result->awake);
+    json_fields_clear(OUTSIDE_FIELDS, &result->outside);
+    json_fields_clear(OWN_FIELDS, &result->own);
     record_energy_from_json(NULL, &result->energy);
 }
 
@@ -164,18 +158,11 @@ double layers_result_per_token(const struct layers_result *result, const char *p
 
 /* ---- writing ---- */
 
-static void put_fields(struct json *json, const struct json_field *field, const void *object)
-{
-    struct json_field_writer writer = {.json = json};
-    for (; field->path; field++)
-        json_field_write(&writer, field, object);
-}
-
 static void put_object(struct json *json, const char *key, const struct json_field *field,
                        const void *object)
 {
     json_object(json, key);
-    put_fields(json, field, object);
+    json_fields_write(json, field, object);
     json_object_end(json);
 }
 
@@ -184,7 +171,7 @@ static void put_rows(struct json *json, const char *key, const struct row_type *
 
 static void put_row(struct json *json, const struct row_type *type, const void *object)
 {
-    put_fields(json, type->fields, object);
+    json_fields_write(json, type->fields, object);
     if (type->parts) {
         struct row_type row = components_of(type);
         const struct result_components *parts =
@@ -212,7 +199,7 @@ static void put_workload(struct json *json, const struct layers_result *result)
     for (size_t i = 0; i < result->prompt_count; i++)
         json_number(json, NULL, result->prompts[i]);
     json_array_end(json);
-    put_fields(json, WORKLOAD_FIELDS, result);
+    json_fields_write(json, WORKLOAD_FIELDS, result);
     json_object_end(json);
 }
 
@@ -227,12 +214,12 @@ static void put_idle(struct json *json, const char *key, const struct result_idl
 
 static void put_model(struct json *json, const struct layers_result *result, bool with_windows)
 {
-    put_fields(json, MODEL_FIELDS, result);
+    json_fields_write(json, MODEL_FIELDS, result);
     put_workload(json, result);
-    put_fields(json, CHECK_FIELDS, result);
+    json_fields_write(json, CHECK_FIELDS, result);
     put_object(json, "null_test", NULL_TEST_FIELDS, &result->null_test);
     record_energy_to_json(json, "energy", &result->energy);
-    put_fields(json, SUM_FIELDS, result);
+    json_fields_write(json, SUM_FIELDS, result);
     put_idle(json, "idle", &result->idle);
     put_idle(json, "awake", &result->awake);
     if (is_known(result->conditions.seconds)) /* older files have none */
@@ -294,20 +281,13 @@ enum err layers_result_save(const char *directory, const struct layers_result *r
 
 /* ---- reading ---- */
 
-static void read_fields(const struct jv *tree, const struct json_field *field, void *object)
-{
-    struct json_field_reader reader = {.root = tree};
-    for (; field->path; field++)
-        json_field_read(&reader, field, object);
-}
-
 static enum err read_rows(const struct jv *list, const struct row_type *type, void *rows,
                           size_t *count);
 
 static enum err read_row(const struct jv *tree, const struct row_type *type, void *object)
 {
-    clear(type->fields, object);
-    read_fields(tree, type->fields, object);
+    json_fields_clear(type->fields, object);
+    json_fields_read(tree, type->fields, object);
     if (!type->parts)
         return ERR_OK;
     struct row_type row = components_of(type);
@@ -364,17 +344,17 @@ static enum err read_model(const struct jv *tree, const struct jv *run, struct l
 {
     const struct jv *devices = jv_get(tree, "devices"), *host = jv_get(run, "host");
     layers_result_init(out);
-    read_fields(tree, MODEL_FIELDS, out);
-    read_fields(jv_get(tree, "workload"), WORKLOAD_FIELDS, out);
-    read_fields(tree, CHECK_FIELDS, out);
-    read_fields(jv_get(tree, "null_test"), NULL_TEST_FIELDS, &out->null_test);
+    json_fields_read(tree, MODEL_FIELDS, out);
+    json_fields_read(jv_get(tree, "workload"), WORKLOAD_FIELDS, out);
+    json_fields_read(tree, CHECK_FIELDS, out);
+    json_fields_read(jv_get(tree, "null_test"), NULL_TEST_FIELDS, &out->null_test);
     record_energy_from_json(jv_get(tree, "energy"), &out->energy);
-    read_fields(tree, SUM_FIELDS, out);
-    read_fields(jv_get(tree, "idle"), IDLE_FIELDS, &out->idle);
+    json_fields_read(tree, SUM_FIELDS, out);
+    json_fields_read(jv_get(tree, "idle"), IDLE_FIELDS, &out->idle);
     summary_conditions_from_json(jv_get(tree, "conditions"), &out->conditions);
-    read_fields(jv_get(tree, "awake"), IDLE_FIELDS, &out->awake);
-    read_fields(jv_get(run, "own"), OWN_FIELDS, &out->own);
-    read_fields(host, HOST_FIELDS, out);
+    json_fields_read(jv_get(tree, "awake"), IDLE_FIELDS, &out->awake);
+    json_fields_read(jv_get(run, "own"), OWN_FIELDS, &out->own);
+    json_fields_read(host, HOST_FIELDS, out);
     out->started = jv_text(jv_get(run, "started"));
     out->version = jv_text(jv_get(run, "version"));
     enum err err = read_lists(tree, out);

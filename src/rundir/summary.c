@@ -638,11 +638,8 @@ enum err run_estimate_load(const char *directory, struct run_estimate *out, stru
     enum err err = jv_read(path, ESTIMATE_BYTES_MAX, &out->tree, why);
     if (!err && !jv_is_object(jv_get(out->tree, "request")))
         err = err_set(why, ERR_BAD_VALUE, "estimate.json does not hold an estimate of a request");
-    struct json_field_reader reader = {.root = out->tree};
-    for (const struct json_field *field = ESTIMATE_FIELDS; field->path; field++) {
-        json_field_clear(field, out);
-        json_field_read(&reader, field, out);
-    }
+    json_fields_clear(ESTIMATE_FIELDS, out);
+    json_fields_read(out->tree, ESTIMATE_FIELDS, out);
     return err;
 }
 

@@ -31,15 +31,9 @@ static fields OURS_FIELDS = {TRACE_OURS(OURS){0}};
 static fields SPAN_FIELDS = {TRACE_SPAN_FIELDS(SPAN){0}};
 /* clang-format on */
 
-static void clear(const struct json_field *field, void *object)
-{
-    for (; field->path; field++)
-        json_field_clear(field, object);
-}
-
 void turn_trace_init(struct turn_trace *turn)
 {
-    clear(TURN_FIELDS, turn);
+    json_fields_clear(TURN_FIELDS, turn);
     turn->tool_result_tokens = 0;
     turn->tools_called.text = "[]";
     turn->tool_latencies_s.text = "{}";
@@ -49,9 +43,9 @@ void turn_trace_init(struct turn_trace *turn)
 void query_trace_init(struct query_trace *trace)
 {
     *trace = (struct query_trace){0};
-    clear(HEAD_FIELDS, trace);
-    clear(QUERY_FIELDS, trace);
-    clear(OURS_FIELDS, &trace->ipw);
+    json_fields_clear(HEAD_FIELDS, trace);
+    json_fields_clear(QUERY_FIELDS, trace);
+    json_fields_clear(OURS_FIELDS, &trace->ipw);
     trace->workload_type = "agentic";
     trace->query_text = trace->response_text = "";
     trace->completed = trace->timed_out = 0;
@@ -193,14 +187,6 @@ void query_trace_compute(struct query_trace *trace)
 
 /* ---- writing ---- */
 
-static void put_fields(struct json *json, const struct json_field *field, const void *object)
-{
-    struct json_field_writer writer = {.json = json};
-    for (; field->path; field++)
-        json_field_write(&writer, field, object);
-    json_field_writer_end(&writer);
-}
-
 /* What is not known of a span is left out: there are many. */
 static void put_known(struct json *json, const struct json_field *field, const void *object)
 {
@@ -217,17 +203,17 @@ void query_trace_to_json(const struct query_trace *trace, struct text *line)
     text_clear(line);
     json_init(&json, line, false);
     json_object(&json, NULL);
-    put_fields(&json, HEAD_FIELDS, trace);
+    json_fields_write(&json, HEAD_FIELDS, trace);
     json_array(&json, "turns");
     for (size_t i = 0; i < trace->turn_count; i++) {
         json_object(&json, NULL);
-        put_fields(&json, TURN_FIELDS, &trace->turns[i]);
+        json_fields_write(&json, TURN_FIELDS, &trace->turns[i]);
         json_object_end(&json);
     }
     json_array_end(&json);
-    put_fields(&json, QUERY_FIELDS, trace);
+    json_fields_write(&json, QUERY_FIELDS, trace);
     json_object(&json, "ipw");
-    put_fields(&json, OURS_FIELDS, &trace->ipw);
+    json_fields_write(&json, OURS_FIELDS, &trace->ipw);
     json_array(&json, "spans");
     for (size_t i = 0; i < trace->span_count; i++) {
         json_object(&json, NULL);
@@ -241,13 +227,6 @@ void query_trace_to_json(const struct query_trace *trace, struct text *line)
 
 /* ---- reading ---- */
 
-static void read_fields(const struct jv *value, const struct json_field *field, void *object)
-{
-    struct json_field_reader reader = {.root = value};
-    for (; field->path; field++)
-        json_field_read(&reader, field, object);
-}
-
 static enum err read_turns(const struct jv *list, struct query_trace *out)
 {
     out->turns = calloc(jv_count(list) + 1, sizeof *out->turns);
@@ -255,7 +234,7 @@ static enum err read_turns(const struct jv *list, struct query_trace *out)
          value = jv_next(value)) {
         struct turn_trace *turn = &out->turns[out->turn_count++];
         turn_trace_init(turn);
-        read_fields(value, TURN_FIELDS, turn);
+        json_fields_read(value, TURN_FIELDS, turn);
         if (!is_known(turn->turn_index))
             return ERR_BAD_VALUE;
     }
@@ -268,8 +247,8 @@ static enum err read_spans(const struct jv *list, struct query_trace *out)
     for (const struct jv *value = out->spans ? jv_first(list) : NULL; value;
          value = jv_next(value)) {
         struct span_trace *span = &out->spans[out->span_count];
-        clear(SPAN_FIELDS, span);
-        read_fields(value, SPAN_FIELDS, span);
+        json_fields_clear(SPAN_FIELDS, span);
+        json_fields_read(value, SPAN_FIELDS, span);
         bool is_root = out->span_count == 0 && !is_known(span->parent);
         if (!span->type || !(span->to_s >= span->from_s) ||
             !(is_root || (span->parent >= 0 && span->parent < (double)out->span_count)))
@@ -285,10 +264,10 @@ static enum err read_trace(const struct jv *value, struct query_trace *out)
     const struct jv *ours = jv_get(value, "ipw");
     query_trace_init(out);
     out->workload_type = NULL;
-    read_fields(value, HEAD_FIELDS, out);
-    read_fields(value, QUERY_FIELDS, out);
+    json_fields_read(value, HEAD_FIELDS, out);
+    json_fields_read(value, QUERY_FIELDS, out);
     if (jv_is_object(ours))
-        read_fields(ours, OURS_FIELDS, &out->ipw);
+        json_fields_read(ours, OURS_FIELDS, &out->ipw);
     enum err err = out->query_id && out->workload_type ? ERR_OK : ERR_BAD_VALUE;
     if (!err)
         err = read_turns(jv_get(value, "turns"), out);

@@ -16,6 +16,7 @@
 #include "runner/gpu_control.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
+#include "stats/descriptive.h"
 #include "wire/prometheus.h"
 
 enum {
@@ -98,12 +99,6 @@ static bool wants_latency(const struct govern_options *options)
 
 /* ---- settings ---- */
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static enum err list_clocks(struct loop *loop, struct sensor *sensor,
                             const struct sensor_limits *limits, struct error *why)
 {
@@ -113,7 +108,7 @@ static enum err list_clocks(struct loop *loop, struct sensor *sensor,
                                                    is_known(memory_mhz) ? memory_mhz : 0,
                                                    &loop->settings, &loop->count, why);
     if (!err)
-        qsort(loop->settings, loop->count, sizeof *loop->settings, ascending);
+        sort_ascending(loop->settings, loop->count);
     return err;
 }
 

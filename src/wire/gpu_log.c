@@ -103,8 +103,7 @@ static double unit_scale(const char *unit, double otherwise)
 /* What does not fit its column ends in dots: of a number that is none of its digits. */
 static bool is_cut(const char *cell)
 {
-    size_t length = strlen(cell);
-    return length > 3 && strcmp(cell + length - 3, "...") == 0;
+    return str_ends(cell, "...");
 }
 
 /* "33.13", "33.13 W", "[N/A]", "12345..."; false for anything else. */

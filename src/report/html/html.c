@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "analysis/across.h"
 #include "analysis/columns.h"
@@ -13,6 +12,7 @@
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/text.h"
+#include "port/file.h"
 #include "port/json_read.h"
 #include "report/html/assets.h"
 #include "report/html/sections.h"
@@ -263,18 +263,6 @@ enum err html_available(struct error *why)
 
 /* ---- inputs ---- */
 
-static bool is_directory(const char *path)
-{
-    struct stat status;
-    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
-}
-
-static bool is_file(const char *path)
-{
-    struct stat status;
-    return stat(path, &status) == 0 && S_ISREG(status.st_mode);
-}
-
 static bool is_left_out(const struct html_report *report, size_t input)
 {
     return report->left_out && report->left_out[input].text[0];
@@ -283,7 +271,7 @@ static bool is_left_out(const struct html_report *report, size_t input)
 const char *html_first_run(const struct html_report *report)
 {
     for (size_t i = 0; i < report->count; i++)
-        if (is_directory(report->inputs[i]) && !is_left_out(report, i))
+        if (file_is_directory(report->inputs[i]) && !is_left_out(report, i))
             return report->inputs[i];
     return NULL;
 }
@@ -304,7 +292,7 @@ struct making {
 /* A run directory: neither a file of layers nor a sweep. */
 static bool is_run(const char *input)
 {
-    return !is_file(input) && !sweep_is(input);
+    return !file_is_regular(input) && !sweep_is(input);
 }
 
 static enum err put_sweeps(struct making *making, struct error *why)
@@ -313,7 +301,7 @@ static enum err put_sweeps(struct making *making, struct error *why)
     enum err err = ERR_OK;
     json_array(&making->json, "sweeps");
     for (size_t i = 0; !err && i < report->count; i++) {
-        if (is_file(report->inputs[i]) || !sweep_is(report->inputs[i]))
+        if (file_is_regular(report->inputs[i]) || !sweep_is(report->inputs[i]))
             continue;
         err = sweep_put(&making->json, report->inputs[i], why);
         if (!making->sweeps++)

@@ -11,6 +11,7 @@
 #include "rundir/samples.h"
 #include "rundir/spans.h"
 #include "rundir/journal.h"
+#include "stats/descriptive.h"
 
 /* More requests than this are counted rather than drawn one by one. */
 enum { REQUESTS_DRAWN = 300, LANES_MOST = 64, COLUMNS = 1200 };
@@ -111,12 +112,6 @@ static size_t put_requests(struct figure *figure, struct figure_panel *panel, st
     return lanes;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Requests in flight over time: the maximum in each column of the page. */
 static enum err put_in_flight(struct figure *figure, struct figure_panel *panel,
                               const struct spans *spans, double from, double to)
@@ -133,8 +128,8 @@ static enum err put_in_flight(struct figure *figure, struct figure_panel *panel,
         starts[i] = spans->items[i].from;
         ends[i] = spans->items[i].to;
     }
-    qsort(starts, count, sizeof *starts, by_value);
-    qsort(ends, count, sizeof *ends, by_value);
+    sort_ascending(starts, count);
+    sort_ascending(ends, count);
     for (int c = 0; c < COLUMNS; c++) {
         double end = from + (to - from) * (c + 1) / COLUMNS;
         most[c] = (double)(sent - ended);

@@ -57,21 +57,15 @@ static void value_text(char *to, const struct result *result, const struct resul
     add_interval(to, item, in_list);
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), part = strlen(end);
-    return length >= part && strcmp(text + length - part, end) == 0;
-}
-
 /* Values carry their units, with a prefix that fits: "latency_s" would stand beside "12 ms". */
 static void drop_unit(char *key)
 {
     char *within = strstr(key, "_s_per_") ? strstr(key, "_s_per_") : strstr(key, "_s_of_");
     if (within)
         memmove(within, within + 2, strlen(within + 2) + 1);
-    else if (ends_with(key, "_ms"))
+    else if (str_ends(key, "_ms"))
         key[strlen(key) - 3] = '\0';
-    else if (ends_with(key, "_s") && !ends_with(key, "_per_s"))
+    else if (str_ends(key, "_s") && !str_ends(key, "_per_s"))
         key[strlen(key) - 2] = '\0';
 }
 

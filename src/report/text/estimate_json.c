@@ -444,11 +444,13 @@ static void concurrency_to_json(struct json *json, const struct estimate_concurr
 
 static void proposals_to_json(struct json *json, const struct estimate_report *report)
 {
+    static const char *const KINDS[RECOMMEND_KINDS] = {"batch",   "precision", "hardware", "point",
+                                                       "devices", "fusion",    "runtime"};
     json_array(json, "recommendations");
     for (size_t i = 0; i < report->recommendations->count; i++) {
         const struct recommendation *row = &report->recommendations->items[i];
         json_object(json, NULL);
-        json_string(json, "kind", recommend_kind_name(row->kind));
+        json_string(json, "kind", KINDS[row->kind]);
         json_string(json, "options", row->options);
         json_number(json, "saving", row->saving);
         json_number(json, "saving_plus_minus", row->saving_plus_minus);

@@ -12,12 +12,8 @@
 #include "core/clock.h"
 #include "core/grow.h"
 #include "core/hash.h"
+#include "core/text.h"
 #include "stats/descriptive.h"
-
-size_t layer_slot(int layer, unsigned component)
-{
-    return (size_t)(layer + 1) * LAYERS_COMPONENTS + component;
-}
 
 /* Names are compared by their hash: a graph has thousands of nodes. */
 static uint64_t fingerprint(const char *node)
@@ -48,12 +44,6 @@ static const struct node_row ENDINGS[] = {
 #undef NODE
 };
 
-static bool ends_with(const char *name, const char *ending)
-{
-    size_t length = strlen(name), tail = strlen(ending);
-    return length >= tail && strcmp(name + length - tail, ending) == 0;
-}
-
 static bool matches(const char *pattern, const char *name, size_t length)
 {
     size_t fixed = strcspn(pattern, "*");
@@ -83,7 +73,7 @@ static bool position_of(const char *node, unsigned *component, int *layer)
     size_t length = split_name(node, layer);
     *component = LAYERS_WHOLE;
     for (size_t i = 0; i < sizeof ENDINGS / sizeof *ENDINGS; i++)
-        if (ends_with(node, ENDINGS[i].name)) {
+        if (str_ends(node, ENDINGS[i].name)) {
             *component = ENDINGS[i].component;
             if (*layer == DECODER_OUTSIDE)
                 *layer = SAME_LAYER;

@@ -21,7 +21,10 @@
 /* ---- plans ---- */
 
 /* A slot is a component of a layer, or of what is outside the layers: times are kept by slot. */
-size_t layer_slot(int layer, unsigned component);
+static inline size_t layer_slot(int layer, unsigned component)
+{
+    return (size_t)(layer + 1) * LAYERS_COMPONENTS + component;
+}
 
 struct plan_segment {
     size_t last; /* the index of its last node */
