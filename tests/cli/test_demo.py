@@ -98,7 +98,15 @@ class Family(DemoTest):
         self.assertIn(f" {least['model']}: ", lines[0] + lines[1])
         table = [line for line in lines if re.match(r" [ *] (model|ipw-[16]m-)", line)]
         self.assertEqual(len(table), 7, done.stdout)
-        self.assertLessEqual(max(map(len, table)), 80)
+        self.assertRegex(table[0], r"J/query +J/token +IPJ +IPW +tok/s$")
+        # Paths may be as long as they are.
+        self.assertLessEqual(max(len(line) for line in lines if "/ipw-" not in line), 80, done.stdout)
+        for line in table[1:]:
+            of = json.loads((machine.root / "runs").glob(f"*{line[3:].split()[0].replace('-', '_')}_*/summary.json").__next__()
+                            .read_text())["ipw"]["joules_per_output_token"]
+            shown = re.search(r"J +~?([\d.]+) ([munµ]?)J", line)
+            scale = {"": 1, "m": 1e-3, "µ": 1e-6, "u": 1e-6, "n": 1e-9}[shown.group(2)]
+            self.assertAlmostEqual(float(shown.group(1)) * scale / of, 1, delta=0.06, msg=line)  # two digits
         # The names are those that --model takes.
         self.assertEqual(sorted(line[3:].split()[0] for line in table[1:]), FAMILY)
         self.assertEqual(done.stdout.count("estimated from CPU utilization"), 1)

@@ -499,14 +499,13 @@ static void add_member(struct table *table, const struct profile_member *member,
     else
         table_add(table, "");
     table_add(table, member_figure(cell, member, member->joules_per_query, "J"));
-    table_add(table, member_figure(cell, member, member->ipj, "1/J"));
-    table_add(table, columns > 0 ? member_figure(cell, member, member->ipw, "1/W") : "");
-    if (columns > 1)
+    table_add(table, member_figure(cell, member, member->joules_per_output_token, "J"));
+    table_add(table, columns > 0 ? member_figure(cell, member, member->ipj, "1/J") : "");
+    table_add(table, columns > 1 ? member_figure(cell, member, member->ipw, "1/W") : "");
+    if (columns > 2)
         table_add_known(table, member->output_tokens_per_s, "%.0f", member->output_tokens_per_s);
     else
         table_add(table, "");
-    table_add(table,
-              columns > 2 ? member_figure(cell, member, member->joules_per_output_token, "J") : "");
 }
 
 static size_t widest_line(const struct text *text)
@@ -527,8 +526,8 @@ static void write_members(const struct profile_family *family, const struct run_
                           bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
-        {"  model", false}, {"accuracy", true}, {"95 % CI", true},  {"per query", true},
-        {"IPJ", true},      {"IPW", true},      {"tokens/s", true}, {"per token", true},
+        {"  model", false}, {"accuracy", true}, {"95 % CI", true}, {"J/query", true},
+        {"J/token", true},  {"IPJ", true},      {"IPW", true},     {"tok/s", true},
     };
     for (unsigned columns = 4; columns-- > 0;) {
         struct table table = TABLE(COLUMNS);
@@ -588,6 +587,14 @@ static void write_answer(const struct profile_family *family, const struct run_n
         write_best(family, names, cheap, "cheapest, ", out);
 }
 
+/* At most 80 columns wide, all of it; releases the words. */
+static void wrap(struct text *words, size_t indent, struct text *out)
+{
+    analysis_wrap(out, "", indent, SIZE_MAX, text_get(words));
+    out->failed = out->failed || words->failed;
+    text_release(words);
+}
+
 /* The evidence for all energies, and what is common to them. */
 static void write_evidence(const struct profile_family *family, struct text *out)
 {
@@ -597,10 +604,12 @@ static void write_evidence(const struct profile_family *family, struct text *out
         if (!is_known(energy->joules))
             continue;
         const char *name = method_name(energy->method);
-        text_addf(out, " energy %s by %s, ±%.2g %% common to all rows, coverage %s\n",
+        struct text words = {0};
+        text_addf(&words, "energy %s by %s, ±%.2g %% common to all rows, coverage %s",
                   format_method(method, name ? name : ""), energy->source,
                   100 * energy->plus_minus / energy->joules,
                   format_percent(coverage, energy->coverage));
+        wrap(&words, 1, out);
         if (energy->method == METHOD_ESTIMATED)
             text_add(out, " ~ estimated from CPU utilization, not measured: see `ipw doctor`\n");
         return;
@@ -639,7 +648,18 @@ static void write_family_findings(const struct profile_family *family, bool colo
                 str_format(kept->text, sizeof kept->text, "%.200s (%zu of %zu models)",
                            finding->text, having, family->count);
         }
-    format_findings(&all, color, out);
+    for (int severity = FINDING_BREAKS; severity > FINDING_NOTE; severity--)
+        for (size_t i = 0; i < all.finding_count; i++) {
+            bool red = color && severity == FINDING_BREAKS;
+            struct text words = {0};
+            if ((int)all.findings[i].severity != severity)
+                continue;
+            text_addf(&words, "warning: %s", all.findings[i].text);
+            text_add(out, red ? "\033[31m" : "");
+            wrap(&words, 3, out);
+            text_add(out, red ? "\033[0m" : "");
+        }
+    text_add(out, all.finding_count ? "\n" : "");
 }
 
 void family_text(const struct profile_family *family, bool color, struct text *out)
