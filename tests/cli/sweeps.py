@@ -7,7 +7,7 @@ from pathlib import Path
 
 def made_sweep(path, knobs, attempts, command=("work", "{a}"), profile=False, planned=(), ended=True):
     """knobs: their names; attempts: of each (values, {figure: ...}), with joules, seconds, and what else differs: exit_code,
-    answers (journal lines of its queries, see rundirs.query), flags, accuracy, score, perplexity, bits_per_byte, queries, latency, overhead (joules that are no query's), method, gpu,
+    answers (journal lines of its queries, see rundirs.query), flags, accuracy, score, perplexity, bits_per_byte, queries, latency, overhead (joules that are no query's), method, source, coverage, gpu,
     uuids, plus_minus, statistical, idle_w, temperature_c, activity.  Repeats of a setting follow each other in its number of repeat.  planned: values of settings
     that no attempt was made at; ended: whether the sweep came to its end."""
     path = Path(path)
@@ -46,7 +46,8 @@ def write_run(path, figures, profile):
            **{name: figures.get(name) for name in ("score", "perplexity", "bits_per_byte")},
            "seconds": figures["seconds"], "started_at": 1.7e9,
            "energy": {"joules": figures["joules"], "plus_minus": figures.get("plus_minus"),
-                      "method": figures.get("method", "counter")},
+                      "method": figures.get("method", "counter"),
+                       **{key: figures[key] for key in ("source", "coverage") if key in figures}},
            "joules_per_query": (figures["joules"] - figures.get("overhead", 0)) / queries if figures["joules"] and profile else None,
            "conditions": {"idle_w": figures.get("idle_w"),
                           "devices": [{"id": "gpu0", "temperature_end_c": figures.get("temperature_c"),

@@ -432,9 +432,15 @@ class Sweeps(Page):
         attempts = [(values, {"joules": e * f, "seconds": t, **more}) for f in (0.99, 1.01) for values, (e, t) in true.items()]
         return report(made_sweep(self.folder / name, knobs, [*attempts, (next(iter(true)), {"joules": 1, "seconds": 1, "exit_code": 1})]))
 
+    def evidence(self):
+        """Method, source and coverage of the settings that are shown."""
+        head = self.browser.run("[...document.querySelector('#sweep .scroll').querySelectorAll('th')].map(c => c.textContent.trim())")
+        places = [next(i for i, text in enumerate(head) if text.startswith(label)) for label in ("Method", "Source", "Coverage")]
+        return [[row[place] for place in places] for row in self.browser.run(self.ROWS)[0]]
+
     def test_the_answer_comes_first(self):
         true = {(n,): (100 / n, 2.0 * n) for n in range(1, 13)}
-        page = self.sweep("knob", ("n",), true)
+        page = self.sweep("knob", ("n",), true, source="nvml energy", coverage=0.97)
         for width in (DESKTOP, PHONE):
             self.browser.open(page, **width)
             self.assertEqual(self.browser.run("document.querySelector('main > section').id"), "sweep")
@@ -448,6 +454,7 @@ class Sweeps(Page):
         shown, all_settings = self.browser.run(self.ROWS)
         self.assertEqual((len(shown), len(all_settings)), (8, 12))
         self.assertEqual(shown[0][:3], ["n=12", "8.333 J", "91.7 %"])
+        self.assertEqual(self.evidence(), [["counter", "nvml energy", "97.0 %"]] * 8)
         energy, time = self.browser.run(self.POINTS)
         for (n, joules), (_, seconds) in zip(energy, time, strict=True):
             self.assertAlmostEqual(joules, 100 / n)
@@ -456,12 +463,13 @@ class Sweeps(Page):
 
     def test_settings_that_are_names(self):
         true = {("q4", HOSTILE): (10, 3), ("q8", "b"): (20, 2), ("f16", "b"): (30, 4)}
-        self.browser.open(self.sweep("names", ("precision", "b"), true, method="estimated"), **DESKTOP)
+        self.browser.open(self.sweep("names", ("precision", "b"), true, method="estimated", coverage=1), **DESKTOP)
         self.browser.run(EVERY_CHART)
         front, points = self.browser.run(self.POINTS)[:2]
         self.assertEqual(front, [[2, 20], [3, 10]])  # f16 is slower than q8, and uses more
         self.assertEqual(sorted(points), [[2, 20], [3, 10], [4, 30]])
         self.assertIn("estimated, not measured", self.browser.run("document.querySelector('#sweep .answer').textContent"))
+        self.assertEqual({tuple(row[:2]) for row in self.evidence()}, {("estimated", "unknown")})
         self.assertIsNone(self.browser.run("window.struck ?? null"))
 
     def test_nothing_was_measured(self):

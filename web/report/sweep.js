@@ -8,7 +8,7 @@ function knobOf(settings) {
 }
 
 const settingTip = (row, per) => tip(row.setting, [["energy per " + per, withError(row.joules, row.joules_error, "J")], ["time per " + per, withError(row.seconds, row.seconds_error, "s")],
-  ["mean power", withUnit(row.watts, "W")], ["EDP", withUnit(row.edp, "J·s")], ["ED²P", withUnit(row.ed2p, "J·s²")], [row.pareto_optimal ? "Pareto-optimal" : "dominated", ""]]);
+  ["mean power", withUnit(row.watts, "W")], ["EDP", withUnit(row.edp, "J·s")], ["ED²P", withUnit(row.ed2p, "J·s²")], ["energy", (row.method || "unknown") + (row.source ? ", " + row.source : "")], [row.pareto_optimal ? "Pareto-optimal" : "dominated", ""]]);
 
 // Energy and time against the knob, each with an axis of its own.
 function knobOption(settings, knob, per) {
@@ -60,6 +60,7 @@ function settingsTable(summary, settings, rows) {
     { label: "Saving", unit: "%", of: row => base && row !== base && known(row.joules) ? 1 - row.joules / base.joules : null },
     { key: "seconds", label: "Time per " + summary.per, unit: "s", show: row => withError(row.seconds, row.seconds_error, "s") }, { key: "watts", label: "Power", unit: "W" },
     { key: "edp", label: "EDP", unit: "J·s" }, { key: "ed2p", label: "ED²P", unit: "J·s²" }, { key: "accuracy", label: "Accuracy", unit: "%" }, { key: "perplexity", label: "Perplexity", unit: "" },
+    { label: "Method", text: true, of: row => row.method || "unknown" }, { label: "Source", text: true, of: row => row.source || "unknown" }, { key: "coverage", label: "Coverage", unit: "%" },
     { label: "Pareto-optimal", text: true, of: row => row.pareto_optimal ? "yes" : "no" }, { key: "repeats", label: "Repeats", unit: "" },
   ], rows);
 }
