@@ -177,8 +177,8 @@ static int time_runtime(const struct calibrate_command *command, struct calibrat
     clear_progress();
     if (timings->signal)
         return 128 + timings->signal;
-    if (!err && timings->missing[0] && (!is_onnx || strcmp(command->runtime, "all") != 0))
-        log_warn("operations of %s were not timed: %s", is_onnx ? "ONNX Runtime" : "llama.cpp",
+    if (!err && timings->missing[0])
+        log_warn("operators of %s were not timed: %s", is_onnx ? "ONNX Runtime" : "llama.cpp",
                  timings->missing);
     if (!err && timings->unsettled[0])
         log_warn("%s: the shortest time is used for them", timings->unsettled);

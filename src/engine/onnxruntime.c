@@ -102,7 +102,7 @@ enum err ort_timer_open(unsigned threads, struct ort_timer **out, struct error *
     if (err) {
         free(timer);
         return err_set(why, ERR_UNSUPPORTED,
-                       "libonnxruntime was not found: IPW_ONNXRUNTIME_LIB names the file");
+                       "libonnxruntime was not found: set IPW_ONNXRUNTIME_LIB to its path");
     }
     err = dl_load(&timer->dl, &symbol, 1, why);
     if (!err) {

@@ -21,8 +21,8 @@ class Here(MachineTest):
         self.root = Path(tempfile.mkdtemp(prefix="ipw-calibrate-"))
         self.addCleanup(shutil.rmtree, self.root)
 
-    def ipw(self, *arguments, machine=None, code=0):
-        done = ipw(machine, "estimate", *arguments)
+    def ipw(self, *arguments, machine=None, code=0, env=None):
+        done = ipw(machine, "estimate", *arguments, env=env)
         self.assertEqual(done.returncode, code, done.stderr or done.stdout)
         return done
 
@@ -44,10 +44,16 @@ class Here(MachineTest):
     def test_without_a_meter_there_are_times_and_no_joules(self):
         """Rates are measured all the same; every energy is unknown, also in an estimate by the file."""
         # With a sanitizer one: how a model is told from a meter is the code of the test of refused joules.
-        for machine, says in ((Modelled, "estimated by a model"), (Machine, "not measured"))[SANITIZED:]:
+        for machine, says, runtime in ((Modelled, "estimated by a model", ["--runtime", "none"]),
+                                       (Machine, "not measured", []))[SANITIZED:]:
             file = self.root / "times.json"
-            done = self.ipw("calibrate", "--seconds", "2", "--threads", "1", "--runtime", "none", "-q",
-                            "-o", file, machine=self.machine(machine))
+            done = self.ipw("calibrate", "--seconds", "2", "--threads", "1", *runtime, "-q", "-o", file,
+                            machine=self.machine(machine), env={"IPW_LLAMA_LIB": "/nowhere", "IPW_ONNXRUNTIME_LIB": "/nowhere"})
+            # By default operators of all runtimes are timed: one line for each whose library is missing, and how to give it.
+            lines = [line for line in done.stderr.splitlines() if "were not timed" in line]
+            self.assertEqual(len(lines), 0 if runtime else 2, done.stderr)
+            if not runtime:
+                self.assertRegex(lines[1], r"operators of ONNX Runtime were not timed: .*set IPW_ONNXRUNTIME_LIB to its path$")
             self.assertIn(says, done.stdout)
             self.assertNotIn("nan", done.stdout)
             made = json.loads(file.read_text())

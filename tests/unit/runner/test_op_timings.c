@@ -182,7 +182,7 @@ static void test_no_onnx_runtime(void **state)
     assert_int_equal(timings_measure_onnx(&options, &timings, &why), ERR_OK);
     unsetenv("IPW_ONNXRUNTIME_LIB");
     assert_int_equal(timings.table.count, 0);
-    assert_non_null(strstr(timings.missing, "IPW_ONNXRUNTIME_LIB names the file"));
+    assert_non_null(strstr(timings.missing, "set IPW_ONNXRUNTIME_LIB to its path"));
     timings_release(&timings);
 }
 
