@@ -79,7 +79,7 @@ struct op_timer {
     struct ggml_backend_buffer_type *plain, **extra; /* extra: NULL, or ends in NULL */
     struct thread_pool pool;
     double nothing_s,
-        step_s; /* the least of a graph without work, and of one more operation; 0: not yet */
+        step_s;      /* the least of a graph without work, and of one more operation; 0: not yet */
     double pooled_s; /* nothing_s with the pool, which is subtracted from samples */
 };
 
@@ -113,8 +113,8 @@ static void start_pool(struct op_timer *timer, int threads)
     struct ggml_threadpool_params params;
     struct thread_pool *pool = &timer->pool;
     new_pool make = (new_pool)backend_function(timer->device, "ggml_threadpool_new");
-    pool->free = (void (*)(struct ggml_threadpool *))backend_function(timer->device,
-                                                                      "ggml_threadpool_free");
+    pool->free =
+        (void (*)(struct ggml_threadpool *))backend_function(timer->device, "ggml_threadpool_free");
     pool->use = (void (*)(struct ggml_backend *, struct ggml_threadpool *))backend_function(
         timer->device, "ggml_backend_cpu_set_threadpool");
     if (threads == 1 || !make || !pool->free || !pool->use)

@@ -16,6 +16,8 @@ enum {
     NEAR_DILATION = 8,
     LEAST_DEPTH = 256,    /* of a part of a split sum */
     LATENCIES_HIDDEN = 4, /* small tiles that a unit works on at once */
+    COPIES = 11,          /* of tensors of attention that is unfused, */
+    SCORE_KERNELS = 6,    /* beside those that work on its scores */
     TILE_QUERIES = 128,   /* of attention */
     TILE_ROWS = 256,      /* that share weights once these are converted */
     FEW_ROWS = 16,        /* that the vector units multiply as fast */
@@ -38,6 +40,8 @@ enum {
 #define TILE_SHARE        0.001  /* of the peak, for each channel of a group as wide as a tile */
 #define TILE_SHARE_TF32   0.0022
 #define REDUCTION_POWER   1.29
+#define SCORE_READS       10.0   /* and writes of each score by them */
+#define SCORE_LAUNCH      9.0    /* of what the host takes for an operator: all of them */
 #define SPLIT_S           5.4e-6 /* adding the parts of a split sum */
 #define FP8_SHARE                                                                                  \
     0.75 /* of what products in 16 bits attain of their peak: power, and sums in 32 bits */
@@ -424,6 +428,19 @@ static void repeat_cache(double cache, double repeats, const struct rates *rates
     out->launches += REPEAT_LAUNCH;
 }
 
+/* Queries, keys and values are copied and scaled; then the scores are written, have their bias added, are searched for rows
+ * without a key, and are read again for the softmax and for the values. */
+static void add_scores(const struct subgraph_shape *shape, double outputs,
+                       const struct rates *rates, const struct scale *scale,
+                       struct kernel_estimate *out)
+{
+    double width = rates->widths.activation;
+    double scores = shape->sequences * shape->heads * shape->tokens * shape->keys;
+    add_kernels(KERNEL_ELEMENTWISE, COPIES, 2 * COPIES * outputs * width, rates, scale, out);
+    add_kernels(KERNEL_BROADCAST, SCORE_KERNELS, SCORE_READS * scores * width, rates, scale, out);
+    out->launches += SCORE_LAUNCH;
+}
+
 /* ---- public ---- */
 
 struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
@@ -454,6 +471,8 @@ struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
         of->active_w * scale.power * (out.class == KERNEL_BATCH_NORM_FP32 ? out.memory_s : work_s);
     if (out.class == KERNEL_ATTENTION_MASKED && subgraph->shape.repeats > 1)
         repeat_cache(work->traffic.cache_read, subgraph->shape.repeats, rates, &scale, &out);
+    if (is_pytorch && subgraph->shape.is_unfused)
+        add_scores(&subgraph->shape, work->outputs, rates, &scale, &out);
     size_t count;
     const struct runtime_rule *rules = runtime_rules(runtime, &count);
     for (size_t i = 0; i < count; i++)

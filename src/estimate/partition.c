@@ -255,6 +255,9 @@ static void describe_attention(const struct graph *graph, const struct graph_nod
     shape->repeats = attention->heads_kv > 0 ? shape->heads / (double)attention->heads_kv : 1;
     shape->tokens = (double)attention->tokens;
     shape->sequences = (double)attention->sequences;
+    shape->is_unfused = attention->is_unfused;
+    shape->keys = (double)(attention->cross_tokens > 0 ? attention->cross_tokens
+                                                       : attention->tokens + attention->cached);
     shape->has_windows = graph->tokens == 0 && shape->sequences > fmax(1, graph->batch);
 }
 
@@ -304,8 +307,6 @@ static void describe_shape(const struct dataflow *flow, const struct graph_node 
         shape->stored_type = graph_input(flow->graph, node, 1)->stored_type;
     else if (node->op == GRAPH_REARRANGE)
         shape->is_copied = is_read_by(flow, node, GRAPH_CONV);
-    else if (node->op == GRAPH_GELU)
-        shape->is_gate = is_read_by(flow, node, GRAPH_MUL);
     else if (node->op == GRAPH_REDUCE && in && out && graph_elements(out) > 0)
         shape->inner = graph_elements(in) / graph_elements(out);
     else if (node->op == GRAPH_BATCH_NORM && out && out->rank > 1 && out->dims[0] > 0)
@@ -520,7 +521,7 @@ static void sum_live(struct partition *out)
 
 /* A direct-mapped table: a collision evicts the earlier entry, and its subgraph is then listed as unique once
  * more, which costs time and changes no result. */
-enum { SLOTS = 1024, FIGURES = 45 };
+enum { SLOTS = 1024, AMOUNTS = 7, FIGURES = 46 };
 
 struct figures {
     double values[FIGURES];
@@ -531,8 +532,9 @@ static size_t put_amount(const struct graph_amount *amount, double *to)
     const double all[] = {amount->weights,        amount->activations,  amount->cached,
                           amount->stored_weights, amount->stored_bytes, amount->fixed_bytes,
                           amount->quantized};
+    _Static_assert(sizeof all / sizeof *all == AMOUNTS, "each amount has its place");
     memcpy(to, all, sizeof all);
-    return sizeof all / sizeof *all;
+    return AMOUNTS;
 }
 
 /* Everything that time and energy depend on. */
@@ -546,12 +548,14 @@ static void figures_of(const struct subgraph *subgraph, struct figures *out)
         shape->channels,    shape->taps,           shape->inner,           shape->heads,
         shape->repeats,     shape->tokens,         shape->sequences,       shape->has_bias,
         shape->is_copied,   shape->has_windows,    shape->is_causal,       shape->is_broadcast,
-        shape->stored_type, shape->is_gate,        shape->dilation,        shape->is_resized};
+        shape->stored_type, shape->is_unfused,     shape->dilation,        shape->is_resized,
+        shape->keys};
     /* cppcheck-suppress ctuuninitvar ; the address of an array */
     double *to = out->values;
     to += put_amount(&cost->in, to);
     to += put_amount(&cost->out, to);
     to += put_amount(&cost->weights, to);
+    _Static_assert(3 * AMOUNTS + sizeof own / sizeof *own == FIGURES, "each figure has its place");
     memcpy(to, own, sizeof own);
 }
 

@@ -26,7 +26,8 @@ struct subgraph_shape {
     bool is_copied;             /* a rearranged tensor that a convolution reads */
     bool is_resized;            /* an image that is interpolated to another size */
     bool is_broadcast;          /* an operand is smaller than the result */
-    bool is_gate;               /* an activation whose result is multiplied by another */
+    bool is_unfused;            /* attention operator by operator, see struct graph_attention */
+    double keys;                /* that each of its queries is multiplied by then */
     double stored_type;         /* of the weights of a product, as in struct graph_tensor */
     bool is_causal;             /* in a model that attends to earlier tokens only */
 };

@@ -156,8 +156,6 @@ bool runtime_rule_applies(const struct runtime_rule *rule, const struct subgraph
         return subgraph->shape.has_bias;
     case IN_DECODER:
         return subgraph->shape.is_causal;
-    case NO_GATE:
-        return subgraph->shape.is_causal && !subgraph->shape.is_gate;
     case DECODES:
         return subgraph->shape.is_causal && subgraph->shape.tokens == 1;
     case IN_WINDOWS:

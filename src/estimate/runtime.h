@@ -77,7 +77,7 @@ enum evidence runtime_evidence(enum runtime_id id, const struct hardware *hardwa
 struct runtime_rule {
     enum runtime_rules rules;
     enum graph_op op;
-    enum runtime_when { ALWAYS, HAS_BIAS, IN_DECODER, NO_GATE, DECODES, IN_WINDOWS } when;
+    enum runtime_when { ALWAYS, HAS_BIAS, IN_DECODER, DECODES, IN_WINDOWS } when;
     enum kernel_class class;
     double kernels, elements; /* read and written by all of them, for each element of the result */
     double host;              /* of the host for all of them, in operators */

@@ -208,6 +208,7 @@ tensor_id build_attention_biased(struct build *build, const char *name, tensor_i
 {
     int64_t dims[] = {build_dim(build, q, 0), build_dim(build, q, 1),
                       attention.heads * attention.value_size};
+    attention.is_unfused |= bias >= 0;
     struct graph_node node = {.op = GRAPH_ATTENTION, .name = name, .as.attention = attention};
     int inputs = bias >= 0 ? 6 : cache_k >= 0 ? 5 : 3;
     return build_node(build, &node, (tensor_id[]){q, k, v, cache_k, cache_v, bias}, inputs, 3,

@@ -19,7 +19,7 @@ struct gguf;
 struct graph_options;
 struct tensor_type;
 
-enum decoder_activation { DECODER_SILU, DECODER_GELU, DECODER_RELU };
+enum decoder_activation { DECODER_SILU, DECODER_GELU, DECODER_GELU_NEW, DECODER_RELU };
 
 /* The tensors that a decoder may have, in a layer or outside the layers. */
 enum decoder_tensor {
@@ -83,8 +83,9 @@ struct decoder {
     bool has_tied_embeddings;       /* the output head is the embedding, stored once */
     bool has_no_head;               /* the states of all tokens are the result */
     bool has_head_per_token;        /* rather than for the last token of each sequence */
-    bool is_parallel;       /* attention and feed-forward side by side, each with its own norm */
-    bool is_norm_after_add; /* norms follow the residual add */
+    bool is_parallel; /* attention and feed-forward side by side, each with its own norm */
+    bool has_unfused_attention; /* see struct graph_attention */
+    bool is_norm_after_add;     /* norms follow the residual add */
     uint64_t parameters, bytes;
     size_t layer_count;
     struct decoder_layer *layers;

@@ -203,6 +203,7 @@ static struct graph_attention attention_heads(const struct pass *pass, bool is_l
         .sequences = pass->sequences,
         .is_causal = true,
         .is_chunked = layer->is_chunked,
+        .is_unfused = pass->decoder->has_unfused_attention,
     };
 }
 
@@ -337,9 +338,11 @@ static const struct mlp EXPERTS = {DECODER_TENSOR_FFN_GATE_EXPS, DECODER_TENSOR_
 
 static enum graph_op activation(const struct pass *pass)
 {
-    return pass->decoder->activation == DECODER_SILU   ? GRAPH_SILU
-           : pass->decoder->activation == DECODER_GELU ? GRAPH_GELU
-                                                       : GRAPH_RELU;
+    static const enum graph_op OPS[] = {[DECODER_SILU] = GRAPH_SILU,
+                                        [DECODER_GELU] = GRAPH_GELU,
+                                        [DECODER_GELU_NEW] = GRAPH_GELU_NEW,
+                                        [DECODER_RELU] = GRAPH_RELU};
+    return OPS[pass->decoder->activation];
 }
 
 static tensor_id activate(struct pass *pass, tensor_id gate, tensor_id up)

@@ -360,6 +360,7 @@ enum err decoder_from_shape(const struct decoder_shape *shape, struct decoder *o
         .has_no_head = shape->head == DECODER_HEAD_NONE,
         .has_head_per_token = shape->head == DECODER_HEAD_TOKENS,
         .is_parallel = shape->norms == DECODER_PARALLEL_NORMS,
+        .has_unfused_attention = shape->has_unfused_attention,
         .is_norm_after_add = shape->norms == DECODER_NORM_AFTER_ADD,
         .layer_count = shape->layers,
         .layers = layers,

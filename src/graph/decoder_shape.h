@@ -73,6 +73,7 @@ struct decoder_shape {
     bool has_embedding_norm, has_no_final_norm;
     bool has_expert_bias; /* experts and their router */
     bool has_sinks;
+    bool has_unfused_attention; /* see struct graph_attention */
     bool has_no_rotation;
     bool has_shared_without_gate; /* shared experts are added as they are */
     bool is_chunked;              /* attention begins anew after `window` tokens */

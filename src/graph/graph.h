@@ -104,8 +104,8 @@ struct graph_attention {
     int64_t cross_tokens;   /* cross-attention: tokens of the other sequence; 0: self-attention */
     int64_t window;         /* sliding window in tokens, the token itself included; 0: none */
     int64_t sequences;
-    bool is_causal;
-    bool is_chunked; /* the window begins anew after so many tokens instead of sliding */
+    bool is_causal, is_chunked; /* chunked: the window begins anew instead of sliding */
+    bool is_unfused; /* in PyTorch, operator by operator: it has a bias, or one key for all heads */
 };
 
 struct graph_recurrent {

@@ -15,8 +15,10 @@ static bool is_kind(const struct decoder_shape *shape, const char *kind)
 
 static void read_activation(struct hf_keys *keys, struct decoder_shape *shape)
 {
-    static const enum graph_op OPS[] = {
-        [DECODER_SILU] = GRAPH_SILU, [DECODER_GELU] = GRAPH_GELU, [DECODER_RELU] = GRAPH_RELU};
+    static const enum graph_op OPS[] = {[DECODER_SILU] = GRAPH_SILU,
+                                        [DECODER_GELU] = GRAPH_GELU,
+                                        [DECODER_GELU_NEW] = GRAPH_GELU_NEW,
+                                        [DECODER_RELU] = GRAPH_RELU};
     /* Gemma has two; the first counts. */
     static const char NAMES[] = "hidden_activation|hidden_act|activation_function|activation";
     enum graph_op op = hf_keys_activation(keys, NAMES, OPS[shape->activation]);
@@ -186,6 +188,7 @@ static void read_falcon(struct hf_keys *keys, struct decoder_shape *shape)
     uint64_t norms = hf_keys_size(keys, "num_ln_in_parallel_attn", 2, is_new ? 2 : 1);
     uint64_t heads_kv = hf_keys_size(keys, "num_kv_heads|n_head_kv", shape->heads, shape->heads);
     shape->heads_kv = is_new ? heads_kv : is_single ? 1 : shape->heads;
+    shape->has_unfused_attention = !is_new && is_single;
     shape->norms = is_new && norms == 2    ? DECODER_PARALLEL_NORMS
                    : is_new || is_parallel ? DECODER_PARALLEL
                                            : DECODER_PRE_NORM;

@@ -159,10 +159,10 @@ enum graph_op hf_keys_activation(struct hf_keys *keys, const char *names, enum g
         const char *name;
         enum graph_op op;
     } NAMES[] = {
-        {"gelu", GRAPH_GELU},       {"gelu_new", GRAPH_GELU},
-        {"gelu_fast", GRAPH_GELU},  {"gelu_pytorch_tanh", GRAPH_GELU},
-        {"gelu_10", GRAPH_GELU},    {"relu", GRAPH_RELU},
-        {"silu", GRAPH_SILU},       {"swish", GRAPH_SILU},
+        {"gelu", GRAPH_GELU},          {"gelu_new", GRAPH_GELU_NEW},
+        {"gelu_fast", GRAPH_GELU_NEW}, {"gelu_pytorch_tanh", GRAPH_GELU},
+        {"gelu_10", GRAPH_GELU},       {"relu", GRAPH_RELU},
+        {"silu", GRAPH_SILU},          {"swish", GRAPH_SILU},
         {"quick_gelu", GRAPH_SILU}, /* x * sigmoid(1.702 x) */
         {"tanh", GRAPH_TANH},
     };

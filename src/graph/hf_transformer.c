@@ -78,7 +78,7 @@ static void read_gpt2(struct hf_keys *keys, struct hf_config *out)
         .hidden = size(keys, "n_embd", HF_MAX_SIZE, 0),
         .layers = layers(keys, "n_layer", 0),
         .intermediate = (int64_t)hf_keys_optional(keys, "n_inner", HF_MAX_SIZE),
-        .activation = hf_keys_activation(keys, "activation_function", GRAPH_GELU),
+        .activation = hf_keys_activation(keys, "activation_function", GRAPH_GELU_NEW),
         .has_no_head = is_for(keys, "Model"),
     };
     gpt2.heads = hf_keys_heads(keys, "n_head", 0, gpt2.hidden, "n_embd");

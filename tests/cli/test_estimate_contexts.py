@@ -291,7 +291,7 @@ class Refusals(SweepTest):
                          "1..", "100000001", "99999999999999999999"):
                 with self.subTest(option=option, word=word):
                     self.assertIn(f"{option} takes numbers from 1 to", self.refused(*step, option, word))
-        for words, hint in (([*step, "--context", "1..5000"], "at most 4096"),
+        for words, hint in (([*step, "--context", "1..5000"], "more than 4096"),
                             ([*step, "--context", "1..100", "--batch", "1..64"],
                              "6400 combinations of --batch, --prompt-tokens and --context: at most 4096"),
                             (["--model", "resnet18", "--hardware", GPU, "--context", "512,1024"], "no phases"),

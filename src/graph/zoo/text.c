@@ -56,7 +56,7 @@ struct gpt2_row {
      .hidden = width,                                                                              \
      .heads = number,                                                                              \
      .layers = depth,                                                                              \
-     .activation = GRAPH_GELU}
+     .activation = GRAPH_GELU_NEW}
 static const struct gpt2_row GPT2S[] = {
     {"gpt2", GPT2(768, 12, 12)},        {"gpt2-medium", GPT2(1024, 16, 24)},
     {"gpt2-large", GPT2(1280, 20, 36)}, {"gpt2-xl", GPT2(1600, 25, 48)},
