@@ -672,7 +672,7 @@ static void render_node(const struct state *state, struct exposition *to)
 {
     family_begin(to, FAMILY_NODE_JOULES);
     for (int i = METHOD_COUNTER; i <= METHOD_ESTIMATED; i++)
-        if (is_known(state->watts[i]))
+        if (is_known(state->watts[i]) || state->joules[i] > 0) /* a total stays where it was */
             exposition_sample(to, "", method_label((enum method)i), state->joules[i]);
     family_begin(to, FAMILY_NODE_WATTS);
     for (int i = METHOD_COUNTER; i <= METHOD_ESTIMATED; i++)

@@ -191,6 +191,18 @@ class LossTest(MonitorTest):
         self.assertLess(back.get("ipw_node_gpu_joules_total", gpu="0", zone="gpu") + 300,
                         back.get("ipw_node_gpu_joules_total", gpu="1", zone="gpu"))
 
+    def test_the_machine_s_total_stays_when_its_only_card_is_lost(self):
+        """A sum over methods that fell and rose again would be a reset, and Prometheus would add all of it once more."""
+        healthy = "devices 1\npower * constant 300\ntick * 0.02\n"
+        machine = self.machine(Nvidia, healthy)
+        monitor = self.monitor(machine)
+        before = monitor.wait(lambda now: now.find("ipw_node_watts", method="counter"))
+        machine.script(healthy + "fail * 0 15\n")
+        monitor.wait(lambda now: now.find("ipw_energy_up", gpu="0", zone="gpu") == [0.0])
+        lost = monitor.wait(lambda now: not now.find("ipw_node_watts", method="counter"))
+        self.assertGreaterEqual(lost.get("ipw_node_joules_total", method="counter"),
+                                before.get("ipw_node_joules_total", method="counter"))
+
     def test_reload_keeps_counters_and_finds_devices(self):
         script = "power * constant 300\ntick * 0.02\n"
         machine = self.machine(Nvidia, "devices 1\n" + script)
