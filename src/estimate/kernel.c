@@ -430,12 +430,13 @@ static void repeat_cache(double cache, double repeats, const struct rates *rates
 
 /* Queries, keys and values are copied and scaled; then the scores are written, have their bias added, are searched for rows
  * without a key, and are read again for the softmax and for the values. */
-static void add_scores(const struct subgraph_shape *shape, double outputs,
-                       const struct rates *rates, const struct scale *scale,
-                       struct kernel_estimate *out)
+static void add_scores(const struct subgraph *subgraph, double outputs, const struct rates *rates,
+                       const struct scale *scale, struct kernel_estimate *out)
 {
     double width = rates->widths.activation;
-    double scores = shape->sequences * shape->heads * shape->tokens * shape->keys;
+    const struct subgraph_shape *shape = &subgraph->shape;
+    double share = outputs / subgraph->outputs; /* of its heads, where devices divide them */
+    double scores = share * shape->sequences * shape->heads * shape->tokens * shape->keys;
     add_kernels(KERNEL_ELEMENTWISE, COPIES, 2 * COPIES * outputs * width, rates, scale, out);
     add_kernels(KERNEL_BROADCAST, SCORE_KERNELS, SCORE_READS * scores * width, rates, scale, out);
     out->launches += SCORE_LAUNCH;
@@ -472,7 +473,7 @@ struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
     if (out.class == KERNEL_ATTENTION_MASKED && subgraph->shape.repeats > 1)
         repeat_cache(work->traffic.cache_read, subgraph->shape.repeats, rates, &scale, &out);
     if (is_pytorch && subgraph->shape.is_unfused)
-        add_scores(&subgraph->shape, work->outputs, rates, &scale, &out);
+        add_scores(subgraph, work->outputs, rates, &scale, &out);
     size_t count;
     const struct runtime_rule *rules = runtime_rules(runtime, &count);
     for (size_t i = 0; i < count; i++)

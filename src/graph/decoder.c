@@ -16,6 +16,15 @@ static const struct {
 #undef DECODER_TENSOR
 };
 
+enum graph_op decoder_activation_op(enum decoder_activation activation)
+{
+    static const enum graph_op OPS[] = {[DECODER_SILU] = GRAPH_SILU,
+                                        [DECODER_GELU] = GRAPH_GELU,
+                                        [DECODER_GELU_NEW] = GRAPH_GELU_NEW,
+                                        [DECODER_RELU] = GRAPH_RELU};
+    return OPS[activation];
+}
+
 const char *decoder_tensor_name(enum decoder_tensor tensor)
 {
     return TENSORS[tensor].name;

@@ -20,6 +20,7 @@ struct graph_options;
 struct tensor_type;
 
 enum decoder_activation { DECODER_SILU, DECODER_GELU, DECODER_GELU_NEW, DECODER_RELU };
+enum graph_op decoder_activation_op(enum decoder_activation activation);
 
 /* The tensors that a decoder may have, in a layer or outside the layers. */
 enum decoder_tensor {

@@ -336,20 +336,12 @@ static const struct mlp SHARED = {DECODER_TENSOR_FFN_GATE_SHEXP, DECODER_TENSOR_
 static const struct mlp EXPERTS = {DECODER_TENSOR_FFN_GATE_EXPS, DECODER_TENSOR_FFN_UP_EXPS,
                                    DECODER_TENSOR_FFN_DOWN_EXPS};
 
-static enum graph_op activation(const struct pass *pass)
-{
-    static const enum graph_op OPS[] = {[DECODER_SILU] = GRAPH_SILU,
-                                        [DECODER_GELU] = GRAPH_GELU,
-                                        [DECODER_GELU_NEW] = GRAPH_GELU_NEW,
-                                        [DECODER_RELU] = GRAPH_RELU};
-    return OPS[pass->decoder->activation];
-}
-
 static tensor_id activate(struct pass *pass, tensor_id gate, tensor_id up)
 {
     struct build *build = &pass->build;
     build->component = DECODER_FFN_GATE_UP;
-    tensor_id active = build_op(build, activation(pass), "activation", gate >= 0 ? gate : up);
+    tensor_id active = build_op(build, decoder_activation_op(pass->decoder->activation),
+                                "activation", gate >= 0 ? gate : up);
     return gate >= 0 ? build_binary(build, GRAPH_MUL, "gated", active, up) : active;
 }
 

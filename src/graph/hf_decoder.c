@@ -15,16 +15,12 @@ static bool is_kind(const struct decoder_shape *shape, const char *kind)
 
 static void read_activation(struct hf_keys *keys, struct decoder_shape *shape)
 {
-    static const enum graph_op OPS[] = {[DECODER_SILU] = GRAPH_SILU,
-                                        [DECODER_GELU] = GRAPH_GELU,
-                                        [DECODER_GELU_NEW] = GRAPH_GELU_NEW,
-                                        [DECODER_RELU] = GRAPH_RELU};
     /* Gemma has two; the first counts. */
     static const char NAMES[] = "hidden_activation|hidden_act|activation_function|activation";
-    enum graph_op op = hf_keys_activation(keys, NAMES, OPS[shape->activation]);
-    for (size_t i = 0; i < sizeof OPS / sizeof *OPS; i++)
-        if (OPS[i] == op) {
-            shape->activation = (enum decoder_activation)i;
+    enum graph_op op = hf_keys_activation(keys, NAMES, decoder_activation_op(shape->activation));
+    for (enum decoder_activation i = DECODER_SILU; i <= DECODER_RELU; i++)
+        if (decoder_activation_op(i) == op) {
+            shape->activation = i;
             return;
         }
     hf_keys_reject(keys, ERR_UNSUPPORTED, NAMES, "not supported, only silu, gelu and relu are");
