@@ -215,8 +215,10 @@ class Results(SweepTest):
                 joules = sum(run["energy"]["joules"] for run in runs) / 2
                 self.assertAlmostEqual(setting["joules"], joules)
                 self.assertAlmostEqual(setting["edp"], joules * setting["seconds"])
+        # Which of the two was faster is what their runs took: on a busy machine not always the shorter sleep.
+        fastest = min(result["data"]["settings"], key=lambda setting: setting["seconds"])
         best = {row["objective"]: row["setting"] for row in result["data"]["best"]}
-        self.assertEqual(best["least time"], "a=0.02")
+        self.assertEqual(best["least time"], f"a={fastest['values']['a']}")
         self.assertTrue((self.directory() / "analysis" / "sweep.json").exists())
 
     def test_every_energy_has_its_evidence(self):
