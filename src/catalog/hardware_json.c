@@ -24,11 +24,10 @@ enum {
     NAMES_MAX = 32,
     LINE_MAX_BYTES = 240,
     UNITS_MAX = 5,
+    MEMBERS_MAX = 8, /* of an object with a table of its own */
     THREADS_MAX = 65536,
     TIMINGS_MAX = 4096
 };
-
-#define NUMBER_MAX 1e5 /* watts and ratios of an operating point */
 
 /* What a parsed struct hardware points into. */
 struct storage {
@@ -41,7 +40,10 @@ struct storage {
 
 enum quantity { RATE, BANDWIDTH, CAPACITY, ENERGY, POWER, TIME, COUNT, SHARE };
 
-#define UNIT(name) {#name, UNIT_##name}
+#define UNIT(name)                                                                                 \
+    {                                                                                              \
+#name, UNIT_##name                                                                         \
+    }
 
 static const struct {
     struct {
@@ -83,31 +85,58 @@ static const struct field {
     {"link", "links", COUNT, offsetof(struct hardware, link_count)},
 };
 
-/* The numbers of a class of kernels. */
-static const struct {
+/* A member of an object of the file, and where it goes.  One table per kind of object checks its keys, reads and
+ * writes it. */
+struct member {
     const char *key;
-    double factor, at_most; /* to the SI; in the unit of the key */
+    enum { FIGURE, LINE, NUMBER, NUMBER_OR_0, OPTIONAL_NUMBER, OTHER } kind; /* other: read apart */
     size_t offset;
-} KERNEL_NUMBERS[] = {
-    {"fixed_us", 1e-6, 1e6, offsetof(struct kernel_figures, fixed_s)},
-    {"compute_share", 1, 1, offsetof(struct kernel_figures, compute_share)},
-    {"memory_share", 1, 1, offsetof(struct kernel_figures, memory_share)},
-    {"depth_ns", 1e-9, 1e9, offsetof(struct kernel_figures, depth_s)},
-    {"row_ns", 1e-9, 1e9, offsetof(struct kernel_figures, row_s)},
-    {"active_w", 1, 1e5, offsetof(struct kernel_figures, active_w)},
+    enum quantity quantity; /* of a figure */
+    double factor, at_most; /* of a number, which is above 0: to the SI; in the unit of the key */
+    double otherwise;       /* where an optional number is not given */
 };
 
-/* The numbers of an operating point: watts, or ratios to the device. */
-static const struct {
-    const char *key;
-    double otherwise;
-    size_t offset;
-} POINT_NUMBERS[] = {
-    {"limit_w", UNKNOWN, offsetof(struct hardware_point, limit_w)},
-    {"clock_ratio", 1, offsetof(struct hardware_point, clock_ratio)},
-    {"memory_ratio", 1, offsetof(struct hardware_point, memory_ratio)},
-    {"energy_ratio", 1, offsetof(struct hardware_point, energy_ratio)},
-    {"idle_w", UNKNOWN, offsetof(struct hardware_point, idle_w)},
+#define MEMORY(field) offsetof(struct hardware_memory, field)
+#define KERNEL(field) offsetof(struct kernel_figures, field)
+#define POINT(field)  offsetof(struct hardware_point, field)
+#define TIMING(field) offsetof(struct hardware_timing, field)
+
+static const struct member MEMORY_MEMBERS[] = {
+    {"name", LINE, MEMORY(name), 0, 0, 0, 0},
+    {"bandwidth", FIGURE, MEMORY(bytes_per_s), BANDWIDTH, 0, 0, 0},
+    {"capacity", FIGURE, MEMORY(capacity_bytes), CAPACITY, 0, 0, 0},
+    {"energy", FIGURE, MEMORY(joules_per_byte), ENERGY, 0, 0, 0},
+};
+
+static const struct member KERNEL_MEMBERS[] = {
+    {"fixed_us", NUMBER_OR_0, KERNEL(fixed_s), 0, 1e-6, 1e6, 0},
+    {"compute_share", NUMBER, KERNEL(compute_share), 0, 1, 1, 0},
+    {"memory_share", NUMBER, KERNEL(memory_share), 0, 1, 1, 0},
+    {"depth_ns", NUMBER_OR_0, KERNEL(depth_s), 0, 1e-9, 1e9, 0},
+    {"row_ns", NUMBER_OR_0, KERNEL(row_s), 0, 1e-9, 1e9, 0},
+    {"active_w", NUMBER_OR_0, KERNEL(active_w), 0, 1, 1e5, 0},
+};
+
+/* Watts, or ratios to the device. */
+static const struct member POINT_MEMBERS[] = {
+    {"name", LINE, POINT(name), 0, 0, 0, 0},
+    {"limit_w", OPTIONAL_NUMBER, POINT(limit_w), 0, 1, 1e5, UNKNOWN},
+    {"clock_ratio", OPTIONAL_NUMBER, POINT(clock_ratio), 0, 1, 1e5, 1},
+    {"memory_ratio", OPTIONAL_NUMBER, POINT(memory_ratio), 0, 1, 1e5, 1},
+    {"energy_ratio", OPTIONAL_NUMBER, POINT(energy_ratio), 0, 1, 1e5, 1},
+    {"idle_w", OPTIONAL_NUMBER, POINT(idle_w), 0, 1, 1e5, UNKNOWN},
+    {"source", LINE, POINT(source), 0, 0, 0, 0},
+};
+
+static const struct member TIMING_MEMBERS[] = {
+    {"op", OTHER, 0, 0, 0, 0, 0},
+    {"format", OTHER, 0, 0, 0, 0, 0},
+    {"rows", OPTIONAL_NUMBER, TIMING(rows), 0, 1, 1e15, 0},
+    {"depth", OPTIONAL_NUMBER, TIMING(depth), 0, 1, 1e15, 0},
+    {"columns", OPTIONAL_NUMBER, TIMING(columns), 0, 1, 1e15, 0},
+    {"context", OPTIONAL_NUMBER, TIMING(context), 0, 1, 1e15, 0},
+    {"held", OPTIONAL_NUMBER, TIMING(held), 0, 1, 1e15, 0},
+    {"us", NUMBER, TIMING(seconds), 0, 1e-6, 1e15, 0},
 };
 
 /* ---- an object of the file ---- */
@@ -236,6 +265,51 @@ static void read_list(const struct object *at, const char *key, const char **out
     }
 }
 
+static double read_number(const struct object *at, const struct member *member)
+{
+    const struct jv *json = jv_get(at->json, member->key);
+    double value = jv_number(json);
+    if (jv_is_null(json) && member->kind == OPTIONAL_NUMBER)
+        return member->otherwise;
+    if (jv_is_null(json))
+        refuse(at, member->key, "is missing");
+    else if (!(value >= 0 && value <= member->at_most) ||
+             (value == 0 && member->kind != NUMBER_OR_0))
+        refuse(at, member->key, "must be a number %s 0, at most %g",
+               member->kind == NUMBER_OR_0 ? "from" : "above", member->at_most);
+    return value * member->factor;
+}
+
+/* An array of the file, element by element: `at` is the current one, with its index as its key. */
+struct elements {
+    struct object at;
+    const struct object *outer;
+    const char *key;
+    const struct jv *list;
+    size_t count; /* read before this one */
+    char name[32];
+};
+
+static struct elements elements_of(const struct object *outer, const char *key, size_t least,
+                                   size_t most)
+{
+    const struct jv *list = jv_get(outer->json, key);
+    if (!jv_is_array(list) || jv_count(list) < least || jv_count(list) > most) {
+        refuse(outer, key, "must be an array of %zu to %zu", least, most);
+        list = NULL;
+    }
+    return (struct elements){.outer = outer, .key = key, .list = list};
+}
+
+static bool next_element(struct elements *all)
+{
+    const struct jv *json = all->at.json ? jv_next(all->at.json) : jv_first(all->list);
+    all->count += all->at.json != NULL;
+    str_format(all->name, sizeof all->name, "%s.%zu", all->key, all->count);
+    all->at = inside(all->outer, all->name, json);
+    return json != NULL;
+}
+
 /* ---- figures ---- */
 
 /* Returns the factor to the SI. */
@@ -292,6 +366,25 @@ static void read_figure(const struct object *outer, const char *key, enum quanti
     read_value(&at, read_unit(&at, quantity, &out->unit), quantity, out);
     out->evidence = (enum evidence)read_word(&at, "evidence", names, EVIDENCE_COUNT);
     out->source = read_line(&at, "source");
+}
+
+static void read_members(const struct object *at, const struct member *members, size_t count,
+                         void *out)
+{
+    const char *keys[MEMBERS_MAX] = {0};
+    for (size_t i = 0; i < count; i++)
+        keys[i] = members[i].key;
+    check_keys(at, keys, count);
+    for (size_t i = 0; i < count; i++) {
+        const struct member *member = &members[i];
+        void *to = (char *)out + member->offset;
+        if (member->kind == FIGURE)
+            read_figure(at, member->key, member->quantity, to);
+        else if (member->kind == LINE)
+            *(const char **)to = read_line(at, member->key);
+        else if (member->kind != OTHER)
+            *(double *)to = read_number(at, member);
+    }
 }
 
 /* ---- identity ---- */
@@ -363,25 +456,11 @@ static void read_units(const struct object *top, const char *key, struct hardwar
 
 static void read_memories(const struct object *top, struct hardware *out)
 {
-    static const char *const KEYS[] = {"name", "bandwidth", "capacity", "energy"};
-    const struct jv *list = jv_get(top->json, "memories");
-    if (!jv_is_array(list) || jv_count(list) < 1 || jv_count(list) > HARDWARE_MEMORIES_MAX) {
-        refuse(top, "memories", "must be an array of 1 to %d, the nearest first",
-               HARDWARE_MEMORIES_MAX);
-        return;
-    }
-    for (const struct jv *item = jv_first(list); item; item = jv_next(item)) {
-        char key[24];
-        struct hardware_memory *memory = &out->memories[out->memory_count];
-        str_format(key, sizeof key, "memories.%zu", out->memory_count++);
-        struct object at = inside(top, key, item);
-        check_keys(&at, KEYS, COUNT_OF(KEYS));
-        memory->name = read_line(&at, "name");
-        read_figure(&at, "bandwidth", BANDWIDTH, &memory->bytes_per_s);
-        read_figure(&at, "capacity", CAPACITY, &memory->capacity_bytes);
-        read_figure(&at, "energy", ENERGY, &memory->joules_per_byte);
-    }
-    if (!is_known(hardware_main_memory(out)->bytes_per_s.value))
+    struct elements all = elements_of(top, "memories", 1, HARDWARE_MEMORIES_MAX);
+    while (next_element(&all))
+        read_members(&all.at, MEMORY_MEMBERS, COUNT_OF(MEMORY_MEMBERS),
+                     &out->memories[out->memory_count++]);
+    if (out->memory_count && !is_known(hardware_main_memory(out)->bytes_per_s.value))
         refuse(top, "memories", "the last one must have its bandwidth");
 }
 
@@ -409,23 +488,6 @@ static void read_figures(const struct object *top, struct hardware *out)
 
 /* ---- kernels ---- */
 
-static void read_kernel(const struct object *at, struct kernel_figures *out)
-{
-    const char *keys[COUNT_OF(KERNEL_NUMBERS)];
-    for (size_t i = 0; i < COUNT_OF(KERNEL_NUMBERS); i++)
-        keys[i] = KERNEL_NUMBERS[i].key;
-    check_keys(at, keys, COUNT_OF(keys));
-    for (size_t i = 0; i < COUNT_OF(KERNEL_NUMBERS); i++) {
-        double most = KERNEL_NUMBERS[i].at_most, number = jv_number(jv_get(at->json, keys[i]));
-        bool is_share = most == 1; /* which nothing can be divided by if it is 0 */
-        if (!(number >= 0 && number <= most) || (is_share && !(number > 0)))
-            refuse(at, keys[i], "must be a number %s 0, at most %g", is_share ? "above" : "from",
-                   most);
-        number *= KERNEL_NUMBERS[i].factor;
-        memcpy((char *)out + KERNEL_NUMBERS[i].offset, &number, sizeof number);
-    }
-}
-
 static void read_kernels(const struct object *top, struct storage *storage, struct hardware *out)
 {
     const char *names[KERNEL_COUNT];
@@ -440,7 +502,7 @@ static void read_kernels(const struct object *top, struct storage *storage, stru
         if (jv_is_null(kernel.json))
             refuse(&at, names[i], "is missing: all classes are needed");
         else
-            read_kernel(&kernel, &storage->kernels[i]);
+            read_members(&kernel, KERNEL_MEMBERS, COUNT_OF(KERNEL_MEMBERS), &storage->kernels[i]);
     }
     if (!is_known(out->kernels.value))
         refuse(top, "kernels", "is missing: what kernel_classes were fitted to");
@@ -449,44 +511,20 @@ static void read_kernels(const struct object *top, struct storage *storage, stru
 
 /* ---- operating points ---- */
 
-static void read_point(const struct object *at, struct hardware_point *out)
-{
-    static const char *const KEYS[] = {"name",         "limit_w", "clock_ratio", "memory_ratio",
-                                       "energy_ratio", "idle_w",  "source"};
-    check_keys(at, KEYS, COUNT_OF(KEYS));
-    out->name = read_line(at, "name");
-    if (strchr(out->name, '@'))
-        refuse(at, "name", "must not contain '@'");
-    for (size_t i = 0; i < COUNT_OF(POINT_NUMBERS); i++) {
-        const struct jv *value = jv_get(at->json, POINT_NUMBERS[i].key);
-        double number = jv_is_null(value) ? POINT_NUMBERS[i].otherwise : jv_number(value);
-        if (!jv_is_null(value) && !(number > 0 && number <= NUMBER_MAX))
-            refuse(at, POINT_NUMBERS[i].key, "must be a number above 0, at most %g", NUMBER_MAX);
-        memcpy((char *)out + POINT_NUMBERS[i].offset, &number, sizeof number);
-    }
-    out->source = read_line(at, "source");
-}
-
 static void read_points(const struct object *top, struct storage *storage, struct hardware *out)
 {
-    const struct jv *list = jv_get(top->json, "points");
-    if (jv_is_null(list))
+    if (jv_is_null(jv_get(top->json, "points")))
         return;
-    if (!jv_is_array(list) || jv_count(list) < 1 || jv_count(list) > POINTS_MAX) {
-        refuse(top, "points", "must be an array of 1 to %d", POINTS_MAX);
-        return;
-    }
+    struct elements all = elements_of(top, "points", 1, POINTS_MAX);
     out->points = storage->points;
-    for (const struct jv *item = jv_first(list); item; item = jv_next(item)) {
-        char key[24];
-        str_format(key, sizeof key, "points.%zu", out->point_count);
-        struct object at = inside(top, key, item);
+    for (; next_element(&all); out->point_count++) {
         struct hardware_point *point = &storage->points[out->point_count];
-        read_point(&at, point);
+        read_members(&all.at, POINT_MEMBERS, COUNT_OF(POINT_MEMBERS), point);
+        if (strchr(point->name, '@'))
+            refuse(&all.at, "name", "must not contain '@'");
         for (size_t i = 0; i < out->point_count; i++)
             if (str_equal_nocase(storage->points[i].name, point->name))
-                refuse(&at, "name", "'%s' given more than once", point->name);
-        out->point_count++;
+                refuse(&all.at, "name", "'%s' given more than once", point->name);
     }
 }
 
@@ -502,91 +540,45 @@ const char *timing_op_name(enum timing_op op)
     return TIMING_OPS[op];
 }
 
-static const struct {
-    const char *key;
-    double factor; /* to the SI */
-    size_t offset;
-} TIMING_NUMBERS[] = {
-    {"rows", 1, offsetof(struct hardware_timing, rows)},
-    {"depth", 1, offsetof(struct hardware_timing, depth)},
-    {"columns", 1, offsetof(struct hardware_timing, columns)},
-    {"context", 1, offsetof(struct hardware_timing, context)},
-    {"held", 1, offsetof(struct hardware_timing, held)},
-    {"us", 1e-6, offsetof(struct hardware_timing, seconds)},
-};
-
 static void read_timing(const struct object *at, struct hardware_timing *out)
 {
-    static const char *const KEYS[] = {"op",      "format",  "rows", "depth",
-                                       "columns", "context", "held", "us"};
-    check_keys(at, KEYS, COUNT_OF(KEYS));
+    read_members(at, TIMING_MEMBERS, COUNT_OF(TIMING_MEMBERS), out);
     out->op = (enum timing_op)read_word(at, "op", TIMING_OPS, TIMING_OP_COUNT);
     if (jv_get(at->json, "format"))
         out->format = read_line(at, "format");
     else if (out->op == TIMING_PRODUCT)
         refuse(at, "format", "is missing");
-    for (size_t i = 0; i < COUNT_OF(TIMING_NUMBERS); i++) {
-        const struct jv *value = jv_get(at->json, TIMING_NUMBERS[i].key);
-        double number = jv_is_null(value) ? 0 : jv_number(value) * TIMING_NUMBERS[i].factor;
-        if (!jv_is_null(value) && !(number > 0 && number < 1e15))
-            refuse(at, TIMING_NUMBERS[i].key, "must be a number above 0");
-        memcpy((char *)out + TIMING_NUMBERS[i].offset, &number, sizeof number);
-    }
-    if (!(out->seconds > 0))
-        refuse(at, "us", "is missing");
 }
 
-static void read_table(const struct object *given, struct hardware_timing **owned,
+static void read_table(const struct object *at, struct hardware_timing **owned,
                        struct hardware_timings *out)
 {
     static const char *const KEYS[] = {"runtime", "threads", "source", "operations"};
-    struct object at = *given;
-    check_keys(&at, KEYS, COUNT_OF(KEYS));
-    const struct jv *list = jv_get(at.json, "operations");
-    size_t count = 0;
-    if (!jv_is_array(list) || jv_count(list) < 1 || jv_count(list) > TIMINGS_MAX) {
-        refuse(&at, "operations", "must be an array of 1 to %d", TIMINGS_MAX);
-        return;
-    }
-    out->runtime = read_line(&at, "runtime");
-    out->source = read_line(&at, "source");
-    out->threads = (unsigned)read_integer(&at, "threads", 1, THREADS_MAX, "whole number");
-    struct hardware_timing *items = *owned = calloc(jv_count(list), sizeof *items);
-    if (!items) {
-        refuse(&at, "operations", "out of memory");
-        return;
-    }
-    for (const struct jv *item = jv_first(list); item; item = jv_next(item)) {
-        char key[32];
-        str_format(key, sizeof key, "operations.%zu", count);
-        struct object one = inside(&at, key, item);
-        read_timing(&one, &items[count++]);
-    }
-    out->items = items;
-    out->count = count;
+    check_keys(at, KEYS, COUNT_OF(KEYS));
+    struct elements all = elements_of(at, "operations", 1, TIMINGS_MAX);
+    out->runtime = read_line(at, "runtime");
+    out->source = read_line(at, "source");
+    out->threads = (unsigned)read_integer(at, "threads", 1, THREADS_MAX, "whole number");
+    *owned = calloc(jv_count(all.list) + 1, sizeof **owned);
+    if (!*owned)
+        refuse(at, "operations", "out of memory");
+    for (out->items = *owned; *owned && next_element(&all); out->count++)
+        read_timing(&all.at, &(*owned)[out->count]);
 }
 
 /* One table, or a list of them. */
 static void read_timings(const struct object *top, struct storage *storage, struct hardware *out)
 {
     struct object at = inside(top, "timings", jv_get(top->json, "timings"));
-    size_t count = 0;
     if (jv_is_null(at.json))
         return;
     if (!jv_is_array(at.json)) {
         read_table(&at, &storage->timings[0], &out->timings[0]);
         return;
     }
-    if (jv_count(at.json) > TIMINGS_RUNTIMES) {
-        refuse(top, "timings", "must be an array of at most %d", TIMINGS_RUNTIMES);
-        return;
-    }
-    for (const struct jv *item = jv_first(at.json); item; item = jv_next(item), count++) {
-        char key[32];
-        str_format(key, sizeof key, "timings.%zu", count);
-        struct object one = inside(top, key, item);
-        read_table(&one, &storage->timings[count], &out->timings[count]);
-    }
+    struct elements all = elements_of(top, "timings", 0, TIMINGS_RUNTIMES);
+    while (next_element(&all))
+        read_table(&all.at, &storage->timings[all.count], &out->timings[all.count]);
 }
 
 static void write_table(struct json *json, const char *key, const struct hardware_timings *timings)
@@ -602,12 +594,11 @@ static void write_table(struct json *json, const char *key, const struct hardwar
         text_addf(&line, "{\"op\": \"%s\"", TIMING_OPS[timing->op]);
         if (timing->format)
             text_addf(&line, ", \"format\": \"%s\"", timing->format);
-        for (size_t k = 0; k < COUNT_OF(TIMING_NUMBERS); k++) {
-            double number;
-            memcpy(&number, (const char *)timing + TIMING_NUMBERS[k].offset, sizeof number);
-            if (number > 0)
-                text_addf(&line, ", \"%s\": %.9g", TIMING_NUMBERS[k].key,
-                          number / TIMING_NUMBERS[k].factor);
+        for (size_t k = 0; k < COUNT_OF(TIMING_MEMBERS); k++) {
+            const struct member *member = &TIMING_MEMBERS[k];
+            double value = *(const double *)((const char *)timing + member->offset);
+            if (member->kind != OTHER && value > 0)
+                text_addf(&line, ", \"%s\": %.9g", member->key, value / member->factor);
         }
         text_add(&line, "}");
         json_raw(json, NULL, text_get(&line)); /* a line each */
@@ -752,6 +743,21 @@ static void write_figure(struct json *json, const char *key, enum quantity quant
     json_object_end(json);
 }
 
+static void write_members(struct json *json, const struct member *members, size_t count,
+                          const void *from)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct member *member = &members[i];
+        const void *value = (const char *)from + member->offset;
+        if (member->kind == FIGURE)
+            write_figure(json, member->key, member->quantity, value);
+        else if (member->kind == LINE)
+            json_string(json, member->key, *(const char *const *)value);
+        else if (member->kind != OPTIONAL_NUMBER || *(const double *)value != member->otherwise)
+            write_value(json, member->key, *(const double *)value, member->factor);
+    }
+}
+
 static void write_list(struct json *json, const char *key, const char *const *names)
 {
     if (!names || !*names)
@@ -807,12 +813,8 @@ static void write_memories(struct json *json, const struct hardware *hardware)
 {
     json_array(json, "memories");
     for (size_t i = 0; i < hardware->memory_count; i++) {
-        const struct hardware_memory *memory = &hardware->memories[i];
         json_object(json, NULL);
-        json_string(json, "name", memory->name);
-        write_figure(json, "bandwidth", BANDWIDTH, &memory->bytes_per_s);
-        write_figure(json, "capacity", CAPACITY, &memory->capacity_bytes);
-        write_figure(json, "energy", ENERGY, &memory->joules_per_byte);
+        write_members(json, MEMORY_MEMBERS, COUNT_OF(MEMORY_MEMBERS), &hardware->memories[i]);
         json_object_end(json);
     }
     json_array_end(json);
@@ -845,12 +847,7 @@ static void write_kernels(struct json *json, const struct hardware *hardware)
     json_object(json, "kernel_classes");
     for (size_t i = 0; i < KERNEL_COUNT; i++) {
         json_object(json, kernel_class_name((enum kernel_class)i));
-        for (size_t k = 0; k < COUNT_OF(KERNEL_NUMBERS); k++) {
-            double number;
-            memcpy(&number, (const char *)&hardware->kernel_classes[i] + KERNEL_NUMBERS[k].offset,
-                   sizeof number);
-            write_value(json, KERNEL_NUMBERS[k].key, number, KERNEL_NUMBERS[k].factor);
-        }
+        write_members(json, KERNEL_MEMBERS, COUNT_OF(KERNEL_MEMBERS), &hardware->kernel_classes[i]);
         json_object_end(json);
     }
     json_object_end(json);
@@ -862,16 +859,8 @@ static void write_points(struct json *json, const struct hardware *hardware)
         return;
     json_array(json, "points");
     for (size_t i = 0; i < hardware->point_count; i++) {
-        const struct hardware_point *point = &hardware->points[i];
         json_object(json, NULL);
-        json_string(json, "name", point->name);
-        for (size_t k = 0; k < COUNT_OF(POINT_NUMBERS); k++) {
-            double number;
-            memcpy(&number, (const char *)point + POINT_NUMBERS[k].offset, sizeof number);
-            if (number != POINT_NUMBERS[k].otherwise)
-                write_value(json, POINT_NUMBERS[k].key, number, 1);
-        }
-        json_string(json, "source", point->source);
+        write_members(json, POINT_MEMBERS, COUNT_OF(POINT_MEMBERS), &hardware->points[i]);
         json_object_end(json);
     }
     json_array_end(json);
