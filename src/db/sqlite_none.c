@@ -3,7 +3,6 @@
 
 static enum err missing(struct db *db, const char *address, bool create, struct error *why)
 {
-    (void)db, (void)address, (void)create;
     return err_set(why, ERR_UNSUPPORTED,
                    "built without SQLite: install libsqlite3-dev and build again");
 }

@@ -1,9 +1,12 @@
 /* A build without libcurl's header: no request can be made, and every call says so. */
 #include <stdint.h>
+#include <string.h>
 
 #include "core/clock.h"
+#include "core/text.h"
 #include "port/http.h"
 #include "port/http_relay.h"
+#include "port/url.h"
 
 enum err http_available(struct error *why)
 {
@@ -19,13 +22,11 @@ enum err http_open(struct http **out, struct error *why)
 
 void http_close(struct http *http)
 {
-    (void)http;
 }
 
 enum err http_perform(struct http *http, const struct http_request *request,
                       struct http_response *out, struct error *why)
 {
-    (void)http, (void)request;
     *out = (struct http_response){.sent = clock_now(), .retry_after_s = UNKNOWN};
     out->done = out->sent;
     return http_available(why);
@@ -34,47 +35,67 @@ enum err http_perform(struct http *http, const struct http_request *request,
 enum err http_fetch(struct http *http, const char *url, const struct params *headers, nanos timeout,
                     size_t limit, struct text *body, struct http_response *out, struct error *why)
 {
-    (void)url, (void)headers, (void)timeout, (void)limit, (void)body;
     return http_perform(http, NULL, out, why);
 }
 
 enum err http_relay_new(struct event_loop *loop, struct http_relay **out, struct error *why)
 {
-    (void)loop;
     *out = NULL;
     return http_available(why);
 }
 
 void http_relay_free(struct http_relay *relay)
 {
-    (void)relay;
 }
 
 void http_relay_turn(struct http_relay *relay)
 {
-    (void)relay;
 }
 
 nanos http_relay_due(const struct http_relay *relay)
 {
-    (void)relay;
     return INT64_MAX;
 }
 
 enum err http_relay_start(struct http_relay *relay, const struct relay_request *request,
                           struct relay_call **out, struct error *why)
 {
-    (void)relay, (void)request;
     *out = NULL;
     return http_available(why);
 }
 
 void relay_call_resume(struct relay_call *call)
 {
-    (void)call;
 }
 
 void relay_call_cancel(struct relay_call *call)
 {
-    (void)call;
+}
+
+/* ---- URLs: none can be read, and one with a login is not shown ---- */
+
+enum err url_read(const char *given, struct url *out, struct error *why)
+{
+    *out = (struct url){0};
+    return http_available(why);
+}
+
+bool url_same_origin(const struct url *a, const struct url *b)
+{
+    return false;
+}
+
+bool url_is_loopback(const struct url *url)
+{
+    return false;
+}
+
+bool url_is_local(const struct url *url)
+{
+    return false;
+}
+
+void url_hide_login(const char *given, char *to, size_t size)
+{
+    str_copy(to, size, strchr(given, '@') ? "(invalid URL)" : given);
 }

@@ -12,53 +12,44 @@ enum err http_server_available(struct error *why)
 enum err http_server_open(struct event_loop *loop, const struct http_server_options *options,
                           struct http_server **out, struct error *why)
 {
-    (void)loop, (void)options;
     *out = NULL;
     return http_server_available(why);
 }
 
 void http_server_close(struct http_server *server)
 {
-    (void)server;
 }
 
 unsigned http_server_port(const struct http_server *server)
 {
-    (void)server;
     return 0;
 }
 
 void http_server_turn(struct http_server *server)
 {
-    (void)server;
 }
 
 nanos http_server_due(const struct http_server *server)
 {
-    (void)server;
     return INT64_MAX;
 }
 
 void http_server_refuse(struct http_server *server)
 {
-    (void)server;
 }
 
 const char *http_exchange_method(const struct http_exchange *exchange)
 {
-    (void)exchange;
     return "";
 }
 
 const char *http_exchange_target(const struct http_exchange *exchange)
 {
-    (void)exchange;
     return "";
 }
 
 const char *http_exchange_header(struct http_exchange *exchange, const char *name)
 {
-    (void)exchange, (void)name;
     return NULL;
 }
 
@@ -66,61 +57,50 @@ void http_exchange_headers(struct http_exchange *exchange,
                            void (*take)(void *context, const char *name, const char *value),
                            void *context)
 {
-    (void)exchange, (void)take, (void)context;
 }
 
 void http_exchange_peer(const struct http_exchange *exchange, char to[HTTP_PEER_MAX])
 {
-    (void)exchange;
     to[0] = '\0';
 }
 
 const char *http_exchange_body(const struct http_exchange *exchange, size_t *length)
 {
-    (void)exchange;
     *length = 0;
     return "";
 }
 
 void http_exchange_set_data(struct http_exchange *exchange, void *data)
 {
-    (void)exchange, (void)data;
 }
 
 void *http_exchange_data(const struct http_exchange *exchange)
 {
-    (void)exchange;
     return NULL;
 }
 
 void http_exchange_add_header(struct http_exchange *exchange, const char *name, const char *value)
 {
-    (void)exchange, (void)name, (void)value;
 }
 
 void http_exchange_begin(struct http_exchange *exchange, int status, uint64_t length)
 {
-    (void)exchange, (void)status, (void)length;
 }
 
 void http_exchange_send(struct http_exchange *exchange, const char *bytes, size_t length)
 {
-    (void)exchange, (void)bytes, (void)length;
 }
 
 void http_exchange_end(struct http_exchange *exchange, bool whole)
 {
-    (void)exchange, (void)whole;
 }
 
 size_t http_exchange_unsent(const struct http_exchange *exchange)
 {
-    (void)exchange;
     return 0;
 }
 
 void http_exchange_reply(struct http_exchange *exchange, int status, const char *content_type,
                          const char *body, size_t length)
 {
-    (void)exchange, (void)status, (void)content_type, (void)body, (void)length;
 }

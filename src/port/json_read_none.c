@@ -8,14 +8,12 @@ const char *const JV_MISSING = "built without cJSON: install libcjson-dev and bu
 
 enum err jv_parse(const char *bytes, size_t length, struct jv **out, struct error *why)
 {
-    (void)bytes, (void)length;
     *out = NULL;
     return jv_available(why);
 }
 
 enum err jv_read(const char *path, size_t most, struct jv **out, struct error *why)
 {
-    (void)path, (void)most;
     *out = NULL;
     return jv_available(why);
 }
@@ -28,150 +26,125 @@ enum err jv_object_new(struct jv **out)
 
 void jv_free(struct jv *value)
 {
-    (void)value;
 }
 
 bool jv_is_null(const struct jv *value)
 {
-    (void)value;
     return true;
 }
 
 bool jv_is_object(const struct jv *value)
 {
-    (void)value;
     return false;
 }
 
 bool jv_is_array(const struct jv *value)
 {
-    (void)value;
     return false;
 }
 
 bool jv_is_bool(const struct jv *value)
 {
-    (void)value;
     return false;
 }
 
 const struct jv *jv_get(const struct jv *object, const char *key)
 {
-    (void)object, (void)key;
     return NULL;
 }
 
 const struct jv *jv_path(const struct jv *value, const char *path)
 {
-    (void)value, (void)path;
     return NULL;
 }
 
 const char *jv_text(const struct jv *value)
 {
-    (void)value;
     return NULL;
 }
 
 double jv_number(const struct jv *value)
 {
-    (void)value;
     return UNKNOWN;
 }
 
 bool jv_numbers(const struct jv *array, double *out, size_t count)
 {
-    (void)array, (void)out, (void)count;
     return false;
 }
 
 bool jv_integer(const struct jv *value, int64_t *out)
 {
-    (void)value, (void)out;
     return false;
 }
 
 bool jv_bool(const struct jv *value, bool fallback)
 {
-    (void)value;
     return fallback;
 }
 
 size_t jv_count(const struct jv *value)
 {
-    (void)value;
     return 0;
 }
 
 const struct jv *jv_first(const struct jv *value)
 {
-    (void)value;
     return NULL;
 }
 
 const struct jv *jv_first_member(const struct jv *object)
 {
-    (void)object;
     return NULL;
 }
 
 const struct jv *jv_next(const struct jv *child)
 {
-    (void)child;
     return NULL;
 }
 
 const char *jv_key(const struct jv *child)
 {
-    (void)child;
     return NULL;
 }
 
 enum err jv_index_init(struct jv_index *index, const struct jv *object)
 {
-    (void)object;
     *index = (struct jv_index){0};
     return ERR_UNSUPPORTED;
 }
 
 void jv_index_release(struct jv_index *index)
 {
-    (void)index;
 }
 
 const struct jv *jv_index_get(const struct jv_index *index, const char *key)
 {
-    (void)index, (void)key;
     return NULL;
 }
 
 enum err jv_put(struct jv *object, const char *key, const struct jv *value)
 {
-    (void)object, (void)key, (void)value;
     return ERR_UNSUPPORTED;
 }
 
 enum err jv_index_put(struct jv_index *index, struct jv *object, const char *key,
                       const struct jv *value)
 {
-    (void)index, (void)object, (void)key, (void)value;
     return ERR_UNSUPPORTED;
 }
 
 enum err jv_merge(struct jv *into, const struct jv *from)
 {
-    (void)into, (void)from;
     return ERR_UNSUPPORTED;
 }
 
 enum err jv_print(const struct jv *value, struct text *out)
 {
-    (void)value, (void)out;
     return ERR_UNSUPPORTED;
 }
 
 enum err jv_to_json(const struct jv *value, const char *key, struct json *json)
 {
-    (void)value, (void)key, (void)json;
     return ERR_UNSUPPORTED;
 }
