@@ -104,7 +104,7 @@ struct transformer_deberta {
 tensor_id transformer_deberta(struct build *b, const struct transformer_deberta *sizes,
                               const struct graph_options *options);
 
-/* CLIP: a text encoder, an image encoder, or both with their projections (clip.c). */
+/* CLIP: a text encoder, an image encoder, or both with their projections (image_transformers.c). */
 struct transformer_clip {
     bool has_text, has_image, has_projection;
     struct transformer_clip_tower {
