@@ -777,8 +777,7 @@ static void write_identity(struct json *json, const struct hardware *hardware)
     json_string(json, "class", hardware_class_name(hardware->class));
     if (hardware->year)
         json_integer(json, "year", hardware->year);
-    if (hardware->note)
-        json_string(json, "note", hardware->note);
+    json_optional_string(json, "note", hardware->note);
     write_list(json, "aliases", hardware->aliases);
     write_list(json, "match", hardware->matches);
     if (processor->brands) {

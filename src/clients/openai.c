@@ -501,10 +501,8 @@ static void openai_describe(struct client *client, const char *model, struct jso
         const char *name = entry_name(entry);
         if (response.server[0])
             json_string(json, "server", response.server);
-        if (owner)
-            json_string(json, "owned_by", owner);
-        if (name)
-            json_string(json, "served_model", name);
+        json_optional_string(json, "owned_by", owner);
+        json_optional_string(json, "served_model", name);
         write_first(json, "context_length", entry, CONTEXT);
         write_first(json, "parameters", entry, SIZE);
         write_first(json, "model_bytes", entry, BYTES);

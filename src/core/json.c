@@ -299,6 +299,18 @@ void json_number(struct json *json, const char *key, double value)
     }
 }
 
+void json_optional_number(struct json *json, const char *key, double value)
+{
+    if (isfinite(value))
+        json_number(json, key, value);
+}
+
+void json_optional_string(struct json *json, const char *key, const char *value)
+{
+    if (value)
+        json_string(json, key, value);
+}
+
 void json_numbers(struct json *json, const char *key, const double *values, size_t count)
 {
     json_array(json, key);

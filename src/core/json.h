@@ -29,6 +29,9 @@ void json_string(struct json *json, const char *key, const char *value); /* NULL
 void json_string_bytes(struct json *json, const char *key, const char *bytes, size_t length);
 void json_number(struct json *json, const char *key, double value); /* not finite: null */
 void json_integer(struct json *json, const char *key, int64_t value);
+/* A member that is left out where its value is unknown: not finite, NULL. */
+void json_optional_number(struct json *json, const char *key, double value);
+void json_optional_string(struct json *json, const char *key, const char *value);
 void json_bool(struct json *json, const char *key, bool value);
 void json_null(struct json *json, const char *key);
 void json_numbers(struct json *json, const char *key, const double *values, size_t count);

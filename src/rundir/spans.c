@@ -35,8 +35,7 @@ void span_to_json(const struct span_line *span, struct text *line)
     json_string(&json, "span", NAMES[span->kind]);
     json_integer(&json, "attempt", span->attempt);
     json_number(&json, "from_s", span->from_s);
-    if (is_known(span->first_token_s))
-        json_number(&json, "first_token_s", span->first_token_s);
+    json_optional_number(&json, "first_token_s", span->first_token_s);
     json_number(&json, "to_s", span->to_s);
     if (span->input_tokens >= 0)
         json_integer(&json, "input_tokens", span->input_tokens);

@@ -163,10 +163,8 @@ static void write_message(struct json *json, enum chat_dialect dialect,
 {
     json_object(json, NULL);
     json_string(json, "role", chat_role_name(message->role));
-    if (message->call_id)
-        json_string(json, "tool_call_id", message->call_id);
-    if (message->name)
-        json_string(json, dialect == CHAT_OPENAI ? "name" : "tool_name", message->name);
+    json_optional_string(json, "tool_call_id", message->call_id);
+    json_optional_string(json, dialect == CHAT_OPENAI ? "name" : "tool_name", message->name);
     bool has_calls = message->calls.count > 0;
     json_string(json, "content",
                 has_calls && !*message->text && dialect == CHAT_OPENAI ? NULL : message->text);
@@ -193,8 +191,7 @@ void chat_write_tool(struct json *json, const struct chat_tool *tool)
     json_string(json, "type", "function");
     json_object(json, "function");
     json_string(json, "name", tool->name);
-    if (tool->description)
-        json_string(json, "description", tool->description);
+    json_optional_string(json, "description", tool->description);
     json_raw(json, "parameters",
              tool->parameters ? tool->parameters : "{\"type\":\"object\",\"properties\":{}}");
     json_object_end(json);

@@ -76,8 +76,7 @@ static void span_begin(struct json *json, const struct query *query, const char 
     json_object(json, NULL);
     json_string(json, "traceId", query->trace);
     json_string(json, "spanId", span);
-    if (parent)
-        json_string(json, "parentSpanId", parent);
+    json_optional_string(json, "parentSpanId", parent);
     json_string(json, "name", name);
     json_integer(json, "kind", kind);
     otlp_digits(json, "startTimeUnixNano", from);
@@ -195,8 +194,7 @@ static void put_agent_span(struct json *json, const struct query *query, const c
     json_array_end(json);
     json_object(json, "status");
     json_integer(json, "code", span->error ? STATUS_ERROR : STATUS_OK);
-    if (span->error)
-        json_string(json, "message", span->error);
+    json_optional_string(json, "message", span->error);
     json_object_end(json);
     json_object_end(json);
 }

@@ -98,19 +98,6 @@ static enum err lanes_take(struct lanes *lanes, int64_t from, int64_t to, size_t
     return ERR_OK;
 }
 
-/* Unknown values are not written. */
-static void put_number(struct json *json, const char *key, double value)
-{
-    if (is_known(value))
-        json_number(json, key, value);
-}
-
-static void put_text(struct json *json, const char *key, const char *value)
-{
-    if (value)
-        json_string(json, key, value);
-}
-
 static void put_count(struct json *json, const char *key, int64_t value)
 {
     if (value != INTEGER_UNKNOWN)
@@ -132,16 +119,16 @@ static void put_query(struct tracing *tracing, size_t lane, const struct moments
     struct json json;
     span_begin(tracing, &json, record->key ? record->key : "query", lane, when->from_ns,
                when->to_ns);
-    put_text(&json, "status", record->status);
-    put_text(&json, "error", record->error);
-    put_text(&json, "subject", record->subject);
-    put_number(&json, "energy_j", record->energy.joules);
-    put_number(&json, "plus_minus_j", record->energy.plus_minus);
-    put_text(&json, "method", record->energy.method);
-    put_text(&json, "source", record->energy.source);
-    put_number(&json, "coverage", record->energy.coverage);
-    put_number(&json, "idle_j", record->energy.idle_joules);
-    put_number(&json, "company", record->company);
+    json_optional_string(&json, "status", record->status);
+    json_optional_string(&json, "error", record->error);
+    json_optional_string(&json, "subject", record->subject);
+    json_optional_number(&json, "energy_j", record->energy.joules);
+    json_optional_number(&json, "plus_minus_j", record->energy.plus_minus);
+    json_optional_string(&json, "method", record->energy.method);
+    json_optional_string(&json, "source", record->energy.source);
+    json_optional_number(&json, "coverage", record->energy.coverage);
+    json_optional_number(&json, "idle_j", record->energy.idle_joules);
+    json_optional_number(&json, "company", record->company);
     put_count(&json, "input_tokens", record->input_tokens);
     put_count(&json, "output_tokens", record->output_tokens);
     if (record->correct >= 0)
@@ -157,7 +144,7 @@ static void put_phase(struct tracing *tracing, const char *name, size_t lane, in
     if (to <= from)
         return;
     span_begin(tracing, &json, name, lane, from, to);
-    put_number(&json, "energy_j", joules);
+    json_optional_number(&json, "energy_j", joules);
     put_count(&json, tokens_key, tokens);
     json_object_end(&json);
     json_object_end(&json);
@@ -177,18 +164,18 @@ static void put_span(struct tracing *tracing, size_t lane, int64_t zero,
                    text_or_empty(span->name));
     span_begin(tracing, &json, name, lane, zero + from_seconds(span->from_s),
                zero + from_seconds(span->to_s));
-    put_number(&json, "energy_j", span->joules);
-    put_number(&json, "plus_minus_j", span->plus_minus);
-    put_number(&json, "idle_j", span->idle_joules);
-    put_number(&json, "own_j", span->own_joules);
-    put_number(&json, "own_plus_minus_j", span->own_plus_minus);
-    put_number(&json, "gpu_j", span->gpu_joules);
-    put_number(&json, "cpu_j", span->cpu_joules);
-    put_text(&json, "method", span->method);
-    put_text(&json, "share", span->share);
-    put_number(&json, "input_tokens", span->input_tokens);
-    put_number(&json, "output_tokens", span->output_tokens);
-    put_text(&json, "error", span->error);
+    json_optional_number(&json, "energy_j", span->joules);
+    json_optional_number(&json, "plus_minus_j", span->plus_minus);
+    json_optional_number(&json, "idle_j", span->idle_joules);
+    json_optional_number(&json, "own_j", span->own_joules);
+    json_optional_number(&json, "own_plus_minus_j", span->own_plus_minus);
+    json_optional_number(&json, "gpu_j", span->gpu_joules);
+    json_optional_number(&json, "cpu_j", span->cpu_joules);
+    json_optional_string(&json, "method", span->method);
+    json_optional_string(&json, "share", span->share);
+    json_optional_number(&json, "input_tokens", span->input_tokens);
+    json_optional_number(&json, "output_tokens", span->output_tokens);
+    json_optional_string(&json, "error", span->error);
     json_object_end(&json);
     json_object_end(&json);
 }

@@ -158,8 +158,7 @@ static enum err write_settings(struct agent *agent, struct error *why)
     const struct agent_options *options = agent->options;
     json_init(&json, &agent->settings, false);
     json_object(&json, NULL);
-    if (options->command)
-        json_string(&json, "exec", options->command);
+    json_optional_string(&json, "exec", options->command);
     if (options->no_inject_usage)
         json_bool(&json, "inject_usage", false);
     json_array(&json, "tools");

@@ -123,12 +123,6 @@ static void fill_cost(const struct profile *profile, const struct completion *re
     out->cost = cost.total;
 }
 
-static void put_text(struct json *json, const char *key, const char *value)
-{
-    if (value[0])
-        json_string(json, key, value);
-}
-
 /* *metadata holds the text that the record points to. */
 static void fill_grade(const char *grader, const struct grade *grade, struct text *metadata,
                        struct record *out)
@@ -138,11 +132,10 @@ static void fill_grade(const char *grader, const struct grade *grade, struct tex
     json_init(&json, metadata, false);
     json_object(&json, NULL);
     json_string(&json, "grader", grader);
-    if (is_known(grade->score))
-        json_number(&json, "score", grade->score);
-    put_text(&json, "label", grade->label);
-    put_text(&json, "extracted", grade->extracted);
-    put_text(&json, "reason", grade->reason);
+    json_optional_number(&json, "score", grade->score);
+    json_optional_string(&json, "label", str_or_null(grade->label));
+    json_optional_string(&json, "extracted", str_or_null(grade->extracted));
+    json_optional_string(&json, "reason", str_or_null(grade->reason));
     json_integer(&json, "evaluation_attempts", grade->attempts ? grade->attempts : 1);
     if (!graded && grade->attempts) /* the judge failed: the Python IPW's key for it */
         json_bool(&json, "evaluation_failed", true);
