@@ -3,11 +3,11 @@
 #include <stdlib.h>
 
 #include "core/quantity.h"
-#include "rundir/samples.h"
 #include "sampler/sampler.h"
 
 struct appending {
     const struct samples_log *log;
+    struct samples_writer *out;
     const struct sensor *sensor;
     const struct sensor_channel *channel;
     struct samples_written *written;
@@ -44,7 +44,7 @@ static bool append_points(const struct timeline_point *points, size_t count, voi
             .covered = covered_share(appending->written, &points[i]),
             .t_plus_minus_s = points[i].t_sigma > 0 ? points[i].t_sigma : UNKNOWN,
         };
-        appending->err = samples_add(appending->log->out, &sample);
+        appending->err = samples_add(appending->out, &sample);
         *appending->written = (struct samples_written){points[i].t, points[i].covered};
     }
     return appending->err == ERR_OK;
@@ -58,14 +58,17 @@ static size_t channels_in_all(const struct sampler *sampler)
     return count;
 }
 
-enum err samples_log_init(struct samples_log *log, struct sampler *sampler, nanos zero, nanos since,
-                          struct samples_writer *out)
+enum err samples_log_open(struct samples_log *log, struct sampler *sampler, nanos zero, nanos since,
+                          const char *path, bool own, struct error *why)
 {
     size_t count = channels_in_all(sampler);
-    *log = (struct samples_log){.sampler = sampler, .zero = zero, .since = since, .out = out};
+    *log = (struct samples_log){.sampler = sampler, .zero = zero, .since = since};
+    enum err err = samples_create(&log->out, path, own, why);
+    if (err)
+        return err;
     log->written = calloc(count + 1, sizeof *log->written);
     if (!log->written)
-        return ERR_NO_MEMORY;
+        return err_no_memory(why);
     for (size_t i = 0; i < count; i++)
         log->written[i].t = INT64_MIN;
     return ERR_OK;
@@ -73,7 +76,7 @@ enum err samples_log_init(struct samples_log *log, struct sampler *sampler, nano
 
 enum err samples_log_append(struct samples_log *log)
 {
-    struct appending appending = {.log = log, .written = log->written};
+    struct appending appending = {.log = log, .out = &log->out, .written = log->written};
     for (size_t s = 0; s < sampler_count(log->sampler) && !appending.err; s++) {
         appending.sensor = sampler_sensor(log->sampler, s);
         for (size_t c = 0; c < appending.sensor->channel_count && !appending.err; c++) {
@@ -85,29 +88,28 @@ enum err samples_log_append(struct samples_log *log)
             appending.written++;
         }
     }
-    enum err err = samples_flush(log->out);
+    enum err err = samples_flush(&log->out);
     return appending.err ? appending.err : err;
 }
 
-void samples_log_release(struct samples_log *log)
+enum err samples_log_close(struct samples_log *log)
 {
     free(log->written);
     log->written = NULL;
+    return samples_close(&log->out);
 }
 
 enum err samples_log_save(struct sampler *sampler, nanos zero, nanos since, const char *path,
                           bool own, struct error *why)
 {
-    struct samples_writer out;
     struct samples_log log;
-    enum err err = samples_create(&out, path, own, why);
-    if (err)
+    enum err err = samples_log_open(&log, sampler, zero, since, path, own, why);
+    if (err) {
+        (void)samples_log_close(&log);
         return err;
-    err = samples_log_init(&log, sampler, zero, since, &out);
-    if (!err)
-        err = samples_log_append(&log);
-    samples_log_release(&log);
-    enum err closed = samples_close(&out);
+    }
+    err = samples_log_append(&log);
+    enum err closed = samples_log_close(&log);
     err = err ? err : closed;
     return err ? err_set(why, err, "cannot write %s: %s", path, err_text(err)) : ERR_OK;
 }

@@ -1,15 +1,15 @@
 /* The points of a session's sampler as rows of samples.csv, written as the run goes: every call appends what is
  * new.
  *
- * The caller owns the sampler and the writer, which must outlive the log; samples_log_release frees the rest. */
+ * The caller owns the sampler, which must outlive the log; samples_log_close closes the file and frees the rest. */
 #ifndef IPW_RUNNER_SAMPLES_LOG_H
 #define IPW_RUNNER_SAMPLES_LOG_H
 
 #include "core/err.h"
 #include "core/units.h"
+#include "rundir/samples.h"
 
 struct sampler;
-struct samples_writer;
 
 /* A run's samples begin so long before it: where a slow sensor has its last reading. */
 #define SAMPLES_LEAD (2 * NS_PER_S)
@@ -24,16 +24,17 @@ struct samples_log {
     struct sampler *sampler;
     nanos zero;  /* second 0 of the rows */
     nanos since; /* what a session sampled up to here is an earlier run's */
-    struct samples_writer *out;
+    struct samples_writer out;
     struct samples_written *written; /* one for each channel of each source */
 };
 
-enum err samples_log_init(struct samples_log *log, struct sampler *sampler, nanos zero, nanos since,
-                          struct samples_writer *out) MUST_USE;
+/* `own`: the file is one of a run directory.  To be closed after an error, too. */
+enum err samples_log_open(struct samples_log *log, struct sampler *sampler, nanos zero, nanos since,
+                          const char *path, bool own, struct error *why) MUST_USE;
 enum err samples_log_append(struct samples_log *log) MUST_USE;
-void samples_log_release(struct samples_log *log);
+enum err samples_log_close(struct samples_log *log);
 
-/* All of it at once, into a file of its own; `own`: in a run directory. */
+/* All of it at once. */
 enum err samples_log_save(struct sampler *sampler, nanos zero, nanos since, const char *path,
                           bool own, struct error *why) MUST_USE;
 

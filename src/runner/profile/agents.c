@@ -187,6 +187,18 @@ void agents_forget(struct profile *profile, const char *key)
 
 /* ---- the summary ---- */
 
+enum err agents_init(struct profile *profile, struct error *why)
+{
+    profile->recorder = trace_recorder_new();
+    return profile->recorder ? ERR_OK : err_no_memory(why);
+}
+
+void agents_release(struct profile *profile)
+{
+    trace_recorder_free(profile->recorder);
+    traces_release(&profile->agent_traces);
+}
+
 enum err agents_load(struct profile *profile, struct error *why)
 {
     enum err err = journal_sync(&profile->traces, why);

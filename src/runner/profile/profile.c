@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "metrics/prices.h"
 #include "port/file.h"
 #include "port/proc.h"
 #include "rundir/run_dir.h"
@@ -18,7 +17,6 @@
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 #include "stats/pareto.h"
-#include "trace/trace.h"
 
 /* ---- one run ---- */
 
@@ -84,9 +82,6 @@ static void warn_of_samples(const struct profile *profile)
 
 static enum err summarize(struct profile *profile, struct error *why)
 {
-    enum err err = journal_sync(&profile->journal, why);
-    if (err)
-        return err;
     if (!profile->result->signal)
         conditions_idle_after(&profile->conditions, profile->options->idle_s);
     conditions_conclude(&profile->conditions);
@@ -107,9 +102,9 @@ static enum err run_phases(struct profile *profile, struct error *why)
     err = run_queries(profile, why);
     if (!err)
         err = profile_judge(profile, why);
-    committer_stop(&committer);
+    enum err late_err = committer_stop(&committer, &late);
     if (err == ERR_INTERRUPTED) { /* threads still write: the summary can be made by --resume */
-        if (journal_sync(&profile->journal, &late) != ERR_OK)
+        if (late_err)
             profile_warn(profile, late.text);
         return err;
     }
@@ -119,7 +114,8 @@ static enum err run_phases(struct profile *profile, struct error *why)
                           ? "%s; the run was interrupted, and --resume continues it"
                           : "%s",
                       profile->why.text);
-    enum err late_err = summarize(profile, &late);
+    if (!late_err)
+        late_err = summarize(profile, &late);
     if (late_err && !file_is_directory(profile->directory))
         late_err =
             err_set(&late, ERR_LOST, "%s was deleted or moved while the run was writing to it",
@@ -136,23 +132,11 @@ static enum err run_phases(struct profile *profile, struct error *why)
 /* Closes everything but what a summary points to. */
 static void close_run(struct profile *profile)
 {
-    sharing_free(profile->sharing);
-    trace_recorder_free(profile->recorder);
+    profile_close_files(profile);
     proxied_free(profile->proxied);
     if (profile->has_supply)
         supply_close(&profile->supply);
-    if (profile->has_files) {
-        journal_close(&profile->journal);
-        journal_close(&profile->spans);
-        if (profile->options->agent)
-            journal_close(&profile->traces);
-        samples_log_release(&profile->samples);
-    } else if (profile->lock_fd >= 0) {
-        run_dir_drop(profile->directory); /* nothing was written into it */
-    }
-    samples_close(&profile->samples_file); /* what it could not write was reported */
-    if (profile->lock_fd >= 0)
-        close(profile->lock_fd);
+    profile_leave_directory(profile);
     resume_release(&profile->resume);
     pthread_mutex_destroy(&profile->lock);
 }
@@ -172,7 +156,7 @@ static enum err run_one(struct session *session, const struct host_report *host,
     profile->host = host;
     profile->session = session;
     profile->result = out;
-    profile->lock_fd = profile->samples_file.file.fd = -1;
+    profile->lock_fd = -1;
     profile->resume = resume_nothing();
     profile->spent = run_energy_unknown("no query was sent");
     pthread_mutex_init(&profile->lock, NULL);
@@ -181,10 +165,9 @@ static enum err run_one(struct session *session, const struct host_report *host,
     profile->cpu_s_before = before.cpu_s;
     sampler_ready(session->sampler);
     profile->began = clock_now();
-    if (options->agent)
-        profile->recorder = trace_recorder_new();
-    enum err err =
-        options->agent && !profile->recorder ? err_no_memory(why) : profile_setup(profile, why);
+    enum err err = options->agent ? agents_init(profile, why) : ERR_OK;
+    if (!err)
+        err = profile_setup(profile, why);
     out->repeat = profile->repeat;
     if (!err && !out->was_done)
         err = run_phases(profile, why);
@@ -207,10 +190,10 @@ static void release_result(struct profile_result *result)
     if (profile->has_ledger)
         ledger_release(&profile->ledger);
     baseline_release(&profile->idle);
-    prices_free(profile->prices);
+    profile_release_facts(profile);
     text_release(&profile->client_info);
     client_windows_release(&profile->windows);
-    traces_release(&profile->agent_traces);
+    agents_release(profile);
     text_release(&profile->dataset_params);
     text_release(&profile->client_params);
     text_release(&profile->request_params);

@@ -380,6 +380,43 @@ enum err profile_loop(struct profile *profile)
     return err;
 }
 
+/* ---- files ---- */
+
+enum err profile_open_files(struct profile *profile, struct error *why)
+{
+    enum err err = journal_open(&profile->journal, profile->journal_path, why);
+    if (err)
+        return err;
+    err = journal_open(&profile->spans, profile->spans_path, why);
+    if (!err && profile->options->agent) {
+        err = journal_open(&profile->traces, profile->traces_path, why);
+        if (err)
+            journal_close(&profile->spans);
+    }
+    if (err) {
+        journal_close(&profile->journal);
+        return err;
+    }
+    profile->has_files = true;
+    profile->energy_space = 4096 + 1024 * sampler_count(profile->session->sampler);
+    err = samples_log_open(&profile->samples, profile->session->sampler, profile->zero,
+                           profile->began - SAMPLES_LEAD, profile->samples_path, true, why);
+    profile->writes_samples = !err;
+    return err;
+}
+
+void profile_close_files(struct profile *profile)
+{
+    sharing_free(profile->sharing);
+    if (!profile->has_files)
+        return;
+    journal_close(&profile->journal);
+    journal_close(&profile->spans);
+    if (profile->options->agent)
+        journal_close(&profile->traces);
+    (void)samples_log_close(&profile->samples); /* what it could not write was reported */
+}
+
 /* ---- to disk ---- */
 
 static void *committer_main(void *argument)
@@ -408,8 +445,9 @@ enum err committer_start(struct committer *committer, struct profile *profile)
     return thread_start(&committer->thread, committer_main, committer);
 }
 
-void committer_stop(struct committer *committer)
+enum err committer_stop(struct committer *committer, struct error *why)
 {
     atomic_store(&committer->stop, true);
     pthread_join(committer->thread, NULL);
+    return journal_sync(&committer->profile->journal, why);
 }

@@ -18,7 +18,6 @@
 #include "core/units.h"
 #include "metrics/efficiency.h"
 #include "rundir/journal.h"
-#include "rundir/samples.h"
 #include "rundir/traces.h"
 #include "runner/host_report.h"
 #include "runner/profile/profile.h"
@@ -55,14 +54,13 @@ struct profile {
 
     /* The run directory. */
     char directory[512];
-    char journal_path[600], spans_path[600], samples_path[600];
+    char journal_path[600], spans_path[600], traces_path[600], samples_path[600];
     int lock_fd; /* -1: not held */
     bool has_files;
     struct resume resume;   /* what earlier starts left; zero for a new run */
     struct journal journal; /* records.jsonl */
     struct journal spans;   /* spans.jsonl */
     struct journal traces;  /* traces.jsonl, of agents */
-    struct samples_writer samples_file;
     struct samples_log samples;
     enum err samples_err; /* why samples are missing */
     nanos began;          /* earlier samples are those of another run in this session */
@@ -122,6 +120,13 @@ static inline const struct client_windows *profile_windows(const struct profile 
     return profile->windows.count ? &profile->windows : NULL;
 }
 
+/* directory.c: names the directory of the run, makes it or reads what earlier starts left in it, and locks it;
+ * result->was_done where nothing is left to do.  profile_close_unsettled writes what a killed start owes to the journal,
+ * before this one writes anything.  profile_leave_directory unlocks it, and removes it where the run wrote nothing. */
+enum err profile_take_directory(struct profile *profile, struct error *why) MUST_USE;
+enum err profile_close_unsettled(struct profile *profile, struct error *why) MUST_USE;
+void profile_leave_directory(struct profile *profile);
+
 /* setup.c: everything before the first query.  After an error the state holds what was opened. */
 enum err profile_setup(struct profile *profile, struct error *why) MUST_USE;
 
@@ -133,7 +138,10 @@ enum err proxied_start(struct profile *profile, struct error *why) MUST_USE;
 void proxied_join(struct profile *profile);
 void proxied_free(struct proxied *proxied);
 
-/* agents.c: an agent's query has ended, and its record is in the journal; takes `pending` over, unless it fails.  Its
+/* agents.c: the recorder of events, and what was loaded for the summary. */
+enum err agents_init(struct profile *profile, struct error *why) MUST_USE;
+void agents_release(struct profile *profile);
+/* An agent's query has ended, and its record is in the journal; takes `pending` over, unless it fails.  Its
  * energy comes later: agents_take_share is true for a share of one.  agents_forget: the query does not count. */
 struct answer;
 struct pending;
@@ -159,7 +167,11 @@ static inline enum run_kind profile_kind(const struct profile *profile)
  * accounted separately.  Does nothing where there are none. */
 enum err profile_judge(struct profile *profile, struct error *why) MUST_USE;
 
-/* summary.c: reads the journal, writes the summary and the stores, and fills the result. */
+/* summary.c: what is known of the model, the machine and the prices before a run. */
+enum err profile_find_facts(struct profile *profile, struct error *why) MUST_USE;
+void profile_release_facts(struct profile *profile);
+
+/* Reads the journal, writes the summary and the stores, and fills the result. */
 enum err profile_summarize(struct profile *profile, struct error *why) MUST_USE;
 
 /* The same, with `describe` for what is no figure: it is called with the figures filled in. */
@@ -211,6 +223,10 @@ enum err profile_loop(struct profile *profile) MUST_USE;
  * a FIFO that nobody writes any more.  To be called again and again. */
 bool profile_awaits_dataset(struct profile *profile);
 
+/* The journals and the samples.  Closing also frees the sharing. */
+enum err profile_open_files(struct profile *profile, struct error *why) MUST_USE;
+void profile_close_files(struct profile *profile);
+
 /* Syncs the journals to disk every few hundredths of a second until stopped. */
 struct committer {
     struct profile *profile;
@@ -218,6 +234,6 @@ struct committer {
     atomic_bool stop;
 };
 enum err committer_start(struct committer *committer, struct profile *profile) MUST_USE;
-void committer_stop(struct committer *committer);
+enum err committer_stop(struct committer *committer, struct error *why) MUST_USE;
 
 #endif

@@ -1,7 +1,10 @@
-/* The end of a run.  One pass over the journal's records sums them up (sums.h), which with the energies of all
+/* What is known before a run, and its end.  One pass over the journal's records sums them up (sums.h), which with the energies of all
  * starts gives the summary; a second pass fills the stores. */
 #include <math.h>
+#include <string.h>
 
+#include "catalog/device_peak.h"
+#include "catalog/model.h"
 #include "clients/client.h"
 #include "core/clock.h"
 #include "core/json.h"
@@ -22,7 +25,84 @@
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 
-/* ---- what was asked for ---- */
+/* ---- facts about the model and the machine ---- */
+
+static enum err find_model_size(const struct profile_options *options, struct model_size *out,
+                                struct error *why)
+{
+    char total[64];
+    if (!options->parameters) {
+        model_size_find(options->model, out); /* unknown stays unknown */
+        return ERR_OK;
+    }
+    const char *comma = strchr(options->parameters, ',');
+    str_format(total, sizeof total, "%.*s", comma ? (int)(comma - options->parameters) : 60,
+               options->parameters);
+    /* Whatever is wrong with it, the user wrote it. */
+    return model_size_given(total, comma ? comma + 1 : NULL, out, why) ? ERR_USAGE : ERR_OK;
+}
+
+/* The peak of the GPUs, where the catalog has them and all are of one kind. */
+static void find_peak(const struct sensor_findings *findings, struct efficiency_inputs *facts)
+{
+    const char *name = NULL;
+    unsigned count = 0;
+    bool equal = true;
+    for (size_t i = 0; i < findings->count; i++) {
+        const struct sensor_finding *finding = &findings->items[i];
+        if (finding->kind != SENSOR_GPU || finding->status != SENSOR_OK)
+            continue;
+        equal = equal && (!name || strcmp(name, finding->name) == 0);
+        name = finding->name;
+        count++;
+    }
+    if (name && equal && device_peak_find(name, &facts->peak))
+        facts->devices = count;
+}
+
+/* Of the price file; options override it. */
+static enum err find_tariff(struct profile *profile, struct error *why)
+{
+    const struct profile_options *options = profile->options;
+    profile->tariff = (struct tariff)TARIFF_NONE;
+    if (options->price_file) {
+        proc_end_by_signals();
+        enum err err = prices_load(options->price_file, &profile->prices, why);
+        proc_defer_signals();
+        if (err)
+            return err == ERR_BAD_VALUE ? ERR_USAGE
+                                        : err; /* as anything else that the user wrote */
+        profile->tariff = *prices_tariff(profile->prices);
+    }
+    if (options->tariff)
+        tariff_override(&profile->tariff, options->tariff);
+    return ERR_OK;
+}
+
+enum err profile_find_facts(struct profile *profile, struct error *why)
+{
+    const struct profile_options *options = profile->options;
+    struct efficiency_inputs *facts = &profile->facts;
+    *facts = efficiency_inputs_unknown();
+    find_peak(&profile->session->findings, facts);
+    struct model_size size = {.total = UNKNOWN, .active = UNKNOWN};
+    enum err err = find_model_size(options, &size, why);
+    if (err)
+        return err;
+    facts->flops_per_token = model_flops_per_token(&size);
+    if (options->weight_bits > 0) {
+        facts->weight_bytes = size.active * options->weight_bits / 8;
+        facts->kv_bytes_per_token = options->kv_bytes;
+    }
+    return find_tariff(profile, why);
+}
+
+void profile_release_facts(struct profile *profile)
+{
+    prices_free(profile->prices);
+}
+
+/* ---- what was requested ---- */
 
 static const char *write_params(const struct params *params, struct text *out)
 {

@@ -1,0 +1,235 @@
+/* The run directory of a profile: named after what is measured, made or continued, and locked while the run writes. */
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "rundir/run_dir.h"
+#include "rundir/run_list.h"
+#include "rundir/run_path.h"
+#include "runner/profile/state.h"
+
+/* A run may be continued at another load: the one that differs in nothing else, if there is only one. */
+static void find_to_resume(const char *parent, const char *base, char *to, size_t size)
+{
+    struct run_list list;
+    const char *found = NULL;
+    bool is_there = false;
+    size_t length = strlen(base), count = 0;
+    if (run_list_load(parent, &list, NULL))
+        return;
+    for (size_t i = 0; i < list.count; i++) {
+        const char *name = list.entries[i].name;
+        const char *load = str_starts(name, base) && !list.entries[i].summary.repeat_group
+                               ? name + length
+                               : "other";
+        is_there = is_there || strcmp(name, to) == 0;
+        if (!*load || str_starts(load, "_c") || str_starts(load, "_rate")) {
+            found = name;
+            count++;
+        }
+    }
+    if (count == 1 && !is_there)
+        str_copy(to, size, found);
+    run_list_release(&list);
+}
+
+/* A proxy's runs differ in the time at the end of their names: this one, or the latest that is there. */
+static void proxy_name(const struct profile *profile, const char *parent, char *to, size_t size)
+{
+    struct run_list list;
+    const char *latest = "";
+    run_path_name(RUN_KIND_PROXY, profile->host->label, profile->options->model,
+                  seconds(clock_wall()), to, size);
+    size_t length = strlen(to), stem = (size_t)(strrchr(to, '_') + 1 - to);
+    if (profile->options->existing != EXISTING_RESUME || run_list_load(parent, &list, NULL))
+        return;
+    for (size_t i = 0; i < list.count; i++) {
+        const char *name = list.entries[i].name;
+        if (strlen(name) == length && strncmp(name, to, stem) == 0 && strcmp(name, latest) > 0)
+            latest = name;
+    }
+    if (*latest)
+        str_copy(to, size, latest);
+    run_list_release(&list);
+}
+
+/* profile_<hardware>_<model>_<dataset>, with the load where it is not one request after the other: runs that differ
+ * in it would be in each other's way. */
+static void default_name(const struct profile *profile, const char *parent, char *to, size_t size)
+{
+    const struct profile_options *options = profile->options;
+    char base[256];
+    run_dir_name(profile->host->label, options->model, profile->dataset_name, base, sizeof base);
+    if (options->agent) { /* both may be measured of one model */
+        char of_profile[sizeof base];
+        str_copy(of_profile, sizeof of_profile, base);
+        str_format(base, sizeof base, "agent%s", of_profile + strcspn(of_profile, "_"));
+    }
+    if (options->rate > 0)
+        str_format(to, size, "%s_rate%g", base, options->rate);
+    else if (options->concurrency > 1)
+        str_format(to, size, "%s_c%u", base, options->concurrency);
+    else
+        str_copy(to, size, base);
+    if (options->existing == EXISTING_RESUME && !options->of_series.number && !options->shards)
+        find_to_resume(parent, base, to, size);
+}
+
+static enum err choose_name(const struct profile *profile, const char *parent, char *to,
+                            size_t size, struct error *why)
+{
+    const char *name = profile->options->name;
+    if (!name && profile->options->proxy) /* as often as it is started */
+        proxy_name(profile, parent, to, size);
+    else if (!name)
+        default_name(profile, parent, to, size);
+    else if (!name[0] || name[0] == '.' || strchr(name, '/') || !str_copy(to, size, name))
+        return err_set(why, ERR_USAGE,
+                       "--name %.80s: a name of a directory in --output-dir, without '/' and not "
+                       "beginning with '.'",
+                       name);
+    const struct run_part part = {profile->options->shard, profile->options->shards};
+    if (part.of && !run_part_suffix(&part, to, size))
+        return err_set(why, ERR_USAGE, "the name of the run directory is too long: %s", to);
+    if (profile->repeat.number && !run_repeat_name(&profile->repeat, to, size))
+        return err_set(why, ERR_USAGE, "the name of the run directory is too long: %s", to);
+    return ERR_OK;
+}
+
+static enum err name_directory(struct profile *profile, struct error *why)
+{
+    char name[256];
+    const char *parent = profile->options->output_dir ? profile->options->output_dir : "runs";
+    if (!parent[0]) /* else the run would be in / */
+        return err_set(why, ERR_USAGE, "--output-dir is empty");
+    enum err err = choose_name(profile, parent, name, sizeof name, why);
+    if (err)
+        return err;
+    if (!str_format(profile->directory, sizeof profile->directory, "%s/%s", parent, name))
+        return err_set(why, ERR_USAGE, "the path of the run directory is too long: %s/%s", parent,
+                       name);
+    run_path_file(profile->directory, RUN_FILE_RECORDS, profile->journal_path,
+                  sizeof profile->journal_path);
+    run_path_file(profile->directory, RUN_FILE_SPANS, profile->spans_path,
+                  sizeof profile->spans_path);
+    run_path_file(profile->directory, RUN_FILE_TRACES, profile->traces_path,
+                  sizeof profile->traces_path);
+    return ERR_OK;
+}
+
+/* Other files are left as they are, without even a lock beside them. */
+static enum err refuse_foreign(const struct profile *profile, enum run_dir_state *state,
+                               struct error *why)
+{
+    *state = RUN_DIR_NEW;
+    enum err err = run_dir_inspect(profile->directory, state, why);
+    if (!err && *state == RUN_DIR_FOREIGN)
+        err = err_set(why, ERR_USAGE,
+                      "%s contains files that do not belong to a run: move them, or choose another "
+                      "--output-dir",
+                      profile->directory);
+    return err;
+}
+
+/* What to do with the run that is there; *resume is set when it is to be continued. */
+static enum err decide(const struct profile *profile, bool *resume, struct error *why)
+{
+    const struct profile_options *options = profile->options;
+    enum run_dir_state state;
+    *resume = false;
+    enum err err = refuse_foreign(profile, &state, why);
+    if (err || state == RUN_DIR_NEW || state == RUN_DIR_EMPTY)
+        return err;
+    if (options->existing == EXISTING_RESUME) {
+        *resume = true;
+        return run_dir_check_links(profile->directory, why);
+    }
+    if (options->existing == EXISTING_OVERWRITE ||
+        (options->may_overwrite && options->may_overwrite(profile->directory)))
+        return run_dir_clear(profile->directory, why);
+    return err_set(why, ERR_USAGE,
+                   "%s already holds a run: --resume continues it, --overwrite replaces it, and "
+                   "--name NAME uses another name",
+                   profile->directory);
+}
+
+static bool asks_as_many(const struct profile_options *options, const struct summary *then)
+{
+    double most = integer_number(then->config_max_queries);
+    return options->max_queries ? most == options->max_queries : !is_known(most);
+}
+
+/* A repeat that is finished is not run again; its summary is the result. */
+static void find_done(struct profile *profile)
+{
+    struct profile_result *result = profile->result;
+    struct summary *summary = &result->summary;
+    struct run_repeat there = journal_repeat(profile->journal_path);
+    if (!profile->repeat.number || !there.group[0])
+        return;
+    str_copy(profile->repeat.group, sizeof profile->repeat.group, there.group);
+    if (summary_load(profile->directory, summary, NULL) == ERR_OK && summary->interrupted == 0 &&
+        summary->failed == 0 && summary->queries > 0 && asks_as_many(profile->options, summary)) {
+        result->was_done = result->has_summary = true;
+        record_energy_get(&summary->energy, &result->energy);
+        return;
+    }
+    summary_release(summary);
+    summary_init(summary);
+}
+
+enum err profile_take_directory(struct profile *profile, struct error *why)
+{
+    bool resume = false;
+    enum run_dir_state state;
+    enum err err = name_directory(profile, why);
+    if (!err)
+        err = run_dir_make(profile->directory, why);
+    if (!err)
+        err = refuse_foreign(profile, &state, why);
+    /* Locked before anything is read or deleted: another process may be writing there. */
+    if (!err)
+        err = run_dir_lock(profile->directory, &profile->lock_fd, why);
+    if (!err)
+        err = decide(profile, &resume, why);
+    if (!err && !resume)
+        err = run_dir_make(profile->directory, why);
+    if (!err && resume)
+        err = resume_read(profile->journal_path, profile->options, profile->dataset_hash,
+                          &profile->resume, why);
+    if (err)
+        return err;
+    if (resume)
+        find_done(profile);
+    profile->start = profile->resume.starts + 1;
+    run_path_samples(profile->directory, profile->start, profile->samples_path,
+                     sizeof profile->samples_path);
+    str_copy(profile->result->directory, sizeof profile->result->directory, profile->directory);
+    return ERR_OK;
+}
+
+/* Before this start writes anything: these lines belong to the one before. */
+enum err profile_close_unsettled(struct profile *profile, struct error *why)
+{
+    uint64_t unsettled;
+    enum err err = resume_close_unsettled(&profile->resume, profile->journal_path, &unsettled, why);
+    if (!err && unsettled) {
+        char line[120];
+        str_format(line, sizeof line,
+                   "the energy of %" PRIu64
+                   " quer%s stays unknown: the run was killed before it was settled",
+                   unsettled, unsettled == 1 ? "y" : "ies");
+        profile_warn(profile, line);
+    }
+    return err;
+}
+
+void profile_leave_directory(struct profile *profile)
+{
+    if (profile->lock_fd < 0)
+        return;
+    if (!profile->has_files)
+        run_dir_drop(profile->directory); /* nothing was written into it */
+    close(profile->lock_fd);
+}
