@@ -261,13 +261,20 @@ static nanos blocked_for(const struct source *source)
     return took > READ_MOST ? took : 0;
 }
 
-/* Whether a sensor had its time.  On a busy machine that counts from when its thread came to read, not
+/* When the newest read that includes this channel began; 0 before the first.  A source's other groups say nothing about
+ * it: on a busy machine their reads may be long done while this one's is still due. */
+static nanos last_read_of(const struct source *source, size_t channel)
+{
+    return atomic_load(&source->counts.last_read[source->described.channels[channel].group]);
+}
+
+/* Whether a channel had its time.  On a busy machine that counts from when the thread came to read, not
  * from when we began to wait: else what is measured next would begin without a reading. */
-static bool had_its_time(const struct source *source, nanos waited, nanos limit)
+static bool had_its_time(const struct source *source, size_t channel, nanos waited, nanos limit)
 {
     nanos began = clock_now() - waited, first = atomic_load(&source->counts.first_read);
     nanos since = first > began ? first : began;
-    return waited > limit && ((first && atomic_load(&source->counts.last_read) > since + limit) ||
+    return waited > limit && ((first && last_read_of(source, channel) > since + limit) ||
                               waited > READY_MOST || blocked_for(source) > 0);
 }
 
@@ -280,8 +287,8 @@ static bool has_begun(const struct source *source, size_t channel, nanos waited)
     if (series->channel->secondary)
         return true; /* only the primary channel is worth waiting for */
     if (series->channel->quantity != QTY_ENERGY)
-        return series->missing > 0 || had_its_time(source, waited, READY_FOLLOW);
-    return had_its_time(source, waited,
+        return series->missing > 0 || had_its_time(source, channel, waited, READY_FOLLOW);
+    return had_its_time(source, channel, waited,
                         follows_ticks(source, channel) ? READY_FOLLOW : READY_CHEAP);
 }
 
@@ -337,13 +344,17 @@ static bool reaches(const struct source *source, size_t channel, nanos t, nanos 
         blocked_for(source) > 0)
         return true;
     nanos most = settle_most(source, channel);
-    if (!last || waited > most + READ_MOST)
+    if (waited > most + READ_MOST)
+        return true;
+    /* On a busy machine the reader thread may not have come to it yet: the sensor is not at fault. */
+    if (last_read_of(source, channel) < t)
+        return false;
+    if (!last)
         return true;
     /* A read that is being made returns, or is soon known to be blocked, which is then the reason of what is missing. */
     if (waited > most)
         return atomic_load(&source->counts.reading) == 0;
-    /* On a busy machine the reader thread may not have run yet: the sensor is not at fault. */
-    return waited > patience(source, channel) && atomic_load(&source->counts.last_read) >= t;
+    return waited > patience(source, channel);
 }
 
 /* Whether this channel responds to a poke at once.  Followed ticks come at their own time, and an

@@ -422,7 +422,7 @@ void source_read_group(struct source *source, unsigned group)
     /* Who waits for a read waits for what it brought. */
     if (!atomic_load(&source->counts.first_read))
         atomic_store(&source->counts.first_read, before);
-    atomic_store(&source->counts.last_read, before);
+    atomic_store(&source->counts.last_read[group], before);
     atomic_store(&source->counts.reading, 0);
     if (seen.dropped)
         atomic_fetch_add(&source->ring.dropped, seen.dropped);

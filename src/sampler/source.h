@@ -56,7 +56,6 @@ struct reader {
 struct source_counts {
     _Atomic unsigned long reads;
     _Atomic int64_t first_read;   /* when the first read began; 0 until its samples are pushed */
-    _Atomic int64_t last_read;    /* the same of the newest */
     _Atomic int64_t reading;      /* when the read that is being made began; 0 between reads */
     _Atomic unsigned long failed; /* reads that returned an error */
     _Atomic unsigned long late;   /* deadlines that passed before their read */
@@ -64,6 +63,8 @@ struct source_counts {
     _Atomic unsigned long back;   /* times it came back */
     _Atomic int64_t read_ns;      /* time spent reading, in total */
     _Atomic int64_t read_ns_best; /* the fastest read of group 0 */
+    _Atomic int64_t last_read
+        [SENSOR_GROUPS_MAX]; /* when the newest read of each began; its samples are pushed */
     _Atomic int64_t group_read[SENSOR_GROUPS_MAX]; /* when the newest read of each ended */
     atomic_bool silent[SENSOR_GROUPS_MAX];         /* its counter does not change any more */
 };
