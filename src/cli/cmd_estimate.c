@@ -553,7 +553,7 @@ static const struct option_row ROWS[] = {
     {.name = "runtime", .type = OPTION_TEXT, .target = &args.workload.runtime, .value = "NAME",
      .help = "inference runtime: vllm, ideal ... (default: by model and device)"},
     {.name = "host-launch-us", .type = OPTION_NUMBER, .target = &args.candidates.host_launch_us, .value = "US",
-     .help = "host time to launch an operator in eager mode (default: 11, assumed)", .least = 0.01,
+     .help = "host time to launch an operator in eager mode (default: 10.5)", .least = 0.01,
      .most = 1e5},
     {.name = "no-fusion", .type = OPTION_FLAG, .target = &args.workload.no_fusion,
      .help = "no operator fusion: one kernel per operation, as in eager mode"},

@@ -25,22 +25,25 @@ enum {
     NORM_MEASURED =
         1204224, /* elements of an image, at most: the time grew with them up to there */
 };
-#define NEAR_INPUT        0.25 /* of the last cache: an input of at most that is still in it */
-#define NEAR_LATENCY      0.5  /* of an element in that cache, over one in memory */
-#define AMONG_OTHERS      1.1 /* fixed times in the graph of a model, over those of an operator alone */
-#define ODD_SHARE         0.14   /* of what a product attains otherwise */
-#define GROUP_LAUNCH      0.5    /* of what the host takes for an operator: a kernel of a group */
-#define REPEAT_LAUNCH     1.5    /* for K and V, with the views between */
-#define GROUP_S           2e-6   /* of such a group */
-#define GROUP_KERNELS     2.0    /* launched for such a group, from FULL_GROUP channels on */
-#define GROUP_SHARED      0.6    /* for one of less, of which some share a kernel */
+#define NEAR_INPUT    0.25 /* of the last cache: an input of at most that is still in it */
+#define NEAR_LATENCY  0.5  /* of an element in that cache, over one in memory */
+#define AMONG_OTHERS  1.1 /* fixed times in the graph of a model, over those of an operator alone */
+#define ODD_SHARE     0.14 /* of what a product attains otherwise */
+#define GROUP_LAUNCH  0.5  /* of what the host takes for an operator: a kernel of a group */
+#define REPEAT_LAUNCH 1.5  /* for K and V, with the views between */
+#define GROUP_S       2e-6 /* of such a group */
+#define GROUP_KERNELS 2.0  /* launched for such a group, from FULL_GROUP channels on */
+#define GROUP_SHARED  0.6  /* for one of less, or in 32 bits, of which some share a kernel */
+#define EXPERT_LAUNCH                                                                              \
+    0.53 /* of what the host takes for an operator: of three, two products are one */
 #define NARROW_SHARE      0.0051 /* of the peak, for each channel of a narrow group */
 #define ATROUS_SHARE      0.6    /* of what a convolution attains without a dilation */
 #define ATROUS_SHARE_TF32 0.45   /* in 32 bits, with conversions before and after */
 #define TILE_SHARE        0.001  /* of the peak, for each channel of a group as wide as a tile */
 #define TILE_SHARE_TF32   0.0022
 #define REDUCTION_POWER   1.29
-#define SCORE_READS       10.0   /* and writes of each score by them */
+#define SCORE_READS       10.0 /* and writes of each score by them */
+#define SCORE_SHARE       0.4 /* of the vector units in fp32, by products of queries, keys and values */
 #define SCORE_LAUNCH      9.0    /* of what the host takes for an operator: all of them */
 #define SPLIT_S           5.4e-6 /* adding the parts of a split sum */
 #define FP8_SHARE                                                                                  \
@@ -376,9 +379,9 @@ static bool has_lone_groups(const struct subgraph_shape *shape)
     return width > NARROW_GROUP && width != 2 * NARROW_GROUP && !has_tile_groups(width);
 }
 
-static double group_kernels(const struct subgraph_shape *shape)
+static double group_kernels(const struct subgraph_shape *shape, double width)
 {
-    bool is_full = shape->channels / fmax(1, shape->groups) >= FULL_GROUP;
+    bool is_full = shape->channels / fmax(1, shape->groups) >= FULL_GROUP && width < 4;
     return shape->groups * (is_full ? GROUP_KERNELS : GROUP_SHARED);
 }
 
@@ -430,8 +433,9 @@ static void repeat_cache(double cache, double repeats, const struct rates *rates
 
 /* Queries, keys and values are copied and scaled; then the scores are written, have their bias added, are searched for rows
  * without a key, and are read again for the softmax and for the values. */
-static void add_scores(const struct subgraph *subgraph, double outputs, const struct rates *rates,
-                       const struct scale *scale, struct kernel_estimate *out)
+static void add_scores(const struct subgraph *subgraph, double outputs, double macs,
+                       const struct rates *rates, const struct scale *scale,
+                       struct kernel_estimate *out)
 {
     double width = rates->widths.activation;
     const struct subgraph_shape *shape = &subgraph->shape;
@@ -440,6 +444,24 @@ static void add_scores(const struct subgraph *subgraph, double outputs, const st
     add_kernels(KERNEL_ELEMENTWISE, COPIES, 2 * COPIES * outputs * width, rates, scale, out);
     add_kernels(KERNEL_BROADCAST, SCORE_KERNELS, SCORE_READS * scores * width, rates, scale, out);
     out->launches += SCORE_LAUNCH;
+    if (shape->is_in_fp32) {
+        double took_s = 2 * macs / (SCORE_SHARE * rates->dequant_flops);
+        out->latency_s += took_s;
+        out->compute_s += took_s;
+        out->active_j +=
+            rates->basis.classes[KERNEL_ATTENTION_VECTOR].active_w * scale->power * took_s;
+    }
+}
+
+/* Only bf16 has a kernel for the matrices of all experts; otherwise each is multiplied by itself. */
+static void add_experts(const struct subgraph *subgraph, const struct rates *rates,
+                        const struct scale *scale, struct kernel_estimate *out)
+{
+    double experts = fmax(0, subgraph->shape.experts - 1);
+    if (rates->used == PRECISION_BF16)
+        return;
+    out->latency_s += experts * rates->basis.classes[out->class].fixed_s * scale->fixed;
+    out->launches += EXPERT_LAUNCH * experts;
 }
 
 /* ---- public ---- */
@@ -450,8 +472,7 @@ struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
     struct scale scale = scale_of(rates);
     const struct runtime *runtime = runtime_at(rates->runtime);
     struct kernel_estimate out = {.class = class_of(subgraph, rates),
-                                  .launches =
-                                      runtime_host_operators(runtime, graph_op_kind(subgraph->op)),
+                                  .launches = runtime_host_operators(runtime, subgraph->op),
                                   .padding = 1};
     const struct kernel_figures *of = &rates->basis.classes[out.class];
     if (out.class == KERNEL_BATCH_NORM_FP32)
@@ -473,17 +494,20 @@ struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
     if (out.class == KERNEL_ATTENTION_MASKED && subgraph->shape.repeats > 1)
         repeat_cache(work->traffic.cache_read, subgraph->shape.repeats, rates, &scale, &out);
     if (is_pytorch && subgraph->shape.is_unfused)
-        add_scores(subgraph, work->outputs, rates, &scale, &out);
+        add_scores(subgraph, work->outputs, work->macs, rates, &scale, &out);
+    if (is_pytorch)
+        add_experts(subgraph, rates, &scale, &out);
     size_t count;
     const struct runtime_rule *rules = runtime_rules(runtime, &count);
     for (size_t i = 0; i < count; i++)
-        if (rules[i].rules == runtime->rules && runtime_rule_applies(&rules[i], subgraph)) {
+        if (rules[i].rules == runtime->rules &&
+            runtime_rule_applies(&rules[i], subgraph, rates->used)) {
             add_kernels(rules[i].class, rules[i].kernels,
                         rules[i].elements * work->outputs * rates->widths.activation, rates, &scale,
                         &out);
             out.launches += rules[i].host;
         }
     if (out.class == KERNEL_CONV_GROUPED && has_lone_groups(&subgraph->shape))
-        out.launches += GROUP_LAUNCH * group_kernels(&subgraph->shape);
+        out.launches += GROUP_LAUNCH * group_kernels(&subgraph->shape, rates->widths.activation);
     return out;
 }

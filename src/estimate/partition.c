@@ -256,9 +256,17 @@ static void describe_attention(const struct graph *graph, const struct graph_nod
     shape->tokens = (double)attention->tokens;
     shape->sequences = (double)attention->sequences;
     shape->is_unfused = attention->is_unfused;
+    shape->is_in_fp32 = attention->is_unfused && attention->is_in_fp32;
     shape->keys = (double)(attention->cross_tokens > 0 ? attention->cross_tokens
                                                        : attention->tokens + attention->cached);
     shape->has_windows = graph->tokens == 0 && shape->sequences > fmax(1, graph->batch);
+}
+
+static void describe_weight(const struct graph_tensor *weight, const struct graph_node *node,
+                            struct subgraph_shape *shape)
+{
+    shape->stored_type = weight->stored_type;
+    shape->experts = weight->rank == 3 ? (double)weight->dims[0] * node->weight_fraction : 0;
 }
 
 static bool is_read_by(const struct dataflow *flow, const struct graph_node *node, enum graph_op op)
@@ -299,12 +307,13 @@ static void describe_shape(const struct dataflow *flow, const struct graph_node 
     const struct graph_tensor *out = graph_output(flow->graph, node, 0);
     enum graph_kind kind = graph_op_kind(node->op);
     shape->is_resized = is_resized(flow->graph, node);
+    shape->is_clamped = node->is_clamped;
     if (node->op == GRAPH_CONV || node->op == GRAPH_CONV_TRANSPOSE)
         describe_window(flow->graph, node, shape);
     else if (node->op == GRAPH_ATTENTION)
         describe_attention(flow->graph, node, shape);
     else if (node->op == GRAPH_LINEAR && graph_input(flow->graph, node, 1))
-        shape->stored_type = graph_input(flow->graph, node, 1)->stored_type;
+        describe_weight(graph_input(flow->graph, node, 1), node, shape);
     else if (node->op == GRAPH_REARRANGE)
         shape->is_copied = is_read_by(flow, node, GRAPH_CONV);
     else if (node->op == GRAPH_REDUCE && in && out && graph_elements(out) > 0)
@@ -521,7 +530,7 @@ static void sum_live(struct partition *out)
 
 /* A direct-mapped table: a collision evicts the earlier entry, and its subgraph is then listed as unique once
  * more, which costs time and changes no result. */
-enum { SLOTS = 1024, AMOUNTS = 7, FIGURES = 46 };
+enum { SLOTS = 1024, AMOUNTS = 7, FIGURES = 49 };
 
 struct figures {
     double values[FIGURES];
@@ -549,7 +558,7 @@ static void figures_of(const struct subgraph *subgraph, struct figures *out)
         shape->repeats,     shape->tokens,         shape->sequences,       shape->has_bias,
         shape->is_copied,   shape->has_windows,    shape->is_causal,       shape->is_broadcast,
         shape->stored_type, shape->is_unfused,     shape->dilation,        shape->is_resized,
-        shape->keys};
+        shape->keys,        shape->experts,        shape->is_clamped,      shape->is_in_fp32};
     /* cppcheck-suppress ctuuninitvar ; the address of an array */
     double *to = out->values;
     to += put_amount(&cost->in, to);

@@ -26,10 +26,12 @@ struct subgraph_shape {
     bool is_copied;             /* a rearranged tensor that a convolution reads */
     bool is_resized;            /* an image that is interpolated to another size */
     bool is_broadcast;          /* an operand is smaller than the result */
-    bool is_unfused;            /* attention operator by operator, see struct graph_attention */
-    double keys;                /* that each of its queries is multiplied by then */
-    double stored_type;         /* of the weights of a product, as in struct graph_tensor */
-    bool is_causal;             /* in a model that attends to earlier tokens only */
+    bool is_unfused, is_in_fp32; /* attention operator by operator, see struct graph_attention */
+    double keys;                 /* that each of its queries is multiplied by then */
+    double stored_type;          /* of the weights of a product, as in struct graph_tensor */
+    double experts;              /* whose matrices a product reads, each for some of the tokens */
+    bool is_clamped;             /* as in struct graph_node */
+    bool is_causal;              /* in a model that attends to earlier tokens only */
 };
 
 struct subgraph {

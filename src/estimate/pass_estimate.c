@@ -216,24 +216,23 @@ static enum err estimate_concurrency(const struct partition *partition, double b
 
 /* ---- uncertainty ---- */
 
-/* Of measured kernels, relative standard deviations by what most of the time is bound by: of 328 rows of models as
+/* Of measured kernels, relative standard deviations by what most of the time is bound by: of 559 rows of models as
  * shipped, each corrected by the mean of measured over estimated of the other families (docs/estimate.md; a test computes
- * them again).  Eager mode bound by memory is known from four rows and taken as bound by compute; BOUND_BALANCED and
- * BOUND_LINK have none. */
+ * them again).  BOUND_BALANCED and BOUND_LINK have none. */
 struct spread {
     double time, energy;
 };
 static const struct spread SPREADS[RUNTIME_COUNT][BOUND_COUNT] = {
     [RUNTIME_PYTORCH_GRAPH] = {[BOUND_COMPUTE] = {0.08, 0.08},
-                               [BOUND_MEMORY] = {0.095, 0.11},
-                               [BOUND_LAUNCH] = {0.12, 0.155},
-                               [BOUND_LINK] = {0.12, 0.155},
+                               [BOUND_MEMORY] = {0.095, 0.1},
+                               [BOUND_LAUNCH] = {0.12, 0.14},
+                               [BOUND_LINK] = {0.12, 0.14},
                                [BOUND_BALANCED] = {0.1, 0.12}},
-    [RUNTIME_PYTORCH_EAGER] = {[BOUND_COMPUTE] = {0.21, 0.095},
-                               [BOUND_MEMORY] = {0.21, 0.095},
-                               [BOUND_LAUNCH] = {0.21, 0.15},
-                               [BOUND_LINK] = {0.21, 0.15},
-                               [BOUND_BALANCED] = {0.21, 0.15}},
+    [RUNTIME_PYTORCH_EAGER] = {[BOUND_COMPUTE] = {0.12, 0.07},
+                               [BOUND_MEMORY] = {0.18, 0.105},
+                               [BOUND_LAUNCH] = {0.2, 0.145},
+                               [BOUND_LINK] = {0.2, 0.145},
+                               [BOUND_BALANCED] = {0.2, 0.145}},
 };
 
 /* Of decoders on GPUs, relative standard deviations of time: of 153 published figures, each against the rows of other
@@ -506,8 +505,8 @@ static double host_per_launch(const struct partition *partition, const struct ra
 }
 
 /* The host launches while the devices work: where it takes longer, each launch is waited for.  What it does between two
- * steps of an LLM is waited for in any case.  *host_s: how much less or more all of them wait for a host that is one
- * standard deviation faster or slower than the assumed one, half of the difference. */
+ * steps of an LLM is waited for in any case.  *host_s: how much longer all of them wait for a host that is one standard
+ * deviation slower than the assumed one; a faster one saves less. */
 static double wait_per_launch(const struct partition *partition, const struct rates *rates,
                               const struct unique *unique, double step_s, double *host_s)
 {
@@ -521,10 +520,10 @@ static double wait_per_launch(const struct partition *partition, const struct ra
     if (!(launches > 0))
         return 0;
     double each_s = busy_s / launches;
+    double usual_s = fmax(each_s, host_per_launch(partition, rates, 1));
     double slow_s = fmax(each_s, host_per_launch(partition, rates, exp(spread)));
-    double fast_s = fmax(each_s, host_per_launch(partition, rates, exp(-spread)));
-    *host_s = launches * (slow_s - fast_s) / 2;
-    return fmax(0, host_per_launch(partition, rates, 1) - each_s) + step_s / launches;
+    *host_s = launches * (slow_s - usual_s);
+    return usual_s - each_s + step_s / launches;
 }
 
 static void set_addend(const struct partition *partition, size_t number, int devices,

@@ -136,18 +136,24 @@ const struct runtime_rule *runtime_rules(const struct runtime *runtime, size_t *
     return RULES;
 }
 
-double runtime_host_operators(const struct runtime *runtime, enum graph_kind kind)
+double runtime_host_operators(const struct runtime *runtime, enum graph_op op)
 {
-    static const double OPERATORS[GRAPH_KIND_UNKNOWN + 1] = {
+    static const double OF_KIND[GRAPH_KIND_UNKNOWN + 1] = {
 #define HOST(kind, operators) [GRAPH_KIND_##kind] = operators,
 #include "estimate/runtimes.def"
 #undef HOST
     };
-    double stated = OPERATORS[kind];
+    static const double OF_OP[GRAPH_OP_COUNT] = {
+#define HOST_OF(op, operators) [GRAPH_##op] = operators,
+#include "estimate/runtimes.def"
+#undef HOST_OF
+    };
+    double stated = OF_OP[op] > 0 ? OF_OP[op] : OF_KIND[graph_op_kind(op)];
     return runtime->rules == RUNTIME_RULES_PYTORCH && stated > 0 ? stated : 1;
 }
 
-bool runtime_rule_applies(const struct runtime_rule *rule, const struct subgraph *subgraph)
+bool runtime_rule_applies(const struct runtime_rule *rule, const struct subgraph *subgraph,
+                          enum precision precision)
 {
     if (rule->op != subgraph->op)
         return false;
@@ -160,6 +166,10 @@ bool runtime_rule_applies(const struct runtime_rule *rule, const struct subgraph
         return subgraph->shape.is_causal && subgraph->shape.tokens == 1;
     case IN_WINDOWS:
         return subgraph->shape.has_windows;
+    case OF_EXPERTS:
+        return subgraph->shape.experts > 0;
+    case CLAMPED:
+        return subgraph->shape.is_clamped && precision == PRECISION_FP16;
     case ALWAYS:
     default:
         return true;

@@ -23,11 +23,11 @@ enum runtime_id {
 enum runtime_rules { RUNTIME_RULES_NONE, RUNTIME_RULES_PYTORCH, RUNTIME_RULES_LLAMA_CPP };
 
 /* What a host takes to launch a small operator in eager mode.  The times of runtimes.def are those of a host that takes
- * RUNTIME_HOST_UNIT_S.  One of which nothing is known is assumed to be the middle of six that were measured: the geometric
+ * RUNTIME_HOST_UNIT_S.  One of which nothing is known is assumed to be the middle of nine that were measured: the geometric
  * mean, and the standard deviation of their logarithms (docs/measurements.md). */
 #define RUNTIME_HOST_UNIT_S    9.2e-6
-#define RUNTIME_HOST_ASSUMED_S 11e-6
-#define RUNTIME_HOST_SPREAD    0.29
+#define RUNTIME_HOST_ASSUMED_S 10.5e-6
+#define RUNTIME_HOST_SPREAD    0.28
 
 struct runtime {
     const char *name; /* what --runtime takes */
@@ -77,15 +77,24 @@ enum evidence runtime_evidence(enum runtime_id id, const struct hardware *hardwa
 struct runtime_rule {
     enum runtime_rules rules;
     enum graph_op op;
-    enum runtime_when { ALWAYS, HAS_BIAS, IN_DECODER, DECODES, IN_WINDOWS } when;
+    enum runtime_when {
+        ALWAYS,
+        HAS_BIAS,
+        IN_DECODER,
+        DECODES,
+        IN_WINDOWS,
+        OF_EXPERTS,
+        CLAMPED, /* in fp16, see struct graph_node */
+    } when;
     enum kernel_class class;
     double kernels, elements; /* read and written by all of them, for each element of the result */
     double host;              /* of the host for all of them, in operators */
 };
 const struct runtime_rule *runtime_rules(const struct runtime *runtime, size_t *count);
-/* What the host takes for an operator of a kind, over host_s. */
-double runtime_host_operators(const struct runtime *runtime, enum graph_kind kind);
-bool runtime_rule_applies(const struct runtime_rule *rule, const struct subgraph *subgraph);
+/* What the host takes for an operator, over host_s. */
+double runtime_host_operators(const struct runtime *runtime, enum graph_op op);
+bool runtime_rule_applies(const struct runtime_rule *rule, const struct subgraph *subgraph,
+                          enum precision precision);
 
 /* ---- precisions ---- */
 

@@ -93,9 +93,18 @@ static tensor_id attend(struct build *build, const struct block *block, const ch
         .cross_tokens = pass->cross_tokens,
         .sequences = build_dim(build, qkv->query, 0),
         .is_causal = is_self && block->is_causal,
+        .is_in_fp32 = pass->has_bias,
     };
     return build_attention_biased(build, name, qkv->query, qkv->key, qkv->value, key, value,
                                   pass->has_bias ? pass->bias : GRAPH_NONE, attention);
+}
+
+static tensor_id add_residual(struct build *build, const struct block *block, const char *name,
+                              tensor_id out, tensor_id x)
+{
+    struct graph_node node = {.op = GRAPH_ADD, .name = name, .is_clamped = block->is_clamped};
+    int64_t dims[] = {build_dim(build, x, 0), build_dim(build, x, 1), build_dim(build, x, 2)};
+    return build_node(build, &node, (tensor_id[]){out, x}, 2, 3, dims);
 }
 
 tensor_id block_attention(struct build *build, const struct block *block,
@@ -110,7 +119,7 @@ tensor_id block_attention(struct build *build, const struct block *block,
     tensor_id out = attend(build, block, names->scores, pass, &qkv);
     build->component = DECODER_ATTN_OUT;
     out = build_linear(build, names->output, out, block->hidden, !block->has_no_bias);
-    out = build_binary(build, GRAPH_ADD, names->add, out, x);
+    out = add_residual(build, block, names->add, out, x);
     build->component = DECODER_COMPONENT_COUNT;
     return block->is_post_norm ? block_norm_of(build, block, names->norm, out) : out;
 }
@@ -146,7 +155,7 @@ tensor_id block_feed_forward(struct build *build, const struct block *block,
     tensor_id out = up_projection(build, block, names, in);
     build->component = DECODER_FFN_DOWN;
     out = build_linear(build, names->down, out, block->hidden, !block->has_no_bias);
-    out = build_binary(build, GRAPH_ADD, names->add, out, x);
+    out = add_residual(build, block, names->add, out, x);
     build->component = DECODER_COMPONENT_COUNT;
     return block->is_post_norm ? block_norm_of(build, block, names->norm, out) : out;
 }

@@ -29,6 +29,7 @@ struct block {
     bool has_gate;                         /* likewise, the gate in a matrix of its own */
     bool is_rms_norm;                      /* rather than layer norm with a bias */
     bool has_no_bias;                      /* of any matrix */
+    bool is_clamped;                       /* each residual, in fp16, see struct graph_node */
     bool has_fused_qkv;                    /* one matrix for Q, K and V */
     bool has_no_qkv_bias, has_no_key_bias; /* every other matrix has a bias */
 };

@@ -12,6 +12,7 @@ struct pass {
     const struct transformer_deberta *sizes;
     int64_t batch, tokens;
     tensor_id distances; /* the table, normalized; GRAPH_NONE: none */
+    tensor_id apart;     /* how far, for each pair of tokens */
 };
 
 /* A matrix with its bias, which may be applied twice. */
@@ -32,7 +33,7 @@ static tensor_id apply(struct pass *pass, const char *name, struct projection by
     return build_linear_with(pass->b, name, x, by.weight, by.bias, pass->sizes->hidden);
 }
 
-/* Scores of each token with each row of the projected table, then those of the distances. */
+/* Scores of each token with each row of the projected table, then those of the distances, scaled. */
 static tensor_id position_scores(struct pass *pass, const char *name, tensor_id states,
                                  tensor_id rows)
 {
@@ -45,8 +46,12 @@ static tensor_id position_scores(struct pass *pass, const char *name, tensor_id 
     rows = build_rearrange(b, "distances", rows, 4,
                            (int64_t[]){1, sizes->heads, size, sizes->distances});
     tensor_id scores = build_matmul(b, name, states, rows);
-    return build_move(b, "gather", scores, 4,
-                      (int64_t[]){pass->batch, sizes->heads, pass->tokens, pass->tokens});
+    tensor_id index = build_op(b, GRAPH_UNARY, "shift", pass->apart);
+    index = build_op(b, GRAPH_CLIP, "clamp", index);
+    struct graph_node gather = {.op = GRAPH_MOVE, .name = "gather"};
+    int64_t dims[] = {pass->batch, sizes->heads, pass->tokens, pass->tokens};
+    scores = build_node(b, &gather, (tensor_id[]){scores, index}, 2, 4, dims);
+    return build_op(b, GRAPH_UNARY, "scale", scores);
 }
 
 static tensor_id relative_scores(struct pass *pass, struct projection for_keys,
@@ -135,6 +140,8 @@ static void add_distances(struct pass *pass)
         return;
     build_scope(b, "%s", "encoder.");
     tensor_id table = build_tensor(b, GRAPH_PARAMETER, "rel_embeddings.weight", 3, dims);
+    pass->apart = build_input(b, "relative_positions", GRAPH_INT64, 2,
+                              (int64_t[]){pass->tokens, pass->tokens});
     pass->distances = pass->sizes->has_distance_norm ? block_norm(b, "LayerNorm", table) : table;
 }
 

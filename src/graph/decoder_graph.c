@@ -204,6 +204,7 @@ static struct graph_attention attention_heads(const struct pass *pass, bool is_l
         .is_causal = true,
         .is_chunked = layer->is_chunked,
         .is_unfused = pass->decoder->has_unfused_attention,
+        .is_in_fp32 = layer->heads_kv < layer->heads,
     };
 }
 

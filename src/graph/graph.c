@@ -172,7 +172,7 @@ void graph_note(struct graph *graph, const char *format, ...)
     for (size_t i = 0; i < notes->count; i++)
         if (strcmp(notes->text[i], text) == 0)
             return;
-    if (notes->count < GRAPH_NOTES_MOST)
+    if (notes->count < sizeof notes->text / sizeof *notes->text)
         str_copy(notes->text[notes->count++], sizeof text, text);
 }
 

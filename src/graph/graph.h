@@ -105,7 +105,7 @@ struct graph_attention {
     int64_t window;         /* sliding window in tokens, the token itself included; 0: none */
     int64_t sequences;
     bool is_causal, is_chunked; /* chunked: the window begins anew instead of sliding */
-    bool is_unfused; /* in PyTorch, operator by operator: it has a bias, or one key for all heads */
+    bool is_unfused, is_in_fp32; /* in PyTorch: a bias, or one key for all heads; then by SDPA */
 };
 
 struct graph_recurrent {
@@ -130,6 +130,7 @@ struct graph_node {
     enum decoder_component component;    /* DECODER_COMPONENT_COUNT: none */
     enum graph_split split;
     double weight_fraction;   /* of its parameters that one pass reads (active experts); 1: all */
+    bool is_clamped;          /* T5: in fp16 the result is searched for infinities and clamped */
     bool has_precision;       /* of a product: the file states what it is computed in, */
     enum precision precision; /* while the file keeps its stored precision */
     union {
@@ -148,9 +149,8 @@ struct graph_precision {
 };
 
 /* What was assumed of the model, for people: one sentence each. */
-enum { GRAPH_NOTES_MOST = 4 };
 struct graph_notes {
-    char text[GRAPH_NOTES_MOST][160];
+    char text[4][160];
     size_t count;
 };
 

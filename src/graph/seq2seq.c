@@ -78,6 +78,7 @@ static struct block block_of(const struct transformer_seq2seq *sizes, bool is_de
         .has_gate = sizes->is_gated,
         .is_rms_norm = sizes->family == SEQ2SEQ_T5,
         .has_no_bias = sizes->family == SEQ2SEQ_T5,
+        .is_clamped = sizes->family == SEQ2SEQ_T5,
         .has_no_key_bias = sizes->family == SEQ2SEQ_WHISPER,
     };
 }

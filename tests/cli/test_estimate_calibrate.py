@@ -429,7 +429,7 @@ def normal(z):
 
 # Rows of the first two sets do not state their host: that of the first is the one that the times of eager mode are of.
 UNIT_HOST = ("--host-launch-us", "9.2")
-HOSTS = ("shipped", "unseen", "unseen2", "unseen3", "unseen4", "unseen5")  # a set of measurements for each
+HOSTS = ("shipped", *(f"unseen{n}" for n in ("", *range(2, 9))))  # a set of measurements for each
 
 
 class Shipped(Files):
@@ -461,9 +461,13 @@ class Shipped(Files):
         self.assertEqual((sums["latency"]["rows"], sums["energy"]["rows"]), (18, 17))
 
     def measured(self, name, *arguments):
-        """The errors of one set of measurements on an H200."""
-        return json.loads(self.ipw("validate", "--csv", SOURCE / f"tests/fixtures/estimate/h200_{name}.csv", "--hardware",
-                                   "h200", *arguments, "--json").stdout)
+        """The errors of one set of measurements on an H200, whose models are in part those of a config.json."""
+        with (SOURCE / f"tests/fixtures/estimate/h200_{name}.csv").open() as file:
+            rows = list(csv.DictReader(file))
+        for row in rows:
+            if row["model"].endswith(".json"):
+                row["model"] = self.config(row["model"].removesuffix(".json"))
+        return json.loads(self.ipw("validate", "--csv", self.write(rows), "--hardware", "h200", *arguments, "--json").stdout)
 
     def held_out(self, runtime):
         done = self.ipw("validate", "--csv", SOURCE / "tests/fixtures/estimate/h200_shipped.csv", "--hardware", "h200",
@@ -597,7 +601,7 @@ class Shipped(Files):
         words = ("--model", "resnet50", "--precision", "fp16", "--hardware", "h200")
         usual = self.estimate(*words, *UNIT_HOST)["latency_s"]
         # By the table of the page: 53 convolutions, 53 norms, 49 activations, 16 additions, 2 poolings, a linear layer.
-        operations = 53 * 1.3 + 53 * 1.5 + 49 * 0.45 + 16 * 0.5 + 2 + 1.3
+        operations = 53 * 1.12 + 53 * 1.5 + 49 * 0.45 + 16 * 0.5 + 2 + 1.4
         self.assertAlmostEqual(usual, 32e-6 * operations, 9)
         slow = self.estimate(*words, "--host-launch-us", "18.4")["latency_s"]
         self.assertAlmostEqual(slow / usual, 2, 6)
@@ -635,9 +639,9 @@ class Shipped(Files):
         self.assertEqual(given["latency_s"], assumed["latency_s"])
         self.assertEqual(given["energy_j"]["total"], assumed["energy_j"]["total"])
         wide, narrow = (report["latency_plus_minus"] / report["latency_s"] for report in (assumed, given))
-        self.assertAlmostEqual(narrow, 0.21, 6)
+        self.assertAlmostEqual(narrow, 0.2, 6)
         spread = statistics.stdev(math.log(host) for host in hosts)
-        self.assertAlmostEqual(math.sqrt(wide ** 2 - narrow ** 2), spread, delta=0.03)
+        self.assertAlmostEqual(math.sqrt(wide ** 2 - narrow ** 2), math.expm1(spread), delta=0.03)  # the slower side
         # A device that waits for it draws idle power.
         joules = math.sqrt(assumed["energy_j"]["plus_minus"] ** 2 - given["energy_j"]["plus_minus"] ** 2)
         seconds = math.sqrt(assumed["latency_plus_minus"] ** 2 - given["latency_plus_minus"] ** 2)
@@ -646,9 +650,9 @@ class Shipped(Files):
     def test_an_assumed_host_is_reported_where_it_matters(self):
         """Nothing waits for the host at a large batch, in a graph, or where its time is given."""
         words = ("--model", "resnet50", "--precision", "fp16", "--hardware", "h200")
-        says = "host launch time assumed: 11 µs, ± 29 %; --host-launch-us gives it"
+        says = "host launch time assumed: 10.5 µs, ± 28 %; --host-launch-us gives it"
         for more, is_said in (((), True), (("--hardware", "a100-sxm-80gb"), True), (("--format", "md"), True),
-                              (("--batch", "256"), False), (("--host-launch-us", "11"), False),
+                              (("--batch", "256"), False), (("--host-launch-us", "10.5"), False),
                               (("--runtime", "pytorch-graph"), False)):
             self.assertEqual(says in self.ipw(*words, *more).stdout, is_said, more)
         for more in (("--batch", "256"), ("--runtime", "pytorch-graph")):
@@ -656,18 +660,18 @@ class Shipped(Files):
             for key in ("latency_s", "latency_plus_minus", "energy_j", "power_w"):
                 self.assertEqual(reports[0][key], reports[1][key], more)
         figures = {row["name"]: row for row in self.estimate(*words)["hardware_figures"]}
-        self.assertEqual((figures["host_launch"]["value"], figures["host_launch"]["evidence"]), (11e-6, "assumed"))
+        self.assertEqual((figures["host_launch"]["value"], figures["host_launch"]["evidence"]), (10.5e-6, "assumed"))
         self.assertIsNone(self.estimate(*words, "--runtime", "pytorch-graph")["setting"]["host_launch_us"])
         # What a change saves is as uncertain as the host, if one of the two waits for it more.
         savings = [{row["options"]: row["saving_plus_minus"] for row in self.estimate(*words, *host)["recommendations"]}
-                   for host in ((), ("--host-launch-us", "11"))]
+                   for host in ((), ("--host-launch-us", "10.5"))]
         self.assertGreater(savings[0]["--runtime pytorch-graph"], savings[1]["--runtime pytorch-graph"])
         # Devices that wait for one host take the same time, so that the cheaper one is the better.
         for us in ("7", "9.2", "11", "14.4"):
             points = self.estimate(*words, "--hardware", "rtx-4090", "--host-launch-us", us)["points"]
             self.assertEqual([row["hardware"] for row in points if row["frontier"]], ["rtx-4090"], us)
 
-    def test_six_hosts_lie_in_the_interval_of_one_that_is_assumed(self):
+    def test_nine_hosts_lie_in_the_interval_of_one_that_is_assumed(self):
         """Whatever the rows say of their host: two of the ± hold 85 % of the times and energies of each of them."""
         biases = []
         for name in HOSTS:
@@ -707,15 +711,17 @@ class Shipped(Files):
                 self.assertLess(abs((sums if runtime == "graph" else sums["all"])[kind]["bias"]), 0.05, (name, runtime, kind))
 
     def test_eager_mode_but_for_the_speed_of_the_host(self):
-        """Four hosts, each corrected by its rows of other families: what is left is which operations cost it how much."""
-        for name in ("shipped", "unseen", "unseen2", "unseen3"):
-            done = self.ipw("validate", "--csv", SOURCE / f"tests/fixtures/estimate/h200_{name}.csv", "--hardware", "h200",
-                            *(UNIT_HOST if name in HOSTS[:2] else ()), "--where", "runtime=eager", "--leave-out", "family",
-                            "--json")
-            sums = json.loads(done.stdout)["held_out"]["all"]
-            for kind, most in (("latency", 0.155), ("energy", 0.13)):
-                self.assertLess(sums[kind]["mape"], most, (name, kind))
+        """Each host corrected by its rows of other families: what is left is which operations cost it how much."""
+        errors = {"latency": [], "energy": []}
+        for name in HOSTS:
+            sums = self.measured(name, *(UNIT_HOST if name in HOSTS[:2] else ()), "--where", "runtime=eager", "--leave-out",
+                                 "family")["held_out"]["all"]
+            for kind, found in errors.items():
+                self.assertLess(sums[kind]["mape"], 0.20, (name, kind))
                 self.assertLess(abs(sums[kind]["bias"]), 0.05, (name, kind))
+                found.append(sums[kind]["mape"])
+        self.assertLess(statistics.mean(errors["latency"]), 0.145)
+        self.assertLess(statistics.mean(errors["energy"]), 0.11)
 
     def test_a_third_set_with_other_families(self):
         """What was wrong with it when it was predicted must not come back; in eager mode also by the host of the first."""
@@ -775,37 +781,59 @@ class Shipped(Files):
         path.write_text(json.dumps(words))
         return path
 
-    def check_set(self, name, expected, without=None):
-        """Of a set whose models are in part those of a config.json: rows, MAPE, bias and share within 95 %, for words each."""
-        with (SOURCE / f"tests/fixtures/estimate/h200_{name}.csv").open() as file:
-            rows = [row for row in csv.DictReader(file) if row["family"] != without]
-        for row in rows:
-            if row["model"].endswith(".json"):
-                row["model"] = self.config(row["model"].removesuffix(".json"))
-        path = self.write(rows)
+    def check_set(self, name, expected):
+        """Of a set: rows, MAPE, bias and share within 95 %, for words each."""
         for words, count, most, bias, inside in expected:
-            done = self.ipw("validate", "--csv", path, "--hardware", "h200", *words, "--json")
+            report = self.measured(name, *words)
             for kind in ("latency", "energy"):
-                sums = json.loads(done.stdout)["all"][kind]
+                sums = report["all"][kind]
                 self.assertEqual(sums["rows"], count)
                 self.assertLess(sums["mape"], most, (words, kind))
                 self.assertLess(abs(sums["bias"]), bias, (words, kind))
                 self.assertGreaterEqual(sums["inside_2_sigma"], inside, (words, kind))
 
     def test_a_sixth_set_with_families_that_no_other_has(self):
-        """Kernels of attention and GELU are those of its families; experts, which transformers runs one by one, are not."""
+        """Kernels of attention, GELU and experts were made with it."""
         self.check_set("unseen6", (
             (("--where", "runtime=graph"), 25, 0.12, 0.05, 0.80),
-            (("--where", "runtime=eager"), 32, 0.20, 0.05, 0.75),
-            (("--where", "runtime=eager", "--host-launch-us", "0"), 32, 0.40, 0.25, 0.90)),  # of a seventh host
-            without="olmoe")
+            (("--where", "runtime=eager"), 34, 0.20, 0.06, 0.85)))
 
     def test_a_seventh_set_as_it_was_predicted(self):
-        """None of its rows was seen before; an eighth host, whose time is given, and then assumed."""
+        """None of its rows was seen before; those of eager mode were, by the host's time of each operator."""
         self.check_set("unseen7", (
             (("--where", "runtime=graph"), 22, 0.12, 0.05, 0.85),
-            (("--where", "runtime=eager"), 26, 0.20, 0.05, 0.84),
-            (("--where", "runtime=eager", "--host-launch-us", "0"), 26, 0.25, 0.15, 0.90)))
+            (("--where", "runtime=eager"), 26, 0.20, 0.05, 0.85)))
+
+    def test_an_eighth_set_as_it_was_predicted(self):
+        """None of its rows was seen before, in either runtime, nor three of its families, two of them with experts."""
+        self.check_set("unseen8", (
+            (("--where", "runtime=graph"), 30, 0.12, 0.05, 0.85),
+            (("--where", "runtime=eager"), 34, 0.20, 0.08, 0.85)))
+
+    def test_experts_are_multiplied_one_by_one_but_in_bf16(self):
+        """transformers has one kernel for all of them in bf16: the host launches two for each active expert otherwise."""
+        def launched(model, precision, batch):
+            words = ("--model", self.config(model), "--precision", precision, "--batch", str(batch), "--phase", "decode",
+                     "--context", "64", "--hardware", "h200", "--runtime", "pytorch-eager", "--host-launch-us")
+            return self.estimate(*words, "1000")["latency_s"] / 32e-6 * 9.2 / 1000  # in operators of the page's table
+        for batch in (1, 8):
+            active = 64 * (1 - (1 - 8 / 64) ** batch)
+            more = launched("olmoe-1b-7b", "fp16", batch) - launched("olmoe-1b-7b", "bf16", batch)
+            self.assertAlmostEqual(more / (16 * 3 * (active - 1)), 0.53, 2)
+        self.assertAlmostEqual(launched("pythia-1.4b", "fp16", 8), launched("pythia-1.4b", "bf16", 8), 1)
+
+    def test_residuals_of_t5_are_clamped_in_fp16(self):
+        """By nine kernels more each; scores with a bias are computed in fp32 whatever the precision."""
+        def passes(precision, *more):
+            return self.estimate("--model", self.config("t5-base"), "--precision", precision, "--prompt-tokens", "256",
+                                 "--hardware", "h200", "--runtime", "pytorch-graph", "--verbose", *more)["subgraphs"]
+        adds = {precision: [row["latency_s"] for row in passes(precision) if row["name"].endswith("add")]
+                for precision in ("fp16", "bf16")}
+        self.assertEqual(len(adds["fp16"]), 24)
+        self.assertGreater(min(adds["fp16"]), 4 * max(adds["bf16"]))
+        # 2 x 2 x 12 heads x 512^2 pairs x 64 elements of 8 sequences, at 0.4 of 67 TFLOP/s: more than fused in 16 bits.
+        scores = [row["latency_s"] for row in passes("bf16", "--batch", "8", "--prompt-tokens", "512") if row["ops"] == ["attention"]]
+        self.assertGreater(min(scores), 4 * 12 * 8 * 512 ** 2 * 64 / (0.4 * 67e12))
 
     def test_attention_with_a_bias_is_many_kernels(self):
         """PyTorch writes the scores of T5 and reads them again; BERT's, of the same size, never leave the kernel."""
@@ -855,38 +883,37 @@ class Shipped(Files):
         self.assertAlmostEqual(low["latency_s"], report["latency_s"], 9)
         self.assertGreater(lower["latency_s"], 2 * report["latency_s"])
 
-    SETS = (("shipped", "unseen"), ("unseen2",), ("unseen3", "unseen4"))  # which name the device alike, and their host
-
     def all_sets(self, runtime):
-        """The reports of all five sets."""
-        return [json.loads(self.ipw("validate", *(w for name in names for w in (
-            "--csv", SOURCE / f"tests/fixtures/estimate/h200_{name}.csv")), "--hardware", "h200", "--where",
-            f"runtime={runtime}", *(UNIT_HOST if "shipped" in names else ()), "--json").stdout) for names in self.SETS]
+        """The reports of all nine sets."""
+        return [self.measured(name, "--where", f"runtime={runtime}", *(UNIT_HOST if name in HOSTS[:2] else ()))
+                for name in HOSTS]
 
     def test_the_interval_is_neither_too_narrow_nor_too_wide(self):
-        """Of all 328 rows 68 and 95 % should be within one and two of the ±."""
-        for runtime in ("graph", "eager"):
+        """Of all rows 68 and 95 % should be within one and two of the ±."""
+        for runtime, count in (("graph", 271), ("eager", 288)):
             reports = self.all_sets(runtime)
             for kind in ("latency", "energy"):
                 sums = [report["all"][kind] for report in reports]
                 rows = [one["rows"] for one in sums]
-                self.assertEqual(sum(rows), 164)
-                within = [sum(n * one[f"inside_{k}_sigma"] for n, one in zip(rows, sums)) / 164 for k in (1, 2)]
+                self.assertEqual(sum(rows), count)
+                within = [sum(n * one[f"inside_{k}_sigma"] for n, one in zip(rows, sums)) / count for k in (1, 2)]
                 self.assertTrue(0.6 < within[0] < 0.85, (runtime, kind, within))
                 self.assertGreaterEqual(within[1], 0.9, (runtime, kind))
 
     def test_the_interval_is_what_families_that_were_left_out_say(self):
         """The page's table, by bound, against the spread of rows that the other families correct."""
-        families = {row["model"]: row["family"] for names in self.SETS for name in names for row in csv.DictReader(
-            (SOURCE / f"tests/fixtures/estimate/h200_{name}.csv").read_text().splitlines())}
+        def families(runtime):
+            return [row["family"] for name in HOSTS for row in csv.DictReader(
+                (SOURCE / f"tests/fixtures/estimate/h200_{name}.csv").read_text().splitlines()) if row["runtime"] == runtime]
         page = (SOURCE / "docs/estimate.md").read_text()
         for runtime in ("graph", "eager"):
             row = re.search(rf"^\| `pytorch-{runtime}`[^|]*\|( [0-9.]+, .*) \|$", page, re.M).group(1)
             stated = [[float(figure) / 100 for figure in cell.strip(" %").split(",")] for cell in row.split("|")]
             rows = [row for report in self.all_sets(runtime) for row in report["rows"]]
             for kind, key in enumerate(("latency_s", "energy_j")):
-                ratios = [(families[row["name"].split()[0]], row["bound"], row[key]["measured"] / row[key]["predicted"])
-                          for row in rows if row[key]]
+                self.assertEqual(len(rows), len(families(runtime)))
+                ratios = [(family, row["bound"], row[key]["measured"] / row[key]["predicted"])
+                          for family, row in zip(families(runtime), rows) if row[key]]
                 for cell, bound in zip(stated, ("compute", "memory", "launch")):
                     errors = [ratio / statistics.mean(r for other, _, r in ratios if other != family) - 1
                               for family, at, ratio in ratios if at == bound]

@@ -187,11 +187,11 @@ char *words_basis(char *to, const struct workload_estimate *estimate)
 bool words_host(char *to, const struct workload_estimate *estimate)
 {
     const struct runtime_host host = words_runtime_host(estimate);
-    char launch[FORMAT_MAX];
     if (!(estimate->total.host_plus_minus > 0))
         return false;
-    str_format(to, WORDS_MAX, "host launch time assumed: %s, ± %.0f %%; --host-launch-us gives it",
-               format_rough(launch, host.launch_s, "s"), 100 * host.spread);
+    str_format(to, WORDS_MAX,
+               "host launch time assumed: %.3g µs, ± %.0f %%; --host-launch-us gives it",
+               1e6 * host.launch_s, 100 * host.spread);
     return true;
 }
 
@@ -337,9 +337,8 @@ char *words_pipeline(char *to, const struct workload_estimate *estimate)
         most = pipeline->stages[s].layers > most ? pipeline->stages[s].layers : most;
     }
     str_format(layers, sizeof layers, least < most ? "%d to %d" : "%d", least, most);
-    str_format(to, WORDS_MAX,
-               "%d stages of %s layers, %.0f micro-batch%s; bubble %s of the time", stages,
-               layers, pipeline->micro_batches, pipeline->micro_batches == 1 ? "" : "es",
+    str_format(to, WORDS_MAX, "%d stages of %s layers, %.0f micro-batch%s; bubble %s of the time",
+               stages, layers, pipeline->micro_batches, pipeline->micro_batches == 1 ? "" : "es",
                words_share(waiting, pipeline->bubble));
     return to;
 }
@@ -430,7 +429,7 @@ static size_t put_host(const struct workload_estimate *estimate, struct words_fi
         out[0].figure = (struct hardware_figure){.value = host.launch_s,
                                                  .evidence = EVIDENCE_ASSUMED,
                                                  .plus_minus = host.spread * host.launch_s,
-                                                 .source = "not stated: middle of six hosts"};
+                                                 .source = "not stated: middle of nine hosts"};
     return 1;
 }
 

@@ -85,7 +85,7 @@ const char *words_kernels(enum runtime_id runtime);
 char *words_basis(char *to, const struct workload_estimate *estimate);
 
 struct runtime_host words_runtime_host(const struct workload_estimate *estimate);
-/* "host launch time assumed: 11 µs, ± 29 %; --host-launch-us gives it"; false: it was given, or nothing waits for it. */
+/* "host launch time assumed: 10.5 µs, ± 28 %; --host-launch-us gives it"; false: it was given, or nothing waits for it. */
 bool words_host(char *to, const struct workload_estimate *estimate);
 
 /* ---- cost and emissions ---- */
