@@ -7,17 +7,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "support/chance.h"
 #include "support/unit.h"
 
 enum { ROUNDS = 20000, ROUNDS_WATCHED = 1500, SPARE_BYTES = 64 << 20 };
-
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t value = *state += UINT64_C(0x9E3779B97F4A7C15);
-    value = (value ^ (value >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    value = (value ^ (value >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return value ^ (value >> 31);
-}
 
 static void put(char *bytes, size_t length, size_t at, uint64_t value, unsigned count)
 {
@@ -45,21 +38,21 @@ static uint64_t awkward(uint64_t *seed)
         UINT64_MAX / 8,
         UINT64_MAX / 13,
     };
-    return NUMBERS[next_random(seed) % (sizeof NUMBERS / sizeof *NUMBERS)];
+    return NUMBERS[chance_bits(seed) % (sizeof NUMBERS / sizeof *NUMBERS)];
 }
 
 /* Damages a copy; gives its length, which may be less. */
 static size_t damage(char *bytes, size_t length, size_t header, uint64_t *seed)
 {
-    for (uint64_t count = 1 + next_random(seed) % 3; count; count--) {
-        size_t at = next_random(seed) % header;
-        size_t other = next_random(seed) % header;
-        switch (next_random(seed) % 6) {
+    for (uint64_t count = 1 + chance_bits(seed) % 3; count; count--) {
+        size_t at = chance_bits(seed) % header;
+        size_t other = chance_bits(seed) % header;
+        switch (chance_bits(seed) % 6) {
         case 0:
-            bytes[at] = (char)next_random(seed);
+            bytes[at] = (char)chance_bits(seed);
             break;
         case 1:
-            bytes[at] ^= (char)(1 << next_random(seed) % 8);
+            bytes[at] ^= (char)(1 << chance_bits(seed) % 8);
             break;
         case 2:
             put(bytes, length, at, awkward(seed), 8);
@@ -71,7 +64,7 @@ static size_t damage(char *bytes, size_t length, size_t header, uint64_t *seed)
             memmove(bytes + at, bytes + other, (header - (at > other ? at : other)) % 64);
             break;
         default:
-            length = next_random(seed) % 4 ? length : at;
+            length = chance_bits(seed) % 4 ? length : at;
             header = header < length ? header : length;
             break;
         }

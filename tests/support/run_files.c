@@ -19,6 +19,7 @@
 #include "report/plot/plot.h"
 #include "report/text/compare_report.h"
 #include "report/text/reports.h"
+#include "support/chance.h"
 
 static const char *const NAMES[] = {"records.jsonl", "summary.json", "samples.csv", "spans.jsonl"};
 enum { NAMES_COUNT = sizeof NAMES / sizeof *NAMES, LINES_MOST = 14 };
@@ -42,14 +43,6 @@ bool run_files_add(struct text *out, const char *name)
 }
 
 /* ---- damage ---- */
-
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t value = *state += UINT64_C(0x9E3779B97F4A7C15);
-    value = (value ^ (value >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    value = (value ^ (value >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return value ^ (value >> 31);
-}
 
 static size_t replace(char *bytes, size_t length, size_t from, size_t to, const char *with,
                       size_t with_length)
@@ -93,7 +86,7 @@ static size_t other_value(char *bytes, size_t length, size_t at, uint64_t *seed)
         "\"\\u0000\"",
         "\"\xff\"",
     };
-    const char *value = VALUES[next_random(seed) % (sizeof VALUES / sizeof *VALUES)];
+    const char *value = VALUES[chance_bits(seed) % (sizeof VALUES / sizeof *VALUES)];
     while (at < length && bytes[at] != ':' && bytes[at] != ',')
         at++;
     if (at == length)
@@ -116,7 +109,7 @@ static size_t other_line(char *bytes, size_t length, size_t at, uint64_t *seed)
         from--;
     while (to < length && bytes[to] != '\n' && bytes[to] != RUN_FILES_BREAK)
         to++;
-    switch (next_random(seed) % 3) {
+    switch (chance_bits(seed) % 3) {
     case 0: /* none */
         return replace(bytes, length, from, to, "", 0);
     case 1: /* half of it */
@@ -131,15 +124,15 @@ static size_t other_line(char *bytes, size_t length, size_t at, uint64_t *seed)
 
 size_t run_files_damage(char *bytes, size_t length, uint64_t seed)
 {
-    for (uint64_t count = 1 + next_random(&seed) % 8; count && length; count--) {
-        size_t at = next_random(&seed) % length;
-        uint64_t kind = next_random(&seed) % 16;
+    for (uint64_t count = 1 + chance_bits(&seed) % 8; count && length; count--) {
+        size_t at = chance_bits(&seed) % length;
+        uint64_t kind = chance_bits(&seed) % 16;
         if (kind < 12)
             length = other_value(bytes, length, at, &seed);
         else if (kind < 15)
             length = other_line(bytes, length, at, &seed);
         else
-            bytes[at] = (char)next_random(&seed);
+            bytes[at] = (char)chance_bits(&seed);
     }
     return length;
 }

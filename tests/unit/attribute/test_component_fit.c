@@ -1,3 +1,4 @@
+#include "support/chance.h"
 #include "support/unit.h"
 
 #include <math.h>
@@ -21,18 +22,12 @@ struct world {
     double times[WINDOWS][COLUMNS];
 };
 
-static double next_random(uint64_t *state)
-{
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (double)(*state >> 11) / 9007199254740992.0;
-}
-
 /* Twelve even draws less six: normal enough. */
 static double noise(uint64_t *state)
 {
     double sum = -6;
     for (int i = 0; i < 12; i++)
-        sum += next_random(state);
+        sum += chance_of(state);
     return sum;
 }
 

@@ -8,6 +8,7 @@
 #include "graph/model_files.h"
 #include "graph/reader.h"
 #include "port/json_read.h"
+#include "support/chance.h"
 #include "support/model_bytes.h"
 #include "support/unit.h"
 
@@ -37,14 +38,6 @@ static void cut_everywhere(exercise with, const char *bytes, size_t length, size
         assert_nothing_wrong(exercise_copy(with, bytes, at), "cut to", at);
 }
 
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t value = *state += UINT64_C(0x9E3779B97F4A7C15);
-    value = (value ^ (value >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    value = (value ^ (value >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return value ^ (value >> 31);
-}
-
 /* Replaces one to three bytes, mostly by characters that JSON uses. */
 static void damage_at_random(exercise with, const char *bytes, size_t length, size_t header)
 {
@@ -54,9 +47,9 @@ static void damage_at_random(exercise with, const char *bytes, size_t length, si
     char *copy = malloc(length);
     for (int round = 0; round < rounds; round++) {
         memcpy(copy, bytes, length);
-        for (uint64_t count = 1 + next_random(&seed) % 3; count; count--) {
-            size_t at = next_random(&seed) % header;
-            uint64_t random = next_random(&seed);
+        for (uint64_t count = 1 + chance_bits(&seed) % 3; count; count--) {
+            size_t at = chance_bits(&seed) % header;
+            uint64_t random = chance_bits(&seed);
             copy[at] = random % 4 ? LIKELY[random / 4 % (sizeof LIKELY - 1)] : (char)(random >> 8);
         }
         assert_nothing_wrong(with(copy, length), "round", (size_t)round);

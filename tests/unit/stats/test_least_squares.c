@@ -1,3 +1,4 @@
+#include "support/chance.h"
 #include "support/unit.h"
 
 #include <math.h>
@@ -6,12 +7,6 @@
 #include "stats/least_squares.h"
 
 enum { ROWS = 9, COLUMNS = 5, TRIALS = 400 };
-
-static double next_random(uint64_t *state)
-{
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (double)(*state >> 11) / 9007199254740992.0;
-}
 
 static double distance(const double *a, const double *b, const double *x, size_t rows,
                        size_t columns)
@@ -91,9 +86,9 @@ static void nothing_below_zero_is_nearer(void **state)
     for (int trial = 0; trial < TRIALS; trial++) {
         double a[ROWS * COLUMNS], b[ROWS], x[COLUMNS];
         for (size_t i = 0; i < ROWS * COLUMNS; i++)
-            a[i] = next_random(&seed) - (trial % 3 ? 0.5 : 0); /* every third: all positive */
+            a[i] = chance_of(&seed) - (trial % 3 ? 0.5 : 0); /* every third: all positive */
         for (size_t i = 0; i < ROWS; i++)
-            b[i] = next_random(&seed) - 0.4;
+            b[i] = chance_of(&seed) - 0.4;
         assert_int_equal(least_squares_positive(a, b, ROWS, COLUMNS, x), ERR_OK);
         for (size_t j = 0; j < COLUMNS; j++)
             assert_true(x[j] >= 0);
@@ -109,7 +104,7 @@ static void powers_that_made_the_energy_come_back(void **state)
     for (int trial = 0; trial < TRIALS; trial++) {
         double a[ROWS * COLUMNS], b[ROWS] = {0}, x[COLUMNS];
         for (size_t i = 0; i < ROWS * COLUMNS; i++) {
-            a[i] = next_random(&seed);
+            a[i] = chance_of(&seed);
             b[i / COLUMNS] += a[i] * WATTS[i % COLUMNS];
         }
         assert_int_equal(least_squares_positive(a, b, ROWS, COLUMNS, x), ERR_OK);

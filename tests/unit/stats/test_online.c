@@ -1,3 +1,4 @@
+#include "support/chance.h"
 #include "support/unit.h"
 
 #include <math.h>
@@ -12,12 +13,6 @@
 static const double WATTS[] = {412.25, 398.5,   405.75, 421.0,   399.125, 407.5,
                                403.0,  415.875, 400.25, 409.625, 431.5};
 enum { WATTS_COUNT = sizeof WATTS / sizeof *WATTS };
-
-static double next_random(uint64_t *state)
-{
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (double)(*state >> 11) / 9007199254740992.0;
-}
 
 /* The textbook's two passes, in a wider type: an independent way to the same figures. */
 static void two_pass(const double *values, size_t count, double *mean, double *variance)
@@ -102,10 +97,10 @@ static void random_streams_match_two_passes(void **state)
     uint64_t seed = 42;
     double values[500];
     for (size_t round = 0; round < 50; round++) {
-        size_t count = 2 + (size_t)(next_random(&seed) * 498);
+        size_t count = 2 + (size_t)(chance_of(&seed) * 498);
         struct online stats = {0};
         for (size_t i = 0; i < count; i++) {
-            values[i] = 300 + 400 * next_random(&seed);
+            values[i] = 300 + 400 * chance_of(&seed);
             online_add(&stats, values[i]);
         }
         double mean, variance;

@@ -1,3 +1,4 @@
+#include "support/chance.h"
 #include "support/unit.h"
 
 #include <float.h>
@@ -18,12 +19,6 @@ static const double WATTS[] = {412.25, 398.5,   405.75, 421.0,   399.125, 407.5,
 static const double TWENTIETHS[] = {
     398.8125, 399.125, 399.6875, 400.25, 401.625,  403.0,   404.375,  405.75, 406.625, 407.5,
     408.5625, 409.625, 410.9375, 412.25, 414.0625, 415.875, 418.4375, 421.0,  426.25};
-
-static double next_random(uint64_t *state)
-{
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (double)(*state >> 11) / 9007199254740992.0;
-}
 
 static void quantiles_match_an_independent_calculation(void **state)
 {
@@ -103,10 +98,10 @@ static void random_arrays_match_counting(void **state)
     uint64_t seed = 7;
     double values[60];
     for (size_t round = 0; round < 200; round++) {
-        size_t count = 1 + (size_t)(next_random(&seed) * 59);
+        size_t count = 1 + (size_t)(chance_of(&seed) * 59);
         for (size_t i = 0; i < count; i++)
-            values[i] = floor(next_random(&seed) * 40) / 4; /* with ties */
-        double p = next_random(&seed), position = p * (double)(count - 1);
+            values[i] = floor(chance_of(&seed) * 40) / 4; /* with ties */
+        double p = chance_of(&seed), position = p * (double)(count - 1);
         size_t k = (size_t)floor(position);
         double low = by_rank(values, count, k);
         double high = by_rank(values, count, k + 1 < count ? k + 1 : k);
