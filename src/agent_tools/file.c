@@ -109,11 +109,6 @@ static int open_below(const struct tool_request *call, const char *path, int fla
 
 /* ---- reading ---- */
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Names of a directory, one per line, a slash after those of directories. */
 static void list_directory(int fd, struct tool_result *out)
 {
@@ -135,7 +130,7 @@ static void list_directory(int fd, struct tool_result *out)
             count++;
     }
     closedir(directory);
-    qsort(names, count, sizeof *names, by_name);
+    qsort(names, count, sizeof *names, compare_strings);
     for (size_t i = 0; i < count; i++) {
         text_addf(&out->output, "%s\n", names[i]);
         free(names[i]);

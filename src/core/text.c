@@ -170,6 +170,11 @@ const char *text_get(const struct text *text)
 
 /* ---- strings ---- */
 
+int compare_strings(const void *left, const void *right)
+{
+    return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
 bool str_copy(char *to, size_t size, const char *from)
 {
     size_t length = strlen(from);

@@ -31,6 +31,9 @@ static inline const char *str_or_null(const char *string)
     return string && string[0] ? string : NULL;
 }
 
+/* By strcmp, for qsort of an array of strings. */
+int compare_strings(const void *left, const void *right);
+
 /* Copies with truncation; always terminates.  Returns false when it truncated. */
 bool str_copy(char *to, size_t size, const char *from);
 

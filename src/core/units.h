@@ -34,6 +34,13 @@ static inline double ratio(double over, double under)
     return is_known(over) && under > 0 ? over / under : UNKNOWN;
 }
 
+/* Ascending, for qsort and bsearch. */
+static inline int compare_doubles(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
 static inline double seconds(nanos t)
 {
     return (double)t * 1e-9;

@@ -1,6 +1,5 @@
 /* PostgreSQL through libpq, which is opened at run time with declarations of our own.  Results come in binary, by the
  * type of each column; bulk load is COPY in binary, so that a figure is stored with all its bits. */
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,12 +47,7 @@ static struct {
 #undef MEMBER
 } pq;
 
-static pthread_once_t loaded_once = PTHREAD_ONCE_INIT;
-static enum err load_result;
-static struct error load_error;
-
-/* Once, and never unloaded: its TLS library has registered handlers. */
-static void load_library(void)
+static enum err load_library(struct error *why)
 {
     static const char *const NAMES[] = {"libpq.so.5", NULL};
     static const struct dl_symbol SYMBOLS[] = {
@@ -61,13 +55,12 @@ static void load_library(void)
         LIBPQ(SYMBOL)
 #undef SYMBOL
     };
-    struct dl library;
-    struct error absence;
-    if (dl_open(&library, NAMES, &absence))
-        load_result =
-            err_set(&load_error, ERR_UNSUPPORTED, "libpq is not installed: apt install libpq5");
-    else
-        load_result = dl_load(&library, SYMBOLS, sizeof SYMBOLS / sizeof *SYMBOLS, &load_error);
+    static struct dl_library library = {.names = NAMES,
+                                        .symbols = SYMBOLS,
+                                        .count = sizeof SYMBOLS / sizeof *SYMBOLS,
+                                        .absent = "libpq is not installed: apt install libpq5",
+                                        .lock = PTHREAD_MUTEX_INITIALIZER};
+    return dl_library_open(&library, why);
 }
 
 /* ---- connections ---- */
@@ -120,9 +113,9 @@ static PGconn *connect_to(const char *address)
 static enum err postgres_open(struct db *db, const char *address, bool create, struct error *why)
 {
     (void)create;
-    pthread_once(&loaded_once, load_library);
-    if (load_result)
-        return err_set(why, load_result, "%s", load_error.text);
+    enum err err = load_library(why);
+    if (err)
+        return err;
     struct session *session = calloc(1, sizeof *session);
     db->state = session;
     if (!session || !(session->connection = connect_to(address)))

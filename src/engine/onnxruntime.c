@@ -436,13 +436,6 @@ static enum err open_subject(struct ort_timer *timer, const struct ort_shape *sh
     return err;
 }
 
-static double clock_s(clockid_t clock)
-{
-    struct timespec now = {0};
-    clock_gettime(clock, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* One thread is timed by the CPU that it got.  Of several some are asleep where an operator is too small for all: their
  * CPU time does not tell whether they were disturbed, only whether rounds agree does. */
 static enum err take_sample(struct ort_timer *timer, const struct ort_value *input,
@@ -466,19 +459,6 @@ static enum err take_sample(struct ort_timer *timer, const struct ort_value *inp
     return err;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Other programs only add time. */
-static double lower_quartile(struct subject *subject)
-{
-    qsort(subject->samples, subject->count, sizeof *subject->samples, compare);
-    return subject->samples[subject->count / 4];
-}
-
 /* Of a model of so many operators.  No other session is open meanwhile: threads of one that has just run wait for more
  * work by spinning, and would take a CPU from this one. */
 static enum err time_model(struct ort_timer *timer, const struct ort_shape *shape, int operators,
@@ -495,7 +475,7 @@ static enum err time_model(struct ort_timer *timer, const struct ort_shape *shap
            (subject.count < SAMPLES_LEAST || clock_s(CLOCK_MONOTONIC) < end))
         err = take_sample(timer, input, &subject, why);
     if (!err)
-        *took = lower_quartile(&subject);
+        *took = lower_quartile(subject.samples, subject.count);
     if (subject.session)
         timer->api->release_session(subject.session);
     return err;

@@ -415,24 +415,11 @@ static void release(struct bench *b)
 
 /* ---- time ---- */
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 struct samples {
     double all[SAMPLES_MOST], clean[SAMPLES_MOST]; /* seconds of an operation */
     size_t count, clean_count;
     double ran_most; /* share of the time that the threads had a CPU, of the best sample */
 };
-
-static double clock_s(clockid_t clock)
-{
-    struct timespec now = {0};
-    clock_gettime(clock, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* One thread is timed by the CPU that it got.  Several wait for each other, spinning, so that the time counts in which
  * all had one: their CPU time says whether they did. */
@@ -458,7 +445,6 @@ static enum err take_sample(struct bench *b, int64_t graph, struct samples *to, 
     return ERR_OK;
 }
 
-/* Other programs only add time: the lower quartile is what the machine does undisturbed. */
 static enum err time_graphs(struct bench *b, double budget_s, struct op_time *out)
 {
     struct samples samples = {0};
@@ -482,8 +468,7 @@ static enum err time_graphs(struct bench *b, double budget_s, struct op_time *ou
     bool is_clean = samples.clean_count > 0;
     size_t count = is_clean ? samples.clean_count : samples.count;
     double *from = is_clean ? samples.clean : samples.all;
-    qsort(from, count, sizeof *from, compare);
-    *out = (struct op_time){from[count / 4], samples.ran_most};
+    *out = (struct op_time){lower_quartile(from, count), samples.ran_most};
     return ERR_OK;
 }
 

@@ -75,11 +75,6 @@ static enum err add(struct shipped_names *names, const char *file, size_t length
     return items[names->count] ? (names->count++, ERR_OK) : ERR_NO_MEMORY;
 }
 
-static int compare(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 static enum err list_in(const char *folder, struct shipped_names *out)
 {
     DIR *dir = opendir(folder);
@@ -115,7 +110,7 @@ enum err shipped_list(struct shipped_names *out, struct error *why)
         return err_set(why, err, "out of memory for the list of models");
     }
     if (out->count > 0)
-        qsort(out->items, out->count, sizeof *out->items, compare);
+        qsort(out->items, out->count, sizeof *out->items, compare_strings);
     return ERR_OK;
 }
 

@@ -4,8 +4,28 @@
 #define IPW_ENGINE_TIMERS_H
 
 #include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
 
 #include "core/err.h"
+#include "core/units.h"
+
+/* ---- both ---- */
+
+/* Of any clock, where core/clock.h has those of time alone. */
+static inline double clock_s(clockid_t clock)
+{
+    struct timespec now = {0};
+    clock_gettime(clock, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Other programs only add time: the lower quartile is what the machine does undisturbed. */
+static inline double lower_quartile(double *samples, size_t count)
+{
+    qsort(samples, count, sizeof *samples, compare_doubles);
+    return samples[count / 4];
+}
 
 /* ---- llama.cpp: op_timer.c ---- */
 

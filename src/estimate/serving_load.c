@@ -69,12 +69,6 @@ static bool add_rates(char *item, double *rates, size_t *count)
     return is_valid;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double first = *(const double *)a, second = *(const double *)b;
-    return (first > second) - (first < second);
-}
-
 enum err serving_rates_parse(const char *words, double **rates, size_t *count, struct error *why)
 {
     *count = 0;
@@ -92,7 +86,7 @@ enum err serving_rates_parse(const char *words, double **rates, size_t *count, s
                        "LOW:HIGH:STEP, at most %d; not '%.60s'",
                        RATES_MOST, words);
     }
-    qsort(*rates, *count, sizeof **rates, by_value);
+    qsort(*rates, *count, sizeof **rates, compare_doubles);
     return ERR_OK;
 }
 

@@ -189,11 +189,6 @@ static enum err open_one(const char *path, struct safetensors *out, struct error
 
 /* ---- several files ---- */
 
-static int compare_strings(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Each file once. */
 static enum err open_files(const char *path, const char **files, size_t count,
                            struct safetensors *out, struct error *why)

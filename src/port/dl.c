@@ -63,3 +63,26 @@ bool dl_loaded(const char *part, char *to, size_t size)
     struct search search = {part, to, size};
     return dl_iterate_phdr(match_loaded, &search) != 0;
 }
+
+/* The result is library->why. */
+static void try_library(struct dl_library *library)
+{
+    struct dl dl;
+    struct error inner;
+    if (dl_open(&dl, library->names, &inner))
+        err_set(&library->why, ERR_UNSUPPORTED, "%s", library->absent);
+    else if (!dl_load(&dl, library->symbols, library->count, &library->why) && library->start &&
+             !library->start())
+        err_set(&library->why, ERR_UNSUPPORTED, "%s cannot be initialized", dl.name);
+    library->was_tried = true;
+}
+
+enum err dl_library_open(struct dl_library *library, struct error *why)
+{
+    pthread_mutex_lock(&library->lock);
+    if (!library->was_tried)
+        try_library(library);
+    pthread_mutex_unlock(&library->lock);
+    const struct error *found = &library->why;
+    return found->code ? err_set(why, found->code, "%s", found->text) : ERR_OK;
+}

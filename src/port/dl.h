@@ -3,6 +3,7 @@
 #ifndef IPW_PORT_DL_H
 #define IPW_PORT_DL_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -29,6 +30,22 @@ enum err dl_load(struct dl *dl, const struct dl_symbol *symbols, size_t count, s
     MUST_USE;
 
 void dl_close(struct dl *dl);
+
+/* A library that is opened when it is first needed, and never closed: it may have started threads and registered handlers. */
+struct dl_library {
+    const char *const *names;
+    const struct dl_symbol *symbols; /* all required */
+    size_t count;
+    const char *absent;  /* the error where none of the names opens: how to install it */
+    bool (*start)(void); /* optional: called once after opening; false: it cannot be initialized */
+    /* dl_library_open's: */
+    pthread_mutex_t lock;
+    bool was_tried;
+    struct error why;
+};
+
+/* Any thread; every call after the first gives the same result. */
+enum err dl_library_open(struct dl_library *library, struct error *why) MUST_USE;
 
 /* The path of a library loaded into this process whose path contains `part`, such as "/libfoo-"; false when there is
  * none. */

@@ -8,35 +8,39 @@
 
 #include "core/err.h"
 
-/* The functions by their names without "curl_"; set once curl_load has returned ERR_OK. */
+#define CURL_FUNCTIONS(F)                                                                          \
+    F(global_init, curl_global_init)                                                               \
+    F(easy_init, curl_easy_init)                                                                   \
+    F(easy_cleanup, curl_easy_cleanup)                                                             \
+    F(easy_reset, curl_easy_reset)                                                                 \
+    F(easy_setopt, curl_easy_setopt)                                                               \
+    F(easy_getinfo, curl_easy_getinfo)                                                             \
+    F(easy_pause, curl_easy_pause)                                                                 \
+    F(easy_strerror, curl_easy_strerror)                                                           \
+    F(multi_init, curl_multi_init)                                                                 \
+    F(multi_cleanup, curl_multi_cleanup)                                                           \
+    F(multi_add_handle, curl_multi_add_handle)                                                     \
+    F(multi_remove_handle, curl_multi_remove_handle)                                               \
+    F(multi_perform, curl_multi_perform)                                                           \
+    F(multi_poll, curl_multi_poll)                                                                 \
+    F(multi_setopt, curl_multi_setopt)                                                             \
+    F(multi_assign, curl_multi_assign)                                                             \
+    F(multi_socket_action, curl_multi_socket_action)                                               \
+    F(multi_info_read, curl_multi_info_read)                                                       \
+    F(slist_append, curl_slist_append)                                                             \
+    F(slist_free_all, curl_slist_free_all)                                                         \
+    F(getdate, curl_getdate)                                                                       \
+    F(url, curl_url)                                                                               \
+    F(url_cleanup, curl_url_cleanup)                                                               \
+    F(url_set, curl_url_set)                                                                       \
+    F(url_get, curl_url_get)                                                                       \
+    F(release, curl_free)
+
+/* Set once curl_load has returned ERR_OK. */
 struct curl_library {
-    CURLcode (*global_init)(long flags);
-    CURL *(*easy_init)(void);
-    void (*easy_cleanup)(CURL *easy);
-    void (*easy_reset)(CURL *easy);
-    CURLcode (*easy_setopt)(CURL *easy, CURLoption option, ...);
-    CURLcode (*easy_getinfo)(CURL *easy, CURLINFO info, ...);
-    CURLcode (*easy_pause)(CURL *easy, int which);
-    const char *(*easy_strerror)(CURLcode code);
-    CURLM *(*multi_init)(void);
-    CURLMcode (*multi_cleanup)(CURLM *multi);
-    CURLMcode (*multi_add_handle)(CURLM *multi, CURL *easy);
-    CURLMcode (*multi_remove_handle)(CURLM *multi, CURL *easy);
-    CURLMcode (*multi_perform)(CURLM *multi, int *running);
-    CURLMcode (*multi_poll)(CURLM *multi, struct curl_waitfd *extra, unsigned count, int wait_ms,
-                            int *ready);
-    CURLMcode (*multi_setopt)(CURLM *multi, CURLMoption option, ...);
-    CURLMcode (*multi_assign)(CURLM *multi, curl_socket_t fd, void *data);
-    CURLMcode (*multi_socket_action)(CURLM *multi, curl_socket_t fd, int events, int *running);
-    CURLMsg *(*multi_info_read)(CURLM *multi, int *left);
-    struct curl_slist *(*slist_append)(struct curl_slist *list, const char *line);
-    void (*slist_free_all)(struct curl_slist *list);
-    time_t (*getdate)(const char *date, const time_t *unused);
-    CURLU *(*url)(void);
-    void (*url_cleanup)(CURLU *url);
-    CURLUcode (*url_set)(CURLU *url, CURLUPart what, const char *part, unsigned flags);
-    CURLUcode (*url_get)(const CURLU *url, CURLUPart what, char **part, unsigned flags);
-    void (*release)(void *part);
+#define MEMBER(name, function) __typeof__(function) *name;
+    CURL_FUNCTIONS(MEMBER)
+#undef MEMBER
 };
 extern struct curl_library curl;
 

@@ -40,75 +40,46 @@ enum {
 
 /* ---- the library ---- */
 
+#define MHD_FUNCTIONS(F)                                                                           \
+    F(start_daemon, MHD_start_daemon)                                                              \
+    F(stop_daemon, MHD_stop_daemon)                                                                \
+    F(quiesce_daemon, MHD_quiesce_daemon)                                                          \
+    F(get_daemon_info, MHD_get_daemon_info)                                                        \
+    F(run, MHD_run)                                                                                \
+    F(get_timeout, MHD_get_timeout)                                                                \
+    F(get_connection_info, MHD_get_connection_info)                                                \
+    F(suspend_connection, MHD_suspend_connection)                                                  \
+    F(resume_connection, MHD_resume_connection)                                                    \
+    F(lookup, MHD_lookup_connection_value)                                                         \
+    F(get_values, MHD_get_connection_values)                                                       \
+    F(create_response, MHD_create_response_from_callback)                                          \
+    F(response_of_buffer, MHD_create_response_from_buffer)                                         \
+    F(add_header, MHD_add_response_header)                                                         \
+    F(queue_response, MHD_queue_response)                                                          \
+    F(destroy_response, MHD_destroy_response)                                                      \
+    F(has_feature, MHD_is_feature_supported)
+
 static struct {
-    struct MHD_Daemon *(*start_daemon)(unsigned flags, uint16_t port, MHD_AcceptPolicyCallback apc,
-                                       void *apc_cls, MHD_AccessHandlerCallback dh, void *dh_cls,
-                                       ...);
-    void (*stop_daemon)(struct MHD_Daemon *daemon);
-    MHD_socket (*quiesce_daemon)(struct MHD_Daemon *daemon);
-    const union MHD_DaemonInfo *(*get_daemon_info)(struct MHD_Daemon *daemon,
-                                                   enum MHD_DaemonInfoType type, ...);
-    enum MHD_Result (*run)(struct MHD_Daemon *daemon);
-    enum MHD_Result (*get_timeout)(struct MHD_Daemon *daemon, MHD_UNSIGNED_LONG_LONG *timeout);
-    const union MHD_ConnectionInfo *(*get_connection_info)(struct MHD_Connection *connection,
-                                                           enum MHD_ConnectionInfoType type, ...);
-    void (*suspend_connection)(struct MHD_Connection *connection);
-    void (*resume_connection)(struct MHD_Connection *connection);
-    const char *(*lookup)(struct MHD_Connection *connection, enum MHD_ValueKind kind,
-                          const char *key);
-    int (*get_values)(struct MHD_Connection *connection, enum MHD_ValueKind kind,
-                      MHD_KeyValueIterator take, void *context);
-    struct MHD_Response *(*create_response)(uint64_t size, size_t block_size,
-                                            MHD_ContentReaderCallback read, void *context,
-                                            MHD_ContentReaderFreeCallback release);
-    struct MHD_Response *(*response_of_buffer)(size_t size, void *bytes,
-                                               enum MHD_ResponseMemoryMode mode);
-    enum MHD_Result (*add_header)(struct MHD_Response *response, const char *name,
-                                  const char *value);
-    enum MHD_Result (*queue_response)(struct MHD_Connection *connection, unsigned status,
-                                      struct MHD_Response *response);
-    void (*destroy_response)(struct MHD_Response *response);
-    enum MHD_Result (*has_feature)(enum MHD_FEATURE feature);
+#define MEMBER(name, function) __typeof__(function) *name;
+    MHD_FUNCTIONS(MEMBER)
+#undef MEMBER
 } mhd;
-
-static pthread_once_t loaded_once = PTHREAD_ONCE_INIT;
-static enum err load_result;
-static struct error load_error;
-
-static void load_library(void)
-{
-    static const char *const NAMES[] = {"libmicrohttpd.so.12", NULL};
-    static const struct dl_symbol SYMBOLS[] = {
-        {"MHD_start_daemon", &mhd.start_daemon, true},
-        {"MHD_stop_daemon", &mhd.stop_daemon, true},
-        {"MHD_quiesce_daemon", &mhd.quiesce_daemon, true},
-        {"MHD_get_daemon_info", &mhd.get_daemon_info, true},
-        {"MHD_run", &mhd.run, true},
-        {"MHD_get_timeout", &mhd.get_timeout, true},
-        {"MHD_get_connection_info", &mhd.get_connection_info, true},
-        {"MHD_suspend_connection", &mhd.suspend_connection, true},
-        {"MHD_resume_connection", &mhd.resume_connection, true},
-        {"MHD_lookup_connection_value", &mhd.lookup, true},
-        {"MHD_get_connection_values", &mhd.get_values, true},
-        {"MHD_create_response_from_callback", &mhd.create_response, true},
-        {"MHD_create_response_from_buffer", &mhd.response_of_buffer, true},
-        {"MHD_add_response_header", &mhd.add_header, true},
-        {"MHD_queue_response", &mhd.queue_response, true},
-        {"MHD_destroy_response", &mhd.destroy_response, true},
-        {"MHD_is_feature_supported", &mhd.has_feature, true},
-    };
-    struct dl library;
-    struct error absence;
-    load_result = dl_open(&library, NAMES, &absence)
-                      ? err_set(&load_error, ERR_UNSUPPORTED,
-                                "libmicrohttpd is not installed: apt install libmicrohttpd12")
-                      : dl_load(&library, SYMBOLS, sizeof SYMBOLS / sizeof *SYMBOLS, &load_error);
-}
 
 enum err http_server_available(struct error *why)
 {
-    pthread_once(&loaded_once, load_library);
-    return load_result ? err_set(why, load_result, "%s", load_error.text) : ERR_OK;
+    static const char *const NAMES[] = {"libmicrohttpd.so.12", NULL};
+    static const struct dl_symbol SYMBOLS[] = {
+#define SYMBOL(name, function) {#function, &mhd.name, true},
+        MHD_FUNCTIONS(SYMBOL)
+#undef SYMBOL
+    };
+    static struct dl_library library = {
+        .names = NAMES,
+        .symbols = SYMBOLS,
+        .count = sizeof SYMBOLS / sizeof *SYMBOLS,
+        .absent = "libmicrohttpd is not installed: apt install libmicrohttpd12",
+        .lock = PTHREAD_MUTEX_INITIALIZER};
+    return dl_library_open(&library, why);
 }
 
 /* ---- state ---- */

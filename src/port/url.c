@@ -11,7 +11,7 @@
 /* ---- parts ---- */
 
 /* False when there is none, or it does not fit. */
-static bool get_part(const CURLU *parsed, CURLUPart what, unsigned flags, char *to, size_t size)
+static bool get_part(CURLU *parsed, CURLUPart what, unsigned flags, char *to, size_t size)
 {
     char *part = NULL;
     bool fits = curl.url_get(parsed, what, &part, flags) == CURLUE_OK && str_copy(to, size, part);
@@ -19,7 +19,7 @@ static bool get_part(const CURLU *parsed, CURLUPart what, unsigned flags, char *
     return fits;
 }
 
-static void hold_login(const CURLU *parsed, struct url *out)
+static void hold_login(CURLU *parsed, struct url *out)
 {
     char user[256] = "", password[512] = "", as_given[512] = "";
     bool has_user = get_part(parsed, CURLUPART_USER, CURLU_URLDECODE, user, sizeof user);

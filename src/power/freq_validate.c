@@ -93,12 +93,6 @@ static void fold_rows(struct work *w)
     }
 }
 
-static int by_number(const void *a, const void *b)
-{
-    double p = *(const double *)a, q = *(const double *)b;
-    return (p > q) - (p < q);
-}
-
 /* Equal clocks, of whatever application, are left out together. */
 static enum err fold_frequencies(struct work *w)
 {
@@ -108,14 +102,14 @@ static enum err fold_frequencies(struct work *w)
         return err_no_memory(w->why);
     for (size_t i = 0; i < w->count; i++)
         clocks[i] = w->trials[i].sample->freq_mhz;
-    qsort(clocks, w->count, sizeof *clocks, by_number);
+    qsort(clocks, w->count, sizeof *clocks, compare_doubles);
     for (size_t i = 0; i < w->count; i++)
         if (i == 0 || clocks[i] != clocks[different - 1])
             clocks[different++] = clocks[i];
     w->folds = w->kind->is_slow && different > SLOW_FOLDS ? SLOW_FOLDS : different;
     for (size_t i = 0; i < w->count; i++) {
         const double *at =
-            bsearch(&w->trials[i].sample->freq_mhz, clocks, different, sizeof *clocks, by_number);
+            bsearch(&w->trials[i].sample->freq_mhz, clocks, different, sizeof *clocks, compare_doubles);
         w->trials[i].fold = (int)((size_t)(at - clocks) % w->folds);
     }
     free(clocks);

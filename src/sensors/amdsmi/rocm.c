@@ -28,51 +28,39 @@ enum {
 
 enum { CLOCK_GRAPHICS = 0, CLOCK_MEMORY = 4, FREQUENCIES_MAX = 33 };
 
+/* What we call: is it required, its name, its parameters. */
+#define FUNCTIONS(F)                                                                               \
+    F(true, init, (uint64_t))                                                                      \
+    F(true, shut_down, (void))                                                                     \
+    F(true, num_monitor_devices, (uint32_t *))                                                     \
+    F(false, version_get, (void *))                                                                \
+    F(false, dev_name_get, (uint32_t, char *, size_t))                                             \
+    F(false, dev_unique_id_get, (uint32_t, uint64_t *))                                            \
+    F(false, dev_pci_id_get, (uint32_t, uint64_t *))                                               \
+    F(false, dev_energy_count_get, (uint32_t, uint64_t *, float *, uint64_t *))                    \
+    F(false, dev_power_get, (uint32_t, uint64_t *, unsigned *))                                    \
+    F(false, dev_power_ave_get, (uint32_t, uint32_t, uint64_t *))                                  \
+    F(false, dev_power_cap_get, (uint32_t, uint32_t, uint64_t *))                                  \
+    F(false, dev_temp_metric_get, (uint32_t, uint32_t, unsigned, int64_t *))                       \
+    F(false, dev_memory_usage_get, (uint32_t, unsigned, uint64_t *))                               \
+    F(false, dev_memory_total_get, (uint32_t, unsigned, uint64_t *))                               \
+    F(false, dev_busy_percent_get, (uint32_t, uint32_t *))                                         \
+    F(false, dev_memory_busy_percent_get, (uint32_t, uint32_t *))                                  \
+    F(false, dev_gpu_clk_freq_get, (uint32_t, unsigned, void *))
+
 static struct {
     struct dl dl;
     uint32_t count;
     char version_text[32];
-
-    int (*init)(uint64_t flags);
-    int (*shut_down)(void);
-    int (*num_monitor_devices)(uint32_t *count);
-    int (*version_get)(void *version);
-    int (*dev_name_get)(uint32_t device, char *name, size_t size);
-    int (*dev_unique_id_get)(uint32_t device, uint64_t *id);
-    int (*dev_pci_id_get)(uint32_t device, uint64_t *bdf);
-    int (*dev_energy_count_get)(uint32_t device, uint64_t *count, float *microjoules,
-                                uint64_t *timestamp);
-    int (*dev_power_get)(uint32_t device, uint64_t *microwatts, unsigned *type);
-    int (*dev_power_ave_get)(uint32_t device, uint32_t sensor, uint64_t *microwatts);
-    int (*dev_power_cap_get)(uint32_t device, uint32_t sensor, uint64_t *microwatts);
-    int (*dev_temp_metric_get)(uint32_t device, uint32_t sensor, unsigned metric, int64_t *m_c);
-    int (*dev_memory_usage_get)(uint32_t device, unsigned type, uint64_t *bytes);
-    int (*dev_memory_total_get)(uint32_t device, unsigned type, uint64_t *bytes);
-    int (*dev_busy_percent_get)(uint32_t device, uint32_t *percent);
-    int (*dev_memory_busy_percent_get)(uint32_t device, uint32_t *percent);
-    int (*dev_gpu_clk_freq_get)(uint32_t device, unsigned type, void *frequencies);
+#define MEMBER(is_required, name, parameters) int(*name) parameters;
+    FUNCTIONS(MEMBER)
+#undef MEMBER
 } rsmi;
 
-#define REQUIRED(name) {"rsmi_" #name, &rsmi.name, true}
-#define OPTIONAL(name) {"rsmi_" #name, &rsmi.name, false}
 static const struct dl_symbol SYMBOLS[] = {
-    REQUIRED(init),
-    REQUIRED(shut_down),
-    REQUIRED(num_monitor_devices),
-    OPTIONAL(version_get),
-    OPTIONAL(dev_name_get),
-    OPTIONAL(dev_unique_id_get),
-    OPTIONAL(dev_pci_id_get),
-    OPTIONAL(dev_energy_count_get),
-    OPTIONAL(dev_power_get),
-    OPTIONAL(dev_power_ave_get),
-    OPTIONAL(dev_power_cap_get),
-    OPTIONAL(dev_temp_metric_get),
-    OPTIONAL(dev_memory_usage_get),
-    OPTIONAL(dev_memory_total_get),
-    OPTIONAL(dev_busy_percent_get),
-    OPTIONAL(dev_memory_busy_percent_get),
-    OPTIONAL(dev_gpu_clk_freq_get),
+#define SYMBOL(is_required, name, parameters) {"rsmi_" #name, &rsmi.name, is_required},
+    FUNCTIONS(SYMBOL)
+#undef SYMBOL
 };
 
 static enum err from_status(int status)

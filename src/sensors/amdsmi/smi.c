@@ -46,52 +46,41 @@ enum {
     STATUS_NO_DRIVER = 51,
 };
 
+/* What we call: is it required, its name, its parameters. */
+#define FUNCTIONS(F)                                                                               \
+    F(true, init, (uint64_t))                                                                      \
+    F(true, shut_down, (void))                                                                     \
+    F(false, get_lib_version, (void *))                                                            \
+    F(true, get_socket_handles, (uint32_t *, handle *))                                            \
+    F(true, get_processor_handles, (handle, uint32_t *, handle *))                                 \
+    F(true, get_processor_type, (handle, unsigned *))                                              \
+    F(false, get_gpu_asic_info, (handle, void *))                                                  \
+    F(false, get_gpu_device_bdf, (handle, uint64_t *))                                             \
+    F(false, get_gpu_enumeration_info, (handle, void *))                                           \
+    F(false, get_energy_count, (handle, uint64_t *, float *, uint64_t *))                          \
+    F(false, get_power_info, (handle, void *))                                                     \
+    F(false, get_power_cap_info, (handle, uint32_t, void *))                                       \
+    F(false, get_temp_metric, (handle, unsigned, unsigned, int64_t *))                             \
+    F(false, get_gpu_memory_total, (handle, unsigned, uint64_t *))                                 \
+    F(false, get_gpu_memory_usage, (handle, unsigned, uint64_t *))                                 \
+    F(false, get_gpu_activity, (handle, void *))                                                   \
+    F(false, get_clock_info, (handle, unsigned, void *))
+
 static struct {
     struct dl dl;
     unsigned version; /* 23, 24, 25 ...; 0 unknown */
     char version_text[32];
     unsigned count;
     handle devices[AMD_DEVICES_MAX];
-
-    int (*init)(uint64_t flags);
-    int (*shut_down)(void);
-    int (*get_lib_version)(void *version);
-    int (*get_socket_handles)(uint32_t *count, handle *sockets);
-    int (*get_processor_handles)(handle socket, uint32_t *count, handle *processors);
-    int (*get_processor_type)(handle processor, unsigned *type);
-    int (*get_gpu_asic_info)(handle, void *info);
-    int (*get_gpu_device_bdf)(handle, uint64_t *bdf);
-    int (*get_gpu_enumeration_info)(handle, void *info);
-    int (*get_energy_count)(handle, uint64_t *count, float *microjoules, uint64_t *timestamp);
-    int (*get_power_info)(handle, void *info);
-    int (*get_power_cap_info)(handle, uint32_t sensor, void *info);
-    int (*get_temp_metric)(handle, unsigned sensor, unsigned metric, int64_t *temperature);
-    int (*get_gpu_memory_total)(handle, unsigned type, uint64_t *bytes);
-    int (*get_gpu_memory_usage)(handle, unsigned type, uint64_t *bytes);
-    int (*get_gpu_activity)(handle, void *info);
-    int (*get_clock_info)(handle, unsigned type, void *info);
+#define MEMBER(is_required, name, parameters) int(*name) parameters;
+    FUNCTIONS(MEMBER)
+#undef MEMBER
 } smi;
 
-#define REQUIRED(name) {"amdsmi_" #name, &smi.name, true}
-#define OPTIONAL(name) {"amdsmi_" #name, &smi.name, false}
 static const struct dl_symbol SYMBOLS[] = {
-    REQUIRED(init),
-    REQUIRED(shut_down),
-    REQUIRED(get_socket_handles),
-    REQUIRED(get_processor_handles),
-    REQUIRED(get_processor_type),
-    OPTIONAL(get_lib_version),
-    OPTIONAL(get_gpu_asic_info),
-    OPTIONAL(get_gpu_device_bdf),
-    OPTIONAL(get_gpu_enumeration_info),
-    OPTIONAL(get_energy_count),
-    OPTIONAL(get_power_info),
-    OPTIONAL(get_power_cap_info),
-    OPTIONAL(get_temp_metric),
-    OPTIONAL(get_gpu_memory_total),
-    OPTIONAL(get_gpu_memory_usage),
-    OPTIONAL(get_gpu_activity),
-    OPTIONAL(get_clock_info),
+#define SYMBOL(is_required, name, parameters) {"amdsmi_" #name, &smi.name, is_required},
+    FUNCTIONS(SYMBOL)
+#undef SYMBOL
 };
 
 static enum err from_status(int status)
