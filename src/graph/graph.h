@@ -104,7 +104,7 @@ struct graph_attention {
     int64_t cross_tokens;   /* cross-attention: tokens of the other sequence; 0: self-attention */
     int64_t window;         /* sliding window in tokens, the token itself included; 0: none */
     int64_t sequences;
-    bool is_causal, is_chunked; /* chunked: the window begins anew instead of sliding */
+    bool is_causal, is_chunked;  /* chunked: the window begins anew instead of sliding */
     bool is_unfused, is_in_fp32; /* in PyTorch: a bias, or one key for all heads; then by SDPA */
 };
 
