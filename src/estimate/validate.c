@@ -118,7 +118,8 @@ enum err predictor_predict(struct predictor *predictor, const struct measured_pa
                                        &estimate, 1, all->latency_plus_minus / all->latency_s),
                                    .joules_range = workload_estimate_interval(
                                        &estimate, 1, all->joules_plus_minus / all->joules.total),
-                                   .regime = regime_of(&estimate)};
+                                   .regime = regime_of(&estimate),
+                                   .has_assumed_host = all->host_plus_minus > 0};
         workload_estimate_release(&estimate);
     }
     workload_release(&work);
@@ -554,6 +555,25 @@ struct validate_sums validate_held_out(const struct validation *validation, cons
     divide(&sums.latency);
     divide(&sums.energy);
     return sums;
+}
+
+struct validate_host validate_host(const struct validation *validation)
+{
+    enum { ROWS_LEAST = 5 };
+    struct validate_host host = {0, UNKNOWN};
+    double sum = 0;
+    for (size_t i = 0; i < validation->count; i++) {
+        const struct validate_row *row = &validation->rows[i];
+        double ratio = log_ratio(row, LATENCY);
+        if (!row->predicted.has_assumed_host || row->predicted.regime != BOUND_LAUNCH ||
+            !is_known(ratio))
+            continue;
+        host.rows++;
+        sum += ratio;
+    }
+    if (host.rows >= ROWS_LEAST)
+        host.launch_s = RUNTIME_HOST_ASSUMED_S * exp(sum / (double)host.rows);
+    return host;
 }
 
 enum validate_verdict validate_verdict(const struct validation *validation, double most)

@@ -38,6 +38,7 @@ struct prediction {
     double latency_s, joules;
     struct estimate_interval latency_range, joules_range; /* over those; UNKNOWN for single loads */
     enum estimate_bound regime;                           /* that most of the time is bound by */
+    bool has_assumed_host; /* for which it waits, see struct runtime_host */
 };
 
 /* What a measured row ran; 0 where it does not say. */
@@ -113,6 +114,13 @@ struct validate_sums validate_sum(const struct validation *validation, enum esti
  * mean of measured over predicted of the other groups, its interval from their spread (68 and 95 %).  Of one group, or
  * with NULL of all. */
 struct validate_sums validate_held_out(const struct validation *validation, const char *group);
+
+/* The host's launch time by the rows that were predicted with an assumed one and wait for it: UNKNOWN if these are few. */
+struct validate_host {
+    size_t rows;
+    double launch_s;
+};
+struct validate_host validate_host(const struct validation *validation);
 
 /* Are time and energy over all rows off by at most `most`?  UNKNOWN when nothing was compared. */
 enum validate_verdict { VALIDATE_UNKNOWN, VALIDATE_PASS, VALIDATE_FAIL };

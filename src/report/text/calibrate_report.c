@@ -366,6 +366,19 @@ static void inside_to_text(const char *name, const struct validate_error *error,
             name, 100 * error->inside[0], error->ranged, 100 * error->inside[1]);
 }
 
+static void host_to_text(const struct validation *v, struct text *out)
+{
+    struct validate_host host = validate_host(v);
+    if (host.rows == 0)
+        return;
+    text_addf(out, "   host launch time of %zu rows assumed: %.3g µs", host.rows,
+              1e6 * RUNTIME_HOST_ASSUMED_S);
+    if (is_known(host.launch_s))
+        text_addf(out, "; by these rows it is %.2g µs: --host-launch-us %.2g", 1e6 * host.launch_s,
+                  1e6 * host.launch_s);
+    text_add(out, "\n");
+}
+
 void validate_text(const struct validate_report *report, bool color, struct text *out)
 {
     const struct validation *v = report->validation;
@@ -379,6 +392,7 @@ void validate_text(const struct validate_report *report, bool color, struct text
     struct validate_sums sums = validate_sum(v, BOUND_COUNT);
     inside_to_text("latency", &sums.latency, out);
     inside_to_text("energy", &sums.energy, out);
+    host_to_text(v, out);
     if (v->short_rows)
         text_addf(out, "   energy of %zu rows not compared: under 1 ms, below sensor resolution\n",
                   v->short_rows);
@@ -453,6 +467,7 @@ static void held_out_to_json(struct json *json, const struct validation *v)
 void validate_json(const struct validate_report *report, struct text *out)
 {
     const struct validation *v = report->validation;
+    struct validate_host host = validate_host(v);
     struct json json;
     json_init(&json, out, true);
     json_object(&json, NULL);
@@ -461,6 +476,8 @@ void validate_json(const struct validate_report *report, struct text *out)
     json_string(&json, "method", v->is_estimated ? "estimated" : "measured");
     json_integer(&json, "too_short_for_energy", (int64_t)v->short_rows);
     json_integer(&json, "left_out", (int64_t)v->other_rows);
+    json_integer(&json, "host_assumed", (int64_t)host.rows);
+    json_number(&json, "host_launch_us", 1e6 * host.launch_s);
     struct validate_sums sums = validate_sum(v, BOUND_COUNT);
     sums_to_json(&json, "all", &sums);
     json_object(&json, "regimes");
