@@ -263,7 +263,7 @@ static double throttled_share(struct conditions *c, const char *device, nanos fr
     return ratio(sum.held_s, sum.seen_s);
 }
 
-/* At the beginning: the readings of the seconds before. */
+/* At the start: the readings of the seconds before. */
 static double temperature_before(struct conditions *c, const char *device, nanos from)
 {
     struct value_stats values;

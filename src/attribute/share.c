@@ -15,7 +15,7 @@
 #include "core/text.h"
 #include "sampler/sampler.h"
 
-/* Besides the requests' own events time is cut this often, counted from the beginning of the run.  The
+/* Besides the requests' own events time is cut this often, counted from the start of the run.  The
  * sensors' updates are no finer than this, and cuts that depend on nothing but the requests come out
  * the same however the run is advanced. */
 #define GRID NS_PER_MS
@@ -44,7 +44,7 @@ struct share_device {
     double sums[ROW_SLICES + 1];
     nanos covered[ROW_SLICES + 1];
 
-    /* From the beginning on, J. */
+    /* From the start on, J. */
     double requests;
     double between;      /* in time without requests */
     double between_idle; /* baseline power x that time */

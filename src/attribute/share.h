@@ -1,7 +1,7 @@
 /* Sharing: timeline x requests -> joules of each request, conserving.
  *
  * Time is cut into slices at every start, phase change and end of a request and at every millisecond
- * from the beginning of the run, so that in a slice the same requests are in flight throughout and no
+ * from the start of the run, so that in a slice the same requests are in flight throughout and no
  * burst is blurred that a sensor can resolve.  A slice's energy is first split into idle (baseline
  * power x time, at most all of it) and active.  The active part is attributed to the requests in
  * flight by the tokens they processed in the slice: prefill tokens count 1, decode tokens

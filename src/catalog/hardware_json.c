@@ -141,7 +141,7 @@ static const struct member TIMING_MEMBERS[] = {
 
 /* ---- an object of the file ---- */
 
-/* The first error stays, and the rest of the file is then read for nothing: only hardware_parse looks at it. */
+/* The first error is kept, and the rest of the file is read without effect: only from_tree checks it. */
 struct object {
     const struct jv *json;
     const struct object *outer; /* NULL at the top */

@@ -2,7 +2,7 @@
  *
  *   $ ipw profile --client openai --model llama3.2:1b --dataset builtin --concurrency 8
  *
- * Progress and the report for people go to stderr; with --json one object goes to stdout. */
+ * Progress and the text report go to stderr; with --json one object goes to stdout. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

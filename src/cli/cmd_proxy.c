@@ -3,7 +3,7 @@
  *   $ ipw proxy --upstream http://127.0.0.1:8000
  *   $ OPENAI_BASE_URL=http://127.0.0.1:8430/v1 python agent.py
  *
- * Messages and the report for people go to stderr; with --json one object goes to stdout. */
+ * Messages and the text report go to stderr; with --json one object goes to stdout. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

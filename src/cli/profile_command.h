@@ -49,7 +49,7 @@ struct profile_command {
     {.name = "dataset", .type = OPTION_TEXT, .target = &(c).profile.dataset, .value = "NAME",      \
      .help = "questions: one of `ipw list datasets`, or a file (default: builtin)"}
 
-/* How it is asked, graded and kept. */
+/* How it is queried, graded and stored. */
 #define PROFILE_LOAD_OPTION_ROWS(c)                                                                \
     {.name = "client-base-url", .type = OPTION_TEXT, .target = &(c).profile.base_url,              \
      .value = "URL",                                                                               \

@@ -1,4 +1,4 @@
-/* What `ipw sweep` is asked to measure.  The options borrow the texts of the command line; what is planned is the
+/* What `ipw sweep` is to measure.  The options borrow the texts of the command line; what is planned is the
  * sweep's, which sweep_release frees. */
 #ifndef IPW_CLI_SWEEP_PLAN_H
 #define IPW_CLI_SWEEP_PLAN_H

@@ -1,12 +1,12 @@
 /* A token may end within a character, and a stop string may span tokens.  Bytes are held back exactly as
- * long as they could be the beginning of either. */
+ * long as they could be a prefix of either. */
 #include "engine/engine.h"
 
 #include <string.h>
 
 #include "core/text.h"
 
-/* Might these last bytes, fewer than four, be the beginning of a character? */
+/* Might these last bytes, fewer than four, be the first bytes of a character? */
 static bool is_unfinished(const char *bytes, size_t left)
 {
     unsigned char lead = (unsigned char)bytes[0];

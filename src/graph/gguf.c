@@ -56,7 +56,7 @@ const struct tensor_type *tensor_type_numbered(uint32_t number)
 
 /* ---- a cursor that never passes the end, and reports where it failed ---- */
 
-/* The first failure stays, and nothing is read after it: only read_all's caller looks at `err`. */
+/* The first failure is kept, and nothing is read after it: only read_all's caller checks `err`. */
 struct cursor {
     const char *file; /* its name, for messages */
     const unsigned char *bytes;

@@ -148,7 +148,7 @@ struct graph_precision {
     enum precision floats;   /* of floating-point tensors */
 };
 
-/* What was assumed of the model, for people: one sentence each. */
+/* What was assumed of the model: one sentence each. */
 struct graph_notes {
     char text[4][160];
     size_t count;
@@ -221,7 +221,7 @@ typedef int64_t order_producer(const void *graph, uint32_t node, uint32_t index)
 enum err order_nodes(size_t count, order_producer *producer, const void *graph, uint32_t *order,
                      uint32_t *in_cycle) MUST_USE;
 
-/* ---- what is asked of a model: batch, lengths, image size, phase ---- */
+/* ---- the options of a pass: batch, lengths, image size, phase ---- */
 
 enum graph_phase {
     GRAPH_FORWARD, /* one pass over the input; of a decoder: prefill */

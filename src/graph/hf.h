@@ -59,7 +59,7 @@ struct hf_config {
     } as;
 };
 
-/* `file` is for messages, `name` for people.  ERR_UNSUPPORTED for an unknown model_type. */
+/* `file` is for messages, `name` for display.  ERR_UNSUPPORTED for an unknown model_type. */
 enum err hf_config_parse(const char *file, const char *name, const struct jv *json,
                          struct hf_config *out, struct error *why) MUST_USE;
 enum err hf_config_read(const char *path, struct hf_config *out, struct error *why) MUST_USE;

@@ -196,9 +196,9 @@ const char *hf_keys_purpose(struct hf_keys *keys)
     return name ? name : "";
 }
 
-/* ---- keys that nothing looked at ---- */
+/* ---- keys that nothing read ---- */
 
-/* Keys that change neither parameters nor operations, by their beginning or end: of training, of generation, of numbers
+/* Keys that change neither parameters nor operations, by prefix or suffix: of training, of generation, of numbers
  * that scale activations, of where and how a model is kept. */
 static bool is_of_no_account(const char *key)
 {

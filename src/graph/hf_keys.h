@@ -2,7 +2,7 @@
  * calls do nothing, so that only `err` is checked, at the end.
  *
  * A name may have alternatives, "num_hidden_layers|n_layer": the first one that the file has counts.  Every name that is
- * asked for is remembered, so that hf_keys_report can tell which keys of the file nothing has looked at.
+ * asked for is remembered, so that hf_keys_report can tell which keys of the file nothing has read.
  *
  * Ownership: nothing; a struct hf_keys points into the JSON and to names that must stay. */
 #ifndef IPW_GRAPH_HF_KEYS_H
@@ -66,7 +66,7 @@ int64_t hf_keys_labels(struct hf_keys *keys);
 /* The first architecture without the name of the model: "ForMaskedLM", "LMHeadModel"; "" when there is none. */
 const char *hf_keys_purpose(struct hf_keys *keys);
 
-/* Logs keys that were never looked at and that no rule says are of no account here. */
+/* Logs keys that were never read and that no rule lists as irrelevant here. */
 void hf_keys_report(const struct hf_keys *keys);
 
 /* A decoder (hf_decoder.c).  `shape` is that of its kind, with the name; on failure nothing is kept. */

@@ -17,7 +17,7 @@ bool model_path_ends(const char *path, const char *end); /* ignoring case */
  * fit. */
 bool model_path_beside(const char *path, const char *name, char *to, size_t size);
 
-/* What people call the model: the last part of the path that is not a generic name ("config.json"). */
+/* The display name of the model: the last part of the path that is not a generic name ("config.json"). */
 void model_path_name(const char *path, char *to, size_t size);
 
 /* A string of a file, printable and cut to fit. */

@@ -15,7 +15,7 @@
 struct monitor_options {
     const char *address; /* to listen on; NULL: no metrics over HTTP */
     unsigned port;       /* 0: any that is free */
-    const char *token;   /* asked of every scrape; NULL: none, for loopback addresses only ... */
+    const char *token;   /* required of every scrape; NULL: none, for loopback addresses only ... */
     bool is_open;        /* ... unless this is set */
     const char *drivers; /* comma-separated names; NULL for all */
     const char *devices; /* GPUs; NULL for the visible ones */

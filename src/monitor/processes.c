@@ -425,7 +425,7 @@ static void update_gpu(struct processes *processes, struct state *state, struct 
         processes->rewatch = now;
 }
 
-/* A driver lists processes from the beginning of a watch on. */
+/* A driver lists processes from the start of a watch on. */
 static void watch(struct processes *processes, struct state *state)
 {
     state_watch(state);

@@ -321,7 +321,7 @@ static enum err header_too_long(const char *server, struct error *why)
     return err_set(why, ERR_BAD_VALUE, "%s sent response headers that are too long", server);
 }
 
-/* Name servers are asked through descriptors too. */
+/* DNS queries use descriptors too. */
 static bool lacks_descriptors(const struct exchange *x, CURLcode result)
 {
     if (x->socket_errno == EMFILE || x->socket_errno == ENFILE)

@@ -21,7 +21,7 @@ struct relay_request {
     const char *body;           /* borrowed until the call is over; NULL without one */
     size_t body_length;
     nanos connect_limit;
-    bool is_local; /* the URL's host is this machine: no proxy of the environment is asked */
+    bool is_local; /* the URL's host is this machine: no proxy of the environment is used */
     /* Status and headers, as above; then the body as it comes, with the time of its arrival.  take returns false to be
      * given nothing more until relay_call_resume; those bytes come again then. */
     void (*head)(void *context, int status, const struct text *headers);

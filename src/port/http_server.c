@@ -223,7 +223,7 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
         close_connection(context, slot);
 }
 
-/* Requests that do not come to their end, and connections that nobody uses. */
+/* Requests that do not finish, and idle connections. */
 static void sweep(struct http_server *server, nanos now)
 {
     server->next_sweep = now + SWEEP_PERIOD;

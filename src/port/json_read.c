@@ -254,7 +254,7 @@ const char *jv_key(const struct jv *child)
     return child ? of(child)->string : NULL;
 }
 
-/* Puts a copy of the value in the place of another, whose key and neighbors stay. */
+/* Replaces a value by a copy of another; its key and neighbors stay. */
 static enum err assign(cJSON *place, const struct jv *value)
 {
     cJSON *copy = cJSON_Duplicate(of(value), 1);

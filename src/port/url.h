@@ -27,7 +27,7 @@ bool url_same_origin(const struct url *a, const struct url *b);
 /* A literal loopback address: nothing sent there leaves this machine, whatever a name server says. */
 bool url_is_loopback(const struct url *url);
 
-/* The same, or a name that stands for this machine: no proxy of the environment is asked. */
+/* The same, or a name that stands for this machine: no proxy of the environment is used. */
 bool url_is_local(const struct url *url);
 
 /* Copies an address for display and storage, without user name and password.  A string that is not a URL is copied

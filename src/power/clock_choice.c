@@ -676,7 +676,7 @@ enum err clock_choice_of(const struct clock_question *q, struct clock_choice *ou
     out->measured = q->curve->count;
     out->flags = (q->data ? 0 : CHOICE_UNCHECKED) | (is_below_max(q) ? CHOICE_BELOW_MAX : 0);
     const char *is_void = void_finding(q, out);
-    /* Of a few clocks the fit is mostly what other applications look like: only where it is asked for. */
+    /* Of a few clocks the fit is mostly what other applications look like: only where it is requested. */
     bool is_fitted = !q->data || q->curve->count >= POWER_SWEEP_LEAST ||
                      (q->is_always_fitted && q->curve->count);
     enum err err = is_fitted ? fitted_points(q, out, why) : measured_points(q, out, why);

@@ -32,7 +32,7 @@ struct governor_options {
 
 /* Means over the time since the last reading; UNKNOWN where there is none. */
 struct governor_reading {
-    double t_s;         /* since any beginning; ascending */
+    double t_s;         /* since any start; ascending */
     double latency;     /* relative to its SLO, the largest of several */
     double power_w;     /* of the device */
     double setting;     /* the clock that it ran at, MHz; it may be below the one that was set */

@@ -1,7 +1,7 @@
 /* Reading a journal: its lines one after the other, and the records that they make together.
  *
  * A grade may be a million lines after its query, and a resumed run may replace any query, so a first pass
- * indexes the lines: 16 bytes each, sorted by key, which brings together what makes a record.  What counts is
+ * indexes the lines: 16 bytes each, sorted by key, which groups what makes a record.  What counts is
  * kept and sorted by the query's line, which restores the file's order; a second pass reads the lines again by
  * their offsets and merges them.  Memory holds the index and one record. */
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* The run index: catalog.db in the folder of the run directories, an SQLite database with one row per run for
- * queries across runs.  Everything in it comes from the directories: it is brought up to date when it is missing
+ * queries across runs.  Everything in it comes from the directories: it is updated when it is missing
  * or stale.  A build without SQLite has none (ERR_UNSUPPORTED).  Nothing here keeps state. */
 #ifndef IPW_RUNDIR_RUN_INDEX_H
 #define IPW_RUNDIR_RUN_INDEX_H

@@ -33,7 +33,7 @@ void run_list_release(struct run_list *list);
 enum err run_list_read(const char *directory, struct run_list_entry *out, bool *found) MUST_USE;
 void run_list_entry_release(struct run_list_entry *entry);
 
-/* The same one by one, in no order, for those who keep less of each than a list: `wants` is asked first, with the time
+/* The same one by one, in no order, for those who keep less of each than a list: `wants` is called first, with the time
  * of the summary, and `take` gets what it wants, until it returns an error.  Of a run that the run index has, the summary
  * has the figures of the index alone: all directories need not be read. */
 enum err run_list_visit(const char *parent,

@@ -375,7 +375,7 @@ double *builder_new_column(const struct run_table *table)
     return column;
 }
 
-/* ---- beginning and end ---- */
+/* ---- start and end ---- */
 
 static enum err init_places(enum record_column_kind kind, size_t count, struct places *out)
 {

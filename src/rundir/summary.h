@@ -151,7 +151,7 @@ enum err summary_from_json(struct jv *tree, struct summary *out, struct error *w
 
 /* Of a run directory.  ERR_NOT_FOUND without the file: the run has not ended. */
 enum err summary_load(const char *directory, struct summary *out, struct error *why) MUST_USE;
-/* Whether a run there came to its end. */
+/* Whether a run there is complete. */
 bool summary_is_complete(const char *directory);
 enum err summary_save(const char *directory, const struct summary *summary, struct error *why)
     MUST_USE;

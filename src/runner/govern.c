@@ -143,7 +143,7 @@ static enum err check_lowest(const struct loop *loop, const struct sensor *senso
 
 /* ---- the model ---- */
 
-/* The application that is asked for, or the only one. */
+/* The requested application, or the only one. */
 static enum err find_application(const struct govern_options *options,
                                  const struct freq_model *model, struct freq_curve *out,
                                  double *lowest_mhz, struct error *why)
@@ -600,7 +600,7 @@ static void name_metrics(const struct loop *loop, struct govern_result *out)
         out->metric_name[m] = loop->names[m] ? loop->names[m]->name : NULL;
 }
 
-/* By the reading at the beginning. */
+/* By the reading at the start. */
 static void find_bounds(const struct loop *loop, struct govern_result *out)
 {
     for (int m = 0; m < GOVERN_METRICS; m++) {

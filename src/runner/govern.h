@@ -33,7 +33,7 @@ struct govern_options {
 
 /* What was read in one interval, and what was decided; UNKNOWN where there is no reading. */
 struct govern_step {
-    double t_s;                       /* since the beginning */
+    double t_s;                       /* since the start */
     double latency_s[GOVERN_METRICS]; /* 95th percentile, or a mean */
     bool is_mean[GOVERN_METRICS];     /* the server reports no distribution */
     double observations;              /* of the metric with the fewest */
@@ -59,7 +59,7 @@ struct govern_result {
     bool was_set;                 /* something was, and has been restored */
 };
 
-/* Calls back at the beginning and after each interval; an error ends it. */
+/* Calls back at the start and after each interval; an error ends it. */
 struct govern_watch {
     void (*begin)(void *context, const struct govern_result *result);
     enum err (*step)(void *context, const struct govern_step *step, struct error *why);

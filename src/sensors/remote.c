@@ -30,7 +30,7 @@
 #define GRPC_LEAST (200 * NS_PER_MS)
 /* So long without an answer, the device counts as lost. */
 #define LOST_AFTER (3 * NS_PER_S)
-/* How far back the first read goes, so that a window has a beginning at once. */
+/* How far back the first read goes, so that a window has a start at once. */
 #define HISTORY (20 * NS_PER_S)
 /* What a point of the monitor is late by at least, and at most, beyond two of its intervals. */
 #define LATE_LEAST (50 * NS_PER_MS)

@@ -41,7 +41,7 @@ struct sensor_driver;
 struct sensor_finding {
     const struct sensor_driver *driver; /* set by the registry */
     char id[48];                        /* "nvml:0", "rapl:psys"; the driver's name when absent */
-    char name[96];                      /* for people: "NVIDIA H200"; may be "" */
+    char name[96];                      /* for display: "NVIDIA H200"; may be "" */
     enum sensor_kind kind;
     enum sensor_status status; /* OK and ESTIMATED may be opened */
     char reason[200];          /* why not ok; "" when ok */

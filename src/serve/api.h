@@ -15,7 +15,7 @@
 struct event_loop;
 struct http_exchange;
 
-/* ---- request.c: what is asked, its path and parameters decoded, who may ask it, and errors ---- */
+/* ---- request.c: a request, its path and parameters decoded, its authorization, and errors ---- */
 
 enum { PARAMS_MAX = 32, FILE_NAME_MAX = 512, PATH_ID_MAX = 2 };
 
@@ -23,7 +23,7 @@ enum { PARAMS_MAX = 32, FILE_NAME_MAX = 512, PATH_ID_MAX = 2 };
 struct request {
     struct text bytes; /* that the others point into */
     const char *path;
-    const char *ids[PATH_ID_MAX]; /* what stands in the place of {id} and {name} */
+    const char *ids[PATH_ID_MAX]; /* what stands for {id} and {name} */
     struct {
         const char *name, *value;
     } params[PARAMS_MAX];

@@ -14,7 +14,7 @@
 struct serve_options {
     const char *address; /* to listen on */
     unsigned port;       /* 0: any that is free */
-    const char *token;   /* asked of every request; NULL: none, for loopback addresses only */
+    const char *token;   /* required of every request; NULL: none, for loopback addresses only */
     const char *tls_cert, *tls_key;   /* PEM; NULL: plain HTTP */
     const char *const *allowed_hosts; /* names in Host headers besides our own */
     size_t allowed_count;

@@ -3,7 +3,7 @@
  * A folder has changed when its own time has: runs come and go in it, and the run index beside them is written at the
  * end of each.  A run that is copied into it changes that time only when it begins, so the folder counts as changed for
  * some seconds more.  Summaries that were read are read again only when their file is another.  Of a database, the
- * figures of its table `runs` are read; the files of a run are copied to a scratch folder when they are asked for. */
+ * figures of its table `runs` are read; the files of a run are copied to a scratch folder when they are requested. */
 #define _GNU_SOURCE
 #include <ftw.h>
 #include <pthread.h>

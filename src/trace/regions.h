@@ -2,7 +2,7 @@
  *
  * Beginning and ending take constant time and constant memory, however many regions there are and
  * however deeply they nest: the open regions of a thread are a linked list with its innermost one in
- * a table, and a path is composed only when it is asked for.  Not locked; the caller owns the struct,
+ * a table, and a path is composed only when it is requested.  Not locked; the caller owns the struct,
  * zeroed before use, and regions_release frees what it holds. */
 #ifndef IPW_TRACE_REGIONS_H
 #define IPW_TRACE_REGIONS_H
@@ -17,7 +17,7 @@ enum { REGION_NONE = -1 };
 
 struct region {
     char *name;
-    char *path; /* NULL until it is asked for */
+    char *path; /* NULL until it is requested */
     nanos from, to;
     int parent;
     int outer, inner; /* its neighbors among the open regions of its thread */

@@ -1,6 +1,6 @@
 /* Shapes of the model's inputs: as the file declares them, with the sizes that the user gives for dynamic dimensions: by
  * name, by position ("input.0"), as a whole shape ("input=1x3x224x224"), or by an option where a dimension has that
- * meaning: batch, tokens, height and width.  A batch that nobody gives is 1. */
+ * meaning: batch, tokens, height and width.  The batch defaults to 1. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

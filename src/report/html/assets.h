@@ -1,5 +1,5 @@
 /* What the page of `ipw report` is made of, embedded at build: our own files of web/report, and ECharts
- * where set-up brought it.  Constants of the program; never freed. */
+ * where set-up installed it.  Constants of the program; never freed. */
 #ifndef IPW_REPORT_HTML_ASSETS_H
 #define IPW_REPORT_HTML_ASSETS_H
 

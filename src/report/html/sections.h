@@ -33,7 +33,7 @@ void results_put(struct json *json, const struct results *results);
 /* An element of "sweeps": {"name", "directory", "result": of the analysis sweep}. */
 enum err sweep_put(struct json *json, const char *directory, struct error *why) MUST_USE;
 
-/* "headline": [{"key", "label", "value", "text", "note"}]: `text` is the figure for people, with its ±
+/* "headline": [{"key", "label", "value", "text", "note"}]: `text` is the formatted figure, with its ±
  * where there is one, and `note` what it rests on.  A figure that is not known is shown as such. */
 void headline_put(struct json *json, const struct run_table *table, const struct results *results);
 

@@ -95,7 +95,7 @@ void reading_bar_wipe(struct reading_bar *reading, struct text *out);
 /* ---- the screen (screen.c) ---- */
 
 /* Lines of a screen that cannot overflow: a piece that does not fit its line is left out, or cut
- * where that is asked for, and a line that does not fit the screen is not begun.
+ * where that is requested, and a line that does not fit the screen is not begun.
  * It writes into a struct text owned by the caller, lines parted by "\n". */
 
 enum style { STYLE_PLAIN, STYLE_BOLD, STYLE_DIM, STYLE_GRAPH, STYLE_WARN, STYLE_BAD, STYLE_MARK };

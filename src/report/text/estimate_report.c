@@ -1,4 +1,4 @@
-/* One estimate for people, as text or Markdown: summary, phases, energy breakdown, bottlenecks, top consumers, limits
+/* One estimate, as text or Markdown: summary, phases, energy breakdown, bottlenecks, top consumers, limits
  * and recommendations. */
 #include "report/text/estimate_report.h"
 

@@ -81,7 +81,7 @@ char *words_runtime(char *to, const struct workload_estimate *estimate);
 /* What an estimate is: "lower bound with ideal kernels", "kernels of pytorch-graph". */
 const char *words_kernels(enum runtime_id runtime);
 
-/* The same for people: "lower bound with ideal kernels; models as shipped took 1.2 to 2.9 times this". */
+/* The same as text: "lower bound with ideal kernels; models as shipped took 1.2 to 2.9 times this". */
 char *words_basis(char *to, const struct workload_estimate *estimate);
 
 struct runtime_host words_runtime_host(const struct workload_estimate *estimate);

@@ -1,4 +1,4 @@
-/* Figures as people read them, and tables of them as text, Markdown and CSV. */
+/* Formatted figures, and tables of them as text, Markdown and CSV. */
 #include "report/text/format.h"
 
 #include <math.h>
@@ -35,7 +35,7 @@ static struct prefix prefix_for(double value)
     return PREFIXES[i];
 }
 
-/* What no prefix brings to a readable size. */
+/* Beyond the range of SI prefixes. */
 static bool is_beyond_prefixes(double scaled)
 {
     return fabs(scaled) >= 99999.5;

@@ -1,4 +1,4 @@
-/* Numbers for people, by the same rules in every command, page and plot (docs/metrics.md, "How figures are
+/* Formatted numbers, by the same rules in every command, page and plot (docs/metrics.md, "How figures are
  * written"): SI prefixes; with an uncertainty two digits of it, and the value to the same place; without one
  * four significant digits; "-" for unknown.  And tables of them.
  * Each number is written into the caller's buffer (FORMAT_MAX bytes are enough), which is returned. */

@@ -1,4 +1,4 @@
-/* What commands report for people: one function per report.  The caller owns what goes in and the text that comes out.
+/* The text reports of commands: one function per report.  The caller owns what goes in and the text that comes out.
  * Reports with types of their own that others fill in (compare_report.h, power_report.h ...) have their own header. */
 #ifndef IPW_REPORT_TEXT_REPORTS_H
 #define IPW_REPORT_TEXT_REPORTS_H
@@ -168,7 +168,7 @@ void listing_models(struct listing *listing);
 enum err listing_models_named(struct listing *listing, const char **names, size_t count,
                               struct error *why) MUST_USE;
 
-/* The runs in a folder; brings its run index up to date. */
+/* The runs in a folder; updates its run index. */
 enum err listing_runs(struct listing *listing, const char *parent, struct error *why) MUST_USE;
 
 /* Hardware as text (its JSON is catalog/hardware_json.h): a table of all, or one device. */

@@ -34,7 +34,7 @@ struct agent_options {
     nanos query_timeout; /* 0: none */
     const char *command; /* of an agent that another program is, with {problem} in it; NULL: ours */
     bool
-        no_inject_usage; /* its requests pass as they are: no token counts are asked for in streams */
+        no_inject_usage; /* its requests pass as they are: no token counts are requested in streams */
     const char *workspaces; /* where the workspaces of queries stay; NULL: they are removed */
 };
 
@@ -63,7 +63,7 @@ struct agent_query {
 enum err agent_answer(struct agent *agent, const struct agent_query *query, struct completion *out,
                       struct error *why) MUST_USE;
 
-/* external.c: another program answers, with a recording proxy in the place of the client's service. */
+/* external.c: another program answers, with a recording proxy instead of the client's service. */
 enum err agent_external(const struct agent *agent, const struct agent_query *query,
                         const char *workspace, struct completion *out, struct error *why) MUST_USE;
 

@@ -212,7 +212,7 @@ static void *recorder_main(void *argument)
 
 /* ---- energies ---- */
 
-/* For settle_begin, in the place of request_take_share. */
+/* For settle_begin, instead of request_take_share. */
 static void take_share(void *context, const struct share *share)
 {
     struct profile *profile = context;

@@ -30,11 +30,11 @@ struct run_energy run_energy_unknown(const char *note);
 
 struct resume {
     unsigned starts;
-    unsigned ended;          /* starts that came to an end */
+    unsigned ended;          /* starts that finished */
     unsigned unmeasured;     /* of those, the ones that sent requests and measured nothing */
     double started_at;       /* the first start, in s since 1970 */
     uint64_t next_index;     /* one more than that of any query with a line */
-    uint64_t unrecorded;     /* requests of starts that came to an end: proxied.c */
+    uint64_t unrecorded;     /* requests of starts that finished: proxied.c */
     struct run_energy spent; /* by all starts; of a killed one, what its requests spent */
     struct query_set done;   /* completed queries; failed ones are asked again */
     /* Of the last start: queries that ended, and those whose energy is there; judge's grades.  Of any

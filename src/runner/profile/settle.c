@@ -253,7 +253,7 @@ struct run_energy settle_totals(const struct profile *profile)
 /* ---- beside the requests ---- */
 
 /* What happens beside the requests: while worker threads send them, the main thread handles signals, settles
- * energies, writes samples and shows progress; the committer thread brings the journals to disk. */
+ * energies, writes samples and shows progress; the committer thread syncs the journals to disk. */
 
 #define TICK (50 * NS_PER_MS)
 

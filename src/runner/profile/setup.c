@@ -38,7 +38,7 @@ static enum err open_supply(struct profile *profile, struct error *why)
     return err;
 }
 
-/* The first question must have what the template names: a misspelled name would be asked of all of them. */
+/* The first question must have what the template names: a misspelled name would be in all of them. */
 static enum err check_template(struct profile *profile, struct error *why)
 {
     struct query query;
@@ -346,7 +346,7 @@ static enum err check_dedicated(struct profile *profile, struct error *why)
     return conditions_dedicated(&conditions, LENGTH_S, why);
 }
 
-/* Requests come from elsewhere: there is nothing to ask, and nobody to ask whether it is ready. */
+/* Requests come from elsewhere: there is no dataset to read, and no service to prepare. */
 static enum err setup_proxied(struct profile *profile, struct error *why)
 {
     enum err err = profile_find_facts(profile, why);

@@ -130,7 +130,7 @@ void profile_leave_directory(struct profile *profile);
 /* setup.c: everything before the first query.  After an error the state holds what was opened. */
 enum err profile_setup(struct profile *profile, struct error *why) MUST_USE;
 
-/* proxied.c: a proxy in the place of a dataset and its workers.  proxied_check finds out whether it can be started, before
+/* proxied.c: a proxy instead of a dataset and its workers.  proxied_check finds out whether it can be started, before
  * anything is written, and fills base_url and client_info; proxied_join is for when no thread is working any more, and
  * profile->proxied is freed after the last energy. */
 enum err proxied_check(struct profile *profile, struct error *why) MUST_USE;
@@ -220,7 +220,7 @@ void profile_write_samples(struct profile *profile);
 enum err profile_loop(struct profile *profile) MUST_USE;
 
 /* Whether the run was stopped and every thread that has not ended has waited for the dataset for too long:
- * a FIFO that nobody writes any more.  To be called again and again. */
+ * a FIFO without a writer.  To be called again and again. */
 bool profile_awaits_dataset(struct profile *profile);
 
 /* The journals and the samples.  Closing also frees the sharing. */

@@ -37,7 +37,7 @@ struct rapl_domain {
     uint64_t wraps_at; /* modulus of the count; 0 for 64 bits */
     uint64_t selector; /* perf: config; MSR: register */
     uint32_t pmu_type; /* perf only */
-    char source[64];   /* for people, and the zone's directory for powercap */
+    char source[64];   /* for display, and the zone's directory for powercap */
 };
 
 struct rapl_table {
