@@ -321,6 +321,7 @@ UNSEEN8_DECODERS = [
     ("gemma-3-4b", "gemma3", [("prefill", 1, 512), ("decode", 6, 768)]),
     ("deepseek-v2-lite", "deepseek_v2", [("prefill", 1, 384), ("decode", 4, 512)]),
     ("gpt-oss-20b", "gpt_oss", [("prefill", 1, 256), ("decode", 2, 512)]),
+    ("phi-3.5-moe", "phimoe", [("decode", 2, 256), ("prefill", 1, 128)]),
 ]
 SETS = [(VISION, ENCODERS, DECODERS), (UNSEEN_VISION, UNSEEN_ENCODERS, UNSEEN_DECODERS),
         (UNSEEN2_VISION, UNSEEN2_ENCODERS, UNSEEN2_DECODERS), (UNSEEN3_VISION, UNSEEN3_ENCODERS, UNSEEN3_DECODERS),
@@ -561,7 +562,7 @@ class Models:
         torch = self.torch
         for precision, batch, tokens in cases:
             model = self.build(make, precision)
-            ids = torch.randint(5, min(30000, model.config.vocab_size), (batch, tokens), device="cuda")
+            ids = torch.randint(5, min(30000, model.config.get_text_config().vocab_size), (batch, tokens), device="cuda")
             mask = torch.ones_like(ids)
             self.rows({"family": family, "model": self.word(name), "precision": precision, "batch": batch,
                        "prompt_tokens": tokens}, f"{name} {precision} batch {batch} x {tokens}",
@@ -573,7 +574,7 @@ class Models:
         for phase, batch, length in cases:
             prompt, context = (length, 0) if phase == "prefill" else (0, length)
             new = prompt or 1
-            ids = torch.randint(5, min(30000, model.config.vocab_size), (batch, new), device="cuda")
+            ids = torch.randint(5, min(30000, model.config.get_text_config().vocab_size), (batch, new), device="cuda")
             positions = torch.arange(context, context + new, device="cuda")
             cache = transformers.StaticCache(config=model.config, max_batch_size=batch, max_cache_len=context + new,
                                              device="cuda", dtype=torch.float16)
