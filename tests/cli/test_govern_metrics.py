@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Controlled  # noqa: E402
-from program import ipw, main_side_by_side  # noqa: E402
+from program import await_condition, ipw, main_side_by_side  # noqa: E402
 from test_govern import ITL, TTFT, Endpoint  # noqa: E402
 
 
@@ -53,12 +53,15 @@ class Servers(unittest.TestCase):
                     self.assertAlmostEqual(steps[0][key], 48, places=6)  # 0.95 of the way from 10 to 50
 
     def test_counters_of_llama_cpp_have_a_mean(self):
-        done, steps = self.govern(self.growing("llamacpp:tokens_predicted_total {n}00",
-                                               "llamacpp:tokens_predicted_seconds_total {n}.5"), "--slo-itl-ms", 80)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertAlmostEqual(steps[0]["itl_ms"], 10)
-        self.assertTrue(steps[0]["itl_is_mean"])
-        self.assertGreater(steps[0]["tokens_per_s"], 100)
+        """And a rate, unless a busy machine takes so long for a reading that its time is unknown: then once more."""
+        def has_rate():
+            done, steps = self.govern(self.growing("llamacpp:tokens_predicted_total {n}00",
+                                                   "llamacpp:tokens_predicted_seconds_total {n}.5"), "--slo-itl-ms", 80)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertAlmostEqual(steps[0]["itl_ms"], 10)
+            self.assertTrue(steps[0]["itl_is_mean"])
+            return any((step["tokens_per_s"] or 0) > 100 for step in steps)
+        await_condition(has_rate, "a rate of tokens, 100 of which come between two readings")
 
     def test_summaries(self):
         name = "tgi_request_mean_time_per_token_duration"

@@ -154,26 +154,32 @@ class PlainAbi(unittest.TestCase):
             before = truth()
             result = action()
             return result, before, truth()
-        regions, draw = [], random.Random(3)
-        for _ in range(60):
+        regions, draw, end = [], random.Random(3), time.monotonic() + 100
+        # Until enough of them were on time: on a busy machine a sleep lasts longer, and counters are read late too.
+        while len(regions) < 60 or (sum(on_time for *_, on_time in regions) < 30 and time.monotonic() < end):
             time.sleep(0.06 * draw.random())
             region, *begin = around(lambda: lib.ipw_begin(session, b"x"))
+            began = time.monotonic()
             time.sleep(0.1)
-            _, *end = around(lambda: lib.ipw_end(session, region))
-            regions.append((region, end[0] - begin[1], end[1] - begin[0]))
+            on_time = time.monotonic() - began < 0.105
+            _, *ends = around(lambda: lib.ipw_end(session, region))
+            regions.append((region, ends[0] - begin[1], ends[1] - begin[0], on_time))
         within, widths = [0, 0], []
-        for region, least, most in regions:
+        for region, least, most, on_time in regions:
             status, result = self.read(lib, session, region, b"gpu0")
             self.assertEqual((status, result.method), (0, 1))
             error = max(least - result.joules, result.joules - most, 0)
             within[0] += error <= result.plus_minus
             within[1] += error <= 2 * result.plus_minus
-            widths.append(result.plus_minus / result.joules)
-        # About 0.075, of every region: only one whose counter was read late, on a busy machine, is wider.
-        self.assertLess(statistics.median(widths), 0.12)
-        self.assertLessEqual(sum(width > 0.2 for width in widths), 1)
+            if on_time:
+                widths.append(result.plus_minus / result.joules)
         self.assertGreaterEqual(within[0], 0.6 * len(regions))
         self.assertGreaterEqual(within[1], 0.9 * len(regions))
+        # About 0.075, of every region: only one whose counter was read late, on a busy machine, is wider.
+        if len(widths) < 10:
+            self.skipTest(f"only {len(widths)} of {len(regions)} sleeps were on time: how tight the figures are is unknown")
+        self.assertLess(statistics.median(widths), 0.12)
+        self.assertLessEqual(sum(width > 0.2 for width in widths), 1)
 
     def test_wrong_use_is_refused(self):
         lib, session = self.open(Machine("intel2", 100))

@@ -295,7 +295,7 @@ class Reports(MachineTest):
 
     def test_text(self):
         done = ipw(self.intel, "run", "-r", 2, "--", "sleep", "0.2")
-        self.assertRegex(done.stderr, r"cpu0 +\d+\.\d+ ± \d+\.\d+ J .* counter +[\d.]+ %")
+        self.assertRegex(done.stderr, r"cpu0 +[\d.]+ ± [\d.]+ J .* counter +[\d.]+ %")
         self.assertIn("mean of 2 runs", done.stderr)
         self.assertRegex(done.stderr, r"ipw itself: [\d.]+ .s CPU, [\d.]+ MB, \d+ reads")
         self.assertNotIn("\033", done.stderr)
@@ -607,7 +607,8 @@ class Figures(MachineTest):
     def test_boards(self):
         report, _ = self.run_json(self.machine(Fixture, "jetson"), "--", "sleep", "0.3")
         self.assertEqual([d["id"] for d in report["devices"] if d.get("in_total")], ["board"])
-        self.assertAlmostEqual(report["energy"]["joules"] / report["wall_s"]["mean"], 6, delta=0.2)
+        covered = report["energy"]["coverage"] * report["wall_s"]["mean"]  # less than all where readings came late
+        self.assertAlmostEqual(report["energy"]["joules"] / covered, 6, delta=0.2)
         report, _ = self.run_json(self.machine(Fixture, "grace"), "--", "sleep", "0.3")
         self.assertEqual([d["id"] for d in report["devices"] if d.get("in_total")],
                          ["module0", "module1"])
@@ -623,7 +624,9 @@ class Figures(MachineTest):
                 with self.subTest(command):
                     done = ipw(machine, *command)
                     self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
-                    self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+                    # On a busy machine ending may not wait for a reading, and says so in another line.
+                    lines = [line for line in done.stderr.splitlines() if not line.endswith("; ending without it")]
+                    self.assertEqual(len(lines), 1, done.stderr)
                     self.assertIn(f"--sensors: {driver}: {rows[driver]['reason']}", done.stderr)
         self.assertFalse((machine.root / "ran").exists())
         self.assertEqual(ipw(machine, "doctor", "--sensors", "nvml").returncode, 0)

@@ -20,7 +20,7 @@ class Stream:
     def __init__(self, case, script, interval, rows):
         self.machine = Nvidia(f"power 0 constant {WATTS}\n{script}\n")
         case.addClassCleanup(self.machine.close)
-        self.calls_file = self.machine.root / "calls"
+        self.calls_file, self.interval = self.machine.root / "calls", interval
         self.process = subprocess.Popen(
             [IPW, "energy", "--json", "-i", str(interval), "-n", str(rows)], text=True, stdout=subprocess.PIPE,
             env={**self.machine.environment(), "IPW_FAKE_NVML_CALLS": str(self.calls_file)})
@@ -32,7 +32,12 @@ class Stream:
         self.gpu = [next(d for d in row["devices"] if d["id"] == "gpu0") for row in self.rows]
         self.since = [d["energy_since_start"]["joules"] for d in self.gpu]
         self.length = self.rows[-1]["elapsed_s"]  # longer on a busy machine, which merges rows
+        self.late = any(row["interval_s"] > 1.5 * self.interval for row in self.rows)
         return self
+
+    def most_off(self, share):
+        """How far its joules may be from the truth: a share of it; where the machine was late, what they say themselves."""
+        return self.gpu[-1]["energy_since_start"]["plus_minus"] if self.late else share * WATTS * self.length
 
 
 def setUpModule():
@@ -66,7 +71,7 @@ class Sampling(unittest.TestCase):
         for name in ("fast", "slow"):
             stream = self.streams[name]
             truth = WATTS * stream.length
-            self.assertAlmostEqual(stream.since[-1], truth, delta=0.005 * truth)
+            self.assertAlmostEqual(stream.since[-1], truth, delta=stream.most_off(0.005))
             self.assertAlmostEqual(sum(d["energy"]["joules"] for d in stream.gpu), stream.since[-1], delta=1e-6)
             for device in stream.gpu:
                 self.assertEqual(device["energy"]["method"], "counter")
@@ -80,7 +85,7 @@ class Sampling(unittest.TestCase):
     def test_a_reset_of_the_counter_costs_nothing(self):
         stream = self.streams["reset"]
         truth = WATTS * stream.length
-        self.assertAlmostEqual(stream.since[-1], truth, delta=0.01 * truth)
+        self.assertAlmostEqual(stream.since[-1], truth, delta=stream.most_off(0.01))
         self.assertEqual(stream.gpu[-1]["energy_since_start"]["coverage"], 1)
 
     def test_a_lost_device_is_not_counted_while_it_is_away(self):
@@ -89,14 +94,15 @@ class Sampling(unittest.TestCase):
         self.assertLess(energy["coverage"], 0.95)
         truth = WATTS * stream.length
         self.assertAlmostEqual(energy["joules"], truth * energy["coverage"], delta=0.02 * truth)
-        last = WATTS * stream.rows[-1]["interval_s"]
-        self.assertAlmostEqual(stream.gpu[-1]["energy"]["joules"], last, delta=0.02 * last)
+        last = stream.gpu[-1]["energy"]  # of a late row a part is not covered yet
+        truth = WATTS * stream.rows[-1]["interval_s"] * last["coverage"]
+        self.assertAlmostEqual(last["joules"], truth, delta=0.02 * truth)
 
     def test_samples_that_are_off_follow_the_counter(self):
         """They show 80 % of the power."""
         stream = self.streams["biased"]
         off = abs(stream.since[-1] - WATTS * stream.length)
-        self.assertLess(off, 0.02 * WATTS * stream.length)
+        self.assertLess(off, stream.most_off(0.02))
         self.assertLess(off, stream.gpu[-1]["energy_since_start"]["plus_minus"])
 
 

@@ -17,7 +17,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "cli
 import servers  # noqa: E402
 from machines import Machine, Modelled, Working  # noqa: E402
 from make_gguf import make  # noqa: E402
-from program import IPW, ipw  # noqa: E402
+from program import IPW, PATIENCE_S, ipw  # noqa: E402
 from test_manual import json_keys, marked, section  # noqa: E402
 
 SOURCE = servers.SOURCE
@@ -73,8 +73,7 @@ def shares(setting):
 def with_idle(*options):
     """Prints of `ipw layers`, on a machine that draws 10 W, and 20 J per second of CPU."""
     with Working(10, 20) as machine:
-        done = ipw(machine, "layers", *options, "-t", 1, "--idle", 0.5, "--granularity", "component", "--json",
-                   timeout=150)
+        done = ipw(machine, "layers", *options, "-t", 1, "--idle", 0.5, "--granularity", "component", "--json")
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -299,7 +298,7 @@ class Kinds(LayersTest):
             self.assertIsNone(process.poll())
             time.sleep(0.1)
         process.send_signal(signal.SIGINT)
-        text, errors = process.communicate(timeout=60)
+        text, errors = process.communicate(timeout=PATIENCE_S)
         self.assertEqual(process.returncode, 130, errors)
         self.assertIn("interrupted: partial", text)
         self.assertTrue(json.loads(file.read_text())["interrupted"])

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import servers  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
-from program import IPW, ipw  # noqa: E402
+from program import IPW, PATIENCE_S, ipw  # noqa: E402
 
 MODELS = servers.SOURCE / "models"
 BUILT = Path(IPW).resolve().parent / "models"
@@ -23,7 +23,6 @@ GOLDEN = json.loads((MODELS / "golden.json").read_text())
 ACCURACY = json.loads((MODELS / "accuracy.json").read_text())["models"]
 SAME_AT_LEAST = 0.99  # of the answers: two likely tokens may be as good as equal
 ALLOWANCE = 0.02      # of the accuracy: another processor's kernels round in another order
-PATIENCE_S = 150
 
 
 class Tokens(unittest.TestCase):

@@ -68,7 +68,7 @@ def cells(column):
 
 def report(*inputs, output=None):
     """Makes the page; gives its path."""
-    done = ipw(None, "report", *inputs, *(["-o", output] if output else []), timeout=150)
+    done = ipw(None, "report", *inputs, *(["-o", output] if output else []))
     assert (done.returncode, done.stderr) == (0, ""), done
     return Path(done.stdout.strip())
 
