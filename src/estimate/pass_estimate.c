@@ -216,7 +216,7 @@ static enum err estimate_concurrency(const struct partition *partition, double b
 
 /* ---- uncertainty ---- */
 
-/* Of measured kernels, relative standard deviations by what most of the time is bound by: of 559 rows of models as
+/* Of measured kernels, relative standard deviations by what most of the time is bound by: of 565 rows of models as
  * shipped, each corrected by the mean of measured over estimated of the other families (docs/estimate.md; a test computes
  * them again).  BOUND_BALANCED and BOUND_LINK have none. */
 struct spread {
