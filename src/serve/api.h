@@ -99,8 +99,9 @@ size_t live_subscribers(const struct live *live);
 
 struct launch;
 
+/* Borrows all of them. */
 enum err launch_open(const struct serve_options *options, struct event_loop *loop,
-                     struct launch **out, struct error *why) MUST_USE;
+                     struct runs *runs, struct launch **out, struct error *why) MUST_USE;
 /* Ends the run that it has started, as Ctrl-C would, and waits until that is written. */
 void launch_close(struct launch *launch);
 /* Sees whether the run has ended. */

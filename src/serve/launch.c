@@ -19,6 +19,7 @@
 #include "port/proc.h"
 #include "port/url.h"
 #include "serve/api.h"
+#include "serve/runs.h"
 
 #define END_PATIENCE (10 * NS_PER_S)
 #define LOOK_PERIOD  (50 * NS_PER_MS)
@@ -30,6 +31,7 @@ static const char *const STATES[] = {"idle", "running", "stopping", "done", "sto
 struct launch {
     const struct serve_options *options;
     struct event_loop *loop;
+    struct runs *runs;
     struct event_watch output; /* what the child says */
     struct child child;
     enum launch_state state;
@@ -100,6 +102,7 @@ void launch_turn(struct launch *launch)
     launch->state = end.exit_code == 0                                           ? DONE
                     : launch->state == STOPPING || end.exit_code == 128 + SIGINT ? STOPPED
                                                                                  : FAILED;
+    runs_expire(launch->runs); /* who reads that it has ended reads what it wrote */
 }
 
 static void on_output(void *context, unsigned events)
@@ -117,12 +120,12 @@ static void interrupt(struct launch *launch)
 }
 
 enum err launch_open(const struct serve_options *options, struct event_loop *loop,
-                     struct launch **out, struct error *why)
+                     struct runs *runs, struct launch **out, struct error *why)
 {
     struct launch *launch = calloc(1, sizeof *launch);
     if (!launch)
         return err_no_memory(why);
-    *launch = (struct launch){.options = options, .loop = loop, .output = {.fd = -1}};
+    *launch = (struct launch){.options = options, .loop = loop, .runs = runs, .output = {.fd = -1}};
     *out = launch;
     return ERR_OK;
 }

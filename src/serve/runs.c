@@ -2,6 +2,7 @@
  * asked for, made when it is and kept until rows change.  A page is then found by its cursor with a binary search, and
  * costs what its rows cost, however many there are. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,6 +42,7 @@ struct runs {
     size_t running_count, running_capacity;
     nanos next_look, next_full;
     bool is_read, has_running;
+    atomic_bool is_expired;
     pthread_mutex_t lock; /* of rows while they are replaced, and of the source */
 };
 
@@ -165,10 +167,16 @@ static enum err read_rows(struct runs *runs, struct error *why)
     return err;
 }
 
+void runs_expire(struct runs *runs)
+{
+    atomic_store(&runs->is_expired, true);
+}
+
 enum err runs_refresh(struct runs *runs, struct error *why)
 {
     nanos began = clock_now();
-    if (runs->is_read && began < runs->next_look)
+    bool is_expired = atomic_exchange(&runs->is_expired, false);
+    if (runs->is_read && began < runs->next_look && !is_expired)
         return ERR_OK;
     if (runs->is_read && began < runs->next_full && !runs->has_running &&
         !row_source_changed(runs->source)) {

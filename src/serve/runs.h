@@ -81,6 +81,8 @@ void runs_close(struct runs *runs);
 /* Looks what has changed, if the last look was long enough ago.  One thread calls this and what reads rows; the others
  * may be called by any. */
 enum err runs_refresh(struct runs *runs, struct error *why) MUST_USE;
+/* The next look is due at once, by any thread: a run that we started has ended. */
+void runs_expire(struct runs *runs);
 enum err runs_page(struct runs *runs, const struct request *request, struct json *json,
                    struct error *why) MUST_USE;
 /* The newest first, without attempts of sweeps; NULL behind the last. */

@@ -562,7 +562,7 @@ static enum err open_parts(struct serve *serve, struct error *why)
     if (!err)
         err = http_server_open(serve->loop, &server, &serve->server, why);
     if (!err)
-        err = launch_open(&serve->options, serve->loop, &serve->api.launch, why);
+        err = launch_open(&serve->options, serve->loop, serve->api.runs, &serve->api.launch, why);
     if (!err)
         err = event_loop_take_signals(serve->loop, on_signal, serve, why);
     if (!err)

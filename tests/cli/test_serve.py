@@ -654,8 +654,12 @@ class StartTest(ServeTest):
         self.assertEqual(self.post(served, " " * 20000).status, 413)
         self.assertEqual((self.current(served)["state"], list(self.runs.glob("profile*"))), ("idle", []))
         dash = self.post(served, {**self.NULL, "model": "--overwrite"})  # a value is no option
-        await_condition(lambda: self.current(served)["state"] == "done", "its end")
-        self.assertEqual(served.get("runs/" + dash.json["id"], Authorization="Bearer " + TOKEN)["model"], "--overwrite")
+
+        def run():
+            return served.ask("/api/v1/runs/" + dash.json["id"], Authorization="Bearer " + TOKEN)
+        # Its row is read again as soon as it has ended, however short ago it was read.
+        await_condition(lambda: run() and self.current(served)["state"] == "done", "its end")
+        self.assertEqual(run().json["model"], "--overwrite")
 
     def test_foreign_pages_and_strangers_start_nothing(self):
         served = self.allowed()
