@@ -117,6 +117,13 @@ static enum err count_left(void *folder, size_t *left, struct error *why)
     return ERR_OK;
 }
 
+static enum err list_shards(void *folder, size_t *parts, size_t *count, struct error *why)
+{
+    (void)why;
+    *count = profile_shards_left(folder, shard_name(), command.shards, parts);
+    return ERR_OK;
+}
+
 /* Elements are called as we are: they take --shard, and with it leave all of Slurm alone. */
 static enum err submit_shards(char *folder, struct error *why)
 {
@@ -127,16 +134,13 @@ static enum err submit_shards(char *folder, struct error *why)
                                     .name = "ipw-profile",
                                     .same_call = true,
                                     .command = last,
-                                    .suffix = suffix};
-    size_t count, *parts = calloc(command.shards, sizeof *parts);
+                                    .suffix = suffix,
+                                    .list = list_shards,
+                                    .context = folder,
+                                    .most = command.shards};
+    size_t count;
     str_format(suffix, sizeof suffix, "/%u", command.shards);
-    enum err err = parts ? ERR_OK : err_no_memory(why);
-    if (!err)
-        count = profile_shards_left(folder, shard_name(), command.shards, parts);
-    if (!err)
-        err = slurm_command_submit(&command.slurm, &work, command.common.quiet, parts, &count, why);
-    free(parts);
-    return err;
+    return slurm_command_submit(&command.slurm, &work, command.common.quiet, &count, why);
 }
 
 static int profile_on_slurm(void)

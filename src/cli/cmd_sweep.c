@@ -355,20 +355,29 @@ static int follow(struct sweep *sweep, struct run_writer *writer, bool *more)
     return shown ? shown : sweep_has_failures(sweep) ? EXIT_FAILED : EXIT_DONE;
 }
 
-static enum err submit(const struct sweep *sweep, char *directory, size_t *count, struct error *why)
+static enum err list_points(void *context, size_t *points, size_t *count, struct error *why)
 {
-    char *command[] = {"sweep", "--resume", directory, "--point", "", NULL};
-    const struct slurm_work work = {
-        .directory = directory, .name = "ipw-sweep", .command = command, .suffix = ""};
-    size_t *points = malloc((sweep->point_count + 1) * sizeof *points);
-    if (!points)
-        return err_no_memory(why);
-    *count = sweep_unfinished(sweep, points);
+    struct collecting *collecting = context;
+    enum err err = sweep_collect(collecting->sweep, collecting->writer, why);
+    *count = sweep_unfinished(collecting->sweep, points);
     for (size_t i = 0; i < *count; i++)
         points[i]++; /* as users count them */
-    enum err err = slurm_command_submit(&args.slurm, &work, args.quiet, points, count, why);
-    free(points);
     return err;
+}
+
+static enum err submit(struct sweep *sweep, struct run_writer *writer, size_t *count,
+                       struct error *why)
+{
+    char *command[] = {"sweep", "--resume", writer->directory, "--point", "", NULL};
+    struct collecting collecting = {sweep, writer};
+    const struct slurm_work work = {.directory = writer->directory,
+                                    .name = "ipw-sweep",
+                                    .command = command,
+                                    .suffix = "",
+                                    .list = list_points,
+                                    .context = &collecting,
+                                    .most = sweep->point_count};
+    return slurm_command_submit(&args.slurm, &work, args.quiet, count, why);
 }
 
 /* Without --slurm, what was submitted is collected, and nothing is measured here. */
@@ -377,7 +386,7 @@ static int execute_on_slurm(struct sweep *sweep, struct run_writer *writer)
     struct error why = {0};
     size_t count;
     for (bool more = true; more;) {
-        enum err err = args.slurm.on ? submit(sweep, writer->directory, &count, &why) : ERR_OK;
+        enum err err = args.slurm.on ? submit(sweep, writer, &count, &why) : ERR_OK;
         if (err)
             return complain_error(err, &why);
         if (args.slurm.on && !args.quiet)

@@ -37,12 +37,12 @@ static void print_script(const char *script, const char *job)
 }
 
 enum err slurm_command_submit(const struct slurm_command *command, const struct slurm_work *work,
-                              bool quiet, size_t *parts, size_t *count, struct error *why)
+                              bool quiet, size_t *count, struct error *why)
 {
     struct error cause = {0};
     is_quiet = quiet;
-    enum err err = slurm_submit(work, &command->options, parts, count, !command->script_only,
-                                print_script, &cause);
+    enum err err =
+        slurm_submit(work, &command->options, count, !command->script_only, print_script, &cause);
     return err ? err_set(why, err, "%.240s (in %s)", cause.text, work->directory) : ERR_OK;
 }
 

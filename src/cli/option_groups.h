@@ -46,7 +46,7 @@ int slurm_command_check(struct slurm_command *command);
 
 /* slurm_submit by the options, with a line for each script: its path on stdout where it is not submitted. */
 enum err slurm_command_submit(const struct slurm_command *command, const struct slurm_work *work,
-                              bool quiet, size_t *parts, size_t *count, struct error *why) MUST_USE;
+                              bool quiet, size_t *count, struct error *why) MUST_USE;
 
 /* slurm_follow that shows what is queued, as it changes, unless quiet.  unit: "settings". */
 struct slurm_wait {

@@ -404,16 +404,21 @@ static enum err keep_job(const char *script, const char *job, const size_t *part
     return err;
 }
 
-/* Drops the parts whose elements have not ended. */
-static enum err drop_queued(const struct place *place, size_t *parts, size_t *count,
-                            struct error *why)
+/* Without those whose elements have not ended.  The caller frees *parts. */
+static enum err list_parts(const struct slurm_work *work, const struct place *place, bool submit,
+                           size_t **out, size_t *count, struct error *why)
 {
-    struct jobs jobs;
+    struct jobs jobs = {0};
     struct slurm_queue queue = {0};
-    size_t kept = 0;
-    enum err err = read_jobs(place, &jobs, why);
-    if (!err)
+    size_t kept = 0, *parts = *out = calloc(work->most + 1, sizeof *parts);
+    *count = 0;
+    enum err err = parts ? ERR_OK : err_no_memory(why);
+    if (!err && submit)
+        err = read_jobs(place, &jobs, why);
+    if (!err && submit)
         err = read_queue(&jobs, &queue, why);
+    if (!err)
+        err = work->list(work->context, parts, count, why);
     for (size_t i = 0; !err && i < *count; i++) {
         bool queued = false;
         for (size_t j = 0; !queued && j < queue.count; j++)
@@ -428,17 +433,18 @@ static enum err drop_queued(const struct place *place, size_t *parts, size_t *co
 }
 
 enum err slurm_submit(const struct slurm_work *work, const struct slurm_options *options,
-                      size_t *parts, size_t *count, bool submit,
+                      size_t *count, bool submit,
                       void (*wrote)(const char *script, const char *job), struct error *why)
 {
     struct place place;
+    size_t *parts = NULL;
     char script[PATH_MAX], job[JOB_MAX];
     str_format(script, sizeof script, "%s/slurm/", work->directory);
     enum err err = file_make_parents(script, why);
     if (!err)
         err = find_place(work->directory, &place, why);
-    if (!err && submit)
-        err = drop_queued(&place, parts, count, why);
+    if (!err)
+        err = list_parts(work, &place, submit, &parts, count, why);
     for (size_t i = 0; !err && i < *count; i += ARRAY_MOST) {
         size_t some = *count - i < ARRAY_MOST ? *count - i : ARRAY_MOST;
         err = write_script(work, options, &place, parts + i, some, script, why);
@@ -449,6 +455,7 @@ enum err slurm_submit(const struct slurm_work *work, const struct slurm_options 
         if (!err)
             wrote(script, submit ? job : NULL);
     }
+    free(parts);
     return err;
 }
 

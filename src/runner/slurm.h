@@ -38,6 +38,11 @@ struct slurm_work {
     bool same_call;        /* the words of this process come before those of the command */
     char *const *command;  /* words that NULL ends; the number of the part is added to the last */
     const char *suffix;    /* behind the number */
+    /* The parts that are not done, at most so many.  Asked for once the queue was read: an element that ends in between
+     * would otherwise be in neither, and be submitted again. */
+    enum err (*list)(void *context, size_t *parts, size_t *count, struct error *why);
+    void *context;
+    size_t most;
 };
 
 /* slurm_script.c: what slurm_submit writes for sbatch.  ERR_USAGE names an option that a script cannot hold. */
@@ -55,11 +60,11 @@ enum err slurm_script(const struct slurm_array *array, struct text *out, struct 
 /* Whether slurm_submit wrote a script into the directory. */
 bool slurm_was_used(const char *directory);
 
-/* Writes a script for these parts, in their order, but for those that are queued already, or several where they are
- * many, and submits them unless the caller declines.  *count becomes how many parts.  `wrote` is called for each script, with the
+/* Writes a script for the parts that are left, in their order, but for those that are queued already, or several where they
+ * are many, and submits them unless the caller declines.  *count: how many parts.  `wrote` is called for each script, with the
  * job's number or NULL.  ERR_USAGE names an option that a script cannot hold. */
 enum err slurm_submit(const struct slurm_work *work, const struct slurm_options *options,
-                      size_t *parts, size_t *count, bool submit,
+                      size_t *count, bool submit,
                       void (*wrote)(const char *script, const char *job), struct error *why)
     MUST_USE;
 
