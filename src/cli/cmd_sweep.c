@@ -311,6 +311,8 @@ static int execute(struct sweep *sweep, struct run_writer *writer, struct sweep_
 struct collecting {
     struct sweep *sweep;
     struct run_writer *writer;
+    size_t
+        queued; /* settings that are left, whose elements had not ended when the others were submitted */
 };
 
 static enum err collect(void *context, size_t *left, struct error *why)
@@ -321,11 +323,13 @@ static enum err collect(void *context, size_t *left, struct error *why)
     return err;
 }
 
-/* Mode probe then adds settings, a few times at most: *more. */
-static int follow(struct sweep *sweep, struct run_writer *writer, bool *more)
+/* Mode probe then adds settings, a few times at most, and an element that was about to end when its setting was to be
+ * measured again ends without it: *more. */
+static int follow(struct collecting *collecting, bool *more)
 {
-    struct collecting collecting = {sweep, writer};
-    const struct slurm_wait wait = {"settings", args.quiet, collect, &collecting};
+    struct sweep *sweep = collecting->sweep;
+    struct run_writer *writer = collecting->writer;
+    const struct slurm_wait wait = {"settings", args.quiet, collect, collecting};
     struct error why = {0};
     size_t left;
     int number;
@@ -333,6 +337,7 @@ static int follow(struct sweep *sweep, struct run_writer *writer, bool *more)
     bool is_done = !err && !left && !number && !sweep->ended;
     if (is_done)
         err = sweep_refine(sweep, writer, more, &why);
+    *more |= !err && left && !number && collecting->queued;
     if (!err && *more && args.slurm.on)
         return EXIT_DONE;
     left += *more;
@@ -359,41 +364,43 @@ static enum err list_points(void *context, size_t *points, size_t *count, struct
 {
     struct collecting *collecting = context;
     enum err err = sweep_collect(collecting->sweep, collecting->writer, why);
-    *count = sweep_unfinished(collecting->sweep, points);
+    *count = collecting->queued = sweep_unfinished(collecting->sweep, points);
     for (size_t i = 0; i < *count; i++)
         points[i]++; /* as users count them */
     return err;
 }
 
-static enum err submit(struct sweep *sweep, struct run_writer *writer, size_t *count,
-                       struct error *why)
+static enum err submit(struct collecting *collecting, size_t *count, struct error *why)
 {
-    char *command[] = {"sweep", "--resume", writer->directory, "--point", "", NULL};
-    struct collecting collecting = {sweep, writer};
-    const struct slurm_work work = {.directory = writer->directory,
+    char *directory = collecting->writer->directory;
+    char *command[] = {"sweep", "--resume", directory, "--point", "", NULL};
+    const struct slurm_work work = {.directory = directory,
                                     .name = "ipw-sweep",
                                     .command = command,
                                     .suffix = "",
                                     .list = list_points,
-                                    .context = &collecting,
-                                    .most = sweep->point_count};
-    return slurm_command_submit(&args.slurm, &work, args.quiet, count, why);
+                                    .context = collecting,
+                                    .most = collecting->sweep->point_count};
+    enum err err = slurm_command_submit(&args.slurm, &work, args.quiet, count, why);
+    collecting->queued -= err ? 0 : *count;
+    return err;
 }
 
 /* Without --slurm, what was submitted is collected, and nothing is measured here. */
 static int execute_on_slurm(struct sweep *sweep, struct run_writer *writer)
 {
+    struct collecting collecting = {sweep, writer, 0};
     struct error why = {0};
     size_t count;
     for (bool more = true; more;) {
-        enum err err = args.slurm.on ? submit(sweep, writer, &count, &why) : ERR_OK;
+        enum err err = args.slurm.on ? submit(&collecting, &count, &why) : ERR_OK;
         if (err)
             return complain_error(err, &why);
         if (args.slurm.on && !args.quiet)
             notify("ipw sweep: %zu of %zu settings %s, into %s\n", count, sweep->point_count,
                    args.slurm.script_only ? "to be submitted" : "submitted", writer->directory);
         more = false;
-        int code = args.slurm.script_only ? EXIT_DONE : follow(sweep, writer, &more);
+        int code = args.slurm.script_only ? EXIT_DONE : follow(&collecting, &more);
         if (!more || !args.slurm.on)
             return code;
     }

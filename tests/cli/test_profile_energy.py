@@ -185,14 +185,17 @@ class Figures(ProfileTest):
             record = records[span["key"]]
             if record["ipw"]["energy"]["coverage"] < 0.99:
                 continue  # the machine was too busy to be read all the time
-            window, checked = 0, checked + 1
+            window, off, checked = 0, 0.01, checked + 1
             for share in json.loads(record["ipw"]["devices"]):
                 if not share["in_total"]:
                     continue
                 joules = sums.between(share["id"], span["from_s"], span["to_s"])
-                self.assertAlmostEqual(joules / share["window_joules"], 1, delta=0.02, msg=share)
+                # Where a busy machine read the counter late, the window is as uncertain as it says.
+                uncertain = share["plus_minus"] / share["window_joules"]
+                self.assertAlmostEqual(joules / share["window_joules"], 1, delta=max(0.02, uncertain), msg=share)
+                off = max(off, uncertain)
                 window += joules
-            self.assertAlmostEqual(window / record["ipw"]["window_joules"], 1, delta=0.01)
+            self.assertAlmostEqual(window / record["ipw"]["window_joules"], 1, delta=off)
             # It had the machine to itself.
             self.assertAlmostEqual(window / record["ipw"]["energy"]["joules"], 1, delta=0.01)
         self.assertGreater(checked, 1)
