@@ -732,17 +732,19 @@ class Shipped(Files):
                 self.assertLess(abs((sums if runtime == "graph" else sums["all"])[kind]["bias"]), 0.05, (name, runtime, kind))
 
     def test_eager_mode_but_for_the_speed_of_the_host(self):
-        """Each host corrected by its rows of other families: what is left is which operations cost it how much."""
+        """Each host corrected by its rows of other families: what is left is which operations cost it how much.  The host of
+        one set, the fastest, took less for transformers than the other eight (docs/measurements.md)."""
         errors = {"latency": [], "energy": []}
         for name in HOSTS:
             sums = self.measured(name, *(UNIT_HOST if name in HOSTS[:2] else ()), "--where", "runtime=eager", "--leave-out",
                                  "family")["held_out"]["all"]
             for kind, found in errors.items():
-                self.assertLess(sums[kind]["mape"], 0.20, (name, kind))
+                most = 0.13 if kind == "energy" else 0.175 if name == "unseen" else 0.155
+                self.assertLess(sums[kind]["mape"], most, (name, kind))
                 self.assertLess(abs(sums[kind]["bias"]), 0.05, (name, kind))
                 found.append(sums[kind]["mape"])
-        self.assertLess(statistics.mean(errors["latency"]), 0.145)
-        self.assertLess(statistics.mean(errors["energy"]), 0.11)
+        self.assertLess(statistics.mean(errors["latency"]), 0.14)  # 16.7 and 11.3 % before they were fitted to all
+        self.assertLess(statistics.mean(errors["energy"]), 0.10)
 
     def test_a_third_set_with_other_families(self):
         """What was wrong with it when it was predicted must not come back; in eager mode also by the host of the first."""
