@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Measured windows of an NVIDIA GPU for `ipw estimate calibrate` and `ipw estimate validate`.
 
-    tools/calibrate-gpu.py [--out DIR] [--seconds S] [--budget S] [--only calibrate|validate]
+    tools/calibrate-gpu.py [--out DIR] [--seconds S] [--budget S] [--only host|calibrate|validate]
 
 Writes DIR/calibrate.csv (products of many sizes and formats, streams, chains of multiplications with
-additions, launches, idle), DIR/validate.csv (ResNet-50, BERT, ViT and decoders of the shapes of Llama 3.2 1B and
-3.1 8B, with random weights) and DIR/about.json.  Needs PyTorch and NVIDIA's driver.  Reads the card only: changes no
-clock, limit or mode.
+additions, launches, what the host takes for an operator in eager mode, idle), DIR/validate.csv (ResNet-50, BERT,
+ViT and decoders of the shapes of Llama 3.2 1B and 3.1 8B, with random weights) and DIR/about.json.  Needs PyTorch and
+NVIDIA's driver.  Reads the card only: changes no clock, limit or mode.
 
 A window begins and ends at an update of the card's energy counter while the load goes on, so that its
 joules and its seconds are of the same stretch of time.  A row is one repetition: latency_s is the mean
@@ -243,6 +243,24 @@ class Bench:
 
 # ---- loads of the calibration ----
 
+def host_s(torch, step, count):
+    """Seconds of the host for one of the `count` operators of a step: a quick one of twelve rounds."""
+    took = []
+    for _ in range(12):
+        torch.cuda.synchronize()
+        begun = time.perf_counter()
+        step()
+        torch.cuda.synchronize()
+        took.append(time.perf_counter() - begun)
+    return sorted(took)[3] / count
+
+
+def host_launch_s(torch):
+    """Seconds that the host takes to launch one small operator in eager mode."""
+    number = torch.zeros(8, device="cuda", dtype=torch.float16)
+    return host_s(torch, lambda: [number.add_(1) for _ in range(500)], 500)
+
+
 class Loads:
     def __init__(self, torch):
         self.torch = torch
@@ -351,12 +369,21 @@ GEMMS = [("fp16", [(1024,) * 3] + SQUARES + [(16, 8192, 8192), (256, 8192, 8192)
          ("fp64", SQUARES[:2] + [(8192, 8192, 1024)] + SKINNY)]
 
 
+def measure_host(bench, table):
+    host_launch_s(bench.torch)
+    took = sorted(host_launch_s(bench.torch) for _ in range(5))[2]
+    table.add({"hardware": bench.hardware, "op": "host_launch", "latency_s": f"{took:.6g}", "energy_j": "",
+               "notes": "one addition, eager"})
+    say(f"the host launches an operator in {1e6 * took:.2f} us: ipw estimate --host-launch-us {1e6 * took:.2f}")
+
+
 def calibrate(bench, table, keep_s):
     torch, loads = bench.torch, Loads(bench.torch)
 
     def row(label, make, **what):
         bench.row(table, what, label, make, keep_s)
 
+    measure_host(bench, table)
     row("launch, one element", loads.launch, op="launch", shape="1", dtype="fp32", unit="vector",
         flops=1, bytes=8, notes="eager")
     row("launch, one element, 100 in a graph", lambda: loads.launch_graph(100), op="launch_graph",
@@ -658,9 +685,12 @@ def start(parser):
 
 def main():
     parser = arguments("calibrate-gpu", __doc__, budget=240)
-    parser.add_argument("--only", choices=("calibrate", "validate"))
+    parser.add_argument("--only", choices=("host", "calibrate", "validate"))
     args, torch, bench = start(parser)
     with torch.inference_mode():
+        if args.only == "host":
+            measure_host(bench, Table(args.out / "calibrate.csv", CALIBRATE))
+            return
         if args.only != "validate":
             table = Table(args.out / "calibrate.csv", CALIBRATE)
             torch.zeros(1, device="cuda")

@@ -19,8 +19,9 @@ import statistics
 import sys
 
 TILES = [(256, 128), (128, 128), (64, 128), (64, 64), (32, 64), (16, 64)]
+NARROW_TILES = [(192, 128), (96, 128)]  # of products in 16 bits
 WIDTH = {"fp16": 2, "bf16": 2, "tf32": 4, "fp32": 4}
-SPLIT_S, LEAST_DEPTH, FULL_GROUP, WIDE_GROUP, NARROW_SHARE, GROUP_S, REDUCTION_POWER = 5.4e-6, 256, 56, 180, 0.0051, 2e-6, 1.29
+SPLIT_S, LEAST_DEPTH, VECTOR_DEPTH, FULL_GROUP, WIDE_GROUP, NARROW_SHARE, GROUP_S, REDUCTION_POWER = 5.4e-6, 256, 3000, 56, 180, 0.0051, 2e-6, 1.29
 STEP_BYTES, TILE_QUERIES, NORM_MEASURED, NEAR_LATENCY = 128, 128, 1204224, 0.5
 SETS = 20  # of operands in turn, at most
 TILE_SHARE = {2: 0.001, 4: 0.0022}  # for each channel of a group as wide as a tile
@@ -65,12 +66,12 @@ def moved(d, p, row, elements=False):
     return row["bytes"] / (d.bandwidth * min(1, share))
 
 
-def tiled(d, p, flops, rows, columns, depth, splits=True):
+def tiled(d, p, flops, rows, columns, depth, part_min=LEAST_DEPTH, tiles_of=TILES):
     best, full = math.inf, 128 * 128
-    for height, width in TILES:
+    for height, width in tiles_of:
         area = height * width
         for parts in (1, 2, 4, 8):
-            if parts > 1 and (depth / parts < LEAST_DEPTH or not splits):
+            if parts > 1 and depth / parts < part_min:
                 break
             each = depth / parts
             tiles = math.ceil(rows / height) * math.ceil(columns / width) * parts
@@ -96,12 +97,13 @@ def shape_of(row):
 
 def gemm(d, p, row):
     m, n, k = shape_of(row)
-    return p["fixed"] + both(tiled(d, p, p["compute"] * d.matrix[row["dtype"]], m, n, k), moved(d, p, row))
+    return p["fixed"] + both(tiled(d, p, p["compute"] * d.matrix[row["dtype"]], m, n, k, tiles_of=TILES + NARROW_TILES),
+                             moved(d, p, row))
 
 
 def gemm_vector(d, p, row):
     m, n, k = shape_of(row)
-    busy = tiled(d, p, p["compute"] * d.vector[row["dtype"]], m, n, k) if m > 4 else 0
+    busy = tiled(d, p, p["compute"] * d.vector[row["dtype"]], m, n, k, VECTOR_DEPTH) if m > 4 else 0
     return p["fixed"] + both(busy, moved(d, p, row))
 
 
@@ -115,7 +117,7 @@ def conv(d, p, row):
 
 def conv_image(d, p, row):
     b, _, o, k, _, side = shape_of(row)
-    busy = tiled(d, p, p["compute"] * d.matrix["fp16"], b * side * side, o, 8 * k * k, splits=False)
+    busy = tiled(d, p, p["compute"] * d.matrix["fp16"], b * side * side, o, 8 * k * k, math.inf)
     return p["fixed"] + both(busy, moved(d, p, row, elements=True))
 
 

@@ -1,6 +1,6 @@
 /* The calculator: arithmetic as Python computes it, by a recursive-descent parser that evaluates as it goes.  Integers
- * are exact to 38 digits; a larger one becomes a double, and the result says that it was rounded.  Unlike Python, ^ is a
- * power too, since models write it so. */
+ * are exact to 38 digits; a larger one becomes a double, and the result says that it was rounded.  Unlike in Python, ^
+ * is also exponentiation, since models use it that way. */
 #include <ctype.h>
 #include <float.h>
 #include <limits.h>
@@ -47,7 +47,7 @@ static double as_double(struct value value)
     return value.is_integer ? (double)value.integer : value.number;
 }
 
-/* The first error is kept, and ends the parsing. */
+/* Keeps the first error, which ends parsing. */
 static struct value fail(struct parser *parser, const char *format, ...) PRINTF_LIKE(2, 3);
 static struct value fail(struct parser *parser, const char *format, ...)
 {
@@ -60,7 +60,7 @@ static struct value fail(struct parser *parser, const char *format, ...)
     return of_double(NAN);
 }
 
-/* An integer beyond its range. */
+/* The result of an integer overflow, as a double. */
 static struct value rounded(struct parser *parser, double number)
 {
     parser->rounded = true;
@@ -114,11 +114,11 @@ static struct value floor_divide(struct parser *parser, struct value a, struct v
             left += y;
             quotient -= 1;
         }
-        /* The difference may have been rounded: the quotient is the nearest whole number. */
+        /* The difference may have been rounded: rounds the quotient to the nearest integer. */
         quotient = quotient == 0 ? copysign(0, x / y) : floor(quotient + 0.5);
         return finite(parser, wants_remainder ? (left == 0 ? copysign(0, y) : left) : quotient);
     }
-    if (b.integer == -1) /* the one quotient that may overflow */
+    if (b.integer == -1) /* the only quotient that can overflow */
         return wants_remainder ? of_integer(0) : add(parser, of_integer(0), a, true);
     wide quotient = a.integer / b.integer, left = a.integer % b.integer;
     if (left != 0 && (left < 0) != (b.integer < 0)) {
@@ -143,7 +143,7 @@ static struct value power_of(struct parser *parser, struct value base, struct va
         if (left & 1)
             over = __builtin_mul_overflow(result, square, &result);
         if (left > 1 && !over && __builtin_mul_overflow(square, square, &square))
-            over = true; /* the rest of the exponent would multiply by it */
+            over = true; /* the remaining factors can only be larger */
     }
     return over ? rounded(parser, pow(x, y)) : of_integer(result);
 }
@@ -253,7 +253,7 @@ static double radians_of(double x)
     return x * (acos(-1) / 180);
 }
 
-/* Of one real number; outside [least, most] it is undefined. */
+/* Functions of one real number, undefined outside [least, most]. */
 static const struct real_function {
     const char *name;
     double (*compute)(double x);
@@ -300,7 +300,7 @@ enum function {
 
 static const struct other_function {
     const char *name;
-    size_t least, most; /* arguments */
+    size_t least, most; /* number of arguments */
 } OTHER[] = {
     [ABS] = {"abs", 1, 1},     [ROUND] = {"round", 1, 2}, [FLOOR] = {"floor", 1, 1},
     [CEIL] = {"ceil", 1, 1},   [INT] = {"int", 1, 1},     [FLOAT] = {"float", 1, 1},
@@ -384,7 +384,7 @@ static struct value call_function(struct parser *parser, const char *name,
 
 /* ---- the grammar ---- */
 
-/* It is recursive; parser->depth limits it. */
+/* Recursive; parser->depth limits the depth. */
 /* NOLINTBEGIN(misc-no-recursion) */
 
 static struct value sum(struct parser *parser);
@@ -411,7 +411,7 @@ static struct value unexpected(struct parser *parser)
     return fail(parser, "syntax error at '%.12s'", plain_text(parser->at).text);
 }
 
-/* 12, 1_000, 0.5, .5, 1e-3; a whole one of more digits than fit is rounded. */
+/* 12, 1_000, 0.5, .5, 1e-3; an integer with too many digits is rounded. */
 static struct value number(struct parser *parser)
 {
     char digits[400];
@@ -495,7 +495,7 @@ static struct value atom(struct parser *parser)
     return unexpected(parser);
 }
 
-/* -2 ** 2 is -4, 2 ** -1 a half, and 2 ** 3 ** 2 groups from the right. */
+/* -2 ** 2 is -4, 2 ** -1 is 0.5, and 2 ** 3 ** 2 is right-associative. */
 static struct value power(struct parser *parser)
 {
     struct value base = atom(parser);
@@ -572,7 +572,7 @@ static void add_integer(struct text *out, wide integer)
     text_addf(out, "%s%s", integer < 0 ? "-" : "", at);
 }
 
-/* The fewest digits that give the same number back. */
+/* The fewest digits that round-trip. */
 static void add_double(struct text *out, double number)
 {
     char digits[40];

@@ -1,5 +1,5 @@
-/* file_read and file_write, below the workspace of a query.  A path is resolved part by part from the workspace's
- * descriptor: "..", absolute paths and symbolic links are refused, whatever another tool creates meanwhile. */
+/* file_read and file_write, inside the workspace of a query.  A path is resolved component by component from the
+ * workspace's descriptor: "..", absolute paths and symbolic links are refused, also ones created meanwhile. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -21,7 +21,7 @@ enum {
 
 /* ---- paths ---- */
 
-/* The next part of a path, "." and empty ones skipped.  False at the end, and with *bad set for "..". */
+/* The next path component, skipping "." and empty ones.  False at the end, and with *bad set for "..". */
 static bool next_part(const char **path, char part[static PART_MAX + 1], bool *bad)
 {
     const char *at = *path;
@@ -51,14 +51,14 @@ static enum err refuse(struct tool_result *out, const char *path, int number)
     return tool_fail(out, "%s: %s", shown, strerror(number));
 }
 
-/* O_PATH would open a link itself: what is no directory must not be gone through. */
+/* O_PATH would open a symbolic link itself: O_DIRECTORY rejects everything that is not a directory. */
 static int open_folder(int at, const char *part, bool create)
 {
     static const int FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     int fd = openat(at, part, FLAGS);
     if (fd < 0 && errno == ENOENT && create && (mkdirat(at, part, 0777) == 0 || errno == EEXIST))
         fd = openat(at, part, FLAGS);
-    if (fd < 0 && errno == ENOTDIR) { /* a file, or a link: which of them? */
+    if (fd < 0 && errno == ENOTDIR) { /* a file or a symbolic link */
         struct stat found;
         bool is_link =
             fstatat(at, part, &found, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(found.st_mode);
@@ -67,7 +67,7 @@ static int open_folder(int at, const char *part, bool create)
     return fd;
 }
 
-/* Opens what the path names; -1 after tool_fail.  `create` makes the folders above it. */
+/* Opens a path in the workspace; -1 after tool_fail.  `create` creates its parent directories. */
 static int open_below(const struct tool_request *call, const char *path, int flags, bool create,
                       struct tool_result *out)
 {
@@ -78,7 +78,7 @@ static int open_below(const struct tool_request *call, const char *path, int fla
         tool_fail(out, "%.200s: paths are relative to the workspace", plain_text(path).text);
         return -1;
     }
-    /* Not a duplicate, whose place in the directory would be that of every other listing. */
+    /* Not a dup(), which would share its directory offset with other listings. */
     int fd = openat(call->workspace->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool has_part = next_part(&rest, part, &bad);
     while (fd >= 0 && has_part && next_part(&rest, next, &bad)) {
@@ -109,7 +109,7 @@ static int open_below(const struct tool_request *call, const char *path, int fla
 
 /* ---- reading ---- */
 
-/* Names of a directory, one per line, a slash after those of directories. */
+/* Names in a directory, one per line, with a slash after subdirectories. */
 static void list_directory(int fd, struct tool_result *out)
 {
     char *names[ENTRIES_MAX];
@@ -139,7 +139,7 @@ static void list_directory(int fd, struct tool_result *out)
         text_add(&out->output, "(an empty directory)");
 }
 
-/* At most one byte more than is shown, which marks it as truncated. */
+/* Reads one byte more than the limit, to detect truncation. */
 static void read_file(int fd, const char *path, size_t limit, struct tool_result *out)
 {
     char bytes[8192];
@@ -201,7 +201,7 @@ static enum err write_call(void *state, const struct tool_spec *spec,
     int fd = open_below(call, path, O_WRONLY | O_CREAT | (append ? O_APPEND : 0), true, out);
     if (fd < 0)
         return ERR_OK;
-    /* Emptied only once it is seen to be a file. */
+    /* Truncated only after checking that it is a regular file. */
     if (fstat(fd, &found) != 0 || !S_ISREG(found.st_mode))
         tool_fail(out, "%.200s: not a file", plain_text(path).text);
     else if (append && found.st_size + (off_t)length > WRITE_MAX)

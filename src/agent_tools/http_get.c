@@ -1,5 +1,5 @@
-/* http_get: fetches a page of a host that the user allowed.  The list also holds for every redirection: without that a
- * host that is allowed could lead a model anywhere. */
+/* http_get: fetches a page from an allowed host.  Redirects are checked against the same list: otherwise an allowed
+ * host could redirect to any other. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -9,7 +9,7 @@
 #include "port/url.h"
 
 struct http_get {
-    char *allowed; /* hosts, separated by white space or semicolons */
+    char *allowed; /* allowed hosts, separated by white space or semicolons */
 };
 
 static const struct param_spec PARAMS[] = {
@@ -77,7 +77,7 @@ static enum err may_follow(void *context, const struct url *next, struct error *
     return err_set(why, ERR_DENIED, "redirected to %s, which is not an allowed host", next->server);
 }
 
-/* One byte more than the limit marks the output as truncated; the rest is not fetched. */
+/* Reads one byte more than the limit, to detect truncation, and stops there. */
 static enum err take(void *context, const char *bytes, size_t length, nanos t)
 {
     struct getting *getting = context;
@@ -110,7 +110,7 @@ static enum err fetch(const struct http_get *get, const char *url, const struct 
     };
     err = http_perform(http, &request, &response, why);
     if (err == ERR_BAD_VALUE && out->output.length > call->output_limit)
-        err = ERR_OK; /* what is shown is there */
+        err = ERR_OK; /* the output is complete up to its limit */
     if (!err && (response.status < 200 || response.status > 299))
         tool_fail(out, "HTTP status %d", response.status);
     http_response_release(&response);

@@ -1,9 +1,9 @@
-/* Tools of an MCP server (Model Context Protocol) that runs beside us and speaks JSON-RPC over its standard input and
- * output, one message per line.  A thread reads its answers, so that several calls may be in flight; one that ends, or
- * does not answer in time, fails the calls that wait for it, and is started again for the next.
+/* Tools of an MCP server (Model Context Protocol), a child process that speaks JSON-RPC over stdin and stdout, one
+ * message per line.  A thread reads its responses, so that several calls may be in flight.  If a server exits or does
+ * not respond in time, its pending calls fail, and it is restarted for the next call.
  *
- * A command with {workspace} in it gets a server of its own for each query, started when a tool is first called;
- * any other one serves the whole run. */
+ * A command that contains {workspace} starts one server per query, at the first tool call; any other server is shared
+ * by the whole run. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -28,35 +28,35 @@ enum {
     LINE_MAX_BYTES = 16 << 20,
     RESTARTS_MAX = 3,
     WATCH_MS = 50,
-    GRACE_MS = 500,       /* for a server to end after its input was closed */
-    START_TIMEOUT_S = 60, /* a package manager may have to fetch it */
+    GRACE_MS = 500,       /* time for a server to exit after its stdin was closed */
+    START_TIMEOUT_S = 60, /* a package manager may have to download the server */
     METHOD_NOT_FOUND = -32601,
 };
 
 /* ---- a running server ---- */
 
-/* A request that waits for its answer. */
+/* A request waiting for its response. */
 struct pending {
     int64_t id;
-    struct jv *answer; /* NULL: not yet */
+    struct jv *answer; /* NULL: not received yet */
     struct pending *next;
 };
 
 struct server {
     struct subprocess process;
     pthread_t reader;
-    pthread_mutex_t lock;   /* of what follows */
-    pthread_cond_t changed; /* an answer came, or the server ended */
+    pthread_mutex_t lock;   /* guards the following fields */
+    pthread_cond_t changed; /* a response arrived, or the server exited */
     struct pending *first;
     int64_t next_id;
     bool has_ended;
-    char said[160]; /* the last line of its standard error */
+    char last_stderr_line[160]; /* the last line of its stderr */
     pthread_mutex_t writing;
     atomic_bool stop;
-    struct text line, messages; /* of the reader: incomplete lines */
+    struct text line, messages; /* incomplete lines, used by the reader thread */
 };
 
-/* Writes all of it, or gives up at the deadline: a server that does not read must not block us. */
+/* Writes the whole line, or gives up at the deadline: a server that does not read must not block us. */
 static bool send_line(struct server *server, const struct text *line, nanos deadline)
 {
     size_t sent = 0;
@@ -78,7 +78,7 @@ static bool send_line(struct server *server, const struct text *line, nanos dead
     return !failed;
 }
 
-/* id 0: a notification, which has no answer.  params is JSON, or NULL. */
+/* id 0: a notification, which has no response.  params is JSON, or NULL. */
 static bool send_message(struct server *server, int64_t id, const char *method, const char *params,
                          nanos deadline)
 {
@@ -99,8 +99,8 @@ static bool send_message(struct server *server, int64_t id, const char *method, 
     return sent;
 }
 
-/* A request of the server's own: it may ask whether we are alive, and nothing else. */
-static void answer_server(struct server *server, const struct jv *message)
+/* Responds to a request from the server: only ping is supported. */
+static void respond_to_server(struct server *server, const struct jv *message)
 {
     struct text line = {0};
     struct json json;
@@ -125,15 +125,15 @@ static void answer_server(struct server *server, const struct jv *message)
     text_release(&line);
 }
 
-static void take_message(struct server *server, const char *bytes, size_t length)
+static void handle_message(struct server *server, const char *bytes, size_t length)
 {
     struct jv *message = NULL;
     int64_t id;
-    if (jv_parse(bytes, length, &message, NULL)) /* a line of a log: some print them here */
+    if (jv_parse(bytes, length, &message, NULL)) /* a log line: some servers print them to stdout */
         return;
     bool is_answer = jv_get(message, "result") || jv_get(message, "error");
     if (!is_answer && jv_get(message, "method") && jv_get(message, "id"))
-        answer_server(server, message);
+        respond_to_server(server, message);
     if (is_answer && jv_integer(jv_get(message, "id"), &id)) {
         pthread_mutex_lock(&server->lock);
         for (struct pending *pending = server->first; pending; pending = pending->next)
@@ -145,10 +145,10 @@ static void take_message(struct server *server, const char *bytes, size_t length
         pthread_cond_broadcast(&server->changed);
         pthread_mutex_unlock(&server->lock);
     }
-    jv_free(message); /* an answer that came too late, or a notification */
+    jv_free(message); /* a late response, or a notification */
 }
 
-/* Reads what is there; false at the end.  Whole lines go to `take`. */
+/* Reads the available data; false at end of file.  Complete lines are passed to `take`. */
 static bool read_lines(struct server *server, int fd, struct text *rest,
                        void (*take)(struct server *server, const char *bytes, size_t length))
 {
@@ -169,14 +169,14 @@ static bool read_lines(struct server *server, int fd, struct text *rest,
     return !rest->failed && rest->length < LINE_MAX_BYTES;
 }
 
-static void take_log(struct server *server, const char *bytes, size_t length)
+static void handle_log(struct server *server, const char *bytes, size_t length)
 {
     if (length == 0)
         return;
     pthread_mutex_lock(&server->lock);
-    str_format(server->said, sizeof server->said, "%.*s", (int)(length < 150 ? length : 150),
-               bytes);
-    str_plain(server->said, sizeof server->said);
+    str_format(server->last_stderr_line, sizeof server->last_stderr_line, "%.*s",
+               (int)(length < 150 ? length : 150), bytes);
+    str_plain(server->last_stderr_line, sizeof server->last_stderr_line);
     pthread_mutex_unlock(&server->lock);
 }
 
@@ -192,15 +192,15 @@ static void *read_server(void *context)
         };
         poll(polled, 2, WATCH_MS);
         if (polled[1].revents)
-            has_log = read_lines(server, server->process.messages, &server->messages, take_log);
+            has_log = read_lines(server, server->process.messages, &server->messages, handle_log);
         if (polled[0].revents)
-            is_open = read_lines(server, server->process.output, &server->line, take_message);
+            is_open = read_lines(server, server->process.output, &server->line, handle_message);
     }
-    while (has_log && !atomic_load(&server->stop)) { /* why it ended */
+    while (has_log && !atomic_load(&server->stop)) { /* the reason for its exit */
         struct pollfd polled = {.fd = server->process.messages, .events = POLLIN};
         if (poll(&polled, 1, WATCH_MS) <= 0)
             break;
-        has_log = read_lines(server, server->process.messages, &server->messages, take_log);
+        has_log = read_lines(server, server->process.messages, &server->messages, handle_log);
     }
     pthread_mutex_lock(&server->lock);
     server->has_ended = true;
@@ -215,7 +215,7 @@ static void server_close(struct server *server)
         return;
     nanos until = clock_now() + GRACE_MS * NS_PER_MS;
     pthread_mutex_lock(&server->writing);
-    close(server->process.input); /* a server ends with its input */
+    close(server->process.input); /* a server exits when its stdin is closed */
     server->process.input = -1;
     pthread_mutex_unlock(&server->writing);
     while (!subprocess_has_ended(&server->process) && clock_now() < until)
@@ -231,7 +231,7 @@ static void server_close(struct server *server)
     free(server);
 }
 
-static void forget(struct server *server, struct pending *gone)
+static void remove_pending(struct server *server, struct pending *gone)
 {
     for (struct pending **at = &server->first; *at; at = &(*at)->next)
         if (*at == gone) {
@@ -240,17 +240,17 @@ static void forget(struct server *server, struct pending *gone)
         }
 }
 
-/* With its last words, which the reader may still be about to read; call with the lock held. */
+/* Adds the last line of stderr, for which the reader gets a moment.  Caller holds the lock. */
 static enum err report_exit(struct server *server, struct error *why)
 {
     nanos until = clock_now() + GRACE_MS * NS_PER_MS;
     while (!server->has_ended && clock_now() < until)
         thread_wait(&server->changed, &server->lock, WATCH_MS * NS_PER_MS);
-    return err_set(why, ERR_LOST, "the MCP server ended%s%s", server->said[0] ? ": " : "",
-                   server->said);
+    return err_set(why, ERR_LOST, "the MCP server ended%s%s",
+                   server->last_stderr_line[0] ? ": " : "", server->last_stderr_line);
 }
 
-/* Waits for the answer; call with the lock held. */
+/* Waits for the response.  Caller holds the lock. */
 static enum err await(struct server *server, struct pending *pending, nanos deadline,
                       const atomic_bool *cancel, struct error *why)
 {
@@ -275,7 +275,7 @@ static void cancel_request(struct server *server, int64_t id)
     (void)send_message(server, 0, "notifications/cancelled", params, clock_now() + NS_PER_S);
 }
 
-/* One request; the caller frees *answer, whose "result" or "error" is what came. */
+/* Sends one request; the caller frees *answer, which has a "result" or an "error". */
 static enum err request(struct server *server, const char *method, const char *params,
                         nanos timeout, const atomic_bool *cancel, struct jv **answer,
                         struct error *why)
@@ -286,7 +286,7 @@ static enum err request(struct server *server, const char *method, const char *p
     pthread_mutex_lock(&server->lock);
     pending.id = ++server->next_id;
     pending.next = server->first;
-    /* cppcheck-suppress autoVariables ; forget() removes it before this function returns */
+    /* cppcheck-suppress autoVariables ; remove_pending() removes it before this function returns */
     server->first = &pending;
     pthread_mutex_unlock(&server->lock);
     bool sent = send_message(server, pending.id, method, params, deadline);
@@ -298,7 +298,7 @@ static enum err request(struct server *server, const char *method, const char *p
         err = err_set(why, ERR_TIMEOUT, "the MCP server does not read its stdin");
     else
         err = report_exit(server, why);
-    forget(server, &pending);
+    remove_pending(server, &pending);
     pthread_mutex_unlock(&server->lock);
     if (sent && (err == ERR_TIMEOUT || err == ERR_INTERRUPTED))
         cancel_request(server, pending.id);
@@ -309,7 +309,7 @@ static enum err request(struct server *server, const char *method, const char *p
     return err;
 }
 
-/* The result of a request; an error of the server's is one of ours. */
+/* The result of a request; an error reported by the server is returned as ours. */
 static enum err request_result(struct server *server, const char *method, const char *params,
                                nanos timeout, const atomic_bool *cancel, struct jv **answer,
                                struct error *why)
@@ -393,8 +393,8 @@ static enum err server_open(const char *command, const struct workspace *workspa
 
 /* ---- the driver ---- */
 
-/* Where a server runs: of the whole run, or of one query. */
-struct place {
+/* Scope of a server: the whole run, or one query. */
+struct server_scope {
     pthread_mutex_t lock;
     struct server *server; /* NULL: not started */
     unsigned users;        /* calls in flight */
@@ -404,17 +404,17 @@ struct place {
 struct mcp {
     char *command, *prefix;
     bool is_per_query;
-    nanos timeout; /* of a server's start */
-    struct place shared;
+    nanos timeout; /* time limit for starting a server */
+    struct server_scope shared;
     struct tool_spec *specs;
-    char **own_names; /* as the server calls them */
+    char **server_names; /* original names of the tools */
     size_t count;
 };
 
 static const struct param_spec PARAMS[] = {
     {"command", "COMMAND", "the server; {workspace} in it: one for each query, in its workspace"},
     {"prefix", "TEXT", "before the names of its tools (default none)"},
-    {"start_timeout_s", "S", "limit of its start (default 60)"},
+    {"start_timeout_s", "S", "time limit for starting it (default 60)"},
     {NULL, NULL, NULL},
 };
 
@@ -426,42 +426,42 @@ static bool has_ended(struct server *server)
     return ended;
 }
 
-/* The server of a place, started where it is not running; release_server when done.  The first start has a limit of its
- * own, by which *deadline, of the call, is put off; one after a crash is a part of the call. */
-static enum err take_server(const struct mcp *mcp, struct place *place,
-                            const struct tool_request *call, nanos *deadline, struct server **out,
-                            struct error *why)
+/* The server of a scope, started if it is not running; call release_server when done.  The first start has its own time
+ * limit, by which *deadline of the call is extended; a restart after a crash counts against the call. */
+static enum err acquire_server(const struct mcp *mcp, struct server_scope *scope,
+                               const struct tool_request *call, nanos *deadline,
+                               struct server **out, struct error *why)
 {
     enum err err = ERR_OK;
-    pthread_mutex_lock(&place->lock);
-    if (place->server && !place->users && has_ended(place->server)) {
-        if (++place->restarts > RESTARTS_MAX)
+    pthread_mutex_lock(&scope->lock);
+    if (scope->server && !scope->users && has_ended(scope->server)) {
+        if (++scope->restarts > RESTARTS_MAX)
             err = err_set(why, ERR_LOST, "the MCP server ended %d times", RESTARTS_MAX + 1);
         if (!err) {
-            server_close(place->server);
-            place->server = NULL;
+            server_close(scope->server);
+            scope->server = NULL;
         }
     }
-    if (!err && !place->server) {
+    if (!err && !scope->server) {
         nanos began = clock_now(), left = *deadline - began;
-        nanos limit = place->restarts && left < mcp->timeout ? left : mcp->timeout;
-        err = server_open(mcp->command, call->workspace, limit, call->cancel, &place->server, why);
-        if (!place->restarts)
+        nanos limit = scope->restarts && left < mcp->timeout ? left : mcp->timeout;
+        err = server_open(mcp->command, call->workspace, limit, call->cancel, &scope->server, why);
+        if (!scope->restarts)
             *deadline += clock_now() - began;
     }
     if (!err) {
-        place->users++;
-        *out = place->server;
+        scope->users++;
+        *out = scope->server;
     }
-    pthread_mutex_unlock(&place->lock);
+    pthread_mutex_unlock(&scope->lock);
     return err;
 }
 
-static void release_server(struct place *place)
+static void release_server(struct server_scope *scope)
 {
-    pthread_mutex_lock(&place->lock);
-    place->users--;
-    pthread_mutex_unlock(&place->lock);
+    pthread_mutex_lock(&scope->lock);
+    scope->users--;
+    pthread_mutex_unlock(&scope->lock);
 }
 
 /* ---- its tools ---- */
@@ -473,8 +473,8 @@ static void free_spec(struct tool_spec *spec)
     free((char *)spec->parameters);
 }
 
-/* Servers of models allow fewer characters in a name than MCP does. */
-static char *model_name(const char *prefix, const char *name)
+/* APIs of models allow fewer characters in a name than MCP does. */
+static char *make_tool_name(const char *prefix, const char *name)
 {
     char joined[TOOL_NAME_MAX + 1];
     str_join(joined, sizeof joined, prefix, name, "");
@@ -499,7 +499,7 @@ static enum err add_spec(struct mcp *mcp, const struct jv *tool, struct error *w
         err = jv_print(schema, &parameters);
     else
         text_add(&parameters, "{\"type\":\"object\"}");
-    struct tool_spec spec = {model_name(mcp->prefix, name),
+    struct tool_spec spec = {make_tool_name(mcp->prefix, name),
                              strdup(description ? description : ""),
                              parameters.bytes,
                              !jv_bool(jv_path(tool, "annotations.readOnlyHint"), false),
@@ -511,7 +511,7 @@ static enum err add_spec(struct mcp *mcp, const struct jv *tool, struct error *w
         return err_no_memory(why);
     }
     mcp->specs[mcp->count] = spec;
-    mcp->own_names[mcp->count++] = own;
+    mcp->server_names[mcp->count++] = own;
     return ERR_OK;
 }
 
@@ -565,15 +565,15 @@ static void mcp_close(void *state)
     pthread_mutex_destroy(&mcp->shared.lock);
     for (size_t i = 0; i < mcp->count; i++) {
         free_spec(&mcp->specs[i]);
-        free(mcp->own_names[i]);
+        free(mcp->server_names[i]);
     }
     free(mcp->specs);
-    free(mcp->own_names);
+    free(mcp->server_names);
     free(mcp->command);
     free(mcp->prefix);
 }
 
-/* Its tools are asked for once.  A server of queries is started for that in a directory that is then removed. */
+/* Lists the tools once.  A per-query server is started for that in a temporary directory, which is then removed. */
 static enum err find_tools(struct mcp *mcp, struct error *why)
 {
     struct workspace workspace = {.fd = -1};
@@ -587,8 +587,8 @@ static enum err find_tools(struct mcp *mcp, struct error *why)
                            folder ? folder : "/tmp", strerror(errno));
     }
     const struct tool_request start = {.workspace = &workspace};
-    nanos deadline = 0; /* of no call: it is the first start */
-    enum err err = take_server(mcp, &mcp->shared, &start, &deadline, &server, why);
+    nanos deadline = 0; /* not part of a call: the first start */
+    enum err err = acquire_server(mcp, &mcp->shared, &start, &deadline, &server, why);
     if (!err) {
         err = list_tools(mcp, server, why);
         release_server(&mcp->shared);
@@ -596,7 +596,7 @@ static enum err find_tools(struct mcp *mcp, struct error *why)
     if (mcp->is_per_query) {
         server_close(mcp->shared.server);
         mcp->shared.server = NULL;
-        rmdir(workspace.path); /* a server that wrote something keeps it */
+        rmdir(workspace.path); /* fails if the server left files there */
     }
     return err;
 }
@@ -619,9 +619,9 @@ static enum err mcp_open(const struct tool_config *config, void *state, struct e
     mcp->command = strdup(command);
     mcp->prefix = strdup(prefix ? prefix : "");
     mcp->specs = calloc(TOOLS_MAX, sizeof *mcp->specs);
-    mcp->own_names = calloc(TOOLS_MAX, sizeof *mcp->own_names);
+    mcp->server_names = calloc(TOOLS_MAX, sizeof *mcp->server_names);
     mcp->is_per_query = strstr(command, WORKSPACE_MARK);
-    if (!mcp->command || !mcp->prefix || !mcp->specs || !mcp->own_names)
+    if (!mcp->command || !mcp->prefix || !mcp->specs || !mcp->server_names)
         err = err_no_memory(why);
     if (!err)
         err = find_tools(mcp, why);
@@ -637,27 +637,27 @@ static enum err mcp_begin(void *state, const struct workspace *workspace, void *
     (void)workspace;
     if (!mcp->is_per_query)
         return ERR_OK;
-    struct place *place = calloc(1, sizeof *place);
-    if (!place)
+    struct server_scope *scope = calloc(1, sizeof *scope);
+    if (!scope)
         return err_no_memory(why);
-    pthread_mutex_init(&place->lock, NULL);
-    *session = place;
+    pthread_mutex_init(&scope->lock, NULL);
+    *session = scope;
     return ERR_OK;
 }
 
 static void mcp_end(void *state, void *session)
 {
-    struct place *place = session;
+    struct server_scope *scope = session;
     (void)state;
-    server_close(place->server);
-    pthread_mutex_destroy(&place->lock);
-    free(place);
+    server_close(scope->server);
+    pthread_mutex_destroy(&scope->lock);
+    free(scope);
 }
 
 /* ---- calls ---- */
 
-/* A result is a list of parts, of which a model here reads texts. */
-static enum err show_result(const struct jv *result, struct tool_result *out, struct error *why)
+/* A result is a list of content parts, of which only text is passed to the model. */
+static enum err add_result(const struct jv *result, struct tool_result *out, struct error *why)
 {
     const struct jv *content = jv_get(result, "content");
     out->is_error = jv_bool(jv_get(result, "isError"), false);
@@ -707,7 +707,7 @@ static enum err call_server(struct server *server, const char *own_name,
         return err;
     const char *message = jv_text(jv_path(answer, "error.message"));
     if (jv_get(answer, "result"))
-        err = show_result(jv_get(answer, "result"), out, why);
+        err = add_result(jv_get(answer, "result"), out, why);
     else
         tool_fail(out, "%s", message ? message : "the MCP server reported an error");
     jv_free(answer);
@@ -718,17 +718,17 @@ static enum err mcp_call(void *state, const struct tool_spec *spec, const struct
                          struct tool_result *out, struct error *why)
 {
     struct mcp *mcp = state;
-    struct place *place = call->session ? call->session : &mcp->shared;
+    struct server_scope *scope = call->session ? call->session : &mcp->shared;
     struct server *server;
     struct error reason = {0};
     size_t at = 0;
     nanos deadline = clock_now() + (call->timeout > 0 ? call->timeout : 3600 * NS_PER_S);
     while (strcmp(mcp->specs[at].name, spec->name) != 0)
-        at++; /* it is one of these: toolset_open took it from here */
-    enum err err = take_server(mcp, place, call, &deadline, &server, &reason);
+        at++; /* always found: toolset_open took the spec from this list */
+    enum err err = acquire_server(mcp, scope, call, &deadline, &server, &reason);
     if (!err) {
-        err = call_server(server, mcp->own_names[at], call, deadline, out, &reason);
-        release_server(place);
+        err = call_server(server, mcp->server_names[at], call, deadline, out, &reason);
+        release_server(scope);
     }
     out->timed_out = err == ERR_TIMEOUT;
     if (err == ERR_INTERRUPTED || err == ERR_NO_MEMORY)

@@ -1,6 +1,5 @@
-/* The tools that do nothing.  null returns what its parameters say, after a delay: for tests, for measuring the loop itself,
- * and as the smallest example of a driver.  think gives a model a place to write down its reasoning, where its turns
- * would have none. */
+/* Tools without effects.  null returns what its parameters say, after a delay: for tests, for measuring the agent loop
+ * itself, and as the smallest example of a driver.  think lets a model write down its reasoning between calls. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* The list of tools, those of one run opened by their names, and what is common to all calls: arguments that parse,
- * output that is valid UTF-8 and not longer than its limit. */
+/* The list of tools, opening the tools of a run by name, and the checks common to all calls: parsing of arguments,
+ * output that is valid UTF-8 and within its limit. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -101,7 +101,7 @@ static enum err open_box(struct toolset *set, const struct tool_driver *driver,
     return err;
 }
 
-/* Those of one driver, whose name is before the dot, without it. */
+/* The parameters of one driver, with the prefix "DRIVER." removed. */
 static enum err params_of(const struct params *all, const char *driver, struct params *out)
 {
     size_t length = strlen(driver);
@@ -179,7 +179,7 @@ static bool is_driver(const char *name, size_t length)
     return false;
 }
 
-/* Every parameter is of a driver that was opened. */
+/* Every parameter must belong to an open driver. */
 static enum err check_owners(const struct toolset *set, const struct params *all, struct error *why)
 {
     for (size_t i = 0; all && i < all->count; i++) {
@@ -269,8 +269,8 @@ void tool_session_close(struct tool_session *session)
     *session = (struct tool_session){.workspace = {.fd = -1}};
 }
 
-/* The model sees text: bytes of a program are repaired, and a long output is cut at a character. */
-static enum err finish(struct tool_result *out, size_t limit, struct error *why)
+/* The model gets text: invalid UTF-8 is repaired, and long output is truncated at a character boundary. */
+static enum err finish_output(struct tool_result *out, size_t limit, struct error *why)
 {
     struct text whole = {0};
     size_t length = out->output.length;
@@ -278,7 +278,7 @@ static enum err finish(struct tool_result *out, size_t limit, struct error *why)
         out->is_truncated = true;
         length = limit;
         while (length > limit - UTF8_BYTES_MAX && length > 0 &&
-               ((unsigned char)out->output.bytes[length] & 0xC0) == 0x80)
+               utf8_is_continuation(out->output.bytes[length]))
             length--;
     }
     text_add_repaired(&whole, text_get(&out->output), length);
@@ -305,9 +305,9 @@ static const struct tool *find_tool(const struct toolset *set, const char *name,
     return NULL;
 }
 
-/* False after tool_fail: one is missing. */
-static bool take_texts(const struct tool_spec *spec, const struct jv *arguments,
-                       struct tool_request *call, struct tool_result *out)
+/* Returns false after tool_fail if one is missing. */
+static bool get_text_arguments(const struct tool_spec *spec, const struct jv *arguments,
+                               struct tool_request *call, struct tool_result *out)
 {
     for (size_t i = 0; i < TOOL_TEXTS_MAX && spec->texts[i]; i++) {
         const struct jv *value = jv_get(arguments, spec->texts[i]);
@@ -321,9 +321,9 @@ static bool take_texts(const struct tool_spec *spec, const struct jv *arguments,
     return true;
 }
 
-/* Of a call that begins now: not beyond the end of its query.  False after tool_fail: there is no time left. */
-static bool take_timeout(const struct tool_session *session, struct tool_request *call,
-                         struct tool_result *out)
+/* Timeout of a call that starts now, limited by its query's deadline.  False after tool_fail: no time is left. */
+static bool set_timeout(const struct tool_session *session, struct tool_request *call,
+                        struct tool_result *out)
 {
     nanos left = session->deadline - clock_now();
     call->timeout = session->set->timeout;
@@ -348,7 +348,7 @@ enum err tool_session_call(const struct tool_session *session, const char *name,
     const struct tool *tool = find_tool(set, name, &reason);
     if (!tool) {
         tool_fail(out, "%s", reason.text);
-        return finish(out, set->output_limit, why);
+        return finish_output(out, set->output_limit, why);
     }
     if (!arguments || !*arguments) /* some models send none */
         arguments = "{}";
@@ -367,9 +367,9 @@ enum err tool_session_call(const struct tool_session *session, const char *name,
             .cancel = cancel,
             .output_limit = set->output_limit,
         };
-        if (take_texts(&tool->spec, tree, &call, out) && take_timeout(session, &call, out))
+        if (get_text_arguments(&tool->spec, tree, &call, out) && set_timeout(session, &call, out))
             err = box->driver->call(box->state, &tool->spec, &call, out, why);
     }
     jv_free(tree);
-    return err ? err : finish(out, set->output_limit, why);
+    return err ? err : finish_output(out, set->output_limit, why);
 }

@@ -1,7 +1,7 @@
-/* shell and python: programs that a model wrote, run in the query's workspace with limits of time, memory, file size and
- * output, without sockets and without our environment, which may hold keys.  All that they started is killed at the end.
- * They write in the workspace only, and read besides it what programs need: those of PATH, the installation of Python,
- * and what the user names. */
+/* shell and python: programs written by a model, run in the query's workspace with limits on time, memory, file size
+ * and output, without sockets and without our environment, which may contain keys.  All processes that they started are
+ * killed at the end. They can write to the workspace only, and read besides it only what programs need: those in PATH,
+ * the installation of Python, and paths named by the user. */
 #define _GNU_SOURCE
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -15,14 +15,14 @@
 
 enum { MEMORY_MB = 1024, MEMORY_MOST_MB = 1 << 20, FILE_MB = 64 };
 
-enum { READABLE_MOST = 64 };
+enum { READABLE_MAX = 64 };
 
 struct program {
     char path[1024];
     size_t memory_bytes;
-    struct text paths; /* that may be read, each ended by a NUL */
+    struct text paths; /* readable paths, each NUL-terminated */
     size_t path_count;
-    const char *readable[READABLE_MOST + 1]; /* the same as a list */
+    const char *readable[READABLE_MAX + 1]; /* the same as an array */
 };
 
 static const struct param_spec PARAMS[] = {
@@ -31,18 +31,18 @@ static const struct param_spec PARAMS[] = {
     {NULL, NULL, NULL},
 };
 
-/* ---- what may be read ---- */
+/* ---- readable paths ---- */
 
 static void add_readable(struct program *program, const char *path, size_t length)
 {
-    if (!length || program->path_count == READABLE_MOST)
+    if (!length || program->path_count == READABLE_MAX)
         return;
     text_add_bytes(&program->paths, path, length);
     text_add_bytes(&program->paths, "", 1);
     program->path_count++;
 }
 
-/* A directory of programs, unless the user's own files are below it. */
+/* A directory of programs, unless it contains the user's own files. */
 static void add_installation(struct program *program, const char *path, size_t length)
 {
     const char *home = getenv("HOME");
@@ -54,7 +54,7 @@ static void add_installation(struct program *program, const char *path, size_t l
         add_readable(program, path, length);
 }
 
-/* PREFIX of PREFIX/bin/python3: what else is installed with it.  ~/.local is none: it has more than programs. */
+/* PREFIX of PREFIX/bin/python3, which contains its libraries.  Not ~/.local, which contains more than programs. */
 static void add_prefix_of(struct program *program, const char *path)
 {
     static const char LOCAL[] = "/.local";
@@ -69,7 +69,7 @@ static void add_prefix_of(struct program *program, const char *path)
         add_installation(program, path, length);
 }
 
-/* As it is called, which may be in a virtual environment, and as it is. */
+/* Both the path as called, which may be in a virtual environment, and the resolved path. */
 static void add_prefix(struct program *program, const char *path)
 {
     char *resolved = realpath(path, NULL);
@@ -102,7 +102,7 @@ static enum err find_readable(struct program *program, const char *given, struct
     }
     char python[1024];
     add_prefix(program, program->path);
-    if (!proc_find("python3", python, sizeof python)) /* which shells call, too */
+    if (!proc_find("python3", python, sizeof python)) /* shell scripts may call it, too */
         add_prefix(program, python);
     if (err || program->paths.failed)
         return err ? err : err_no_memory(why);
@@ -112,8 +112,8 @@ static enum err find_readable(struct program *program, const char *given, struct
     return ERR_OK;
 }
 
-/* Said once: the tools of all queries are in the same position. */
-static void warn_of_files(void)
+/* Warns once, since it applies to all queries. */
+static void warn_unconfined(void)
 {
     static atomic_bool warned;
     struct error why = {0};
@@ -121,7 +121,7 @@ static void warn_of_files(void)
         log_warn("%s: shell and python may read and write all files of this user", why.text);
 }
 
-/* ---- both ---- */
+/* ---- shared by both ---- */
 
 static enum err open_program(const char *name, const struct tool_config *config, void *state,
                              struct error *why)
@@ -140,7 +140,7 @@ static enum err open_program(const char *name, const struct tool_config *config,
         text_release(&program->paths);
         return err;
     }
-    warn_of_files();
+    warn_unconfined();
     confine_guard();
     return ERR_OK;
 }
@@ -152,8 +152,8 @@ static void close_program(void *state)
     confine_unguard();
 }
 
-static void describe_end(const struct subprocess_result *result, const struct tool_request *call,
-                         struct tool_result *out)
+static void describe_exit(const struct subprocess_result *result, const struct tool_request *call,
+                          struct tool_result *out)
 {
     out->cpu_s = result->end.cpu_s;
     out->timed_out = result->timed_out;
@@ -173,7 +173,7 @@ static enum err run_program(const struct program *program, const char *const arg
                             const struct tool_request *call, struct tool_result *out,
                             struct error *why)
 {
-    enum { NOTE = 64 }; /* room for how it ended, within the limit of the output */
+    enum { NOTE = 64 }; /* reserved for the exit status, within the output limit */
     char home[1040], temporary[1040], workspace[1060], path[4096];
     const char *ours = getenv("PATH");
     const char *const environment[] = {home,           temporary,   workspace, path,
@@ -206,7 +206,7 @@ static enum err run_program(const struct program *program, const char *const arg
         return tool_fail(out, "%s", reason.text);
     if (result.canceled)
         return err_set(why, ERR_INTERRUPTED, "%s: the call was canceled", argv[0]);
-    describe_end(&result, call, out);
+    describe_exit(&result, call, out);
     return ERR_OK;
 }
 
@@ -267,7 +267,7 @@ static enum err python_call(void *state, const struct tool_spec *spec,
 {
     const struct program *program = state;
     (void)spec;
-    /* -I: modules that an earlier call left in the workspace do not shadow Python's own. */
+    /* -I: modules that an earlier call wrote to the workspace cannot shadow Python's own. */
     const char *const argv[] = {program->path, "-I", "-B", "-c", call->texts[0], NULL};
     return run_program(program, argv, call, out, why);
 }

@@ -1,9 +1,8 @@
-/* The contract of an agent's tool: what a model may call between its turns, with a JSON object of arguments, and the
- * text that it gets back.
+/* The contract of an agent's tool: a function that a model may call, with JSON arguments and a text as its result.
  *
- * A driver is one .c file that exports one `const struct tool_driver` and one line in tools.def.  Most have one tool; an
- * MCP server has as many as it lists.  A driver's state belongs to a whole run and its calls may come from several
- * threads at a time; what belongs to one query (its workspace, a server that works in it) is in a struct tool_session.
+ * A driver is one .c file that exports one `const struct tool_driver` and one line in tools.def.  Most have one tool;
+ * an MCP server has as many as it lists.  A driver's state belongs to a whole run and its calls may come from several
+ * threads concurrently; the state of one query (its workspace, a server running there) is in a struct tool_session.
  *
  * Ownership: the caller owns every struct here; toolset_close and tool_session_close free what opening allocated. */
 #ifndef IPW_AGENT_TOOLS_TOOL_H
@@ -24,47 +23,47 @@ struct jv;
 
 enum {
     TOOL_NAME_MAX = 64
-}; /* bytes of a name, which has letters, digits, _ and - only, as servers require */
+}; /* bytes of a name: letters, digits, _ and - only, as servers require */
 
 enum { TOOL_TEXTS_MAX = 2, TOOL_OUTPUT_DEFAULT = 16 << 10 };
 
 struct tool_spec {
-    const char *name; /* by which a model calls it */
+    const char *name; /* name for the model */
     const char *description;
-    const char *parameters; /* JSON schema of its arguments: an object */
-    bool has_effects; /* it changes what another call may see: calls are then made in their order */
-    const char *texts[TOOL_TEXTS_MAX]; /* arguments that must be there, as strings; NULL: no more */
+    const char *parameters;            /* JSON schema of the arguments: an object */
+    bool has_effects;                  /* has side effects: such calls run in order */
+    const char *texts[TOOL_TEXTS_MAX]; /* required string arguments; ends with NULL */
 };
 
-/* A directory of one query.  Tools that take paths resolve them below it, and follow no symbolic link. */
+/* The directory of one query.  Tools resolve paths inside it, and follow no symbolic links. */
 struct workspace {
-    int fd; /* the directory */
+    int fd; /* descriptor of the directory */
     char path[1024];
 };
 
 struct tool_request {
     const struct jv *arguments;        /* an object */
     const char *json;                  /* the same as text */
-    const char *texts[TOOL_TEXTS_MAX]; /* those that the spec names */
+    const char *texts[TOOL_TEXTS_MAX]; /* values of the spec's required arguments */
     const struct workspace *workspace;
-    void *session;             /* what the driver's begin returned; NULL */
-    nanos timeout;             /* of the whole call; 0: none */
+    void *session;             /* result of the driver's begin; or NULL */
+    nanos timeout;             /* for the whole call; 0: none */
     const atomic_bool *cancel; /* may be NULL */
     size_t output_limit;       /* bytes */
 };
 
 struct tool_result {
     struct text
-        output; /* for the model: valid UTF-8, at most output_limit and a note that the rest was dropped */
-    bool is_error; /* the tool failed, and the output says why */
+        output;    /* for the model: valid UTF-8, at most output_limit plus a truncation note */
+    bool is_error; /* the tool failed; the output says why */
     bool timed_out;
     bool is_truncated;
-    double cpu_s; /* of processes that the call started; UNKNOWN without any */
+    double cpu_s; /* of processes that the call started; UNKNOWN if it started none */
 };
 void tool_result_release(struct tool_result *result);
 
 struct tool_config {
-    const struct params *params; /* of this driver; may be NULL */
+    const struct params *params; /* parameters of this driver; may be NULL */
 };
 
 struct tool_driver {
@@ -72,29 +71,30 @@ struct tool_driver {
     const char *summary; /* one line for `ipw list` */
     const struct param_spec
         *params; /* accepted by --tool-param NAME.KEY=VALUE; ends with a NULL name; NULL: none */
-    bool must_be_named; /* runs programs or reaches a network: never among the default tools */
+    bool must_be_named; /* runs programs or uses the network: never enabled by default */
 
-    /* Can this build and machine use it?  NULL: always. */
+    /* Whether this build and machine support it.  NULL: always. */
     enum err (*available)(struct error *why);
-    /* Is a program of its kept to the workspace here?  An error says why not.  NULL: it runs none. */
+    /* Whether its programs are confined to the workspace here.  An error says why not.  NULL: it runs none. */
     enum err (*confined)(struct error *why);
 
-    /* Reads the parameters into the state, which is zeroed and of state_size bytes.  On failure close is not called. */
+    /* Parses the parameters into the state, which is zeroed and has state_size bytes.  close is not called on
+     * failure. */
     size_t state_size;
     enum err (*open)(const struct tool_config *config, void *state, struct error *why);
     void (*close)(void *state); /* NULL: nothing to free */
 
-    struct tool_spec spec; /* its tool; unless it lists several */
-    /* Optional: its tools, at least one; valid until close. */
+    struct tool_spec spec; /* the tool, unless `list` is set */
+    /* Optional: the tools, at least one; valid until close. */
     const struct tool_spec *(*list)(void *state, size_t *count);
 
-    /* Optional: what it keeps for one query. */
+    /* Optional: the state of one query. */
     enum err (*begin)(void *state, const struct workspace *workspace, void **session,
                       struct error *why);
     void (*end)(void *state, void *session);
 
-    /* ERR_OK whenever there is a result, of failure too; an error only when the call itself could not be made (out of
-     * memory, canceled).  *out is zeroed with cpu_s unknown. */
+    /* ERR_OK whenever there is a result, also of a failed tool; an error only if the call itself could not be made (out
+     * of memory, canceled).  *out is zeroed with cpu_s unknown. */
     enum err (*call)(void *state, const struct tool_spec *spec, const struct tool_request *call,
                      struct tool_result *out, struct error *why);
 };
@@ -105,8 +105,8 @@ extern const struct tool_driver *const TOOL_DRIVERS[];
 /* ---- all tools of a run ---- */
 
 struct toolset_options {
-    const char *names; /* comma-separated drivers; NULL: those that need not be named; "none" */
-    const struct params *params; /* "DRIVER.KEY"; may be NULL */
+    const char *names;           /* comma-separated drivers; NULL: the default tools; or "none" */
+    const struct params *params; /* keys "DRIVER.KEY"; may be NULL */
     const char *const *servers;  /* MCP servers: "COMMAND" or "PREFIX=COMMAND" */
     size_t server_count;
     nanos timeout;       /* of one call; 0: 30 s */
@@ -115,11 +115,11 @@ struct toolset_options {
 
 struct tool {
     struct tool_spec spec;
-    size_t box; /* whose it is */
+    size_t box; /* index of its driver's box */
 };
 
 struct toolset {
-    struct tool_box *boxes; /* one for each opened driver */
+    struct tool_box *boxes; /* one per open driver */
     size_t box_count;
     struct tool *tools;
     size_t count;
@@ -127,7 +127,7 @@ struct toolset {
     size_t output_limit;
 };
 
-/* ERR_USAGE for an unknown name or parameter, or two tools of one name. */
+/* ERR_USAGE: unknown name or parameter, or two tools with the same name. */
 enum err toolset_open(const struct toolset_options *options, struct toolset *out, struct error *why)
     MUST_USE;
 void toolset_close(struct toolset *set);
@@ -135,24 +135,24 @@ void toolset_close(struct toolset *set);
 struct tool_session {
     const struct toolset *set;
     struct workspace workspace;
-    void **states;  /* one for each box */
-    nanos deadline; /* when the time of its query is up, which the caller sets; 0: never */
+    void **states;  /* one per box */
+    nanos deadline; /* end of the query's time limit, set by the caller; 0: none */
 };
 
-/* For one query; `directory` exists, and is kept. */
+/* Starts the tools of one query; `directory` must exist, and is not removed. */
 enum err tool_session_open(const struct toolset *set, const char *directory,
                            struct tool_session *out, struct error *why) MUST_USE;
 void tool_session_close(struct tool_session *session);
 
-/* Calls a tool, as a model asked: an unknown name, or arguments that are no JSON object, are results like any failure.
- * From several threads at a time.  The caller releases *out in any case. */
+/* Calls a tool as requested by a model: an unknown name or invalid arguments give a result with is_error.
+ * Thread-safe.  The caller always releases *out. */
 enum err tool_session_call(const struct tool_session *session, const char *name,
                            const char *arguments, const atomic_bool *cancel,
                            struct tool_result *out, struct error *why) MUST_USE;
 
 /* ---- for drivers ---- */
 
-/* A failed call: the text is for the model.  Returns ERR_OK. */
+/* Result of a failed call, with a text for the model.  Returns ERR_OK. */
 static inline PRINTF_LIKE(2, 3) enum err tool_fail(struct tool_result *out, const char *format, ...)
 {
     char line[1024];

@@ -1,5 +1,5 @@
-/* Accuracy, and intelligence per joule and per watt: the keys of the Python IPW over graded queries, then ours with
- * their intervals, by subject and by level. */
+/* Accuracy, and intelligence per joule and per watt: the keys of the Python IPW over graded queries, then our figures
+ * with their intervals, by subject and by level. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,16 +16,16 @@
 struct graded_energy {
     double *joules, *watts;
     size_t joules_count, watts_count;
-    size_t zero_joules, zero_watts; /* given, and zero or less */
+    size_t zero_joules, zero_watts; /* reported as zero or negative */
     size_t imputed, derived, measured;
     double imputed_sum;
-    size_t energy_right, energy_graded; /* of the queries whose energy is above zero */
+    size_t energy_right, energy_graded; /* of the queries with positive energy */
     size_t power_right, power_graded;
-    double mean_joules, mean_watts; /* UNKNOWN of none */
+    double mean_joules, mean_watts; /* UNKNOWN for none */
 };
 
-/* What lies under it is no energy or power: the Python IPW's bound. */
-#define POSITIVE_LEAST 1e-12
+/* Smaller values count as missing: the threshold of the Python IPW. */
+#define POSITIVE_MIN 1e-12
 
 struct query {
     double joules, watts, seconds;
@@ -34,7 +34,7 @@ struct query {
 
 static bool is_positive(double value)
 {
-    return is_known(value) && value > POSITIVE_LEAST;
+    return is_known(value) && value > POSITIVE_MIN;
 }
 
 static void add_energy(struct graded_energy *graded, const struct query *query)
@@ -158,8 +158,8 @@ enum {
     GROUPS = 1024,
     GROUPS_FEW = 256,
     SEED = 1,
-    SUBJECTS_MOST = 200,
-    RECORDS_MOST = 2000 /* whose texts are written */
+    SUBJECTS_MAX = 200,
+    RECORDS_MAX = 2000 /* whose texts are written */
 };
 
 /* ---- intervals ---- */
@@ -177,7 +177,7 @@ static double per_joule(const double *sums)
     return sums[1] > 0 && sums[0] > 0 ? sums[1] / sums[0] : UNKNOWN;
 }
 
-/* What a completed query adds: right, graded, joules, of known energy. */
+/* Contributions of a completed query: right, graded, joules, of known energy. */
 enum { RIGHT, GRADED, JOULES, OF_KNOWN_ENERGY, TERMS };
 
 static void add_terms(struct question_terms *terms, const struct run_table *table, size_t row)
@@ -189,7 +189,7 @@ static void add_terms(struct question_terms *terms, const struct run_table *tabl
     question_terms_add(terms, row, added);
 }
 
-/* Uncertainties where questions were repeated; none otherwise. */
+/* Uncertainties if questions were repeated; none otherwise. */
 static enum err close_terms(struct question_terms *terms, struct questions *questions,
                             struct repeats *out)
 {
@@ -209,8 +209,8 @@ static enum err close_terms(struct question_terms *terms, struct questions *ques
     return ERR_OK;
 }
 
-/* Where all or none are right, resampling says nothing about the accuracy: its own interval does, joined with
- * what the joules scatter. */
+/* If all or none are right, resampling cannot give the uncertainty of the accuracy: Wilson's interval is combined with
+ * the scatter of the joules. */
 static enum err edge_interval(const struct question_terms *terms, const struct intelligence *score,
                               struct bootstrap what, struct bootstrap_interval *out)
 {
@@ -287,10 +287,10 @@ struct scored {
     struct graded_energy graded;
     struct questions questions;
     struct bootstrap_interval ipj;
-    size_t in_vain; /* put to a judge, who came to no verdict */
+    size_t undecided; /* graded by a judge without a verdict */
 };
 
-/* To the Python IPW a query that failed is one without a verdict, and "failed" is its grading. */
+/* The Python IPW counts a failed query as one without a verdict, and "failed" as its grading. */
 static void put_python_keys(struct result *result, const struct run_table *table,
                             const struct scored *scored)
 {
@@ -300,8 +300,8 @@ static void put_python_keys(struct result *result, const struct run_table *table
     result_text(result, "model", table->model);
     result_count(result, "correct", tally->correct);
     result_count(result, "incorrect", tally->incorrect);
-    result_count(result, "unevaluated", tally->ungraded + tally->failed - scored->in_vain);
-    result_count(result, "failed", scored->in_vain);
+    result_count(result, "unevaluated", tally->ungraded + tally->failed - scored->undecided);
+    result_count(result, "failed", scored->undecided);
     result_count(result, "total_scored", tally->correct + tally->incorrect);
     result_number(result, "accuracy", accuracy, "%");
     result_number(result, "intelligence_per_joule", ratio(accuracy, graded->mean_joules), "1/J");
@@ -348,7 +348,7 @@ static void put_verdict(struct result *result, int verdict)
     result_end(result);
 }
 
-/* The texts that the table has: of a long run some, of a short one all. */
+/* The texts in the table: all of a short run, a sample of a long one. */
 static void put_records(struct result *result, const struct run_table *table)
 {
     const struct run_excerpts *excerpts = &table->excerpts;
@@ -374,7 +374,7 @@ struct groups {
     struct result *result;
     struct questions *questions;
     const char *name;
-    bool needs_name; /* queries without one are no group */
+    bool needs_name; /* queries without one form no group */
     size_t count;
 };
 
@@ -387,7 +387,7 @@ static enum err put_group(void *context, const char *value, const uint32_t *rows
     struct busy_energy none = {UNKNOWN, UNKNOWN, UNKNOWN};
     struct bootstrap_interval ipj = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
     struct question_terms terms;
-    if ((groups->needs_name && !value[0]) || groups->count++ >= SUBJECTS_MOST)
+    if ((groups->needs_name && !value[0]) || groups->count++ >= SUBJECTS_MAX)
         return ERR_OK;
     enum err err = question_terms_init(&terms, count, TERMS);
     for (size_t i = 0; !err && i < count; i++) {
@@ -427,13 +427,13 @@ static enum err put_groups(struct analysis *analysis, struct questions *question
     result_list(analysis->result, key);
     enum err err = groups_by_word(analysis->table, word, put_group, &groups);
     result_end(analysis->result);
-    if (groups.count > SUBJECTS_MOST)
-        result_warn(analysis->result, "%zu of %zu values of %s are shown", (size_t)SUBJECTS_MOST,
+    if (groups.count > SUBJECTS_MAX)
+        result_warn(analysis->result, "%zu of %zu values of %s are shown", (size_t)SUBJECTS_MAX,
                     groups.count, name);
     return err;
 }
 
-/* ---- all of it ---- */
+/* ---- the complete analysis ---- */
 
 static enum err put_data(struct analysis *analysis, struct scored *scored)
 {
@@ -456,12 +456,12 @@ static enum err put_data(struct analysis *analysis, struct scored *scored)
 
 static enum err score_run(const struct run_table *table, struct scored *scored)
 {
-    /* Energy over time is all that intelligence_of makes of it: a second of the mean power will do. */
+    /* intelligence_of only uses energy over time: one second at the mean power is equivalent. */
     struct busy_energy busy = {table->summary.busy_watts, UNKNOWN, 1};
     for (size_t i = 0; i < table->rows; i++) {
         tally_row(&scored->tally, table, i);
-        scored->in_vain += run_completed(table, i) && run_flag(table, RUN_CORRECT, i) < 0 &&
-                           strcmp(run_word(table, RUN_GRADING_FAILED, i), "true") == 0;
+        scored->undecided += run_completed(table, i) && run_flag(table, RUN_CORRECT, i) < 0 &&
+                             strcmp(run_word(table, RUN_GRADING_FAILED, i), "true") == 0;
     }
     struct question_terms terms;
     enum err err = question_terms_init(&terms, table->rows, TERMS);
@@ -499,7 +499,9 @@ static enum err accuracy_run(struct analysis *analysis, struct error *why)
 {
     const struct run_table *table = analysis->table;
     struct scored scored = {0};
-    enum err err = questions_of(table, &scored.questions);
+    enum err err = needs_requests(table, why);
+    if (!err)
+        err = questions_of(table, &scored.questions);
     if (!err)
         err = score_run(table, &scored);
     if (!err && !(scored.tally.correct + scored.tally.incorrect))
@@ -533,7 +535,7 @@ const struct analysis_driver analysis_accuracy = {
                   QUESTIONS_NEED,
               RUN_WANT(RUN_SUBJECT) | RUN_WANT(RUN_LEVEL) | RUN_WANT(RUN_BASIS) |
                   RUN_WANT(RUN_GRADING_FAILED)},
-    .texts = RECORDS_MOST,
+    .texts = RECORDS_MAX,
     .finding = FINDING,
     .run = accuracy_run,
 };

@@ -1,5 +1,5 @@
-/* Several runs set against each other: what each comes to, power laws over what differs between them, and the
- * figures with their errors that plots and reports draw. */
+/* Comparison of several runs: the figures of each, power laws in what differs between them, and the figures with errors
+ * for plots and reports. */
 #include "analysis/across.h"
 
 #include <ctype.h>
@@ -18,7 +18,7 @@
 #include "stats/descriptive.h"
 #include "stats/fit.h"
 
-enum { RUNS_MOST = 1024 };
+enum { RUNS_MAX = 1024 };
 
 /* ---- one run ---- */
 
@@ -37,7 +37,7 @@ double bits_in_name(const char *model)
     double bits = UNKNOWN;
     for (const char *at = model; *at; at++) {
         if (at != model && isalnum((unsigned char)at[-1]))
-            continue; /* words begin behind a mark */
+            continue; /* words begin after a separator */
         for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++) {
             size_t length = strlen(WORDS[i].word), same = 0;
             while (same < length && tolower((unsigned char)at[same]) == WORDS[i].word[same])
@@ -98,7 +98,7 @@ void run_point_of(const struct run_table *table, struct run_point *out)
         out->watts = busy;
 }
 
-/* ---- all of them ---- */
+/* ---- several runs ---- */
 
 static void put_run(struct result *result, const struct run_point *point)
 {
@@ -121,7 +121,7 @@ static void put_run(struct result *result, const struct run_point *point)
     result_end(result);
 }
 
-/* What a law may be of.  Runs that differ in another of these lie on other lines. */
+/* The independent variable of a power law.  Runs that differ in another of these form separate groups. */
 enum axis { OF_CONCURRENCY, OF_PARAMETERS, OF_BITS };
 
 static bool is_same(double a, double b)
@@ -129,7 +129,7 @@ static bool is_same(double a, double b)
     return a == b || (!is_known(a) && !is_known(b));
 }
 
-/* The same but for the axis.  Where the size of one is not known, its name tells models apart. */
+/* Equal except for the axis.  If the size of a model is unknown, models are distinguished by name. */
 static bool is_like(const struct run_point *a, const struct run_point *b, enum axis axis)
 {
     bool sized = is_known(a->parameters) && is_known(b->parameters);
@@ -145,9 +145,9 @@ static bool is_like(const struct run_point *a, const struct run_point *b, enum a
     return sized ? a->parameters == b->parameters : strcmp(of_a, of_b) == 0;
 }
 
-/* Logarithms, less the mean of their like. */
+/* Logarithms relative to the mean of their group. */
 struct logs {
-    double x[RUNS_MOST], y[RUNS_MOST];
+    double x[RUNS_MAX], y[RUNS_MAX];
     size_t count, groups;
 };
 
@@ -158,17 +158,17 @@ static double field(const struct run_point *point, size_t offset)
     return value;
 }
 
-/* A group of runs that differ in the axis alone; one whose x is constant is left out. */
+/* A group of runs that differ only in the axis; one with constant x is skipped. */
 static void add_group(struct logs *logs, const double *x, const double *y, size_t count)
 {
-    double x_mean = 0, y_mean = 0, x_least = INFINITY, x_most = -INFINITY;
+    double x_mean = 0, y_mean = 0, x_min = INFINITY, x_max = -INFINITY;
     for (size_t i = 0; i < count; i++) {
         x_mean += x[i] / (double)count;
         y_mean += y[i] / (double)count;
-        x_least = fmin(x_least, x[i]);
-        x_most = fmax(x_most, x[i]);
+        x_min = fmin(x_min, x[i]);
+        x_max = fmax(x_max, x[i]);
     }
-    if (count < 2 || x_least == x_most)
+    if (count < 2 || x_min == x_max)
         return;
     for (size_t i = 0; i < count; i++) {
         logs->x[logs->count] = x[i] - x_mean;
@@ -180,8 +180,8 @@ static void add_group(struct logs *logs, const double *x, const double *y, size_
 static void gather(const struct run_point *points, size_t count, enum axis axis, size_t x_at,
                    size_t y_at, struct logs *logs)
 {
-    bool taken[RUNS_MOST] = {false};
-    double x[RUNS_MOST], y[RUNS_MOST];
+    bool taken[RUNS_MAX] = {false};
+    double x[RUNS_MAX], y[RUNS_MAX];
     for (size_t i = 0; i < count; i++) {
         size_t like = 0;
         for (size_t j = i; j < count; j++) {
@@ -196,7 +196,7 @@ static void gather(const struct run_point *points, size_t count, enum axis axis,
     }
 }
 
-/* y ~ x^exponent: one exponent, and a height for each group of runs that differ in x alone. */
+/* y ~ x^exponent: a common exponent, and an intercept for each group of runs that differ only in x. */
 static void put_law(struct result *result, const char *key, const struct run_point *points,
                     size_t count, enum axis axis, size_t x_at, size_t y_at)
 {
@@ -205,7 +205,7 @@ static void put_law(struct result *result, const char *key, const struct run_poi
     gather(points, count, axis, x_at, y_at, &logs);
     if (!linear_fit(logs.x, logs.y, logs.count, &fit))
         return;
-    /* Each group's mean was taken from it: a line through all of them has taken one. */
+    /* Degrees of freedom: an intercept per group and a slope. */
     double left = (double)logs.count - (double)logs.groups - 1;
     double scale = left > 0 ? sqrt((double)(fit.count - 2) / left) : UNKNOWN;
     result_group(result, key);
@@ -242,7 +242,7 @@ static void put_laws(struct result *result, const struct run_point *points, size
     result_end(result);
 }
 
-/* How many different texts, of which an unknown one is none. */
+/* Number of distinct known texts. */
 static size_t different(const struct run_point *points, size_t count, size_t at)
 {
     size_t found = 0;
@@ -285,8 +285,8 @@ enum err across_run(const struct run_point *points, size_t count, struct result 
     *out = (struct result){.name = "scaling", .finding = FINDING};
     if (count < 2)
         return err_set(&out->why, ERR_NO_DATA, "a comparison needs two runs");
-    if (count > RUNS_MOST)
-        return err_set(&out->why, ERR_BAD_VALUE, "more than %d runs at once", RUNS_MOST);
+    if (count > RUNS_MAX)
+        return err_set(&out->why, ERR_BAD_VALUE, "more than %d runs at once", RUNS_MAX);
     result_group(out, NULL);
     result_group(out, "summary");
     result_count(out, "runs", count);
@@ -316,7 +316,7 @@ struct scatter {
     double joules, seconds; /* means per query */
 };
 
-/* What a query adds to a figure's numerator and denominator. */
+/* Contributions of a query to a figure's numerator and denominator. */
 typedef void terms_fn(const struct scatter *scatter, size_t row, double *terms);
 
 static void terms_of_query(const struct scatter *scatter, size_t row, double *terms)
@@ -337,8 +337,8 @@ static void terms_of_time(const struct scatter *scatter, size_t row, double *ter
     terms[UNDER] = 1;
 }
 
-/* The product of two means is off by what each query's share of it is, of both: joules and seconds grow
- * together, so their errors are not apart. */
+/* Delta method for the product of two means: joules and seconds are correlated, so their errors do not add
+ * independently. */
 static void terms_of_delay(const struct scatter *scatter, size_t row, double *terms)
 {
     terms[OVER] = run_number(scatter->table, RUN_JOULES, row) * scatter->seconds +
@@ -354,7 +354,7 @@ static void terms_of_squared_delay(const struct scatter *scatter, size_t row, do
     terms[UNDER] = 1;
 }
 
-/* Of the ratio of two sums: by the spread of what each question adds beyond its due. */
+/* Standard error of a ratio of sums, from the residual of each question. */
 static double error_of(struct scatter *scatter, terms_fn *terms_of)
 {
     const struct run_table *table = scatter->table;

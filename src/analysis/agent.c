@@ -1,4 +1,4 @@
-/* Where the joules of an agent go: by kind of span, by tool, by turn, from the traces of its queries. */
+/* Energy of an agent by kind of span, by tool and by turn, from the traces of its queries. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,16 +8,16 @@
 #include "port/json_read.h"
 #include "rundir/traces.h"
 
-enum { QUERIES_MOST = 10 };
+enum { QUERIES_MAX = 10 };
 
-/* Joules with their ±, and what of them is idle energy. */
+/* Joules with their ±, and the part that is idle energy. */
 struct spent {
     double joules, plus_minus, idle_joules;
 };
 
 static const struct spent NOTHING_KNOWN = {UNKNOWN, UNKNOWN, UNKNOWN};
 
-/* ± adds up: the same sensors err alike. */
+/* Errors add linearly: the sensors are the same. */
 static void add_spent(struct spent *sum, struct spent part)
 {
     add_known(&sum->joules, part.joules);
@@ -25,9 +25,9 @@ static void add_spent(struct spent *sum, struct spent part)
     add_known(&sum->idle_joules, part.idle_joules);
 }
 
-/* Something that occurs in many queries: a kind of span, a tool, a turn. */
+/* An item that occurs in many queries: a kind of span, a tool, a turn. */
 struct row {
-    const char *name; /* NULL of a turn, which is known by its place */
+    const char *name; /* NULL for a turn, which is identified by its position */
     size_t count, errors;
     double seconds, input, output;
     struct spent spent;
@@ -69,8 +69,8 @@ static enum err add_to(struct rows *rows, const char *name, double seconds, stru
     return ERR_OK;
 }
 
-/* Without energies, by time. */
-static double weight_of(const struct row *row)
+/* By energy, or by time if energies are unknown. */
+static double cost_of(const struct row *row)
 {
     if (is_known(row->spent.joules))
         return row->spent.joules;
@@ -80,7 +80,7 @@ static double weight_of(const struct row *row)
 static int by_joules(const void *a, const void *b)
 {
     const struct row *x = a, *y = b;
-    double left = weight_of(x), right = weight_of(y);
+    double left = cost_of(x), right = cost_of(y);
     return left != right ? (left < right) - (left > right) : strcmp(x->name, y->name);
 }
 
@@ -94,7 +94,7 @@ struct collected {
     double turn_sum, tool_sum;
 };
 
-/* All devices that count; in a trace of the Python IPW those that it has. */
+/* All counted devices; in a trace of the Python IPW those that it has. */
 static double joules_of(const struct query_trace *trace)
 {
     double sum = UNKNOWN;
@@ -137,7 +137,7 @@ static enum err add_spans(struct collected *all, const struct query_trace *trace
     return err;
 }
 
-/* Traces of the Python IPW have no spans: calls by name, and their time where it is there. */
+/* Traces of the Python IPW have no spans: calls by name, with their time if recorded. */
 static enum err add_named_tools(struct collected *all, const struct turn_trace *turn)
 {
     enum err err = ERR_OK;
@@ -154,7 +154,7 @@ static enum err add_named_tools(struct collected *all, const struct turn_trace *
     return err;
 }
 
-/* The span of the query's next turn from place *at on; NULL where there is none. */
+/* The span of the query's next turn from index *at on; NULL if there is none. */
 static const struct span_trace *next_turn(const struct query_trace *trace, size_t *at)
 {
     while (*at < trace->span_count) {
@@ -165,7 +165,7 @@ static const struct span_trace *next_turn(const struct query_trace *trace, size_
     return NULL;
 }
 
-/* A turn's span has the energy of all devices that count; without spans, GPU and CPU are what there is. */
+/* A turn's span has the energy of all counted devices; without spans only GPU and CPU are known. */
 static struct spent spent_by(const struct turn_trace *turn, const struct span_trace *span)
 {
     struct spent spent = NOTHING_KNOWN;
@@ -205,7 +205,7 @@ static enum err collect(const struct traces *traces, struct collected *all)
         const struct query_trace *trace = &traces->items[i];
         double joules = joules_of(trace);
         add_known(&all->joules, joules);
-        add_known(&all->plus_minus, trace->ipw.plus_minus); /* the same sensors err alike */
+        add_known(&all->plus_minus, trace->ipw.plus_minus); /* same sensors: errors add */
         all->estimated += trace->ipw.method && strcmp(trace->ipw.method, "estimated") == 0;
         add_known(&all->seconds, trace->total_wall_clock_s);
         if (trace->is_resolved >= 0)
@@ -327,7 +327,7 @@ static int by_cost(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Those that cost most. */
+/* The most expensive queries. */
 static enum err put_queries(struct result *result, const struct traces *traces)
 {
     const struct query_trace **order = calloc(traces->count + 1, sizeof *order);
@@ -337,7 +337,7 @@ static enum err put_queries(struct result *result, const struct traces *traces)
         order[i] = &traces->items[i];
     qsort((void *)order, traces->count, sizeof *order, by_cost);
     result_list(result, "queries");
-    for (size_t i = 0; i < traces->count && i < QUERIES_MOST; i++) {
+    for (size_t i = 0; i < traces->count && i < QUERIES_MAX; i++) {
         const struct query_trace *trace = order[i];
         result_group(result, NULL);
         result_text(result, "query", trace->ipw.key ? trace->ipw.key : trace->query_id);
@@ -353,7 +353,7 @@ static enum err put_queries(struct result *result, const struct traces *traces)
     return ERR_OK;
 }
 
-/* `rows`: queries of the run, 0 where that is not known. */
+/* `rows`: number of queries of the run, 0 if unknown. */
 static void warn(struct result *result, const struct collected *all, const struct traces *traces,
                  size_t rows)
 {

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+#include "analysis/columns.h"
 #include "core/registry.h"
 #include "port/thread.h"
 #include "rundir/layers_result.h"
@@ -31,9 +32,10 @@ const struct analysis_driver *analysis_driver_find(const char *name, struct erro
     return at < 0 ? NULL : ANALYSIS_DRIVERS[at];
 }
 
-/* Without its kind of input, the reason names what is missing. */
-static enum err look(const struct analysis_driver *driver, const struct analysis_input *input,
-                     struct analysis *analysis, struct error *why)
+/* Returns an error if its kind of input is missing. */
+static enum err check_input(const struct analysis_driver *driver,
+                            const struct analysis_input *input, struct analysis *analysis,
+                            struct error *why)
 {
     const struct run_table *table = input->table;
     if (driver->of_layers) {
@@ -45,13 +47,13 @@ static enum err look(const struct analysis_driver *driver, const struct analysis
     }
     if (driver->of_sweep) {
         if (!input->sweep)
-            return err_set(why, ERR_NO_DATA, "no sweep: `ipw sweep` makes one");
+            return err_set(why, ERR_NO_DATA, "no sweep: run `ipw sweep`");
         analysis->sweep = input->sweep;
         return driver->run(analysis, why);
     }
     if (driver->of_traces) {
         if (!input->traces)
-            return err_set(why, ERR_NO_DATA, "no traces of an agent: `ipw agent` makes them");
+            return err_set(why, ERR_NO_DATA, "no agent traces: run `ipw agent`");
         analysis->traces = input->traces;
         analysis->table = table;
         return driver->run(analysis, why);
@@ -59,7 +61,7 @@ static enum err look(const struct analysis_driver *driver, const struct analysis
     if (!table)
         return err_set(why, ERR_NO_DATA, "needs a run directory");
     if (table->failed == table->rows && !driver->of_failures_too)
-        return err_set(why, ERR_NO_DATA, "all %zu queries failed", table->rows);
+        return lacks(table, "", why);
     analysis->table = table;
     return driver->run(analysis, why);
 }
@@ -79,7 +81,7 @@ enum err analysis_run(const struct analysis_driver *driver, const struct analysi
     struct analysis analysis = {.params = params, .result = out};
     *out = (struct result){.name = driver->name, .finding = driver->finding};
     result_group(out, NULL);
-    out->err = look(driver, input, &analysis, &out->why);
+    out->err = check_input(driver, input, &analysis, &out->why);
     if (out->err == ERR_NO_DATA)
         add_missing(out);
     if (!out->err || out->err == ERR_NO_DATA)
@@ -93,9 +95,9 @@ enum err analysis_run(const struct analysis_driver *driver, const struct analysi
 
 /* ---- several at once ---- */
 
-/* A table of fewer rows is done before a thread has begun.  Each analysis under way may take a sixth of
- * the table's memory: no more than two are. */
-enum { ROWS_LEAST = 10000 };
+/* For smaller tables starting a thread takes longer than the analysis.  An analysis may use a sixth of the table's
+ * memory: at most two run concurrently. */
+enum { ROWS_MIN = 10000 };
 
 struct sharing {
     const struct analysis_driver *const *drivers;
@@ -120,8 +122,8 @@ void analysis_run_all(const struct analysis_driver *const *drivers, size_t count
 {
     struct sharing sharing = {drivers, count, input, params, results, 0};
     pthread_t helper;
-    bool helped = count > 1 && input->table && input->table->rows >= ROWS_LEAST &&
-                  thread_start(&helper, work, &sharing) == ERR_OK; /* without one it takes longer */
+    bool helped = count > 1 && input->table && input->table->rows >= ROWS_MIN &&
+                  thread_start(&helper, work, &sharing) == ERR_OK; /* optional */
     work(&sharing);
     if (helped)
         pthread_join(helper, NULL);

@@ -1,10 +1,8 @@
-/* The contract of an analysis: something that can be said of a run's table,
- * of what `ipw layers` measured, or of a sweep.
+/* The contract of an analysis: figures derived from a run's table, from the results of `ipw layers`, or from a sweep.
  *
- * A driver is one .c file that exports one `const struct analysis_driver` and one line in analyses.def:
- * see docs/adding-an-analysis.md.  It adds two groups to its result, `summary` and `data`, says what they come to
- * (result_say) and what a reader must know (result_warn).  What cannot be said is ERR_NO_DATA with what is missing;
- * nothing is invented.
+ * A driver is one .c file that exports one `const struct analysis_driver` and one line in analyses.def: see
+ * docs/adding-an-analysis.md.  It adds two groups to its result, `summary` and `data`, a finding (result_say) and
+ * warnings (result_warn).  Figures that cannot be computed are ERR_NO_DATA with what is missing; nothing is invented.
  *
  * Ownership: the caller owns every struct here; a driver keeps nothing. */
 #ifndef IPW_ANALYSIS_ANALYSIS_H
@@ -19,21 +17,21 @@
 
 struct layers_results;
 
-/* What there is to look at; any of them may be missing. */
+/* Available input; any of it may be missing. */
 struct analysis_input {
     const struct run_table *table;
     const struct layers_results *layers;
     const char *sweep;  /* its directory */
-    const char *traces; /* the directory that has an agent's */
+    const char *traces; /* directory with an agent's traces */
 };
 
 struct analysis {
-    const struct run_table *table;       /* NULL for one of layers; of traces it may be */
-    const struct layers_results *layers; /* NULL for one of a run */
+    const struct run_table *table; /* NULL for an analysis of layers; may be NULL for traces */
+    const struct layers_results *layers; /* NULL for an analysis of a run */
     const char *sweep;                   /* its directory; NULL for any other */
-    const char *traces;                  /* likewise, of an agent's run */
+    const char *traces;                  /* directory of an agent's run; NULL for any other */
     const struct params *params;         /* checked against the driver's list */
-    struct result *result;               /* where summary and data go, in this order */
+    struct result *result;               /* receives summary and data, in this order */
 };
 
 struct analysis_driver {
@@ -41,27 +39,26 @@ struct analysis_driver {
     const char *summary;
     const struct param_spec *params; /* NULL: none */
     struct run_wanted needs;         /* columns; RUN_WANT(...) | ... */
-    size_t texts;                    /* of so many queries at least: run_table_load_texts */
-    bool of_failures_too;            /* else a run of which all failed is not given to it */
-    bool of_layers;                  /* of measured layers, not of a run */
-    bool of_sweep;                   /* of the settings of a sweep */
-    bool of_traces;                  /* of an agent's traces */
-    const struct result_phrase
-        *finding; /* what it comes to, in a line or two; the last has no path */
+    size_t texts;         /* minimum number of queries with texts: run_table_load_texts */
+    bool of_failures_too; /* otherwise it is not called for a run in which all queries failed */
+    bool of_layers;       /* of measured layers, not of a run */
+    bool of_sweep;        /* of the settings of a sweep */
+    bool of_traces;       /* of an agent's traces */
+    const struct result_phrase *finding; /* the finding in a line or two; the last has no path */
 
-    /* Adds the groups "summary" and then "data"; ERR_NO_DATA, before anything is added, when the run has
-     * not what it takes. */
+    /* Adds the groups "summary" and then "data"; ERR_NO_DATA, before anything is added, if the run lacks the required
+     * data. */
     enum err (*run)(struct analysis *analysis, struct error *why);
 };
 
 /* NULL-terminated, in the order of analyses.def. */
 extern const struct analysis_driver *const ANALYSIS_DRIVERS[];
 
-/* NULL, and the nearest name in *why, when there is none of that name. */
+/* NULL if the name is unknown, with the nearest name in *why. */
 const struct analysis_driver *analysis_driver_find(const char *name, struct error *why);
 
-/* The whole result in *out, the caller's to release; returns its err.  Of an analysis without enough data it is
- * ERR_NO_DATA, and the summary is {"not_enough_data": what is missing}. */
+/* The complete result in *out, released by the caller; returns its err.  Without enough data it is ERR_NO_DATA, and the
+ * summary is {"not_enough_data": what is missing}. */
 enum err analysis_run(const struct analysis_driver *driver, const struct analysis_input *input,
                       const struct params *params, struct result *out);
 

@@ -12,7 +12,7 @@
 #include "rundir/record.h"
 #include "stats/descriptive.h"
 
-enum { LENGTH_FIRST = 16, LENGTHS_MOST = 40, LENGTH_NAME_MAX = 48 };
+enum { LENGTH_FIRST = 16, LENGTHS_MAX = 40, LENGTH_NAME_MAX = 48 };
 
 double row_value(const struct run_table *table, enum run_number numerator,
                  enum run_number denominator, size_t row)
@@ -37,7 +37,7 @@ enum err known_values(const struct run_table *table, enum run_number numerator,
     return ERR_OK;
 }
 
-/* In two passes over values that are all known: half the time of a division for each. */
+/* Two passes over known values: twice as fast as one pass with a division each. */
 static void add_extent(const double *values, size_t count, struct spread *out)
 {
     double mean = 0, squares = 0, min = values[0], max = values[0];
@@ -152,7 +152,7 @@ static void sort_rows(const struct run_table *table, const struct grouping *by, 
     for (size_t i = 0; i < table->rows; i++) {
         size_t group = run_completed(table, i) ? by->of(table, by->column, i) : by->count;
         if (group < by->count)
-            from[group + 2]++; /* one too far: filling moves each start to the next */
+            from[group + 2]++; /* one too far: filling advances each start to the next */
     }
     for (size_t g = 2; g < by->count + 2; g++)
         from[g] += from[g - 1];
@@ -203,11 +203,11 @@ static size_t length_group(const struct run_table *table, int column, size_t row
 {
     double length = run_number(table, (enum run_number)column, row);
     if (!(length >= 0))
-        return LENGTHS_MOST;
+        return LENGTHS_MAX;
     if (length < LENGTH_FIRST)
         return 0;
     int exponent = ilogb(length / LENGTH_FIRST) + 1;
-    return exponent < LENGTHS_MOST ? (size_t)exponent : LENGTHS_MOST - 1;
+    return exponent < LENGTHS_MAX ? (size_t)exponent : LENGTHS_MAX - 1;
 }
 
 static const char *length_name(const struct run_table *table, int column, size_t group, char *to)
@@ -224,7 +224,7 @@ static const char *length_name(const struct run_table *table, int column, size_t
 enum err groups_by_length(const struct run_table *table, enum run_number length, take_group *take,
                           void *context)
 {
-    const struct grouping by = {length_group, length_name, (int)length, LENGTHS_MOST};
+    const struct grouping by = {length_group, length_name, (int)length, LENGTHS_MAX};
     return give_groups(table, &by, take, context);
 }
 
@@ -250,20 +250,33 @@ const char *common_word(const struct run_table *table, enum run_word column)
         const char *word = run_word(table, column, i);
         if (!run_completed(table, i) || !is_known(run_number(table, RUN_JOULES, i)) || !word[0])
             continue;
-        if (found && found != word) /* words are kept once */
+        if (found && found != word) /* words are interned */
             return "mixed";
         found = word;
     }
     return found;
 }
 
+const char *units_of(const struct run_table *table, bool several)
+{
+    return run_kind_unit(table->kind, several);
+}
+
+enum err needs_requests(const struct run_table *table, struct error *why)
+{
+    if (run_kind_requests(table->kind))
+        return ERR_OK;
+    return err_set(why, ERR_NO_DATA, "needs requests to a model: the records of `ipw %s` are %s",
+                   run_kind_name(table->kind), units_of(table, true));
+}
+
 enum err lacks(const struct run_table *table, const char *what, struct error *why)
 {
     size_t completed = table->rows - table->failed;
     if (!completed)
-        return err_set(why, ERR_NO_DATA, "all %zu queries failed", table->rows);
-    return err_set(why, ERR_NO_DATA, "%s known for none of %zu completed quer%s", what, completed,
-                   completed == 1 ? "y" : "ies");
+        return err_set(why, ERR_NO_DATA, "all %zu %s failed", table->rows, units_of(table, true));
+    return err_set(why, ERR_NO_DATA, "%s known for none of %zu completed %s", what, completed,
+                   units_of(table, completed != 1));
 }
 
 /* ---- queries by question ---- */
@@ -289,7 +302,7 @@ static bool has_repeats(const struct run_table *table)
     return false;
 }
 
-/* A query whose place is not known is a question of its own, below all others. */
+/* A query of unknown index is a question of its own, before all others. */
 static void number_rows(const struct run_table *table, struct entry *entries, uint32_t *of)
 {
     uint32_t count = 0;
@@ -328,13 +341,13 @@ void questions_release(struct questions *questions)
     *questions = (struct questions){0};
 }
 
-enum err question_terms_init(struct question_terms *terms, size_t most, size_t width)
+enum err question_terms_init(struct question_terms *terms, size_t capacity, size_t width)
 {
-    *terms =
-        (struct question_terms){.rows = malloc((most + 1) * sizeof *terms->rows), .width = width};
+    *terms = (struct question_terms){.rows = malloc((capacity + 1) * sizeof *terms->rows),
+                                     .width = width};
     bool has_all = terms->rows != NULL;
     for (size_t i = 0; i < width; i++) {
-        terms->columns[i] = malloc((most + 1) * sizeof **terms->columns);
+        terms->columns[i] = malloc((capacity + 1) * sizeof **terms->columns);
         has_all = has_all && terms->columns[i];
     }
     return has_all ? ERR_OK : ERR_NO_MEMORY;

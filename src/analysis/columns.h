@@ -1,5 +1,5 @@
-/* What the analyses share: columns of completed queries, their spread, and groups of rows.
- * Arrays that are given out are the caller's to free. */
+/* Shared by the analyses: columns of completed queries, their spread, and groups of rows.  Returned arrays are freed by
+ * the caller. */
 #ifndef IPW_ANALYSIS_COLUMNS_H
 #define IPW_ANALYSIS_COLUMNS_H
 
@@ -17,14 +17,14 @@ struct result;
 double row_value(const struct run_table *table, enum run_number numerator,
                  enum run_number denominator, size_t row);
 
-/* Its known values, in the order of the rows; *count tells how many. */
+/* Its known values, in the order of the rows, and their number. */
 enum err known_values(const struct run_table *table, enum run_number numerator,
                       enum run_number denominator, double **out, size_t *count) MUST_USE;
 
-/* Their unit, of record.def: "J" of joules and of joules per token, "1/s" of tokens per second. */
+/* Unit from record.def: "J" for joules and for joules per token, "1/s" for tokens per second. */
 const char *column_unit(enum run_number numerator, enum run_number denominator);
 
-/* Their spread; of no value nothing is known.  The values come out in another order. */
+/* Spread of the values; UNKNOWN without values.  The values are reordered. */
 enum {
     SPREAD_MEAN,
     SPREAD_STD,
@@ -49,36 +49,43 @@ struct ratio_row {
     enum run_number numerator, denominator; /* RUN_NUMBERS: per query */
 };
 
-/* Their spreads, as the group `key` of a result; nothing of one without a value. */
+/* Their spreads, as the group `key` of a result; ratios without values are skipped. */
 enum err ratio_spreads(struct result *result, const char *key, const struct run_table *table,
                        const struct ratio_row *rows, size_t count) MUST_USE;
 
-/* Sums over rows of which both are known: of a ratio's numerator and denominator. */
+/* Sums of a ratio's numerator and denominator, over rows in which both are known. */
 struct ratio_sums {
     size_t rows;
     double numerator, denominator;
 };
-double ratio_value(const struct ratio_sums *sums); /* UNKNOWN over nothing */
+double ratio_value(const struct ratio_sums *sums); /* UNKNOWN if the denominator is 0 */
 
-/* Those of some rows, as a figure of a result with its number of queries. */
+/* Sums over some rows, added to a result as a figure with its number of queries. */
 struct ratio_sums ratio_sums_put(struct result *result, const struct run_table *table,
                                  const struct ratio_row *row, const uint32_t *rows, size_t count);
 
-/* Completed rows by a word, or by a length in powers of two (under 16, then 16-31, 32-63 and so on; rows of unknown
- * length in none): each group that has any, with its name.  The first word is "", for not known. */
+/* Groups completed rows by a word, or by a length in powers of two (under 16, then 16-31, 32-63 and so on; rows of
+ * unknown length are skipped), and calls back for each non-empty group with its name.  The first word is "", for
+ * unknown. */
 typedef enum err take_group(void *context, const char *name, const uint32_t *rows, size_t count);
 enum err groups_by_word(const struct run_table *table, enum run_word word, take_group *take,
                         void *context) MUST_USE;
 enum err groups_by_length(const struct run_table *table, enum run_number length, take_group *take,
                           void *context) MUST_USE;
 
-/* Whose energy the Python IPW's figures are of: "gpu", "soc" or "mixed"; "machine" where neither was
- * measured, and the machine's joules stand in for theirs; NULL where no energy is known. */
+/* The domain of the Python IPW's energies: "gpu", "soc" or "mixed"; "machine" if neither was measured and the machine's
+ * joules are used instead; NULL if no energy is known. */
 const char *energy_basis(const struct run_table *table);
 bool is_by_machine(const struct run_table *table);
 
-/* The one word that all completed queries of known energy have, or "mixed"; NULL for none. */
+/* The word common to all completed queries of known energy, or "mixed"; NULL for none. */
 const char *common_word(const struct run_table *table, enum run_word column);
+
+/* "query" or "queries", "run" or "runs": what its records are. */
+const char *units_of(const struct run_table *table, bool several);
+
+/* ERR_NO_DATA unless the records are requests to a model. */
+enum err needs_requests(const struct run_table *table, struct error *why) MUST_USE;
 
 /* "energy is known for none of 12 completed queries": for ERR_NO_DATA. */
 enum err lacks(const struct run_table *table, const char *what, struct error *why);
@@ -89,27 +96,27 @@ enum err lacks(const struct run_table *table, const char *what, struct error *wh
 #define QUESTIONS_NEED (RUN_WANT(RUN_INDEX) | RUN_WANT(RUN_REPEAT))
 
 struct questions {
-    bool repeats;    /* some was asked more than once; else there is nothing below */
+    bool repeats;    /* some question was asked more than once; otherwise the rest is unset */
     uint32_t *of;    /* of each row, from 0 */
-    uint32_t *place; /* room: where a question stands among those that are added up, from 1 */
+    uint32_t *place; /* scratch: position of a question among those being added up, from 1 */
 };
 
 enum err questions_of(const struct run_table *table, struct questions *out) MUST_USE;
 void questions_release(struct questions *questions);
 
-/* What queries add to some sums; once closed, what questions do: the queries of one are one entry, in the place of the
- * first. */
+/* Contributions of queries to some sums; once closed, those of questions: the queries of a question are merged into one
+ * entry, at the position of the first. */
 enum { QUESTION_TERMS_MAX = 4 };
 struct question_terms {
     double *columns[QUESTION_TERMS_MAX]; /* `width` of them */
     uint32_t *rows;
-    size_t width, queries, count; /* queries that were added; entries */
+    size_t width, queries, count; /* queries added; entries */
 };
 
-enum err question_terms_init(struct question_terms *terms, size_t most, size_t width) MUST_USE;
+enum err question_terms_init(struct question_terms *terms, size_t max, size_t width) MUST_USE;
 void question_terms_add(struct question_terms *terms, size_t row, const double *added);
 void question_terms_close(struct question_terms *terms, struct questions *questions);
-void question_terms_clear(struct question_terms *terms); /* to add others */
+void question_terms_clear(struct question_terms *terms); /* for reuse */
 void question_terms_release(struct question_terms *terms);
 
 #endif

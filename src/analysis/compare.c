@@ -1,5 +1,5 @@
-/* Comparing runs: queries of two runs are matched by their question, the metrics of record.def are taken as ratios of
- * sums over them, and each difference gets an interval, a p-value and a verdict. */
+/* Comparing runs: queries of two runs are matched by their question, the metrics of record.def are computed as ratios
+ * of sums over them, and each difference gets an interval, a p value and a verdict. */
 #include "analysis/compare.h"
 
 #include <math.h>
@@ -11,8 +11,8 @@
 #include "metrics/uncertainty.h"
 #include "rundir/run_table.h"
 
-/* A run, and by what its queries' parts of its time are scaled, so that all together make the run's own
- * busy_watts and output_tokens_per_s. */
+/* A run, and the factors that scale its queries' shares of time so that they add up to the run's own busy_watts and
+ * output_tokens_per_s. */
 struct terms_run {
     const struct run_table *table;
     double busy_scale, run_scale;
@@ -26,20 +26,20 @@ struct entry {
     uint32_t row;
 };
 
-/* The runs of both sides, those of a first, with their rows of completed queries.  Paired: rows[i] is the same query
- * in all of them, and all completed it.  Else a side's runs are aligned in that way, or each has all of its own.  By
- * their place in the dataset, so that repeats of one question stand together. */
+/* The runs of both sides, those of a first, with their rows of completed queries.  Paired: rows[i] is the same query in
+ * all of them, and all completed it.  Otherwise a side's runs are aligned in that way, or each has all of its own.
+ * Ordered by position in the dataset, so that repeats of one question are adjacent. */
 struct match {
     struct matched_run {
         struct terms_run run;
-        struct entry *entries; /* of all queries, by their key */
+        struct entry *entries; /* of all queries, sorted by key */
         uint32_t *rows;
         size_t count;
     } *runs;
     size_t a_runs, all_runs;
     bool paired;
-    bool a_aligned, b_aligned;            /* unless it is paired */
-    size_t same, a_only, b_only, changed; /* of all queries: see struct comparison */
+    bool a_aligned, b_aligned;            /* if not paired */
+    size_t same, a_only, b_only, changed; /* over all queries: see struct comparison */
 };
 
 static int by_key(const void *left, const void *right)
@@ -66,7 +66,7 @@ static struct entry *entries_of(const struct run_table *table)
     return entries;
 }
 
-/* -1, 0, 1 as the keys compare, whatever the rows. */
+/* Compares the keys only: -1, 0, 1. */
 static int compare_keys(const struct entry *a, const struct entry *b)
 {
     if (a->index != b->index)
@@ -76,7 +76,7 @@ static int compare_keys(const struct entry *a, const struct entry *b)
 
 enum found { NOT_THERE, ANOTHER_QUESTION, THE_SAME };
 
-/* The query of that key in a run, whose `at` moves on: keys come in order. */
+/* The query with that key in a run; `at` advances, since keys are sorted. */
 static enum found find_key(const struct matched_run *in, size_t *at, const struct entry *wanted,
                            uint32_t *row)
 {
@@ -90,7 +90,7 @@ static enum found find_key(const struct matched_run *in, size_t *at, const struc
 }
 
 /* Rows of the queries that all runs from `first` to `end` have completed.  True if these are at least half of the
- * queries of the shortest. */
+ * queries of the shortest run. */
 static bool align(struct match *match, size_t first, size_t end, size_t *at)
 {
     const struct matched_run *lead = &match->runs[first];
@@ -139,7 +139,7 @@ static bool align_side(struct match *match, size_t first, size_t end, bool keyed
 static void match_queries(struct match *match, size_t *at)
 {
     const struct run_table *a = match->runs[0].run.table, *b = match->runs[match->a_runs].run.table;
-    /* Repetitions of a command have nothing in common that would pair them. */
+    /* Repetitions of a command have no key to pair them by. */
     bool keyed = run_kind_asks(a->kind);
     match->paired = align(match, 0, match->all_runs, at) && keyed;
     match->a_only = a->rows - match->same - match->changed;
@@ -204,27 +204,27 @@ enum quantity_of_query {
     QUERY_ITL,
     QUERY_RIGHT,
     QUERY_GRADED,
-    QUERY_BUSY_S, /* its part of the time in which any query was under way */
-    QUERY_RUN_S,  /* its part of the time from the first sending to the last end */
-    QUERY_NATS,   /* -ln p of its tokens that were scored */
+    QUERY_BUSY_S, /* its share of the time in which any query was in flight */
+    QUERY_RUN_S,  /* its share of the time from the first request to the last end */
+    QUERY_NATS,   /* -ln p of its scored tokens */
     QUERY_BITS,
     QUERY_SCORED,
     QUERY_BYTES,
     QUERY_MILLIONS, /* of output tokens */
-    QUERY_COST,     /* of its energy and its part of the device time */
+    QUERY_COST,     /* of its energy and its share of device time */
     QUERY_GCO2E,
 };
 
-/* One entry a question, its repeats and its runs added up: they are not independent.  A query enters where its part
- * is known in all runs that are aligned. */
+/* One entry per question, summed over its repeats and runs, which are not independent.  A query is included if its
+ * contribution is known in all aligned runs. */
 struct terms {
     struct side_terms {
         double *entries; /* CONTRAST_SUMS each */
         size_t count, queries;
-        double question; /* the place of the last one that entered */
+        double question; /* position of the last one that was added */
     } a, b;
     double (*of_run)[CONTRAST_SUMS]; /* sums over all queries of each run */
-    double (*query)[CONTRAST_SUMS];  /* of each run, the one that is being added */
+    double (*query)[CONTRAST_SUMS];  /* of each run, for the query being added */
     bool repeats;                    /* an entry has several queries */
 };
 
@@ -259,7 +259,7 @@ static bool metric_is_product(enum compare_metric metric)
 
 /* ---- a query ---- */
 
-/* Its part of the time that it shared with others: n at once have an n-th each. */
+/* Its share of time: with n queries in flight each gets 1/n. */
 static double part_of_time(const struct run_table *table, size_t row)
 {
     double company = run_number(table, RUN_COMPANY, row);
@@ -313,7 +313,7 @@ static double quantity(const struct terms_run *run, enum quantity_of_query what,
     return UNKNOWN;
 }
 
-/* So that sum of `what` / (scale x sum of parts) is the run's own figure; 1 where that is not known. */
+/* Scale such that sum of `what` / (scale x sum of shares) is the run's own figure; 1 if that is unknown. */
 static double scale_to(const struct terms_run *run, enum quantity_of_query what, double figure)
 {
     double amount = 0, time = 0;
@@ -327,7 +327,7 @@ static double scale_to(const struct terms_run *run, enum quantity_of_query what,
     return figure > 0 && amount > 0 && time > 0 ? amount / time / figure : 1;
 }
 
-/* So that the queries' parts together make the device time of the run. */
+/* Scale such that the queries' shares add up to the device time of the run. */
 static double device_scale(const struct run_table *table)
 {
     double parts = 0, all = summary_device_seconds(&table->summary);
@@ -345,9 +345,9 @@ static struct terms_run terms_run_of(const struct run_table *table)
     return (struct terms_run){table, busy, whole, device_scale(table)};
 }
 
-/* ---- all of them ---- */
+/* ---- accumulating terms ---- */
 
-/* False where the factor is not known of this query. */
+/* False if the factor is unknown for this query. */
 static bool factor_of(const struct terms_run *run, const struct factor *factor, size_t row,
                       double *out)
 {
@@ -356,8 +356,8 @@ static bool factor_of(const struct terms_run *run, const struct factor *factor, 
     return is_known(out[0]) && is_known(out[1]);
 }
 
-/* The terms of the i-th query in the runs from `first` to `end`; a factor that one of them lacks is left out of all.
- * False when nothing is left. */
+/* The terms of the i-th query in the runs from `first` to `end`; a factor that is unknown in one of them is omitted in
+ * all.  False if none remains. */
 static bool query_terms(const struct match *match, size_t first, size_t end, size_t i,
                         enum compare_metric metric, double (*out)[CONTRAST_SUMS])
 {
@@ -377,7 +377,7 @@ static bool query_terms(const struct match *match, size_t first, size_t end, siz
     return known;
 }
 
-/* Adds what query_terms found to the entry of its question and to the sums of its runs. */
+/* Adds the result of query_terms to the entry of its question and to the sums of its runs. */
 static void enter(const struct match *match, size_t first, size_t end, size_t i,
                   struct terms *terms, struct side_terms *to)
 {
@@ -409,7 +409,7 @@ static void gather_pairs(const struct match *match, enum compare_metric metric, 
     }
 }
 
-/* Of runs that are aligned, or of one. */
+/* For aligned runs, or a single one. */
 static void gather(const struct match *match, size_t first, size_t end, enum compare_metric metric,
                    struct terms *out, struct side_terms *to)
 {
@@ -483,7 +483,7 @@ const char *compare_verdict_text(enum compare_verdict verdict)
 
 /* ---- one metric ---- */
 
-/* Right by one of the two and not by the other: the rest says nothing about which is better. */
+/* Discordant pairs only: concordant ones carry no information. */
 static double mcnemar(const struct terms *terms)
 {
     uint64_t only_a = 0, only_b = 0;
@@ -496,7 +496,7 @@ static double mcnemar(const struct terms *terms)
     return sign_test(only_b, only_a);
 }
 
-/* Both ends moved away from the value by a further standard deviation. */
+/* Moves both ends away from the value by a further standard deviation. */
 static void widen(struct contrast_figure *figure, double sigma)
 {
     figure->low = figure->value - hypot(figure->value - figure->low, 1.96 * sigma);
@@ -507,7 +507,7 @@ struct compare_sensors {
     struct uncertainty a, b, all;
 };
 
-/* Of what a side's queries cost: sensors are wrong by nothing in device time. */
+/* Share of electricity in the cost of a side's queries: device time has no sensor error. */
 static double electricity_share(const struct match *match, size_t first, size_t end)
 {
     double electricity = 0, all = 0;
@@ -522,8 +522,8 @@ static double electricity_share(const struct match *match, size_t first, size_t 
     return all > 0 ? electricity / all : 0;
 }
 
-/* Sensors are wrong in every query alike: where both sides have the same ones that cancels, and is stated once
- * (comparison.common).  Else it is in each value and in the difference. */
+/* The calibration error is the same in every query: it cancels if both sides use the same sensors, and is stated once
+ * (comparison.common).  Otherwise it is added to each value and to the difference. */
 static void add_calibration(const struct match *match, const struct compare_sensors *sensors,
                             bool is_cost, struct compared *out)
 {
@@ -540,8 +540,8 @@ static void add_calibration(const struct match *match, const struct compare_sens
     widen(&out->found.relative, hypot(of_a, of_b) * fabs(1 + out->found.relative.value));
 }
 
-/* All or none right do not scatter, and are no surer for that: the standard error of Wilson's interval,
- * which is z^2 / (n + z^2) wide there, and of a product, what it makes of the second factor. */
+/* If all or none are right, the sample variance is 0, which understates the uncertainty: uses the standard error of
+ * Wilson's interval, of width z^2 / (n + z^2) there, propagated to a product. */
 static double edge_error(const struct side_terms *side, bool product, double error)
 {
     double sums[CONTRAST_SUMS] = {0}, questions = 0;
@@ -561,7 +561,7 @@ static bool is_of_accuracy(enum compare_metric metric)
     return metric == COMPARE_ACCURACY || metric == COMPARE_IPJ || metric == COMPARE_IPW;
 }
 
-/* Over questions: of one run a side, or of the questions' sums over all runs. */
+/* Over questions: of one run per side, or of sums over all runs. */
 static enum err compare_queries(const struct match *match, const struct terms *terms,
                                 enum compare_metric metric, uint64_t seed, struct compared *out)
 {
@@ -593,8 +593,33 @@ static void widen_to(struct contrast_figure *figure, const struct contrast_figur
     figure->high = fmax(figure->high, other->high);
 }
 
-/* Over runs, each with one value.  A model that answers the same in every run is no surer of other questions for
- * that: accuracy needs both, and has the larger p, and the wider interval, of the two. */
+/* Two results of `ipw run`: each repetition of the command is a run with one value. */
+static bool is_of_commands(const struct match *match)
+{
+    return match->all_runs == 2 && match->runs[0].run.table->kind == RUN_KIND_RUN &&
+           match->runs[1].run.table->kind == RUN_KIND_RUN;
+}
+
+static enum err compare_repetitions(const struct terms *terms, enum compare_metric metric,
+                                    struct compared *out)
+{
+    const struct side_terms *a = &terms->a, *b = &terms->b;
+    double *values = malloc((a->count + b->count + 1) * sizeof *values);
+    if (!values)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < a->count + b->count; i++)
+        values[i] = contrast_statistic(i < a->count
+                                           ? a->entries + i * CONTRAST_SUMS
+                                           : b->entries + (i - a->count) * CONTRAST_SUMS,
+                                       metric_is_product(metric));
+    contrast_runs(values, a->count, values + a->count, b->count, &out->found);
+    free(values);
+    out->test = is_known(out->found.p_value) ? "Welch's t" : NULL;
+    return ERR_OK;
+}
+
+/* Over runs, each with one value.  A model that answers identically in every run is no more certain about other
+ * questions: accuracy uses the larger p value and the wider interval of both tests. */
 static enum err compare_values(const struct match *match, const struct terms *terms,
                                enum compare_metric metric, struct compared *out)
 {
@@ -622,7 +647,7 @@ static enum err compare_values(const struct match *match, const struct terms *te
     return ERR_OK;
 }
 
-/* Of an exponent: intervals keep on which side of 0 they are. */
+/* For an exponent: the sign of interval ends is preserved. */
 static void exponentiate(struct contrast *found)
 {
     const struct contrast_figure of = found->difference;
@@ -643,7 +668,9 @@ static enum err compare_metric(const struct match *match, const struct compare_s
     enum err err = terms_of(match, metric, &terms);
     if (err)
         return err;
-    if (!by_run || is_of_accuracy(metric))
+    if (is_of_commands(match))
+        err = compare_repetitions(&terms, metric, out);
+    else if (!by_run || is_of_accuracy(metric))
         err = compare_queries(match, &terms, metric, seed, out);
     if (!err && by_run)
         err = compare_values(match, &terms, metric, out);
@@ -715,7 +742,7 @@ enum err compare_sides(const struct compare_side *a, const struct compare_side *
     return ERR_OK;
 }
 
-/* ---- all of them ---- */
+/* ---- several comparisons ---- */
 
 static enum compare_verdict verdict_of(const struct compared *compared, enum compare_better better)
 {
@@ -736,19 +763,23 @@ bool compare_is_blocked(const struct comparison *comparison, enum compare_metric
     return comparison->conditions == CONDITIONS_DIFFER && COMPARE_METRIC_INFO[metric].energy;
 }
 
-/* Sets p_holm of the metrics that are priced, corrected with all others, or of the others, corrected without them. */
-static void correct_family(struct comparison *all, size_t count, bool priced, double *p_values)
+/* Sets p_holm of the priced metrics, corrected with all others, or of the others, corrected without them; returns the
+ * number of tests. */
+static size_t correct_family(struct comparison *all, size_t count, bool priced, double *p_values)
 {
+    size_t tests = 0;
     for (size_t i = 0; i < count * COMPARE_METRICS; i++) {
         size_t metric = i % COMPARE_METRICS;
         p_values[i] = priced || !compare_is_priced((enum compare_metric)metric)
                           ? all[i / COMPARE_METRICS].metrics[metric].found.p_value
                           : UNKNOWN;
+        tests += is_known(p_values[i]);
     }
     holm_adjust(p_values, count * COMPARE_METRICS);
     for (size_t i = 0; i < count * COMPARE_METRICS; i++)
         if (compare_is_priced((enum compare_metric)(i % COMPARE_METRICS)) == priced)
             all[i / COMPARE_METRICS].metrics[i % COMPARE_METRICS].p_holm = p_values[i];
+    return tests;
 }
 
 enum err compare_judge(struct comparison *all, size_t count, struct error *why)
@@ -756,7 +787,7 @@ enum err compare_judge(struct comparison *all, size_t count, struct error *why)
     double *p_values = malloc((count * COMPARE_METRICS + 1) * sizeof *p_values);
     if (!p_values)
         return err_no_memory(why);
-    correct_family(all, count, false, p_values);
+    size_t tests = correct_family(all, count, false, p_values);
     correct_family(all, count, true, p_values);
     for (size_t i = 0; i < count * COMPARE_METRICS; i++) {
         struct compared *compared = &all[i / COMPARE_METRICS].metrics[i % COMPARE_METRICS];
@@ -767,5 +798,7 @@ enum err compare_judge(struct comparison *all, size_t count, struct error *why)
             compared->verdict = VERDICT_NOT_COMPARABLE;
     }
     free(p_values);
+    for (size_t i = 0; i < count; i++)
+        compare_warn_few(&all[i], tests);
     return ERR_OK;
 }

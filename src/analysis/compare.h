@@ -1,10 +1,10 @@
-/* Runs against a baseline, metric by metric: values, differences with their intervals, and whether
- * chance alone may have made them; and what makes the comparison unfair.
+/* Comparison of runs with a baseline, metric by metric: values, differences with intervals and p values; and what makes
+ * the comparison unfair.
  *
- * A side is one run or several repeats of one setting.  Queries of one run share its conditions, so that their
- * scatter says nothing about the next run: with several runs on both sides, the scatter between runs decides.
+ * A side is one run or several repeats of one setting.  Queries of one run share its conditions, so their scatter does
+ * not predict the next run: with several runs on both sides, the scatter between runs decides.
  *
- * A struct comparison is plain data of the caller's and points to nothing. */
+ * A struct comparison is plain data owned by the caller and points to nothing. */
 #ifndef IPW_ANALYSIS_COMPARE_H
 #define IPW_ANALYSIS_COMPARE_H
 
@@ -32,7 +32,7 @@ enum compare_metric {
 struct compare_metric_info {
     const char *name, *unit;
     enum compare_better better;
-    bool energy; /* sensors are in it, and what they are wrong by */
+    bool energy; /* depends on sensors and their calibration error */
 };
 extern const struct compare_metric_info COMPARE_METRIC_INFO[COMPARE_METRICS];
 
@@ -41,32 +41,31 @@ enum compare_verdict {
     VERDICT_NO_EVIDENCE,
     VERDICT_BETTER,
     VERDICT_WORSE,
-    VERDICT_HIGHER, /* of what is neither good nor bad */
+    VERDICT_HIGHER, /* for a metric that is neither good nor bad */
     VERDICT_LOWER,
-    VERDICT_NOT_COMPARABLE, /* energy under conditions that differ */
+    VERDICT_NOT_COMPARABLE, /* energy under different conditions */
     VERDICTS
 };
 const char *compare_verdict_text(enum compare_verdict verdict);
 
 struct compared {
-    size_t a_queries, b_queries; /* that enter, of all runs of the side */
-    struct contrast found; /* b against a; intervals with what different sensors are wrong by */
+    size_t a_queries, b_queries; /* used, over all runs of the side */
+    struct contrast found;       /* b relative to a; with the error of different sensors */
     double a_plus_minus,
-        b_plus_minus; /* standard uncertainties of what can differ between the sides: with the sensors'
-                         calibration only where these differ */
+        b_plus_minus; /* standard uncertainties; calibration only if the sensors differ */
     double p_holm;    /* UNKNOWN until compare_judge */
-    const char *test; /* what p comes from; NULL without one */
+    const char *test; /* test that gives p; NULL without one */
     enum compare_verdict verdict;
 };
 
-enum { COMPARE_WARNINGS_MOST = 32 };
+enum { COMPARE_WARNINGS_MAX = 32 };
 
-/* Whether the machine's state (idle power, other load, throttling) lets energies be compared. */
+/* Whether the machine's state (idle power, other load, throttling) allows energies to be compared. */
 enum compare_conditions {
     CONDITIONS_UNKNOWN, /* a run does not record them */
     CONDITIONS_COMPARABLE,
     CONDITIONS_DIFFER,
-    CONDITIONS_IGNORED, /* they differ, and the caller compares anyway */
+    CONDITIONS_IGNORED, /* they differ, and the user compares anyway */
 };
 
 /* The runs of one side. */
@@ -76,9 +75,9 @@ struct compare_side {
 };
 
 struct compared_side {
-    char name[RUN_NAME_MAX]; /* among all sides, by what differs */
+    char name[RUN_NAME_MAX]; /* unique among all sides, from what differs */
     char directory[512], model[256], hardware[128];
-    size_t runs, queries; /* queries of the first run; likewise the rest */
+    size_t runs, queries; /* of the first run, like the following */
     struct tariff tariff;
     char currency[16];
 };
@@ -86,19 +85,19 @@ struct compared_side {
 struct comparison {
     struct compared_side side;
     size_t a_runs;      /* of the baseline */
-    enum run_kind kind; /* of the baseline: what its records are */
-    double common; /* relative standard uncertainty of all energies, the same in all runs; UNKNOWN
-                           where different sensors measured them, whose part is then in the rows */
+    enum run_kind kind; /* of the baseline's records */
+    double
+        common; /* relative uncertainty common to all energies; UNKNOWN if sensors differ: see rows */
     bool paired;
-    size_t same;           /* questions that both asked, with their repeats */
-    size_t pairs;          /* of those, the ones that both completed; 0 unless paired */
-    size_t a_only, b_only; /* that one asked alone */
-    size_t changed;        /* the same key, another question */
+    size_t same;           /* questions asked by both, with their repeats */
+    size_t pairs;          /* of those, completed by both; 0 unless paired */
+    size_t a_only, b_only; /* asked by one side only */
+    size_t changed;        /* same key, different question */
     enum compare_conditions conditions;
     struct compared metrics[COMPARE_METRICS];
     struct compare_warning {
         char text[320];
-    } warnings[COMPARE_WARNINGS_MOST];
+    } warnings[COMPARE_WARNINGS_MAX];
     size_t warning_count;
 };
 
@@ -114,11 +113,11 @@ struct comparison {
                              RUN_WANT(RUN_SCORED_TOKENS) | RUN_WANT(RUN_SCORED_BYTES),             \
                          RUN_WANT(RUN_SOURCE) | RUN_WANT(RUN_METHOD)})
 
-/* `b` against the baseline `a`; the same seed gives the same.  Verdicts are open until compare_judge. */
+/* Compares `b` with the baseline `a`; the same seed gives the same result.  Verdicts are set by compare_judge. */
 enum err compare_sides(const struct compare_side *a, const struct compare_side *b, uint64_t seed,
                        struct comparison *out, struct error *why) MUST_USE;
 
-/* All of it but the name. */
+/* Everything except the name. */
 void compare_describe(const struct compare_side *side, struct compared_side *out);
 
 /* Whether both sides have several runs, so that differences between runs are known. */
@@ -127,24 +126,27 @@ static inline bool compare_is_repeated(const struct comparison *comparison)
     return comparison->a_runs > 1 && comparison->side.runs > 1;
 }
 
-/* Whether conditions keep the metric from being compared. */
+/* Whether conditions prevent a comparison of the metric. */
 bool compare_is_blocked(const struct comparison *comparison, enum compare_metric metric);
 
-/* Whether a metric is a cost or an emission: energy and device time at a price, no quantity of its own. */
+/* Whether a metric is a cost or an emission: energy and device time times a price. */
 bool compare_is_priced(enum compare_metric metric);
 
-/* All questions that were asked, of all runs, as one family: Holm's correction, then the verdicts.  Priced metrics are
- * no part of that of the others, so that a price changes no other verdict; their own has all.  A
- * difference is one when its corrected p is below COMPARE_ALPHA and its interval leaves out 0. */
+/* All tests of all runs form one family: Holm's correction, then the verdicts.  Priced metrics are not part of the
+ * family of the others, so that a price changes no other verdict; their own family includes all.  A difference is
+ * significant if its corrected p value is below COMPARE_ALPHA and its interval excludes 0. */
 enum err compare_judge(struct comparison *all, size_t count, struct error *why) MUST_USE;
 
 /* ---- fairness: compare_fairness.c ---- */
 
-/* Adds the warnings; the comparison's counts must be there. */
+/* Adds the warnings; the comparison's counts must be set. */
 void compare_warn(const struct compare_side *a, const struct compare_side *b,
                   struct comparison *out);
 
-/* Whether two runs were asked for in the same way on the same machine. */
+/* Adds a warning where so few were compared that no difference, however large, could have had a verdict. */
+void compare_warn_few(struct comparison *comparison, size_t tests);
+
+/* Whether two runs have the same configuration and machine. */
 bool compare_same_setting(const struct summary *a, const struct summary *b);
 
 #endif

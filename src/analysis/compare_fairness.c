@@ -1,4 +1,4 @@
-/* What makes a comparison of two runs unfair. */
+/* Warnings about an unfair comparison of two runs. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ static void warn(struct comparison *out, const char *format, ...) PRINTF_LIKE(2,
 static void warn(struct comparison *out, const char *format, ...)
 {
     va_list arguments;
-    if (out->warning_count == COMPARE_WARNINGS_MOST)
+    if (out->warning_count == COMPARE_WARNINGS_MAX)
         return;
     char *text = out->warnings[out->warning_count].text;
     va_start(arguments, format);
@@ -24,15 +24,15 @@ static void warn(struct comparison *out, const char *format, ...)
     va_end(arguments);
     for (size_t i = 0; i < out->warning_count; i++)
         if (strcmp(out->warnings[i].text, text) == 0)
-            return; /* of another repeat */
+            return; /* already added for another repeat */
     out->warning_count++;
 }
 
-/* A run of each side, and what warnings call them; what may hold for all repeats is reported for the side. */
+/* A run of each side, and their names in warnings; what holds for all repeats is reported for the side. */
 struct pair {
     const struct run_table *a, *b;
     char of_a[32], of_b[32];
-    const char *side_b; /* of the other it is the baseline */
+    const char *side_b; /* the other side is the baseline */
 };
 
 static void name_run(char *to, size_t size, const char *side, size_t run, size_t count)
@@ -48,7 +48,7 @@ static void name_run(char *to, size_t size, const char *side, size_t run, size_t
 /* Facts in which two runs should agree. */
 static const struct fact {
     struct json_field at;
-    bool in_header; /* an unfinished run records it too */
+    bool in_header; /* also recorded by an unfinished run */
     const char *what;
 } SAME[] = {
 #define FACT(member, type_) {.type = FIELD_##type_, .offset = offsetof(struct summary, member)}
@@ -85,8 +85,8 @@ static void fact_text(const struct summary *run, const struct fact *fact, char *
     text_release(&text);
 }
 
-/* Whether the run's lack of it means that there was none: another program's summary and that of an unfinished run may
- * not record it. */
+/* Whether a missing value means that there was none: a summary of another program or of an unfinished run may not
+ * record it. */
 static bool records_fact(const struct run_table *table, const struct fact *fact)
 {
     return (table->ours && table->has_summary) || (table->has_header && fact->in_header);
@@ -132,7 +132,7 @@ static void check_tariff(const struct pair *pair, struct comparison *out)
                  is_known(rows[i].a) ? pair->of_a : pair->of_b, rows[i].option);
 }
 
-/* "concurrency, client": what one of the two does not record. */
+/* "concurrency, client": facts that one of the two does not record. */
 struct unrecorded {
     char names[320];
 };
@@ -181,7 +181,7 @@ static void check_same(const struct pair *pair, struct comparison *out)
 static void check_questions(const struct run_table *a, const struct run_table *b,
                             struct comparison *out)
 {
-    if (a->kind == RUN_KIND_RUN) /* repetitions of two commands, which have no questions */
+    if (!run_kind_requests(a->kind)) /* commands and layers have no questions */
         return;
     if (out->changed)
         warn(out, "%zu questions with the same key differ: different datasets", out->changed);
@@ -225,7 +225,7 @@ static void check_end(const struct run_table *table, const char *whose, struct c
 
 struct energy_state {
     size_t completed, known, low_confidence;
-    double coverage; /* mean, of known */
+    double coverage; /* mean over known values */
 };
 
 static struct energy_state energy_state(const struct run_table *table)
@@ -259,9 +259,9 @@ static void check_energy_of(const struct run_table *table, const struct energy_s
              state->completed, run_kind_unit(table->kind, true), whose);
     if (state->coverage < 0.9)
         warn(out,
-             "the sensors cover only %.0f %% of the queries' time in %s: the rest of its energy is "
+             "the sensors cover only %.0f %% of the time of the %s in %s: the rest of its energy is "
              "missing",
-             100 * state->coverage, whose);
+             100 * state->coverage, run_kind_unit(table->kind, true), whose);
     if (state->low_confidence && state->completed == 1)
         warn(out, "%s is shorter than ten updates of a sensor", whose);
     else if (2 * state->low_confidence > state->completed)
@@ -296,7 +296,7 @@ static void check_energy(const struct pair *pair, struct comparison *out)
 
 /* ---- conditions ---- */
 
-#define IDLE_MIN_CHANGE 0.05 /* of idle power; less does not matter */
+#define IDLE_MIN_CHANGE 0.05 /* of idle power; smaller changes are ignored */
 
 static const struct summary_finding *finding_of(const struct run_table *table, const char *code)
 {
@@ -314,7 +314,7 @@ static void differ(struct comparison *out, const char *whose, const char *text)
     out->conditions = CONDITIONS_DIFFER;
 }
 
-/* What breaks the figures of a run whatever it is compared with. */
+/* Conditions that invalidate the figures of a run in any comparison. */
 static void check_broken(const struct run_table *table, const char *whose, struct comparison *out)
 {
     const struct summary_conditions *conditions = &table->summary.conditions;
@@ -323,7 +323,7 @@ static void check_broken(const struct run_table *table, const char *whose, struc
             differ(out, whose, conditions->findings[i].text);
 }
 
-/* Only of one machine: another one idles at other watts. */
+/* Only for one machine: idle power differs between machines. */
 static void check_idle(const struct pair *pair, struct comparison *out)
 {
     const struct summary_conditions *left = &pair->a->summary.conditions,
@@ -339,7 +339,7 @@ static void check_idle(const struct pair *pair, struct comparison *out)
     differ(out, pair->of_b, text);
 }
 
-/* Load and throttling of one side alone are in its energies only. */
+/* Load and throttling on one side only affect its energies only. */
 static void check_one_sided(const struct pair *pair, struct comparison *out)
 {
     static const char *const CODES[] = {"background", "throttled"};
@@ -374,7 +374,7 @@ static void check_model(const struct pair *pair, struct comparison *out)
 {
     const struct run_table *a = pair->a, *b = pair->b;
     size_t sweep = sweep_of_run(a->directory);
-    /* Commands of one sweep differ by its knobs, which is what is compared. */
+    /* Commands of one sweep differ in its knobs, which is the purpose of the comparison. */
     bool is_knob = a->kind == RUN_KIND_RUN && sweep && sweep_of_run(b->directory) == sweep &&
                    strncmp(a->directory, b->directory, sweep) == 0;
     if (strcmp(a->model, b->model) != 0 && !is_knob)
@@ -385,7 +385,7 @@ static void check_model(const struct pair *pair, struct comparison *out)
              run_kind_name(a->kind));
 }
 
-/* The scatter between runs is that of repeats only where nothing else differs between them. */
+/* Scatter between runs is that of repeats only if nothing else differs between them. */
 static void check_repeats(const struct compare_side *side, const char *whose,
                           struct comparison *out)
 {
@@ -423,4 +423,47 @@ void compare_warn(const struct compare_side *a, const struct compare_side *b,
     }
     check_repeats(a, "the baseline", out);
     check_repeats(b, "this side", out);
+}
+
+/* ---- too few for a verdict ---- */
+
+enum { ENOUGH = 64 }; /* of both sides, whatever the number of tests */
+
+/* The smallest p that the test can have: of the one arrangement that is as extreme as possible, and its mirror image.
+ * Welch's has no such limit, but needs two values per side. */
+static double smallest_p(const struct comparison *comparison, size_t a, size_t b)
+{
+    double p = 1;
+    if (comparison->kind == RUN_KIND_RUN)
+        return a > 1 && b > 1 ? 0 : 1;
+    if (comparison->paired)
+        return exp2(1 - (double)a);
+    for (size_t i = 1; i <= a; i++)
+        p *= (double)i / (double)(b + i);
+    return a == b ? 2 * p : p;
+}
+
+/* Holm's correction multiplies the smallest p by the number of tests. */
+void compare_warn_few(struct comparison *comparison, size_t tests)
+{
+    size_t a = 0, b = 0, needed = 2;
+    if (comparison->a_runs > 1 || comparison->side.runs > 1)
+        return;
+    for (size_t i = 0; i < COMPARE_METRICS; i++) {
+        a = comparison->metrics[i].a_queries > a ? comparison->metrics[i].a_queries : a;
+        b = comparison->metrics[i].b_queries > b ? comparison->metrics[i].b_queries : b;
+    }
+    double factor = tests ? (double)tests : 1;
+    if (!a || !b || a > ENOUGH || b > ENOUGH ||
+        factor * smallest_p(comparison, a, b) < COMPARE_ALPHA)
+        return;
+    while (needed < ENOUGH && factor * smallest_p(comparison, needed, needed) >= COMPARE_ALPHA)
+        needed++;
+    const char *units = run_kind_unit(comparison->kind, true);
+    if (comparison->kind == RUN_KIND_RUN)
+        warn(comparison, "too few runs for a verdict: at least %zu repeats each (-r %zu)", needed,
+             needed);
+    else
+        warn(comparison, "too few %s for a verdict on %zu metrics: at least %zu%s", units, tests,
+             needed, comparison->paired ? "" : " on each side");
 }

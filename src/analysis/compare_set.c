@@ -1,5 +1,5 @@
-/* Grouping runs into sides looks at their headers and summaries alone; the records of a side are loaded when its turn
- * comes. */
+/* Grouping runs into sides uses their headers and summaries only; the records of a side are loaded when it is
+ * compared. */
 #include "analysis/compare_set.h"
 
 #include <ctype.h>
@@ -16,7 +16,7 @@
 
 /* ---- sides ---- */
 
-/* A run as far as grouping needs it. */
+/* The part of a run that grouping needs. */
 struct candidate {
     const char *directory;
     char group[REPEAT_GROUP_MAX];
@@ -35,7 +35,7 @@ static void look(const char *directory, struct candidate *out)
     char path[FILE_PATH_MAX];
     *out = (struct candidate){.directory = directory};
     if (run_dir_check_files(directory,
-                            NULL)) /* a FIFO would be waited for; loading it reports why */
+                            NULL)) /* opening a FIFO would block; loading it reports the error */
         return;
     out->has_summary = summary_load(directory, &out->summary, NULL) == ERR_OK;
     if (out->has_summary)
@@ -48,7 +48,7 @@ static bool are_repeats(const struct candidate *a, const struct candidate *b)
 {
     size_t stem = run_path_stem(a->directory);
     if (strcmp(a->directory, b->directory) == 0)
-        return false; /* one run twice is no second run */
+        return false; /* the same run given twice is not a repeat */
     if (a->group[0] || b->group[0])
         return strcmp(a->group, b->group) == 0;
     return stem < strlen(a->directory) && stem == run_path_stem(b->directory) &&
@@ -56,7 +56,7 @@ static bool are_repeats(const struct candidate *a, const struct candidate *b)
            compare_same_setting(&a->summary, &b->summary);
 }
 
-/* Numbers the sides in the order of their first runs; returns how many there are. */
+/* Numbers the sides in the order of their first runs; returns their number. */
 static size_t number_repeats(struct candidate *runs, size_t count)
 {
     size_t sides = 0;
@@ -90,7 +90,7 @@ static void put_sides(const struct candidate *runs, size_t count, size_t sides,
             }
 }
 
-/* Copies the runs; *sides is the number of sides that "--" makes, 0 without one. */
+/* Copies the runs; *sides is the number of sides separated by "--", 0 without one. */
 static size_t take_runs(const char *const *words, size_t count, struct candidate *runs,
                         size_t *sides)
 {
@@ -186,7 +186,7 @@ static enum err load_side(const char *const *directories, size_t count,
     return err;
 }
 
-/* What the side is named by; of several runs the path that they have in common. */
+/* The source of the side's name; for several runs their common path. */
 static void take_point(const struct loaded *side, struct run_point *out)
 {
     run_point_of(&side->tables[0], out);
@@ -345,7 +345,7 @@ enum compare_outcome compare_check_judge(const struct compare_check *check,
     const struct contrast_figure *figure = check->relative ? &found->relative : &found->difference;
     double value = confident ? check->above ? figure->low : figure->high : figure->value;
     if (check->relative && found->a == 0 && found->b == 0)
-        value = 0; /* a relative difference of 0 and 0 is undefined, but nothing differs */
+        value = 0; /* a relative difference of 0 and 0 is undefined, but there is none */
     else if (!is_known(figure->value))
         return CHECK_UNKNOWN;
     if (compare_is_blocked(comparison, check->metric))
@@ -353,7 +353,7 @@ enum compare_outcome compare_check_judge(const struct compare_check *check,
     if (confident && !compare_is_repeated(comparison))
         return CHECK_UNREPEATED;
     if (!is_known(value))
-        return CHECK_HOLDS; /* too few queries to be sure of anything */
+        return CHECK_HOLDS; /* too few queries for any conclusion */
     if (value == check->bound)
         return check->or_equal ? CHECK_FAILS : CHECK_HOLDS;
     return (value > check->bound) == check->above ? CHECK_FAILS : CHECK_HOLDS;

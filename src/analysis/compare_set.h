@@ -1,7 +1,7 @@
-/* Runs that a user names, as the sides of comparisons with a baseline: which of them are repeats of one setting, and
- * every side against the first; and bounds on the differences.
+/* Runs given by the user as sides of comparisons with a baseline: detects repeats of one setting, and compares every
+ * side with the first; and bounds on the differences.
  *
- * compare_groups_find and compare_set_load fill what compare_groups_release and compare_set_release free. */
+ * compare_groups_release and compare_set_release free what compare_groups_find and compare_set_load allocate. */
 #ifndef IPW_ANALYSIS_COMPARE_SET_H
 #define IPW_ANALYSIS_COMPARE_SET_H
 
@@ -9,15 +9,15 @@
 
 /* The runs of each side, the baseline first. */
 struct compare_groups {
-    const char **directories; /* of all sides, one side after the other; the caller's texts */
-    size_t *runs;             /* how many each side has */
+    const char **directories; /* of all sides in order; strings of the caller */
+    size_t *runs;             /* number of runs of each side */
     size_t count;             /* of sides */
     bool one_setting;         /* every run is a side, because all are repeats of one setting */
 };
 
-/* Runs of one repeat group (--repeat-runs) are one side, as are runs of equal settings whose paths differ only in _rN
- * or the time at their end.  "--" between runs separates sides explicitly.  Where all runs are repeats of one setting,
- * every run is a side. */
+/* Runs of one repeat group (--repeat-runs) form one side, as do runs of equal settings whose paths differ only in _rN
+ * or a trailing time.  "--" between runs separates sides explicitly.  If all runs are repeats of one setting, every run
+ * is a side. */
 enum err compare_groups_find(const char *const *words, size_t count, struct compare_groups *out,
                              struct error *why) MUST_USE;
 void compare_groups_release(struct compare_groups *groups);
@@ -29,13 +29,13 @@ struct compare_set {
 };
 
 struct compare_options {
-    const char *model; /* whose records; NULL: the run's own */
+    const char *model; /* use only records of this model; NULL: the run's own */
     uint64_t seed;
     bool ignore_conditions;
     const struct tariff *tariff; /* overrides those of the runs; NULL: none */
 };
 
-/* All verdicts are judged.  The baseline and one side are in memory at a time. */
+/* All verdicts are set.  Only the baseline and one side are in memory at a time. */
 enum err compare_set_load(const struct compare_groups *groups,
                           const struct compare_options *options, struct compare_set *out,
                           struct error *why) MUST_USE;
@@ -44,11 +44,11 @@ void compare_set_release(struct compare_set *set);
 /* ---- bounds on differences, for scripts: --fail-if ---- */
 
 struct compare_check {
-    char text[128]; /* as it was given */
+    char text[128]; /* as given */
     enum compare_metric metric;
     bool above;    /* fails above the bound; else below it */
-    bool or_equal; /* at it as well */
-    bool relative; /* the bound is a share of the baseline; else in the metric's unit */
+    bool or_equal; /* also fails at the bound */
+    bool relative; /* the bound is relative to the baseline; otherwise in the metric's unit */
     double bound;
 };
 
@@ -62,12 +62,12 @@ enum compare_outcome {
     CHECK_FAILS,
     CHECK_UNKNOWN,
     CHECK_NOT_COMPARABLE,
-    CHECK_UNREPEATED, /* confident, and a side has one run */
+    CHECK_UNREPEATED, /* confident, but a side has only one run */
     CHECK_OUTCOMES
 };
 
-/* By the difference itself; when `confident`, it fails only where the whole interval does.  CHECK_UNKNOWN: a
- * run lacks the figure. */
+/* By the difference itself; if `confident`, it fails only if the whole interval does.  CHECK_UNKNOWN: a run lacks the
+ * figure. */
 enum compare_outcome compare_check_judge(const struct compare_check *check,
                                          const struct comparison *comparison, bool confident);
 

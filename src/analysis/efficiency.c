@@ -1,4 +1,4 @@
-/* What a token costs: over the run, by phase, by subject, by length. */
+/* Energy per token: over the run, by phase, by subject, by length. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@
 
 enum { DRAWS = 2000, SEED = 1, GROUPS = 1024 };
 
-/* Sums over sums: the mean over tokens, as docs/metrics.md has it. */
+/* Ratios of sums: means over tokens, as in docs/metrics.md. */
 static const struct ratio_row RATIOS[] = {
     {"joules_per_output_token", RUN_JOULES, RUN_OUTPUT_TOKENS},
     {"joules_per_input_token", RUN_JOULES, RUN_INPUT_TOKENS},
@@ -25,7 +25,7 @@ static double quotient(const double *sums)
     return sums[1] > 0 ? sums[0] / sums[1] : UNKNOWN;
 }
 
-/* Of completed queries of which both are known. */
+/* For completed queries in which both are known. */
 static enum err take_terms(const struct run_table *table, const struct ratio_row *row,
                            struct questions *questions, struct question_terms *out)
 {
@@ -65,14 +65,14 @@ static enum err put_ratio(struct analysis *analysis, const struct ratio_row *row
     result_interval(result, row->key, found.low, found.high);
     if (2 * queries < completed)
         result_warn(analysis->result,
-                    "%s is based on %zu of %zu completed queries: unknown for the others", row->key,
-                    queries, completed);
+                    "%s is based on %zu of %zu completed %s: unknown for the others", row->key,
+                    queries, completed, units_of(table, true));
     return err;
 }
 
 /* ---- groups ---- */
 
-/* Means and ratios of a group: of the queries of which it is known, whose number stands beside it. */
+/* Means and ratios of a group, over the queries in which they are known; their number is added. */
 static const struct ratio_row GROUP_ROWS[] = {
     {"joules_per_query", RUN_JOULES, RUN_NUMBERS},
     {"joules_per_output_token", RUN_JOULES, RUN_OUTPUT_TOKENS},
@@ -84,7 +84,7 @@ static const struct ratio_row GROUP_ROWS[] = {
 };
 enum { GROUP_FIGURES = sizeof GROUP_ROWS / sizeof *GROUP_ROWS };
 
-/* Groups in which a figure is of fewer than half of the queries; the first of them by name. */
+/* Groups in which a figure is known for fewer than half of the queries; the first of them by name. */
 struct poor {
     size_t groups, known, queries;
     char first[80];
@@ -93,7 +93,7 @@ struct poor {
 struct groups {
     struct analysis *analysis;
     const char *name;
-    bool needs_name; /* queries without one are no group */
+    bool needs_name; /* queries without one form no group */
     struct poor poor[GROUP_FIGURES];
 };
 
@@ -165,7 +165,7 @@ static enum err put_groups(struct analysis *analysis)
     return err;
 }
 
-/* ---- all of it ---- */
+/* ---- the complete analysis ---- */
 
 /* Per query. */
 static const struct ratio_row SPREADS[] = {
@@ -181,8 +181,8 @@ struct totals {
     double joules, calibration, squares, coverage; /* squares: of the statistical parts */
 };
 
-/* Sensors that are wrong are so in every query, and that adds up as it is; what is statistical differs from
- * query to query, and its squares add up.  A ± whose parts are unknown is taken as systematic. */
+/* Systematic errors are the same in every query and add linearly; statistical ones are independent, and their squares
+ * add.  A ± whose parts are unknown is treated as systematic. */
 static void add_uncertainty(const struct run_table *table, size_t row, struct totals *totals)
 {
     double all = run_number(table, RUN_PLUS_MINUS, row);
@@ -219,6 +219,7 @@ static double totals_error(const struct totals *totals)
 static void put_totals(struct result *result, const struct run_table *table,
                        const struct totals *totals)
 {
+    result_text(result, "unit", units_of(table, false));
     result_count(result, "queries", table->rows - table->failed);
     result_count(result, "energy_known", totals->known);
     result_figure(result, "joules", totals->joules, totals_error(totals), "J");
@@ -244,7 +245,7 @@ static enum err efficiency_run(struct analysis *analysis, struct error *why)
     for (size_t i = 0; !err && i < sizeof RATIOS / sizeof *RATIOS; i++)
         err = put_ratio(analysis, &RATIOS[i], &questions);
     questions_release(&questions);
-    /* What is part of the run's energy is as uncertain as that. */
+    /* Parts of the run's energy have its relative uncertainty. */
     result_uncertain(result, "joules_per_output_token",
                      result_value_at(result, "summary.joules_per_output_token") *
                          totals_error(&totals) / totals.joules);
@@ -256,8 +257,9 @@ static enum err efficiency_run(struct analysis *analysis, struct error *why)
         err = put_groups(analysis);
     result_end(result);
     if (totals.known < table->rows - table->failed)
-        result_warn(analysis->result, "the energy of %zu of %zu completed queries is unknown",
-                    table->rows - table->failed - totals.known, table->rows - table->failed);
+        result_warn(analysis->result, "the energy of %zu of %zu completed %s is unknown",
+                    table->rows - table->failed - totals.known, table->rows - table->failed,
+                    units_of(table, true));
     if (!table->ours)
         result_warn(analysis->result,
                     "energies are those of the GPUs or the chip in the queries' windows, "
@@ -266,7 +268,8 @@ static enum err efficiency_run(struct analysis *analysis, struct error *why)
 }
 
 static const struct result_phrase FINDING[] = {
-    {"", "summary.joules_per_query", " per query"},
+    {"", "summary.joules_per_query", ""},
+    {" per ", "summary.unit", ""},
     {", ", "summary.joules_per_output_token", " per output token"},
     {", ", "summary.joules", " in total"},
     {" (", "summary.method", ")"},

@@ -1,4 +1,5 @@
-/* Latency: time to first token (TTFT), inter-token latency (ITL), and the whole request; and how each depends on its length. */
+/* Latency: time to first token (TTFT), inter-token latency (ITL), and the complete request; and how each depends on
+ * length. */
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
 
@@ -14,7 +15,7 @@ static const struct ratio_row ROWS[] = {
     {"output_tokens_per_s", RUN_OUTPUT_TOKENS, RUN_LATENCY},
 };
 
-/* Of which groups have the mean. */
+/* Columns whose mean is computed per group. */
 static const struct ratio_row MEANS[] = {
     {"latency_s", RUN_LATENCY, RUN_NUMBERS},
     {"time_to_first_token_s", RUN_TTFT, RUN_NUMBERS},

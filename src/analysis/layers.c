@@ -1,5 +1,5 @@
-/* Where in a model the joules go: what `ipw layers` measured, by component and phase, by prompt length,
- * and over several models. */
+/* Energy of a model's components as measured by `ipw layers`: by component and phase, by prompt length, and over
+ * several models. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "rundir/layers_result.h"
 #include "stats/fit.h"
 
-enum { POINTS_MOST = 256 };
+enum { POINTS_MAX = 256 };
 
 static bool is_phase(const char *phase, size_t which)
 {
@@ -43,7 +43,7 @@ static void put_model(struct result *result, const struct layers_result *model)
 
 /* ---- components ---- */
 
-/* The part of an uncertainty that is not the sensors' calibration, in which all components share. */
+/* The part of an uncertainty that is not the sensors' calibration error, which all components share. */
 static double own_sigma(const struct layers_result *model, const struct result_component *component)
 {
     const struct record_energy *all = &model->energy;
@@ -53,7 +53,7 @@ static double own_sigma(const struct layers_result *model, const struct result_c
     return sqrt(fmax(error * error - part * part, 0));
 }
 
-/* Calibration cancels in a share; the rest is taken for independent. */
+/* The calibration error cancels in a share; the remainder is assumed independent. */
 static double share_error(const struct layers_result *model,
                           const struct result_component *component)
 {
@@ -139,13 +139,13 @@ static void put_law(struct result *result, const struct linear_fit *fit)
     result_number(result, "r2", fit->r2, "");
 }
 
-/* Joules per token ~ prompt length ^ exponent, where there are two lengths. */
+/* Joules per token ~ prompt length ^ exponent, with at least two lengths. */
 static void put_law_of(struct result *result, const struct layers_result *model, size_t phase)
 {
-    double x[POINTS_MOST], y[POINTS_MOST];
+    double x[POINTS_MAX], y[POINTS_MAX];
     struct linear_fit fit;
     size_t count = 0;
-    for (size_t i = 0; i < model->setting_count && count < POINTS_MOST; i++) {
+    for (size_t i = 0; i < model->setting_count && count < POINTS_MAX; i++) {
         const struct result_setting *setting = &model->settings[i];
         if (!is_phase(setting->phase, phase))
             continue;
@@ -161,15 +161,15 @@ static void put_law_of(struct result *result, const struct layers_result *model,
     result_end(result);
 }
 
-/* The same over the models, of what differs between them. */
+/* The same over several models, for what differs between them. */
 static void put_across(struct result *result, const struct layers_results *layers, size_t phase,
                        bool of_bits)
 {
-    double x[POINTS_MOST], y[POINTS_MOST], error;
+    double x[POINTS_MAX], y[POINTS_MAX], error;
     struct linear_fit fit;
     char key[96];
     size_t count = 0;
-    for (; count < layers->count && count < POINTS_MOST; count++) {
+    for (; count < layers->count && count < POINTS_MAX; count++) {
         const struct layers_result *model = &layers->models[count];
         x[count] = of_bits ? model->bits_per_weight : model->parameters;
         y[count] = layers_result_per_token(model, RESULT_PHASE[phase], &error);
@@ -198,7 +198,7 @@ static void put_laws(struct result *result, const struct layers_results *layers)
     result_end(result);
 }
 
-/* ---- what a reader must know ---- */
+/* ---- warnings ---- */
 
 static void warn_of_checks(struct analysis *analysis, const struct layers_result *model)
 {
@@ -251,16 +251,16 @@ static bool are_of_one_machine(const struct layers_results *layers)
     return true;
 }
 
-/* ---- all of it ---- */
+/* ---- the complete analysis ---- */
 
 static const struct result_component *largest(const struct layers_result *model)
 {
     static const struct result_component NONE = {.share = UNKNOWN};
-    const struct result_component *most = &NONE;
+    const struct result_component *max = &NONE;
     for (size_t i = 0; i < model->components.count; i++)
-        if (model->components.items[i].energy_j > most->energy_j)
-            most = &model->components.items[i];
-    return most;
+        if (model->components.items[i].energy_j > max->energy_j)
+            max = &model->components.items[i];
+    return max;
 }
 
 static void put_summary(struct result *result, const struct layers_results *layers, size_t measured)
@@ -269,11 +269,11 @@ static void put_summary(struct result *result, const struct layers_results *laye
     result_count(result, "models", layers->count);
     result_count(result, "energy_known", measured);
     if (layers->count == 1) {
-        const struct result_component *most = largest(&layers->models[0]);
+        const struct result_component *max = largest(&layers->models[0]);
         put_model(result, &layers->models[0]);
-        result_text(result, "largest_component", most->name);
-        result_text(result, "largest_component_phase", most->phase);
-        result_number(result, "largest_component_share", most->share, "%");
+        result_text(result, "largest_component", max->name);
+        result_text(result, "largest_component_phase", max->phase);
+        result_number(result, "largest_component_share", max->share, "%");
     }
     result_end(result);
 }
@@ -316,7 +316,7 @@ static enum err layers_run(struct analysis *analysis, struct error *why)
 }
 
 static const struct result_phrase FINDING[] = {
-    {"", "summary.models", " models measured"},
+    {"models: ", "summary.models", ""},
     {", prefill ", "summary.prefill_joules_per_token", " per token"},
     {", decode ", "summary.decode_joules_per_token", " per token"},
     {", largest component ", "summary.largest_component_share", " of the energy"},

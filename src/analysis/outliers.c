@@ -1,5 +1,4 @@
-/* Queries that stand out, by name: distances from the median in units of the median distance, and
- * Tukey's fences. */
+/* Outlier queries, by name: robust z-scores (median absolute deviation) and Tukey's fences. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -8,16 +7,16 @@
 #include "core/units.h"
 #include "stats/descriptive.h"
 
-/* Iglewicz's and Hoaglin's bound for a robust z, and the factor that makes the median distance of a
- * normal distribution its standard deviation. */
-#define Z_MOST     3.5
+/* Iglewicz and Hoaglin's threshold for a robust z-score, and the factor from the median absolute deviation to the
+ * standard deviation of a normal distribution. */
+#define Z_MAX      3.5
 #define MAD_TO_STD 1.4826022185056018
 #define FENCE      1.5
 
-/* No sensor or clock here resolves less of a value: equal values that differ by rounding are no spread. */
-#define SPREAD_LEAST 1e-3
+/* Relative resolution: smaller differences are rounding, not spread. */
+#define SPREAD_MIN 1e-3
 
-enum { NAMED_MOST = 10, QUERIES_LEAST = 8 };
+enum { NAMED_MAX = 10, QUERIES_MIN = 8 };
 
 static const struct ratio_row ROWS[] = {
     {"joules", RUN_JOULES, RUN_NUMBERS},
@@ -31,7 +30,7 @@ static const struct ratio_row ROWS[] = {
 
 struct bounds {
     double median,
-        spread; /* spread: the median distance, as a standard deviation, never below the resolution */
+        spread; /* spread: the median absolute deviation, as a standard deviation, at least the resolution */
     double low, high; /* Tukey's fences */
 };
 
@@ -47,12 +46,12 @@ static struct bounds bounds_of(double *values, size_t count)
     for (size_t i = 0; i < count; i++)
         values[i] = fabs(values[i] - bounds.median);
     bounds.spread = MAD_TO_STD * select_median(values, count);
-    if (bounds.spread > 0) /* else most are equal, and there is no scale to measure the others by */
-        bounds.spread = fmax(bounds.spread, SPREAD_LEAST * fabs(bounds.median));
+    if (bounds.spread > 0) /* otherwise most values are equal, and there is no scale */
+        bounds.spread = fmax(bounds.spread, SPREAD_MIN * fabs(bounds.median));
     return bounds;
 }
 
-/* The farthest first, kept in order. */
+/* The most extreme first. */
 struct named {
     size_t row;
     double value, z;
@@ -63,9 +62,9 @@ static void keep_farthest(struct named *kept, size_t *count, struct named one)
     size_t at = *count;
     while (at > 0 && fabs(kept[at - 1].z) < fabs(one.z))
         at--;
-    if (at == NAMED_MOST)
+    if (at == NAMED_MAX)
         return;
-    *count += *count < NAMED_MOST;
+    *count += *count < NAMED_MAX;
     for (size_t i = *count - 1; i > at; i--)
         kept[i] = kept[i - 1];
     kept[at] = one;
@@ -95,7 +94,7 @@ static enum err put_row(struct result *result, const struct run_table *table,
 {
     double *values = malloc((table->rows + 1) * sizeof *values);
     const char *unit = column_unit(row->numerator, row->denominator);
-    struct named kept[NAMED_MOST];
+    struct named kept[NAMED_MAX];
     size_t count = 0, beyond_z = 0, beyond_fences = 0, kept_count = 0;
     if (!values)
         return ERR_NO_MEMORY;
@@ -103,7 +102,7 @@ static enum err put_row(struct result *result, const struct run_table *table,
         values[count] = row_value(table, row->numerator, row->denominator, i);
         count += is_known(values[count]);
     }
-    if (count < QUERIES_LEAST) {
+    if (count < QUERIES_MIN) {
         free(values);
         return ERR_OK;
     }
@@ -115,7 +114,7 @@ static enum err put_row(struct result *result, const struct run_table *table,
             continue;
         double z = bounds.spread > 0 ? (value - bounds.median) / bounds.spread : 0;
         beyond_fences += value < bounds.low || value > bounds.high;
-        if (fabs(z) > Z_MOST) {
+        if (fabs(z) > Z_MAX) {
             beyond_z++;
             keep_farthest(kept, &kept_count, (struct named){i, value, z});
         }
@@ -139,12 +138,12 @@ static enum err outliers_run(struct analysis *analysis, struct error *why)
     struct result *result = analysis->result;
     size_t completed = table->rows - table->failed;
     enum err err = ERR_OK;
-    if (completed < QUERIES_LEAST)
-        return err_set(why, ERR_NO_DATA, "%zu completed quer%s; outliers need %d", completed,
-                       completed == 1 ? "y" : "ies", QUERIES_LEAST);
+    if (completed < QUERIES_MIN)
+        return err_set(why, ERR_NO_DATA, "%zu completed %s; outliers need %d", completed,
+                       units_of(table, completed != 1), QUERIES_MIN);
     result_group(result, "summary");
     result_count(result, "queries", completed);
-    result_number(result, "z_most", Z_MOST, "");
+    result_number(result, "z_most", Z_MAX, "");
     result_number(result, "fence_factor", FENCE, "");
     result_end(result);
     result_group(result, "data");
@@ -155,10 +154,12 @@ static enum err outliers_run(struct analysis *analysis, struct error *why)
     return err;
 }
 
-/* How many, and the farthest. */
+/* The number, and the most extreme. */
 #define OUTLIERS(words, key)                                                                       \
     {", " words ": ", "data." key ".beyond_z", ""}, {" (", "data." key ".queries.0.key", ""},      \
-        {" z = ", "data." key ".queries.0.z", ")"}
+    {                                                                                              \
+        " z = ", "data." key ".queries.0.z", ")"                                                   \
+    }
 
 static const struct result_phrase FINDING[] = {
     OUTLIERS("energy", "joules"),

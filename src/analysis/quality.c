@@ -1,5 +1,5 @@
-/* Quality: what the figures of a run are worth.  Each check looks at one thing (coverage, failures, trend over the
- * run, throttling ...) and says good, warning or unknown, with the detail. */
+/* Quality of the figures of a run.  Each check examines one aspect (coverage, failures, trend over the run, throttling
+ * ...) and returns good, warning or unknown, with details. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -24,13 +24,13 @@ enum check_verdict { CHECK_GOOD, CHECK_WARNING, CHECK_UNKNOWN };
 
 struct checks {
     const struct run_table *table;
-    struct result *result; /* with an open list of them */
+    struct result *result; /* with an open list of checks */
 };
 
 static void check_put(struct checks *checks, const char *check, enum check_verdict verdict,
                       const char *format, ...) PRINTF_LIKE(4, 5);
 
-/* Those that warn stand below the finding, too. */
+/* Warnings are also added below the finding. */
 static void check_put(struct checks *checks, const char *check, enum check_verdict verdict,
                       const char *format, ...)
 {
@@ -53,21 +53,21 @@ static void check_put(struct checks *checks, const char *check, enum check_verdi
 
 /* ---- trend over the run ---- */
 
-enum { TREND_MOST = 100000, TREND_LEAST = 10, COLD_LEAST = 10 };
+enum { TREND_MAX = 100000, TREND_MIN = 10, COLD_MIN = 10 };
 
 /* A trend is reported when it is significant at the 1 % level and large enough to matter. */
-#define P_MOST     0.01
-#define Z_MOST     3.5
+#define P_MAX      0.01
+#define Z_MAX      3.5
 #define MAD_TO_STD 1.4826022185056018
 
 static const struct trend_row {
     const char *check, *what, *unit;
     enum run_number numerator, denominator; /* RUN_NUMBERS: the column itself */
-    double share, amount;                   /* what matters: of the median, or in the unit */
+    double share, amount;                   /* threshold: relative to the median, or in the unit */
 } TRENDS[] = {
     {"temperature_drift", "temperature", "°C", RUN_TEMPERATURE, RUN_NUMBERS, INFINITY, 5},
     {"energy_drift", "energy per output token", "J", RUN_JOULES, RUN_OUTPUT_TOKENS, 0.05, INFINITY},
-    {"power_drift", "mean power per query", "W", RUN_WATTS, RUN_NUMBERS, 0.05, INFINITY},
+    {"power_drift", "mean power", "W", RUN_WATTS, RUN_NUMBERS, 0.05, INFINITY},
     {"speed_drift", "time per output token", "s", RUN_LATENCY, RUN_OUTPUT_TOKENS, 0.05, INFINITY},
 };
 
@@ -76,7 +76,7 @@ static void report_trend(struct checks *checks, const struct trend_row *row, dou
 {
     char size[64];
     bool matters = fabs(change) > row->amount || fabs(change) > row->share * fabs(middle);
-    bool drifts = p < P_MOST && matters;
+    bool drifts = p < P_MAX && matters;
     if (isfinite(row->share))
         str_format(size, sizeof size, "%+.1f %% of its median", 100 * change / fabs(middle));
     else
@@ -88,8 +88,8 @@ static void report_trend(struct checks *checks, const struct trend_row *row, dou
 static enum err check_trend(struct checks *checks, const struct trend_row *row)
 {
     const struct run_table *table = checks->table;
-    size_t step = table->rows / TREND_MOST + 1, most = table->rows / step + 1, count = 0;
-    double *order = malloc(most * sizeof *order), *values = malloc(most * sizeof *values);
+    size_t step = table->rows / TREND_MAX + 1, max = table->rows / step + 1, count = 0;
+    double *order = malloc(max * sizeof *order), *values = malloc(max * sizeof *values);
     struct theil_sen line = {0};
     struct correlation trend = {0, UNKNOWN, UNKNOWN};
     enum err err = order && values ? ERR_OK : ERR_NO_MEMORY;
@@ -98,7 +98,7 @@ static enum err check_trend(struct checks *checks, const struct trend_row *row)
         order[count] = (double)i;
         count += is_known(values[count]);
     }
-    if (!err && count >= TREND_LEAST) {
+    if (!err && count >= TREND_MIN) {
         double length = order[count - 1] - order[0];
         err = kendall(order, values, count, &trend);
         if (!err)
@@ -109,9 +109,8 @@ static enum err check_trend(struct checks *checks, const struct trend_row *row)
         else if (!err)
             check_put(checks, row->check, CHECK_GOOD, "the %s is constant", row->what);
     } else if (!err) {
-        check_put(checks, row->check, CHECK_UNKNOWN,
-                  "the %s is known for %zu queries; a trend needs %d", row->what, count,
-                  TREND_LEAST);
+        check_put(checks, row->check, CHECK_UNKNOWN, "the %s is known for %zu %s; a trend needs %d",
+                  row->what, count, units_of(checks->table, true), TREND_MIN);
     }
     free(order);
     free(values);
@@ -128,7 +127,7 @@ static enum err check_trends(struct checks *checks)
 
 /* ---- cold starts ---- */
 
-/* The first completed query; rows follow the time at which queries ended. */
+/* The first completed query; rows are in the order of completion. */
 static size_t first_of(const struct run_table *table)
 {
     size_t row = 0;
@@ -144,16 +143,16 @@ static enum err check_cold_start(struct checks *checks)
     double *values = NULL;
     size_t count, first = first_of(table);
     enum err err = known_values(table, RUN_TTFT, RUN_NUMBERS, &values, &count);
-    if (!err && (count < COLD_LEAST || first == table->rows)) {
+    if (!err && (count < COLD_MIN || first == table->rows)) {
         check_put(checks, "cold_start", CHECK_UNKNOWN,
-                  "the time to first token is known for %zu queries; a comparison needs %d", count,
-                  COLD_LEAST);
+                  "the time to first token is known for %zu %s; a comparison needs %d", count,
+                  units_of(checks->table, true), COLD_MIN);
     } else if (!err) {
         double value = run_number(table, RUN_TTFT, first), middle = select_median(values, count);
         for (size_t i = 0; i < count; i++)
             values[i] = fabs(values[i] - middle);
         double spread = MAD_TO_STD * select_median(values, count);
-        bool cold = value > middle + Z_MOST * spread && value > 1.5 * middle;
+        bool cold = value > middle + Z_MAX * spread && value > 1.5 * middle;
         check_put(checks, "cold_start", cold ? CHECK_WARNING : CHECK_GOOD,
                   "TTFT of the first query %.3g s, median %.3g s%s", value, middle,
                   cold ? ": increase --warmup-queries" : "");
@@ -164,8 +163,8 @@ static enum err check_cold_start(struct checks *checks)
 
 /* ---- throttling ---- */
 
-/* Reading more would take longer than all other analyses: of a larger file pieces are read. */
-#define BYTES_MOST (UINT64_C(64) << 20)
+/* Reading more would take longer than all other analyses: larger files are sampled. */
+#define BYTES_MAX (UINT64_C(64) << 20)
 
 struct seen {
     size_t files, samples, held; /* held: some cause was reported */
@@ -185,10 +184,10 @@ static enum err take_sample(void *context, const struct sample *sample)
 }
 
 /* Files that cannot be read are ignored. */
-static struct seen look(const char *directory)
+static struct seen scan_throttling(const char *directory)
 {
     const struct samples_query query = {.quantity = quantity_name(QTY_THROTTLE),
-                                        .bytes_max = BYTES_MOST};
+                                        .bytes_max = BYTES_MAX};
     struct seen seen = {0};
     for (unsigned start = 1, last = samples_starts(directory); start <= last; start++) {
         struct samples_found found;
@@ -216,7 +215,7 @@ static void name_causes(unsigned causes, char *to, size_t size)
 
 static enum err check_throttling(struct checks *checks)
 {
-    struct seen seen = look(checks->table->directory);
+    struct seen seen = scan_throttling(checks->table->directory);
     char causes[128];
     const char *picked = seen.in_part ? ", evenly picked" : "";
     name_causes(seen.causes, causes, sizeof causes);
@@ -234,14 +233,14 @@ static enum err check_throttling(struct checks *checks)
 
 /* ---- the analysis ---- */
 
-#define COVERAGE_LEAST    0.9
-#define RESIDUAL_MOST     0.05
-#define CONSERVATION_MOST 1e-6
+#define COVERAGE_MIN     0.9
+#define RESIDUAL_MAX     0.05
+#define CONSERVATION_MAX 1e-6
 
-/* The most errors that are listed. */
-enum { REASONS_MOST = 50 };
+/* Maximum number of listed errors. */
+enum { REASONS_MAX = 50 };
 
-/* ---- how it ended ---- */
+/* ---- completion ---- */
 
 static void check_end(struct checks *checks)
 {
@@ -287,15 +286,15 @@ static void check_answers(struct checks *checks)
                   (unsigned long long)table->not_finite);
     if (table->negative)
         check_put(checks, "negative_energy", CHECK_WARNING,
-                  "%llu of %zu queries have a negative energy, which counts as unknown",
-                  (unsigned long long)table->negative, table->rows);
+                  "%llu of %zu %s have a negative energy, which counts as unknown",
+                  (unsigned long long)table->negative, table->rows, units_of(checks->table, true));
     size_t paused = 0;
     for (size_t i = 0; i < table->rows; i++)
         paused += run_flag(table, RUN_PAUSED, i) == 1;
     if (paused)
         check_put(checks, "paused", CHECK_WARNING,
-                  "%zu of %zu queries span a stop of ipw or a suspend: their latencies include it",
-                  paused, table->rows);
+                  "%zu of %zu %s span a stop of ipw or a suspend: their latencies include it",
+                  paused, table->rows, units_of(checks->table, true));
     if (table->damaged)
         check_put(checks, "damaged_lines", CHECK_WARNING, "%llu lines of the journal",
                   (unsigned long long)table->damaged);
@@ -305,12 +304,12 @@ static void check_answers(struct checks *checks)
 
 struct energy_counts {
     size_t completed, known, estimated, low_coverage, low_confidence;
-    double coverage_least;
+    double coverage_min;
 };
 
 static struct energy_counts count_energy(const struct run_table *table)
 {
-    struct energy_counts counts = {.coverage_least = INFINITY};
+    struct energy_counts counts = {.coverage_min = INFINITY};
     for (size_t i = 0; i < table->rows; i++) {
         if (!run_completed(table, i))
             continue;
@@ -321,9 +320,8 @@ static struct energy_counts count_energy(const struct run_table *table)
         counts.known++;
         counts.estimated += strcmp(run_word(table, RUN_METHOD, i), "estimated") == 0;
         counts.low_confidence += run_flag(table, RUN_LOW_CONFIDENCE, i) == 1;
-        counts.low_coverage += is_known(coverage) && coverage < COVERAGE_LEAST;
-        counts.coverage_least =
-            fmin(counts.coverage_least, is_known(coverage) ? coverage : INFINITY);
+        counts.low_coverage += is_known(coverage) && coverage < COVERAGE_MIN;
+        counts.coverage_min = fmin(counts.coverage_min, is_known(coverage) ? coverage : INFINITY);
     }
     return counts;
 }
@@ -335,12 +333,12 @@ static void check_evidence(struct checks *checks, const struct energy_counts *co
                                 : "%zu of %zu energies are estimated",
               counts->estimated, counts->known);
     check_put(checks, "coverage", counts->low_coverage ? CHECK_WARNING : CHECK_GOOD,
-              "%zu of %zu queries have a coverage below 90 %%; minimum %.1f %%",
-              counts->low_coverage, counts->known,
-              isfinite(counts->coverage_least) ? 100 * counts->coverage_least : 0);
+              "%zu of %zu %s have a coverage below 90 %%; minimum %.1f %%", counts->low_coverage,
+              counts->known, units_of(checks->table, true),
+              isfinite(counts->coverage_min) ? 100 * counts->coverage_min : 0);
     check_put(checks, "low_confidence", counts->low_confidence ? CHECK_WARNING : CHECK_GOOD,
-              "%zu of %zu queries are shorter than ten updates of their sensor",
-              counts->low_confidence, counts->known);
+              "%zu of %zu %s are shorter than ten updates of their sensor", counts->low_confidence,
+              counts->known, units_of(checks->table, true));
 }
 
 static enum err check_uncertainty(struct checks *checks)
@@ -360,16 +358,19 @@ static enum err check_uncertainty(struct checks *checks)
 static enum err check_energy(struct checks *checks, const struct energy_counts *counts)
 {
     if (!counts->completed) {
-        check_put(checks, "energy", CHECK_UNKNOWN, "no query was completed");
+        check_put(checks, "energy", CHECK_UNKNOWN, "no %s was completed",
+                  units_of(checks->table, false));
         return ERR_OK;
     }
     if (!counts->known) {
         check_put(checks, "energy", CHECK_WARNING,
-                  "unknown for all %zu completed queries: see ipw doctor", counts->completed);
+                  "unknown for all %zu completed %s: see ipw doctor", counts->completed,
+                  units_of(checks->table, true));
         return ERR_OK;
     }
     check_put(checks, "energy", counts->known < counts->completed ? CHECK_WARNING : CHECK_GOOD,
-              "known for %zu of %zu completed queries", counts->known, counts->completed);
+              "known for %zu of %zu completed %s", counts->known, counts->completed,
+              units_of(checks->table, true));
     if (!checks->table->ours) {
         check_put(checks, "evidence", CHECK_UNKNOWN,
                   "a run of the Python IPW: its energies carry no coverage, method or uncertainty");
@@ -389,11 +390,12 @@ static void check_device(struct checks *checks, const struct summary_device *dev
                   note ? note : "unknown reason");
     if (is_known(device->residual))
         check_put(checks, "cross_check",
-                  fabs(device->residual) > RESIDUAL_MOST ? CHECK_WARNING : CHECK_GOOD,
+                  fabs(device->residual) > RESIDUAL_MAX ? CHECK_WARNING : CHECK_GOOD,
                   "%s: a second channel differs by %+.1f %%", id, 100 * device->residual);
 }
 
-/* Of the parts as they were written: earlier versions compared two sums of the same sampler, and noticed nothing. */
+/* From the parts as written: earlier versions compared two sums of the same sampler, which are equal by
+ * construction. */
 static double conservation_error(const struct summary *summary)
 {
     const double parts[] = {summary->queries_joules, summary->failed_joules, summary->idle_joules,
@@ -406,14 +408,14 @@ static double conservation_error(const struct summary *summary)
     return fabs(sum - all) / all;
 }
 
-/* Joules of requests that are in no record: a full disk, a kill, a deleted line. */
-#define UNATTRIBUTED_MOST 0.1
+/* Energy of requests without a record: a full disk, a kill, a deleted line. */
+#define UNATTRIBUTED_MAX 0.1
 
 static void check_unattributed(struct checks *checks)
 {
     const struct summary *summary = &checks->table->summary;
     double share = ratio(summary->unattributed_joules, summary->energy.joules);
-    if (summary->energy_known < summary->completed && share > UNATTRIBUTED_MOST)
+    if (summary->energy_known < summary->completed && share > UNATTRIBUTED_MAX)
         check_put(checks, "unattributed", CHECK_WARNING,
                   "%.3g J, %.0f %% of the energy, are not attributed to any query: the energies of "
                   "%lld queries are missing",
@@ -421,7 +423,7 @@ static void check_unattributed(struct checks *checks)
                   (long long)(summary->completed - summary->energy_known));
 }
 
-/* NULL where it was not found. */
+/* NULL if not found. */
 static const struct summary_finding *find_code(const struct run_table *table, const char *code)
 {
     const struct summary_conditions *conditions = &table->summary.conditions;
@@ -445,7 +447,7 @@ static void check_background(struct checks *checks)
                   conditions->background_cpus, (long long)conditions->cpus);
 }
 
-/* Nothing where there is no GPU. */
+/* Skipped without a GPU. */
 static void check_background_gpu(struct checks *checks)
 {
     const struct summary_conditions *conditions = &checks->table->summary.conditions;
@@ -480,7 +482,7 @@ static void check_machine(struct checks *checks)
     for (size_t i = 0; i < table->summary.device_count; i++)
         check_device(checks, &table->summary.devices[i]);
     if (is_known(missing))
-        check_put(checks, "conservation", missing > CONSERVATION_MOST ? CHECK_WARNING : CHECK_GOOD,
+        check_put(checks, "conservation", missing > CONSERVATION_MAX ? CHECK_WARNING : CHECK_GOOD,
                   "the parts differ from the machine's energy by %.2g %%", 100 * missing);
     check_unattributed(checks);
     if (table->ours && table->has_summary)
@@ -500,7 +502,7 @@ static enum err put_failures(struct result *result, const struct run_table *tabl
     for (size_t i = 0; i < table->rows; i++)
         counts[run_word_id(table, RUN_ERROR, i)] += !run_completed(table, i);
     result_list(result, "failures");
-    for (uint32_t id = 0; id < words->count && shown < REASONS_MOST; id++) {
+    for (uint32_t id = 0; id < words->count && shown < REASONS_MAX; id++) {
         if (!counts[id])
             continue;
         shown++;
@@ -514,7 +516,7 @@ static enum err put_failures(struct result *result, const struct run_table *tabl
     return ERR_OK;
 }
 
-/* ---- all of it ---- */
+/* ---- the complete analysis ---- */
 
 static enum err put_checks(struct checks *checks, const struct energy_counts *counts)
 {

@@ -1,4 +1,4 @@
-/* Straight lines through the queries: the Python IPW's five, under its keys, and some more. */
+/* Linear fits over the queries: the five of the Python IPW, under its keys, and some more. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +11,11 @@
 #include "stats/fit.h"
 #include "rundir/record.h"
 
-/* What lies under it is taken for no power at all, as the Python IPW does. */
-#define POWER_LEAST 1e-12
+/* Smaller values count as missing, as in the Python IPW. */
+#define POWER_MIN 1e-12
 
-/* Ranking more queries takes long and adds nothing. */
-enum { RANKED_MOST = 50000 };
+/* More queries take long and add no precision. */
+enum { RANKED_MAX = 50000 };
 
 static const struct pair_row {
     const char *key;
@@ -31,7 +31,7 @@ static const struct pair_row {
         {"total_tokens_vs_power_log", RUN_TOTAL_TOKENS, RUN_BASIS_WATTS, LINEAR_LOG_X, true},
 },
   MORE[] = {
-      /* The Python IPW's is of the GPUs or the board; this one of all that is counted. */
+      /* The Python IPW's is that of the GPUs or the board; this one that of all counted devices. */
       {"total_tokens_vs_energy", RUN_TOTAL_TOKENS, RUN_JOULES, LINEAR_PLAIN, false},
       {"output_tokens_vs_energy", RUN_OUTPUT_TOKENS, RUN_JOULES, LINEAR_PLAIN, false},
       {"output_tokens_vs_latency", RUN_OUTPUT_TOKENS, RUN_LATENCY, LINEAR_PLAIN, false},
@@ -43,7 +43,7 @@ static const struct pair_row {
 struct points {
     double *x, *y;
     size_t count;
-    struct online y_all; /* also where the logarithm of x or y is not known */
+    struct online y_all; /* also where the logarithm of x or y is undefined */
     uint64_t zeros;
 };
 
@@ -62,7 +62,7 @@ static enum err take_points(const struct run_table *table, const struct pair_row
         if (!run_completed(table, i) || !is_known(y))
             continue;
         out->zeros += y == 0;
-        if (row->is_power && fabs(y) < POWER_LEAST)
+        if (row->is_power && fabs(y) < POWER_MIN)
             continue;
         double x = run_number(table, row->x, i);
         if (!is_known(x))
@@ -74,8 +74,8 @@ static enum err take_points(const struct run_table *table, const struct pair_row
     return ERR_OK;
 }
 
-/* Whose energy or power a line is of: "gpu", "soc" or "mixed", as the Python IPW's are, or "machine"; NULL for
- * what is neither. */
+/* The domain of a fit's energy or power: "gpu", "soc" or "mixed", as in the Python IPW, or "machine"; NULL for other
+ * figures. */
 static const char *basis_of(const struct run_table *table, enum run_number y)
 {
     switch (y) {
@@ -108,11 +108,11 @@ static void put_fit(struct result *result, const struct points *points,
     result_number(result, "p_value", fit->p_value, "");
 }
 
-/* Of many points every so-many-th, at the front; returns how many.  What they are used for next is
- * nothing that needs them all. */
+/* Keeps every n-th of many points, at the front; returns their number.  The following statistics do not need all of
+ * them. */
 static size_t thin(struct points *points)
 {
-    size_t step = points->count / RANKED_MOST + 1, kept = 0;
+    size_t step = points->count / RANKED_MAX + 1, kept = 0;
     for (size_t i = 0; i < points->count; i += step) {
         points->x[kept] = points->x[i];
         points->y[kept++] = points->y[i];
@@ -120,7 +120,7 @@ static size_t thin(struct points *points)
     return kept;
 }
 
-/* Of plain pairs: a line that outliers do not move, and how well ranks go together. */
+/* For pairs without logarithms: a robust line and rank correlations. */
 static enum err put_robust(struct result *result, struct points *points, const char *unit)
 {
     struct theil_sen line;
@@ -141,7 +141,7 @@ static enum err put_points(struct analysis *analysis, const struct pair_row *row
 {
     struct result *result = analysis->result;
     struct linear_fit fit;
-    /* Per token, which is no unit; of logarithms in none. */
+    /* Per token, which has no unit; none for logarithms. */
     const char *unit = row->logs == LINEAR_PLAIN ? column_unit(row->y, RUN_NUMBERS) : "";
     enum err err = ERR_OK;
     if (points->zeros && row->logs == LINEAR_PLAIN)
@@ -171,8 +171,7 @@ static enum err put_pair(struct analysis *analysis, const struct pair_row *row, 
     return err;
 }
 
-/* Where neither GPUs nor a board were measured, the machine's joules take their place, with a
- * warning. */
+/* If neither GPUs nor a board were measured, the machine's joules are used instead, with a warning. */
 static struct pair_row with_basis(struct pair_row row, bool by_machine)
 {
     if (by_machine && row.y == RUN_BASIS_JOULES)
@@ -204,11 +203,14 @@ static enum err regression_run(struct analysis *analysis, struct error *why)
 {
     const struct run_table *table = analysis->table;
     bool skip_zeroes, by_machine = is_by_machine(table);
-    enum err err = params_bool(analysis->params, "skip_zeroes", false, &skip_zeroes, why);
+    enum err err = needs_requests(table, why);
+    if (!err)
+        err = params_bool(analysis->params, "skip_zeroes", false, &skip_zeroes, why);
     if (err)
         return err;
     if (table->rows - table->failed < 2)
-        return err_set(why, ERR_NO_DATA, "a fit needs two completed queries; there is one");
+        return err_set(why, ERR_NO_DATA, "a fit needs two completed %s; there is one",
+                       units_of(table, true));
     result_group(analysis->result, "summary");
     result_count(analysis->result, "total_samples", (table->rows - table->failed));
     result_text(analysis->result, "model", table->model);

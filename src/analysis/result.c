@@ -18,14 +18,14 @@ void result_release(struct result *result)
     *result = (struct result){0};
 }
 
-/* ---- adding: nothing more once memory ran out ---- */
+/* ---- adding: no-ops once out of memory ---- */
 
 static size_t keep_string(struct result *result, const char *string)
 {
     if (!string)
         return 0;
     if (!result->strings.length)
-        text_add_bytes(&result->strings, "", 1); /* nothing begins at 0 */
+        text_add_bytes(&result->strings, "", 1); /* offset 0 means none */
     size_t at = result->strings.length;
     text_add_bytes(&result->strings, string, strlen(string) + 1);
     result->failed = result->failed || result->strings.failed;
@@ -53,7 +53,7 @@ static void add(struct result *result, enum result_kind kind, const char *key, d
                                                 .unit = unit,
                                                 .end = result->count + 1};
     result->count++;
-    for (size_t i = 0; i < result->depth; i++) /* readable while it grows */
+    for (size_t i = 0; i < result->depth; i++) /* consistent while it grows */
         items[result->open[i]].end = result->count;
 }
 
@@ -112,7 +112,7 @@ void result_flag(struct result *result, const char *key, bool value)
     add(result, RESULT_FLAG, key, value, "");
 }
 
-/* The figure of this key in the open group; NULL when memory ran out. */
+/* The figure with this key in the open group; NULL if out of memory. */
 static struct result_item *figure(struct result *result, const char *key)
 {
     if (result->failed)
@@ -250,7 +250,7 @@ static void put_interval(struct json *json, const char *key, const struct result
     json_array_end(json);
 }
 
-/* Of the figure beside it in its group. */
+/* A property of the figure, beside it in its group. */
 static void put_property(const struct result *result, const struct result_item *group,
                          const struct result_item *item, struct json *json)
 {

@@ -1,9 +1,9 @@
-/* What an analysis found, typed: figures with their unit, error, interval and number of queries, in groups and lists;
+/* The typed result of an analysis: figures with their unit, error, interval and number of queries, in groups and lists;
  * notes and warnings.  A driver adds them in order.  The text view, the page and the JSON (whose keys are those of the
  * items) derive from it.
  *
- * Ownership: a struct result owns everything in it, and copies the strings that it is given; units and phrases are
- * constants.  Zero-initialize it, result_release when done.  `failed` tells that memory ran out. */
+ * Ownership: a struct result owns everything in it, and copies strings; units and phrases are constants.
+ * Zero-initialize it, result_release when done.  `failed`: out of memory. */
 #ifndef IPW_ANALYSIS_RESULT_H
 #define IPW_ANALYSIS_RESULT_H
 
@@ -22,7 +22,7 @@ enum result_kind {
     RESULT_COUNT,
     RESULT_TEXT,
     RESULT_FLAG,
-    /* How JSON has the properties of a figure: "KEY_error", "KEY_interval_95" and "KEY_queries" beside it. */
+    /* JSON keys of a figure's properties: "KEY_error", "KEY_interval_95" and "KEY_queries" beside it. */
     RESULT_ERROR,
     RESULT_INTERVAL,
     RESULT_QUERIES,
@@ -30,15 +30,15 @@ enum result_kind {
 
 struct result_item {
     enum result_kind kind;
-    size_t key, text; /* where they begin in the strings; 0: none */
+    size_t key, text; /* offsets in the strings; 0: none */
     double number;    /* a flag is 0 or 1 */
     double error, low, high,
         queries;      /* its uncertainty, interval of 95 %, number of queries; UNKNOWN */
     const char *unit; /* of record.def; "" for none */
-    size_t end;       /* the place after its last item */
+    size_t end;       /* index after its last item */
 };
 
-/* The finding in a few phrases: each an item and the words around it, left out where it is unknown or counts 0. */
+/* The finding as phrases: each an item with text around it, omitted if unknown or 0. */
 struct result_phrase {
     const char *before, *path, *after;
 };
@@ -48,11 +48,11 @@ enum { RESULT_DEPTH = 8 };
 struct result {
     const char *name;                    /* of the analysis */
     const struct result_phrase *finding; /* the last has no path; NULL: none */
-    enum err err;                        /* ERR_NO_DATA: `why` says what is missing */
+    enum err err;                        /* ERR_NO_DATA: `why` is what is missing */
     struct error why;
-    struct result_item *items; /* each before those that are in it; the first has all others */
+    struct result_item *items; /* each before its children; the first contains all others */
     size_t count, capacity;
-    struct text notes, warnings; /* texts one after the other, each with its NUL: result_line */
+    struct text notes, warnings; /* consecutive NUL-terminated strings: result_line */
     struct text strings;
     size_t open[RESULT_DEPTH], depth;
     bool failed;
@@ -72,27 +72,27 @@ void result_count(struct result *result, const char *key, size_t count);
 void result_text(struct result *result, const char *key, const char *text); /* NULL: unknown */
 void result_flag(struct result *result, const char *key, bool value);
 
-void result_count_one(struct result *result, const char *path); /* one more, of a count */
+void result_count_one(struct result *result, const char *path); /* increments a count */
 
-/* Of the figure of this key in the open group. */
+/* For the figure with this key in the open group. */
 void result_error(struct result *result, const char *key, double error);
 void result_interval(struct result *result, const char *key, double low, double high);
 void result_queries(struct result *result, const char *key, size_t count);
-/* Its error where JSON has none under its name. */
+/* Sets its error where JSON has none under its name. */
 void result_uncertain(struct result *result, const char *key, double error);
 
 /* A figure and its standard error. */
 void result_figure(struct result *result, const char *key, double value, double error,
                    const char *unit);
 
-/* What stands below the finding, the gravest first; and what a reader must know. */
+/* Notes below the finding, the most severe first; and warnings. */
 #define result_note(result, ...) result_add_line(&(result)->notes, __VA_ARGS__)
 #define result_warn(result, ...) result_add_line(&(result)->warnings, __VA_ARGS__)
 void result_add_line(struct text *lines, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* ---- reading: NULL is a missing item, of which nothing is known ---- */
+/* ---- reading: NULL is a missing item, whose values are unknown ---- */
 
-/* By a path, "summary.joules", or "data.joules.queries.0.z" with the first of a list; by its key in a group. */
+/* By a path, "summary.joules", or "data.joules.queries.0.z" with an index in a list; by its key in a group. */
 const struct result_item *result_find(const struct result *result, const char *path);
 const struct result_item *result_get(const struct result *result, const struct result_item *group,
                                      const char *key);
@@ -104,7 +104,7 @@ const struct result_item *result_next(const struct result *result, const struct 
     for (const struct result_item *item = result_first(result, of); item;                          \
          item = result_next(result, of, item))
 
-bool result_is_known(const struct result_item *item); /* false of groups and lists */
+bool result_is_known(const struct result_item *item); /* false for groups and lists */
 const char *result_key(const struct result *result, const struct result_item *item);
 const char *result_string(const struct result *result, const struct result_item *item);
 double result_value(const struct result_item *item); /* UNKNOWN unless a number or count */

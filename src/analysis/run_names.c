@@ -7,16 +7,16 @@
 #include "core/text.h"
 #include "core/units.h"
 
-/* Of these, the model has the least when a name is cut, and a number before the name takes the most. */
+/* Minimum for the model in an abbreviated name, and maximum for a number before the name. */
 enum { MODEL_LETTERS = 14, NUMBER_LETTERS = 4 };
 
 struct naming {
     const struct run_point *const *points;
     size_t count;
-    size_t family; /* letters at the beginning that all models share */
-    bool models, hardware, datasets, concurrency; /* differ */
+    size_t family;                                /* length of the common prefix of all models */
+    bool models, hardware, datasets, concurrency; /* which of these differ */
     bool
-        settings; /* all are of one sweep, which these tell apart: its command differs by them alone */
+        settings; /* all are of one sweep and distinguished by these: its command differs in nothing else */
 };
 
 /* ---- what differs ---- */
@@ -50,7 +50,7 @@ static bool are_settings(const struct naming *naming)
     return are && differ_in(naming, offsetof(struct run_point, setting));
 }
 
-/* Without its path or organization, unless another model then has the same name. */
+/* Without its path or organization, unless that makes two models equal. */
 static const char *model_name(const struct naming *naming, size_t run)
 {
     const char *model = naming->points[run]->model, *name = str_last_part(model);
@@ -62,7 +62,7 @@ static const char *model_name(const struct naming *naming, size_t run)
     return name;
 }
 
-/* Whole words only, and something is left of every name. */
+/* Whole words only, and every name keeps at least one. */
 static size_t family_of(const struct naming *naming)
 {
     const char *first = model_name(naming, 0);
@@ -73,7 +73,7 @@ static size_t family_of(const struct naming *naming)
         while (length < same && first[length] == other[length])
             length++;
         same = length;
-        if (!other[same] && same) /* the whole of this one: its last word stays */
+        if (!other[same] && same) /* equal to the whole name: its last word stays */
             same--;
     }
     for (size_t i = 0; i < same && first[i + 1]; i++)
@@ -88,12 +88,11 @@ static bool begins_letter(const char *at)
     return !utf8_is_continuation(*at);
 }
 
-/* A model's name in about `most` letters: its beginning, and more of its end, which has the precision. */
-static void add_model(struct text *out, const char *name, size_t most)
+/* A model's name in about `max` letters: its start, and more of its end, which has the precision. */
+static void add_model(struct text *out, const char *name, size_t max)
 {
-    size_t length = strlen(name), head = most / 3,
-           tail = length > most ? length - most + head + 1 : 0;
-    if (length <= most) {
+    size_t length = strlen(name), head = max / 3, tail = length > max ? length - max + head + 1 : 0;
+    if (length <= max) {
         text_add(out, name);
         return;
     }
@@ -129,7 +128,7 @@ static void name_run(const struct naming *naming, size_t run, size_t letters, ch
     text_release(&rest);
 }
 
-/* What was cut may have been all that differed: then the runs have their numbers, too. */
+/* Abbreviation may remove the only difference: runs are then numbered as well. */
 static void number_repeated(const struct naming *naming, size_t letters, struct run_names *out,
                             bool *repeated)
 {
@@ -149,7 +148,7 @@ enum err run_names_of(const struct run_point *const *points, size_t count, size_
                       struct run_names *out)
 {
     struct naming naming = {.points = points, .count = count};
-    size_t most = letters ? letters : RUN_NAME_MAX;
+    size_t max = letters ? letters : RUN_NAME_MAX;
     bool *repeated = calloc(count + 1, sizeof *repeated);
     *out = (struct run_names){.names = calloc(count + 1, sizeof *out->names), .count = count};
     if (!repeated || !out->names) {
@@ -169,8 +168,8 @@ enum err run_names_of(const struct run_point *const *points, size_t count, size_
         str_format(out->family, sizeof out->family, "%.*s", shared ? (int)shared - 1 : 0, first);
     }
     for (size_t i = 0; i < count; i++)
-        name_run(&naming, i, most, out->names[i]);
-    number_repeated(&naming, most, out, repeated);
+        name_run(&naming, i, max, out->names[i]);
+    number_repeated(&naming, max, out, repeated);
     free(repeated);
     return ERR_OK;
 }

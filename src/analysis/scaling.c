@@ -1,5 +1,4 @@
-/* How energy and time grow with the lengths of prompt and answer, within one run.  Over several runs:
- * across.h. */
+/* How energy and time grow with prompt and answer length, within one run.  For several runs: across.h. */
 #include <stdlib.h>
 
 #include "analysis/analysis.h"
@@ -7,7 +6,7 @@
 #include "core/units.h"
 #include "stats/fit.h"
 
-enum { QUERIES_LEAST = 4 };
+enum { QUERIES_MIN = 4 };
 
 struct lengths {
     double *input, *output, *y;
@@ -97,12 +96,15 @@ static enum err scaling_run(struct analysis *analysis, struct error *why)
     struct result *result = analysis->result;
     struct lengths energy = {0};
     struct plane_fit fit;
+    enum err err = needs_requests(table, why);
+    if (err)
+        return err;
     if (!table->numbers[RUN_INPUT_TOKENS] && !table->numbers[RUN_OUTPUT_TOKENS])
         return lacks(table, "token counts are", why);
-    if (table->rows - table->failed < QUERIES_LEAST)
-        return err_set(why, ERR_NO_DATA, "%zu completed queries; scaling needs %d",
-                       table->rows - table->failed, QUERIES_LEAST);
-    enum err err = take(table, RUN_JOULES, &energy);
+    if (table->rows - table->failed < QUERIES_MIN)
+        return err_set(why, ERR_NO_DATA, "%zu completed %s; scaling needs %d",
+                       table->rows - table->failed, units_of(table, true), QUERIES_MIN);
+    err = take(table, RUN_JOULES, &energy);
     if (!err) {
         plane_fit(energy.input, energy.output, energy.y, energy.count, &fit);
         result_group(result, "summary");

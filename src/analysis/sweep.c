@@ -1,5 +1,5 @@
-/* The settings of a sweep: what the best one saves, in a sentence; the best by each objective, with the number of those
- * that the repeats cannot tell from it; and energy, time and their products at each, the least energy first. */
+/* The settings of a sweep: the saving of the best one, in a sentence; the best by each objective, with the number of
+ * settings not significantly different from it; and energy, time and their products for each, in order of energy. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "power/sweep_points.h"
 #include "stats/pareto.h"
 
-/* What is minimized: E T^n, or the time alone. */
+/* The objective: E T^n, or the time alone. */
 static const struct objective {
     const char *name, *unit;
     double energy, time; /* exponents */
@@ -23,8 +23,8 @@ static const struct objective {
     {"least time", "s", 0, 1},
 };
 
-/* The value at a point, and its standard uncertainty by repeats, without what is common to all points.  UNKNOWN without
- * repeats: the error of the sensor does not tell how runs vary. */
+/* The value at a point, and its standard uncertainty from repeats, without what is common to all points.  UNKNOWN
+ * without repeats: the sensor's error does not include the variation between runs. */
 static double value_of(const struct objective *objective, const struct sweep_figures *figures,
                        double *error)
 {
@@ -47,25 +47,25 @@ static void put_setting(struct result *result, const struct sweep *sweep, size_t
     text_release(&setting);
 }
 
-/* Of the points whose value is known, the least one; how many others are no worse for all that is known. */
+/* The minimum over the known values; and how many others do not differ significantly. */
 static void put_best(struct result *result, const struct sweep *sweep,
                      const struct sweep_figures *figures, const struct objective *objective)
 {
     size_t best = sweep->point_count, like = 0;
-    double least = INFINITY, least_error = UNKNOWN, error;
+    double min = INFINITY, smallest_error = UNKNOWN, error;
     for (size_t p = 0; p < sweep->point_count; p++) {
         double value = value_of(objective, &figures[p], &error);
-        if (value < least) {
+        if (value < min) {
             best = p;
-            least = value;
-            least_error = error;
+            min = value;
+            smallest_error = error;
         }
     }
     bool found = best < sweep->point_count;
     for (size_t p = 0; found && p < sweep->point_count; p++) {
         double value = value_of(objective, &figures[p], &error);
-        double apart = NORMAL_95 * hypot(error, least_error);
-        like += p != best && is_known(value) && !(value - least > apart);
+        double apart = NORMAL_95 * hypot(error, smallest_error);
+        like += p != best && is_known(value) && !(value - min > apart);
     }
     result_group(result, NULL);
     result_text(result, "objective", objective->name);
@@ -73,13 +73,13 @@ static void put_best(struct result *result, const struct sweep *sweep,
         put_setting(result, sweep, best);
     else
         result_text(result, "setting", NULL);
-    result_figure(result, "value", found ? least : UNKNOWN, least_error, objective->unit);
-    result_number(result, "not_distinguishable", is_known(least_error) ? (double)like : UNKNOWN,
+    result_figure(result, "value", found ? min : UNKNOWN, smallest_error, objective->unit);
+    result_number(result, "not_distinguishable", is_known(smallest_error) ? (double)like : UNKNOWN,
                   "");
     result_end(result);
 }
 
-/* Where it was measured first: repeats of one process are measured at one place. */
+/* Where it was measured first: repeats of one process run at one place. */
 static void put_place(struct result *result, const struct sweep *sweep, size_t point)
 {
     const struct sweep_attempt *found = NULL;
@@ -90,7 +90,7 @@ static void put_place(struct result *result, const struct sweep *sweep, size_t p
     result_text(result, "gpu_uuids", found ? found->gpus : NULL);
 }
 
-/* How the energies of a point, or of all (ALL_POINTS), were measured: by the attempts that count. */
+/* How the energies of a point, or of all (ALL_POINTS), were measured, over the used attempts. */
 struct evidence {
     char method[64], source[160]; /* more than one joined by " + "; "": not known */
     double coverage;              /* the lowest */
@@ -121,7 +121,7 @@ static struct evidence evidence_of(const struct sweep_points *points, long point
     return found;
 }
 
-/* What is known of the points, by their number. */
+/* Figures of the points, by index. */
 struct settings {
     struct sweep_points points;
     struct sweep_figures *figures;
@@ -158,9 +158,10 @@ static void put_point(struct result *result, const struct settings *all, size_t 
     result_end(result);
 }
 
-/* ---- the answer ---- */
+/* ---- the finding ---- */
 
-/* "threads=4 uses 50 ± 1 % less energy per run than threads=1, in 70 % less time."  What may be noise is no saving. */
+/* "threads=4 uses 50 ± 1 % less energy per run than threads=1, in 70 % less time."  A difference that may be noise is
+ * not reported as a saving. */
 static void add_answer(const struct settings *all, const struct clock_choice *choice,
                        struct text *out)
 {
@@ -186,7 +187,7 @@ static void add_answer(const struct settings *all, const struct clock_choice *ch
     text_add(out, is_noise ? NOISE : is_known(choice->saving_error) ? "." : " (± unknown).");
 }
 
-/* What the answer leaves open. */
+/* Limitations of the result. */
 static void add_limits(const struct settings *all, struct text *out)
 {
     size_t missing = sweep_points_missing(&all->points, NULL, 0);
@@ -265,7 +266,7 @@ static void warn_of_flags(struct result *result, const struct sweep_points *poin
                     flagged, points->sweep.count);
 }
 
-/* Whether another attempt before this one has the same text. */
+/* Whether an earlier attempt has the same text. */
 static bool is_known_place(const struct sweep *sweep, size_t i, bool gpus)
 {
     const char *mine = gpus ? sweep->attempts[i].gpus : sweep->attempts[i].node;
@@ -285,7 +286,7 @@ static size_t count_places(const struct sweep *sweep, bool gpus)
     return places;
 }
 
-/* Two GPUs of one kind differ by some percent in power at the same clock, more than many settings do. */
+/* Two GPUs of one model differ by some percent in power at the same clock, more than many settings do. */
 static void warn_of_places(struct result *result, const struct sweep *sweep)
 {
     size_t gpus = count_places(sweep, true), nodes = count_places(sweep, false);
@@ -301,7 +302,7 @@ static void warn_of_places(struct result *result, const struct sweep *sweep)
                     nodes);
 }
 
-/* ---- all of it ---- */
+/* ---- the complete analysis ---- */
 
 static enum err put_all(struct result *result, const struct settings *all, const char *directory,
                         struct error *why)
@@ -327,7 +328,7 @@ static enum err put_all(struct result *result, const struct settings *all, const
     return ERR_OK;
 }
 
-/* Insertion keeps the order of equal ones; a sweep has hundreds of settings at most. */
+/* Insertion sort is stable; a sweep has hundreds of settings at most. */
 static void order_by_energy(struct settings *all)
 {
     for (size_t p = 0; p < all->points.sweep.point_count; p++) {

@@ -14,13 +14,13 @@
 
 struct ipw_session {
     struct session session;
-    pid_t owner;          /* after a fork the child has the session but none of its threads */
-    pthread_mutex_t lock; /* guards what follows, up to the devices */
+    pid_t owner;          /* after a fork the child has the session, but none of its threads */
+    pthread_mutex_t lock; /* guards the following fields, except the devices */
     struct regions regions;
-    /* Of the region that was read last: what is learned about counters afterwards would change its figures a little, and
-     * devices would no longer add up to the total that was read before them. */
+    /* Ledger of the region that was read last.  Later readings can refine the calibration of counters and change its
+     * figures slightly; devices read afterwards must still add up to the total. */
     struct ledger read;
-    nanos read_from, read_to; /* its window; 0: none */
+    nanos read_from, read_to; /* window of `read`; 0: none */
     char (*devices)[DEVICE_NAME_SIZE];
     size_t device_count;
 };
@@ -60,7 +60,7 @@ const char *ipw_version(void)
     return IPW_VERSION;
 }
 
-/* Locks may be held forever by threads that a fork did not copy. */
+/* Threads that a fork did not copy may hold the locks forever. */
 static bool is_ours(const ipw_session *session)
 {
     return session->owner == getpid();
@@ -98,8 +98,8 @@ ipw_session *ipw_open(const ipw_options *options, int *status)
 {
     struct session_options wanted = {0};
     struct error why;
-    /* For a caller built against a later, longer struct the part known here is used; one that did
-     * not set the size is refused. */
+    /* A caller built against a newer, longer struct: only the known part is used.  One that did not set the size is
+     * refused. */
     if (options && options->size < sizeof *options) {
         if (status)
             *status = IPW_ERROR_ARGUMENT;
@@ -216,7 +216,7 @@ static void fill(ipw_result *result, const struct energy *energy, double length_
     };
     str_copy(full.source, sizeof full.source, energy->source);
     str_copy(full.note, sizeof full.note, energy->note);
-    /* A caller built against an older, shorter struct gets the part it knows. */
+    /* A caller built against an older, shorter struct gets the part that it knows. */
     size_t size = result->size < sizeof full ? result->size : sizeof full;
     full.size = size;
     memcpy(result, &full, size);
@@ -238,7 +238,7 @@ static int fill_from(const struct ledger *ledger, const char *device, double len
     return IPW_ERROR_ARGUMENT;
 }
 
-/* From what was read before, if that was this window.  Under the lock. */
+/* Fills the result from the previous read if that was of the same window.  Caller holds the lock. */
 static bool fill_again(const ipw_session *session, nanos from, nanos to, const char *device,
                        ipw_result *result, int *status)
 {
@@ -264,7 +264,7 @@ static int read_region(ipw_session *session, int region, const char *device, ipw
     if (again)
         return status;
     struct ledger taken;
-    sampler_settle(session->session.sampler, to); /* waits for readings: without the lock */
+    sampler_settle(session->session.sampler, to); /* waits for readings, so not under the lock */
     if (ledger_take(session->session.sampler, from, to, NULL, &taken) != ERR_OK)
         return IPW_ERROR_MEMORY;
     pthread_mutex_lock(&session->lock);

@@ -82,8 +82,8 @@ void backlog_release(struct backlog *backlog)
     pthread_mutex_destroy(&backlog->lock);
 }
 
-/* Its index among those in flight; their end when it is not there.  Most end in about the order in which they began: it is
- * found near the first.  Call with the lock held. */
+/* Index of the request in flight, or flight_end when it is not there.  Most requests end roughly in the order of
+ * their starts, so a linear search from the first is short.  Call with the lock held. */
 static size_t find_flight(const struct backlog *backlog, uint64_t id)
 {
     size_t i = backlog->flight_first;
@@ -99,7 +99,7 @@ static void remove_flight(struct backlog *backlog, size_t place)
     backlog->flight_first++;
 }
 
-/* Moves them to the front, where half of the capacity is free. */
+/* Moves them to the front when half of the capacity is free there. */
 static void make_room(struct backlog *backlog)
 {
     size_t count = backlog->flight_end - backlog->flight_first;
@@ -164,18 +164,18 @@ size_t backlog_ended(struct backlog *backlog)
     return count;
 }
 
-bool backlog_has_capacity(struct backlog *backlog, size_t most, nanos patience)
+bool backlog_has_capacity(struct backlog *backlog, size_t max, nanos patience)
 {
     pthread_mutex_lock(&backlog->lock);
-    if (backlog->ended.count >= most)
+    if (backlog->ended.count >= max)
         thread_wait(&backlog->collected, &backlog->lock, patience);
-    bool below = backlog->ended.count < most;
+    bool below = backlog->ended.count < max;
     pthread_mutex_unlock(&backlog->lock);
     return below;
 }
 
-/* ---- ended and waiting: a heap, so that thousands of short requests that wait for one long one are not
- * scanned every time ---- */
+/* ---- ended and waiting: a heap, so that thousands of short requests waiting for a long one are not scanned every
+ * time ---- */
 
 static void swap(struct sharer **items, size_t a, size_t b)
 {
@@ -199,14 +199,14 @@ static struct sharer *pop(struct sharers *heap)
     struct sharer *top = heap->items[0];
     heap->items[0] = heap->items[--heap->count];
     for (size_t at = 0;;) {
-        size_t least = at;
+        size_t min = at;
         for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < heap->count; child++)
-            if (backlog_by_start(heap->items[child], heap->items[least]) < 0)
-                least = child;
-        if (least == at)
+            if (backlog_by_start(heap->items[child], heap->items[min]) < 0)
+                min = child;
+        if (min == at)
             return top;
-        swap(heap->items, at, least);
-        at = least;
+        swap(heap->items, at, min);
+        at = min;
     }
 }
 

@@ -6,7 +6,7 @@
 #include "core/text.h"
 #include "sampler/sampler.h"
 
-/* Coverages are compared in steps of a twentieth of the window. */
+/* Coverage is compared in steps of a twentieth of the window. */
 #define COVERAGE_STEPS 20
 
 enum method channel_energy_method(const struct sensor_channel *channel)
@@ -23,7 +23,7 @@ static void name_source(const struct sensor *sensor, const struct sensor_channel
     str_format(energy->source, sizeof energy->source, "%s %s", sensor->id, channel->name);
 }
 
-/* What is wrong with a channel now; "" where nothing is known. */
+/* Current problem of a channel; "" if none is known. */
 static void explain(const struct channel_state *state, char *why, size_t size)
 {
     *why = '\0';
@@ -34,7 +34,7 @@ static void explain(const struct channel_state *state, char *why, size_t size)
         str_copy(why, size, "reads 0 W: a dead sensor");
 }
 
-/* Why a channel that is open has no energy for a window. */
+/* Why an open channel has no energy for a window. */
 static struct energy no_energy(const struct sensor *sensor, const struct sensor_channel *channel,
                                const struct channel_state *state)
 {
@@ -105,7 +105,7 @@ void channel_energy_take(struct sampler *sampler, size_t source, size_t channel,
         .source = source, .channel = channel, .row = row, .power_max = UNKNOWN};
     sampler_channel(sampler, source, channel, &state);
     enum err err = take_window(sampler, source, channel, from, to, &window, &out->power_max);
-    /* A power sensor that reads nothing but 0 W is as dead as a counter that never changes. */
+    /* A power sensor that reads only 0 W is as dead as a counter that never changes. */
     bool flat_zero = !err && row->quantity == QTY_POWER && out->power_max <= 0;
     if (err || flat_zero) {
         out->energy = no_energy(sensor, row, &state);
@@ -154,16 +154,16 @@ static int rank(const struct channel_energy *of)
     return (row->secondary ? 10 : 0) + (row->estimated ? 20 : 0) + (int)of->energy.method;
 }
 
-/* In steps, so that the order below has no cycles: of three channels of one thing that each gave way
- * to another none would be counted.  All but a twentieth of the window counts as all of it. */
+/* Quantized, so that the order below is transitive: otherwise each of three channels of one device could give way to
+ * another, and none would be counted.  All but a twentieth of the window counts as all of it. */
 static int coverage_step(const struct energy *energy)
 {
     int step = (int)(energy->coverage * COVERAGE_STEPS);
     return step < COVERAGE_STEPS - 1 ? step : COVERAGE_STEPS - 1;
 }
 
-/* Of two measurements the one that covers clearly more of the window is better: a counter that was
- * reset in the middle knows less than samples of the whole time. */
+/* Of two measurements the one that covers clearly more of the window is better: a counter that was reset in the
+ * window covers less than samples of the whole window. */
 bool channel_energy_is_better(const struct channel_energy *a, const struct channel_energy *b)
 {
     if (channel_energy_is_measured(a) && channel_energy_is_measured(b) &&
@@ -200,8 +200,8 @@ static double calibration_of(const struct energy *energy)
     return sqrt(fmax(0, squared - energy->statistical * energy->statistical));
 }
 
-/* Sensors of one kind have the same error (every card of a model reads a few percent low), so their
- * calibration errors add up; those of different kinds are independent. */
+/* Sensors of one kind have the same error (every card of a model reads a few percent low), so their calibration
+ * errors add up linearly; those of different kinds are independent. */
 static double sum_calibration(const struct energy_term *terms, size_t count)
 {
     double squared = 0;

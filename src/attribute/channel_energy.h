@@ -1,5 +1,5 @@
-/* The energy of one channel over one window, and sums of such.  Private to the ledger and to sharing;
- * the caller owns every struct. */
+/* The energy of one channel over one window, and sums of these.  Private to the ledger and to sharing; the caller
+ * owns every struct. */
 #ifndef IPW_ATTRIBUTE_CHANNEL_ENERGY_H
 #define IPW_ATTRIBUTE_CHANNEL_ENERGY_H
 
@@ -18,7 +18,7 @@ struct sensor_channel;
 struct sensor_driver;
 struct window;
 
-/* A window needs ten sensor updates before its edges stop mattering. */
+/* Updates in a window from which its edges no longer dominate the error. */
 enum { ENERGY_CONFIDENT_UPDATES = 10 };
 
 struct channel_energy {
@@ -38,27 +38,25 @@ enum err channel_energy_window(struct sampler *sampler, size_t source, size_t ch
 
 enum method channel_energy_method(const struct sensor_channel *channel);
 
-/* Notes that part of the window is not covered, if so, and why, where the channel's state says it; NULL
- * without one. */
+/* Adds a note if part of the window is not covered, with the reason if `state` (may be NULL) has one. */
 void energy_note_coverage(struct energy *energy, const struct channel_state *state);
 
 /* Whether its energy is known, and whether that is a measurement; false for NULL. */
 bool channel_energy_is_known(const struct channel_energy *of);
 bool channel_energy_is_measured(const struct channel_energy *of);
 
-/* Whether a is the better measurement of two of the same thing. */
+/* Whether a is the better of two measurements of the same device. */
 bool channel_energy_is_better(const struct channel_energy *a, const struct channel_energy *b);
 
-/* One term of a sum, and what kind its sensor is. */
+/* One term of a sum, and the kind of its sensor. */
 struct energy_term {
     const struct energy *energy;
     const struct sensor_driver *driver;
     enum scope scope;
 };
 
-/* Adds up energies that are all known: method and coverage of the weakest, statistical errors as the
- * root sum of squares, calibration errors of one kind of sensor linearly.  Without any term *out is
- * left as it is. */
+/* Adds up known energies: method and coverage of the weakest, statistical errors as the root sum of squares,
+ * calibration errors of one kind of sensor linearly.  Without terms *out is unchanged. */
 void energy_sum(const struct energy_term *terms, size_t count, struct energy *out);
 
 #endif

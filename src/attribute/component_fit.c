@@ -15,7 +15,7 @@
 
 enum { NO_GROUP = -1, UNKNOWNS_MAX = FIT_COLUMNS_MAX + 1 };
 
-/* The windows of a stratum as one: replays differ by chance alone. */
+/* The windows of a stratum combined: replays differ by chance alone. */
 struct row {
     double joules, variance, seconds;
     double busy_s[FIT_COLUMNS_MAX];
@@ -77,7 +77,7 @@ static double row_busy(const struct problem *p, const struct row *row)
     return sum;
 }
 
-/* The power above idle while anything is busy, the same for all columns. */
+/* The power above idle while any component is busy, the same for all columns. */
 static void set_mean_power(struct problem *p)
 {
     double idle_j = 0, idle_s = 0, joules = 0, seconds = 0, busy = 0;
@@ -118,7 +118,7 @@ static void build(struct problem *p)
     }
 }
 
-/* The cosine of the angle between two groups' times: 1 where they are always in proportion. */
+/* Cosine similarity of two groups' busy times: 1 where they are always proportional. */
 static double similarity(const struct problem *p, size_t g, size_t h)
 {
     size_t n = unknowns(p);
@@ -153,11 +153,11 @@ static void merge_groups(struct problem *p, size_t keep, size_t gone)
 static bool merge_nearest(struct problem *p, size_t g)
 {
     long best = -1;
-    double most = -1;
+    double max = -1;
     for (size_t h = 0; h < p->groups; h++) {
         double now = h != g && p->phase[h] == p->phase[g] ? similarity(p, g, h) : -2;
-        if (now > most) {
-            most = now;
+        if (now > max) {
+            max = now;
             best = (long)h;
         }
     }
@@ -171,11 +171,11 @@ static bool merge_nearest(struct problem *p, size_t g)
 static bool merge_most_similar(struct problem *p)
 {
     size_t best = p->groups;
-    double most = -1;
+    double max = -1;
     for (size_t g = 0; g < p->groups; g++)
         for (size_t h = g + 1; h < p->groups; h++)
-            if (p->phase[g] == p->phase[h] && similarity(p, g, h) > most) {
-                most = similarity(p, g, h);
+            if (p->phase[g] == p->phase[h] && similarity(p, g, h) > max) {
+                max = similarity(p, g, h);
                 best = g;
             }
     return best < p->groups && merge_nearest(p, best);
@@ -195,7 +195,7 @@ static void init_groups(struct problem *p)
     }
 }
 
-/* The group with the largest uncertainty of those that are too uncertain; -1 when none is. */
+/* The group with the largest uncertainty among those that are too uncertain; -1 when none is. */
 static long most_uncertain(const struct problem *p, const double *sigmas)
 {
     long worst = -1;
@@ -210,7 +210,7 @@ static long most_uncertain(const struct problem *p, const double *sigmas)
     return worst;
 }
 
-/* A power held at the bound of 0 although its component was busy was not identified either. */
+/* A power at the bound of 0 although its component was busy was not identified either. */
 static bool merge_at_bound(struct problem *p, const double *x)
 {
     for (size_t g = 0; g < p->groups; g++)
@@ -219,7 +219,7 @@ static bool merge_at_bound(struct problem *p, const double *x)
     return false;
 }
 
-/* Merges groups until the windows separate those that are left; fills x and their sigmas. */
+/* Merges groups until the windows separate the remaining ones; fills x and their sigmas. */
 static enum err solve(struct problem *p, double *x, double *sigmas, struct error *why)
 {
     for (;;) {
@@ -246,7 +246,7 @@ static enum err solve(struct problem *p, double *x, double *sigmas, struct error
 
 /* ---- the bootstrap ---- */
 
-/* Replays are resampled; a window without replays is varied by its own error. */
+/* Replays are resampled; a window without replays is perturbed by its own error. */
 static void draw_rows(struct problem *p, struct random *draws, const unsigned *strata,
                       size_t *picked, const bool *has_replays)
 {

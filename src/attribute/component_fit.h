@@ -1,11 +1,10 @@
-/* The power of each component of a program, from windows in which the components had different times:
+/* The power of each component of a program, from windows in which the components had different busy times:
  *
  *     joules of a window = idle power x seconds + sum over the components of power x busy seconds
  *
- * with no power below 0.  Components whose times are always in the same proportion cannot be separated by
- * energy: they form one group with a common power, so their joules are in proportion to time.  The
- * rest is solved by non-negative least squares (NNLS); the ± is the larger of what the
- * bootstrap over replays and the errors of the windows give.
+ * with non-negative powers.  Components whose times are always proportional cannot be separated by energy: they form
+ * one group with a common power, so their joules are proportional to time.  The groups are solved by non-negative least
+ * squares (NNLS); the ± is the larger of the bootstrap over replays and the propagated errors of the windows.
  *
  * Pure: windows in, powers out.  The caller owns both. */
 #ifndef IPW_ATTRIBUTE_COMPONENT_FIT_H
@@ -19,8 +18,8 @@
 
 enum { FIT_COLUMNS_MAX = 32 };
 
-/* How far the model itself may be off for a window, as a share of its joules: the power of a
- * component is not quite constant.  Differences below this do not separate components. */
+/* Model error of a window, as a share of its joules: the power of a component is not quite constant.  Smaller
+ * differences do not separate components. */
 #define FIT_MODEL_ERROR 0.01
 
 struct fit_window {
@@ -42,7 +41,7 @@ struct fit_options {
 struct fit_power {
     double watts, sigma; /* above idle; UNKNOWN when the column had no time */
     unsigned group;      /* columns of one group share a power */
-    bool is_alone;       /* its power is its own: no other column is in its group */
+    bool is_alone;       /* no other column is in its group */
 };
 
 struct component_fit {
@@ -52,7 +51,7 @@ struct component_fit {
     double idle_watts, idle_sigma;
 };
 
-/* ERR_NO_DATA, saying what is missing, where not even one power per phase can be found. */
+/* ERR_NO_DATA, with the reason, where not even one power per phase can be determined. */
 enum err component_fit(const struct fit_window *windows, size_t count,
                        const struct fit_options *options, struct component_fit *out,
                        struct error *why) MUST_USE;

@@ -1,6 +1,6 @@
-/* Two readings of CPU time around each window, of the host (/proc/stat) and of what is measured, give what other
- * processes used; of GPUs, the sampler watches which processes are there.  Everything else comes from what the sampler
- * has read anyway. */
+/* The difference of the CPU times of the host (/proc/stat) and of the measured processes over a window is the load
+ * of other processes; for GPUs, the sampler records the processes.  Everything else comes from readings that the
+ * sampler makes anyway. */
 #include "attribute/conditions.h"
 
 #include <math.h>
@@ -20,12 +20,12 @@
 #include "sampler/session.h"
 #include "sensors/system/host_info.h"
 
-/* What counts as load of other processes: a share of the CPUs, of a GPU, or of the energy. */
+/* Load of other processes that is reported: a share of the CPUs, of a GPU, or of the energy. */
 #define SHARE_WARNING 0.05
 #define SHARE_BREAKS  0.25
-/* An idle machine has a few processes that wake up now and then. */
-#define IDLE_CPUS_LEAST 0.1
-/* A change of idle power that matters: by so much, and by more than its uncertainty explains. */
+/* Background activity of an idle machine, in CPUs. */
+#define IDLE_CPUS_MIN 0.1
+/* A change of idle power that is reported: at least this large, and larger than its uncertainty explains. */
 #define IDLE_CHANGE_NOTE    0.1
 #define IDLE_CHANGE_WARNING 0.25
 #define IDLE_SIGMAS         3
@@ -36,7 +36,7 @@ enum { IDLE_TRIES = 3 };
 
 /* ---- CPU time ---- */
 
-static double usage_s(int who)
+static double cpu_seconds(int who)
 {
     struct rusage usage;
     getrusage(who, &usage);
@@ -47,10 +47,10 @@ static double usage_s(int who)
 static double own_cpu_s(const struct conditions *c)
 {
     int self = (int)getpid();
-    /* The kernel adds a child's time to ours when we have waited for it: before, /proc has it. */
+    /* The kernel adds a child's time to ours when it is reaped: until then only /proc has it. */
     double own = c->has_orphans ? proc_tree_cpu_s(&self, 1) : UNKNOWN;
     if (!is_known(own))
-        own = usage_s(RUSAGE_SELF) + usage_s(RUSAGE_CHILDREN);
+        own = cpu_seconds(RUSAGE_SELF) + cpu_seconds(RUSAGE_CHILDREN);
     if (c->is_hidden)
         return UNKNOWN;
     if (!c->server_count)
@@ -93,7 +93,7 @@ static double tick_error_s(const struct conditions *c)
     return (cpus + 1) / (double)sysconf(_SC_CLK_TCK);
 }
 
-/* Of a window shorter than the kernel's ticks, they can add up to more than there is. */
+/* In a window shorter than the kernel's ticks these may exceed the available CPU time. */
 static double background_cpus(const struct conditions *c, double busy_s, double window_s)
 {
     double busy = fmax(busy_s, 0) / window_s;
@@ -106,7 +106,7 @@ void conditions_stop(struct conditions *c)
                                  .host_s = proc_stat_busy_s() - c->begin.host_s,
                                  .own_s = own_cpu_s(c) - c->begin.own_s,
                                  .background = UNKNOWN};
-    if (!(use.host_s >= 0)) /* a CPU went offline, and took its time along */
+    if (!(use.host_s >= 0)) /* a CPU went offline */
         use.host_s = UNKNOWN;
     if (is_known(use.host_s - use.own_s))
         use.background = background_cpus(c, use.host_s - use.own_s, use.seconds);
@@ -237,7 +237,7 @@ static bool take_throttle(const struct timeline_point *points, size_t count, voi
     return sum->last < sum->to;
 }
 
-/* The channel of a quantity that the device has; false without one. */
+/* The channel of a quantity of the device; false if it has none. */
 static bool find_channel(struct conditions *c, const char *device, enum quantity quantity,
                          size_t *source, size_t *channel)
 {
@@ -263,7 +263,7 @@ static double throttled_share(struct conditions *c, const char *device, nanos fr
     return ratio(sum.held_s, sum.seen_s);
 }
 
-/* At the start: the readings of the seconds before. */
+/* At the start: readings of the seconds before. */
 static double temperature_before(struct conditions *c, const char *device, nanos from)
 {
     struct value_stats values;
@@ -326,7 +326,7 @@ static bool is_measured(const struct conditions *c, const struct process_use *pr
         if (is_ours)
             return true;
     }
-    /* One that was busy and is gone may have been a child of ours. */
+    /* A busy process that has ended may have been our child. */
     return process->depth == 0 && !process->was_open;
 }
 
@@ -346,7 +346,7 @@ static struct summary_gpu_process *gpu_process(struct summary_conditions *figure
     return row;
 }
 
-/* weight: of this window in all measured time. */
+/* weight: share of this window in all measured time. */
 static void take_gpu(struct conditions *c, size_t source, double weight)
 {
     const struct sensor *sensor = sampler_sensor(c->session->sampler, source);
@@ -373,7 +373,7 @@ static void take_gpu(struct conditions *c, size_t source, double weight)
     }
 }
 
-/* After take_use: the window is in the measured time. */
+/* After take_use: the window is included in the measured time. */
 static void take_gpus(struct conditions *c)
 {
     struct summary_conditions *figures = &c->figures;
@@ -402,24 +402,24 @@ static void take_gpus(struct conditions *c)
         figures->background_gpu_processes = (int64_t)figures->gpu_process_count;
 }
 
-/* Of the device that others used most; its id in *device. */
+/* Of the device with the largest load of others; its id in *device. */
 static double background_gpu_pct(const struct summary_conditions *figures, const char **device)
 {
-    double most = 0;
+    double max = 0;
     for (size_t i = 0; i < figures->gpu_process_count; i++) {
         double sum = 0;
         const char *id = figures->gpu_processes[i].device;
         for (size_t j = 0; j < figures->gpu_process_count; j++)
             if (strcmp(figures->gpu_processes[j].device, id) == 0)
                 sum += figures->gpu_processes[j].utilization_pct;
-        if (!(sum <= most)) { /* unknown of one: unknown */
-            most = sum;
+        if (!(sum <= max)) { /* unknown for one device: unknown for all */
+            max = sum;
             *device = id;
         }
-        if (!is_known(most))
+        if (!is_known(max))
             break;
     }
-    return most;
+    return max;
 }
 
 static void describe_gpu_processes(const struct summary_conditions *figures, const char *device,
@@ -448,7 +448,7 @@ static void find_background_gpu(struct conditions *c)
         figures->gpu_process_count = 0;
         figures->background_gpu_processes = INTEGER_UNKNOWN;
     }
-    if (c->gpu_unknown[0] && !c->is_hidden) /* of a hidden server, background_unknown says it */
+    if (c->gpu_unknown[0] && !c->is_hidden) /* for a hidden server background_unknown reports it */
         find(c, "background_gpu_unknown", FINDING_NOTE,
              "GPU load of other processes not determined: %s", c->gpu_unknown);
     if (figures->background_gpu_processes == INTEGER_UNKNOWN)
@@ -466,7 +466,7 @@ static void find_background_gpu(struct conditions *c)
 
 /* ---- measured windows ---- */
 
-/* Joules of the processors and their memory above idle power; UNKNOWN where that is. */
+/* Energy of the processors and their memory above idle; UNKNOWN where that is. */
 static double active_cpu_joules(const struct ledger *ledger)
 {
     double sum = UNKNOWN;
@@ -479,7 +479,7 @@ static double active_cpu_joules(const struct ledger *ledger)
             continue;
         double active = device->energy.active_joules;
         double covered_s = seconds(ledger->to - ledger->from) * device->energy.coverage;
-        if (!is_known(active) && channel->watts_idle > 0) /* a model states its own */
+        if (!is_known(active) && channel->watts_idle > 0) /* a model has its own idle power */
             active = device->energy.joules - channel->watts_idle * covered_s;
         if (!is_known(active))
             return UNKNOWN;
@@ -488,7 +488,7 @@ static double active_cpu_joules(const struct ledger *ledger)
     return sum;
 }
 
-/* A window of which it is unknown makes the sum unknown. */
+/* One unknown window makes the sum unknown. */
 static void add_to(double *sum, double value, bool is_first)
 {
     *sum = is_first ? value : *sum + value;
@@ -518,7 +518,7 @@ void conditions_take(struct conditions *c, const struct ledger *ledger)
     take_use(c, is_first);
     take_gpus(c);
     double share = UNKNOWN;
-    if (is_known(use->background)) /* without any busy time there is none of others */
+    if (is_known(use->background)) /* no busy time: no background load */
         share = use->host_s > 0 ? use->background * use->seconds / use->host_s : 0;
     add_to(&c->figures.background_joules, share * active_cpu_joules(ledger), is_first);
     add_to(&c->joules, ledger->total.joules, is_first);
@@ -530,20 +530,20 @@ void conditions_take(struct conditions *c, const struct ledger *ledger)
 
 static double busiest_gpu(const struct ledger *ledger, const char **id)
 {
-    double most = UNKNOWN;
+    double max = UNKNOWN;
     for (size_t i = 0; i < ledger->count; i++) {
         const struct ledger_device *device = &ledger->devices[i];
         const struct ledger_gauge *gauge = &device->gauges[QTY_UTILIZATION];
         if (device->sensor->kind != SENSOR_GPU || !gauge->present || !is_known(gauge->mean) ||
-            gauge->mean <= most)
+            gauge->mean <= max)
             continue;
-        most = gauge->mean;
+        max = gauge->mean;
         *id = device->id;
     }
-    return most;
+    return max;
 }
 
-/* ---- a machine of our own ---- */
+/* ---- dedicated hardware ---- */
 
 #define DEDICATED_GPU_PCT   5
 #define DEDICATED_CPU_SHARE 0.1
@@ -555,7 +555,7 @@ static enum err judge_dedicated(const struct conditions *c, const struct ledger 
     const struct summary_gpu_process *other = figures->gpu_processes;
     const char *gpu = "";
     double gpu_pct = busiest_gpu(ledger, &gpu);
-    /* Where the server cannot be seen, nothing was asked of it yet either. */
+    /* A hidden server has not received requests yet either. */
     double busy = is_known(c->use.background) ? c->use.background : c->use.host_s / c->use.seconds;
     double share = share_of_cpus(c, busy);
     if (figures->gpu_process_count)
@@ -602,13 +602,13 @@ static bool was_idle(struct conditions *c, const struct ledger *ledger)
     const struct conditions_use *use = &c->use;
     const char *gpu = NULL;
     double gpu_pct = busiest_gpu(ledger, &gpu);
-    double most = fmax(SHARE_WARNING * (double)figures->cpus, IDLE_CPUS_LEAST);
+    double max = fmax(SHARE_WARNING * (double)figures->cpus, IDLE_CPUS_MIN);
     figures->idle_tries = figures->idle_tries > 0 ? figures->idle_tries + 1 : 1;
-    /* A server that cannot be seen should be idle too. */
+    /* A hidden server should be idle too. */
     double busy = is_known(use->background) ? use->background : use->host_s / use->seconds;
     figures->idle_cpus = busy;
     c->refused[0] = '\0';
-    if (busy > most && busy > use->plus_minus)
+    if (busy > max && busy > use->plus_minus)
         str_format(c->refused, sizeof c->refused, "other processes used %.2g of %lld CPUs", busy,
                    (long long)figures->cpus);
     else if (gpu_pct > 100 * SHARE_WARNING)
@@ -616,7 +616,7 @@ static bool was_idle(struct conditions *c, const struct ledger *ledger)
     return !c->refused[0];
 }
 
-/* Sleeps and gives what the machine spent meanwhile. */
+/* Sleeps, and takes the ledger of that time. */
 static enum err idle_window(struct conditions *c, double idle_s, struct ledger *out,
                             int *signal_number)
 {
@@ -632,7 +632,7 @@ static enum err idle_window(struct conditions *c, double idle_s, struct ledger *
     return ledger_take(c->session->sampler, from, to, NULL, out);
 }
 
-/* Of the counted devices together. */
+/* Sum over the counted devices. */
 static void sum_idle(const struct ledger *ledger, double *watts, double *plus_minus)
 {
     double length = seconds(ledger->to - ledger->from) * ledger->total.coverage;
@@ -690,7 +690,7 @@ void conditions_idle_after(struct conditions *c, double idle_s)
                 row->idle_after_w = ledger.devices[i].power_mean;
         }
     }
-    c->figures.idle_cpus = cpus; /* those of the baseline */
+    c->figures.idle_cpus = cpus; /* of the baseline */
     c->figures.idle_tries = tries;
     str_copy(c->refused_after, sizeof c->refused_after, c->refused);
     c->refused[0] = '\0';

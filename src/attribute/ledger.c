@@ -72,12 +72,12 @@ struct candidates {
     struct energy_term *counted;           /* buffer for the terms of the total */
 };
 
-static bool same_thing(const struct sensor_channel *a, const struct sensor_channel *b)
+static bool same_scope(const struct sensor_channel *a, const struct sensor_channel *b)
 {
     return a->scope == b->scope && a->location == b->location && !strcmp(a->device, b->device);
 }
 
-/* Whether b measures a part of what a measures, on the same device. */
+/* Whether b measures a part of a, on the same device. */
 static bool is_part(const struct sensor_channel *a, const struct sensor_channel *b)
 {
     return !strcmp(a->device, b->device) && a->scope != b->scope &&
@@ -89,9 +89,9 @@ static double power_of(const struct channel_energy *f)
     return f->energy.joules / f->covered_s;
 }
 
-/* Whether f represents a device better than best.  A known energy before an unknown one, a measurement
- * before an estimate (however much more that spans), one with a scope before one without, the whole
- * before a part, and then the better method. */
+/* Whether f represents a device better than best: a known energy before an unknown one, a measurement before an
+ * estimate (even one with more coverage), one with a scope before one without, the whole before a part, and then the
+ * better method. */
 static bool ranks_before(const struct channel_energy *f, const struct channel_energy *best)
 {
     const struct sensor_channel *row = f->row, *best_row = best->row;
@@ -132,7 +132,7 @@ static void add_part(struct ledger_device *device, const char *name, const struc
     part->energy = *energy;
 }
 
-/* The best other channel of the same thing, for comparison; and the parts. */
+/* The best other channel of the same scope, as a cross-check; and the parts. */
 static void add_secondary(const struct candidates *all, const struct channel_energy *primary,
                           struct ledger_device *device)
 {
@@ -143,7 +143,7 @@ static void add_secondary(const struct candidates *all, const struct channel_ene
         const struct sensor_channel *row = f->row;
         if (f == primary || strcmp(row->device, device->id) != 0)
             continue;
-        if (same_thing(main_row, row)) {
+        if (same_scope(main_row, row)) {
             if (f->energy.method != METHOD_NONE && (!check || channel_energy_is_better(f, check)))
                 check = f;
         } else if (row->scope == SCOPE_NONE || is_part(main_row, row)) {
@@ -152,12 +152,12 @@ static void add_secondary(const struct candidates *all, const struct channel_ene
     }
     if (check && primary->energy.method != METHOD_NONE) {
         device->cross_check = check->energy;
-        /* As mean powers: the two may not cover the same part of the window. */
+        /* Compared as mean powers: the two may not cover the same part of the window. */
         device->residual = power_of(check) / power_of(primary) - 1;
     }
 }
 
-/* Where the channel of a whole device has no value, a part represents it: the note must say so. */
+/* Where the channel of a whole device has no value, a part represents it, and a note is added. */
 static void note_partial(const struct candidates *all, const struct channel_energy *primary,
                          struct ledger_device *device)
 {
@@ -202,7 +202,7 @@ static void fill_device(struct sampler *sampler, const struct candidates *all,
     add_secondary(all, primary, device);
 }
 
-/* ---- the total: a sum of devices in which no joule is counted twice ---- */
+/* ---- the total: a sum of devices without double counting ---- */
 
 static bool overlaps(const struct sensor_channel *outer, const struct sensor_channel *inner)
 {
@@ -222,9 +222,8 @@ static bool has_platform_at(const struct channel_energy *const *main_of, size_t 
     return false;
 }
 
-/* perf lists a psys for every socket; on some machines all of them count, on others one does, and
- * whether it counts its socket or the whole machine is not documented.  Unknown while another socket
- * that is measured has no working psys. */
+/* perf lists a psys for every socket; on some machines all of them count, on others one does, and whether it covers
+ * its socket or the whole machine is not documented.  Unknown while another measured socket has no working psys. */
 static bool psys_span_is_unknown(const struct channel_energy *const *main_of, size_t devices,
                                  const struct sensor_channel *row)
 {
@@ -253,12 +252,12 @@ static size_t count_measured(const struct channel_energy *const *main_of, size_t
     return count;
 }
 
-/* Whether it is unknown what this channel spans.  Then it may be neither added to what it perhaps
- * contains (joules counted twice) nor replace it (joules lost): the others, whose span is known, are
- * summed, and it is shown beside the sum.
+/* Whether the coverage of this channel is unknown.  It may then neither be added to devices that it may contain (double
+ * counting) nor replace them (lost joules): the others, whose coverage is known, are summed, and it is shown
+ * separately.
  *
- * A module's meter contains its GPUs, but nothing says which they are: with one GPU per module the
- * counts agree; with two (GB200), or with other cards in the machine, they do not. */
+ * A module's meter contains its GPUs, but it is not reported which: with one GPU per module the counts agree; with
+ * two (GB200), or with other cards in the machine, they do not. */
 static bool span_is_unknown(const struct channel_energy *const *main_of, size_t devices,
                             size_t self)
 {
@@ -271,8 +270,8 @@ static bool span_is_unknown(const struct channel_energy *const *main_of, size_t 
     return gpus > 0 && gpus != count_measured(main_of, devices, SCOPE_MODULE, row->host);
 }
 
-/* Whether another device's energy already contains this one's.  An estimate never displaces a
- * measurement; between two channels of the same thing the better (then the earlier) wins. */
+/* Whether another device's energy already contains this one's.  An estimate never replaces a measurement; of two
+ * channels of the same scope the better (then the first) wins. */
 static bool is_contained(const struct channel_energy *const *main_of, size_t devices, size_t self)
 {
     const struct channel_energy *own = main_of[self];
@@ -295,7 +294,7 @@ static bool is_contained(const struct channel_energy *const *main_of, size_t dev
     return false;
 }
 
-/* Whether what f measures is in the sum under another name. */
+/* Whether the energy of f is in the sum under another name. */
 static bool is_represented(const struct channel_energy *const *main_of, const struct ledger *ledger,
                            const struct channel_energy *f)
 {
@@ -311,7 +310,7 @@ static bool is_represented(const struct channel_energy *const *main_of, const st
     return false;
 }
 
-/* Notes which devices are missing in the total, also under another name. */
+/* Adds a note on the devices that are missing in the total, also under another name. */
 static void note_absent(const struct channel_energy *const *main_of, struct ledger *ledger)
 {
     const struct ledger_device *first = NULL;
@@ -348,7 +347,7 @@ static void take_total(const struct channel_energy *const *main_of, struct energ
         struct ledger_device *device = &ledger->devices[i];
         if (!channel_energy_is_known(f) || f->row->scope == SCOPE_NONE)
             continue;
-        /* A sum of measurements and estimates would be an estimate: those are shown beside it. */
+        /* A sum of measurements and estimates would be an estimate: these are shown separately. */
         if (any_measured && !channel_energy_is_measured(f))
             continue;
         if (span_is_unknown(main_of, ledger->count, i)) {
@@ -371,9 +370,9 @@ static void take_total(const struct channel_energy *const *main_of, struct energ
 
 /* ---- MIG instances ---- */
 
-/* How far the energy per slice and activity differs between loads: some keep the SMs busy and draw little. */
+/* Spread of the energy per slice and activity between workloads: some keep the SMs busy at low power. */
 #define INSTANCE_ACCURACY 0.3
-/* An activity that is older than this says nothing. */
+/* An older activity is not used. */
 #define ACTIVITY_STALE (5 * NS_PER_S)
 
 static const struct sensor_channel *instance_channel(const struct ledger_device *device)
@@ -385,7 +384,7 @@ static const struct sensor_channel *instance_channel(const struct ledger_device 
     return NULL;
 }
 
-/* Means come every other second in a monitor: a row that none covers yet has the newest. */
+/* A monitor reads activity every other second: a row without a reading uses the newest. */
 static double activity_of(struct sampler *sampler, const struct ledger *ledger,
                           const struct ledger_device *device, const struct sensor_channel *row)
 {
@@ -411,8 +410,8 @@ static struct energy instance_energy(const struct ledger_device *gpu, double par
     return energy;
 }
 
-/* What a partitioned GPU used, by the slices and the SM activity of each instance; the rest, which is idle or of an
- * instance that reports no activity, is a part of the GPU. */
+/* Attributes the energy of a partitioned GPU by the slices and the SM activity of each instance; the remainder
+ * (idle, or instances that report no activity) is a part of the GPU. */
 static void attribute_instances(struct sampler *sampler, struct ledger *ledger,
                                 struct ledger_device *gpu)
 {
@@ -427,7 +426,7 @@ static void attribute_instances(struct sampler *sampler, struct ledger *ledger,
         double part = row->share * activity_of(sampler, ledger, device, row);
         any = device->is_instance = true;
         if (is_known(part) && given + part > 1)
-            part = 1 - given; /* slices of a card that cannot be: no joule is given twice */
+            part = 1 - given; /* more slices than the card can have: joules are attributed once */
         given += is_known(part) ? part : 0;
         device->energy = !is_known(part) ? energy_unknown("no SM activity of this instance")
                          : gpu->energy.method == METHOD_NONE ? energy_unknown(gpu->energy.note)
@@ -465,8 +464,8 @@ static void collect(struct sampler *sampler, struct ledger *ledger, struct candi
     }
 }
 
-/* At most so many devices: those of each sensor.  They are large, and monitors take many ledgers. */
-static size_t most_devices(const struct sampler *sampler)
+/* Upper bound on the number of devices: the sum over the sensors.  They are large, and monitors take many ledgers. */
+static size_t device_count_max(const struct sampler *sampler)
 {
     size_t count = 0;
     for (size_t s = 0; s < sampler_count(sampler); s++) {
@@ -487,13 +486,13 @@ enum err ledger_take(struct sampler *sampler, nanos from, nanos to, const struct
                            .to = to,
                            .total = energy_unknown("no sensor measures "
                                                    "energy here")};
-    size_t most = sampler_channel_count(sampler);
+    size_t channel_count = sampler_channel_count(sampler);
     struct candidates all = {
-        .channels = calloc(most + 1, sizeof *all.channels),
-        .main_of = calloc(most + 1, sizeof *all.main_of),
-        .counted = calloc(most + 1, sizeof *all.counted),
+        .channels = calloc(channel_count + 1, sizeof *all.channels),
+        .main_of = calloc(channel_count + 1, sizeof *all.main_of),
+        .counted = calloc(channel_count + 1, sizeof *all.counted),
     };
-    out->devices = calloc(most_devices(sampler) + 1, sizeof *out->devices);
+    out->devices = calloc(device_count_max(sampler) + 1, sizeof *out->devices);
     enum err err = ERR_NO_MEMORY;
     if (all.channels && all.main_of && all.counted && out->devices) {
         collect(sampler, out, &all);

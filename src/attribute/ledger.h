@@ -1,9 +1,8 @@
-/* The ledger: what each device spent in a window, and the whole machine, every figure with its
- * evidence.  A device's joules come from its best working channel (a counter before an integral, an
- * estimate last); other channels of the same thing become its cross-check, parts of it become
- * components, and nothing is summed twice.  A psys of one socket enters the total only where every
- * socket that is measured has a working psys; elsewhere what it spans is unknown, and the packages
- * are summed.  ledger_take and ledger_mean fill a ledger that ledger_release frees. */
+/* The ledger: the energy of each device and of the whole machine in a window, every figure with its evidence.  A
+ * device's joules come from its best working channel (a counter before an integral, an estimate last); other
+ * channels of the same scope become its cross-check, parts of it become components, and nothing is summed twice.  A
+ * psys of one socket enters the total only where every measured socket has a working psys; elsewhere its coverage is
+ * unknown, and the packages are summed.  ledger_take and ledger_mean fill a ledger that ledger_release frees. */
 #ifndef IPW_ATTRIBUTE_LEDGER_H
 #define IPW_ATTRIBUTE_LEDGER_H
 
@@ -33,16 +32,15 @@ struct ledger_gauge {
 
 struct ledger_device {
     char id[DEVICE_NAME_SIZE];   /* "gpu0", "cpu0", "dram0" */
-    const struct sensor *sensor; /* of its main channel, or the only one; owned by the sampler */
+    const struct sensor *sensor; /* of its main channel; owned by the sampler */
     size_t source;               /* index of that sensor in the sampler */
-    size_t channel;              /* of the sensor: where the joules come from, with has_energy */
+    size_t channel;              /* of the sensor: source of the joules, with has_energy */
     bool has_energy;             /* it has an energy or power channel, working or not */
-    bool
-        is_instance; /* of a partitioned GPU: energy is its part of that of the GPU, a term of no sum */
-    bool counted; /* its joules are in the total */
+    bool is_instance; /* MIG instance: its energy is a part of the GPU's and enters no sum */
+    bool counted;     /* its joules are in the total */
     struct energy energy;
     double power_mean, power_max; /* W */
-    struct energy cross_check; /* same joules by another method; METHOD_NONE when there is none */
+    struct energy cross_check; /* same energy by another method; METHOD_NONE when there is none */
     double residual;           /* mean power by cross_check / by energy - 1; UNKNOWN without */
     struct ledger_part parts[LEDGER_PARTS_MAX];
     size_t part_count;
@@ -73,26 +71,24 @@ enum err ledger_take(struct sampler *sampler, nanos from, nanos to, const struct
                      struct ledger *out) MUST_USE;
 void ledger_release(struct ledger *ledger);
 
-/* Where the figures of a GPU's activity are from: "gpm", "dcgmi", "utilization"; NULL without any. */
+/* Source of a GPU's activity figures: "gpm", "dcgmi", "utilization"; NULL without any. */
 const char *ledger_activity_source(const struct ledger_device *device);
 
-/* The mean of several ledgers of the same work, with the uncertainty that repeating leaves.  All come
- * from one sampler, so their devices are the same in the same order.  Figures that some runs lack are
- * means over those that have them, and say so; the total is that of the runs that add up the same
- * devices. */
+/* The mean of several ledgers of the same work, with its standard uncertainty.  All come from one sampler, so their
+ * devices are the same in the same order.  Figures that some runs lack are means over the others, with a note; the
+ * total is that of the runs that sum the same devices. */
 enum err ledger_mean(const struct ledger *const *ledgers, size_t count, struct ledger *out)
     MUST_USE;
 
-/* The energy of some of a ledger's devices. */
+/* The energy of a subset of a ledger's devices. */
 struct ledger_selection {
     double joules;
-    double updates; /* of the sensor that has fewest */
+    double updates; /* of the sensor with the fewest */
     bool is_estimated;
     char devices[96], source[192];
 };
 
-/* Of one device, or with NULL of all processors and their memory.  ERR_NO_DATA when none of them has
- * any. */
+/* Selects one device or, with NULL, all processors and their memory.  ERR_NO_DATA when none of them has energy. */
 enum err ledger_select(const struct ledger *ledger, const char *device,
                        struct ledger_selection *out, struct error *why) MUST_USE;
 

@@ -39,9 +39,9 @@ static struct energy tally_mean(const struct tally *tally, const struct energy *
 {
     struct energy mean = *model;
     double n = (double)tally->joules.count;
-    /* Repeating shrinks what differs from run to run, not what every run shares: the spread of
-     * the runs (or, if that is larger, the sensor's own statistical part) goes down with the root
-     * of n, the calibration stays.  With one run there is no spread, only the sensor's part. */
+    /* Repeating reduces what differs between runs, not what they share: the spread of the runs (or, if larger, the
+     * sensor's own statistical part) decreases with the square root of n, the calibration error stays.  With one run
+     * there is no spread, only the sensor's part. */
     double sensor = sqrt(tally->statistical / n) / sqrt(n);
     double spread = online_standard_error(&tally->joules);
     mean.joules = online_mean(&tally->joules);
@@ -61,8 +61,8 @@ static struct energy tally_mean(const struct tally *tally, const struct energy *
 /* How to find an energy in a ledger; NULL when it has none. */
 typedef const struct energy *getter(const struct ledger *ledger, size_t device, const char *name);
 
-/* The mean over the `count` given of all `runs` in which the energy is known.  Where some measured it
- * and others only estimated it, the estimates are left out: a mean of both would be an estimate. */
+/* The mean over the `count` of all `runs` in which the energy is known.  Where some measured it and others only
+ * estimated it, the estimates are ignored: a mean of both would be an estimate. */
 static struct energy mean_over(const struct ledger *const *ledgers, size_t count, size_t runs,
                                getter *get, size_t device, const char *name)
 {
@@ -115,8 +115,7 @@ static const struct energy *get_check(const struct ledger *ledger, size_t device
     return &ledger->devices[device].cross_check;
 }
 
-/* By name, because which channel represents the device, and so which are its parts, may differ
- * from run to run. */
+/* By name, because the main channel of a device, and so its parts, may differ between runs. */
 static const struct energy *get_part(const struct ledger *ledger, size_t device, const char *name)
 {
     const struct ledger_device *from = &ledger->devices[device];
@@ -185,7 +184,7 @@ static const struct ledger *most_complete(const struct ledger *const *ledgers, s
     return best;
 }
 
-static bool counts_the_same(const struct ledger *a, const struct ledger *b)
+static bool sums_same_devices(const struct ledger *a, const struct ledger *b)
 {
     for (size_t i = 0; i < a->count; i++)
         if (a->devices[i].counted != b->devices[i].counted)
@@ -193,8 +192,8 @@ static bool counts_the_same(const struct ledger *a, const struct ledger *b)
     return true;
 }
 
-/* A run in which a device gave no reading has a smaller total than the others: the mean of both would
- * be the energy of nothing real.  Only runs that add up the same devices as the most complete are used. */
+/* A run in which a device had no reading has a smaller total than the others: a mean of both would not be the energy
+ * of any real configuration.  Only runs that sum the same devices as the most complete one are used. */
 static enum err mean_total(const struct ledger *const *ledgers, size_t count, struct ledger *out)
 {
     const struct ledger *full = most_complete(ledgers, count);
@@ -203,7 +202,7 @@ static enum err mean_total(const struct ledger *const *ledgers, size_t count, st
     if (!alike)
         return ERR_NO_MEMORY;
     for (size_t i = 0; i < count; i++)
-        if (counts_the_same(ledgers[i], full))
+        if (sums_same_devices(ledgers[i], full))
             alike[alike_count++] = ledgers[i];
     out->total = mean_over(alike, alike_count, count, get_total, 0, NULL);
     for (size_t d = 0; d < out->count; d++)

@@ -1,8 +1,7 @@
-/* How it works: ended requests wait in the backlog until the sensors have been read past them.
- * sharing_advance takes those that reach into the time to be settled, cuts that time into slices,
- * reads each device's running sum at the edges of a row of slices, and gives every slice's joules to
- * the requests in flight in it.  A request that has ended by the settled time is handed over with the
- * evidence of its devices (share_result.c). */
+/* Ended requests wait in the backlog until the sensors have been read past them.  sharing_advance takes the requests
+ * that overlap the time to be settled, cuts that time into slices, reads each device's running sum at the edges of a
+ * batch of slices, and attributes every slice's joules to the requests in flight in it.  A request that has ended by
+ * the settled time is returned with the evidence of its devices (share_result.c). */
 #include "attribute/share.h"
 
 #include <float.h>
@@ -15,21 +14,20 @@
 #include "core/text.h"
 #include "sampler/sampler.h"
 
-/* Besides the requests' own events time is cut this often, counted from the start of the run.  The
- * sensors' updates are no finer than this, and cuts that depend on nothing but the requests come out
- * the same however the run is advanced. */
+/* Time is also cut on this grid, counted from the start of the run.  Sensors do not update more often, and cuts that
+ * depend only on the requests are the same however the run is advanced. */
 #define GRID NS_PER_MS
 
-/* Slices are processed in rows of this many. */
+/* Slices are processed in batches of this many. */
 enum { ROW_SLICES = 256 };
 
-/* One device: which channel measures it, what it spent in each slice of a row, and where that went. */
+/* One device: the channel that measures it, its energy in each slice of a batch, and its accumulated sums. */
 struct share_device {
     char id[DEVICE_NAME_SIZE];
     bool has_energy;
     double idle_w; /* UNKNOWN without a baseline */
 
-    /* Over the time that is being settled: */
+    /* For the time being settled: */
     bool is_known, counted;
     bool is_cpu; /* processors and their memory */
     size_t source, channel;
@@ -37,14 +35,14 @@ struct share_device {
     unsigned key; /* of source and channel (share_key); 0 none */
 
     /* The channel's running sum at the settled time. */
-    unsigned settled_key; /* 0: nothing was settled by any channel yet */
+    unsigned settled_key; /* 0: nothing settled yet */
     double settled_joules;
 
-    /* At the edges of the row of slices. */
+    /* At the edges of the batch of slices. */
     double sums[ROW_SLICES + 1];
     nanos covered[ROW_SLICES + 1];
 
-    /* From the start on, J. */
+    /* Accumulated from the start, J. */
     double requests;
     double between;      /* in time without requests */
     double between_idle; /* baseline power x that time */
@@ -52,21 +50,21 @@ struct share_device {
     double covered_s;
     bool was_counted;
 
-    /* While requests were in flight and it was counted. */
+    /* While requests were in flight and the device was counted. */
     double busy_joules, busy_covered_s;
-    double busy_s; /* with or without a reading of its own, while some counted device had one */
+    double busy_s; /* with or without its own reading, while some counted device had one */
 };
 
 /* One device in one slice. */
 struct slice_device {
-    double joules, active, idle; /* J; active and idle add up to joules */
-    double baseline;             /* J: idle before it is limited to joules; 0 without a baseline */
-    double covered_s;            /* 0: unknown, and then joules is 0 and given to no one */
+    double joules, active, idle; /* J; active + idle = joules */
+    double baseline;             /* J: idle before limiting it to joules; 0 without a baseline */
+    double covered_s;            /* 0: unknown; joules is then 0 and attributed to no request */
     unsigned key;                /* the channel that measured it */
     bool counted, is_cpu;
 };
 
-/* A request's parts of a slice: of the energy above idle, which tools have of the processors only, and of idle energy. */
+/* A request's fractions of a slice: of active energy (for tools of the processors only) and of idle energy. */
 struct parts {
     double cpu, other, idle;
 };
@@ -80,17 +78,17 @@ struct sharing {
     struct sampler *sampler;
     const struct baseline *idle;
     nanos from, settled;
-    double busy_s;         /* with at least one request in flight */
-    double busy_covered_s; /* and some counted device covered */
+    double busy_s;         /* at least one request in flight */
+    double busy_covered_s; /* and a counted device covered it */
     double decode_weight;
     struct backlog backlog;
     struct sharers pending; /* begin in the time to be settled next, in that order */
     struct sharers in_flight;
-    struct sharers done; /* to be handed over */
-    struct times events; /* of those pending and in flight, ascending */
-    struct parts *parts; /* buffer, one for each that may be in flight */
+    struct sharers done; /* finished, to be returned */
+    struct times events; /* of pending requests and those in flight, ascending */
+    struct parts *parts; /* scratch, one per request that may be in flight */
     size_t part_capacity;
-    bool has_changed; /* what is in flight, since group sizes were counted */
+    bool has_changed; /* the set in flight, since group sizes were counted */
     size_t groups;    /* in flight */
     struct share_device *devices;
     struct slice_device *slice; /* buffer, one per device */
@@ -112,7 +110,7 @@ static void init_device(struct share_device *device, const struct ledger_device 
             device->idle_w = fmax(0, idle->rows[i].watts);
 }
 
-/* Takes the channel that the ledger chose for the time to be settled. */
+/* Uses the channel that the ledger chose for the time to be settled. */
 static void choose_channel(struct share_device *device, struct sampler *sampler,
                            const struct ledger_device *row)
 {
@@ -130,9 +128,8 @@ static void choose_channel(struct share_device *device, struct sampler *sampler,
     device->key = share_key(row->source, row->channel);
 }
 
-/* Reads the running sums at the edges of a row of slices, of which the first is the settled time.
- * Joules that became known only after their time was settled are unattributed; `begin` is where all
- * accounting began. */
+/* Reads the running sums at the edges of a batch of slices, of which the first is the settled time.  Joules that
+ * became known only after their time was settled are unattributed; `begin` is the start of accounting. */
 static enum err load_row(struct share_device *device, struct sampler *sampler, nanos begin,
                          const nanos *edges, size_t count)
 {
@@ -158,7 +155,7 @@ static enum err load_row(struct share_device *device, struct sampler *sampler, n
     return ERR_OK;
 }
 
-/* What a device spent in slice k of the row. */
+/* The energy of a device in slice k. */
 static struct slice_device slice_of(const struct share_device *device, size_t k)
 {
     struct slice_device out = {
@@ -171,8 +168,8 @@ static struct slice_device slice_of(const struct share_device *device, size_t k)
         out.baseline = device->idle_w * out.covered_s;
     out.idle = fmin(out.joules, out.baseline);
     out.active = out.joules - out.idle;
-    /* Running sums are rounded, the more the longer the run: the difference of two equal ones is no
-     * energy.  Its joules count as idle, so that nothing is lost. */
+    /* Running sums are rounded, more so in a long run: a tiny difference is not active energy.  It counts as idle,
+     * so that nothing is lost. */
     if (is_known(device->idle_w) &&
         out.active <=
             fmax(SHARE_ROUNDING * out.joules, 8 * DBL_EPSILON * fabs(device->sums[k + 1]))) {
@@ -182,22 +179,22 @@ static struct slice_device slice_of(const struct share_device *device, size_t k)
     return out;
 }
 
-/* Books slice k.  `given`: what all requests were given, each part being 1 except for rounding; NULL where none was in
+/* Accounts for slice k.  `attributed`: sum of all requests' fractions, 1 except for rounding; NULL where none was in
  * flight. */
 static void settle_device(struct share_device *device, size_t k, const struct slice_device *slice,
-                          const struct parts *given)
+                          const struct parts *attributed)
 {
     if (!device->is_known)
         return;
     device->settled_joules = device->sums[k + 1];
     device->covered_s += slice->covered_s;
-    if (given && slice->counted) {
+    if (attributed && slice->counted) {
         device->busy_joules += slice->joules;
         device->busy_covered_s += slice->covered_s;
     }
-    if (given) {
-        double active = slice->is_cpu ? given->cpu : given->other;
-        device->requests += active * slice->active + given->idle * slice->idle;
+    if (attributed) {
+        double active = slice->is_cpu ? attributed->cpu : attributed->other;
+        device->requests += active * slice->active + attributed->idle * slice->idle;
     } else {
         device->between += slice->joules;
         device->between_idle += slice->baseline;
@@ -206,9 +203,9 @@ static void settle_device(struct share_device *device, size_t k, const struct sl
 
 /* ---- one slice and the requests in flight in it ---- */
 
-/* What the inferences in flight have of a slice, by the tokens that they processed; it adds up to `all`. */
-static void weigh_inferences(struct sharing *sharing, size_t count, nanos from, nanos to,
-                             struct parts all)
+/* Fractions of the inferences in flight, by the tokens that they processed; they add up to `all`. */
+static void compute_inference_fractions(struct sharing *sharing, size_t count, nanos from, nanos to,
+                                        struct parts all)
 {
     const struct sharers *requests = &sharing->in_flight;
     double sum = 0;
@@ -221,7 +218,7 @@ static void weigh_inferences(struct sharing *sharing, size_t count, nanos from, 
                   sharing->decode_weight * request_decode_tokens(trace, from, to);
         sum += *weight;
     }
-    /* Tokens of one of them are unknown, or none processed any: equal shares. */
+    /* Token counts unknown or 0: equal shares. */
     bool equal = !is_known(sum) || sum <= 0;
     for (size_t i = 0; i < requests->count; i++) {
         if (requests->items[i]->trace.kind != REQUEST_INFERENCE)
@@ -232,9 +229,9 @@ static void weigh_inferences(struct sharing *sharing, size_t count, nanos from, 
     }
 }
 
-/* Of the processors, tools whose CPU time is known have their part of it; the others share the rest with the
- * inferences.  Of anything else they have a part only where there is no inference. */
-static struct parts weigh_tools(struct sharing *sharing, size_t inferences, size_t tools)
+/* Of the processors' energy, tools whose CPU time is known get their fraction of it; the others share the remainder
+ * with the inferences.  Tools get a fraction of other devices only where there is no inference. */
+static struct parts compute_tool_fractions(struct sharing *sharing, size_t inferences, size_t tools)
 {
     const struct sharers *requests = &sharing->in_flight;
     double known = 0;
@@ -261,7 +258,7 @@ static struct parts weigh_tools(struct sharing *sharing, size_t inferences, size
     return (struct parts){.cpu = each * (double)inferences, .other = 1};
 }
 
-/* Every group has the same part of idle energy, and so has each of its requests of that. */
+/* Each group gets an equal share of idle energy, divided equally among its requests. */
 static void count_groups(struct sharing *sharing)
 {
     const struct sharers *requests = &sharing->in_flight;
@@ -278,8 +275,8 @@ static void count_groups(struct sharing *sharing)
     sharing->has_changed = false;
 }
 
-/* Each request's parts of a slice. */
-static void weigh(struct sharing *sharing, nanos from, nanos to)
+/* Fractions of all requests in flight. */
+static void compute_fractions(struct sharing *sharing, nanos from, nanos to)
 {
     const struct sharers *requests = &sharing->in_flight;
     size_t inferences = 0, tools = 0;
@@ -294,9 +291,9 @@ static void weigh(struct sharing *sharing, nanos from, nanos to)
             (struct parts){.idle = 1 / ((double)sharing->groups * (double)sharer->group_size)};
     }
     if (tools)
-        rest = weigh_tools(sharing, inferences, tools);
+        rest = compute_tool_fractions(sharing, inferences, tools);
     if (inferences)
-        weigh_inferences(sharing, inferences, from, to, rest);
+        compute_inference_fractions(sharing, inferences, from, to, rest);
     for (size_t i = 0; !tools && !inferences && i < requests->count; i++)
         sharing->parts[i].cpu = sharing->parts[i].other = sharing->parts[i].idle;
 }
@@ -335,26 +332,25 @@ static void give(const struct sharing *sharing, struct sharer *sharer, nanos fro
     }
 }
 
-/* Shares a slice among the requests in flight, at least one: each is in flight throughout it and in
- * one phase. */
+/* Attributes a slice to the requests in flight, at least one: each is in flight throughout it and in one phase. */
 static struct parts share_slice(struct sharing *sharing, nanos from, nanos to)
 {
-    struct parts given = {0};
+    struct parts attributed = {0};
     double length = seconds(to - from);
-    weigh(sharing, from, to);
+    compute_fractions(sharing, from, to);
     for (size_t i = 0; i < sharing->in_flight.count; i++) {
         struct sharer *sharer = sharing->in_flight.items[i];
         const struct parts *parts = &sharing->parts[i];
         give(sharing, sharer, from, parts);
-        given.cpu += parts->cpu;
-        given.other += parts->other;
-        given.idle += parts->idle;
+        attributed.cpu += parts->cpu;
+        attributed.other += parts->other;
+        attributed.idle += parts->idle;
         sharer->shared_s += length;
         sharer->concurrent_s += length * (double)sharing->groups;
         if (sharing->groups == 1)
             sharer->alone_s += length;
     }
-    return given;
+    return attributed;
 }
 
 /* ---- setup ---- */
@@ -428,12 +424,12 @@ size_t sharing_ended(struct sharing *sharing)
     return backlog_ended(&sharing->backlog);
 }
 
-bool sharing_has_capacity(struct sharing *sharing, size_t most, nanos patience)
+bool sharing_has_capacity(struct sharing *sharing, size_t max, nanos patience)
 {
-    return backlog_has_capacity(&sharing->backlog, most, patience);
+    return backlog_has_capacity(&sharing->backlog, max, patience);
 }
 
-/* Clients' timestamps may be imprecise at the edges: nothing arrives after the end or out of order. */
+/* Clients' timestamps may be imprecise: makes arrivals non-decreasing and within the request. */
 static void clamp_trace(struct request_trace *trace)
 {
     if (trace->to < trace->from)
@@ -455,7 +451,7 @@ enum err sharing_end(struct sharing *sharing, struct request_trace *trace)
     sharer->trace = *trace;
     enum err err = backlog_end(&sharing->backlog, sharer);
     if (err) {
-        sharer->trace.arrivals = NULL; /* still the caller's */
+        sharer->trace.arrivals = NULL; /* still owned by the caller */
         sharer_free(sharer);
         return err;
     }
@@ -509,7 +505,7 @@ static enum err add_events(struct sharing *sharing, const struct sharers *list, 
     return err;
 }
 
-/* Takes in the requests that reach into the time up to `limit`, with the capacity they will need. */
+/* Takes the requests that overlap the time up to `limit`, and reserves memory for them. */
 static enum err gather(struct sharing *sharing, nanos limit)
 {
     struct sharer *next;
@@ -541,8 +537,8 @@ static enum err gather(struct sharing *sharing, nanos limit)
     return err;
 }
 
-/* The last cut that is not later than `limit`: only whole slices are settled, so that they are the
- * same ones however often the run is advanced. */
+/* The last cut not later than `limit`: only whole slices are settled, so that they do not depend on how often the
+ * run is advanced. */
 static nanos last_cut(const struct sharing *sharing, nanos limit)
 {
     nanos grid = limit - (limit - sharing->from) % GRID;
@@ -551,7 +547,7 @@ static nanos last_cut(const struct sharing *sharing, nanos limit)
     return event > grid ? event : grid;
 }
 
-/* The edges of the next slices up to the frontier, the first being where they begin. */
+/* The edges of the next slices up to the frontier, the first being their start. */
 static size_t next_row(const struct sharing *sharing, nanos frontier, size_t *event, nanos *edges)
 {
     const struct times *events = &sharing->events;
@@ -571,7 +567,7 @@ static size_t next_row(const struct sharing *sharing, nanos frontier, size_t *ev
 
 /* ---- settling ---- */
 
-/* Removes the requests that have ended by t and adds those that have begun by it. */
+/* Removes the requests that have ended by t and adds those that have begun. */
 static void update_in_flight(struct sharing *sharing, nanos t, size_t *started)
 {
     struct sharers *in_flight = &sharing->in_flight;
@@ -593,7 +589,7 @@ static void update_in_flight(struct sharing *sharing, nanos t, size_t *started)
     }
 }
 
-/* Time that no device covers has no power. */
+/* Time that no device covers does not count. */
 static void add_busy(struct sharing *sharing, double length)
 {
     bool covered = false;
@@ -610,14 +606,14 @@ static void add_busy(struct sharing *sharing, double length)
 
 static void settle_slice(struct sharing *sharing, const nanos *edges, size_t k)
 {
-    struct parts given;
+    struct parts attributed;
     bool shared = sharing->in_flight.count > 0;
     for (size_t d = 0; d < sharing->device_count; d++)
         sharing->slice[d] = slice_of(&sharing->devices[d], k);
     if (shared)
-        given = share_slice(sharing, edges[k], edges[k + 1]);
+        attributed = share_slice(sharing, edges[k], edges[k + 1]);
     for (size_t d = 0; d < sharing->device_count; d++)
-        settle_device(&sharing->devices[d], k, &sharing->slice[d], shared ? &given : NULL);
+        settle_device(&sharing->devices[d], k, &sharing->slice[d], shared ? &attributed : NULL);
     if (shared)
         add_busy(sharing, seconds(edges[k + 1] - edges[k]));
     sharing->settled = edges[k + 1];
@@ -691,10 +687,10 @@ enum err sharing_advance(struct sharing *sharing, nanos until, sharing_take *tak
 
 /* ---- totals ---- */
 
-size_t sharing_sums(const struct sharing *sharing, struct sharing_device_sum *out, size_t most)
+size_t sharing_sums(const struct sharing *sharing, struct sharing_device_sum *out, size_t max)
 {
     size_t count = 0;
-    for (size_t d = 0; d < sharing->device_count && count < most; d++) {
+    for (size_t d = 0; d < sharing->device_count && count < max; d++) {
         const struct share_device *device = &sharing->devices[d];
         if (!device->has_energy)
             continue;
@@ -728,7 +724,7 @@ double sharing_busy_w(const struct sharing *sharing)
     double joules = UNKNOWN;
     for (size_t d = 0; d < sharing->device_count; d++) {
         const struct share_device *device = &sharing->devices[d];
-        if (device->busy_covered_s > 0) /* its gaps at its own mean power */
+        if (device->busy_covered_s > 0) /* gaps are filled with its own mean power */
             joules = (is_known(joules) ? joules : 0) +
                      device->busy_joules / device->busy_covered_s * device->busy_s;
     }

@@ -86,10 +86,10 @@ void share_result_release(struct share_result *result)
     *result = (struct share_result){0};
 }
 
-/* ---- how well a share is known ---- */
+/* ---- uncertainty of a share ---- */
 
 struct evidence {
-    double relative, statistical; /* standard uncertainties, as parts of the joules */
+    double relative, statistical; /* standard uncertainties, relative to the joules */
     unsigned long updates;
     enum method method;
 };
@@ -115,8 +115,7 @@ static void add_evidence(const struct share_result *result, unsigned key, nanos 
     out->relative = fmax(out->relative, hypot(statistical, row->relative_accuracy));
 }
 
-/* Of the device over a window.  Where two channels measured it one after the other, the worse one
- * counts. */
+/* Of the device over a window.  Where two channels measured it one after the other, the worse one counts. */
 static struct evidence find_evidence(const struct share_result *result,
                                      const struct portion *portion, nanos from, nanos to)
 {
@@ -252,7 +251,7 @@ static void fill_gauges(const struct share_result *result, const struct request_
         const struct gauge_channel *gauge = &result->gauges[i];
         struct value_stats *out = &result->shares[gauge->device].gauges[gauge->quantity];
         struct value_stats stats;
-        if (is_known(out->avg)) /* an earlier channel has it */
+        if (is_known(out->avg)) /* set by an earlier channel */
             continue;
         if (sampler_values(result->sampler, gauge->source, gauge->channel, trace->from, trace->to,
                            &stats) == ERR_OK)
@@ -262,7 +261,7 @@ static void fill_gauges(const struct share_result *result, const struct request_
 
 /* ---- the total ---- */
 
-enum { WHOLE = PHASE_COUNT }; /* beside the phases */
+enum { WHOLE = PHASE_COUNT }; /* in addition to the phases */
 
 static double covered_in(const struct portion *portion, size_t part)
 {
@@ -288,8 +287,8 @@ static size_t collect_terms(const struct share_result *result, const struct shar
     return count;
 }
 
-/* A device may have been counted for a part of the time only (another replaced it): the joules are
- * those that were counted, and the ± is scaled with them. */
+/* A device may have been counted for part of the time only (another replaced it): the joules are those that were
+ * counted, and the ± is scaled accordingly. */
 static void scale_to_counted(const struct sharer *sharer, size_t part, struct energy *total)
 {
     double joules = 0, baseline = 0;
@@ -341,7 +340,7 @@ static struct energy add_up(const struct share_result *result, const struct shar
 
 /* ---- the share ---- */
 
-/* Leaves out the devices that have neither energy nor gauges. */
+/* Removes the devices that have neither energy nor gauges. */
 static size_t pack_shares(const struct share_result *result)
 {
     size_t kept = 0;

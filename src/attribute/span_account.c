@@ -10,11 +10,11 @@
 #include "rundir/traces.h"
 #include "sensors/sensor.h"
 
-/* Ids of segments, which no other request has: this bit, the query's, the segment's number. */
+/* Ids of segments, distinct from those of requests: this bit, the query's id, the segment's number. */
 #define SEGMENT_BIT  ((uint64_t)1 << 62)
 #define SEGMENT_BITS 20
 
-/* A stretch of time in which a span does something itself. */
+/* A time range of a span that belongs to none of its children. */
 struct span_segment {
     struct span_account *account;
     int span;
@@ -29,7 +29,7 @@ static bool is_phase(const struct trace_span *span)
     return span->type == TRACE_PREFILL || span->type == TRACE_DECODE;
 }
 
-/* Of a request to a model all time is its own, whatever else is said to happen inside. */
+/* All time of a model request is its own, whatever else is recorded inside. */
 static bool is_request(const struct trace_span *span)
 {
     return span->type == TRACE_INFERENCE || span->type == TRACE_SUBMODEL;
@@ -57,7 +57,8 @@ static enum err add_segment(struct span_account *account, size_t span, nanos fro
     return ERR_OK;
 }
 
-/* Parents come before children, and those by their start: `done` is how far a span's time is given away. */
+/* Parents come before children, and siblings in the order of their starts: `done` is the end of the time of a span
+ * that is already assigned. */
 static enum err cut(struct span_account *account, nanos *done)
 {
     const struct trace_tree *tree = &account->tree;
@@ -160,7 +161,7 @@ enum err span_account_submit(struct span_account *account, struct sharing *shari
 
 enum device_kind { KIND_GPU, KIND_CPU, KIND_DRAM, KIND_BOARD };
 
-/* By what its channel covers; a processor's memory is a part of the processors' energy. */
+/* By the scope of its channel; a processor's memory is part of the processors' energy. */
 static enum device_kind kind_of_device(const struct device_share *share)
 {
     enum scope scope = share->device->sensor->channels[share->device->channel].scope;
@@ -218,7 +219,7 @@ static void add_phases(struct span_account *account, int request, const struct s
     }
 }
 
-/* Their mean over the GPUs, by the time in which it is known. */
+/* Mean over the GPUs, weighted by the time in which it is known. */
 static void add_gauges(struct span_account *account, const struct share *share, double part)
 {
     for (size_t i = 0; i < share->count; i++) {
@@ -232,7 +233,7 @@ static void add_gauges(struct span_account *account, const struct share *share, 
     }
 }
 
-/* A parent's energy is its own and that of its children, which come after it. */
+/* A parent's energy is its own plus that of its children, which come after it. */
 static void add_up(struct span_account *account)
 {
     for (size_t i = account->tree.count; i-- > 1;) {
@@ -305,7 +306,7 @@ static const char *share_of(const struct trace_tree *tree, const struct trace_sp
     }
 }
 
-/* Of an inference that is split into phases, all of it is theirs. */
+/* All energy of an inference with phases is theirs. */
 static bool has_phases(const struct trace_tree *tree, size_t i)
 {
     return i + 1 < tree->count && tree->spans[i + 1].parent == (int)i &&
@@ -349,13 +350,13 @@ static void fill_span(const struct span_account *account, size_t i, struct span_
 
 /* ---- turns ---- */
 
-/* Whether it belongs to that turn of the query, sub-agents included. */
+/* Whether a span belongs to a turn of the query, including sub-agents. */
 static bool is_in_turn(const struct trace_span *span, int turn)
 {
     return span->turn == turn && span->type != TRACE_TURN;
 }
 
-/* Whether a count of a request belongs in a sum: a failed attempt that was not counted adds nothing. */
+/* Whether a count of a request belongs in a sum: a failed attempt without a count adds nothing. */
 static bool is_counted(const struct trace_span *span, double count)
 {
     return is_request(span) && (is_known(count) || !span->facts.error);
@@ -367,7 +368,7 @@ static double fact_at(const struct trace_span *span, size_t offset)
     return *(const double *)fact;
 }
 
-/* UNKNOWN where one of the turn's requests does not know it. */
+/* UNKNOWN if any request of the turn does not know it. */
 static double sum_tokens(const struct trace_tree *tree, int turn, size_t offset)
 {
     double sum = 0;
@@ -490,7 +491,7 @@ static void fill_turn(const struct span_account *account, size_t at, struct turn
     out->shared_device_warning = (int8_t)(account->concurrency > 1 + 1e-9);
 }
 
-/* The texts of all turns are written first: their place may move until the last is there. */
+/* The texts of all turns are written first: the buffer may be reallocated until the last one. */
 static void point_to_texts(struct span_account *account, struct query_trace *out)
 {
     const char *at = text_get(&account->texts);
@@ -527,7 +528,7 @@ static enum err fill_turns(struct span_account *account, struct query_trace *out
 
 /* ---- the query ---- */
 
-/* What the query's spans of some types took and spent themselves, sub-agents included. */
+/* Own time and energy of the query's spans of some types, including sub-agents. */
 struct part_sum {
     double seconds, joules;
     int64_t count;
@@ -552,7 +553,7 @@ static struct part_sum sum_own(const struct span_account *account, enum trace_ty
     return sum;
 }
 
-/* Own time of the query's agents and turns: nothing was computed for them. */
+/* Own time of agents and turns: gaps between inferences and tools. */
 static struct part_sum gaps_of(const struct span_account *account)
 {
     return sum_own(account, TRACE_AGENT, TRACE_TURN);
@@ -638,7 +639,7 @@ static void fill_tokens(const struct trace_tree *tree, double length, struct rec
 {
     double input = REQUESTS(input_tokens), output = REQUESTS(output_tokens);
     out->latency_s = length;
-    size_t first = 0; /* of the requests that were answered */
+    size_t first = 0; /* of the answered requests */
     while (first < tree->count &&
            (!is_request(&tree->spans[first]) || tree->spans[first].facts.error))
         first++;
@@ -653,7 +654,8 @@ static void fill_tokens(const struct trace_tree *tree, double length, struct rec
     out->tokens_per_s = output > 0 ? ratio(output, length) : UNKNOWN;
 }
 
-/* Whether the phases of all answered requests are known, and the tokens of those.  A sum over some would be too small. */
+/* Whether the phases of all answered requests are known, and their tokens.  A sum over some of them would be too
+ * small. */
 static bool knows_phases(const struct trace_tree *tree, double *input, double *output)
 {
     *input = *output = 0;

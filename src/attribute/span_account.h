@@ -1,14 +1,14 @@
-/* The ledger of one query of an agent: joules of the query, its turns, inferences with their phases, tools, and the gaps
- * between them, from the sharing of all queries (attribute/share.h).
+/* The energy of one agent query: joules of the query, its turns, inferences with their phases, tools, and the gaps
+ * between them, from the attribution of all queries (attribute/share.h).
  *
- * The time of a query is cut into what each span does itself: an inference is a request with tokens, a tool a request
- * with CPU time, and what an agent or a turn has besides those is waiting.  Sharing gives every joule to one of them, so
+ * The time of a query is cut into the own time of each span: an inference is a request with tokens, a tool a request
+ * with CPU time, and the remaining time of an agent or a turn is waiting.  Every joule is attributed to one of them, so
  * the energies of a query's spans add up to the query's, and those of the queries, with idle and unattributed energy,
  * to the machine's.
  *
  *   at the start of a query   sharing_begin(sharing, id, from)
  *   at its end                trace_tree_build, span_account_new, span_account_submit
- *   when shares come          span_account_take: the account, once it is complete; then span_account_trace
+ *   when shares arrive        span_account_take: the account, once it is complete; then span_account_trace
  *
  * Ownership: an account owns its tree; span_account_free frees both. */
 #ifndef IPW_ATTRIBUTE_SPAN_ACCOUNT_H
@@ -23,11 +23,11 @@
 struct query_trace;
 struct record;
 
-/* What one span spent. */
+/* Energy of one span. */
 struct span_energy {
-    struct energy energy; /* with what it contains; unknown, with the reason */
-    struct energy own;    /* without; unknown where it did nothing itself */
-    double own_joules;    /* of that; 0 then */
+    struct energy energy; /* including its children; unknown, with the reason */
+    struct energy own;    /* without its children; unknown where it has no own time */
+    double own_joules;    /* joules of `own`; 0 where unknown */
     double gpu_joules, cpu_joules, dram_joules, soc_joules; /* of `energy`, by kind of device */
     double peak_watts;                                      /* of the GPUs */
 };
@@ -40,33 +40,33 @@ struct span_account {
     double alone_s;
     void *context; /* the caller's */
 
-    struct span_segment *segments; /* what the sharing has of it */
+    struct span_segment *segments; /* as submitted to the sharing */
     size_t segment_count, segment_capacity;
-    size_t left;       /* whose share has not come yet */
-    double segments_s; /* together */
+    size_t left;       /* segments whose share has not arrived yet */
+    double segments_s; /* total length */
     double mbu_sum,
-        mbu_parts;     /* of mbu_avg_pct so far: percents by their parts of the time, and those */
-    struct text texts; /* of the trace that was made of it */
+        mbu_parts;     /* of mbu_avg_pct so far: sum of percent x weight, and of the weights */
+    struct text texts; /* strings of the trace made from it */
 };
 
-/* Takes the tree over, also when it fails (NULL: out of memory). */
+/* Takes ownership of the tree, also on failure (NULL: out of memory). */
 struct span_account *span_account_new(struct trace_tree *tree, void *context);
 void span_account_free(struct span_account *account);
 
-/* Gives its time to the sharing, in which the query is in flight by `id`, below 2^40; that ends here.  An account without
- * any time is complete at once: left is 0. */
+/* Submits its segments to the sharing, in which the query is in flight as `id`, below 2^40, and which ends here.  An
+ * account without any time is complete at once: left is 0. */
 enum err span_account_submit(struct span_account *account, struct sharing *sharing, uint64_t id)
     MUST_USE;
 
-/* Whether a share is of an account; and if so, the account when this was the last of it, else NULL. */
+/* Whether a share belongs to an account; and if so, the account when this was its last share, else NULL. */
 bool span_account_owns(const struct share *share);
 struct span_account *span_account_take(const struct share *share);
 
-/* Fills in turns, energies and spans of a trace of a complete account; the caller fills in the rest and then calls
- * query_trace_compute.  Texts point into the account, lists are the trace's. */
+/* Fills the turns, energies and spans of the trace of a complete account; the caller fills the other fields and then
+ * calls query_trace_compute.  Strings point into the account, lists belong to the trace. */
 enum err span_account_trace(struct span_account *account, struct query_trace *out) MUST_USE;
 
-/* Likewise the energies, phases and tokens of its record. */
+/* Fills the energies, phases and tokens of its record. */
 void span_account_record(const struct span_account *account, struct record *out);
 
 #endif

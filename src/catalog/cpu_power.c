@@ -1,5 +1,5 @@
-/* Watts of processors: the last resort where no meter can be read.  The rows are patterns of brand strings
- * (CPU_POWER), x86 families for brands that a hypervisor masks (CPU_FAMILY), and Arm cores (CPU_CORE). */
+/* Power of processors: the last resort where no meter can be read.  The tables are patterns of brand strings
+ * (CPU_POWER), x86 families for brands masked by a hypervisor (CPU_FAMILY), and Arm cores (CPU_CORE). */
 #include "catalog/cpu_power.h"
 
 #include <ctype.h>
@@ -9,16 +9,16 @@
 #include "core/text.h"
 #include "core/units.h"
 
-/* Why these: published package measurements of cloud servers lie within 15 % of TDP of the model's
- * line (see cpu_model.c), parts of one kind differ by about 10 %, and power at one utilization
- * differs by 30 % between a vector and a pointer-chasing load: 0.4 together.  A family's parts
- * differ by half in watts per thread, and a general figure may be wrong by a factor of two. */
+/* Published package measurements of cloud servers lie within 15 % of TDP of the model's line (see cpu_model.c),
+ * parts of one kind differ by about 10 %, and power at one utilization differs by 30 % between a vector and a
+ * pointer-chasing load: 0.4 together.  Parts of a family differ by half in watts per thread, and a generic figure
+ * may be wrong by a factor of two. */
 #define ACCURACY_PUBLISHED 0.4
 #define ACCURACY_ASSUMED   0.6
 #define ACCURACY_FAMILY    0.6
 #define ACCURACY_GENERAL   0.8
 
-/* Watts per hardware thread when nothing is known of the processor. */
+/* Watts per hardware thread of an unknown processor. */
 #define GENERAL_X86_WATTS   3.5
 #define GENERAL_OTHER_WATTS 2.0
 
@@ -101,7 +101,7 @@ static bool is_word_byte(char c)
     return isalnum((unsigned char)c) || c == '+';
 }
 
-/* Whole words, in any case: "7950X" is not in "7950X3D". */
+/* Matches whole words, ignoring case: "7950X" does not match "7950X3D". */
 static bool contains_words(const char *plain, const char *pattern)
 {
     size_t length = strlen(pattern);

@@ -1,11 +1,11 @@
-/* Power of processors, for the model of a host without a meter, and names of Arm cores and products.  Pure over
- * tables that the build compiles from data/hardware; strings are static. */
+/* Power of processors, for the power model of a host without a meter, and names of Arm cores and products.  Pure
+ * over tables that the build compiles from data/hardware; strings are static. */
 #ifndef IPW_CATALOG_CPU_POWER_H
 #define IPW_CATALOG_CPU_POWER_H
 
 #include <stdbool.h>
 
-/* How a host names its processor; "" and 0 where it does not. */
+/* Identification of a host's processor; "" and 0 where unknown. */
 struct cpu_power_key {
     const char *brand, *product, *board;       /* tried in this order */
     const char *vendor;                        /* of x86: "GenuineIntel" */
@@ -16,16 +16,16 @@ struct cpu_power_key {
 struct cpu_power {
     double watts_per_thread;  /* at full load on all threads */
     double relative_accuracy; /* standard uncertainty of modeled power */
-    const char *name;         /* what was matched: "EPYC 9654", "Emerald Rapids" */
+    const char *name;         /* the match: "EPYC 9654", "Emerald Rapids" */
     const char *source;       /* of the figure: "AMD TDP" */
 };
 
-/* Always finds one: the exact part, else its family or core, else a general figure. */
+/* Never fails: the exact part, else its family or core, else a generic figure. */
 struct cpu_power cpu_power_find(const struct cpu_power_key *key);
 
 /* "Neoverse-V2"; "" for an unknown core. */
 const char *cpu_core_name(unsigned implementer, unsigned part);
-/* A product known by who built the machine around it ("Amazon EC2"): "AWS Graviton4"; "" when unknown. */
+/* A product identified by the machine's vendor ("Amazon EC2"): "AWS Graviton4"; "" when unknown. */
 const char *cpu_product_name(const char *machine_vendor, unsigned implementer, unsigned part);
 
 #endif

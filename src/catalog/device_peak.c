@@ -1,5 +1,5 @@
-/* Peaks of accelerators by the name that a driver reports.  Names are compared as sets of words, because drivers
- * and vendors add words ("NVIDIA", "80GB", "Graphics") that do not tell one product from another. */
+/* Peak rates of accelerators by the name that a driver reports.  Names are compared as sets of words, because
+ * drivers and vendors add words ("NVIDIA", "80GB", "Graphics") that do not distinguish products. */
 #include "catalog/device_peak.h"
 
 #include <ctype.h>
@@ -22,7 +22,7 @@ static const struct device_peak ROWS[] = {
 #include "catalog/device_peaks.def"
 };
 
-/* Words that do not tell one product from another. */
+/* Words that do not distinguish products. */
 static const char *const PLAIN[] = {
     "nvidia", "amd",         "geforce", "quadro",      "tesla",       "rtx",
     "radeon", "instinct",    "gpu",     "gpus",        "generation",  "graphics",
@@ -31,7 +31,7 @@ static const char *const PLAIN[] = {
     "nvgpu",  "developer",   "kit",     "engineering", "reference",
 };
 
-/* False for more words, or a longer one, than any known device has. */
+/* False for more or longer words than any known device has. */
 static bool split(const char *name, struct words *out)
 {
     out->count = 0;
@@ -70,7 +70,7 @@ static bool is_digits(const char *from, const char *to)
     return from < to;
 }
 
-/* One of those words, a memory size ("80gb", "144g") or a count of devices ("x8"). */
+/* One of those words, a memory size ("80gb", "144g") or a device count ("x8"). */
 static bool is_plain(const char *word)
 {
     for (size_t i = 0; i < sizeof PLAIN / sizeof *PLAIN; i++)
@@ -99,15 +99,15 @@ bool device_peak_find(const char *gpu_name, struct device_peak *out)
 {
     struct words name, row;
     const struct device_peak *best = NULL;
-    size_t most = 0;
+    size_t max = 0;
     *out = (struct device_peak){.tflops = UNKNOWN, .gb_per_s = UNKNOWN};
     if (!split(gpu_name, &name))
         return false;
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
-        if (!split(ROWS[i].name, &row) || row.count <= most || !row_fits(&row, &name))
+        if (!split(ROWS[i].name, &row) || row.count <= max || !row_fits(&row, &name))
             continue;
         best = &ROWS[i];
-        most = row.count;
+        max = row.count;
     }
     if (best)
         *out = *best;

@@ -13,15 +13,15 @@ struct device_peak {
     double
         gb_per_s; /* memory bandwidth, 10^9 bytes per second; UNKNOWN where one name has several */
     const char *precision; /* "bf16", or "fp16" where the device has no matrix unit for bf16 */
-    const char *name;      /* the row that fits: "H100 NVL" */
-    const char *hardware;  /* id of the device in the catalog; NULL: it has peaks alone */
+    const char *name;      /* the matching row: "H100 NVL" */
+    const char *hardware;  /* id of the device in the catalog; NULL: it has only peaks */
     const char *source;
 };
 
-/* By the name that the driver reports ("NVIDIA H100 80GB HBM3").  Every word of a row must be in the name, and
- * the other words of the name must not denote another product: "RTX 4070" does not fit "RTX 4070 Ti", nor
- * "RTX 4090" a laptop's.  Of several rows the one with the most words wins.  False, with both figures UNKNOWN,
- * for a device that is not in the table and for a part of one (MIG). */
+/* By the name that the driver reports ("NVIDIA H100 80GB HBM3").  Every word of a row must occur in the name, and
+ * the other words of the name must not denote another product: "RTX 4070" does not match "RTX 4070 Ti", nor "RTX
+ * 4090" the laptop GPU.  Of several rows the one with the most words wins.  False, with both figures UNKNOWN, for a
+ * device that is not in the table and for a partition (MIG). */
 bool device_peak_find(const char *gpu_name, struct device_peak *out);
 
 #endif

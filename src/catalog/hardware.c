@@ -1,5 +1,5 @@
-/* Devices and what they can do: the table that the build compiles from data/hardware, lookups by name, and which
- * units of a device compute an operation of a given precision.  Reading a file is catalog/hardware_json.c. */
+/* Devices and their capabilities: the table that the build compiles from data/hardware, lookups by name, and which
+ * units of a device execute an operation of a given precision.  catalog/hardware_json.c reads files. */
 #include "catalog/hardware.h"
 
 #include <string.h>
@@ -62,7 +62,7 @@ const char *kernel_class_name(enum kernel_class class)
     return NAMES[class];
 }
 
-/* ---- which units compute what ---- */
+/* ---- selecting compute units ---- */
 
 static struct hardware_path path_on(const struct hardware_figure *flops,
                                     const struct hardware_figure *joules, enum precision precision,
@@ -73,7 +73,7 @@ static struct hardware_path path_on(const struct hardware_figure *flops,
     return (struct hardware_path){&flops[precision], &joules[precision], precision, is_matrix};
 }
 
-/* Matrix products run on the matrix units where those have the precision; everything else on the others. */
+/* Matrix products run on the matrix units where those support the precision; everything else on the vector units. */
 static struct hardware_path path_in(const struct hardware *hardware, enum precision precision,
                                     bool is_matmul)
 {
@@ -85,7 +85,7 @@ static struct hardware_path path_in(const struct hardware *hardware, enum precis
     return path;
 }
 
-/* Is it cheaper?  Where the joules are equal, or unknown for either: is it faster? */
+/* Whether a uses less energy; if the joules are equal or unknown, whether it is faster. */
 static bool is_better(const struct hardware_path *a, const struct hardware_path *b)
 {
     if (!a->flops || !b->flops)
@@ -95,7 +95,7 @@ static bool is_better(const struct hardware_path *a, const struct hardware_path 
     return a->flops->value > b->flops->value;
 }
 
-/* The best of a list that ends in PRECISION_COUNT; of equals the first. */
+/* The best of a list that ends in PRECISION_COUNT; the first of equals. */
 static struct hardware_path best_path(const struct hardware *hardware,
                                       const enum precision *candidates, bool is_matmul)
 {
@@ -125,7 +125,7 @@ struct hardware_path hardware_elementwise_path(const struct hardware *hardware,
         if (!path.flops)
             path = best_path(hardware, precision_holders(precision), false);
     }
-    /* An accelerator without vector units does the rest where it does its matrix products. */
+    /* An accelerator without vector units uses its matrix units for other operations. */
     return path.flops ? path : hardware_matmul_path(hardware, precision);
 }
 
@@ -157,7 +157,7 @@ struct hardware_weakest hardware_weakest(const struct hardware *hardware, enum p
         const struct hardware_figure *figure = USED[i].figure;
         if (figure == &hardware->limit_w && !is_known(figure->value))
             continue;
-        if (!figure || !is_known(figure->value)) /* an estimate without it assumes it */
+        if (!figure || !is_known(figure->value)) /* estimates assume a missing figure */
             return (struct hardware_weakest){EVIDENCE_ASSUMED, USED[i].name, false};
         if (figure->evidence > weakest.evidence)
             weakest = (struct hardware_weakest){figure->evidence, USED[i].name, true};
@@ -200,7 +200,7 @@ static void run_at(struct hardware *hardware, const struct hardware_point *point
         scale(&hardware->matrix_joules[i], point->energy_ratio, point->source);
         scale(&hardware->vector_joules[i], point->energy_ratio, point->source);
     }
-    for (size_t i = 0; i < hardware->memory_count; i++) /* caches run with the units */
+    for (size_t i = 0; i < hardware->memory_count; i++) /* caches share the clock of the units */
         scale(&hardware->memories[i].bytes_per_s,
               i + 1 == hardware->memory_count ? point->memory_ratio : point->clock_ratio,
               point->source);

@@ -1,10 +1,9 @@
-/* A device that models run on: its peaks, its power, and the evidence for each figure.  The catalog is
- * data/hardware/ID.json, one file per device, compiled to a table by the build (tools/catalog.cmake), which fails
- * when an entry is wrong or contradicts itself; docs/formats.md has the format.
+/* A device that models run on: its peak rates, its power, and the evidence for each figure.  The catalog is
+ * data/hardware/ID.json, one file per device, compiled to a table by the build (tools/catalog.cmake), which fails when
+ * an entry is wrong or contradicts itself; docs/formats.md has the format.
  *
- * An entry of the catalog and a copy of one own nothing; a struct hardware that was parsed
- * (catalog/hardware_json.h) owns its strings, and hardware_release frees them.  A figure that is not published
- * is UNKNOWN, never 0. */
+ * An entry of the catalog and a copy of one own nothing; a struct hardware that was parsed (catalog/hardware_json.h)
+ * owns its strings, and hardware_release frees them.  A figure that is not published is UNKNOWN, never 0. */
 #ifndef IPW_CATALOG_HARDWARE_H
 #define IPW_CATALOG_HARDWARE_H
 
@@ -16,13 +15,13 @@
 #include "core/err.h"
 #include "core/units.h"
 
-/* How a figure is known, from the best to the worst. */
+/* Evidence for a figure, from the best to the worst. */
 enum evidence {
     EVIDENCE_MEASURED,  /* by us or a cited measurement, on the device */
     EVIDENCE_FITTED,    /* coefficients of a fit to measurements */
     EVIDENCE_PUBLISHED, /* by the vendor */
     EVIDENCE_DERIVED,   /* computed from the figures above: clocks x units, (limit - idle) / peak */
-    EVIDENCE_ASSUMED,   /* typical of the class of device, for want of better */
+    EVIDENCE_ASSUMED,   /* typical of the class of device, in the absence of data */
     EVIDENCE_COUNT
 };
 const char *evidence_name(enum evidence evidence);
@@ -32,7 +31,7 @@ struct hardware_figure {
     enum evidence evidence;
     double plus_minus;  /* standard uncertainty in the unit of the value; UNKNOWN where not given */
     const char *source; /* one line; never NULL where the value is known */
-    const char *unit;   /* that its file uses ("tflops"); NULL: it has none, or that of the SI */
+    const char *unit;   /* as in its file ("tflops"); NULL: dimensionless or SI */
 };
 
 enum hardware_class {
@@ -44,12 +43,12 @@ enum hardware_class {
 };
 const char *hardware_class_name(enum hardware_class class);
 
-/* A level of the memory hierarchy, the nearest to the compute units first; the last one holds the model. */
+/* A level of the memory hierarchy, the closest to the compute units first; the last one holds the model. */
 struct hardware_memory {
     const char *name;                       /* "L2", "HBM3e" */
     struct hardware_figure bytes_per_s;     /* peak bandwidth */
     struct hardware_figure capacity_bytes;  /* on the whole device */
-    struct hardware_figure joules_per_byte; /* beyond idle, on the way to the compute units */
+    struct hardware_figure joules_per_byte; /* above idle, to the compute units */
 };
 enum { HARDWARE_MEMORIES_MAX = 8 };
 
@@ -79,9 +78,9 @@ enum kernel_class {
 };
 const char *kernel_class_name(enum kernel_class class);
 
-/* A kernel takes `fixed` beside its work; products attain `compute_share` of the peak of the units in full tiles and
- * wait `depth` for each element of the sum; rows are distributed to the units at `row` each; `active` is what busy
- * units draw beside the joules of operations and bytes. */
+/* A kernel takes `fixed` in addition to its work; matrix products attain `compute_share` of the peak in full tiles
+ * and wait `depth` per element of the inner dimension; rows are distributed to the units at `row` each; `active` is
+ * the power of busy units in addition to the energy of operations and bytes. */
 struct kernel_figures {
     double fixed_s, compute_share, memory_share, depth_s, row_s, active_w;
 };
@@ -97,25 +96,25 @@ struct hardware {
     /* Dense operations per second (a multiplication and an addition are two), of the matrix and of the
      * vector units.  UNKNOWN for a precision that the units do not have. */
     struct hardware_figure matrix_flops[PRECISION_COUNT], vector_flops[PRECISION_COUNT];
-    /* Joules of one operation beyond idle, on those units. */
+    /* Joules per operation above idle, on those units. */
     struct hardware_figure matrix_joules[PRECISION_COUNT], vector_joules[PRECISION_COUNT];
 
-    struct hardware_memory memories[HARDWARE_MEMORIES_MAX]; /* the nearest first */
+    struct hardware_memory memories[HARDWARE_MEMORIES_MAX]; /* closest to the compute units first */
     size_t memory_count;
 
-    struct hardware_figure limit_w;  /* power limit of what idle_w and the joules are of */
-    struct hardware_figure idle_w;   /* awake and ready, doing nothing */
+    struct hardware_figure limit_w;  /* of the domain of idle_w and joules */
+    struct hardware_figure idle_w;   /* powered up and ready, without work */
     struct hardware_figure launch_s; /* between one kernel and the next */
     struct hardware_figure units;    /* that work is distributed over: SMs, cores */
-    /* The share of peak and of bandwidth that good code reaches with enough work. */
+    /* Share of peak and of bandwidth that optimized code attains with enough work. */
     struct hardware_figure compute_share, memory_share;
-    struct hardware_figure kernels; /* operators on it that classes of kernels were fitted to */
-    const struct kernel_figures *kernel_classes; /* by class; NULL: those of another device */
-    struct hardware_figure host_launch_s; /* that its host takes to launch a small operator */
+    struct hardware_figure kernels; /* operators on it that kernel classes were fitted to */
+    const struct kernel_figures *kernel_classes; /* by class; NULL: use those of another device */
+    struct hardware_figure host_launch_s;        /* host time to launch a small operator */
     struct hardware_figure link_bytes_per_s, link_latency_s; /* to a neighbor, one direction */
+    struct hardware_figure link_peers; /* devices connected directly; UNKNOWN: two neighbors */
     struct hardware_figure
-        link_peers; /* devices that it reaches directly; UNKNOWN: two neighbors */
-    struct hardware_figure link_count; /* in a mesh, each to another; UNKNOWN: a switch or a bus */
+        link_count; /* number of links in a mesh, each to another device; UNKNOWN: a switch or a bus */
 
     const struct hardware_point *points; /* the first is the default; none: the device as it is */
     size_t point_count;
@@ -124,7 +123,7 @@ struct hardware {
     struct hardware_processor processor;
     struct hardware_timings timings[TIMINGS_RUNTIMES]; /* those with items first */
     bool is_calibrated;                                /* by `ipw estimate calibrate` */
-    char doubt[160]; /* what contradicts itself in a file of the user's; "": nothing */
+    char doubt[160]; /* contradiction found in a user's file; "": none */
     void *storage;   /* what the pointers above point into; NULL: the catalog */
 };
 
@@ -133,19 +132,18 @@ void hardware_release(struct hardware *hardware);
 /* The memory that holds the model. */
 const struct hardware_memory *hardware_main_memory(const struct hardware *hardware);
 
-/* The units that an operation runs on, and the precision that it is computed in. */
+/* The units that execute an operation, and its compute precision. */
 struct hardware_path {
-    const struct hardware_figure *flops, *joules; /* per second, and of one; NULL: there are none */
+    const struct hardware_figure *flops, *joules; /* per second, and of one operation; NULL: none */
     enum precision used;
     bool is_matrix; /* on the matrix units */
 };
 
-/* Where matrix products of a precision run: on units of that precision, matrix units first.  A device that has
- * none uses the cheapest of its own precisions that holds the numbers (of equals: the fastest, then the
- * nearest). */
+/* Where matrix products of a precision run: on units of that precision, matrix units first.  A device without such
+ * units uses the cheapest of its precisions that can hold the numbers (of equals: the fastest, then the nearest). */
 struct hardware_path hardware_matmul_path(const struct hardware *hardware,
                                           enum precision precision);
-/* The same for everything else, which runs on the vector units; for int4 and fp4 it is done in 16 bits. */
+/* The same for all other operations, which run on the vector units; for int4 and fp4 in 16 bits. */
 struct hardware_path hardware_elementwise_path(const struct hardware *hardware,
                                                enum precision precision);
 
@@ -153,9 +151,9 @@ struct hardware_path hardware_elementwise_path(const struct hardware *hardware,
 double hardware_matmul_flops(const struct hardware *hardware, enum precision precision,
                              enum precision *used);
 
-/* The weakest among the figures that an estimate rests on: peak and joules of matrix products, bandwidth and
- * joules of the main memory, limit and idle.  One that is not given counts as assumed, except a limit: without
- * one nothing is throttled, and no figure rests on it. */
+/* The weakest evidence among the figures that an estimate depends on: peak and joules of matrix products, bandwidth
+ * and joules of the main memory, limit and idle.  A missing one counts as assumed, except a limit: without one
+ * nothing is throttled. */
 struct hardware_weakest {
     enum evidence evidence;
     const char *figure; /* "the energy per byte" */
@@ -164,12 +162,12 @@ struct hardware_weakest {
 struct hardware_weakest hardware_weakest(const struct hardware *hardware, enum precision precision);
 enum evidence hardware_evidence(const struct hardware *hardware, enum precision precision);
 
-/* Selects one of its operating points, whose name is then appended to its id ("jetson-orin-agx-64gb@30W"); it
- * has no points any more.  ERR_NOT_FOUND lists those that it has. */
+/* Selects one of its operating points, whose name is appended to its id ("jetson-orin-agx-64gb@30W"); the result has
+ * no operating points.  ERR_NOT_FOUND lists the available ones. */
 enum err hardware_at_point(struct hardware *hardware, const char *point, struct error *why)
     MUST_USE;
 
-/* ---- the catalog: devices that an estimate can be made for ---- */
+/* ---- the catalog ---- */
 
 size_t hardware_count(void);
 const struct hardware *hardware_at(size_t index); /* sorted by id */
@@ -179,7 +177,7 @@ enum err hardware_find(const char *id, struct hardware *out, struct error *why) 
 /* By the name that a driver reports ("NVIDIA H200"); false when none fits. */
 bool hardware_find_device(const char *driver_name, struct hardware *out);
 
-/* Operations of a runtime that were timed on it; NULL: none. */
+/* Timed operations of a runtime on this device; NULL: none. */
 const struct hardware_timings *hardware_timings(const struct hardware *hardware,
                                                 const char *runtime);
 

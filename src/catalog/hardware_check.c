@@ -1,9 +1,9 @@
-/* The consistency rules of a hardware entry.  docs/estimate.md, "Hardware", states them and explains the margins. */
+/* Consistency checks of a hardware entry.  docs/estimate.md, "Hardware", lists them and explains the margins. */
 #include "catalog/hardware_json.h"
 
-/* The largest (joules x rate + idle) / limit.  A derived figure comes out near 1, because it was derived from
- * the limit at the attained rate; a measured one may exceed it, because a device at its power limit does not reach
- * the published rate (an H200: two thirds of it). */
+/* Maximum of (joules x rate + idle) / limit.  A derived figure is near 1, because it was derived from the limit at
+ * the attained rate; a measured one may exceed it, because a device at its power limit does not reach the published
+ * rate (an H200: two thirds of it). */
 #define MARGIN_COMPUTED 1.5
 #define MARGIN_MEASURED 2.0
 
@@ -29,7 +29,7 @@ static double lower_bound(const struct hardware_figure *joules)
     return joules->value - (is_uncertain ? 2 * joules->plus_minus : 0);
 }
 
-/* The power of one resource in full use, by itself. */
+/* The power of one resource at its peak. */
 static enum err check_draw(const struct check_context *check, const char *what, const char *name,
                            const struct hardware_figure *rate, const struct hardware_figure *joules)
 {
@@ -75,9 +75,9 @@ static bool holds(enum precision wide, enum precision narrow)
     return *holder == wide;
 }
 
-/* The same for matrix products, on whichever units do them: numbers of a narrow precision could be computed in one
- * that holds them, so units of their own that are slower or more expensive would be useless.  fp16 and bf16 stand
- * for each other: either may be the better one. */
+/* The same for matrix products, on whichever units execute them: numbers of a narrow precision can be computed in a
+ * wider one, so units of their own that are slower or more expensive would be useless.  fp16 and bf16 are
+ * equivalent: either may be the better one. */
 static enum err check_products(const struct check_context *check)
 {
     for (enum precision narrow = 0; narrow < PRECISION_COUNT; narrow++)
@@ -109,7 +109,7 @@ static enum err check_units(const struct check_context *check, const char *what,
     return err;
 }
 
-/* The nearer, the faster and the cheaper; the last one has the largest capacity. */
+/* A level closer to the compute units is faster and cheaper; the last one has the largest capacity. */
 static enum err check_memories(const struct check_context *check)
 {
     const struct hardware *hardware = check->hardware;
@@ -149,10 +149,11 @@ static enum err check_points(const struct check_context *check)
                           point->energy_ratio == 1 && !is_known(point->idle_w) &&
                           !(limit != hardware->limit_w.value);
         if (i == 0 && !is_default)
-            return err_set(check->why, ERR_BAD_VALUE,
-                           "%s: points.%s: the first is the device as it is: no other limit, idle "
-                           "or ratio",
-                           hardware->id, point->name);
+            return err_set(
+                check->why, ERR_BAD_VALUE,
+                "%s: points.%s: the first must be the device itself: no other limit, idle "
+                "or ratio",
+                hardware->id, point->name);
         if (idle >= limit)
             return err_set(check->why, ERR_BAD_VALUE,
                            "%s: points.%s: idle of %.3g W is not below the limit of %.3g W",

@@ -24,12 +24,12 @@ enum {
     NAMES_MAX = 32,
     LINE_MAX_BYTES = 240,
     UNITS_MAX = 5,
-    MEMBERS_MAX = 8, /* of an object with a table of its own */
+    MEMBERS_MAX = 8, /* per kind of object */
     THREADS_MAX = 65536,
     TIMINGS_MAX = 4096
 };
 
-/* What a parsed struct hardware points into. */
+/* Memory that a parsed struct hardware points into. */
 struct storage {
     struct jv *tree;
     struct hardware_point points[POINTS_MAX];
@@ -40,18 +40,15 @@ struct storage {
 
 enum quantity { RATE, BANDWIDTH, CAPACITY, ENERGY, POWER, TIME, COUNT, SHARE };
 
-#define UNIT(name)                                                                                 \
-    {                                                                                              \
-#name, UNIT_##name                                                                         \
-    }
+#define UNIT(name) {#name, UNIT_##name}
 
 static const struct {
     struct {
         const char *name;
-        double factor; /* to the SI */
+        double factor; /* to SI units */
     } units[UNITS_MAX];
     bool may_be_zero;
-    double at_most; /* in SI units: beyond any device; catches a wrong unit */
+    double max; /* in SI units: above any device; detects a wrong unit */
 } QUANTITIES[] = {
     [RATE] = {{UNIT(tflops), UNIT(tops), UNIT(gflops)}, false, 1e19},
     [BANDWIDTH] = {{UNIT(gb_per_s), UNIT(tb_per_s), UNIT(mb_per_s)}, false, 1e16},
@@ -65,7 +62,7 @@ static const struct {
 
 static const struct hardware_figure NO_FIGURE = {.value = UNKNOWN, .plus_minus = UNKNOWN};
 
-/* The figures of a device in the order of its file: of an object of its own, or at the top. */
+/* The figures of a device in the order of its file: in a nested object, or at the top level. */
 static const struct field {
     const char *object, *key;
     enum quantity quantity;
@@ -85,15 +82,15 @@ static const struct field {
     {"link", "links", COUNT, offsetof(struct hardware, link_count)},
 };
 
-/* A member of an object of the file, and where it goes.  One table per kind of object checks its keys, reads and
- * writes it. */
+/* A member of an object of the file, and its field in the struct.  One table per kind of object is used to check keys,
+ * to read and to write. */
 struct member {
     const char *key;
-    enum { FIGURE, LINE, NUMBER, NUMBER_OR_0, OPTIONAL_NUMBER, OTHER } kind; /* other: read apart */
+    enum { FIGURE, LINE, NUMBER, NUMBER_OR_0, OPTIONAL_NUMBER, OTHER } kind; /* OTHER: in code */
     size_t offset;
     enum quantity quantity; /* of a figure */
-    double factor, at_most; /* of a number, which is above 0: to the SI; in the unit of the key */
-    double otherwise;       /* where an optional number is not given */
+    double factor, max;     /* of a positive number: to SI units; in the unit of the key */
+    double otherwise;       /* default of an optional number */
 };
 
 #define MEMORY(field) offsetof(struct hardware_memory, field)
@@ -156,7 +153,7 @@ static struct object inside(const struct object *outer, const char *key, const s
     return (struct object){json, outer, key, outer->file, outer->err, outer->why};
 }
 
-/* "matrix.bf16.": the keys from the top down to here. */
+/* "matrix.bf16.": the keys from the top level to this object. */
 static void add_path(const struct object *at, char *to, size_t size)
 {
     if (!at->outer)
@@ -185,7 +182,7 @@ static void refuse(const struct object *at, const char *key, const char *format,
                        path[0] || key[0] ? ": " : "", problem);
 }
 
-/* Refuses a key that is none of these, or given more than once. */
+/* Rejects an unknown or duplicate key. */
 static void check_keys(const struct object *at, const char *const *known, size_t count)
 {
     if (!jv_is_object(at->json))
@@ -206,7 +203,7 @@ static void check_keys(const struct object *at, const char *const *known, size_t
 
 /* ---- values ---- */
 
-/* One line of text that must be there. */
+/* One line of required text. */
 static const char *read_line(const struct object *at, const char *key)
 {
     const struct jv *value = jv_get(at->json, key);
@@ -239,12 +236,12 @@ static size_t read_word(const struct object *at, const char *key, const char *co
     return 0;
 }
 
-static int64_t read_integer(const struct object *at, const char *key, int64_t least, int64_t most,
+static int64_t read_integer(const struct object *at, const char *key, int64_t min, int64_t max,
                             const char *rule)
 {
-    int64_t number = least;
-    if (!jv_integer(jv_get(at->json, key), &number) || number < least || number > most)
-        refuse(at, key, "must be a %s, %lld to %lld", rule, (long long)least, (long long)most);
+    int64_t number = min;
+    if (!jv_integer(jv_get(at->json, key), &number) || number < min || number > max)
+        refuse(at, key, "must be a %s, %lld to %lld", rule, (long long)min, (long long)max);
     return number;
 }
 
@@ -273,10 +270,9 @@ static double read_number(const struct object *at, const struct member *member)
         return member->otherwise;
     if (jv_is_null(json))
         refuse(at, member->key, "is missing");
-    else if (!(value >= 0 && value <= member->at_most) ||
-             (value == 0 && member->kind != NUMBER_OR_0))
+    else if (!(value >= 0 && value <= member->max) || (value == 0 && member->kind != NUMBER_OR_0))
         refuse(at, member->key, "must be a number %s 0, at most %g",
-               member->kind == NUMBER_OR_0 ? "from" : "above", member->at_most);
+               member->kind == NUMBER_OR_0 ? "from" : "above", member->max);
     return value * member->factor;
 }
 
@@ -290,12 +286,12 @@ struct elements {
     char name[32];
 };
 
-static struct elements elements_of(const struct object *outer, const char *key, size_t least,
-                                   size_t most)
+static struct elements elements_of(const struct object *outer, const char *key, size_t min,
+                                   size_t max)
 {
     const struct jv *list = jv_get(outer->json, key);
-    if (!jv_is_array(list) || jv_count(list) < least || jv_count(list) > most) {
-        refuse(outer, key, "must be an array of %zu to %zu", least, most);
+    if (!jv_is_array(list) || jv_count(list) < min || jv_count(list) > max) {
+        refuse(outer, key, "must be an array of %zu to %zu", min, max);
         list = NULL;
     }
     return (struct elements){.outer = outer, .key = key, .list = list};
@@ -312,7 +308,7 @@ static bool next_element(struct elements *all)
 
 /* ---- figures ---- */
 
-/* Returns the factor to the SI. */
+/* Returns the factor to SI units. */
 static double read_unit(const struct object *at, enum quantity quantity, const char **unit)
 {
     const char *names[UNITS_MAX];
@@ -333,15 +329,15 @@ static void read_value(const struct object *at, double factor, enum quantity qua
                        struct hardware_figure *out)
 {
     const struct jv *value = jv_get(at->json, "value"), *error = jv_get(at->json, "plus_minus");
-    double number = jv_number(value), at_most = QUANTITIES[quantity].at_most;
+    double number = jv_number(value), max = QUANTITIES[quantity].max;
     if (jv_is_null(value))
         refuse(at, "value", "is missing: leave out a figure that is unknown");
     else if (!is_known(number))
         refuse(at, "value", "must be a finite number");
     else if (number < 0 || (number == 0 && !QUANTITIES[quantity].may_be_zero))
         refuse(at, "value", "must be above 0, not %g", number);
-    else if (number * factor > at_most)
-        refuse(at, "value", "%g is above %g: a wrong unit?", number, at_most / factor);
+    else if (number * factor > max)
+        refuse(at, "value", "%g is above %g: a wrong unit?", number, max / factor);
     else if (quantity == COUNT && number < 1)
         refuse(at, "value", "must be 1 or more, not %g", number);
     out->value = number * factor;
@@ -601,7 +597,7 @@ static void write_table(struct json *json, const char *key, const struct hardwar
                 text_addf(&line, ", \"%s\": %.9g", member->key, value / member->factor);
         }
         text_add(&line, "}");
-        json_raw(json, NULL, text_get(&line)); /* a line each */
+        json_raw(json, NULL, text_get(&line)); /* one per line */
         text_release(&line);
     }
     json_array_end(json);
@@ -635,7 +631,7 @@ static void read_top(const struct object *at, struct storage *storage, struct ha
     };
     check_keys(at, KEYS, COUNT_OF(KEYS));
     if (jv_get(at->json, "kind"))
-        refuse(at, "kind", "such a list is compiled into the program, not read");
+        refuse(at, "kind", "lists are compiled into the program and cannot be read from a file");
     read_identity(at, out);
     read_list(at, "aliases", storage->aliases);
     read_list(at, "match", storage->matches);
@@ -651,7 +647,7 @@ static void read_top(const struct object *at, struct storage *storage, struct ha
     read_timings(at, storage, out);
 }
 
-/* Takes the tree over. */
+/* Takes ownership of the tree. */
 static enum err from_tree(const char *name, struct jv *tree, struct hardware *out,
                           struct error *why)
 {
@@ -708,8 +704,8 @@ void hardware_release(struct hardware *hardware)
 
 /* ---- writing ---- */
 
-/* The fewest digits, from 15 on, that give the value back when they are read in this unit: 15 are more than a
- * file has, and drop the error of the division. */
+/* The fewest digits, from 15 on, that parse back to the same value in this unit: 15 are more than a file has, and
+ * remove the rounding error of the division. */
 static void write_value(struct json *json, const char *key, double value, double factor)
 {
     char digits[40];

@@ -1,4 +1,4 @@
-/* The units of a hardware file, in those of the SI: shared by the reader and the compiled table. */
+/* Units of a hardware file as SI factors: shared by the reader and the compiled table. */
 #ifndef IPW_CATALOG_HARDWARE_UNITS_H
 #define IPW_CATALOG_HARDWARE_UNITS_H
 

@@ -1,4 +1,4 @@
-/* The model catalog: rows of sizes and names, rows of decoder shapes, and the rules by which names are compared. */
+/* The model catalog: tables of sizes and names, tables of decoder shapes, and the rules for comparing names. */
 #include "catalog/model.h"
 
 #include <ctype.h>
@@ -7,7 +7,7 @@
 #include "core/text.h"
 #include "core/units.h"
 
-/* A model of fewer parameters than this is a forgotten suffix: 8 for 8B. */
+/* Fewer parameters than this indicate a missing suffix: 8 for 8B. */
 #define FEWEST_PARAMETERS 1000.0
 
 #define COUNT_OF(array)   (sizeof(array) / sizeof *(array))
@@ -29,7 +29,7 @@ static const struct model_shape SHAPES[] = {
 
 /* ---- names ---- */
 
-/* How weights were tuned for use, stored and tagged: none of it changes how many there are. */
+/* Suffixes for tuning, storage and tags: none changes the number of parameters. */
 static const char *const TAGS[] = {
     "instruct", "chat",  "it",          "base",   "text",    "thinking",  "reasoning", "latest",
     "meta",     "hf",    "gguf",        "ggml",   "gptq",    "awq",       "exl2",      "exl3",
@@ -39,7 +39,7 @@ static const char *const TAGS[] = {
     "w8a16",    "w8a8",  "safetensors", "marlin", "dynamic", "quantized",
 };
 
-/* What may follow the q4 of a llama.cpp quantization: q4_0, q4_K_M, iq3_XXS. */
+/* Suffixes after the q4 of a llama.cpp quantization: q4_0, q4_K_M, iq3_XXS. */
 static const char *const QUANT_ENDS[] = {"0", "1", "k", "s", "m", "l", "xl", "xs", "xxs", "nl"};
 
 static bool is_listed(const char *word, const char *const *list, size_t count)
@@ -50,7 +50,7 @@ static bool is_listed(const char *word, const char *const *list, size_t count)
     return false;
 }
 
-/* "q4", "iq3", "tq1", "q4f16": the head of a quantization's name. */
+/* "q4", "iq3", "tq1", "q4f16": the start of a quantization's name. */
 static bool is_quant(const char *word)
 {
     if (*word == 'i' || *word == 't')
@@ -77,7 +77,7 @@ static bool next_word(const char **at, char *word, size_t size)
     return length > 0;
 }
 
-/* Does a new part begin here, as in llama|3.1 and a|3b, but not in 8x7b? */
+/* Whether a new part begins here, as in llama|3.1 and a|3b, but not in 8x7b. */
 static bool begins_part(const char *word, size_t i)
 {
     if (i == 0 || !isdigit((unsigned char)word[i]) || !isalpha((unsigned char)word[i - 1]))
@@ -139,7 +139,7 @@ bool model_name_equal(const char *a, const char *b)
 
 /* ---- sizes ---- */
 
-/* The part before the last one of a path, as `length` bytes: "deepseek-ai" of "a/deepseek-ai/x". */
+/* The next-to-last component of a path, as `length` bytes: "deepseek-ai" of "a/deepseek-ai/x". */
 static const char *owner_of(const char *name, size_t *length)
 {
     const char *end = strrchr(name, '/');
@@ -150,7 +150,7 @@ static const char *owner_of(const char *name, size_t *length)
     return start;
 }
 
-/* A listed name without an owner stands for every copy of the model, one with an owner for that owner's only. */
+/* A listed name without an owner matches every copy of the model, one with an owner only that owner's. */
 static bool owner_fits(const char *listed, const char *name)
 {
     size_t wanted, given;

@@ -17,15 +17,15 @@
 
 struct model_size {
     double total;       /* parameters */
-    double active;      /* those that one token of text uses: fewer in a mixture of experts */
-    const char *source; /* where the figure is from */
+    double active;      /* used per text token: fewer in a mixture of experts */
+    const char *source; /* source of the figure */
 };
 
-/* The match is exact after normalizing: a name that merely contains another is another model.  False, and *out
+/* The match is exact after normalization: a name that merely contains another is another model.  False, and *out
  * unknown, when it is not in the catalog. */
 bool model_size_find(const char *name, struct model_size *out);
 
-/* The user's own figures: "8.03e9", "8.03B", "360M", "1T".  active may be NULL: all of them. */
+/* Figures given by the user: "8.03e9", "8.03B", "360M", "1T".  active may be NULL: all parameters. */
 enum err model_size_given(const char *total, const char *active, struct model_size *out,
                           struct error *why) MUST_USE;
 
@@ -37,19 +37,19 @@ double model_flops_per_token(const struct model_size *size);
 /* The architecture (in the zoo) of a model by one of its listed names; NULL when it has none. */
 const char *model_architecture(const char *name);
 
-/* A decoder by its numbers, as its config.json has them. */
+/* The parameters of a decoder, as in its config.json. */
 struct model_shape {
     const char *name;                    /* of the architecture: "llama-3.1-8b" */
     const char *summary, *source, *kind; /* kind: model_type, in decoder_shape.c */
     uint64_t layers, hidden_size, heads, kv_heads, head_size;
-    uint64_t feed_forward; /* of one expert where there are any */
+    uint64_t feed_forward; /* of one expert, if there are any */
     uint64_t vocabulary, context;
     bool has_tied_embeddings;
     uint64_t experts, experts_used, window; /* 0: none */
 };
 const struct model_shape *model_shape_find(const char *name); /* NULL: no decoder of this name */
 
-/* ---- all of them ---- */
+/* ---- the complete list ---- */
 
 struct model_card {
     const char *const *names; /* as published first; ends in NULL */
@@ -63,19 +63,19 @@ const struct model_card *model_card_at(size_t index);
 
 #define MODEL_NAME_MAX 128
 
-/* "meta-llama/Meta-Llama-3.1-8B-Instruct", "llama3.1:8b-instruct-q4_K_M" and
- * "Llama-3.1-8B-Instruct-AWQ" are all "llama-3.1-8b".
+/* "meta-llama/Meta-Llama-3.1-8B-Instruct", "llama3.1:8b-instruct-q4_K_M" and "Llama-3.1-8B-Instruct-AWQ" are all
+ * "llama-3.1-8b".
  *
- * The last part of a path is taken, in lower case; words for how the weights were tuned for
- * use (instruct, chat, it, base ...), stored (gguf, awq, q4_K_M, fp8 ...) or tagged (latest) are
- * dropped, wherever they are; `:`, `_`, a space, and a dot before a letter become `-`; and a digit
- * that follows a letter gets a `-` before it, except after the x of "8x7b".  Nothing that may identify
- * the model (coder, vision, distill, a date) is dropped.
+ * The last component of a path is taken, in lower case; words for tuning (instruct, chat, it, base ...), storage (gguf,
+ * awq, q4_K_M, fp8 ...) and tags (latest) are removed wherever they occur; `:`, `_`, a space, and a dot before a letter
+ * become `-`; and a `-` is inserted before a digit that follows a letter, except after the x of "8x7b".  Words that may
+ * identify the model (coder, vision, distill, a date) are kept.
  *
- * Writes "" for a name that says nothing, or one that does not fit: a truncated name could be another's. */
+ * Writes "" for a name without identifying words, or one that does not fit: a truncated name could be that of
+ * another model. */
 void model_name_normalize(const char *name, char *to, size_t size);
 
-/* The same but for case, "-", "_", "." and spaces. */
+/* Equal when case, "-", "_", "." and spaces are ignored. */
 bool model_name_equal(const char *a, const char *b);
 
 #endif

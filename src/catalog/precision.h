@@ -31,11 +31,10 @@ static inline struct precision_widths precision_widths(enum precision precision)
     return PRECISION_WIDTHS[precision];
 }
 
-/* Precisions in which its numbers may be computed: itself, then those that can hold them, the nearest first;
- * never a narrower one.  Ends in PRECISION_COUNT.  fp16 and bf16 stand for each other: models are run as
- * either. */
+/* Precisions in which its numbers may be computed: itself, then those that can represent them, the nearest first;
+ * never a narrower one.  Ends in PRECISION_COUNT.  fp16 and bf16 are interchangeable: models are run as either. */
 const enum precision *precision_holders(enum precision precision);
-/* Weights alone are that narrow (int4, fp4), and activations between kernels have 16 bits. */
+/* Only weights are this narrow (int4, fp4); activations between kernels have 16 bits. */
 static inline bool precision_is_weight_only(enum precision precision)
 {
     return PRECISION_WIDTHS[precision].weight < PRECISION_WIDTHS[precision].activation;

@@ -1,14 +1,14 @@
-/* Single operations of a runtime, timed on a CPU by `ipw estimate calibrate`: what the estimate of a model on that CPU is
- * put together from.  Part of a hardware file (docs/formats.md, "timings"), whose struct hardware owns them: a table for
- * each runtime. */
+/* Single operations of a runtime, timed on a CPU by `ipw estimate calibrate`: the estimate of a model on that CPU is
+ * composed of these.  Part of a hardware file (docs/formats.md, "timings"), whose struct hardware owns them: one
+ * table per runtime. */
 #ifndef IPW_CATALOG_TIMINGS_H
 #define IPW_CATALOG_TIMINGS_H
 
 #include <stddef.h>
 
 enum timing_op {
-    TIMING_PASS, /* of one graph: threads start and end */
-    TIMING_STEP, /* an operation without work: threads meet */
+    TIMING_PASS, /* of one graph: fork and join of the threads */
+    TIMING_STEP, /* an operation without work: a barrier */
     TIMING_PRODUCT,
     TIMING_CONV,       /* of at least 16 channels */
     TIMING_POINT_CONV, /* with a window of 1 x 1 */
@@ -31,7 +31,7 @@ struct hardware_timing {
     const char *format;          /* of the weights of a product, "Q4_K"; NULL */
     double rows, depth, columns; /* attention: queries, of a head, heads; convolutions: positions */
     double context;              /* of attention; of convolutions: elements of the window */
-    double held;                 /* bytes of all weights that are used in turn */
+    double held;                 /* working set: bytes of all weights used in rotation */
     double seconds;              /* of one operation */
 };
 enum { TIMINGS_RUNTIMES = 2 };

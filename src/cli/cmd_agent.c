@@ -41,19 +41,19 @@ static const struct option_row ROWS[] = {
      .help = "add the tools of an MCP server; PREFIX=COMMAND prefixes their names"},
     {.name = "max-turns", .type = OPTION_COUNT, .target = &command.options.max_turns,
      .value = "N",
-     .help = "maximum requests to the model per query (default: 10)", .least = 1, .most = 1000},
+     .help = "maximum requests to the model per query (default: 10)", .min = 1, .max = 1000},
     {.name = "protocol", .type = OPTION_CHOICE, .target = &command.protocol, .value = "WORD",
      .help = "how tools are called: auto (default), native, hermes, react",
      .choices = AGENT_PROTOCOLS},
     {.name = "tool-timeout", .type = OPTION_NUMBER, .target = &command.tool_timeout_s,
      .value = "S",
-     .help = "seconds per tool call (default: 30)", .least = 0.001, .most = 86400},
+     .help = "seconds per tool call (default: 30)", .min = 0.001, .max = 86400},
     {.name = "tool-output", .type = OPTION_COUNT, .target = &command.output_kb, .value = "KB",
-     .help = "maximum tool output passed to the model (default: 16)", .least = 1, .most = 16384},
+     .help = "maximum tool output passed to the model (default: 16)", .min = 1, .max = 16384},
     {.name = "query-timeout", .type = OPTION_NUMBER, .target = &command.query_timeout_s,
      .value = "S",
-     .help = "seconds per query, over all turns (default: no limit)", .least = 0.001,
-     .most = 604800},
+     .help = "seconds per query, over all turns (default: no limit)", .min = 0.001,
+     .max = 604800},
     {.name = "workspaces", .type = OPTION_TEXT, .target = &command.options.workspaces,
      .value = "DIR",
      .help = "keep the files of each query in DIR/QUERY (default: removed)"},
@@ -84,7 +84,7 @@ static int open_agent(void)
     struct error why = {0};
     enum err err = agent_open(&command.agent, &command.options, &why);
     if (err)
-        return complain_error(err, &why);
+        return print_err(err, &why);
     command.answerer = (struct profile_agent){
         .settings = text_get(&command.agent.settings), .answer = answer, .context = &command.agent};
     command.common.profile.agent = &command.answerer;
@@ -96,8 +96,8 @@ static void close_agent(void)
     agent_close(&command.agent);
 }
 
-/* What is of our own loop and its tools, and has no meaning for another agent; NULL if nothing was given. */
-static const char *find_option_of_loop(void)
+/* An option of the built-in loop and its tools, which does not apply to an external agent; NULL if none was given. */
+static const char *find_loop_option(void)
 {
     const struct {
         bool is_given;
@@ -137,23 +137,23 @@ static int agent_main(const char **words, size_t count)
     int code = profile_command_complete(&command.common);
     if (code >= 0)
         return code;
-    const char *of_loop = find_option_of_loop();
+    const char *of_loop = find_loop_option();
     if (options->command && of_loop)
-        return complain(
+        return print_error(
             EXIT_USAGE,
             "--exec and %s are mutually exclusive: an external agent has its own tools and turns",
             of_loop);
     if (options->no_inject_usage && !options->command)
-        return complain(EXIT_USAGE, "--no-inject-usage needs --exec");
+        return print_error(EXIT_USAGE, "--no-inject-usage needs --exec");
     set_defaults();
     const struct client_driver *driver =
         options->command ? client_driver_find(command.common.profile.client, NULL) : NULL;
     if (driver && !driver->default_url)
-        return complain(EXIT_USAGE, "--exec needs the client openai or ollama");
+        return print_error(EXIT_USAGE, "--exec needs the client openai or ollama");
     if (options->command)
         tools->names = "none";
     while (strcmp(AGENT_PROTOCOLS[options->protocol], command.protocol) != 0)
-        options->protocol++; /* it is one of these: the options were checked */
+        options->protocol++; /* always found: the option was validated */
     options->retries = command.common.profile.retries;
     options->query_timeout = from_seconds(command.query_timeout_s);
     tools->params = &command.tool_params;

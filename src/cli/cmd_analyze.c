@@ -29,40 +29,40 @@ struct analyze_options {
     bool json, verbose;
 };
 
-enum { ANALYSES_MOST = 64 };
+enum { ANALYSES_MAX = 64 };
 
-/* The request, and its results so far. */
-struct analyzing {
+/* The request, and the results so far. */
+struct analyze_state {
     const struct analyze_options *options;
-    const struct analysis_driver *drivers[ANALYSES_MOST];
+    const struct analysis_driver *drivers[ANALYSES_MAX];
     size_t driver_count;
-    bool by_name;            /* --analysis was given: missing data is reported */
-    struct run_inputs named; /* what the arguments name, sweeps as such */
-    const char **sweeps;     /* those of them that are sweeps */
+    bool by_name;            /* --analysis was given: missing data is an error */
+    struct run_inputs named; /* the arguments, with sweeps not expanded */
+    const char **sweeps;     /* those that are sweeps */
     size_t sweep_count;
     struct layers_results layers; /* of all sources so far */
-    size_t layered;               /* sources that had some */
+    size_t layered;               /* sources with layers */
     struct run_figures *runs;
     size_t run_count;
-    const char *each;            /* what they consist of: "query" */
+    const char *each;            /* unit of a record: "query" */
     struct text out;             /* text, or the members of the JSON object */
-    struct text details, others; /* text on each run, and on each file of layers */
-    struct result doubts;        /* its notes: the checks that warn, of all runs */
-    size_t doubted;              /* runs of which some check warns */
-    size_t answered;             /* analyses that had enough data */
+    struct text details, others; /* details of each run, and of each layers file */
+    struct result doubts;        /* its notes are the warnings of checks, of all runs */
+    size_t warned_runs;          /* runs with a warning */
+    size_t answered;             /* analyses with enough data */
 };
 
-/* What one DIR or FILE holds: a run, measured layers, or both. */
+/* Contents of one DIR or FILE: a run, measured layers, or both. */
 struct subject {
     const char *path;
     struct run_table table;
     bool has_table, is_file, has_traces;
-    struct layers_results layers; /* borrowed from struct analyzing */
+    struct layers_results layers; /* borrowed from struct analyze_state */
 };
 
 /* ---- selection ---- */
 
-static bool is_chosen(const struct analyzing *work, const struct analysis_driver *driver)
+static bool is_chosen(const struct analyze_state *work, const struct analysis_driver *driver)
 {
     for (size_t i = 0; i < work->driver_count; i++)
         if (work->drivers[i] == driver)
@@ -72,29 +72,29 @@ static bool is_chosen(const struct analyzing *work, const struct analysis_driver
 
 static int choose(void *context, const char *name)
 {
-    struct analyzing *work = context;
+    struct analyze_state *work = context;
     struct error why = {0};
     const struct analysis_driver *driver = analysis_driver_find(name, &why);
     if (!driver)
-        return complain(EXIT_USAGE, "%s", why.text);
-    if (!is_chosen(work, driver) && work->driver_count < ANALYSES_MOST)
+        return print_error(EXIT_USAGE, "%s", why.text);
+    if (!is_chosen(work, driver) && work->driver_count < ANALYSES_MAX)
         work->drivers[work->driver_count++] = driver;
     return -1;
 }
 
-static int choose_drivers(struct analyzing *work)
+static int choose_drivers(struct analyze_state *work)
 {
     work->by_name = work->options->analyses != NULL;
     if (work->by_name)
         return each_name(work->options->analyses, choose, work,
                          "--analysis is empty; see `ipw list analyses`");
-    for (size_t i = 0; i < ANALYSES_MOST && ANALYSIS_DRIVERS[i]; i++)
+    for (size_t i = 0; i < ANALYSES_MAX && ANALYSIS_DRIVERS[i]; i++)
         work->drivers[work->driver_count++] = ANALYSIS_DRIVERS[i];
     return -1;
 }
 
 /* Each parameter must be known to at least one of the selected analyses. */
-static int check_params(const struct analyzing *work)
+static int check_params(const struct analyze_state *work)
 {
     struct param_spec known[64] = {{0}};
     struct error why = {0};
@@ -104,11 +104,11 @@ static int check_params(const struct analyzing *work)
             if (count + 1 < sizeof known / sizeof *known)
                 known[count++] = *spec;
     if (params_check(&work->options->params, known, "ipw analyze", &why))
-        return complain(EXIT_USAGE, "%s", why.text);
+        return print_error(EXIT_USAGE, "%s", why.text);
     return -1;
 }
 
-static struct run_wanted columns_needed(const struct analyzing *work, bool several)
+static struct run_wanted columns_needed(const struct analyze_state *work, bool several)
 {
     struct run_wanted wanted = {several ? RUN_ACROSS_NEEDS : 0, 0};
     if (!work->options->json)
@@ -120,7 +120,7 @@ static struct run_wanted columns_needed(const struct analyzing *work, bool sever
     return wanted;
 }
 
-static size_t texts_needed(const struct analyzing *work)
+static size_t texts_needed(const struct analyze_state *work)
 {
     size_t texts = 0;
     for (size_t i = 0; i < work->driver_count; i++)
@@ -131,7 +131,7 @@ static size_t texts_needed(const struct analyzing *work)
 
 /* ---- results ---- */
 
-/* A read-only directory is no error: the result is shown all the same. */
+/* A read-only directory is not an error: the result is still shown. */
 static void save_result(const char *path, const struct result *result, bool *warned)
 {
     char file[128];
@@ -150,7 +150,7 @@ static void save_result(const char *path, const struct result *result, bool *war
 
 static enum err check_result(const struct result *result, struct error *why)
 {
-    if (result->err && result->err != ERR_NO_DATA) /* which is shown, with what is missing */
+    if (result->err && result->err != ERR_NO_DATA) /* shown, with what is missing */
         return err_set(why, result->err, "%s", result->why.text);
     return ERR_OK;
 }
@@ -179,7 +179,7 @@ static void show_heading(struct text *out, const struct subject *subject)
         text_addf(out, "   note: %s\n", plain_text(table->notes[i].text).text);
 }
 
-/* A screen has so many lines, of which the last ones are taken. */
+/* Height of a terminal, and lines reserved at its end. */
 enum { SCREEN_LINES = 25, LAST_LINES = 2 };
 
 static size_t lines_left(const struct text *out, size_t reserved)
@@ -190,8 +190,8 @@ static size_t lines_left(const struct text *out, size_t reserved)
     return lines < SCREEN_LINES ? SCREEN_LINES - lines : 0;
 }
 
-static void show_results(const struct analyzing *work, const struct result *results, size_t count,
-                         size_t lines, struct text *out)
+static void show_results(const struct analyze_state *work, const struct result *results,
+                         size_t count, size_t lines, struct text *out)
 {
     for (size_t i = 0; work->options->verbose && i < count; i++)
         analysis_text(&results[i], wants_color(STDOUT_FILENO), out);
@@ -199,34 +199,34 @@ static void show_results(const struct analyzing *work, const struct result *resu
         analysis_findings(results, count, lines, out);
 }
 
-static void take_doubts(struct analyzing *work, const struct result *results, size_t count)
+static void collect_warnings(struct analyze_state *work, const struct result *results, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        work->doubted += results[i].notes.length > 0;
+        work->warned_runs += results[i].notes.length > 0;
         for (const char *line = NULL; (line = result_line(&results[i].notes, line));)
             result_note(&work->doubts, "%s", line);
     }
 }
 
-/* What several runs are worth, in their place. */
-static void show_doubts(struct analyzing *work)
+/* Summarizes the warnings of several runs. */
+static void show_warnings(struct analyze_state *work)
 {
     static const struct result_phrase FINDING[] = {
         {"checks warn in ", "runs", ""}, {" of ", "all", " runs"}, {0}};
     struct result *doubts = &work->doubts;
-    if (!work->doubted || work->options->verbose)
+    if (!work->warned_runs || work->options->verbose)
         return;
     doubts->name = "quality";
     doubts->finding = FINDING;
     result_group(doubts, NULL);
-    result_count(doubts, "runs", work->doubted);
+    result_count(doubts, "runs", work->warned_runs);
     result_count(doubts, "all", work->run_count);
     result_end(doubts);
     show_results(work, doubts, 1, lines_left(&work->out, 0), &work->out);
 }
 
-/* First what it comes to. */
-static void show_subject(struct analyzing *work, const struct subject *subject,
+/* The conclusion first. */
+static void show_subject(struct analyze_state *work, const struct subject *subject,
                          const struct result *results, size_t count)
 {
     struct text out = {0};
@@ -239,14 +239,13 @@ static void show_subject(struct analyzing *work, const struct subject *subject,
     show_heading(&out, subject);
     text_add(&out, work->options->verbose ? "\n" : "");
     show_results(work, results, count, lines_left(&out, 0), &out);
-    take_doubts(work, results, count);
+    collect_warnings(work, results, count);
     text_add(subject->has_table ? &work->details : &work->others, text_get(&out));
     text_release(&out);
 }
 
-/* An analysis of a kind of data that is not there is left out, unless --analysis names it.  Runs of a sweep are not
- * sweeps. */
-static size_t drivers_for(const struct analyzing *work, const struct subject *subject,
+/* Analyses without data of their kind are skipped, unless --analysis names them.  Runs of a sweep are not sweeps. */
+static size_t drivers_for(const struct analyze_state *work, const struct subject *subject,
                           const struct analysis_driver **out)
 {
     size_t count = 0;
@@ -260,8 +259,8 @@ static size_t drivers_for(const struct analyzing *work, const struct subject *su
     return count;
 }
 
-/* Attempts of a sweep are its analysis's to compare: repeats of one setting are not runs against each other. */
-static bool is_attempt(const struct analyzing *work, const char *path)
+/* Attempts of a sweep are compared by its own analysis: repeats of one setting are not compared with each other. */
+static bool is_attempt(const struct analyze_state *work, const char *path)
 {
     for (size_t i = 0; i < work->sweep_count; i++) {
         size_t length = strlen(work->sweeps[i]);
@@ -271,11 +270,11 @@ static bool is_attempt(const struct analyzing *work, const char *path)
     return false;
 }
 
-static enum err analyze_subject(struct analyzing *work, const struct subject *subject,
+static enum err analyze_subject(struct analyze_state *work, const struct subject *subject,
                                 struct json *json, struct error *why)
 {
-    const struct analysis_driver *drivers[ANALYSES_MOST];
-    struct result results[ANALYSES_MOST];
+    const struct analysis_driver *drivers[ANALYSES_MAX];
+    struct result results[ANALYSES_MAX];
     const struct analysis_input input = {.table = subject->has_table ? &subject->table : NULL,
                                          .layers = &subject->layers,
                                          .traces = subject->has_traces ? subject->path : NULL};
@@ -309,7 +308,7 @@ static enum err analyze_subject(struct analyzing *work, const struct subject *su
     return err;
 }
 
-static enum err run_across(const struct analyzing *work, struct result *out)
+static enum err run_across(const struct analyze_state *work, struct result *out)
 {
     struct run_point *points = malloc((work->run_count + 1) * sizeof *points);
     if (!points)
@@ -321,8 +320,8 @@ static enum err run_across(const struct analyzing *work, struct result *out)
     return out->err;
 }
 
-/* Of the runs together; and of the models of all files, as if they were in one. */
-static enum err put_across(struct analyzing *work, struct json *json, struct error *why)
+/* Analyses across the runs, and across the models of all files. */
+static enum err put_across(struct analyze_state *work, struct json *json, struct error *why)
 {
     const struct analysis_input all_layers = {.layers = &work->layers};
     enum err err = ERR_OK;
@@ -346,8 +345,8 @@ static enum err put_across(struct analyzing *work, struct json *json, struct err
     return err;
 }
 
-/* Several are summed up first, and shown one by one where that was asked for. */
-static enum err put_text(struct analyzing *work, struct error *why)
+/* Several runs are summarized first, with details on request. */
+static enum err put_text(struct analyze_state *work, struct error *why)
 {
     bool verbose = work->options->verbose, several = work->run_count > 1;
     struct text *out = &work->out;
@@ -360,7 +359,7 @@ static enum err put_text(struct analyzing *work, struct error *why)
     if (!err)
         err = put_across(work, NULL, why);
     if (!err && several)
-        show_doubts(work);
+        show_warnings(work);
     text_add(out, !several || verbose || work->by_name ? text_get(&work->details) : "");
     text_add(out, text_get(&work->others));
     if (out->length && !verbose)
@@ -371,27 +370,28 @@ static enum err put_text(struct analyzing *work, struct error *why)
 
 /* ---- sources ---- */
 
-/* Layers of a file, or of a directory beside its run. */
-static enum err load_layers(struct analyzing *work, struct subject *subject, struct error *why)
+/* Layers of a file, or in a directory next to its run. */
+static enum err load_layers(struct analyze_state *work, struct subject *subject, struct error *why)
 {
     size_t before = work->layers.count;
     enum err err = layers_results_load(subject->path, &work->layers, why);
     subject->layers = (struct layers_results){.count = work->layers.count - before};
-    if (subject->layers.count) /* else there may be no array to point into */
+    if (subject->layers.count) /* otherwise there may be no array to point into */
         subject->layers.models = work->layers.models + before;
     work->layered += subject->layers.count > 0;
     return err;
 }
 
-/* EXIT_DONE, or EXIT_FAILED after reporting the reason.  A directory may hold layers and no run. */
-static int load_subject(struct analyzing *work, struct run_wanted wanted, struct subject *subject)
+/* EXIT_DONE, or EXIT_FAILED after reporting the reason.  A directory may contain layers but no run. */
+static int load_subject(struct analyze_state *work, struct run_wanted wanted,
+                        struct subject *subject)
 {
     struct error why = {0};
     int code = EXIT_DONE;
     bool is_directory = file_is_directory(subject->path);
     subject->is_file = !is_directory && file_exists(subject->path);
     if ((subject->is_file || is_directory) && load_layers(work, subject, &why))
-        code = complain(EXIT_FAILED, "%s", why.text);
+        code = print_error(EXIT_FAILED, "%s", why.text);
     if (subject->is_file)
         return code;
     enum err err = run_table_load_texts(subject->path, work->options->model, wanted,
@@ -399,13 +399,13 @@ static int load_subject(struct analyzing *work, struct run_wanted wanted, struct
     subject->has_table = !err;
     subject->has_traces = traces_exist(subject->path);
     if (err && (err != ERR_NOT_FOUND || !(subject->layers.count || subject->has_traces)))
-        code = complain(EXIT_FAILED, "%s", why.text);
+        code = print_error(EXIT_FAILED, "%s", why.text);
     return code;
 }
 
 /* ---- sweeps ---- */
 
-static const struct analysis_driver *sweep_driver(const struct analyzing *work)
+static const struct analysis_driver *sweep_driver(const struct analyze_state *work)
 {
     for (size_t i = 0; i < work->driver_count; i++)
         if (work->drivers[i]->of_sweep)
@@ -413,11 +413,11 @@ static const struct analysis_driver *sweep_driver(const struct analyzing *work)
     return NULL;
 }
 
-/* So many settings keep what is shown below 25 lines. */
+/* Keeps the output below 25 lines. */
 enum { SETTINGS_SHOWN = 8 };
 
-/* `several`: with its name, for others are shown, too. */
-static enum err analyze_sweep(struct analyzing *work, const char *path, bool several,
+/* `several`: prints its name, since there are others. */
+static enum err analyze_sweep(struct analyze_state *work, const char *path, bool several,
                               struct json *json, struct error *why)
 {
     struct result result;
@@ -442,8 +442,8 @@ static enum err analyze_sweep(struct analyzing *work, const char *path, bool sev
     return err;
 }
 
-/* Moves repeated directories behind the others: keys of the JSON object must be unique, and who owns the words frees
- * each of them once. */
+/* Moves duplicate directories to the end: keys of the JSON object must be unique, and the owner of the words frees each
+ * once. */
 static size_t drop_repeated(const char **words, size_t count)
 {
     size_t kept = 0;
@@ -460,9 +460,8 @@ static size_t drop_repeated(const char **words, size_t count)
     return kept;
 }
 
-/* Sweeps are analyzed as such where an analysis is of them, their runs only where other analyses are named or all of it
- * is printed. */
-static enum err find_inputs(struct analyzing *work, const char **words, size_t count,
+/* Sweeps are analyzed as a whole; their runs only if other analyses are named or everything is printed. */
+static enum err find_inputs(struct analyze_state *work, const char **words, size_t count,
                             struct run_inputs *out, struct error *why)
 {
     if (!sweep_driver(work))
@@ -488,8 +487,8 @@ static enum err find_inputs(struct analyzing *work, const char **words, size_t c
     return err;
 }
 
-/* A directory that cannot be read is reported, and the others are analyzed all the same. */
-static int analyze_all(struct analyzing *work, const char **directories, size_t count)
+/* An unreadable directory is reported, and the others are still analyzed. */
+static int analyze_all(struct analyze_state *work, const char **directories, size_t count)
 {
     struct run_wanted wanted = columns_needed(work, count > 1);
     struct json writer = {0}, *json = work->options->json ? &writer : NULL;
@@ -521,7 +520,7 @@ static int analyze_all(struct analyzing *work, const char **directories, size_t 
         text_add(&work->out, "\n");
     }
     if (err)
-        return complain(EXIT_FAILED, "%s", why.text);
+        return print_error(EXIT_FAILED, "%s", why.text);
     if (work->out.length) {
         int put = put_output(&work->out);
         code = put != EXIT_DONE ? put : code;
@@ -548,20 +547,20 @@ static const struct option_row ROWS[] = {
 
 static int analyze_main(const char **words, size_t count)
 {
-    struct analyzing work = {.options = &args};
+    struct analyze_state work = {.options = &args};
     struct run_inputs inputs = {0};
     struct error why = {0};
     int code = choose_drivers(&work);
     if (code < 0)
         code = check_params(&work);
     if (code < 0 && find_inputs(&work, words, drop_repeated(words, count), &inputs, &why))
-        code = complain(EXIT_FAILED, "%s", why.text);
+        code = print_error(EXIT_FAILED, "%s", why.text);
     work.runs = calloc(inputs.count + 1, sizeof *work.runs);
     start_reading_bar(wants_color(STDERR_FILENO));
     if (code < 0)
         code = work.runs ? analyze_all(&work, (const char **)inputs.paths,
                                        drop_repeated((const char **)inputs.paths, inputs.count))
-                         : complain(EXIT_FAILED, "out of memory");
+                         : print_error(EXIT_FAILED, "out of memory");
     params_release(&args.params);
     text_release(&work.out);
     text_release(&work.details);

@@ -29,11 +29,11 @@ static int parse_checks(const struct compare_command *options, struct compare_ch
     struct error why = {0};
     for (size_t i = 0; i < options->fail_if.count; i++)
         if (compare_check_parse(options->fail_if.items[i], &checks[i], &why))
-            return complain(EXIT_USAGE, "--fail-if: %s", why.text);
+            return print_error(EXIT_USAGE, "--fail-if: %s", why.text);
     return -1;
 }
 
-/* The HTML report of all runs, with this comparison in it. */
+/* The HTML report of all runs, including this comparison. */
 static int put_page(const struct compare_report *compared, const struct compare_command *options)
 {
     size_t count = 0;
@@ -50,7 +50,8 @@ static int put_page(const struct compare_report *compared, const struct compare_
                                        .groups = compared->groups,
                                        .tariff = &options->tariff};
     enum err err = html_write(&report, &page, &why);
-    int code = err ? complain(EXIT_FAILED, "%s", why.text) : deliver_page(options->output, &page);
+    int code =
+        err ? print_error(EXIT_FAILED, "%s", why.text) : deliver_page(options->output, &page);
     text_release(&comparison);
     text_release(&page);
     return code;
@@ -76,8 +77,8 @@ static int put_report(const struct compare_report *report, const struct compare_
     return code;
 }
 
-/* The exit code of a refusal, unless another bound fails. */
-static int judge_checks(const struct compare_report *report)
+/* The exit code of a bound that could not be checked, unless another bound fails. */
+static int check_bounds(const struct compare_report *report)
 {
     char line[CHECK_LINE_MAX];
     int code = EXIT_DONE;
@@ -91,22 +92,23 @@ static int judge_checks(const struct compare_report *report)
                 continue;
             bool refused = outcome == CHECK_NOT_COMPARABLE || outcome == CHECK_UNREPEATED;
             int now = refused ? EXIT_NOT_COMPARABLE : EXIT_FAILED;
-            complain(now, "%s",
-                     compare_check_line(check, comparison, outcome, report->confident, line));
+            print_error(now, "%s",
+                        compare_check_line(check, comparison, outcome, report->confident, line));
             code = code == EXIT_FAILED ? code : now;
         }
     return code;
 }
 
-/* --confident without a bound: that no side has a single run is all that it asks for. */
-static int judge_repeats(const struct compare_report *report)
+/* --confident without a bound only requires that no side has a single run. */
+static int check_repeats(const struct compare_report *report)
 {
     for (size_t i = 0; report->confident && !report->check_count && i < report->set->count; i++)
         if (!compare_is_repeated(&report->set->comparisons[i]))
-            return complain(EXIT_NOT_COMPARABLE,
-                            "--confident: one run per side: differences between runs are unknown "
-                            "(%.200s); repeat both sides with --repeat-runs N",
-                            report->set->comparisons[i].side.directory);
+            return print_error(
+                EXIT_NOT_COMPARABLE,
+                "--confident: one run per side: differences between runs are unknown "
+                "(%.200s); repeat both sides with --repeat-runs N",
+                report->set->comparisons[i].side.directory);
     return EXIT_DONE;
 }
 
@@ -120,7 +122,7 @@ static int compare_groups(const struct compare_command *options,
     if (code >= 0)
         return code;
     if (compare_set_load(groups, &options->compare, &set, &why))
-        return complain(EXIT_FAILED, "%s", why.text);
+        return print_error(EXIT_FAILED, "%s", why.text);
     struct compare_report report = {.groups = groups,
                                     .set = &set,
                                     .checks = checks,
@@ -129,9 +131,9 @@ static int compare_groups(const struct compare_command *options,
                                     .seed = options->seed};
     code = is_page(options) ? put_page(&report, options) : put_report(&report, options);
     if (code == EXIT_DONE)
-        code = judge_checks(&report);
+        code = check_bounds(&report);
     if (code == EXIT_DONE)
-        code = judge_repeats(&report);
+        code = check_repeats(&report);
     compare_set_release(&set);
     return code;
 }
@@ -162,29 +164,29 @@ static const struct option_row ROWS[] = {
 };
 /* clang-format on */
 
-/* sweep: its directory, whose settings are the sides; NULL: runs that were named. */
+/* sweep: its directory, whose settings are the sides; NULL: named runs. */
 static int compare_runs(const char **words, size_t count, const char *sweep)
 {
     struct compare_groups groups;
     struct error why = {0};
     if (is_page(&args) && !args.output)
-        return complain(EXIT_USAGE, "--format html needs -o FILE");
+        return print_error(EXIT_USAGE, "--format html needs -o FILE");
     start_reading_bar(wants_color(STDERR_FILENO));
     args.compare.seed = args.seed;
     if (compare_groups_find(words, count, &groups, &why))
-        return complain(EXIT_FAILED, "%s", why.text);
+        return print_error(EXIT_FAILED, "%s", why.text);
     int code = groups.count < 2 && sweep
-                   ? complain(EXIT_FAILED, "%s has %s: there is nothing to compare", sweep,
-                              groups.count ? "one measured setting" : "no run")
+                   ? print_error(EXIT_FAILED, "%s has %s: there is nothing to compare", sweep,
+                                 groups.count ? "one measured setting" : "no run")
                : groups.count < 2
-                   ? complain_usage(groups.count ? "missing run to compare with the baseline"
-                                                 : "missing run directories")
+                   ? usage_error(groups.count ? "missing run to compare with the baseline"
+                                              : "missing run directories")
                    : compare_groups(&args, &groups);
     compare_groups_release(&groups);
     return code;
 }
 
-/* The settings of one sweep are sides, the first the baseline; of several it is not known which belong together. */
+/* The settings of one sweep are sides, with the first as the baseline; several sweeps would be ambiguous. */
 static int compare_main(const char **words, size_t count)
 {
     struct run_inputs runs;
@@ -195,12 +197,13 @@ static int compare_main(const char **words, size_t count)
     if (!sweep)
         return compare_runs(words, count, NULL);
     if (count > 1)
-        return complain(EXIT_USAGE,
-                        "a sweep cannot be compared with other runs: give the runs of two settings "
-                        "instead, `ipw compare %.200s/points/p001_r* -- OTHER/points/p001_r*`",
-                        sweep);
+        return print_error(
+            EXIT_USAGE,
+            "a sweep cannot be compared with other runs: give the runs of two settings "
+            "instead, `ipw compare %.200s/points/p001_r* -- OTHER/points/p001_r*`",
+            sweep);
     if (run_inputs_settings(sweep, &runs, &why))
-        return complain(EXIT_FAILED, "%s", why.text);
+        return print_error(EXIT_FAILED, "%s", why.text);
     int code = compare_runs((const char **)runs.paths, runs.count, sweep);
     run_inputs_release(&runs);
     return code;
@@ -211,11 +214,11 @@ const struct command command_compare = {
     .summary = "compare runs with a baseline: differences, confidence intervals, verdicts",
     .usage = "BASELINE... [--] RUN... [OPTIONS]",
     .details =
-        "Reads run directories (also of the Python IPW). Queries that both runs asked are "
+        "Reads run directories (also of the Python IPW). Queries that both runs have are "
         "compared\n"
         "pairwise, others as two samples. Each metric has its value in both runs, the difference\n"
         "with its 95 % CI, the p-value (Holm-corrected for the number of metrics), and a verdict.\n"
-        "Whatever makes the comparison unfair is reported first.\n\n"
+        "Conditions that make the comparison unfair are reported first.\n\n"
         "The settings of a sweep are compared with the first one.\n\nRepeats of one setting (ipw "
         "profile or run --repeat-runs N) form one side: `ipw compare c1 c8`\nfor two folders of "
         "repeats, or A1 A2 A3 -- B1 B2 B3. Differences are then tested against the\nvariation "

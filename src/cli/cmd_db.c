@@ -34,19 +34,19 @@ static int find_address(bool needed)
     if (!args.address)
         args.address = str_or_null(getenv("IPW_DB"));
     if (!args.address && needed)
-        return complain(EXIT_USAGE, "missing database: use --db URL or set IPW_DB");
+        return print_error(EXIT_USAGE, "missing database: use --db URL or set IPW_DB");
     return check_db(args.address, false);
 }
 
 static int open_database(struct db **db, bool writing)
 {
     struct error why = {0};
-    return db_open(db, args.address, writing, &why) ? complain(EXIT_FAILED, "%s", why.text) : 0;
+    return db_open(db, args.address, writing, &why) ? print_error(EXIT_FAILED, "%s", why.text) : 0;
 }
 
 /* ---- times ---- */
 
-/* "90d", "12h", "2w": before now; "2026-11-30": the beginning of that day, UTC. */
+/* "90d", "12h", "2w": an age; "2026-11-30": the start of that day, UTC. */
 static bool read_time(const char *text, double *out)
 {
     static const struct {
@@ -74,11 +74,11 @@ static bool read_time(const char *text, double *out)
 static int read_times(void)
 {
     if (args.since && !read_time(args.since, &args.filter.since))
-        return complain(EXIT_USAGE,
-                        "--since: use an age such as 7d or 12h, or a date such as 2026-11-30");
+        return print_error(EXIT_USAGE,
+                           "--since: use an age such as 7d or 12h, or a date such as 2026-11-30");
     if (args.older_than && !read_time(args.older_than, &args.filter.before))
-        return complain(EXIT_USAGE,
-                        "--older-than: use an age such as 90d, or a date such as 2026-11-30");
+        return print_error(EXIT_USAGE,
+                           "--older-than: use an age such as 90d, or a date such as 2026-11-30");
     return 0;
 }
 
@@ -89,14 +89,14 @@ static int init_main(const char **words, size_t count)
     struct error why = {0};
     int from = 0, to = 0;
     if (count > 1 || (count && args.address))
-        return complain(EXIT_USAGE, "more than one database");
+        return print_error(EXIT_USAGE, "more than one database");
     if (count)
         args.address = words[0];
     int code = find_address(true);
     if (code)
         return code;
     if (db_init(args.address, args.roles, &from, &to, &why))
-        return complain(EXIT_FAILED, "%s", why.text);
+        return print_error(EXIT_FAILED, "%s", why.text);
     if (!args.quiet && !from)
         notify("ipw db init: created the tables (schema version %d)\n", to);
     else if (!args.quiet)
@@ -120,7 +120,7 @@ static void show_pushed(void *context, const char *directory, const struct db_pu
     char bytes[FORMAT_MAX];
     if (why) {
         counts->failed++;
-        complain(EXIT_FAILED, "%s: %s", directory, why->text);
+        print_error(EXIT_FAILED, "%s: %s", directory, why->text);
         return;
     }
     counts->pushed++;
@@ -150,7 +150,7 @@ static int push_pending(struct push_counts *counts)
     struct error why = {0};
     const char *folder = args.runs ? args.runs : "runs";
     if (db_push_pending(folder, args.address, show_pushed, counts, &why))
-        return complain(EXIT_FAILED, "%s", why.text);
+        return print_error(EXIT_FAILED, "%s", why.text);
     if (!counts->pushed && !counts->failed && !args.quiet)
         notify("ipw db push: no run in %s is pending\n", folder);
     return 0;
@@ -233,7 +233,7 @@ static int list_main(const char **words, size_t count)
     struct db *db = NULL;
     int code = find_address(true);
     if (!code && count > 1)
-        code = complain(EXIT_USAGE, "more than one run");
+        code = print_error(EXIT_USAGE, "more than one run");
     if (!code)
         code = read_times();
     if (!code)
@@ -246,15 +246,16 @@ static int list_main(const char **words, size_t count)
     json_init(&state.json, &out, true);
     if (args.json)
         json_array(&state.json, NULL);
-    code = db_list(db, &args.filter, show_run, &state, &why) ? complain(EXIT_FAILED, "%s", why.text)
-                                                             : print_list(&state, &out);
+    code = db_list(db, &args.filter, show_run, &state, &why)
+               ? print_error(EXIT_FAILED, "%s", why.text)
+               : print_list(&state, &out);
     table_release(&state.table);
     text_release(&out);
     db_free(db);
     return code;
 }
 
-/* ---- runs that are meant ---- */
+/* ---- selecting runs ---- */
 
 struct run_ids {
     struct run_id {
@@ -262,7 +263,7 @@ struct run_ids {
         double began_at;
     } *items;
     size_t count, capacity;
-    bool with_attempts; /* also those of sweeps, which come with their sweep */
+    bool with_attempts; /* include attempts, which are otherwise pulled with their sweep */
 };
 
 static enum err take_id(void *context, const struct db_run *run)
@@ -281,7 +282,7 @@ static enum err take_id(void *context, const struct db_run *run)
     return ERR_OK;
 }
 
-/* Those that the words name, each of which must name one at least, or all that the filters leave. */
+/* The runs named by the words, each of which must match, or all that match the filters. */
 static int find_runs(struct db *db, const char **words, size_t count, struct run_ids *out)
 {
     struct error why = {0};
@@ -289,10 +290,10 @@ static int find_runs(struct db *db, const char **words, size_t count, struct run
         size_t before = out->count;
         args.filter.run = count ? words[i] : NULL;
         if (db_list(db, &args.filter, take_id, out, &why))
-            return complain(EXIT_FAILED, "%s", why.text);
+            return print_error(EXIT_FAILED, "%s", why.text);
         if (out->count == before && count)
-            return complain(EXIT_FAILED, "%s has no run '%s'", db_shown(db),
-                            plain_text(words[i]).text);
+            return print_error(EXIT_FAILED, "%s has no run '%s'", db_shown(db),
+                               plain_text(words[i]).text);
     }
     return 0;
 }
@@ -312,7 +313,7 @@ static int pull_main(const char **words, size_t count)
         code = read_times();
     if (!code && !count && !args.all && !filter->kind && !filter->model && !filter->host &&
         !filter->hardware && !filter->dataset && !args.since && !filter->limit)
-        code = complain_usage("missing run: name runs, select them with filters, or use --all");
+        code = usage_error("missing run: name runs, select them with filters, or use --all");
     if (!code)
         code = open_database(&db, false);
     if (!code)
@@ -320,7 +321,7 @@ static int pull_main(const char **words, size_t count)
     for (size_t i = 0; !code && i < ids.count; i++) {
         struct db_pulled pulled;
         if (db_pull(db, ids.items[i].id, parent, &pulled, &why))
-            code = complain(EXIT_FAILED, "%s: %s", ids.items[i].id, why.text);
+            code = print_error(EXIT_FAILED, "%s: %s", ids.items[i].id, why.text);
         else if (!args.quiet)
             notify("%s %s  %s\n", ids.items[i].id, pulled.was_there ? "unchanged" : "pulled",
                    pulled.directory);
@@ -340,7 +341,7 @@ static int prune_main(const char **words, size_t count)
     char time[FORMAT_MAX];
     int code = find_address(true);
     if (!code && !count && !args.older_than)
-        code = complain_usage("missing --older-than AGE");
+        code = usage_error("missing --older-than AGE");
     if (!code)
         code = read_times();
     if (!code)
@@ -349,8 +350,8 @@ static int prune_main(const char **words, size_t count)
         code = find_runs(db, words, count, &ids);
     for (size_t i = 0; !code && i < ids.count; i++) {
         enum err err = args.dry_run ? ERR_OK : db_delete(db, ids.items[i].id, &why);
-        if (err && err != ERR_NOT_FOUND) /* another process was quicker */
-            code = complain(EXIT_FAILED, "%s: %s", ids.items[i].id, why.text);
+        if (err && err != ERR_NOT_FOUND) /* another process has deleted it */
+            code = print_error(EXIT_FAILED, "%s: %s", ids.items[i].id, why.text);
         else if (!args.quiet)
             notify("%s %s  %.16s %s\n", ids.items[i].id, args.dry_run ? "would delete" : "deleted",
                    clock_text(time, (nanos)(ids.items[i].began_at * 1e9)), ids.items[i].name);
@@ -376,7 +377,7 @@ static int prune_main(const char **words, size_t count)
     {.name = "model", .type = OPTION_TEXT, .target = &args.filter.model, .value = "NAME",          \
      .help = "runs of this model"},                                                                \
     {.name = "dataset", .type = OPTION_TEXT, .target = &args.filter.dataset, .value = "NAME",      \
-     .help = "runs over this dataset"},                                                            \
+     .help = "runs on this dataset"},                                                            \
     {.name = "host", .type = OPTION_TEXT, .target = &args.filter.host, .value = "NAME",            \
      .help = "runs on this host"},                                                                 \
     {.name = "hardware", .type = OPTION_TEXT, .target = &args.filter.hardware, .value = "LABEL",   \
@@ -384,7 +385,7 @@ static int prune_main(const char **words, size_t count)
     {.name = "since", .type = OPTION_TEXT, .target = &args.since, .value = "AGE",                  \
      .help = "runs that began since: 7d, 12h, 2026-11-30"},                                        \
     {.name = "limit", .type = OPTION_COUNT, .target = &args.filter.limit, .value = "N",            \
-     .help = "only the N newest", .least = 1, .most = 1e9}
+     .help = "only the N newest", .min = 1, .max = 1e9}
 
 static const struct option_row INIT_ROWS[] = {
     ADDRESS_ROW,
@@ -488,8 +489,8 @@ static const struct command command_db_prune = {
 static int db_main(const char **words, size_t count)
 {
     (void)count;
-    return complain(EXIT_USAGE, "unknown command 'db %s': init, push, list, pull, prune",
-                    strstr(words[0], "://") ? "URL" : plain_text(words[0]).text);
+    return print_error(EXIT_USAGE, "unknown command 'db %s': init, push, list, pull, prune",
+                       strstr(words[0], "://") ? "URL" : plain_text(words[0]).text);
 }
 
 static const struct command *const TOOLS[] = {&command_db_init, &command_db_push,  &command_db_list,

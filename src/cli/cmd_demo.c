@@ -1,10 +1,10 @@
-/* ipw demo: the shipped models over the shipped questions, in this process: the accuracy and the energy of
- * each, with nothing but this program.
+/* ipw demo: the shipped models on the shipped questions, in this process: accuracy and energy of each, without other
+ * software.
  *
  *   $ ipw demo
  *   $ ipw demo --model smollm2 --queries 30
  *
- * Where no model can run, it shows what can be measured here, and measures a load. */
+ * If no model can run, it shows what can be measured here, and measures a CPU load. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ extern const struct command command_plot;
 extern const struct command command_report;
 extern const struct command command_run;
 
-/* No correct answer is half as long; a model that chats would otherwise go on for minutes. */
+/* Twice the length of any correct answer; limits models that do not stop. */
 #define ANSWER_TOKENS "64"
 
 /* ---- options ---- */
@@ -50,7 +50,7 @@ static struct demo_command {
                 .warmup_queries = 3,
                 .idle_s = 2,
                 .timeout_s = 600,
-                .decode_weight = 64, /* as ipw profile */
+                .decode_weight = 64, /* same as ipw profile */
                 .existing = EXISTING_OVERWRITE,
                 .progress = profile_view_show,
                 .warn = profile_view_warn},
@@ -61,18 +61,18 @@ static const struct option_row ROWS[] = {
     {.name = "model", .type = OPTION_TEXT, .target = &command.models, .value = "LIST",
      .help = "these models instead: shipped ones or GGUF files, comma-separated"},
     {.name = "queries", .type = OPTION_COUNT, .target = &command.profile.max_queries, .value = "N",
-     .help = "questions per model (default: 600)", .least = 1, .most = 1e6},
+     .help = "questions per model (default: 600)", .min = 1, .max = 1e6},
     {.letter = 't', .name = "threads", .type = OPTION_COUNT, .target = &command.threads,
      .value = "N",
-     .help = "compute threads (default: 1: the models are too small for more)", .least = 1,
-     .most = 4096},
+     .help = "compute threads (default: 1: the models are too small for more)", .min = 1,
+     .max = 4096},
     MAX_FAILED_OPTION_ROW(command.max_failed),
     IDLE_OPTION_ROW(command.measure, "measure idle power for S seconds before each model (default: 2)", 0),
     {.name = "output-dir", .type = OPTION_TEXT, .target = &command.profile.output_dir,
      .value = "DIR",
      .help = "parent of the run directories (default: runs/demo)"},
     RESULT_OPTION_ROWS(command, "no progress on stderr"),
-    MEASURE_OPTION_ROWS(command.measure, "sample-rate"),
+    MEASURE_OPTION_ROWS(command.measure, NULL),
     {0},
 };
 /* clang-format on */
@@ -96,7 +96,7 @@ static int show_load(void)
     char self[4096];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if (length < 0)
-        return complain(EXIT_FAILED, "cannot find the path of this program: %m");
+        return print_error(EXIT_FAILED, "cannot find the path of this program: %m");
     self[length] = '\0';
     char *doctor[] = {"doctor", NULL};
     char *run[] = {"run", "-r", "3", "--idle", "1", "--", self, "load", "--seconds", "1", NULL};
@@ -107,9 +107,9 @@ static int show_load(void)
     return code ? code : show_step(&command_run, 10, run);
 }
 
-/* ---- which models ---- */
+/* ---- selecting models ---- */
 
-/* The members of the family among the models that the client knows. */
+/* Prefix of the shipped models among those that the client lists. */
 static const char FAMILY[] = "ipw-";
 
 static enum err list_family(struct client_models *out, struct error *why)
@@ -169,14 +169,14 @@ static int write_outputs(const struct profile_family *family)
     return code;
 }
 
-/* Calls a command for all runs that were completed. */
+/* Calls a command with all completed runs. */
 static int call_for_runs(const struct command *step, const struct profile_family *family,
                          char *const *options)
 {
     char **words = calloc(family->count + 6, sizeof *words);
     int count = 1;
     if (!words)
-        return complain(EXIT_FAILED, "out of memory");
+        return print_error(EXIT_FAILED, "out of memory");
     words[0] = (char *)step->name;
     for (size_t i = 0; i < family->count; i++)
         if (family->members[i].completed)
@@ -188,12 +188,12 @@ static int call_for_runs(const struct command *step, const struct profile_family
     return code;
 }
 
-/* A page and plots of all runs, by the commands for them; each prints the paths of what it wrote. */
+/* A page and plots of all runs, by the respective commands, which print the paths of their output. */
 static int write_pages(const struct profile_family *family)
 {
     char page[600], plots[600];
     struct error why = {0};
-    size_t drawn = 0; /* models of known energy */
+    size_t drawn = 0; /* models with known energy */
     int code = EXIT_DONE;
     str_format(page, sizeof page, "%s/report.html", command.profile.output_dir);
     str_format(plots, sizeof plots, "%s/plots", command.profile.output_dir);
@@ -202,7 +202,7 @@ static int write_pages(const struct profile_family *family)
     if (html_available(&why) == ERR_OK)
         code = call_for_runs(&command_report, family, (char *[]){"-o", page, NULL});
     else
-        complain(0, "no page: %s", why.text);
+        print_error(0, "no page: %s", why.text);
     if (!code && gnuplot_available(&why) == ERR_OK && drawn > 1)
         code = call_for_runs(&command_plot, family,
                              (char *[]){"-o", plots, "--plot", "pareto,models", NULL});
@@ -224,7 +224,7 @@ static int check_members(const struct profile_family *family)
 
 static int run_family(const struct client_models *models)
 {
-    /* Not released: as in cmd_profile.c. */
+    /* Not released, as in cmd_profile.c. */
     static struct session session;
     static struct host_report host;
     const struct profile_family_options options = {
@@ -239,14 +239,14 @@ static int run_family(const struct client_models *models)
     int code = open_session(&command.measure, &session);
     if (code)
         return code;
-    host_report_take(&session.findings, &host);
+    host_report_fill(&session.findings, &host);
     profile_view_start("demo", command.quiet);
     enum err err = profile_family_run(&session, &host, &options, &family, &why);
     profile_view_wipe();
     if (err == ERR_INTERRUPTED)
         _exit(128 + family.signal);
     if (err)
-        code = complain(EXIT_FAILED, "%s", why.text);
+        code = print_error(EXIT_FAILED, "%s", why.text);
     else
         code = write_outputs(&family);
     if (!err && !code && !command.json && !family.signal)
@@ -280,17 +280,17 @@ static int demo_main(const char **words, size_t count)
     if (is_known(command.measure.idle_s))
         command.profile.idle_s = command.measure.idle_s;
     if (set_params() != ERR_OK)
-        return complain(EXIT_FAILED, "out of memory");
+        return print_error(EXIT_FAILED, "out of memory");
     enum err err =
         command.models ? list_named(command.models, &models) : list_family(&models, &why);
     if (err == ERR_UNSUPPORTED) {
-        complain(0, "no model can run here: %s", why.text);
+        print_error(0, "no model can run here: %s", why.text);
         return show_load();
     }
     if (!err && models.count == 0)
         err = err_set(&why, ERR_USAGE, "--model is empty");
     if (err)
-        code = complain_error(err, &why);
+        code = print_err(err, &why);
     else
         code = run_family(&models);
     client_models_release(&models);

@@ -27,7 +27,7 @@ static int write_report(struct session *session, const struct check_row *rows)
 {
     struct host_report host;
     struct text text = {0};
-    host_report_take(&session->findings, &host);
+    host_report_fill(&session->findings, &host);
     if (json)
         doctor_json(&host, &session->findings, rows, &text);
     else
@@ -56,10 +56,10 @@ static int doctor_run(const char **words, size_t count)
         clear_progress();
         code = write_report(&session, checked);
     } else {
-        code = complain(EXIT_FAILED, "out of memory");
+        code = print_error(EXIT_FAILED, "out of memory");
     }
     if (!code && measure.require_energy && !doctor_is_measured(&session.findings, checked))
-        code = complain(EXIT_NOT_MEASURED, "no sensor measures energy here");
+        code = print_error(EXIT_NOT_MEASURED, "no sensor measures energy here");
     free(checked);
     session_close(&session);
     return code;

@@ -1,7 +1,7 @@
 /* ipw energy: power and energy of this machine, now.
  *
- * One snapshot, a stream of rows (table, CSV or JSON lines), or a full-screen view.  All three take
- * readings (report/live/reading.h) of one sampling session. */
+ * One snapshot, a stream of rows (table, CSV or JSON lines), or a full-screen view.  All three use readings
+ * (report/live/reading.h) of one sampling session. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -23,10 +23,10 @@
 #define ONCE_WINDOW   (500 * NS_PER_MS)
 #define ONCE_MORE     (250 * NS_PER_MS)
 #define ONCE_PATIENCE (1500 * NS_PER_MS)
-#define TOP_PERIOD    (950 * NS_PER_MS) /* reading every process costs milliseconds */
+#define TOP_PERIOD    (950 * NS_PER_MS) /* reading every process takes milliseconds */
 #define LEAST_ROW     (10 * NS_PER_MS)  /* a shorter last interval is dropped */
-#define LATE_ROW      (600 * NS_PER_MS) /* readings may be this late */
-#define LIVE_WAIT     (60 * NS_PER_MS)  /* for readings up to now: keys must not wait longer */
+#define LATE_ROW      (600 * NS_PER_MS) /* maximum delay of readings */
+#define LIVE_WAIT     (60 * NS_PER_MS)  /* wait for readings: keys must not wait longer */
 
 struct energy_options {
     bool once, json;
@@ -43,9 +43,9 @@ struct stream {
     const char *format;
     nanos start;
     nanos interval;
-    nanos waited; /* for readings: that much the rows may be late */
+    nanos waited; /* delay of rows while waiting for readings */
     struct reading_table table;
-    bool *reported;      /* per device: its missing energy has been reported */
+    bool *reported;      /* per device: missing energy was reported */
     struct energy total; /* since the start, at the last row */
 };
 
@@ -62,10 +62,10 @@ static int put(struct stream *stream, const struct text *text)
     enum err err = put->failed ? err_no_memory(&why)
                                : output_write(&stream->output, text_get(put), put->length, &why);
     text_release(&safe);
-    return err ? complain(EXIT_FAILED, "%s", why.text) : EXIT_DONE;
+    return err ? print_error(EXIT_FAILED, "%s", why.text) : EXIT_DONE;
 }
 
-/* Reports, once per device, why a sensor that should give energy gives none. */
+/* Reports, once per device, why an energy sensor has no readings. */
 static void report_silent(struct stream *stream, const struct reading *reading)
 {
     if (!stream->reported)
@@ -75,7 +75,7 @@ static void report_silent(struct stream *stream, const struct reading *reading)
         if (!device->has_energy || device->energy.method != METHOD_NONE || stream->reported[i])
             continue;
         stream->reported[i] = true;
-        complain(0, "%s: %s", device->id, device->energy.note);
+        print_error(0, "%s: %s", device->id, device->energy.note);
     }
 }
 
@@ -93,7 +93,7 @@ static int write_reading(struct stream *stream, const struct reading *reading)
     return code;
 }
 
-/* How long a row waits for its readings: those of another host come later. */
+/* How long a row waits for its readings: those of a remote host arrive later. */
 static nanos late_row(const struct sampler *sampler)
 {
     nanos behind = 0;
@@ -117,7 +117,7 @@ static int write_row(struct stream *stream, nanos from, nanos to)
     nanos waited = clock_now() - began, left = stream->waited - (to - from);
     stream->waited = waited < left ? left : waited < late ? waited : late;
     if (reading_take(stream->session->sampler, stream->start, from, to, &reading) != ERR_OK)
-        return complain(EXIT_FAILED, "out of memory");
+        return print_error(EXIT_FAILED, "out of memory");
     int code = write_reading(stream, &reading);
     report_silent(stream, &reading);
     stream->total = reading.since.total;
@@ -125,7 +125,7 @@ static int write_row(struct stream *stream, nanos from, nanos to)
     return code;
 }
 
-/* Last line of an interrupted table; the other formats have the totals in their last row. */
+/* Last line of an interrupted table; the other formats have totals in their last row. */
 static int write_totals(struct stream *stream, nanos to)
 {
     struct reading reading;
@@ -134,7 +134,7 @@ static int write_totals(struct stream *stream, nanos to)
         return EXIT_DONE;
     if (reading_take(stream->session->sampler, stream->start, stream->start, to, &reading) !=
         ERR_OK)
-        return complain(EXIT_FAILED, "out of memory");
+        return print_error(EXIT_FAILED, "out of memory");
     reading_summary(&reading, stream->table.color, &text);
     int code = put(stream, &text);
     text_release(&text);
@@ -151,8 +151,8 @@ static int wait_until(nanos at)
     return number ? number : proc_poll_signal(0);
 }
 
-/* Rows at start + k x interval.  A missed row is merged into the next, longer interval, so that the
- * rows still add up; not while it only waited for readings, which come twice per second. */
+/* Rows at start + k x interval.  A missed row is merged into the next, longer interval, so that the rows still add up;
+ * but not if it only waited for readings, which arrive twice per second. */
 static int stream_rows(struct stream *stream)
 {
     nanos from = stream->start;
@@ -187,7 +187,7 @@ static bool is_silent(struct sampler *sampler, nanos from, nanos to)
     return silent;
 }
 
-/* Half a second, longer only for a sensor without a reading yet. */
+/* Half a second, longer only for a sensor without a reading so far. */
 static int snapshot(struct stream *stream)
 {
     nanos window = stream->options->interval_s > 0 ? stream->interval : ONCE_WINDOW;
@@ -208,7 +208,7 @@ static int run_stream(struct stream *stream)
     const char *path = options->output;
     struct error why;
     if (output_open(&stream->output, path, true, &why))
-        return complain(EXIT_FAILED, "%s", why.text);
+        return print_error(EXIT_FAILED, "%s", why.text);
     stream->table.color = wants_color(stream->output.fd);
     stream->table.repeat_header = isatty(stream->output.fd);
     int code = EXIT_DONE;
@@ -220,13 +220,13 @@ static int run_stream(struct stream *stream)
     }
     bool nothing = sampler_count(stream->session->sampler) == 0;
     if (nothing)
-        complain(0, "no readable sensor; see `ipw doctor`");
+        print_error(0, "no readable sensor; see `ipw doctor`");
     if (!code)
         code = nothing         ? write_row(stream, stream->start, clock_now())
                : options->once ? snapshot(stream)
                                : stream_rows(stream);
     if (output_finish(&stream->output, ERR_OK, &why) && code != EXIT_FAILED)
-        code = complain(EXIT_FAILED, "%s", why.text);
+        code = print_error(EXIT_FAILED, "%s", why.text);
     return code;
 }
 
@@ -236,18 +236,18 @@ struct show {
     struct live live;
     struct top top;
     struct live_view view;
-    struct reading shown; /* on the screen: the newest, or that at the pause */
+    struct reading shown; /* on the screen: the newest, or the one when paused */
     struct text lines, bytes;
     bool quit;
-    int signal; /* that ended the view */
+    int signal; /* signal that ended the view */
 };
 
-/* ---- the full-screen view: warnings, which must not be written over it ---- */
+/* ---- the full-screen view: warnings, which must not be printed over it ---- */
 
 static struct {
     pthread_mutex_t lock;
     char line[160];
-    struct text all; /* for stderr, after the view has closed */
+    struct text all; /* printed to stderr after the view was closed */
 } warnings = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void keep_warning(enum log_level level, const char *line)
@@ -271,8 +271,8 @@ static void print_warnings(void)
 
 /* ---- the full-screen view: frames ---- */
 
-/* Power is the mean over the interval, but at least over two periods of the slowest sensor: otherwise
- * its figures would appear and vanish with the sampling. */
+/* Power is the mean over the interval, but at least over two periods of the slowest sensor: otherwise its figures would
+ * flicker. */
 static nanos live_window(struct sampler *sampler, nanos interval)
 {
     nanos window = interval > NS_PER_S / 2 ? interval : NS_PER_S / 2;
@@ -467,7 +467,7 @@ static int print_totals(struct show *show, struct energy *total)
     sampler_settle(show->sampler, now);
     struct reading reading;
     if (reading_take(show->sampler, show->start, show->start, now, &reading) != ERR_OK)
-        return complain(EXIT_FAILED, "out of memory");
+        return print_error(EXIT_FAILED, "out of memory");
     reading_summary(&reading, show->view.color, &text);
     *total = reading.since.total;
     int code = put_output(&text);
@@ -501,7 +501,7 @@ static int show_live(struct session *session, nanos start, nanos interval, struc
     }
     log_divert(before);
     print_warnings();
-    int code = err ? complain(EXIT_FAILED, "%s", why.text[0] ? why.text : err_text(err))
+    int code = err ? print_error(EXIT_FAILED, "%s", why.text[0] ? why.text : err_text(err))
                    : print_totals(&show, total);
     reading_release(&show.shown);
     live_release(&show.live);
@@ -516,10 +516,10 @@ static int show_live(struct session *session, nanos start, nanos interval, struc
 static int check_options(struct energy_options *options)
 {
     if (options->json && options->format && strcmp(options->format, "json") != 0)
-        return complain(EXIT_USAGE, "--json and --format %s are mutually exclusive",
-                        options->format);
+        return print_error(EXIT_USAGE, "--json and --format %s are mutually exclusive",
+                           options->format);
     if (options->once && options->count)
-        return complain(EXIT_USAGE, "--once and --count are mutually exclusive");
+        return print_error(EXIT_USAGE, "--once and --count are mutually exclusive");
     if (options->json)
         options->format = "json";
     return 0;
@@ -528,7 +528,7 @@ static int check_options(struct energy_options *options)
 static int measure(struct energy_options *options)
 {
     struct session session;
-    options->measure.cheap = !options->once; /* one window is measured as well as can be */
+    options->measure.cheap = !options->once; /* a single window is measured with full accuracy */
     bool live = !options->format && !options->once && !options->count && !options->output &&
                 term_possible();
     proc_block_signals();
@@ -567,9 +567,9 @@ static const struct option_row ROWS[] = {
     {.name = "once", .type = OPTION_FLAG, .target = &args.once,
      .help = "one reading over 0.5 s (or --interval), then exit"},
     {.letter = 'i', .name = "interval", .type = OPTION_NUMBER, .target = &args.interval_s,
-     .value = "S", .help = "seconds per row (default: 1)", .least = 0.1, .most = 86400},
+     .value = "S", .help = "seconds per row (default: 1)", .min = 0.1, .max = 86400},
     {.letter = 'n', .name = "count", .type = OPTION_COUNT, .target = &args.count,
-     .value = "N", .help = "stop after N intervals", .least = 1, .most = 1e9},
+     .value = "N", .help = "stop after N intervals", .min = 1, .max = 1e9},
     {.name = "format", .type = OPTION_CHOICE, .target = &args.format, .value = "NAME",
      .help = "table, csv or json", .choices = FORMATS},
     JSON_FORMAT_OPTION_ROW(args.json),

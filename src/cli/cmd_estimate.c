@@ -13,10 +13,12 @@
 #include "core/params.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "engine/shipped.h"
 #include "estimate/budget.h"
 #include "estimate/estimate_grid.h"
 #include "estimate/legacy.h"
 #include "estimate/recommend.h"
+#include "port/file.h"
 #include "report/plot/plot.h"
 #include "report/plot/figure.h"
 #include "report/text/estimate_report.h"
@@ -25,10 +27,10 @@
 enum {
     TOP_DEFAULT = 0x7fffffff, /* --top was not given */
     TOP_SUBGRAPHS = 10,
-    TOP_POINTS = 40, /* of more than POINTS_ALL */
+    TOP_POINTS = 40, /* if there are more than POINTS_ALL */
     POINTS_ALL = 64,
-    OUTPUT_MOST = 10000000,
-    PATH_LONGEST = 1024,
+    OUTPUT_MAX = 10000000,
+    PATH_SIZE = 1024,
 };
 
 extern const struct command command_estimate_calibrate, command_estimate_validate;
@@ -48,7 +50,7 @@ struct estimate_options {
 static int fail(enum err err, const struct error *why)
 {
     bool is_usage = err == ERR_USAGE || err == ERR_NOT_FOUND;
-    return complain(is_usage ? EXIT_USAGE : EXIT_FAILED, "%s", why->text);
+    return print_error(is_usage ? EXIT_USAGE : EXIT_FAILED, "%s", why->text);
 }
 
 static double limit(double value, double unit)
@@ -59,10 +61,10 @@ static double limit(double value, double unit)
 static struct budget budget_of(const struct estimate_options *options)
 {
     struct budget budget = budget_none();
-    budget.most[BUDGET_LATENCY] = limit(options->max_latency_ms, 1e-3);
-    budget.most[BUDGET_ENERGY] = limit(options->max_energy_j, 1);
-    budget.most[BUDGET_MEMORY] = limit(options->max_memory_gb, 1e9);
-    budget.most[BUDGET_POWER] = limit(options->max_power_w, 1);
+    budget.max[BUDGET_LATENCY] = limit(options->max_latency_ms, 1e-3);
+    budget.max[BUDGET_ENERGY] = limit(options->max_energy_j, 1);
+    budget.max[BUDGET_MEMORY] = limit(options->max_memory_gb, 1e9);
+    budget.max[BUDGET_POWER] = limit(options->max_power_w, 1);
     return budget;
 }
 
@@ -95,7 +97,7 @@ static size_t rows_shown(const struct estimate_options *options, size_t usual)
     return options->verbose ? 0 : usual;
 }
 
-/* Devices that replicate most of the work cost as many times the energy, and are no faster. */
+/* Devices that replicate most of the work multiply the energy without being faster. */
 static void warn_of_replication(const struct workload_estimate *estimate)
 {
     if (estimate->divided < 0.5)
@@ -105,8 +107,13 @@ static void warn_of_replication(const struct workload_estimate *estimate)
                  estimate->work->spec.model->name);
     int64_t heads = estimate->work->passes[0].partition.heads_kv;
     int devices = estimate->config.devices;
+    double joined = estimate->hardware->link_peers.value + 1;
+    if (is_known(joined) && devices > joined)
+        log_warn("%s: its link joins %.0f devices: %d need a network between nodes, which is not "
+                 "estimated; they take longer than this (--pipeline-parallel uses it less)",
+                 estimate->hardware->id, joined, devices);
     if (heads > 0 && devices > 1 &&
-        heads % devices) /* as vLLM does; it refuses what neither divides nor is divided */
+        heads % devices) /* as in vLLM, which refuses what neither divides nor is divided */
         log_warn("%.100s has %lld KV heads: %d devices %s, and replicate KV cache",
                  estimate->work->spec.model->name, (long long)heads, devices,
                  devices % heads ? "do not divide them" : "replicate them");
@@ -236,7 +243,7 @@ static int estimate_several(const struct estimate_options *options,
     if (grid.able)
         warn_of_replication(&grid.items[0].estimate);
     int code = grid.able ? report_grid(options, &grid)
-                         : complain(EXIT_FAILED, "%s", grid.items[0].missing);
+                         : print_error(EXIT_FAILED, "%s", grid.items[0].missing);
     estimate_grid_release(&grid);
     return code;
 }
@@ -255,7 +262,7 @@ static int show_graph(const struct estimate_options *options, const struct workl
     return code;
 }
 
-/* The devices named or, without any, that of this machine. */
+/* The named devices, or this machine's. */
 static enum err find_candidates(const struct estimate_options *options, struct candidates *out,
                                 struct error *why)
 {
@@ -275,7 +282,7 @@ static enum err find_candidates(const struct estimate_options *options, struct c
     return ERR_OK;
 }
 
-/* The first workload is built to see whether the model follows it, and whether it has stored precisions. */
+/* The first workload is built to check that the model supports it, and whether it has stored precisions. */
 static int estimate_list(const struct estimate_options *options, struct candidates *candidates,
                          const struct workload_list *list)
 {
@@ -283,9 +290,9 @@ static int estimate_list(const struct estimate_options *options, struct candidat
     struct error why = {0};
     int code = 0;
     if (options->graph && list->count > 1)
-        return complain(EXIT_USAGE,
-                        "--graph shows one workload: give one --batch, --prompt-tokens and "
-                        "--context");
+        return print_error(EXIT_USAGE,
+                           "--graph shows one workload: give one --batch, --prompt-tokens and "
+                           "--context");
     enum err err = workload_make(&list->items[0], &first, &why);
     if (err)
         return fail(err, &why);
@@ -309,8 +316,8 @@ static int estimate_load(const struct estimate_options *options, const struct mo
 {
     struct budget budget = budget_of(options);
     if (options->graph || budget_has_any(&budget))
-        return complain(EXIT_USAGE, "--serve takes no --graph and no --max option: limits of "
-                                    "latency under load are --slo-ttft-ms and --slo-itl-ms");
+        return print_error(EXIT_USAGE, "--serve takes no --graph and no --max option: limits of "
+                                       "latency under load are --slo-ttft-ms and --slo-itl-ms");
     return estimate_serve(&(struct serve_command){.options = &options->serve,
                                                   .model = model,
                                                   .workload = &options->workload,
@@ -324,6 +331,19 @@ static int estimate_load(const struct estimate_options *options, const struct mo
                                                   .color = is_colored(options)});
 }
 
+/* A file, an architecture by its name, or a model that is installed with ipw. */
+static enum err open_model(const char *name, struct model *out, struct error *why)
+{
+    char path[FILE_PATH_MAX];
+    struct error unused = {0};
+    enum err err = model_open(name, out, why);
+    if (err == ERR_NOT_FOUND && shipped_find(name, path, sizeof path, &unused) == ERR_OK) {
+        *why = (struct error){0};
+        err = model_open(path, out, why);
+    }
+    return err;
+}
+
 static int estimate_model(const struct estimate_options *options)
 {
     struct model model;
@@ -332,7 +352,7 @@ static int estimate_model(const struct estimate_options *options)
     struct error why = {0};
     enum err err = options->plot ? gnuplot_check_file(options->plot, &why) : ERR_OK;
     if (!err)
-        err = model_open(options->model, &model, &why);
+        err = open_model(options->model, &model, &why);
     if (err)
         return fail(err, &why);
     if (!options->graph)
@@ -353,7 +373,7 @@ static int estimate_model(const struct estimate_options *options)
 
 /* ---- the legacy model ---- */
 
-/* An option without an effect would seem to have one. */
+/* An option without effect must not seem to have one. */
 static enum err check_legacy(const struct estimate_options *o, struct error *why)
 {
     const struct {
@@ -439,12 +459,12 @@ static int show_legacy(const struct estimate_options *options)
     struct error why = {0};
     struct text out = {0};
     if (strcmp(format, "json") != 0 && strcmp(format, "table") != 0)
-        return complain(EXIT_USAGE, "--model-compat writes a table or JSON, not %s", format);
+        return print_error(EXIT_USAGE, "--model-compat writes a table or JSON, not %s", format);
     enum err err = check_legacy(options, &why);
     if (!err)
         err = legacy_hardware_read(options->hardware_files.items[0], &device, &why);
     if (!err)
-        err = model_open(options->model, &model, &why);
+        err = open_model(options->model, &model, &why);
     if (err)
         return fail(err, &why);
     err = estimate_legacy(options, &model, &device, &out, &why);
@@ -456,17 +476,17 @@ static int show_legacy(const struct estimate_options *options)
 
 /* ---- options ---- */
 
-/* With --serve a range is allowed, and read there. */
+/* With --serve a range is allowed, and parsed there. */
 static enum err read_output_tokens(struct estimate_options *o, struct error *why)
 {
     uint64_t tokens;
     if (!o->output_tokens || o->serve.serve)
         return ERR_OK;
-    if (parse_u64(o->output_tokens, &tokens) != ERR_OK || tokens < 1 || tokens > OUTPUT_MOST)
+    if (parse_u64(o->output_tokens, &tokens) != ERR_OK || tokens < 1 || tokens > OUTPUT_MAX)
         return err_set(why, ERR_USAGE,
                        "--output-tokens takes a whole number from 1 to %d (with --serve, or a "
                        "range), not '%.60s'",
-                       OUTPUT_MOST, o->output_tokens);
+                       OUTPUT_MAX, o->output_tokens);
     o->workload.output_tokens = (unsigned)tokens;
     return ERR_OK;
 }
@@ -475,7 +495,7 @@ static int estimate_run(struct estimate_options *o)
 {
     struct error why = {0};
     if (!o->model)
-        return complain_usage("missing --model");
+        return usage_error("missing --model");
     if (options_pairs("dim", &o->dim_words, &o->workload.dims, &why) != ERR_OK ||
         estimate_serve_check(&o->serve, &why) != ERR_OK || read_output_tokens(o, &why) != ERR_OK)
         return fail(ERR_USAGE, &why);
@@ -514,7 +534,7 @@ static const struct option_row ROWS[] = {
      .help = "output tokens of a request; --serve: or 50..200 (default: 128)"},
     {.name = "input-tokens", .type = OPTION_HINT, .help = "use --prompt-tokens N"},
     {.name = "context", .type = OPTION_TEXT, .target = &args.workload.context, .value = "NUMBERS",
-     .help = "context length of a decode step, or of a whole request: 512..8192x2"},
+     .help = "context length of a decode step, or of a whole request: 1024..8192x2"},
     {.name = "phase", .type = OPTION_CHOICE, .target = &args.workload.phase, .value = "PHASE",
      .help = "prefill or decode only (default: a request)", .choices = PHASES},
     {.name = "image", .type = OPTION_TEXT, .target = &args.workload.image, .value = "SIZE",
@@ -522,14 +542,14 @@ static const struct option_row ROWS[] = {
     {.name = "dim", .type = OPTION_LIST, .target = &args.dim_words, .value = "NAME=N",
      .help = "sizes of an ONNX file: seq=128, an input x=1x3x224x224, a loop=10"},
     {.name = "tensor-parallel", .type = OPTION_COUNT, .target = &args.candidates.devices, .value = "N",
-     .help = "tensor parallelism: devices that share the model (default: 1)", .least = 1,
-     .most = 1024},
+     .help = "tensor parallelism: devices that share the model (default: 1)", .min = 1,
+     .max = 1024},
     {.name = "pipeline-parallel", .type = OPTION_COUNT, .target = &args.workload.stages, .value = "N",
-     .help = "pipeline stages, each on --tensor-parallel devices (default: 1)", .least = 1,
-     .most = PIPELINE_STAGES_MOST},
+     .help = "pipeline stages, each on --tensor-parallel devices (default: 1)", .min = 1,
+     .max = PIPELINE_STAGES_MAX},
     {.name = "micro-batches", .type = OPTION_COUNT, .target = &args.workload.micro_batches, .value = "N",
-     .help = "micro-batches (default: one per stage, if the batch allows)", .least = 1,
-     .most = PIPELINE_STAGES_MOST},
+     .help = "micro-batches (default: one per stage, if the batch allows)", .min = 1,
+     .max = PIPELINE_STAGES_MAX},
     {.name = "pp", .type = OPTION_HINT, .help = "use --pipeline-parallel N"},
     {.name = "devices", .type = OPTION_HINT, .help = "use --tensor-parallel N"},
     {.name = "tp", .type = OPTION_HINT, .help = "use --tensor-parallel N"},
@@ -539,27 +559,27 @@ static const struct option_row ROWS[] = {
     {.name = "sweep", .type = OPTION_FLAG, .target = &args.workload.sweep,
      .help = "every precision of the devices, and int4; batches 1 to 64"},
     {.name = "max-latency-ms", .type = OPTION_NUMBER, .target = &args.max_latency_ms,
-     .value = "MS", .help = "fail if a pass or request takes longer", .least = 1e-9,
-     .most = 1e12},
+     .value = "MS", .help = "fail if a pass or request takes longer", .min = 1e-9,
+     .max = 1e12},
     {.name = "max-energy-j", .type = OPTION_NUMBER, .target = &args.max_energy_j, .value = "J",
-     .help = "fail if the energy per sample, token (--phase) or request is higher", .least = 1e-9,
-     .most = 1e15},
+     .help = "fail if the energy per sample, token (--phase) or request is higher", .min = 1e-9,
+     .max = 1e15},
     {.name = "max-memory-gb", .type = OPTION_NUMBER, .target = &args.max_memory_gb, .value = "GB",
-     .help = "fail if one device needs more (10^9 bytes)", .least = 1e-9, .most = 1e9},
+     .help = "fail if one device needs more (10^9 bytes)", .min = 1e-9, .max = 1e9},
     {.name = "max-power-w", .type = OPTION_NUMBER, .target = &args.max_power_w, .value = "W",
      .help = "fail if the mean power of all devices together is higher",
-     .least = 1e-9, .most = 1e9},
+     .min = 1e-9, .max = 1e9},
     TARIFF_OPTION_ROWS(args.tariff),
     {.name = "runtime", .type = OPTION_TEXT, .target = &args.workload.runtime, .value = "NAME",
      .help = "inference runtime: vllm, ideal ... (default: by model and device)"},
     {.name = "host-launch-us", .type = OPTION_NUMBER, .target = &args.candidates.host_launch_us, .value = "US",
-     .help = "host time to launch an operator in eager mode (default: 10.5)", .least = 0.01,
-     .most = 1e5},
+     .help = "host time to launch an operator in eager mode (default: 8.5)", .min = 0.01,
+     .max = 1e5},
     {.name = "no-fusion", .type = OPTION_FLAG, .target = &args.workload.no_fusion,
      .help = "no operator fusion: one kernel per operation, as in eager mode"},
     SERVE_OPTION_ROWS(args.serve),
     {.name = "top", .type = OPTION_COUNT, .target = &args.top, .value = "N",
-     .help = "rows to show; 0: all (default: 10; 40 for many estimates)", .most = 1e9},
+     .help = "rows to show; 0: all (default: 10; 40 for many estimates)", .max = 1e9},
     {.name = "graph", .type = OPTION_CHOICE, .target = &args.graph, .value = "LANGUAGE",
      .help = "write the graph of the model instead: dot or mermaid", .choices = GRAPHS},
     {.name = "plot", .type = OPTION_TEXT, .target = &args.plot, .value = "FILE",
@@ -580,7 +600,8 @@ static const struct option_row ROWS[] = {
 static int estimate_main(const char **words, size_t count)
 {
     if (count)
-        return complain(EXIT_USAGE, "unexpected argument '%s': use --model for models", words[0]);
+        return print_error(EXIT_USAGE, "unexpected argument '%s': use --model for models",
+                           words[0]);
     int code = estimate_run(&args);
     params_release(&args.workload.dims);
     return code;

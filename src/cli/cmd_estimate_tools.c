@@ -5,8 +5,8 @@
  *   $ ipw estimate calibrate --csv gpu.csv --hardware h200 -o mine.json
  *   $ ipw estimate validate --hardware-file mine.json runs/profile_H200_m_d --max-mape 30
  *
- * Reports go to stdout, progress to stderr; a refused calibration is one line and exit status 1, as is a
- * validation beyond --max-mape. */
+ * Reports go to stdout, progress to stderr; a refused calibration is one line and exit status 1, as is a validation
+ * that exceeds --max-mape. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -34,8 +34,8 @@
 #define CALIBRATE    "estimate calibrate"
 #define VALIDATE     "estimate validate"
 
-#define RAN_LEAST    0.9  /* of a window: with less, other processes disturbed it */
-#define BUDGET_SHARE 5e-4 /* of the time of the windows: for each operation that is timed */
+#define RAN_LEAST    0.9  /* minimum share of a window: with less, other processes disturbed it */
+#define BUDGET_SHARE 5e-4 /* share of the windows' time for each timed operation */
 
 /* How the rows of a run are predicted or counted. */
 struct predictor_options {
@@ -80,7 +80,7 @@ struct calibrate_command {
     bool json, quiet;
 };
 
-/* Of the CPUs, since boot and since the program started. */
+/* CPU times, since boot and since the program started. */
 struct cpu_use {
     struct cpu_times all;
     double own_s;
@@ -88,17 +88,17 @@ struct cpu_use {
     bool is_known;
 };
 
-/* What a report is made of. */
+/* State of a calibration. */
 struct calibrate_work {
     struct calibrate_rows rows;
     struct calibration calibration;
     struct hardware base;
     bool has_base;
-    struct text data;                         /* where the rows come from */
-    char device[96];                          /* as the rows or this machine name it */
+    struct text data;                         /* source of the rows */
+    char device[96];                          /* name in the rows or on this machine */
     struct timings timings[TIMINGS_RUNTIMES]; /* of llama.cpp, of ONNX Runtime */
     struct cpu_use before;
-    char no_energy[240]; /* why no energy was measured; "" */
+    char no_energy[240]; /* why no energy was measured; or "" */
 };
 
 static void show_progress(const char *load, unsigned done, unsigned all)
@@ -137,7 +137,7 @@ static struct cpu_use read_use(void)
     return use;
 }
 
-/* What else ran meanwhile, for a message. */
+/* Other load during the measurement, for a message. */
 static void describe_others(const struct calibrate_work *work, char *to, size_t size)
 {
     struct cpu_use now = read_use();
@@ -157,7 +157,7 @@ static int refuse_busy(struct calibrate_work *work, const struct error *why)
 {
     char others[120];
     describe_others(work, others, sizeof others);
-    return complain(
+    return print_error(
         EXIT_FAILED,
         "refused: %s; %s. Stop them, use fewer threads, or raise the priority: chrt -r 1 "
         "ipw " CALIBRATE,
@@ -183,7 +183,7 @@ static int time_runtime(const struct calibrate_command *command, struct calibrat
     if (!err && timings->unsettled[0])
         log_warn("%s: the shortest time is used for them", timings->unsettled);
     return err == ERR_BUSY ? refuse_busy(work, &why)
-           : err           ? complain(EXIT_FAILED, "%s", why.text)
+           : err           ? print_error(EXIT_FAILED, "%s", why.text)
                            : 0;
 }
 
@@ -198,7 +198,7 @@ static int time_operations(const struct calibrate_command *command, struct calib
     return code;
 }
 
-/* The rates are of the time that the loads ran; joules are of everything that ran. */
+/* Rates are over the time that the loads ran; joules include everything that ran. */
 static void warn_of_others(struct calibrate_work *work, const struct microbench_meter *meter)
 {
     char others[120];
@@ -221,7 +221,7 @@ static int measure_rows(const struct calibrate_command *command, struct calibrat
         return code;
     work->before = read_use();
     struct microbench_options first = command->bench;
-    first.only_rates = true; /* again after the operations: the best of both counts */
+    first.only_rates = true; /* repeated after the operations: the best of both is used */
     enum err err = microbench_measure(&session, &first, &work->rows, &meter, &why);
     if (!err)
         code = time_operations(command, work);
@@ -236,7 +236,7 @@ static int measure_rows(const struct calibrate_command *command, struct calibrat
     if (meter.signal)
         return 128 + meter.signal;
     if (err)
-        return complain(err == ERR_NO_DATA ? EXIT_NOT_MEASURED : EXIT_FAILED, "%s", why.text);
+        return print_error(err == ERR_NO_DATA ? EXIT_NOT_MEASURED : EXIT_FAILED, "%s", why.text);
     (void)str_copy(work->device, sizeof work->device, meter.host);
     (void)str_copy(work->no_energy, sizeof work->no_energy, meter.no_energy);
     text_addf(&work->data, "built-in loads on %u threads", meter.threads);
@@ -245,7 +245,7 @@ static int measure_rows(const struct calibrate_command *command, struct calibrat
     return 0;
 }
 
-/* Before the fit: minutes of measuring are not lost to one that is refused. */
+/* Before the fit, so that a refused fit does not lose minutes of measuring. */
 static enum err save_rows(const struct calibrate_command *command,
                           const struct calibrate_work *work, struct error *why)
 {
@@ -284,7 +284,7 @@ static int report_calibration(const struct calibrate_command *command,
     if (command->output &&
         (calibrate_hardware(&work->calibration, &origin, &file, &why) != ERR_OK ||
          write_file(command->output, &file, &why) != ERR_OK)) {
-        code = complain(EXIT_FAILED, "%s", why.text);
+        code = print_error(EXIT_FAILED, "%s", why.text);
         report.file = NULL;
     }
     if (command->json)
@@ -318,7 +318,7 @@ static int calibrate(const struct calibrate_command *command, struct calibrate_w
     else if (!err)
         err = calibrate_fit(&work->rows, &command->fit, &work->calibration, &why);
     if (err)
-        return complain_error(err, &why);
+        return print_err(err, &why);
     int code = report_calibration(command, work);
     calibration_release(&work->calibration);
     return code;
@@ -361,23 +361,23 @@ static const struct option_row CALIBRATE_ROWS[] = {
     {.name = "rows", .type = OPTION_TEXT, .target = &calibrate_args.rows, .value = "FILE",
      .help = "save the rows as CSV for --csv, even if the fit is refused"},
     {.name = "seconds", .type = OPTION_NUMBER, .target = &calibrate_args.bench.seconds, .value = "S",
-     .help = "total time of the windows measured here (default: 25)", .least = 1,
-     .most = 86400},
+     .help = "total time of the windows measured here (default: 25)", .min = 1,
+     .max = 86400},
     {.name = "runtime", .type = OPTION_TEXT, .target = &calibrate_args.runtime, .value = "NAME",
      .help = "time operators of llama.cpp, onnxruntime, all (default) or none"},
     {.letter = 't', .name = "threads", .type = OPTION_COUNT, .target = &calibrate_args.bench.threads,
-     .value = "N", .help = "threads per load (default: one per CPU)", .least = 1,
-     .most = 4096},
+     .value = "N", .help = "threads per load (default: one per CPU)", .min = 1,
+     .max = 4096},
     {.name = "device", .type = OPTION_TEXT, .target = &calibrate_args.bench.device, .value = "ID",
      .help = "device to measure: cpu0, psys (default: CPUs and their memory)"},
     {.name = "allow-estimated", .type = OPTION_FLAG, .target = &calibrate_args.fit.allow_estimated,
      .help = "accept energy estimated by a model, and label the result"},
     {.name = "seed", .type = OPTION_COUNT, .target = &calibrate_args.seed, .value = "N",
-     .help = "random seed of the bootstrap intervals (default: 1)", .most = 4e9},
+     .help = "random seed of the bootstrap intervals (default: 1)", .max = 4e9},
     {.name = "json", .type = OPTION_FLAG, .target = &calibrate_args.json, .help = "report as JSON"},
     {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &calibrate_args.quiet,
      .help = "no progress"},
-    MEASURE_OPTION_ROWS(calibrate_args.measure, "sample-rate"),
+    MEASURE_OPTION_ROWS(calibrate_args.measure, NULL),
     {0},
 };
 /* clang-format on */
@@ -389,15 +389,15 @@ static int calibrate_main(const char **words, size_t count)
     struct calibrate_work work = {0};
     struct error why = {0};
     if (take_given(o, &why) != ERR_OK)
-        return complain(EXIT_USAGE, "%s", why.text);
+        return print_error(EXIT_USAGE, "%s", why.text);
     o->fit.seed = o->seed;
     o->fit.allow_estimated &= !o->measure.require_energy;
     o->bench.allow_estimated = o->fit.allow_estimated;
     o->bench.requires_energy = o->measure.require_energy;
     if (strcmp(o->runtime, "llama.cpp") != 0 && strcmp(o->runtime, "onnxruntime") != 0 &&
         strcmp(o->runtime, "all") != 0 && strcmp(o->runtime, "none") != 0)
-        return complain(EXIT_USAGE, "--runtime %.40s: llama.cpp, onnxruntime, all or none",
-                        o->runtime);
+        return print_error(EXIT_USAGE, "--runtime %.40s: llama.cpp, onnxruntime, all or none",
+                           o->runtime);
     if (!o->quiet)
         o->bench.progress = show_progress;
     int code = calibrate(o, &work);
@@ -493,18 +493,18 @@ static int validate(const struct validate_command *command, const char **words, 
     struct text data = {0};
     struct error why = {0};
     if (command->files.count + count == 0)
-        return complain(EXIT_USAGE,
-                        "missing measurements: give --csv, a run or a result of ipw layers");
+        return print_error(EXIT_USAGE,
+                           "missing measurements: give --csv, a run or a result of ipw layers");
     if (!command->hardware == !command->hardware_file)
-        return complain(EXIT_USAGE, "give either --hardware or --hardware-file");
+        return print_error(EXIT_USAGE, "give either --hardware or --hardware-file");
     enum err err = command->hardware ? hardware_find(command->hardware, &hardware, &why)
                                      : hardware_read(command->hardware_file, &hardware, &why);
     if (err)
-        return complain(command->hardware ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
+        return print_error(command->hardware ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
     err = init_predictor(&command->predictor, &hardware, &predictor, &why);
     if (!err)
         err = read_measurements(command, words, count, &predictor, &validation, &data, &why);
-    int code = err ? complain_error(err, &why)
+    int code = err ? print_err(err, &why)
                    : report_validation(command, &hardware, &validation, text_get(&data));
     predictor_release(&predictor);
     validation_release(&validation);
@@ -535,12 +535,12 @@ static const struct option_row VALIDATE_ROWS[] = {
      .help = "runtime: vllm ... (default: that of the rows, or by model and device)"},
     {.name = "host-launch-us", .type = OPTION_NUMBER, .target = &validate_args.predictor.host_launch_us,
      .value = "US", .help = "host time to launch an operator (default: by the rows); 0: unknown",
-     .most = 1e5},
+     .max = 1e5},
     {.name = "leave-out", .type = OPTION_TEXT, .target = &validate_args.leave_out, .value = "COLUMN",
      .help = "also correct each group by the others, by this column: family"},
     {.name = "max-mape", .type = OPTION_NUMBER, .target = &validate_args.most_percent, .value = "PERCENT",
-     .help = "exit 1 if the mean error of time or energy is larger", .least = 0.001,
-     .most = 1e6},
+     .help = "exit 1 if the mean error of time or energy is larger", .min = 0.001,
+     .max = 1e6},
     {.name = "json", .type = OPTION_FLAG, .target = &validate_args.json, .help = "report as JSON"},
     {0},
 };
@@ -551,7 +551,7 @@ static int validate_main(const char **words, size_t count)
     struct validate_command *o = &validate_args;
     struct error why = {0};
     int code = options_pairs("where", &o->where_words, &o->where, &why)
-                   ? complain(EXIT_USAGE, "%s", why.text)
+                   ? print_error(EXIT_USAGE, "%s", why.text)
                    : validate(o, words, count);
     params_release(&o->where);
     return code;

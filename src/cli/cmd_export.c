@@ -23,18 +23,19 @@ static int export_with(const struct export_options *options, const char *directo
     struct export_done done;
     const struct export_driver *driver = export_driver_find(options->to, &why);
     if (!driver)
-        return complain(EXIT_USAGE, "%s", why.text);
+        return print_error(EXIT_USAGE, "%s", why.text);
     if (driver->available && driver->available(&why))
-        return complain(EXIT_FAILED, "%s: %s", driver->name, why.text);
+        return print_error(EXIT_FAILED, "%s: %s", driver->name, why.text);
     if (options->directory && (options->output || !driver->makes_directory))
-        return complain(EXIT_USAGE,
-                        options->output ? "%s: -o and --output-dir are mutually exclusive"
-                                        : "%s writes a file: use -o FILE instead of --output-dir",
-                        driver->name);
+        return print_error(EXIT_USAGE,
+                           options->output
+                               ? "%s: -o and --output-dir are mutually exclusive"
+                               : "%s writes a file: use -o FILE instead of --output-dir",
+                           driver->name);
     const char *output = options->directory ? options->directory : options->output;
     if (driver->makes_files && (!output || is_dash(output)))
-        return complain(EXIT_USAGE, "%s needs %s", driver->name,
-                        driver->makes_directory ? "--output-dir DIR" : "-o FILE");
+        return print_error(EXIT_USAGE, "%s needs %s", driver->name,
+                           driver->makes_directory ? "--output-dir DIR" : "-o FILE");
     struct export_request request = {.directory = directory,
                                      .model = options->model,
                                      .output = output,
@@ -42,7 +43,7 @@ static int export_with(const struct export_options *options, const char *directo
                                      .replace = options->replace,
                                      .raw = options->raw};
     if (export_run(driver, &request, &done, &why))
-        return complain(EXIT_FAILED, "%s", why.text);
+        return print_error(EXIT_FAILED, "%s", why.text);
     if (done.damaged)
         log_warn("skipped %llu damaged line%s of records.jsonl; the first is line %llu",
                  (unsigned long long)done.damaged, done.damaged == 1 ? "" : "s",
@@ -59,9 +60,9 @@ static int export_points(const struct export_options *options, const char *sweep
     struct error why = {0};
     struct text out = {0};
     if (!export_driver_find(options->to, &why))
-        return complain(EXIT_USAGE, "%s", why.text);
+        return print_error(EXIT_USAGE, "%s", why.text);
     enum err err = export_sweep(sweep, options->to, options->raw, &out, &why);
-    int code = err ? complain_error(err, &why) : deliver(options->output, &out);
+    int code = err ? print_err(err, &why) : deliver(options->output, &out);
     text_release(&out);
     return code;
 }
@@ -72,7 +73,7 @@ static struct export_options args;
 static const struct option_row ROWS[] = {
     {.name = "to", .type = OPTION_TEXT, .target = &args.to, .value = "FORMAT",
      .help = "format; see `ipw list exports`"},
-    {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &args.output, /* of hf, a directory */
+    {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &args.output, /* hf: directory */
      .value = "FILE", .help = "write to FILE instead of stdout"},
     {.name = "output-dir", .type = OPTION_TEXT, .target = &args.directory, .value = "DIR",
      .help = "hf: write the dataset to DIR"},
@@ -90,9 +91,9 @@ static const struct option_row ROWS[] = {
 static int export_main(const char **words, size_t count)
 {
     if (count != 1)
-        return complain_usage(count ? "more than one run directory" : "missing run directory");
+        return usage_error(count ? "more than one run directory" : "missing run directory");
     if (!args.to)
-        return complain(EXIT_USAGE, "missing --to FORMAT; see `ipw list exports`");
+        return print_error(EXIT_USAGE, "missing --to FORMAT; see `ipw list exports`");
     if (sweep_is(words[0]))
         return export_points(&args, words[0]);
     start_reading_bar(wants_color(STDERR_FILENO) && (args.output || !isatty(STDOUT_FILENO)));

@@ -18,8 +18,7 @@
 #include "report/text/format.h"
 #include "runner/govern.h"
 
-#define COARSE                                                                                     \
-    0.8 /* of the bounds of the bucket with the SLO, the ratio below which there is a warning */
+#define COARSE 0.8 /* ratio of the bounds of the SLO's bucket below which a warning is printed */
 
 struct govern_command {
     double ttft_ms, itl_ms, max_power_w, lowest, interval_s, duration_s;
@@ -137,17 +136,17 @@ static enum err take_step(void *context, const struct govern_step *step, struct 
     return err || args.json || args.quiet ? err : show_step(view, step, why);
 }
 
-/* A percentile inside a bucket says little about where in it. */
+/* A percentile inside a wide bucket is imprecise. */
 static void warn_coarse(const struct govern_result *result)
 {
     for (int m = 0; m < GOVERN_METRICS; m++) {
         const double *bounds = result->bounds_s[m];
         if (is_known(bounds[0]) && !is_known(bounds[1]))
-            complain(0,
-                     "%s has no bucket bound above %g ms: slower requests count as SLO violations",
-                     result->metric_name[m], bounds[0] * 1e3);
+            print_error(
+                0, "%s has no bucket bound above %g ms: slower requests count as SLO violations",
+                result->metric_name[m], bounds[0] * 1e3);
         else if (bounds[0] < COARSE * bounds[1])
-            complain(
+            print_error(
                 0,
                 "%s has no bucket bound between %g and %g ms: percentiles near the SLO are coarse",
                 result->metric_name[m], bounds[0] * 1e3, bounds[1] * 1e3);
@@ -232,7 +231,7 @@ static int show_result(const struct govern_result *result)
         add_result_json(result, &out);
     else
         add_result_text(result, &out);
-    int code = out.failed ? complain(EXIT_FAILED, "out of memory") : put_output(&out);
+    int code = out.failed ? print_error(EXIT_FAILED, "out of memory") : put_output(&out);
     text_release(&out);
     return code;
 }
@@ -243,29 +242,29 @@ static int check_options(void)
 {
     bool has_slo = is_known(args.ttft_ms) || is_known(args.itl_ms);
     if (!has_slo && !is_known(args.max_power_w))
-        return complain_usage("missing objective: --slo-ttft-ms, --slo-itl-ms or --max-power-w");
+        return usage_error("missing objective: --slo-ttft-ms, --slo-itl-ms or --max-power-w");
     if (has_slo && !args.metrics_url)
-        return complain(EXIT_USAGE,
-                        "a latency SLO needs --metrics-url, where the server reports it");
+        return print_error(EXIT_USAGE,
+                           "a latency SLO needs --metrics-url, where the server reports it");
     if (!has_slo && args.metrics_url)
-        return complain(EXIT_USAGE, "--metrics-url needs --slo-ttft-ms or --slo-itl-ms");
+        return print_error(EXIT_USAGE, "--metrics-url needs --slo-ttft-ms or --slo-itl-ms");
     if (args.model && strcmp(args.set, "clock") != 0)
-        return complain(EXIT_USAGE, "--model is for clocks, not for --set %s", args.set);
+        return print_error(EXIT_USAGE, "--model is for clocks, not for --set %s", args.set);
     if (args.application && !args.model)
-        return complain(EXIT_USAGE, "--application needs --model");
+        return print_error(EXIT_USAGE, "--application needs --model");
     if (is_known(args.max_power_w) && strcmp(args.set, "clock") != 0)
-        return complain(EXIT_USAGE,
-                        "--max-power-w is held by the clock; the driver holds a power "
-                        "limit by itself: nvidia-smi -pl %g",
-                        args.max_power_w);
+        return print_error(EXIT_USAGE,
+                           "--max-power-w is held by the clock; the driver holds a power "
+                           "limit by itself: nvidia-smi -pl %g",
+                           args.max_power_w);
     return EXIT_DONE;
 }
 
 static int failure(enum err err, const struct error *why)
 {
     bool may_look = !args.dry_run && (err == ERR_DENIED || err == ERR_UNSUPPORTED);
-    return complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s%s", why->text,
-                    may_look ? "; --dry-run shows what it would do" : "");
+    return print_error(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s%s", why->text,
+                       may_look ? "; --dry-run shows what it would do" : "");
 }
 
 static int govern(void)
@@ -288,11 +287,11 @@ static int govern(void)
     struct govern_result result;
     struct error why = {0};
     if (args.log && output_open(&view.log, args.log, true, &why))
-        return complain(EXIT_FAILED, "%s", why.text);
+        return print_error(EXIT_FAILED, "%s", why.text);
     enum err err = govern_execute(&options, &watch, &result, &why);
     int code = err ? failure(err, &why) : show_result(&result);
     if (args.log && output_finish(&view.log, ERR_OK, &why) && !code)
-        code = complain(EXIT_FAILED, "%s", why.text);
+        code = print_error(EXIT_FAILED, "%s", why.text);
     return code ? code : result.signal ? 128 + result.signal : EXIT_DONE;
 }
 
@@ -302,27 +301,27 @@ static const char *const SETS[] = {"clock", "power-limit", NULL};
 static const struct option_row ROWS[] = {
     {.name = "slo-ttft-ms", .type = OPTION_NUMBER, .target = &args.ttft_ms, .value = "MS",
      .help = "hold the 95th percentile of the time to first token below MS",
-     .least = 1e-3, .most = 1e7},
+     .min = 1e-3, .max = 1e7},
     {.name = "slo-itl-ms", .type = OPTION_NUMBER, .target = &args.itl_ms, .value = "MS",
      .help = "hold the 95th percentile of the inter-token latency below MS",
-     .least = 1e-3, .most = 1e7},
+     .min = 1e-3, .max = 1e7},
     {.name = "max-power-w", .type = OPTION_NUMBER, .target = &args.max_power_w, .value = "W",
-     .help = "hold the GPU's mean power below W", .least = 1, .most = 1e5},
+     .help = "hold the GPU's mean power below W", .min = 1, .max = 1e5},
     {.name = "metrics-url", .type = OPTION_TEXT, .target = &args.metrics_url, .value = "URL",
      .help = "Prometheus endpoint of the server (without a path: /metrics)"},
     {.name = "set", .type = OPTION_CHOICE, .target = &args.set, .value = "KNOB",
      .help = "knob to control: clock (default) or power-limit", .choices = SETS},
     {.name = "lowest", .type = OPTION_NUMBER, .target = &args.lowest, .value = "N",
      .help = "never below N MHz or W (default: half of the highest clock)",
-     .least = 1, .most = 1e5},
+     .min = 1, .max = 1e5},
     {.name = "model", .type = OPTION_TEXT, .target = &args.model, .value = "FILE",
      .help = "model of `ipw power fit`: time and energy at each clock"},
     {.name = "application", .type = OPTION_TEXT, .target = &args.application, .value = "NAME",
      .help = "application of the model (default: the only one)"},
     {.letter = 'i', .name = "interval", .type = OPTION_NUMBER, .target = &args.interval_s, .value = "S",
-     .help = "seconds per reading (default: 5)", .least = 0.2, .most = 3600},
+     .help = "seconds per reading (default: 5)", .min = 0.2, .max = 3600},
     {.name = "duration", .type = OPTION_NUMBER, .target = &args.duration_s, .value = "S",
-     .help = "stop after S seconds (default: at a signal)", .least = 0.2, .most = 1e8},
+     .help = "stop after S seconds (default: at a signal)", .min = 0.2, .max = 1e8},
     {.name = "dry-run", .type = OPTION_FLAG, .target = &args.dry_run,
      .help = "set nothing, print what would be set; needs no root"},
     {.name = "devices", .type = OPTION_TEXT, .target = &args.devices, .value = "LIST",

@@ -26,15 +26,15 @@ struct layers_command {
     struct measure_options measure;
     struct layers_options layers;
     struct option_list models;
-    char *lists[OPTION_LIST_MAX]; /* copies of them, split at commas */
+    char *lists[OPTION_LIST_MAX]; /* copies, split at commas */
     const char *paths[OPTION_LIST_MAX];
     size_t path_count;
-    char *found[OPTION_LIST_MAX]; /* the files of these models */
+    char *found[OPTION_LIST_MAX]; /* paths of these models */
     const char *prompts, *granularity, *output;
     unsigned gpu_layers;
     bool json, quiet, save;
-    const char *output_dir; /* of the run directories; saves */
-    const char *db;         /* to which they are pushed; saves */
+    const char *output_dir; /* parent of the run directories; implies --save */
+    const char *db;         /* database to push to; implies --save */
 };
 
 /* ---- progress ---- */
@@ -66,7 +66,7 @@ static int split_models(struct layers_command *command)
         size_t length = strlen(command->models.items[i]) + 1;
         char *copy = malloc(length);
         if (!copy)
-            return complain(EXIT_FAILED, "out of memory");
+            return print_error(EXIT_FAILED, "out of memory");
         memcpy(copy, command->models.items[i], length);
         command->lists[i] = copy;
         for (char *word = copy, *next; word; word = next) {
@@ -74,29 +74,29 @@ static int split_models(struct layers_command *command)
             if (next)
                 *next++ = '\0';
             if (!*word)
-                return complain(EXIT_USAGE, "--model: empty name in '%s'",
-                                command->models.items[i]);
+                return print_error(EXIT_USAGE, "--model: empty name in '%s'",
+                                   command->models.items[i]);
             if (command->path_count == OPTION_LIST_MAX)
-                return complain(EXIT_USAGE, "too many models (limit %d)", OPTION_LIST_MAX);
+                return print_error(EXIT_USAGE, "too many models (limit %d)", OPTION_LIST_MAX);
             command->paths[command->path_count++] = word;
         }
     }
     if (command->path_count == 0)
-        return complain_usage("missing --model");
+        return usage_error("missing --model");
     return -1;
 }
 
-/* A shipped model may be given by its name. */
+/* A shipped model may be given by name. */
 static int find_models(struct layers_command *command)
 {
     for (size_t i = 0; i < command->path_count; i++) {
         char path[4096];
         struct error why = {0};
         if (shipped_find(command->paths[i], path, sizeof path, &why) != ERR_OK)
-            return complain(EXIT_FAILED, "%s", why.text);
+            return print_error(EXIT_FAILED, "%s", why.text);
         command->found[i] = strdup(path);
         if (!command->found[i])
-            return complain(EXIT_FAILED, "out of memory");
+            return print_error(EXIT_FAILED, "out of memory");
         command->paths[i] = command->found[i];
     }
     return -1;
@@ -117,19 +117,19 @@ static int split_prompts(struct layers_command *command)
         uint64_t tokens;
         if (!str_next_item(&rest, number, sizeof number) || parse_u64(number, &tokens) != ERR_OK ||
             tokens < 1 || tokens > LONGEST)
-            return complain(EXIT_USAGE,
-                            "--prompt-tokens takes lengths from 1 to %d, e.g. 32,128,512, not '%s'",
-                            LONGEST, command->prompts);
+            return print_error(
+                EXIT_USAGE, "--prompt-tokens takes lengths from 1 to %d, e.g. 32,128,512, not '%s'",
+                LONGEST, command->prompts);
         if (layers->prompt_count == LAYERS_PROMPTS_MAX)
-            return complain(EXIT_USAGE, "--prompt-tokens: too many lengths (limit %d)",
-                            LAYERS_PROMPTS_MAX);
+            return print_error(EXIT_USAGE, "--prompt-tokens: too many lengths (limit %d)",
+                               LAYERS_PROMPTS_MAX);
         layers->prompts[layers->prompt_count++] = (unsigned)tokens;
     }
     qsort(layers->prompts, layers->prompt_count, sizeof *layers->prompts, by_size);
     for (size_t i = 1; i < layers->prompt_count; i++)
         if (layers->prompts[i] == layers->prompts[i - 1])
-            return complain(EXIT_USAGE, "--prompt-tokens: %u given more than once",
-                            layers->prompts[i]);
+            return print_error(EXIT_USAGE, "--prompt-tokens: %u given more than once",
+                               layers->prompts[i]);
     return -1;
 }
 
@@ -177,17 +177,16 @@ static int save_models(const struct layers_command *command, const struct run_sa
         char directory[512];
         if (run_save_layers(save, &run->models[i], &run->results.models[i], directory,
                             sizeof directory, &why)) {
-            code = complain(EXIT_FAILED, "cannot save the run: %s", why.text);
+            code = print_error(EXIT_FAILED, "cannot save the run: %s", why.text);
             continue;
         }
-        if (!command->quiet)
-            notify("ipw layers: saved in %s\n", directory);
+        notify("ipw layers: saved in %s\n", directory); /* with -q, too: nothing else names it */
         push_saved(command->db, directory, command->quiet);
     }
     return code;
 }
 
-/* What each result says of the measurement as a whole. */
+/* Facts about the measurement as a whole. */
 static void describe(struct layers_result *result, const struct run_save *save, const char *started)
 {
     struct json json;
@@ -210,7 +209,7 @@ static int write_report(const struct layers_command *command, struct session *se
     char started[CLOCK_TEXT_MAX];
     struct host_report host;
     struct run_save save = {.parent = command->output_dir, .session = session, .host = &host};
-    host_report_take(&session->findings, &host);
+    host_report_fill(&session->findings, &host);
     proc_own_cost(&save.own);
     clock_text(started, run->started_wall);
     for (size_t i = 0; i < run->results.count; i++)
@@ -238,7 +237,7 @@ static int measure(const struct layers_command *command)
     struct layers_run run;
     struct error why = {0};
     if (engine_library_open(&library, &why) != ERR_OK)
-        return complain(EXIT_FAILED, "%s", why.text);
+        return print_error(EXIT_FAILED, "%s", why.text);
     proc_block_signals();
     int code = open_session(&command->measure, &session);
     if (code)
@@ -248,8 +247,8 @@ static int measure(const struct layers_command *command)
     clear_progress();
     sampler_stop(session.sampler);
     if (err && err != ERR_INTERRUPTED)
-        code = complain_error(err, &why);
-    /* Models measured before a failure are reported all the same. */
+        code = print_err(err, &why);
+    /* Models measured before a failure are still reported. */
     if (run.count > 0) {
         int delivered = write_report(command, &session, &run);
         code = code ? code : delivered;
@@ -278,25 +277,25 @@ static const struct option_row ROWS[] = {
     {.name = "prompt-tokens", .type = OPTION_TEXT, .target = &args.prompts, .value = "LIST",
      .help = "prompt lengths (default: 32,128,512)"},
     {.name = "gen", .type = OPTION_COUNT, .target = &args.layers.generate, .value = "N",
-     .help = "tokens to generate after each prompt (default: 32)", .most = 100000},
+     .help = "tokens to generate after each prompt (default: 32)", .max = 100000},
     {.letter = 'r', .name = "repeat", .type = OPTION_COUNT, .target = &args.layers.repeats, .value = "N",
-     .help = "rounds of windows (default: until the ± is small)", .least = 1, .most = 200},
+     .help = "rounds of windows (default: until the ± is small)", .min = 1, .max = 200},
     {.name = "max-seconds", .type = OPTION_NUMBER, .target = &args.layers.max_s, .value = "S",
-     .help = "start no new round of a model after S seconds (default: 60)", .least = 0.1,
-     .most = 1e6},
+     .help = "start no new round of a model after S seconds (default: 60)", .min = 0.1,
+     .max = 1e6},
     {.name = "window", .type = OPTION_NUMBER, .target = &args.layers.window_s, .value = "S",
-     .help = "minimum window length (default: what the sensors need)", .least = 0.01,
-     .most = 3600},
+     .help = "minimum window length (default: as long as the sensors need)", .min = 0.01,
+     .max = 3600},
     {.name = "batch", .type = OPTION_COUNT, .target = &args.layers.batch, .value = "N",
-     .help = "batch size: sequences computed together (default: 1)", .least = 1, .most = 256},
+     .help = "batch size: sequences computed together (default: 1)", .min = 1, .max = 256},
     {.letter = 't', .name = "threads", .type = OPTION_COUNT, .target = &args.layers.threads,
-     .value = "N", .help = "compute threads (default: one per core)", .least = 1, .most = 512},
+     .value = "N", .help = "compute threads (default: one per core)", .min = 1, .max = 512},
     {.name = "context", .type = OPTION_COUNT, .target = &args.layers.context, .value = "N",
-     .help = "context length in tokens (default: as long as needed)", .least = 1, .most = 1e7},
+     .help = "context length in tokens (default: as long as needed)", .min = 1, .max = 1e7},
     {.name = "gpu-layers", .type = OPTION_COUNT, .target = &args.gpu_layers, .value = "N",
-     .help = "layers to offload to the GPU (default: 0)", .most = 100000},
+     .help = "layers to offload to the GPU (default: 0)", .max = 100000},
     {.name = "seed", .type = OPTION_COUNT, .target = &args.layers.seed, .value = "N",
-     .help = "random seed of the tokens (default: 1)", .most = 4e9},
+     .help = "random seed of the tokens (default: 1)", .max = 4e9},
     IDLE_OPTION_ROW(args.measure, "measure idle power for S seconds first (default: 2; 0: skip)", 0),
     {.name = "granularity", .type = OPTION_CHOICE, .target = &args.granularity,
      .value = "WORD",
@@ -311,7 +310,7 @@ static const struct option_row ROWS[] = {
     DB_PUSH_OPTION_ROW(args.db),
     {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &args.quiet,
      .help = "no progress"},
-    MEASURE_OPTION_ROWS(args.measure, "sample-rate"),
+    MEASURE_OPTION_ROWS(args.measure, NULL),
     {0},
 };
 /* clang-format on */

@@ -53,7 +53,7 @@ static void check_tool(const struct tool_driver *driver, struct listing_row *row
         str_format(row->note, sizeof row->note, "not confined to the workspace: %s", why.text);
 }
 
-/* Why a driver finds nothing on this machine. */
+/* Why a driver finds no hardware on this machine. */
 static void check_sensor(const struct sensor_driver *driver, struct listing_row *row)
 {
     struct sensor_findings findings = {0};
@@ -68,7 +68,7 @@ static void check_sensor(const struct sensor_driver *driver, struct listing_row 
     sensor_findings_release(&findings);
 }
 
-/* The drivers of one kind, whose structs have a name and a summary in common; `check_` sees whether one can be used. */
+/* The drivers of one kind, whose structs all have a name and a summary; `check_` tests whether one can be used. */
 #define LIST_DRIVERS(kind, drivers, params_, check_, what)                                         \
     static void list_##kind(struct listing *listing)                                               \
     {                                                                                              \
@@ -214,11 +214,11 @@ static int unknown_kind(const char *word)
         names[i + 2] = KINDS[i].name;
     const char *near = nearest_name(word, names, KIND_COUNT + 2);
     if (near)
-        return complain(EXIT_USAGE, "unknown kind '%s'; did you mean '%s'?", word, near);
-    return complain(EXIT_USAGE, "unknown kind '%s'; see `ipw list --help`", word);
+        return print_error(EXIT_USAGE, "unknown kind '%s'; did you mean '%s'?", word, near);
+    return print_error(EXIT_USAGE, "unknown kind '%s'; see `ipw list --help`", word);
 }
 
-/* Missing parts of the build that disable whole commands, such as report. */
+/* Missing libraries that disable whole commands, such as report. */
 static void add_missing_parts(struct text *out)
 {
     struct text parts = {0};
@@ -243,7 +243,7 @@ static int list_kinds(struct listing *listing, const char *wanted)
     return found ? put_output(&listing->text) : unknown_kind(wanted);
 }
 
-/* Names only, and of the long lists their length. */
+/* Names only; for long lists their length. */
 static int list_summary(struct listing *listing)
 {
     listing->brief = !listing->json;
@@ -265,7 +265,7 @@ static int list_named(struct listing *listing,
     enum err err = show(listing, ids, count, &why);
     listing_end(listing);
     if (err)
-        return complain(err == ERR_NOT_FOUND ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
+        return print_error(err == ERR_NOT_FOUND ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
     return put_output(&listing->text);
 }
 
@@ -281,7 +281,7 @@ static enum err show_runs(struct listing *listing, const char **words, size_t co
     return listing_runs(listing, count ? words[0] : "runs", why);
 }
 
-/* The models that a service has, by its own names. */
+/* The models of a running service, by its own names. */
 static enum err service_models(const char *client_name, const char *url, struct client_models *out,
                                struct error *why)
 {
@@ -313,7 +313,7 @@ static int list_service(struct listing *listing, const char *client_name, const 
             text_addf(&listing->text, "%s\n", plain_text(models.names[i]).text);
     client_models_release(&models);
     if (err)
-        return complain(err == ERR_NOT_FOUND ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
+        return print_error(err == ERR_NOT_FOUND ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
     listing_end(listing);
     return put_output(&listing->text);
 }
@@ -340,10 +340,10 @@ static int list_main(const char **words, size_t count)
     struct listing listing;
     const char *wanted = count ? words[0] : "";
     int code;
-    if (strcmp(wanted, "visualizations") == 0) /* as the Python IPW calls them */
+    if (strcmp(wanted, "visualizations") == 0) /* name in the Python IPW */
         wanted = "plots";
     if ((client_name || client_url) && strcmp(wanted, "models") != 0)
-        return complain(EXIT_USAGE, "--client and --client-base-url are for `ipw list models`");
+        return print_error(EXIT_USAGE, "--client and --client-base-url are for `ipw list models`");
     listing_init(&listing, json, verbose, wants_color(STDOUT_FILENO));
     if (!count)
         code = list_summary(&listing);
@@ -356,7 +356,7 @@ static int list_main(const char **words, size_t count)
     else if (!strcmp(wanted, "models") && count > 1)
         code = list_named(&listing, listing_models_named, words + 1, count - 1);
     else if (count > 1)
-        code = complain(EXIT_USAGE, "unexpected argument '%s': give one KIND", words[1]);
+        code = print_error(EXIT_USAGE, "unexpected argument '%s': give one KIND", words[1]);
     else
         code = list_kinds(&listing, wanted);
     listing_release(&listing);

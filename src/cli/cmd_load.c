@@ -11,9 +11,9 @@ static unsigned threads;
 /* clang-format off */
 static const struct option_row ROWS[] = {
     {.letter = 's', .name = "seconds", .type = OPTION_NUMBER, .target = &length_s, .value = "S",
-     .help = "duration (default: 2)", .least = 0.001, .most = 86400},
+     .help = "duration (default: 2)", .min = 0.001, .max = 86400},
     {.letter = 't', .name = "threads", .type = OPTION_COUNT, .target = &threads, .value = "N",
-     .help = "threads (default: one per CPU)", .least = 1, .most = 4096},
+     .help = "threads (default: one per CPU)", .min = 1, .max = 4096},
     {0},
 };
 /* clang-format on */
@@ -24,7 +24,7 @@ static int load_run(const char **words, size_t count)
     proc_block_signals();
     struct load *load = load_start(threads);
     if (!load)
-        return complain(EXIT_FAILED, "out of memory");
+        return print_error(EXIT_FAILED, "out of memory");
     int signal_number = proc_poll_signal(from_seconds(length_s));
     double done = load_stop(load);
     struct text text = {0};

@@ -32,11 +32,11 @@ static const struct option_row ROWS[] = {
      .help = "serve the gRPC telemetry of the Python ipw, e.g. 127.0.0.1:50053"},
     {.letter = 'i', .name = "interval", .type = OPTION_NUMBER, .target = &command.interval_s, .value = "S",
      .help = "time between updates, and between reads of a sensor (default: 1)",
-     .least = 0.05, .most = 60},
+     .min = 0.05, .max = 60},
     {.name = "otlp", .type = OPTION_TEXT, .target = &command.monitor.otlp_url, .value = "URL",
      .help = "push metrics to an OpenTelemetry receiver: http://127.0.0.1:4318"},
     {.name = "otlp-interval", .type = OPTION_NUMBER, .target = &command.otlp_interval_s, .value = "S",
-     .help = "time between pushes (default: 10)", .least = 0.1, .most = 3600},
+     .help = "time between pushes (default: 10)", .min = 0.1, .max = 3600},
     {.name = "processes", .type = OPTION_TEXT, .target = &command.processes, .value = "N|off",
      .help = "number of processes and cgroups with series (default: 50)"},
     {.name = "devices", .type = OPTION_TEXT, .target = &command.monitor.devices, .value = "LIST",
@@ -49,7 +49,7 @@ static const struct option_row ROWS[] = {
      .help = "allow access without a token"},
     {.name = "telemetry-fd", .type = OPTION_NUMBER, .target = &command.telemetry_fd, .value = "FD",
      .help = "write readings to this file descriptor; used by energy-monitor",
-     .least = 0, .most = 65535},
+     .min = 0, .max = 65535},
     {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &command.quiet,
      .help = "do not print where the monitor listens"},
     {.name = "token", .type = OPTION_HINT,
@@ -66,8 +66,8 @@ static int read_processes(void)
     if (given && !strcmp(given, "off"))
         count = 0;
     else if (given && (parse_u64(given, &count) || count > PROCESSES_MAX))
-        return complain(EXIT_USAGE, "--processes %s: a number from 0 to %d, or off", given,
-                        PROCESSES_MAX);
+        return print_error(EXIT_USAGE, "--processes %s: a number from 0 to %d, or off", given,
+                           PROCESSES_MAX);
     command.monitor.processes = (unsigned)count;
     return 0;
 }
@@ -77,7 +77,7 @@ static int complete_token(void)
     if (!command.token_file)
         return 0;
     if (command.monitor.is_open)
-        return complain(EXIT_USAGE, "--token-file and --no-token are mutually exclusive");
+        return print_error(EXIT_USAGE, "--token-file and --no-token are mutually exclusive");
     int code = read_token(command.token_file, &command.token);
     command.monitor.token = text_get(&command.token);
     return code;
@@ -100,11 +100,11 @@ static int monitor_main(const char **words, size_t count)
         (code = read_processes()) || (code = complete_token()))
         return code;
     if (command.telemetry_fd >= 0 && fcntl((int)command.telemetry_fd, F_GETFD) < 0)
-        return complain(EXIT_USAGE, "--telemetry-fd %.0f is not an open descriptor",
-                        command.telemetry_fd);
+        return print_error(EXIT_USAGE, "--telemetry-fd %.0f is not an open descriptor",
+                           command.telemetry_fd);
     bool is_silent = command.listen && !strcmp(command.listen, "none");
     if (is_silent && !command.grpc && !command.monitor.otlp_url && command.telemetry_fd < 0)
-        return complain(EXIT_USAGE, "--listen none needs --grpc or --otlp");
+        return print_error(EXIT_USAGE, "--listen none needs --grpc or --otlp");
     command.monitor.otlp_interval = from_seconds(command.otlp_interval_s);
     command.monitor.address = is_silent ? NULL : command.at.address;
     if (command.grpc) {
@@ -118,7 +118,7 @@ static int monitor_main(const char **words, size_t count)
     enum err err = monitor_run(&command.monitor, &signal, &why);
     text_release(&command.token);
     if (err)
-        return complain_error(err, &why);
+        return print_err(err, &why);
     return signal == SIGINT ? 128 + SIGINT : EXIT_DONE;
 }
 

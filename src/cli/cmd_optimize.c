@@ -37,9 +37,9 @@ static struct optimize_command {
     const char *model, *objective, *preset, *format;
     const char *application;
     const char *settings, *quality, *quality_better, *baseline, *policy;
-    const char *percentile; /* of latency SLOs */
+    const char *percentile; /* for latency SLOs */
     double exponent;
-    double limits[OPTIMIZE_LIMITS]; /* as given: percent, and milliseconds of latencies */
+    double limits[OPTIMIZE_LIMITS]; /* as given: in percent, latencies in milliseconds */
     bool is_quality_falling, json;
 } args = {.objective = "edp",
           .format = "table",
@@ -49,14 +49,14 @@ static struct optimize_command {
           .limits = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN,
                      UNKNOWN, UNKNOWN}};
 
-/* What one run of the command has. */
-struct optimizing {
+/* State of the command. */
+struct optimize_state {
     const struct optimize_command *command;
     struct optimize_goal goal;
-    struct freq_data data;     /* of --input, or of a sweep over clocks */
-    struct sweep_points sweep; /* of a sweep over other knobs */
-    struct text apply;         /* the command that makes the setting of a sweep; "": of the clock */
-    struct clock_list clocks;  /* of a model from a file */
+    struct freq_data data;     /* from --input, or from a sweep over clocks */
+    struct sweep_points sweep; /* from a sweep over other knobs */
+    struct text apply;         /* command that applies the setting of a sweep; "": sets the clock */
+    struct clock_list clocks;  /* for a model from a file */
     struct freq_model model;
     struct clock_choice *choices;
     size_t count;
@@ -65,7 +65,7 @@ struct optimizing {
     const char *source;
 };
 
-static void set_goal(struct optimizing *o)
+static void set_goal(struct optimize_state *o)
 {
     static const char *const OBJECTIVES[] = {"energy", "edp", "ed2p"};
     const struct optimize_command *c = o->command;
@@ -97,20 +97,20 @@ static enum policy_rule policy_rule(const struct optimize_command *c)
     return strcmp(c->policy, "minimax") == 0 ? POLICY_MINIMAX : POLICY_MEAN;
 }
 
-/* --quality may be a file; else a column, or a figure of a sweep's runs. */
+/* --quality may be a file; otherwise a column, or a figure of a sweep's runs. */
 static const char *quality_file(const struct optimize_command *c)
 {
     return c->quality && file_is_regular(c->quality) ? c->quality : NULL;
 }
 
-static enum err make_room(struct optimizing *o, size_t count, struct error *why)
+static enum err make_room(struct optimize_state *o, size_t count, struct error *why)
 {
     o->choices = calloc(count + 1, sizeof *o->choices);
     o->policies = calloc(count + 1, sizeof *o->policies);
     return o->choices && o->policies ? ERR_OK : err_no_memory(why);
 }
 
-static bool is_asked(const struct optimizing *o, const struct freq_curve *curve)
+static bool is_selected(const struct optimize_state *o, const struct freq_curve *curve)
 {
     const char *wanted = o->command->application;
     return !wanted || str_equal_nocase(curve->application, wanted);
@@ -118,7 +118,8 @@ static bool is_asked(const struct optimizing *o, const struct freq_curve *curve)
 
 /* ---- from measurements ---- */
 
-static enum err choose_measured(struct optimizing *o, const char *void_because, struct error *why)
+static enum err choose_measured(struct optimize_state *o, const char *void_because,
+                                struct error *why)
 {
     const struct optimize_command *c = o->command;
     const struct freq_curves *curves = &o->data.curves;
@@ -139,7 +140,7 @@ static enum err choose_measured(struct optimizing *o, const char *void_because, 
                                               curve->count ? curve->samples[0].freq_mhz : UNKNOWN,
                                           .void_because = void_because,
                                           .goal = o->goal};
-        if (is_asked(o, curve))
+        if (is_selected(o, curve))
             err = clock_choice_of(&question, &o->choices[o->count++], why);
     }
     return err;
@@ -147,7 +148,7 @@ static enum err choose_measured(struct optimizing *o, const char *void_because, 
 
 /* ---- from a model ---- */
 
-/* Whether a list "A, B" has the name. */
+/* Whether a list "A, B" contains the name. */
 static bool is_listed(const char *list, const char *gpu, const char *application)
 {
     char name[128];
@@ -162,7 +163,7 @@ static bool is_listed(const char *list, const char *gpu, const char *application
     return false;
 }
 
-static enum err choose_modeled(struct optimizing *o, const char *path, struct error *why)
+static enum err choose_modeled(struct optimize_state *o, const char *path, struct error *why)
 {
     const struct optimize_command *c = o->command;
     struct freq_curve curve;
@@ -194,7 +195,7 @@ static enum err choose_modeled(struct optimizing *o, const char *path, struct er
         err = make_room(o, applications, why);
     for (size_t i = 0; !err && i < applications; i++) {
         (void)o->model.kind->application(o->model.state, i, &curve, &question.lowest_mhz);
-        if (!is_asked(o, &curve) || (c->data.gpu && !str_equal_nocase(c->data.gpu, curve.gpu)))
+        if (!is_selected(o, &curve) || (c->data.gpu && !str_equal_nocase(c->data.gpu, curve.gpu)))
             continue;
         if (!clock_list_has(&o->clocks, curve.gpu))
             return err_set(why, ERR_NO_DATA, "%.160s: no clocks of GPU '%.40s'", c->data.clocks,
@@ -217,7 +218,7 @@ static size_t find_baseline(const struct setting_points *points, const char *nam
     return at;
 }
 
-static enum err choose_setting(struct optimizing *o, struct error *why)
+static enum err choose_setting(struct optimize_state *o, struct error *why)
 {
     const struct optimize_command *c = o->command;
     struct params columns = {0}, where = {0};
@@ -233,8 +234,8 @@ static enum err choose_setting(struct optimizing *o, struct error *why)
     if (!err && quality_file(c))
         err = setting_points_add_quality(quality_file(c), &points, why);
     if (!err && points.left_out)
-        complain(0, "warning: %zu rows without a positive energy and time are left out",
-                 points.left_out);
+        print_error(0, "warning: %zu rows without a positive energy and time are left out",
+                    points.left_out);
     size_t baseline = err ? 0 : find_baseline(&points, c->baseline);
     if (!err && baseline == points.count)
         err = err_set(why, ERR_USAGE, "--baseline: no setting '%.60s'", c->baseline);
@@ -252,8 +253,8 @@ static enum err choose_setting(struct optimizing *o, struct error *why)
 
 /* ---- from a sweep ---- */
 
-/* nvidia-smi for one knob of the GPU; a value of `default` needs none. */
-static void write_gpu_knob(struct optimizing *o, const char *option, const char *value)
+/* nvidia-smi for one knob of the GPU; none for the value `default`. */
+static void write_gpu_knob(struct optimize_state *o, const char *option, const char *value)
 {
     const char *gpus = sweep_points_gpus(&o->sweep);
     if (str_equal_nocase(value, "default"))
@@ -266,8 +267,8 @@ static void write_gpu_knob(struct optimizing *o, const char *option, const char 
         text_addf(&o->apply, ",%s", value);
 }
 
-/* What the operator runs: nvidia-smi for the knobs of the GPU, the command of the sweep for the others. */
-static void write_apply(struct optimizing *o, const char *setting)
+/* The command for the operator: nvidia-smi for the knobs of the GPU, the command of the sweep for the others. */
+static void write_apply(struct optimize_state *o, const char *setting)
 {
     const struct sweep *sweep = &o->sweep.sweep;
     bool others = false;
@@ -291,8 +292,8 @@ static void write_apply(struct optimizing *o, const char *setting)
     sweep_free_words(words);
 }
 
-/* Of perplexities less is better, unless the user says otherwise. */
-static enum err choose_quality(struct optimizing *o, struct error *why)
+/* Lower perplexity is better, unless the user overrides it. */
+static enum err choose_quality(struct optimize_state *o, struct error *why)
 {
     const struct optimize_command *c = o->command;
     unsigned q = 0;
@@ -313,8 +314,8 @@ static enum err choose_quality(struct optimizing *o, struct error *why)
     return ERR_OK;
 }
 
-/* Clocks alone are fitted; anything else, and what needs the quality or latency of the answers, is chosen as measured. */
-static enum err choose_swept(struct optimizing *o, const char *directory, struct error *why)
+/* Clocks alone are fitted; other knobs, and limits on quality or latency, are chosen among the measured settings. */
+static enum err choose_swept(struct optimize_state *o, const char *directory, struct error *why)
 {
     struct optimize_command *c = &args;
     struct params columns = {0}, where = {0};
@@ -326,7 +327,7 @@ static enum err choose_swept(struct optimizing *o, const char *directory, struct
     if (err)
         return err;
     if (sweep_points_is_estimated(&o->sweep))
-        complain(0, "warning: the energy of this sweep is estimated, not measured");
+        print_error(0, "warning: the energy of this sweep is estimated, not measured");
     if ((sweep_points_is_fitted(&o->sweep) || c->data.columns.count) && !c->baseline &&
         !c->quality && !is_known(c->limits[LIMIT_QUALITY]) && !optimize_has_slo(&o->goal)) {
         c->data.inputs = (struct option_list){{directory}, 1};
@@ -352,7 +353,7 @@ static enum err choose_swept(struct optimizing *o, const char *directory, struct
 
 /* ---- the command ---- */
 
-static int report(const struct optimizing *o)
+static int report(const struct optimize_state *o)
 {
     const struct optimize_command *c = o->command;
     struct optimize_report what = {is_known(c->exponent) ? "energy_time_power" : c->objective,
@@ -373,7 +374,7 @@ static int report(const struct optimizing *o)
         optimize_csv(&what, &out);
     else
         optimize_text(&what, wants_color(STDOUT_FILENO), &out);
-    int code = out.failed ? complain(EXIT_FAILED, "out of memory") : put_output(&out);
+    int code = out.failed ? print_error(EXIT_FAILED, "out of memory") : put_output(&out);
     text_release(&out);
     return code;
 }
@@ -403,7 +404,7 @@ static const char *wrong_usage(const struct optimize_command *c, size_t words, b
     return NULL;
 }
 
-/* A file that is no model is measurements, as of `ipw power fit`.  Returns how many words are left. */
+/* A file that is not a model is measurements, as for `ipw power fit`.  Returns the number of remaining words. */
 static size_t take_input(const char **words, size_t count)
 {
     size_t length = count ? strlen(words[0]) : 0;
@@ -416,7 +417,7 @@ static size_t take_input(const char **words, size_t count)
 
 static int optimize_main(const char **words, size_t count)
 {
-    struct optimizing o = {.command = &args};
+    struct optimize_state o = {.command = &args};
     struct error why = {0};
     count = take_input(words, count);
     /* --input SWEEP, alone, is the same as SWEEP. */
@@ -426,7 +427,7 @@ static int optimize_main(const char **words, size_t count)
     sweep = sweep && sweep_points_is(sweep) ? sweep : NULL;
     const char *wrong = wrong_usage(&args, count, sweep);
     if (wrong)
-        return complain_usage(wrong);
+        return usage_error(wrong);
     set_goal(&o);
     enum err err = sweep           ? choose_swept(&o, sweep, &why)
                    : count         ? choose_modeled(&o, words[0], &why)
@@ -438,7 +439,7 @@ static int optimize_main(const char **words, size_t count)
     if (!err && !args.settings && !o.apply.length)
         o.policy_count =
             clock_policies_of(o.choices, o.count, &o.goal, policy_rule(&args), o.policies);
-    int code = err ? complain_error(err, &why) : report(&o);
+    int code = err ? print_err(err, &why) : report(&o);
     for (size_t i = 0; i < o.count; i++)
         clock_choice_release(&o.choices[i]);
     free(o.choices);
@@ -468,33 +469,33 @@ static const struct option_row ROWS[] = {
     {.name = "objective", .type = OPTION_CHOICE, .target = &args.objective, .value = "OBJECTIVE",
      .help = "energy, edp or ed2p (default: edp)", .choices = OBJECTIVE_NAMES},
     {.name = "time-exponent", .type = OPTION_NUMBER, .target = &args.exponent, .value = "N",
-     .help = "minimize energy x time^N instead", .least = 0, .most = 10},
+     .help = "minimize energy x time^N instead", .min = 0, .max = 10},
     {.name = "max-slowdown", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_SLOWDOWN],
      .value = "PERCENT", .help = "maximum slowdown relative to the fit at the highest clock",
-     .least = 0, .most = 1e6},
+     .min = 0, .max = 1e6},
     {.name = "max-time", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_TIME],
-     .value = "SECONDS", .help = "maximum time of the work", .least = 1e-9, .most = 1e9},
+     .value = "SECONDS", .help = "maximum time of the work", .min = 1e-9, .max = 1e9},
     {.name = "slo-ttft-ms", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_LATENCY + LATENCY_TTFT],
      .value = "MS", .help = "SLO on time to first token; needs a sweep of profiles",
-     .least = 1e-3, .most = 1e7},
+     .min = 1e-3, .max = 1e7},
     {.name = "slo-itl-ms", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_LATENCY + LATENCY_ITL],
-     .value = "MS", .help = "SLO on inter-token latency, likewise", .least = 1e-3, .most = 1e7},
+     .value = "MS", .help = "SLO on inter-token latency, likewise", .min = 1e-3, .max = 1e7},
     {.name = "slo-tpot-ms", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_LATENCY + LATENCY_TPOT],
      .value = "MS", .help = "SLO on time per output token (TPOT), likewise",
-     .least = 1e-3, .most = 1e7},
+     .min = 1e-3, .max = 1e7},
     {.name = "slo-latency-ms", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_LATENCY + LATENCY_QUERY],
-     .value = "MS", .help = "SLO on the latency of a query, likewise", .least = 1e-3, .most = 1e9},
+     .value = "MS", .help = "SLO on the latency of a query, likewise", .min = 1e-3, .max = 1e9},
     {.name = "slo-percentile", .type = OPTION_CHOICE, .target = &args.percentile, .value = "PCTL",
      .help = "percentile of the SLOs: p50, p95, p99 or mean (default: p95)",
      .choices = PERCENTILES},
     {.name = "max-power", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_POWER],
-     .value = "WATTS", .help = "maximum mean power of the work", .least = 1e-3, .most = 1e7},
+     .value = "WATTS", .help = "maximum mean power of the work", .min = 1e-3, .max = 1e7},
     {.name = "max-temperature", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_TEMPERATURE],
      .value = "C", .help = "maximum temperature in °C; needs measured temperatures",
-     .least = 1, .most = 200},
+     .min = 1, .max = 200},
     {.name = "min-clock", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_CLOCK],
      .value = "PERCENT", .help = "lowest clock allowed, in percent of the highest",
-     .least = 0, .most = 100},
+     .min = 0, .max = 100},
     {.name = "preset", .type = OPTION_CHOICE, .target = &args.preset, .value = "WORKLOAD",
      .help = "limits for llama, vit, sd, whisper or lstm", .choices = PRESET_NAMES},
     {.name = "setting", .type = OPTION_TEXT, .target = &args.settings, .value = "COLUMNS",
@@ -508,7 +509,7 @@ static const struct option_row ROWS[] = {
      .choices = BETTER},
     {.name = "min-quality", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_QUALITY],
      .value = "PERCENT", .help = "minimum quality, in percent of the baseline's",
-     .least = 0, .most = 1000},
+     .min = 0, .max = 1000},
     {.name = "lower-is-better", .type = OPTION_FLAG, .target = &args.is_quality_falling,
      .help = "same as --quality-better lower: perplexity, FID, LPIPS"},
     {.name = "policy", .type = OPTION_CHOICE, .target = &args.policy, .value = "RULE",

@@ -22,7 +22,7 @@
 #include "rundir/run_path.h"
 #include "rundir/run_table.h"
 
-enum { PLOTS_MOST = 64, PATH_LONGEST = 1024 };
+enum { PLOTS_MAX = 64, PATH_SIZE = 1024 };
 
 struct plot_options {
     const char *plots, *output, *formats, *model;
@@ -30,30 +30,30 @@ struct plot_options {
     bool dark;
 };
 
-/* The request, and its results so far. */
-struct plotting {
+/* The request, and the results so far. */
+struct plot_state {
     const struct plot_options *options;
     const char **sources;
     size_t source_count;
-    const struct plot_driver *drivers[PLOTS_MOST];
+    const struct plot_driver *drivers[PLOTS_MAX];
     size_t driver_count;
     bool by_name; /* --plot was given: each must be drawn */
     bool formats[FIGURE_FORMATS];
     struct run_figures *runs;
-    size_t run_count; /* drawn together */
+    size_t run_count; /* plotted together */
     bool had_run;
-    struct layers_results layers;    /* of all sources */
-    char layers_place[PATH_LONGEST]; /* where all of them are drawn: beside the first */
-    bool drawn[PLOTS_MOST];          /* by driver */
-    struct error missed[PLOTS_MOST]; /* why not, by driver, for the current source */
-    struct text paths, notes;        /* notes that were printed */
-    bool broken;                     /* a plot could not be written: stop */
+    struct layers_results layers;   /* of all sources */
+    char layers_place[PATH_SIZE];   /* folder for plots of all layers: next to the first */
+    bool drawn[PLOTS_MAX];          /* by driver */
+    struct error missed[PLOTS_MAX]; /* reason, by driver, for the current source */
+    struct text paths, notes;       /* notes already printed */
+    bool broken;                    /* a plot could not be written: stop */
     bool failed;
 };
 
 /* ---- selection ---- */
 
-static bool is_chosen(const struct plotting *work, const struct plot_driver *driver)
+static bool is_chosen(const struct plot_state *work, const struct plot_driver *driver)
 {
     for (size_t i = 0; i < work->driver_count; i++)
         if (work->drivers[i] == driver)
@@ -63,35 +63,35 @@ static bool is_chosen(const struct plotting *work, const struct plot_driver *dri
 
 static int choose_plot(void *context, const char *name)
 {
-    struct plotting *work = context;
+    struct plot_state *work = context;
     struct error why = {0};
     const struct plot_driver *driver = plot_driver_find(name, &why);
     if (!driver)
-        return complain(EXIT_USAGE, "%s", why.text);
-    if (!is_chosen(work, driver) && work->driver_count < PLOTS_MOST)
+        return print_error(EXIT_USAGE, "%s", why.text);
+    if (!is_chosen(work, driver) && work->driver_count < PLOTS_MAX)
         work->drivers[work->driver_count++] = driver;
     return -1;
 }
 
 static int choose_format(void *context, const char *name)
 {
-    struct plotting *work = context;
+    struct plot_state *work = context;
     for (int format = 0; format < FIGURE_FORMATS; format++)
         if (strcmp(FIGURE_SUFFIXES[format], name) == 0) {
             work->formats[format] = true;
             return -1;
         }
-    return complain(EXIT_USAGE, "unknown format '%s': use png, svg or pdf", name);
+    return print_error(EXIT_USAGE, "unknown format '%s': use png, svg or pdf", name);
 }
 
-static int choose(struct plotting *work)
+static int choose(struct plot_state *work)
 {
     int code = -1;
     work->by_name = work->options->plots != NULL;
     if (work->by_name)
         code = each_name(work->options->plots, choose_plot, work,
                          "--plot is empty; see `ipw list plots`");
-    for (size_t i = 0; !work->by_name && PLOT_DRIVERS[i] && i < PLOTS_MOST; i++)
+    for (size_t i = 0; !work->by_name && PLOT_DRIVERS[i] && i < PLOTS_MAX; i++)
         work->drivers[work->driver_count++] = PLOT_DRIVERS[i];
     if (code < 0)
         code = each_name(work->options->formats ? work->options->formats : "png", choose_format,
@@ -99,7 +99,7 @@ static int choose(struct plotting *work)
     return code;
 }
 
-static struct run_wanted columns_needed(const struct plotting *work)
+static struct run_wanted columns_needed(const struct plot_state *work)
 {
     struct run_wanted wanted = {work->source_count > 1 ? RUN_FIGURES_NEEDS : 0, RUN_FIGURES_WORDS};
     for (size_t i = 0; i < work->driver_count; i++) {
@@ -128,23 +128,23 @@ static void drop_suffix(char *path)
         path[strlen(path) - 5] = '\0';
 }
 
-/* The folder of a source's plots.  Below --output-dir each of several sources has its own, by name;
- * a repeated name is followed by the number of the source. */
-static void plot_folder(const struct plotting *work, size_t source, bool is_file, char *to)
+/* The folder of a source's plots.  With --output-dir each of several sources has its own, by name; the number of the
+ * source is appended to a duplicate name. */
+static void plot_folder(const struct plot_state *work, size_t source, bool is_file, char *to)
 {
     const char *output = work->options->output, *path = work->sources[source];
-    char name[256], other[256], stem[PATH_LONGEST];
+    char name[256], other[256], stem[PATH_SIZE];
     str_copy(stem, sizeof stem, path);
     drop_suffix(stem);
     if (!output) {
         if (is_file)
-            str_format(to, PATH_LONGEST, "%s-plots", stem);
+            str_format(to, PATH_SIZE, "%s-plots", stem);
         else
-            str_format(to, PATH_LONGEST, "%s/plots", path);
+            str_format(to, PATH_SIZE, "%s/plots", path);
         return;
     }
     if (work->source_count == 1) {
-        str_copy(to, PATH_LONGEST, output);
+        str_copy(to, PATH_SIZE, output);
         return;
     }
     bool taken = false;
@@ -155,15 +155,15 @@ static void plot_folder(const struct plotting *work, size_t source, bool is_file
         taken = strcmp(name, other) == 0;
     }
     if (taken)
-        str_format(to, PATH_LONGEST, "%s/%s-%zu", output, name, source + 1);
+        str_format(to, PATH_SIZE, "%s/%s-%zu", output, name, source + 1);
     else
-        str_format(to, PATH_LONGEST, "%s/%s", output, name);
+        str_format(to, PATH_SIZE, "%s/%s", output, name);
 }
 
 /* ---- drawing ---- */
 
-/* The part of a folder below the run directory that it is in; NULL elsewhere. */
-static const char *within_run(const struct plotting *work, const char *place, const char **run)
+/* The path of a folder relative to its run directory; NULL if it is not in one. */
+static const char *within_run(const struct plot_state *work, const char *place, const char **run)
 {
     for (size_t i = 0; i < work->source_count && !work->options->output; i++) {
         size_t length = strlen(work->sources[i]);
@@ -174,10 +174,10 @@ static const char *within_run(const struct plotting *work, const char *place, co
     return NULL;
 }
 
-static enum err open_picture(const struct plotting *work, const char *place, const char *file,
+static enum err open_picture(const struct plot_state *work, const char *place, const char *file,
                              struct output *out, struct error *why)
 {
-    char path[PATH_LONGEST];
+    char path[PATH_SIZE];
     const char *run, *folder = within_run(work, place, &run);
     if (!str_format(path, sizeof path, "%s/%s", folder ? folder : place, file))
         return err_set(why, ERR_BAD_VALUE, "path too long: %.200s...", place);
@@ -187,7 +187,7 @@ static enum err open_picture(const struct plotting *work, const char *place, con
     return err ? err : output_open(out, path, false, why);
 }
 
-static enum err draw_file(const struct plotting *work, const char *place, const char *name,
+static enum err draw_file(const struct plot_state *work, const char *place, const char *name,
                           struct figure *figure, enum figure_format format, struct error *why)
 {
     char file[128];
@@ -200,7 +200,8 @@ static enum err draw_file(const struct plotting *work, const char *place, const 
     return err;
 }
 
-static void put_files(struct plotting *work, size_t which, struct figure *figure, const char *place)
+static void put_files(struct plot_state *work, size_t which, struct figure *figure,
+                      const char *place)
 {
     const char *name = work->drivers[which]->name;
     struct error why = {0};
@@ -208,7 +209,7 @@ static void put_files(struct plotting *work, size_t which, struct figure *figure
         if (!work->formats[format])
             continue;
         if (draw_file(work, place, name, figure, (enum figure_format)format, &why)) {
-            complain(EXIT_FAILED, "%s: %s", name, why.text);
+            print_error(EXIT_FAILED, "%s: %s", name, why.text);
             work->broken = true;
             continue;
         }
@@ -218,8 +219,8 @@ static void put_files(struct plotting *work, size_t which, struct figure *figure
     }
 }
 
-/* Draws every selected plot of this kind; those without data go to `missed`. */
-static void draw_source(struct plotting *work, unsigned kind, const struct plot_source *source,
+/* Draws every selected plot of this kind; those without data are stored in `missed`. */
+static void draw_source(struct plot_state *work, unsigned kind, const struct plot_source *source,
                         const char *place)
 {
     memset(work->missed, 0, sizeof work->missed);
@@ -240,8 +241,8 @@ static void draw_source(struct plotting *work, unsigned kind, const struct plot_
     }
 }
 
-/* "skipped: a, b: why", plots with the same reason together. */
-static void report_missed(struct plotting *work, const char *source)
+/* "skipped: a, b: why", grouping plots with the same reason. */
+static void report_missed(struct plot_state *work, const char *source)
 {
     for (size_t i = 0; i < work->driver_count; i++) {
         if (!work->missed[i].code)
@@ -257,15 +258,15 @@ static void report_missed(struct plotting *work, const char *source)
     }
 }
 
-static const char *source_name(const struct plotting *work, size_t source)
+static const char *source_name(const struct plot_state *work, size_t source)
 {
     return work->source_count > 1 ? work->sources[source] : NULL;
 }
 
 /* ---- sources ---- */
 
-/* Once, however many runs have it. */
-static void print_note(struct plotting *work, const char *note)
+/* Once, even if several runs have it. */
+static void print_note(struct plot_state *work, const char *note)
 {
     struct text line = {0};
     text_addf(&line, "%s\n", note);
@@ -276,10 +277,10 @@ static void print_note(struct plotting *work, const char *note)
     text_release(&line);
 }
 
-/* may_lack: a directory with measured layers need not hold a run. */
-static void plot_run_directory(struct plotting *work, size_t source, bool may_lack)
+/* may_lack: a directory with measured layers may have no run. */
+static void plot_run_directory(struct plot_state *work, size_t source, bool may_lack)
 {
-    char place[PATH_LONGEST];
+    char place[PATH_SIZE];
     struct run_table table;
     struct error why = {0};
     enum err err = run_table_load(work->sources[source], work->options->model, columns_needed(work),
@@ -288,7 +289,7 @@ static void plot_run_directory(struct plotting *work, size_t source, bool may_la
         return;
     if (err) {
         work->failed = true;
-        complain(EXIT_FAILED, "%s", why.text);
+        print_error(EXIT_FAILED, "%s", why.text);
         return;
     }
     work->had_run = true;
@@ -302,10 +303,10 @@ static void plot_run_directory(struct plotting *work, size_t source, bool may_la
     run_table_release(&table);
 }
 
-static void plot_model(struct plotting *work, size_t source, const struct layers_result *model,
+static void plot_model(struct plot_state *work, size_t source, const struct layers_result *model,
                        bool is_file, bool is_one_of_many)
 {
-    char place[PATH_LONGEST], folder[256] = "", whole[PATH_LONGEST + 300];
+    char place[PATH_SIZE], folder[256] = "", whole[PATH_SIZE + 300];
     plot_folder(work, source, is_file, place);
     if (is_one_of_many)
         model_slug(model->model ? model->model : "model", folder, sizeof folder);
@@ -315,11 +316,11 @@ static void plot_model(struct plotting *work, size_t source, const struct layers
                 whole);
     report_missed(work, folder[0] ? folder : source_name(work, source));
     if (!work->layers_place[0])
-        str_format(work->layers_place, PATH_LONGEST, "%s%s", place, is_file ? "" : "/layers");
+        str_format(work->layers_place, PATH_SIZE, "%s%s", place, is_file ? "" : "/layers");
 }
 
 /* The layers of a file or directory; returns the number of models. */
-static size_t plot_layers(struct plotting *work, size_t source, bool is_file)
+static size_t plot_layers(struct plot_state *work, size_t source, bool is_file)
 {
     struct error why = {0};
     size_t before = work->layers.count;
@@ -328,20 +329,20 @@ static size_t plot_layers(struct plotting *work, size_t source, bool is_file)
     for (size_t i = before; i < work->layers.count; i++)
         plot_model(work, source, &work->layers.models[i], is_file, count > 1);
     if (err) {
-        complain(EXIT_FAILED, "%s", why.text);
+        print_error(EXIT_FAILED, "%s", why.text);
         work->failed = true;
     }
     return count;
 }
 
-static void plot_sweep(struct plotting *work, size_t source)
+static void plot_sweep(struct plot_state *work, size_t source)
 {
-    char place[PATH_LONGEST];
+    char place[PATH_SIZE];
     struct sweep_points points;
     struct error why = {0};
     if (sweep_points_load(work->sources[source], &points, &why)) {
         work->failed = true;
-        complain(EXIT_FAILED, "%s", why.text);
+        print_error(EXIT_FAILED, "%s", why.text);
         return;
     }
     plot_folder(work, source, false, place);
@@ -350,13 +351,13 @@ static void plot_sweep(struct plotting *work, size_t source)
     sweep_points_release(&points);
 }
 
-/* Each GPU and application of --input, in a folder of its own where there are several. */
-static void plot_curves(struct plotting *work, const struct freq_curves *curves)
+/* Each GPU and application of --input, in its own folder if there are several. */
+static void plot_curves(struct plot_state *work, const struct freq_curves *curves)
 {
     const char *output = work->options->output, *path = work->options->data.inputs.items[0];
     for (size_t i = 0; i < curves->count && !work->broken; i++) {
         const struct freq_curve *curve = &curves->items[i];
-        char name[128], folder[160] = "", place[PATH_LONGEST];
+        char name[128], folder[160] = "", place[PATH_SIZE];
         (void)str_format(name, sizeof name, "%s %s", curve->gpu, curve->application);
         if (curves->count > 1)
             model_slug(name, folder, sizeof folder);
@@ -370,7 +371,7 @@ static void plot_curves(struct plotting *work, const struct freq_curves *curves)
     }
 }
 
-static void plot_inputs(struct plotting *work)
+static void plot_inputs(struct plot_state *work)
 {
     struct freq_data data;
     struct error why = {0};
@@ -378,7 +379,7 @@ static void plot_inputs(struct plotting *work)
         return;
     if (power_options_read(&work->options->data, &data, &why)) {
         work->failed = true;
-        complain(EXIT_FAILED, "%s", why.text);
+        print_error(EXIT_FAILED, "%s", why.text);
     } else {
         plot_curves(work, &data.curves);
         for (size_t i = 0; i < data.findings.count; i++)
@@ -388,7 +389,7 @@ static void plot_inputs(struct plotting *work)
     freq_data_release(&data);
 }
 
-static void plot_one(struct plotting *work, size_t source)
+static void plot_one(struct plot_state *work, size_t source)
 {
     const char *path = work->sources[source];
     if (sweep_points_is(path))
@@ -402,9 +403,9 @@ static void plot_one(struct plotting *work, size_t source)
 }
 
 /* All results of layers in one plot, and all runs, in the folder of the first. */
-static void plot_together(struct plotting *work)
+static void plot_together(struct plot_state *work)
 {
-    char place[PATH_LONGEST];
+    char place[PATH_SIZE];
     if (work->layers.count && !work->broken) {
         draw_source(
             work, PLOT_OF_ALL_LAYERS,
@@ -423,8 +424,8 @@ static void plot_together(struct plotting *work)
     report_missed(work, NULL);
 }
 
-/* Plots without any source of their kind. */
-static void report_sourceless(struct plotting *work)
+/* Selected plots without any source of their kind. */
+static void report_without_source(struct plot_state *work)
 {
     memset(work->missed, 0, sizeof work->missed);
     for (size_t i = 0; i < work->driver_count; i++) {
@@ -441,14 +442,14 @@ static void report_sourceless(struct plotting *work)
 
 /* ---- the command ---- */
 
-static int plot_all(struct plotting *work)
+static int plot_all(struct plot_state *work)
 {
     for (size_t i = 0; i < work->source_count && !work->broken; i++)
         plot_one(work, i);
     plot_together(work);
     plot_inputs(work);
     if (!work->broken && (work->had_run || work->layers.count))
-        report_sourceless(work);
+        report_without_source(work);
     bool none = !work->paths.length, missing = false;
     for (size_t i = 0; i < work->driver_count; i++)
         missing = missing || (work->by_name && !work->drawn[i]);
@@ -461,7 +462,7 @@ static int check_parts(void)
 {
     struct error why = {0};
     if (gnuplot_available(&why) || jv_available(&why))
-        return complain(EXIT_FAILED, "%s", why.text);
+        return print_error(EXIT_FAILED, "%s", why.text);
     return -1;
 }
 
@@ -484,8 +485,8 @@ static const struct option_row ROWS[] = {
 };
 /* clang-format on */
 
-/* A sweep is drawn as such, and its runs where a plot is named that is of runs alone. */
-static int find_sources(struct plotting *work, const char **words, size_t count,
+/* A sweep is plotted as a whole; its runs only if a named plot applies only to runs. */
+static int find_sources(struct plot_state *work, const char **words, size_t count,
                         struct run_inputs *inputs)
 {
     struct error why = {0};
@@ -493,20 +494,20 @@ static int find_sources(struct plotting *work, const char **words, size_t count,
     for (size_t i = 0; work->by_name && i < work->driver_count; i++)
         whole = whole && work->drivers[i]->of & PLOT_OF_SWEEP;
     if (run_inputs_find(words, count, whole, inputs, &why))
-        return complain(EXIT_FAILED, "%s", why.text);
+        return print_error(EXIT_FAILED, "%s", why.text);
     work->sources = (const char **)inputs->paths;
     work->source_count = inputs->count;
     work->runs = calloc(inputs->count + 1, sizeof *work->runs);
-    return work->runs ? -1 : complain(EXIT_FAILED, "out of memory");
+    return work->runs ? -1 : print_error(EXIT_FAILED, "out of memory");
 }
 
 #define MISSING "missing run directory, or --input FILE"
 
 static int plot_main(const char **words, size_t count)
 {
-    struct plotting work = {.options = &args};
+    struct plot_state work = {.options = &args};
     struct run_inputs inputs = {0};
-    int code = count || args.data.inputs.count ? choose(&work) : complain_usage(MISSING);
+    int code = count || args.data.inputs.count ? choose(&work) : usage_error(MISSING);
     if (code < 0)
         code = find_sources(&work, words, count, &inputs);
     if (code < 0)

@@ -1,13 +1,12 @@
-/* ipw power fit: models of power, time and energy against the GPU's clock, fitted to measurements.
- * ipw power validate: how well they predict what they were not fitted to.
- * ipw power predict: what a fitted model says of other clocks, applications and GPUs.
+/* ipw power fit: models of power, time and energy against the GPU's clock, fitted to measurements. ipw power validate:
+ * their errors on held-out data. ipw power predict: predictions for other clocks, applications and GPUs.
  *
  *   $ ipw power fit --input sweep.csv -o model.json
  *   $ ipw power validate --input sweep.csv --model all --max-mape 5
  *   $ ipw power predict model.json --gpu A100 --application llama --freq 810,1410
  *   $ ipw power predict model.json --fmax 1410 --probe 1410:250:12.1 --probe 1050:190:13.0 --freq 510-1410:15
  *
- * Reports go to stdout; data that is left out is always said. */
+ * Reports go to stdout; excluded data is always reported. */
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -30,7 +29,7 @@
 
 static int put_report(struct text *out)
 {
-    int code = out->failed ? complain(EXIT_FAILED, "out of memory") : put_output(out);
+    int code = out->failed ? print_error(EXIT_FAILED, "out of memory") : put_output(out);
     text_release(out);
     return code;
 }
@@ -45,7 +44,7 @@ struct fit_command {
     bool json;
 };
 
-static const char *void_because(const struct freq_data *data, const struct freq_curve *curve)
+static const char *no_optimum_reason(const struct freq_data *data, const struct freq_curve *curve)
 {
     for (int check = 0; check < DATA_CHECKS; check++)
         if (data_check_severity((enum data_check)check) == DATA_VOID &&
@@ -64,7 +63,7 @@ static void set_provenance(const struct fit_command *command, const struct freq_
     (void)str_copy(p->data, sizeof p->data, text_get(&files));
     for (size_t i = 0; i < data->curves.count; i++) {
         const struct freq_curve *curve = &data->curves.items[i];
-        if (void_because(data, curve))
+        if (no_optimum_reason(data, curve))
             text_addf(&voids, "%s%s %s", voids.length ? ", " : "", curve->gpu, curve->application);
     }
     (void)str_copy(p->voids, sizeof p->voids, text_get(&voids));
@@ -91,7 +90,7 @@ static enum err predict_rows(const struct freq_data *data, const struct freq_mod
             continue;
         err = freq_model_predict(model, &target, &curve->fmax_mhz, 1, &at_fmax[*count], why);
         rows[*count] = (struct power_fit_row){curve->gpu, curve->application, curve->count,
-                                              &at_fmax[*count], void_because(data, curve)};
+                                              &at_fmax[*count], no_optimum_reason(data, curve)};
         ++*count;
     }
     return err;
@@ -111,7 +110,7 @@ static int report_fit(const struct fit_command *command, const struct freq_data 
         power_fit_json(&report, &out);
     else if (!err)
         power_fit_text(&report, wants_color(STDOUT_FILENO), &out);
-    int code = err ? complain_error(err, &why) : put_report(&out);
+    int code = err ? print_err(err, &why) : put_report(&out);
     free(rows);
     free(at_fmax);
     return code;
@@ -142,11 +141,11 @@ static int fit_main(const char **words, size_t count)
     struct error why = {0};
     o->options.seed = o->seed;
     if (is_dash(o->output))
-        return complain(EXIT_USAGE,
-                        "-o: the model needs a file, since stdout is used for the report");
+        return print_error(EXIT_USAGE,
+                           "-o: the model needs a file, since stdout is used for the report");
     if (o->options.is_published && !has_published(o->model))
-        return complain(EXIT_USAGE, "--published applies to fgcs and ensemble, not to %s",
-                        o->model);
+        return print_error(EXIT_USAGE, "--published applies to fgcs and ensemble, not to %s",
+                           o->model);
     enum err err = power_options_add(&o->data, words, count, &why);
     if (!err)
         err = power_options_read(&o->data, &data, &why);
@@ -156,7 +155,7 @@ static int fit_main(const char **words, size_t count)
         set_provenance(o, &data, &model);
     if (!err && o->output)
         err = write_model(o->output, &model, &why);
-    int code = err ? complain_error(err, &why) : report_fit(o, &data, &model);
+    int code = err ? print_err(err, &why) : report_fit(o, &data, &model);
     freq_model_release(&model);
     freq_data_release(&data);
     return code;
@@ -171,12 +170,12 @@ static const struct option_row FIT_ROWS[] = {
      .help = "fgcs with its published coefficients instead of refitted ones"},
     {.name = "ridge", .type = OPTION_NUMBER, .target = &fit_args.options.ridge, .value = "PENALTY",
      .help = "L2 penalty of model ridge, on standardized columns (default: 1)",
-     .least = 1e-12, .most = 1e12},
+     .min = 1e-12, .max = 1e12},
     {.name = "trees", .type = OPTION_COUNT, .target = &fit_args.options.trees, .value = "N",
      .help = "number of trees of rf (default: 100) and gbt (default: 300)",
-     .least = 1, .most = 10000},
+     .min = 1, .max = 10000},
     {.name = "seed", .type = OPTION_COUNT, .target = &fit_args.seed, .value = "N",
-     .help = "random seed (default: 1)", .most = 4e9},
+     .help = "random seed (default: 1)", .max = 4e9},
     {.letter = 'o', .name = "output", .type = OPTION_OUTPUT, .target = &fit_args.output,
      .value = "FILE", .help = "write the model to FILE"},
     {.name = "json", .type = OPTION_FLAG, .target = &fit_args.json, .help = "report as JSON"},
@@ -211,21 +210,21 @@ struct validate_command {
     bool json;
 };
 
-/* What is validated: every kind of model by every protocol. */
-struct validating {
+/* State of a validation: every kind of model by every protocol. */
+struct validate_state {
     const struct validate_command *command;
     struct freq_data *data;
     const struct freq_model_kind *kinds[VALIDATIONS_MAX];
     enum freq_protocol protocols[FREQ_PROTOCOLS];
     size_t kind_count, protocol_count;
-    bool is_named; /* the user named the protocols: one that cannot be followed is an error */
+    bool is_named; /* the user named the protocols: one that is not possible is an error */
     struct freq_validation results[VALIDATIONS_MAX];
     size_t count;
 };
 
 static int take_model(void *context, const char *name)
 {
-    struct validating *v = context;
+    struct validate_state *v = context;
     struct error why = {0};
     bool is_all = strcmp(name, "all") == 0;
     for (size_t i = 0; is_all && FREQ_MODELS[i]; i++)
@@ -234,27 +233,27 @@ static int take_model(void *context, const char *name)
         return -1;
     const struct freq_model_kind *kind = freq_model_find(name, &why);
     if (!kind)
-        return complain(EXIT_USAGE, "%s", why.text);
+        return print_error(EXIT_USAGE, "%s", why.text);
     if (v->kind_count == VALIDATIONS_MAX / FREQ_PROTOCOLS)
-        return complain(EXIT_USAGE, "--model: too many");
+        return print_error(EXIT_USAGE, "--model: too many");
     v->kinds[v->kind_count++] = kind;
     return -1;
 }
 
 static int take_protocol(void *context, const char *name)
 {
-    struct validating *v = context;
+    struct validate_state *v = context;
     struct error why = {0};
     if (v->protocol_count == FREQ_PROTOCOLS)
-        return complain(EXIT_USAGE, "--leave-out: too many");
+        return print_error(EXIT_USAGE, "--leave-out: too many");
     if (freq_protocol_find(name, &v->protocols[v->protocol_count], &why))
-        return complain(EXIT_USAGE, "%s", why.text);
+        return print_error(EXIT_USAGE, "%s", why.text);
     v->protocol_count++;
     return -1;
 }
 
-/* Unless they were named, protocols that the data does not allow are no question. */
-static bool is_possible(const struct validating *v, enum freq_protocol protocol)
+/* Unless they were named, protocols that the data does not allow are skipped. */
+static bool is_possible(const struct validate_state *v, enum freq_protocol protocol)
 {
     const struct freq_curves *curves = &v->data->curves;
     bool several = v->is_named || freq_protocol_leaks(protocol);
@@ -266,7 +265,7 @@ static bool is_possible(const struct validating *v, enum freq_protocol protocol)
     return several;
 }
 
-static enum err validate_all(struct validating *v, struct error *why)
+static enum err validate_all(struct validate_state *v, struct error *why)
 {
     struct freq_validate_options options = v->command->options;
     bool is_one = v->kind_count == 1;
@@ -277,10 +276,10 @@ static enum err validate_all(struct validating *v, struct error *why)
                 continue;
             enum err err = freq_validate(v->kinds[m], &v->data->curves, &v->data->findings,
                                          &options, &v->results[v->count], why);
-            /* Of many, one that has no library, no activities or no second GPU is reported and skipped. */
+            /* If there are several, one without a library, activities or a second GPU is reported and skipped. */
             if ((err == ERR_NO_DATA || err == ERR_ABSENT) && !(is_one && v->is_named))
-                complain(0, "%s, %s left out: %s", v->kinds[m]->name,
-                         freq_protocol_name(options.protocol), why->text);
+                print_error(0, "%s, %s left out: %s", v->kinds[m]->name,
+                            freq_protocol_name(options.protocol), why->text);
             else if (err)
                 return err;
             else
@@ -289,8 +288,8 @@ static enum err validate_all(struct validating *v, struct error *why)
     return v->count ? ERR_OK : ERR_NO_DATA;
 }
 
-/* Over every validation that does not leak. */
-static bool is_within(const struct validating *v, double most)
+/* Over all validations without data leakage. */
+static bool is_within(const struct validate_state *v, double most)
 {
     size_t judged = 0;
     for (size_t i = 0; i < v->count; i++) {
@@ -305,7 +304,7 @@ static bool is_within(const struct validating *v, double most)
     return judged > 0;
 }
 
-static int report_validation(const struct validating *v)
+static int report_validation(const struct validate_state *v)
 {
     const struct validate_command *command = v->command;
     double most = command->most_percent > 0 ? command->most_percent / 100 : UNKNOWN;
@@ -328,7 +327,7 @@ static struct validate_command validate_args = {
 static int validate_main(const char **words, size_t count)
 {
     struct validate_command *o = &validate_args;
-    static struct validating v;
+    static struct validate_state v;
     struct freq_data data = {0};
     struct error why = {0};
     v.command = o;
@@ -344,7 +343,8 @@ static int validate_main(const char **words, size_t count)
     for (size_t i = 0; i < v.kind_count; i++)
         is_published |= has_published(v.kinds[i]->name);
     if (code <= 0 && !is_published)
-        code = complain(EXIT_USAGE, "--published applies to fgcs, which --model does not include");
+        code =
+            print_error(EXIT_USAGE, "--published applies to fgcs, which --model does not include");
     if (code > 0)
         return code;
     enum err err = power_options_add(&o->data, words, count, &why);
@@ -352,7 +352,7 @@ static int validate_main(const char **words, size_t count)
         err = power_options_read(&o->data, &data, &why);
     if (!err)
         err = validate_all(&v, &why);
-    code = err ? complain_error(err, &why) : report_validation(&v);
+    code = err ? print_err(err, &why) : report_validation(&v);
     for (size_t i = 0; i < v.count; i++)
         freq_validation_release(&v.results[i]);
     freq_data_release(&data);
@@ -369,26 +369,26 @@ static const struct option_row VALIDATE_ROWS[] = {
     {.name = "leave-out", .type = OPTION_TEXT, .target = &validate_args.protocols, .value = "WHAT",
      .help = "random, frequency, application, gpu (default: all that the data allow)"},
     {.name = "folds", .type = OPTION_COUNT, .target = &validate_args.options.folds, .value = "K",
-     .help = "number of folds of random rows (default: 5)", .least = 2, .most = 1000},
+     .help = "number of folds of random rows (default: 5)", .min = 2, .max = 1000},
     {.name = "probes", .type = OPTION_COUNT, .target = &validate_args.probes, .value = "N",
      .help = "probes of a held-out application (default: 3 for roofline, ensemble, gpu)",
-     .least = 0, .most = 7},
+     .min = 0, .max = 7},
     {.name = "probe-near", .type = OPTION_COUNT, .target = &validate_args.options.probe_near,
      .value = "N", .help = "number of clocks whose median forms a probe (default: 5)",
-     .least = 1, .most = 15},
+     .min = 1, .max = 15},
     {.name = "published", .type = OPTION_FLAG, .target = &validate_args.options.model.is_published,
      .help = "fgcs with its published coefficients instead of refitted ones"},
     {.name = "ridge", .type = OPTION_NUMBER, .target = &validate_args.options.model.ridge,
      .value = "PENALTY", .help = "L2 penalty of model ridge, on standardized columns (default: 1)",
-     .least = 1e-12, .most = 1e12},
+     .min = 1e-12, .max = 1e12},
     {.name = "trees", .type = OPTION_COUNT, .target = &validate_args.options.model.trees, .value = "N",
      .help = "number of trees of rf (default: 100) and gbt (default: 300)",
-     .least = 1, .most = 10000},
+     .min = 1, .max = 10000},
     {.name = "seed", .type = OPTION_COUNT, .target = &validate_args.seed, .value = "N",
-     .help = "random seed (default: 1)", .most = 4e9},
+     .help = "random seed (default: 1)", .max = 4e9},
     {.name = "max-mape", .type = OPTION_NUMBER, .target = &validate_args.most_percent,
      .value = "PERCENT", .help = "exit 1 if the mean error of power or time is larger",
-     .least = 0.001, .most = 1e6},
+     .min = 0.001, .max = 1e6},
     {.name = "format", .type = OPTION_CHOICE, .target = &validate_args.format, .value = "NAME",
      .help = "table, json or csv (default: table)", .choices = FORMATS},
     JSON_FORMAT_OPTION_ROW(validate_args.json),
@@ -465,7 +465,7 @@ static enum err take_probes(const struct predict_command *command, struct freq_s
     return err;
 }
 
-/* Clocks, with commas: 810, or a range LOW-HIGH:STEP. */
+/* Comma-separated clocks: 810, or a range LOW-HIGH:STEP. */
 static enum err parse_freqs(const char *list, double *out, size_t *count, struct error *why)
 {
     char copy[1024], *state = NULL;
@@ -496,8 +496,8 @@ static enum err parse_freqs(const char *list, double *out, size_t *count, struct
     return ERR_OK;
 }
 
-/* The shape of a model is relative to fmax: a probe below it says nothing of clocks above, unless fmax is known, as
- * given or as the model has it of that GPU. */
+/* The model is relative to fmax: clocks above the highest probe need fmax, from the option or from the model of that
+ * GPU. */
 static enum err settle_fmax(const struct freq_model *model, const double *mhz, size_t count,
                             struct freq_target *target, struct error *why)
 {
@@ -560,7 +560,7 @@ static int predict(const struct predict_command *command, const char *path)
         err = settle_fmax(&model, mhz, count, &target, &why);
     if (!err)
         err = freq_model_predict(&model, &target, mhz, count, out, &why);
-    int code = err ? complain_error(err, &why)
+    int code = err ? print_err(err, &why)
                    : report_predictions(
                          command, &(struct power_predict_report){&model, &target, out, count});
     freq_model_release(&model);
@@ -575,9 +575,9 @@ static struct predict_command predict_args = {
 static int predict_main(const char **words, size_t count)
 {
     if (count != 1)
-        return complain_usage("expected one model file");
+        return usage_error("expected one model file");
     if (!predict_args.freqs)
-        return complain_usage("missing clocks: give --freq");
+        return usage_error("missing clocks: give --freq");
     return predict(&predict_args, words[0]);
 }
 
@@ -592,13 +592,13 @@ static const struct option_row PREDICT_ROWS[] = {
      .help = "MHZ:WATTS[:SECONDS[:JOULES]] of a new application; may be repeated"},
     {.name = "fmax", .type = OPTION_NUMBER, .target = &predict_args.fmax_mhz, .value = "MHZ",
      .help = "highest clock of the GPU (default: from the model, or highest probe)",
-     .least = 1, .most = 1e5},
+     .min = 1, .max = 1e5},
     {.name = "idle-power", .type = OPTION_NUMBER, .target = &predict_args.idle_w, .value = "WATTS",
-     .help = "idle power of the GPU: lower bound of predictions", .least = 0.001, .most = 1e5},
+     .help = "idle power of the GPU: lower bound of predictions", .min = 0.001, .max = 1e5},
     {.name = "fp", .type = OPTION_NUMBER, .target = &predict_args.fp, .value = "SHARE",
-     .help = "FP32 / 2 + FP64 activity at fmax, for models of activities", .least = 0, .most = 2},
+     .help = "FP32 / 2 + FP64 activity at fmax, for models of activities", .min = 0, .max = 2},
     {.name = "dram", .type = OPTION_NUMBER, .target = &predict_args.dram, .value = "SHARE",
-     .help = "DRAM activity at fmax, likewise", .least = 0, .most = 1},
+     .help = "DRAM activity at fmax, likewise", .min = 0, .max = 1},
     {.name = "freq", .type = OPTION_TEXT, .target = &predict_args.freqs, .value = "LIST",
      .help = "clocks in MHz, comma-separated, or LOW-HIGH:STEP"},
     {.name = "format", .type = OPTION_CHOICE, .target = &predict_args.format, .value = "NAME",
@@ -626,8 +626,8 @@ static const struct command command_power_predict = {
 static int power_main(const char **words, size_t count)
 {
     (void)count;
-    return complain(EXIT_USAGE, "unknown command 'power %s': fit, validate, predict",
-                    plain_text(words[0]).text);
+    return print_error(EXIT_USAGE, "unknown command 'power %s': fit, validate, predict",
+                       plain_text(words[0]).text);
 }
 
 static const struct command *const TOOLS[] = {&command_power_fit, &command_power_validate,

@@ -44,8 +44,8 @@ static const struct option_row ROWS[] = {
     {.name = "merge", .type = OPTION_FLAG, .target = &command.merge,
      .help = "merge the shards given as arguments into one run"},
     {.name = "shards", .type = OPTION_COUNT, .target = &command.shards, .value = "N",
-     .help = "with --slurm: split the dataset into N shards, and merge them", .least = 1,
-     .most = RUN_PARTS_MOST},
+     .help = "with --slurm: split the dataset into N shards, and merge them", .min = 1,
+     .max = RUN_PARTS_MAX},
     SLURM_OPTION_ROWS(command.slurm, "run the shards"),
     PROFILE_RUN_OPTION_ROWS(command.common),
     {0},
@@ -55,8 +55,8 @@ static const struct option_row ROWS[] = {
 static int complete_options(void)
 {
     struct profile_options *profile = &command.common.profile;
-    if (command.shard && !profile_take_shard(profile, command.shard))
-        return complain(EXIT_USAGE, "--shard %s: I/N, with I from 1 to N", command.shard);
+    if (command.shard && !profile_parse_shard(profile, command.shard))
+        return print_error(EXIT_USAGE, "--shard %s: I/N, with I from 1 to N", command.shard);
     profile->is_perplexity = strcmp(command.task, "perplexity") == 0;
     return profile_command_complete(&command.common);
 }
@@ -68,7 +68,7 @@ static int show_merged(const char *directory)
     struct profile_result result = {0};
     struct error why = {0};
     if (summary_load(directory, &result.summary, &why))
-        return complain(EXIT_FAILED, "%s", why.text);
+        return print_error(EXIT_FAILED, "%s", why.text);
     profile_command_show(&command.common, &result);
     if (!command.common.quiet)
         notify("ipw profile: merged into %s\n", directory);
@@ -83,8 +83,8 @@ static int show_merged(const char *directory)
 static int end_merge(enum err err, const char *directory, const struct error *why)
 {
     if (err)
-        return complain(err == ERR_USAGE || err == ERR_NOT_FOUND ? EXIT_USAGE : EXIT_FAILED, "%s",
-                        why->text);
+        return print_error(err == ERR_USAGE || err == ERR_NOT_FOUND ? EXIT_USAGE : EXIT_FAILED,
+                           "%s", why->text);
     return show_merged(directory);
 }
 
@@ -124,7 +124,7 @@ static enum err list_shards(void *folder, size_t *parts, size_t *count, struct e
     return ERR_OK;
 }
 
-/* Elements are called as we are: they take --shard, and with it leave all of Slurm alone. */
+/* Elements run with our own arguments plus --shard, which disables everything related to Slurm. */
 static enum err submit_shards(char *folder, struct error *why)
 {
     char suffix[16];
@@ -151,25 +151,27 @@ static int profile_on_slurm(void)
     size_t left;
     int number;
     if (!profile_shards_folder(&command.common.profile, folder, sizeof folder))
-        return complain(EXIT_USAGE, "the path of the run directory is too long");
+        return print_error(EXIT_USAGE, "the path of the run directory is too long");
     if (slurm_was_used(folder) && !command.common.resume)
-        return complain(EXIT_USAGE, "%s holds the shards of a run: --resume continues it", folder);
+        return print_error(EXIT_USAGE, "%s holds the shards of a run: --resume continues it",
+                           folder);
     enum err err = submit_shards(folder, &why);
     if (err)
-        return complain_error(err, &why);
+        return print_err(err, &why);
     if (command.slurm.script_only)
         return EXIT_DONE;
     proc_block_signals();
     if (slurm_command_follow(folder, &wait, &left, &number, &why))
-        return complain(EXIT_FAILED, "%s", why.text);
+        return print_error(EXIT_FAILED, "%s", why.text);
     if (number)
         notify("ipw profile: detached; the job continues, and the same command with --resume "
                "collects its shards\n");
     if (left && !number)
-        complain(EXIT_FAILED,
-                 "%zu of %u shards did not finish: see the logs in %s/slurm; the same command with "
-                 "--resume resubmits them",
-                 left, command.shards, folder);
+        print_error(
+            EXIT_FAILED,
+            "%zu of %u shards did not finish: see the logs in %s/slurm; the same command with "
+            "--resume resubmits them",
+            left, command.shards, folder);
     if (number || left)
         return number ? 128 + number : EXIT_FAILED;
     err = profile_merge_shards(&command.common.profile, folder, shard_name(), command.shards,
@@ -192,16 +194,16 @@ static int check_slurm(void)
     if (code)
         return code;
     if (command.slurm.on != (command.shards > 0))
-        return complain(EXIT_USAGE,
-                        command.shards ? "--shards needs --slurm" : "--slurm needs --shards N");
+        return print_error(EXIT_USAGE,
+                           command.shards ? "--shards needs --slurm" : "--slurm needs --shards N");
     if (command.slurm.on && command.common.runs > 1)
-        return complain(EXIT_USAGE, "--slurm and --repeat-runs are mutually exclusive");
+        return print_error(EXIT_USAGE, "--slurm and --repeat-runs are mutually exclusive");
     if (check_db(command.common.db, command.slurm.on))
         return EXIT_USAGE;
     for (size_t i = 0; command.slurm.on && i < command.common.profile.client_params.count; i++)
         if (str_starts(command.common.profile.client_params.items[i].key, "header."))
-            return complain(EXIT_USAGE, "a header may hold a secret, which must not go into a "
-                                        "batch script: set IPW_API_KEY in the environment");
+            return print_error(EXIT_USAGE, "a header may hold a secret, which must not go into a "
+                                           "batch script: set IPW_API_KEY in the environment");
     return -1;
 }
 
@@ -209,10 +211,10 @@ static int profile_main(const char **words, size_t count)
 {
     bool element = command.slurm.on && command.shard;
     if (command.merge)
-        return count ? merge(words, count) : complain_usage("--merge: missing run directories");
+        return count ? merge(words, count) : usage_error("--merge: missing run directories");
     if (count)
-        return complain(EXIT_USAGE, "unexpected argument '%s'; see --help", words[0]);
-    if (element) { /* what is asked for is asked of the merged run */
+        return print_error(EXIT_USAGE, "unexpected argument '%s'; see --help", words[0]);
+    if (element) { /* applies to the merged run */
         command.common.overwrite = command.common.yes = command.common.json = false;
         command.common.output = command.common.db = NULL;
     }

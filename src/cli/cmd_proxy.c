@@ -22,7 +22,7 @@ enum { DEFAULT_PORT = 8430 };
 
 /* ---- options ---- */
 
-/* Static: threads that an impatient user leaves behind use it until the process ends. */
+/* Static: threads left behind by a second signal use it until the process exits. */
 static struct proxy_command {
     struct measure_options measure;
     struct profile_options profile;
@@ -66,9 +66,9 @@ static const struct option_row ROWS[] = {
     {.name = "key-name", .type = OPTION_PARAMS, .target = &command.key_names, .value = "LABEL=NAME",
      .help = "name for the API key labeled key-XXXXXXXX; may be repeated"},
     {.name = "max-body", .type = OPTION_COUNT, .target = &command.max_body_mib, .value = "MIB",
-     .help = "maximum size of a request body (default: 64)", .least = 1, .most = 4096},
+     .help = "maximum size of a request body (default: 64)", .min = 1, .max = 4096},
     {.name = "client-timeout", .type = OPTION_NUMBER, .target = &command.client_timeout_s, .value = "S",
-     .help = "time limit for receiving a request (default: 30)", .least = 0.1, .most = 86400},
+     .help = "time limit for receiving a request (default: 30)", .min = 0.1, .max = 86400},
     {.name = "prices", .type = OPTION_TEXT, .target = &command.profile.price_file, .value = "FILE",
      .help = "JSON file with prices of tokens and electricity"},
     TARIFF_OPTION_ROWS(command.tariff),
@@ -77,8 +77,8 @@ static const struct option_row ROWS[] = {
      .help = "parameter count, if the model is unknown to ipw: 8.03B, or 30B,3B"},
     {.name = "decode-weight", .type = OPTION_NUMBER, .target = &command.profile.decode_weight,
      .value = "W",
-     .help = "weight of an output token relative to a prompt token (default: 64)", .least = 1e-6,
-     .most = 1e6},
+     .help = "weight of an output token relative to a prompt token (default: 64)", .min = 1e-6,
+     .max = 1e6},
     IDLE_OPTION_ROW(command.measure, "measure idle power for S seconds first (default: 2; 0: skip)", 0),
     {.name = "output-dir", .type = OPTION_TEXT, .target = &command.profile.output_dir,
      .value = "DIR",
@@ -90,7 +90,7 @@ static const struct option_row ROWS[] = {
     {.name = "overwrite", .type = OPTION_FLAG, .target = &command.overwrite,
      .help = "replace the run in that directory"},
     RESULT_OPTION_ROWS(command, "no progress and no report on stderr"),
-    MEASURE_OPTION_ROWS(command.measure, "sample-rate"),
+    MEASURE_OPTION_ROWS(command.measure, NULL),
     {.name = "token", .type = OPTION_HINT,
      .help = "set IPW_PROXY_TOKEN: command lines are visible to other users"},
     {.name = "api-key", .type = OPTION_HINT,
@@ -113,7 +113,7 @@ static int complete_options(void)
     struct profile_options *profile = &command.profile;
     const char *token = getenv("IPW_PROXY_TOKEN"), *key = getenv("IPW_API_KEY");
     if (!command.proxy.upstream)
-        return complain_usage("missing --upstream");
+        return usage_error("missing --upstream");
     struct listen_at *at = &command.at;
     if (read_listen(command.listen, DEFAULT_PORT, at))
         return EXIT_USAGE;
@@ -122,7 +122,7 @@ static int complete_options(void)
     if (is_known(command.measure.idle_s))
         profile->idle_s = command.measure.idle_s;
     if (command.resume && command.overwrite)
-        return complain(EXIT_USAGE, "--resume and --overwrite are mutually exclusive");
+        return print_error(EXIT_USAGE, "--resume and --overwrite are mutually exclusive");
     if (command.resume || command.overwrite)
         profile->existing = command.resume ? EXISTING_RESUME : EXISTING_OVERWRITE;
     command.proxy.token = str_or_null(token);
@@ -161,8 +161,8 @@ static void take_end(const struct profile_result *result, enum err err, const st
 {
     profile_view_wipe();
     if (err)
-        outcome = complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s",
-                           why->text[0] ? why->text : err_text(err));
+        outcome = print_error(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s",
+                              why->text[0] ? why->text : err_text(err));
     int code = result->has_summary ? deliver_outcome(result) : EXIT_DONE;
     if (!outcome)
         outcome = code;
@@ -185,11 +185,11 @@ static int proxy_main(const char **words, size_t count)
     code = open_session(&command.measure, &session);
     if (code)
         return code;
-    host_report_take(&session.findings, &host);
+    host_report_fill(&session.findings, &host);
     profile_view_start("proxy", command.quiet);
     enum err err = profile_repeats_run(&session, &host, &repeats, &why);
     if (err && !outcome)
-        outcome = complain(EXIT_FAILED, "%s", why.text);
+        outcome = print_error(EXIT_FAILED, "%s", why.text);
     if (err == ERR_INTERRUPTED)
         _exit(outcome); /* threads still use what exit handlers would free */
     return outcome;

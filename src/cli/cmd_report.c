@@ -30,7 +30,7 @@ static int put_page(const char *run, const char *path, const struct text *page)
     if (output || !run)
         return deliver_page(path, page);
     if (run_dir_put(run, "report.html", page, &why))
-        return complain(EXIT_FAILED, "%s", why.text);
+        return print_error(EXIT_FAILED, "%s", why.text);
     text_add_plain(&said, path);
     text_add(&said, "\n");
     int code = put_output(&said);
@@ -38,7 +38,7 @@ static int put_page(const char *run, const char *path, const struct text *page)
     return code;
 }
 
-/* The file that it becomes: without -o, in the first run directory. */
+/* The output file: without -o, in the first run directory. */
 static void find_path(const char *first, struct text *path)
 {
     path->length = 0;
@@ -49,7 +49,7 @@ static void find_path(const char *first, struct text *path)
         text_add(path, "/report.html");
 }
 
-/* Links lead from the page: it is written again where the directory that it was for turned out to hold no run. */
+/* Links are relative to the page: it is rendered again if the directory that it was for contains no run. */
 static int make_report(struct html_report *report)
 {
     struct text page = {0}, path = {0};
@@ -66,9 +66,9 @@ static int make_report(struct html_report *report)
     int code = EXIT_DONE;
     for (size_t i = 0; i < report->count; i++)
         if (report->left_out[i].text[0])
-            code = complain(EXIT_FAILED, "%s", report->left_out[i].text);
+            code = print_error(EXIT_FAILED, "%s", report->left_out[i].text);
     if (err && code == EXIT_DONE)
-        code = complain(EXIT_FAILED, "%s", why.text);
+        code = print_error(EXIT_FAILED, "%s", why.text);
     int put = err ? code : put_page(first, report->page, &page);
     text_release(&page);
     text_release(&path);
@@ -82,7 +82,7 @@ static int report_main(const char **words, size_t count)
                                  .model = model,
                                  .left_out = calloc(count + 1, sizeof *report.left_out)};
     if (!report.left_out)
-        return complain(EXIT_FAILED, "out of memory");
+        return print_error(EXIT_FAILED, "out of memory");
     start_reading_bar(wants_color(STDERR_FILENO));
     int code = make_report(&report);
     free(report.left_out);

@@ -2,8 +2,8 @@
  *
  *   $ ipw run -r 3 --idle 2 -- python infer.py
  *
- * The command's stdin, stdout and stderr are its own, and our report goes to stderr or to -o FILE.  With --json or
- * -o - the report is all that stdout gets, so that it can be piped; the command then writes to stderr. */
+ * The command inherits stdin, stdout and stderr, and our report goes to stderr or to -o FILE.  With --json or -o - only
+ * the report goes to stdout, so that it can be piped; the command's stdout then goes to stderr. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 
-/* A run is one window: a counter is read at its edges, and in between this often. */
+/* A run is one window: a counter is read at its ends, and this often in between. */
 #define COUNTER_PERIOD (10 * NS_PER_S)
 
 struct run_options {
@@ -34,13 +34,13 @@ struct run_options {
     const char *output;
     const char *samples;
     bool save;
-    const char *output_dir; /* of the run directory; saves */
-    const char *db;         /* to which it is pushed; saves */
+    const char *output_dir; /* parent of the run directory; implies --save */
+    const char *db;         /* database to push to; implies --save */
     unsigned runs;          /* --repeat-runs */
     struct run_repeat repeat;
     struct tariff tariff;
     struct text reports; /* JSON, or text for a file or stdout: written at the end */
-    int report_fd;       /* standard output, kept for the report; -1: it is the command's */
+    int report_fd;       /* original stdout, for the report; -1: the command uses it */
 };
 
 static void show_progress(enum exec_phase phase, unsigned number, unsigned of, double idle_s)
@@ -59,14 +59,14 @@ static int write_samples(const char *path, struct session *session, nanos zero)
 {
     struct error why = {0};
     if (samples_log_save(session->sampler, zero, INT64_MIN, path, false, &why))
-        return complain(EXIT_FAILED, "%s", why.text);
+        return print_error(EXIT_FAILED, "%s", why.text);
     return 0;
 }
 
 /* ---- the report ---- */
 
-/* To the file if there is one; a report that cannot be written there is shown on stderr all the
- * same, so that a measurement is never lost to a full disk. */
+/* To the file if given; a report that cannot be written there is printed to stderr, so that a full disk loses no
+ * measurement. */
 static int write_out(const struct run_options *options, const struct text *text)
 {
     struct error why;
@@ -74,18 +74,18 @@ static int write_out(const struct run_options *options, const struct text *text)
     if (options->report_fd >= 0) {
         if (write_all(options->report_fd, text, &why) == ERR_OK)
             return 0;
-        code = complain(EXIT_FAILED, "cannot write to standard output: %s", why.text);
+        code = print_error(EXIT_FAILED, "cannot write to standard output: %s", why.text);
     } else if (options->output) {
         if (write_file(options->output, text, &why) == ERR_OK)
             return 0;
-        code = complain(EXIT_FAILED, "%s", why.text);
+        code = print_error(EXIT_FAILED, "%s", why.text);
     }
     if (write_all(STDERR_FILENO, text, &why) != ERR_OK)
-        return EXIT_FAILED; /* nowhere left to complain */
+        return EXIT_FAILED; /* no other place to report it */
     return code;
 }
 
-/* A measurement is reported even when it cannot be saved. */
+/* A measurement is reported even if it cannot be saved. */
 static int save_run(const struct run_options *options, struct session *session,
                     const struct exec_result *result, const struct host_report *host,
                     const struct own_cost *own)
@@ -97,14 +97,13 @@ static int save_run(const struct run_options *options, struct session *session,
     if (!options->save && !options->output_dir && !options->db)
         return 0;
     if (run_save(&save, result, directory, sizeof directory, &why))
-        return complain(EXIT_FAILED, "cannot save the run: %s", why.text);
-    if (!options->quiet)
-        notify("ipw run: saved in %s\n", directory);
+        return print_error(EXIT_FAILED, "cannot save the run: %s", why.text);
+    notify("ipw run: saved in %s\n", directory); /* with -q, too: nothing else names it */
     push_saved(options->db, directory, options->quiet);
     return 0;
 }
 
-/* Of several runs, at once only to a terminal or a log: a file and stdout get one document. */
+/* For several runs, printed immediately only to a terminal or a log: a file and stdout get one document. */
 static int put_report(struct run_options *options, const struct text *text)
 {
     if (options->runs == 1 || (options->report_fd < 0 && !options->output))
@@ -141,7 +140,7 @@ static int write_report(struct run_options *options, struct session *session,
         .reads = sampler_reads(session->sampler),
         .tariff = &options->tariff,
     };
-    host_report_take(&session->findings, &host);
+    host_report_fill(&session->findings, &host);
     proc_own_cost(&report.own);
     report.own.cpu_s -= cpu_s_before;
     if (options->json)
@@ -166,13 +165,13 @@ static int exit_code_of(const struct run_options *options, const struct exec_res
     return require_measured(&options->measure, &result->mean.total, &result->conditions.figures);
 }
 
-/* One run as a whole, with its idle baseline, warm-ups and repetitions.  *zero: where it began, unless it did not. */
+/* One complete run, with its idle baseline, warm-ups and repetitions.  *zero: its start, unless it failed before. */
 static int measure_once(struct run_options *options, struct session *session, bool last,
                         nanos *zero, bool *stop)
 {
     struct exec_result result;
     struct error why = {0};
-    struct own_cost before; /* CPU time before the measurement is not its overhead */
+    struct own_cost before; /* excludes CPU time before the measurement from our overhead */
     proc_own_cost(&before);
     enum err err = exec_measure(session, &options->exec, &result, &why);
     *stop = err || result.signal || (result.exit_code && !options->exec.ignore_failure);
@@ -180,11 +179,11 @@ static int measure_once(struct run_options *options, struct session *session, bo
         sampler_stop(session->sampler);
     int code;
     if (err && result.count == 0 && !result.signal) {
-        code = complain(result.exit_code ? result.exit_code : EXIT_FAILED, "cannot run '%s': %s",
-                        options->exec.argv[0], why.text);
+        code = print_error(result.exit_code ? result.exit_code : EXIT_FAILED, "cannot run '%s': %s",
+                           options->exec.argv[0], why.text);
     } else {
         if (err)
-            complain(EXIT_FAILED, "%s", why.text);
+            print_error(EXIT_FAILED, "%s", why.text);
         if (result.count && !*zero)
             *zero = result.runs[0].from;
         code = write_report(options, session, &result, before.cpu_s);
@@ -196,8 +195,8 @@ static int measure_once(struct run_options *options, struct session *session, bo
 
 static int measure(struct run_options *options)
 {
-    /* Not closed: the process ends next, and the kernel frees everything at once, where a vendor's
-     * library may take tens of milliseconds.  Static, so that leak checkers see it. */
+    /* Not closed: the process exits next, and the kernel frees everything at once, whereas a vendor's library may take
+     * tens of milliseconds.  Static, so that leak checkers see it. */
     static struct session session;
     nanos zero = 0;
     bool stop = false;
@@ -225,8 +224,8 @@ static int measure(struct run_options *options)
     return code ? code : written;
 }
 
-/* The command inherits descriptor 1, which becomes stderr; the report has the former one. */
-static enum err keep_stdout(int *out)
+/* The command inherits descriptor 1, which becomes stderr; the report uses a duplicate of the original. */
+static enum err redirect_stdout(int *out)
 {
     *out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
     if (*out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
@@ -241,9 +240,9 @@ static struct run_options args = {
 static const struct option_row ROWS[] = {
     {.letter = 'r', .name = "repeat", .type = OPTION_COUNT, .target = &args.exec.repeats,
      .value = "N",
-     .help = "measure N runs; report mean and standard deviation", .least = 1, .most = 100000},
+     .help = "measure N runs; report mean and standard deviation", .min = 1, .max = 100000},
     {.name = "warmup", .type = OPTION_COUNT, .target = &args.exec.warmups, .value = "N",
-     .help = "run the command N times first, unmeasured", .most = 100000},
+     .help = "run the command N times first, unmeasured", .max = 100000},
     IDLE_OPTION_ROW(args.measure, "measure idle power for S seconds first", 0.05),
     {.name = "json", .type = OPTION_FLAG, .target = &args.json, .help = "report as JSON to stdout; the command's stdout goes to stderr"},
     {.letter = 'o', .name = "output", .type = OPTION_OUTPUT, .target = &args.output,
@@ -256,8 +255,8 @@ static const struct option_row ROWS[] = {
      .help = "save the run in DIR instead"},
     DB_PUSH_OPTION_ROW(args.db),
     {.name = "repeat-runs", .type = OPTION_COUNT, .target = &args.runs, .value = "N",
-     .help = "repeat the whole measurement N times, each saved as a run", .least = 1,
-     .most = 1000},
+     .help = "repeat the whole measurement N times, each saved as a run", .min = 1,
+     .max = 1000},
     TARIFF_OPTION_ROWS(args.tariff),
     {.name = "wait-all", .type = OPTION_FLAG, .target = &args.exec.wait_all,
      .help = "wait until all processes started by the command have ended"},
@@ -279,7 +278,7 @@ static int make_save_folder(void)
     if (!args.save && !args.output_dir && !args.db)
         return 0;
     str_format(path, sizeof path, "%s/.", args.output_dir ? args.output_dir : "runs");
-    return file_make_parents(path, &why) ? complain(EXIT_FAILED, "%s", why.text) : 0;
+    return file_make_parents(path, &why) ? print_error(EXIT_FAILED, "%s", why.text) : 0;
 }
 
 static int run_run(const char **words, size_t count)
@@ -289,13 +288,13 @@ static int run_run(const char **words, size_t count)
     args.exec.idle_s = args.measure.idle_s;
     secret_add_words(args.exec.argv); /* reports and saved runs quote the command */
     if (args.runs > 1 && !args.save && !args.output_dir && !args.db)
-        return complain(EXIT_USAGE, "--repeat-runs needs --save or --output-dir");
+        return print_error(EXIT_USAGE, "--repeat-runs needs --save or --output-dir");
     if (check_db(args.db, false))
         return EXIT_USAGE;
     if (make_save_folder())
         return EXIT_FAILED;
-    if ((is_dash(args.output) || (args.json && !args.output)) && keep_stdout(&args.report_fd))
-        return complain(EXIT_FAILED, "cannot redirect standard output");
+    if ((is_dash(args.output) || (args.json && !args.output)) && redirect_stdout(&args.report_fd))
+        return print_error(EXIT_FAILED, "cannot redirect standard output");
     if (!args.quiet && isatty(STDERR_FILENO))
         args.exec.progress = show_progress;
     return measure(&args);

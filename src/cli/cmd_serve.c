@@ -59,13 +59,14 @@ static const struct option_row ROWS[] = {
 static int complete_source(void)
 {
     if (command.serve.runs && command.serve.db)
-        return complain(EXIT_USAGE, "--runs and --db are mutually exclusive");
+        return print_error(EXIT_USAGE, "--runs and --db are mutually exclusive");
     if (command.serve.db)
         return check_db(command.serve.db, false);
     if (!command.serve.runs)
         command.serve.runs = "runs";
     if (!file_is_directory(command.serve.runs))
-        return complain(EXIT_USAGE, "no folder %s: name one with --runs DIR", command.serve.runs);
+        return print_error(EXIT_USAGE, "no folder %s: name one with --runs DIR",
+                           command.serve.runs);
     return 0;
 }
 
@@ -75,10 +76,10 @@ static int complete_tls(void)
     if (!command.cert_file && !command.key_file)
         return 0;
     if (!command.cert_file || !command.key_file)
-        return complain(EXIT_USAGE, "--tls-cert and --tls-key are needed together");
+        return print_error(EXIT_USAGE, "--tls-cert and --tls-key are needed together");
     if (file_read(command.cert_file, FILE_SMALL, &command.cert, &why) ||
         file_read(command.key_file, FILE_SMALL, &command.key, &why))
-        return complain(EXIT_FAILED, "%s", why.text);
+        return print_error(EXIT_FAILED, "%s", why.text);
     command.serve.tls_cert = text_get(&command.cert);
     command.serve.tls_key = text_get(&command.key);
     command.at.is_tls = true;
@@ -119,7 +120,7 @@ static int serve_main(const char **words, size_t count)
     text_release(&command.cert);
     text_release(&command.key);
     if (err)
-        return complain_error(err, &why);
+        return print_err(err, &why);
     return signal == SIGINT ? 128 + SIGINT : EXIT_DONE;
 }
 

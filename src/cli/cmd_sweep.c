@@ -23,7 +23,7 @@
 #include "runner/sweep.h"
 #include "runner/sweep_control.h"
 
-/* What no option can be given as: which were given matters beside --resume. */
+/* Values that cannot be given: which options were given matters with --resume. */
 #define NOTHING_GIVEN                                                                              \
     {.until_pct = UNKNOWN,                                                                         \
      .reruns = UINT_MAX,                                                                           \
@@ -79,7 +79,7 @@ static bool add_step(void *context, const struct sweep *sweep, const struct swee
     return out->failed;
 }
 
-/* Of a sweep that has measured nothing yet, and of whose work nothing is known, only the pauses are. */
+/* For a new sweep of unknown work only the pauses are known. */
 static void add_expected(const struct sweep *sweep, size_t left, double left_s, const char *from,
                          struct text *out)
 {
@@ -115,10 +115,10 @@ static int show_plan(struct sweep *sweep)
     else if (sweep->control)
         text_addf(&out, "measures only: %s\n", sweep->uncontrolled);
     struct sweep once = *sweep;
-    once.until_pct = UNKNOWN; /* how many more repeats there will be is not known */
+    once.until_pct = UNKNOWN; /* the number of further repeats is unknown */
     sweep_each(&once, add_step, &out);
     add_expected(sweep, left, left_s, text_get(&from), &out);
-    int code = out.failed || unknown ? complain(EXIT_FAILED, "out of memory") : put_output(&out);
+    int code = out.failed || unknown ? print_error(EXIT_FAILED, "out of memory") : put_output(&out);
     text_release(&out);
     text_release(&from);
     return code;
@@ -182,7 +182,7 @@ static void show_end(void *context, const struct sweep *sweep, const struct swee
 
 enum { SETTINGS_SHOWN = 8 };
 
-/* A sweep of which nothing can be used has failed, though each of its commands went well. */
+/* A sweep without usable results has failed, even if all commands succeeded. */
 static int show_result(const char *directory)
 {
     struct error why = {0};
@@ -194,7 +194,7 @@ static int show_result(const char *directory)
     enum err err = analysis_run(analysis_driver_find("sweep", &why), &input, &none, &result);
     int code = EXIT_DONE;
     if (err && err != ERR_NO_DATA)
-        code = complain(EXIT_FAILED, "%s", result.why.text);
+        code = print_error(EXIT_FAILED, "%s", result.why.text);
     else if (args.json) {
         json_init(&json, &out, true);
         json_object(&json, NULL);
@@ -221,7 +221,7 @@ static bool is_complete(const struct sweep *sweep)
     return sweep->ended && !sweep_next(sweep, &step);
 }
 
-/* A new sweep that may not set clocks measures without; one that has begun does not change its points. */
+/* If clocks may not be set, a new sweep measures without; a resumed one does not change its points. */
 static enum err take_control(struct sweep *sweep, bool is_new, struct sweep_control **out,
                              struct error *why)
 {
@@ -232,7 +232,7 @@ static enum err take_control(struct sweep *sweep, bool is_new, struct sweep_cont
     if (err && is_new && sweep_control_is_refused(err)) {
         notify("ipw sweep: --control is not possible: %s\n", why->text);
         notify("ipw sweep: MEASURING ONLY: clocks and power limit are not changed\n");
-        return err_explain(why, sweep_control_forgo(sweep, why));
+        return err_explain(why, sweep_control_disable(sweep, why));
     }
     if (!err && !args.quiet)
         notify(
@@ -242,7 +242,7 @@ static enum err take_control(struct sweep *sweep, bool is_new, struct sweep_cont
     return err;
 }
 
-/* A plan may be made where there is no GPU, or none that may be controlled, which is reported. */
+/* A plan may be made without a controllable GPU, which is reported. */
 static enum err check_plan(const struct sweep *sweep, struct error *why)
 {
     struct error reason = {0};
@@ -267,7 +267,7 @@ static int restore(void)
         notify("ipw sweep: %u GPU%s left alone: a running process controls %s\n", held,
                held == 1 ? "" : "s", held == 1 ? "it" : "them");
     if (err)
-        return complain(EXIT_FAILED, "%s", why.text);
+        return print_error(EXIT_FAILED, "%s", why.text);
     if (!restored && !held)
         notify("ipw sweep: nothing to restore\n");
     return EXIT_DONE;
@@ -288,9 +288,9 @@ static int execute(struct sweep *sweep, struct run_writer *writer, struct sweep_
     enum err err = sweep_execute(sweep, writer, control, &progress, &number, &why);
     enum err restored = sweep_control_end(control, &later);
     if (restored)
-        code = complain(EXIT_FAILED, "%s; `ipw sweep --restore` tries again", later.text);
+        code = print_error(EXIT_FAILED, "%s; `ipw sweep --restore` tries again", later.text);
     if (err)
-        return complain(EXIT_FAILED, "%s", why.text);
+        return print_error(EXIT_FAILED, "%s", why.text);
     if (number) {
         notify("ipw sweep: interrupted; `ipw sweep --resume %s` continues it\n", writer->directory);
         return 128 + number;
@@ -308,28 +308,27 @@ static int execute(struct sweep *sweep, struct run_writer *writer, struct sweep_
 
 /* ---- Slurm ---- */
 
-struct collecting {
+struct collect_state {
     struct sweep *sweep;
     struct run_writer *writer;
-    size_t
-        queued; /* settings that are left, whose elements had not ended when the others were submitted */
+    size_t queued; /* remaining settings whose elements had not ended at the submission */
 };
 
 static enum err collect(void *context, size_t *left, struct error *why)
 {
-    struct collecting *collecting = context;
-    enum err err = sweep_collect(collecting->sweep, collecting->writer, why);
-    *left = sweep_unfinished(collecting->sweep, NULL);
+    struct collect_state *state = context;
+    enum err err = sweep_collect(state->sweep, state->writer, why);
+    *left = sweep_unfinished(state->sweep, NULL);
     return err;
 }
 
-/* Mode probe then adds settings, a few times at most, and an element that was about to end when its setting was to be
- * measured again ends without it: *more. */
-static int follow(struct collecting *collecting, bool *more)
+/* Mode probe then adds settings, a few times at most, and an element that was about to end when its setting was
+ * resubmitted ends without measuring it: *more. */
+static int follow(struct collect_state *state, bool *more)
 {
-    struct sweep *sweep = collecting->sweep;
-    struct run_writer *writer = collecting->writer;
-    const struct slurm_wait wait = {"settings", args.quiet, collect, collecting};
+    struct sweep *sweep = state->sweep;
+    struct run_writer *writer = state->writer;
+    const struct slurm_wait wait = {"settings", args.quiet, collect, state};
     struct error why = {0};
     size_t left;
     int number;
@@ -337,14 +336,14 @@ static int follow(struct collecting *collecting, bool *more)
     bool is_done = !err && !left && !number && !sweep->ended;
     if (is_done)
         err = sweep_refine(sweep, writer, more, &why);
-    *more |= !err && left && !number && collecting->queued;
+    *more |= !err && left && !number && state->queued;
     if (!err && *more && args.slurm.on)
         return EXIT_DONE;
     left += *more;
     if (!err && is_done && !*more)
         err = sweep_finish(sweep, writer, &why);
     if (err)
-        return complain(EXIT_FAILED, "%s", why.text);
+        return print_error(EXIT_FAILED, "%s", why.text);
     if (number) {
         notify("ipw sweep: detached; the job continues, and `ipw sweep --resume %s` collects its "
                "results\n",
@@ -352,55 +351,55 @@ static int follow(struct collecting *collecting, bool *more)
         return 128 + number;
     }
     if (left)
-        return complain(EXIT_FAILED,
-                        "%zu of %zu settings were not measured: see the logs in %s/slurm; `ipw "
-                        "sweep --resume %s --slurm` resubmits them",
-                        left, sweep->point_count, writer->directory, writer->directory);
+        return print_error(EXIT_FAILED,
+                           "%zu of %zu settings were not measured: see the logs in %s/slurm; `ipw "
+                           "sweep --resume %s --slurm` resubmits them",
+                           left, sweep->point_count, writer->directory, writer->directory);
     int shown = show_result(writer->directory);
     return shown ? shown : sweep_has_failures(sweep) ? EXIT_FAILED : EXIT_DONE;
 }
 
 static enum err list_points(void *context, size_t *points, size_t *count, struct error *why)
 {
-    struct collecting *collecting = context;
-    enum err err = sweep_collect(collecting->sweep, collecting->writer, why);
-    *count = collecting->queued = sweep_unfinished(collecting->sweep, points);
+    struct collect_state *state = context;
+    enum err err = sweep_collect(state->sweep, state->writer, why);
+    *count = state->queued = sweep_unfinished(state->sweep, points);
     for (size_t i = 0; i < *count; i++)
-        points[i]++; /* as users count them */
+        points[i]++; /* 1-based for users */
     return err;
 }
 
-static enum err submit(struct collecting *collecting, size_t *count, struct error *why)
+static enum err submit(struct collect_state *state, size_t *count, struct error *why)
 {
-    char *directory = collecting->writer->directory;
+    char *directory = state->writer->directory;
     char *command[] = {"sweep", "--resume", directory, "--point", "", NULL};
     const struct slurm_work work = {.directory = directory,
                                     .name = "ipw-sweep",
                                     .command = command,
                                     .suffix = "",
                                     .list = list_points,
-                                    .context = collecting,
-                                    .most = collecting->sweep->point_count};
+                                    .context = state,
+                                    .most = state->sweep->point_count};
     enum err err = slurm_command_submit(&args.slurm, &work, args.quiet, count, why);
-    collecting->queued -= err ? 0 : *count;
+    state->queued -= err ? 0 : *count;
     return err;
 }
 
-/* Without --slurm, what was submitted is collected, and nothing is measured here. */
+/* Without --slurm, collects what was submitted, and measures nothing here. */
 static int execute_on_slurm(struct sweep *sweep, struct run_writer *writer)
 {
-    struct collecting collecting = {sweep, writer, 0};
+    struct collect_state state = {sweep, writer, 0};
     struct error why = {0};
     size_t count;
     for (bool more = true; more;) {
-        enum err err = args.slurm.on ? submit(&collecting, &count, &why) : ERR_OK;
+        enum err err = args.slurm.on ? submit(&state, &count, &why) : ERR_OK;
         if (err)
-            return complain_error(err, &why);
+            return print_err(err, &why);
         if (args.slurm.on && !args.quiet)
             notify("ipw sweep: %zu of %zu settings %s, into %s\n", count, sweep->point_count,
                    args.slurm.script_only ? "to be submitted" : "submitted", writer->directory);
         more = false;
-        int code = args.slurm.script_only ? EXIT_DONE : follow(&collecting, &more);
+        int code = args.slurm.script_only ? EXIT_DONE : follow(&state, &more);
         if (!more || !args.slurm.on)
             return code;
     }
@@ -429,7 +428,7 @@ static int resume(const char **words, size_t count)
                        ? sweep_wait_for_point(&sweep, args.resume, args.point - 1, &writer, &why)
                        : sweep_reopen(&sweep, args.resume, &writer, &why);
     if (err)
-        return complain_error(err, &why);
+        return print_err(err, &why);
     bool arrays = (args.slurm.on || slurm_was_used(args.resume)) && !args.point;
     if (arrays && count)
         err = err_set(&why, ERR_USAGE, "the command of a sweep on Slurm cannot be changed");
@@ -445,7 +444,7 @@ static int resume(const char **words, size_t count)
         err = sweep_check_command(&sweep, &why);
     if (!err && !args.dry_run && !arrays && !is_complete(&sweep))
         err = take_control(&sweep, false, &control, &why);
-    int code = err            ? complain_error(err, &why)
+    int code = err            ? print_err(err, &why)
                : args.dry_run ? show_plan(&sweep)
                : arrays       ? execute_on_slurm(&sweep, &writer)
                               : execute(&sweep, &writer, control);
@@ -466,11 +465,11 @@ static int begin(const char **words, size_t count)
     if (!err && !args.slurm.on)
         err = args.dry_run ? check_plan(&sweep, &why) : take_control(&sweep, true, &control, &why);
     if (err) {
-        code = complain_error(err, &why);
+        code = print_err(err, &why);
     } else if (args.dry_run) {
         code = show_plan(&sweep);
     } else if ((err = sweep_create(&sweep, args.output_dir, &writer, &why))) {
-        code = complain_error(err, &why);
+        code = print_err(err, &why);
         (void)!sweep_control_end(control, &why); /* nothing was set */
     } else {
         code =
@@ -492,10 +491,10 @@ static const struct option_row ROWS[] = {
     {.name = "mode", .type = OPTION_CHOICE, .target = &args.mode, .value = "MODE", .choices = MODES,
      .help = "custom (--knob, --list), baseline, dvfs (all clocks) or probe"},
     {.name = "min-clock", .type = OPTION_NUMBER, .target = &args.least_mhz, .value = "MHZ",
-     .help = "lowest clock of modes dvfs and probe (default: 510)", .least = 0, .most = 1e5},
+     .help = "lowest clock of modes dvfs and probe (default: 510)", .min = 0, .max = 1e5},
     {.name = "probes", .type = OPTION_COUNT, .target = &args.probes, .value = "PROBES",
      .help = "number of initial clocks of mode probe, 3 to 5 (default: 4)",
-     .least = SWEEP_PROBES_LEAST, .most = SWEEP_PROBES_MOST},
+     .min = SWEEP_PROBES_MIN, .max = SWEEP_PROBES_MAX},
     {.name = "objective", .type = OPTION_CHOICE, .target = &args.objective, .value = "OBJECTIVE", .choices = OBJECTIVE_NAMES,
      .help = "what mode probe minimizes: energy, edp (default) or ed2p"},
     {.name = "profile", .type = OPTION_FLAG, .target = &args.profile,
@@ -505,30 +504,30 @@ static const struct option_row ROWS[] = {
     {.name = "restore", .type = OPTION_FLAG, .target = &args.restore,
      .help = "restore the GPU settings left by a killed sweep, and exit"},
     {.letter = 'r', .name = "repeat", .type = OPTION_COUNT, .target = &args.repeats, .value = "N",
-     .help = "measure each setting N times (default: 1)", .least = 1, .most = SWEEP_REPEATS_MOST},
+     .help = "measure each setting N times (default: 1)", .min = 1, .max = SWEEP_REPEATS_MAX},
     {.name = "until-pct", .type = OPTION_NUMBER, .target = &args.until_pct, .value = "P",
      .help = "repeat a setting until its standard error is P % of its energy",
-     .least = 0.01, .most = 100},
+     .min = 0.01, .max = 100},
     {.name = "max-repeats", .type = OPTION_COUNT, .target = &args.most_repeats, .value = "N",
      .help = "at most N times, with --until-pct (default: 10)",
-     .least = 2, .most = SWEEP_REPEATS_MOST},
+     .min = 2, .max = SWEEP_REPEATS_MAX},
     {.name = "warmup", .type = OPTION_COUNT, .target = &args.warmups, .value = "N",
-     .help = "run the command N times unmeasured before each attempt", .most = 100000},
+     .help = "run the command N times unmeasured before each attempt", .max = 100000},
     {.name = "reruns", .type = OPTION_COUNT, .target = &args.reruns, .value = "N",
-     .help = "repeat a throttled or off-target attempt at most N times (default: 2)", .most = 1000},
+     .help = "repeat a throttled or off-target attempt at most N times (default: 2)", .max = 1000},
     {.name = "cooldown-c", .type = OPTION_NUMBER, .target = &args.cooldown_c, .value = "C",
      .help = "wait before each attempt until the GPU is at C degrees or less",
-     .least = 0, .most = 150},
+     .min = 0, .max = 150},
     {.name = "cooldown-min-c", .type = OPTION_NUMBER, .target = &args.cooldown_min_c, .value = "C",
-     .help = "if it is colder than C, warm it up with unmeasured runs", .least = 0, .most = 150},
+     .help = "if it is colder than C, warm it up with unmeasured runs", .min = 0, .max = 150},
     {.name = "cooldown-limit-s", .type = OPTION_NUMBER, .target = &args.cooldown_limit_s, .value = "S",
-     .help = "wait or warm up for at most S seconds (default: 600)", .least = 0, .most = 86400},
+     .help = "wait or warm up for at most S seconds (default: 600)", .min = 0, .max = 86400},
     {.name = "cooldown-s", .type = OPTION_NUMBER, .target = &args.cooldown_s, .value = "S",
-     .help = "wait S seconds between attempts", .least = 0, .most = 86400},
+     .help = "wait S seconds between attempts", .min = 0, .max = 86400},
     IDLE_OPTION_ROW(args.measure, "measure idle power for S seconds before each attempt", 0.05),
     {.name = "seed", .type = OPTION_NUMBER, .target = &args.seed, .value = "N",
      .help = "random seed of the order (default: from the clock)",
-     .least = 0, .most = 4294967295.0},
+     .min = 0, .max = 4294967295.0},
     {.name = "output-dir", .type = OPTION_TEXT, .target = &args.output_dir, .value = "DIR",
      .help = "parent of the sweep's directory (default: runs)"},
     DB_PUSH_OPTION_ROW(args.db),
@@ -538,7 +537,7 @@ static const struct option_row ROWS[] = {
      .help = "with --resume: retry failed attempts"},
     {.name = "point", .type = OPTION_COUNT, .target = &args.point, .value = "K",
      .help = "with --resume: measure only setting K, as the elements of --slurm do",
-     .least = 1, .most = 100000},
+     .min = 1, .max = 100000},
     SLURM_OPTION_ROWS(args.slurm, "measure the settings"),
     {.name = "dry-run", .type = OPTION_FLAG, .target = &args.dry_run,
      .help = "print the attempts in order, with their expected time, and exit"},
@@ -563,7 +562,7 @@ static bool was_given(const struct option_row *row)
     return memcmp(row->target, (const char *)&NOTHING + at, SIZES[row->type]) != 0;
 }
 
-/* The first of these options, whose names NULL ends, that was given; NULL without one. */
+/* The first of these options (NULL-terminated names) that was given; or NULL. */
 static const char *first_given(const char *const *names)
 {
     for (; *names; names++)
@@ -573,43 +572,45 @@ static const char *first_given(const char *const *names)
     return NULL;
 }
 
-/* Options that would be without effect. */
+/* Options that would have no effect. */
 static int check_given(void)
 {
     static const char *const RECORDED[] = {
-        "knob",      "paired",         "list",           "mode",
-        "min-clock", "probes",         "objective",      "profile",
-        "control",   "until-pct",      "max-repeats",    "warmup",
-        "reruns",    "cooldown-c",     "cooldown-s",     "idle",
-        "seed",      "output-dir",     "devices",        "sensors",
-        "rate",      "require-energy", "cooldown-min-c", "cooldown-limit-s",
+        "knob",        "paired",         "list",           "mode",
+        "min-clock",   "probes",         "objective",      "profile",
+        "control",     "until-pct",      "max-repeats",    "warmup",
+        "reruns",      "cooldown-c",     "cooldown-s",     "idle",
+        "seed",        "output-dir",     "devices",        "sensors",
+        "sample-rate", "require-energy", "cooldown-min-c", "cooldown-limit-s",
         NULL};
     static const char *const PROBE[] = {"probes", "objective", NULL};
     const char *name = args.resume || args.restore ? first_given(RECORDED) : NULL;
     if (args.restore && (name || args.resume))
-        return complain(EXIT_USAGE, "--restore measures nothing: drop --%s",
-                        name ? name : "resume");
+        return print_error(EXIT_USAGE, "--restore measures nothing: drop --%s",
+                           name ? name : "resume");
     if (name)
-        return complain(EXIT_USAGE,
-                        "--resume continues with the options that the sweep was started with: drop "
-                        "--%s, or start a new sweep",
-                        name);
+        return print_error(
+            EXIT_USAGE,
+            "--resume continues with the options that the sweep was started with: drop "
+            "--%s, or start a new sweep",
+            name);
     if (args.resume)
         return 0;
     if ((is_known(args.cooldown_min_c) || is_known(args.cooldown_limit_s)) &&
         !is_known(args.cooldown_c))
-        return complain(EXIT_USAGE, "--%s needs --cooldown-c",
-                        is_known(args.cooldown_min_c) ? "cooldown-min-c" : "cooldown-limit-s");
+        return print_error(EXIT_USAGE, "--%s needs --cooldown-c",
+                           is_known(args.cooldown_min_c) ? "cooldown-min-c" : "cooldown-limit-s");
     if (args.cooldown_min_c >= args.cooldown_c)
-        return complain(EXIT_USAGE, "--cooldown-min-c must be below --cooldown-c");
+        return print_error(EXIT_USAGE, "--cooldown-min-c must be below --cooldown-c");
     name = first_given(PROBE);
     if (name && !(args.mode && sweep_plan_mode_is(&args, "probe")))
-        return complain(EXIT_USAGE, "--%s is for --mode probe", name);
+        return print_error(EXIT_USAGE, "--%s is for --mode probe", name);
     if (args.most_repeats && !is_known(args.until_pct))
-        return complain(EXIT_USAGE, "--max-repeats needs --until-pct; --repeat N measures N times");
+        return print_error(EXIT_USAGE,
+                           "--max-repeats needs --until-pct; --repeat N measures N times");
     if (args.most_repeats && args.most_repeats < args.repeats)
-        return complain(EXIT_USAGE, "--max-repeats %u is less than --repeat %u", args.most_repeats,
-                        args.repeats);
+        return print_error(EXIT_USAGE, "--max-repeats %u is less than --repeat %u",
+                           args.most_repeats, args.repeats);
     return 0;
 }
 
@@ -635,14 +636,14 @@ static const char *conflict_of_options(void)
 static int check_point(void)
 {
     if (!args.resume && (args.point || args.retry_failed))
-        return complain(EXIT_USAGE, "--%s needs --resume SWEEP",
-                        args.point ? "point" : "retry-failed");
+        return print_error(EXIT_USAGE, "--%s needs --resume SWEEP",
+                           args.point ? "point" : "retry-failed");
     if (args.point && (args.retry_failed || args.slurm.on || args.dry_run || args.repeats))
-        return complain(EXIT_USAGE, "--point measures one setting: drop --%s",
-                        args.slurm.on  ? "slurm"
-                        : args.dry_run ? "dry-run"
-                        : args.repeats ? "repeat"
-                                       : "retry-failed");
+        return print_error(EXIT_USAGE, "--point measures one setting: drop --%s",
+                           args.slurm.on  ? "slurm"
+                           : args.dry_run ? "dry-run"
+                           : args.repeats ? "repeat"
+                                          : "retry-failed");
     return slurm_command_check(&args.slurm);
 }
 
@@ -653,18 +654,17 @@ static int sweep_main(const char **words, size_t count)
         return code;
     fill_defaults();
     if (args.restore)
-        return count ? complain_usage("--restore takes no command") : restore();
+        return count ? usage_error("--restore takes no command") : restore();
     secret_add_words((char *const *)words);
     if (!count && !args.resume)
-        return complain_usage(args.profile ? "missing options of `ipw profile`"
-                                           : "missing command");
+        return usage_error(args.profile ? "missing options of `ipw profile`" : "missing command");
     const char *conflict = conflict_of_options();
     if (conflict)
-        return complain(EXIT_USAGE, "%s", conflict);
+        return print_error(EXIT_USAGE, "%s", conflict);
     code = check_point();
     if (code)
         return code;
-    if (!args.dry_run) /* which a signal just ends */
+    if (!args.dry_run) /* otherwise a signal just ends it */
         proc_block_signals();
     return args.resume ? resume(words, count) : begin(words, count);
 }

@@ -1,4 +1,4 @@
-/* What the commands share; the frame in which each of them runs is at the end. */
+/* Shared by the commands; command_call at the end runs one. */
 #include "cli/common.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@
 #include "rundir/summary.h"
 #include "sampler/session.h"
 
-static const struct command *current; /* the one that runs; NULL before the first */
+static const struct command *current; /* the running command; NULL before the first */
 
 /* ---- progress of reading a large run, on stderr ---- */
 
@@ -61,7 +61,7 @@ static void clear_reading_bar(void)
 
 /* ---- messages and output ---- */
 
-/* Whatever a line quotes, the line end that its format asks for is the only one. */
+/* Newlines in quoted strings are escaped: only the format's own are printed. */
 void notify(const char *format, ...)
 {
     char line[1024];
@@ -77,10 +77,10 @@ void notify(const char *format, ...)
     size_t end = strlen(line);
     if (ends)
         memcpy(line + end, "\n", 2);
-    fputs(line, stderr); /* at once: threads write too */
+    fputs(line, stderr); /* as one write: threads print, too */
 }
 
-int complain(int code, const char *format, ...)
+int print_error(int code, const char *format, ...)
 {
     char line[512];
     va_list args;
@@ -92,14 +92,14 @@ int complain(int code, const char *format, ...)
     return code;
 }
 
-int complain_error(enum err err, const struct error *why)
+int print_err(enum err err, const struct error *why)
 {
-    return complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why->text);
+    return print_error(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why->text);
 }
 
-int complain_usage(const char *problem)
+int usage_error(const char *problem)
 {
-    return complain(EXIT_USAGE, "%s; usage: ipw %s %s", problem, current->name, current->usage);
+    return print_error(EXIT_USAGE, "%s; usage: ipw %s %s", problem, current->name, current->usage);
 }
 
 bool clear_progress(void)
@@ -110,15 +110,15 @@ bool clear_progress(void)
     return terminal;
 }
 
-/* With less coverage a figure counts as missing, whatever its method. */
+/* With less coverage an energy counts as not measured, whatever its method. */
 #define COVERAGE_REQUIRED 0.9
 
 static int require_idle(const struct summary_conditions *conditions)
 {
     for (size_t i = 0; i < conditions->finding_count; i++)
         if (strcmp(conditions->findings[i].code, "baseline_refused") == 0)
-            return complain(EXIT_NOT_MEASURED, "--idle is required: %s",
-                            conditions->findings[i].text);
+            return print_error(EXIT_NOT_MEASURED, "--idle is required: %s",
+                               conditions->findings[i].text);
     return 0;
 }
 
@@ -136,8 +136,8 @@ int require_measured(const struct measure_options *options, const struct energy 
         str_format(why, sizeof why, "coverage only %.0f %%", 100 * total->coverage);
     else
         return conditions && options->idle_s > 0 ? require_idle(conditions) : 0;
-    return complain(EXIT_NOT_MEASURED,
-                    "energy is required but was not measured: %s; see `ipw doctor`", why);
+    return print_error(EXIT_NOT_MEASURED,
+                       "energy is required but was not measured: %s; see `ipw doctor`", why);
 }
 
 int failed_limit_read(struct failed_limit *limit)
@@ -150,8 +150,8 @@ int failed_limit_read(struct failed_limit *limit)
     double value;
     if (!str_format(digits, sizeof digits, "%.*s", (int)(length - is_share), limit->given) ||
         parse_double(digits, &value) != ERR_OK || value < 0 || (is_share && value > 100))
-        return complain(EXIT_USAGE, "--max-failed %s: expected a number or 0%% to 100%%",
-                        limit->given);
+        return print_error(EXIT_USAGE, "--max-failed %s: expected a number or 0%% to 100%%",
+                           limit->given);
     limit->share = is_share ? value / 100 : UNKNOWN;
     limit->count = is_share ? UNKNOWN : value;
     return 0;
@@ -162,12 +162,12 @@ int require_answers(const struct failed_limit *limit, int64_t queries, int64_t f
 {
     const char *colon = model[0] ? ": " : "";
     if (queries > 0 && failed == queries)
-        return complain(EXIT_FAILED, "%s%severy query failed: see records.jsonl in %s", model,
-                        colon, directory);
+        return print_error(EXIT_FAILED, "%s%severy query failed: see records.jsonl in %s", model,
+                           colon, directory);
     if ((double)failed > limit->count || (double)failed > limit->share * (double)queries + 1e-9)
-        return complain(EXIT_FAILED,
-                        "%s%s%lld of %lld queries failed, more than --max-failed %s allows", model,
-                        colon, (long long)failed, (long long)queries, limit->given);
+        return print_error(EXIT_FAILED,
+                           "%s%s%lld of %lld queries failed, more than --max-failed %s allows",
+                           model, colon, (long long)failed, (long long)queries, limit->given);
     return 0;
 }
 
@@ -187,7 +187,7 @@ int read_listen(const char *given, unsigned default_port, struct listen_at *out)
     if (is_port)
         str_copy(out->address, sizeof out->address, "127.0.0.1");
     if ((is_port || colon) && (parse_u64(is_port ? given : colon + 1, &port) || port > 65535))
-        return complain(
+        return print_error(
             EXIT_USAGE,
             "--listen %s: '%s' is not a port (0 to 65535); expected PORT, ADDRESS or ADDRESS:PORT",
             given, is_port ? given : colon + 1);
@@ -199,10 +199,10 @@ int read_token(const char *path, struct text *out)
 {
     struct error why;
     if (file_read(path, FILE_SMALL, out, &why))
-        return complain(EXIT_FAILED, "%s", why.text);
+        return print_error(EXIT_FAILED, "%s", why.text);
     size_t length = strcspn(text_get(out), " \t\r\n");
     if (length == 0)
-        return complain(EXIT_USAGE, "%s: contains no token", path);
+        return print_error(EXIT_USAGE, "%s: contains no token", path);
     out->bytes[out->length = length] = '\0';
     secret_add(out->bytes);
     return 0;
@@ -223,13 +223,14 @@ int check_db(const char *address, bool scripted)
         return 0;
     bool has_password = db_address_hide(address);
     if (scripted && has_password)
-        return complain(
+        return print_error(
             EXIT_USAGE,
             "--db has a password, which must not go into a batch script: use ~/.pgpass");
     if (db_address_kind(address))
         return 0;
-    return complain(EXIT_USAGE, "invalid database address: use postgres://[USER@]HOST[:PORT]/NAME "
-                                "or sqlite:///PATH");
+    return print_error(EXIT_USAGE,
+                       "invalid database address: use postgres://[USER@]HOST[:PORT]/NAME "
+                       "or sqlite:///PATH");
 }
 
 void push_saved(const char *address, const char *directory, bool quiet)
@@ -245,7 +246,7 @@ void push_saved(const char *address, const char *directory, bool quiet)
         notify("ipw %s: pushed to the database as %s\n", current->name, pushed.id);
 }
 
-/* Whether a driver has anything that is read. */
+/* Whether any sensor of the driver is read. */
 static bool is_read(const struct session *session, const struct sensor_driver *driver)
 {
     for (size_t i = 0; i < session->findings.count; i++)
@@ -254,15 +255,15 @@ static bool is_read(const struct session *session, const struct sensor_driver *d
     return false;
 }
 
-/* Only drivers that --sensors names were asked, so each of them was asked for by name. */
-static int complain_of_missing(const struct session *session)
+/* Only drivers named by --sensors were opened, so each must have a sensor. */
+static int report_missing_sensors(const struct session *session)
 {
     for (size_t i = 0; i < session->findings.count; i++) {
         const struct sensor_finding *finding = &session->findings.items[i];
         if (!is_read(session, finding->driver))
-            return complain(EXIT_FAILED, "--sensors: %s: %s%s%s%s", finding->id, finding->reason,
-                            finding->fix[0] ? " (fix: " : "", finding->fix,
-                            finding->fix[0] ? ")" : "");
+            return print_error(EXIT_FAILED, "--sensors: %s: %s%s%s%s", finding->id, finding->reason,
+                               finding->fix[0] ? " (fix: " : "", finding->fix,
+                               finding->fix[0] ? ")" : "");
     }
     return 0;
 }
@@ -283,14 +284,14 @@ int open_session(const struct measure_options *options, struct session *session)
     enum err err = session_open(session, &wanted, &why);
     proc_defer_signals();
     if (err)
-        return complain_error(err, &why);
-    int code = options->sensors && !options->may_lack ? complain_of_missing(session) : 0;
+        return print_err(err, &why);
+    int code = options->sensors && !options->may_lack ? report_missing_sensors(session) : 0;
     if (code)
         session_close(session);
     return code;
 }
 
-/* Names and texts of others are in every report: what they could do to a terminal ends here. */
+/* Reports contain names and texts from elsewhere: escape sequences are removed here. */
 static struct text safe_lines(const struct text *text, int fd)
 {
     struct text safe = {.failed = text->failed};
@@ -326,7 +327,7 @@ int deliver_data(const char *path, const struct text *text)
     struct error why;
     if (output_is_stdout(path))
         clear_reading_bar();
-    return write_file(path, text, &why) ? complain(EXIT_FAILED, "%s", why.text) : EXIT_DONE;
+    return write_file(path, text, &why) ? print_error(EXIT_FAILED, "%s", why.text) : EXIT_DONE;
 }
 
 int deliver(const char *path, const struct text *text)
@@ -368,9 +369,9 @@ int each_name(const char *list, int (*take)(void *context, const char *name), vo
 {
     char *rest = NULL, *copy = strdup(list);
     if (!copy)
-        return complain(EXIT_FAILED, "out of memory");
+        return print_error(EXIT_FAILED, "out of memory");
     char *name = strtok_r(copy, ", ", &rest);
-    int code = name ? -1 : complain(EXIT_USAGE, "%s", empty);
+    int code = name ? -1 : print_error(EXIT_USAGE, "%s", empty);
     for (; name && code < 0; name = strtok_r(NULL, ", ", &rest))
         code = take(context, name);
     free(copy);
@@ -391,7 +392,7 @@ static int parse(const struct command *command, int argc, char **argv, int *rest
     bool help;
     struct error why;
     if (options_parse(command->rows, argc, argv, command->words != WORDS_NONE, rest, &help, &why))
-        return complain(EXIT_USAGE, "%s", why.text);
+        return print_error(EXIT_USAGE, "%s", why.text);
     if (!help)
         return -1;
     struct text text = {0};
@@ -401,7 +402,7 @@ static int parse(const struct command *command, int argc, char **argv, int *rest
     return code;
 }
 
-/* One of our options among the words of a command that does not follow "--": it would be measured with it. */
+/* One of our options after a command without "--" would become an argument of the command. */
 static int check_apart(const struct command *command, int count, char **words)
 {
     for (int i = 1; i < count; i++)
@@ -409,15 +410,15 @@ static int check_apart(const struct command *command, int count, char **words)
             size_t length = strlen(row->name);
             if (str_starts(words[i], "--") && str_starts(words[i] + 2, row->name) &&
                 (words[i][2 + length] == '\0' || words[i][2 + length] == '='))
-                return complain(EXIT_USAGE,
-                                "--%s after '%.60s': options of ipw %s go before the command; "
-                                "write -- before the command if the option belongs to it",
-                                row->name, words[0], command->name);
+                return print_error(EXIT_USAGE,
+                                   "--%s after '%.60s': options of ipw %s go before the command; "
+                                   "write -- before the command if the option belongs to it",
+                                   row->name, words[0], command->name);
         }
     return -1;
 }
 
-/* Moves the arguments to the front of argv, where the options are that were parsed before them. */
+/* Moves the arguments to the front of argv, where the already parsed options are. */
 static int parse_words(const struct command *command, int argc, char **argv, size_t *count)
 {
     char **words = argv;
@@ -434,25 +435,25 @@ static int parse_words(const struct command *command, int argc, char **argv, siz
             if (code >= 0)
                 return code;
         }
-        rest -= sides; /* an argument itself, after which options may follow */
+        rest -= sides; /* "--" is itself an argument, after which options may follow */
         do
             words[(*count)++] = argv[rest++];
         while (all && rest < argc);
         if (all)
             return -1;
-        argc -= rest - 1; /* the word is argv[0] of the next round */
+        argc -= rest - 1; /* the word becomes argv[0] of the next iteration */
         argv += rest - 1;
     }
 }
 
-/* A measurement of hours must not end with a folder that was misspelled. */
+/* Checked first, so that hours of measuring do not end with a misspelled folder. */
 static int check_outputs(const struct command *command)
 {
     for (const struct option_row *row = command->rows; row->name; row++) {
         const char *path = row->type == OPTION_OUTPUT ? *(const char **)row->target : NULL;
         struct error why;
         if (path && output_check(path, &why))
-            return complain(EXIT_FAILED, "%s", why.text);
+            return print_error(EXIT_FAILED, "%s", why.text);
     }
     return -1;
 }
@@ -462,7 +463,7 @@ static int call_with_runs(const struct command *command, const char **words, siz
     struct run_inputs inputs;
     struct error why = {0};
     if (run_inputs_find(words, count, command->takes_sweeps, &inputs, &why))
-        return complain(EXIT_FAILED, "%s", why.text);
+        return print_error(EXIT_FAILED, "%s", why.text);
     int code = command->run((const char **)inputs.paths, inputs.count);
     run_inputs_release(&inputs);
     return code;
@@ -478,7 +479,7 @@ int command_call(const struct command *command, int argc, char **argv)
     current = command;
     int code = parse_words(command, argc, argv, &count);
     if (code < 0 && !count && command->required)
-        code = complain_usage(command->required);
+        code = usage_error(command->required);
     if (code < 0)
         code = check_outputs(command);
     if (code < 0)
@@ -514,7 +515,7 @@ void profile_view_put(const struct text *text)
         view.shows_bar = false;
 }
 
-/* It is drawn over itself, and quotes nothing. */
+/* Overwrites its own line, and quotes nothing. */
 static void put_view(struct text *text)
 {
     if (text->length && file_write_all(STDERR_FILENO, text_get(text), text->length) != ERR_OK)
@@ -541,5 +542,5 @@ void profile_view_wipe(void)
 void profile_view_warn(const char *line)
 {
     profile_view_wipe();
-    complain(0, "warning: %s", line);
+    print_error(0, "warning: %s", line);
 }

@@ -1,5 +1,5 @@
-/* Shared by the commands: exit codes, messages, output, and the options of every measuring command.
- * Nothing here keeps what it is passed. */
+/* Shared by the commands: exit codes, messages, output, and the options of every measuring command. Arguments are not
+ * retained. */
 #ifndef IPW_CLI_COMMON_H
 #define IPW_CLI_COMMON_H
 
@@ -22,8 +22,8 @@ enum exit_code {
     EXIT_FAILED = 1,
     EXIT_USAGE = 2,
     EXIT_NOT_MEASURED =
-        3, /* --require-energy, and it, or idle power for --idle, was not measured */
-    EXIT_NOT_COMPARABLE = 4, /* a gate, and conditions differ or a side has one run */
+        3, /* --require-energy: energy, or idle power with --idle, was not measured */
+    EXIT_NOT_COMPARABLE = 4, /* bound not checked: conditions differ, or a side has one run */
 };
 
 /* Parses the options and arguments, prints the help or runs the command, and returns the exit code.  A command may
@@ -31,45 +31,46 @@ enum exit_code {
 int command_call(const struct command *command, int argc, char **argv);
 
 /* Prints "ipw COMMAND: text" on stderr and returns the code. */
-int complain(int code, const char *format, ...) PRINTF_LIKE(2, 3);
+int print_error(int code, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* The same with the text of an error: EXIT_USAGE of ERR_USAGE, EXIT_FAILED of any other. */
-int complain_error(enum err err, const struct error *why);
+/* The same with the text of an error: EXIT_USAGE for ERR_USAGE, else EXIT_FAILED. */
+int print_err(enum err err, const struct error *why);
 
-/* Prints a line on stderr, or a part of one.  Whatever it quotes is made plain (core/text.h); only this module and
- * views that own the terminal write to it. */
+/* Prints a line, or a part of one, to stderr.  Quoted strings are escaped (core/text.h); only this module and views
+ * that own the terminal write to it. */
 void notify(const char *format, ...) PRINTF_LIKE(1, 2);
 
-/* Options of every command that measures; rate_name is the name of the one for the sampling rate. */
+/* Options of every measuring command; former_rate is the earlier name of --sample-rate, or NULL. */
 struct measure_options {
     const char *devices;
     const char *sensors;
     double rate_hz;
     bool require_energy;
-    bool cheap;           /* a monitor: set by the command, not by an option */
+    bool cheap;           /* low-overhead session: set by the command, not by an option */
     bool may_lack;        /* likewise (session.h) */
     nanos counter_period; /* likewise (session.h) */
-    double idle_s;        /* of commands with --idle; UNKNOWN where it was not given */
+    double idle_s;        /* for commands with --idle; UNKNOWN: not given */
 };
 /* clang-format off */
-#define MEASURE_OPTION_ROWS(m, rate_name)                                                          \
+#define MEASURE_OPTION_ROWS(m, former_rate)                                                        \
     {.name = "devices", .type = OPTION_TEXT, .target = &(m).devices, .value = "LIST",              \
      .help = "GPUs by index or UUID (default: all visible)"},                                      \
     {.name = "sensors", .type = OPTION_JOINED, .target = &(m).sensors, .value = "LIST",            \
      .help = "only these sensor drivers, e.g. nvml,remote=HOST (default: all)"},                   \
-    {.name = rate_name, .type = OPTION_NUMBER, .target = &(m).rate_hz, .value = "HZ",              \
-     .help = "sampling rate (default: chosen for each sensor)", .least = 0.01, .most = 1000},      \
+    {.name = "sample-rate", .former = former_rate, .type = OPTION_NUMBER, .target = &(m).rate_hz,  \
+     .value = "HZ",                                                                                \
+     .help = "sampling rate (default: chosen for each sensor)", .min = 0.01, .max = 1000},      \
     {.name = "require-energy", .type = OPTION_FLAG, .target = &(m).require_energy,                 \
      .help = "exit 3 unless the energy was measured"}
 
 #define IDLE_OPTION_ROW(m, text, shortest)                                                         \
     {.name = "idle", .type = OPTION_NUMBER, .target = &(m).idle_s, .value = "S", .help = text,     \
-     .least = shortest, .most = 86400}
+     .min = shortest, .max = 86400}
 #define MAX_FAILED_OPTION_ROW(limit)                                                               \
     {.name = "max-failed", .type = OPTION_TEXT, .target = &(limit).given, .value = "N|P%",         \
      .help = "exit status 1 if more queries fail (default: 5%)"}
 
-/* Options that mean the same in every command that has them; `text` and `flag` are the targets. */
+/* Options with the same meaning in all commands; `text` and `flag` are the targets. */
 #define MODEL_OPTION_ROW(text)                                                                     \
     {.name = "model", .type = OPTION_TEXT, .target = &(text), .value = "NAME",                     \
      .help = "select one model's records"}
@@ -79,22 +80,22 @@ struct measure_options {
 #define JSON_FORMAT_OPTION_ROW(flag)                                                               \
     {.name = "json", .type = OPTION_FLAG, .target = &(flag), .help = "same as --format json"}
 
-/* t: a struct tariff, TARIFF_NONE at first. */
+/* t: a struct tariff, initially TARIFF_NONE. */
 #define TARIFF_OPTION_ROWS(t)                                                                      \
     {.name = "price-per-kwh", .type = OPTION_NUMBER, .target = &(t).price_per_kwh, .value = "P",   \
-     .help = "price of electricity, for operating cost", .most = 1e6},                             \
+     .help = "price of electricity, for operating cost", .max = 1e6},                             \
     {.name = "device-price-per-hour", .type = OPTION_NUMBER, .target = &(t).device_price_per_hour, \
      .value = "P", .help = "price of one device per hour of wall time, for operating cost",        \
-     .most = 1e6},                                                                                 \
+     .max = 1e6},                                                                                 \
     {.name = "gco2-per-kwh", .type = OPTION_NUMBER, .target = &(t).gco2_per_kwh, .value = "G",     \
-     .help = "carbon intensity of electricity, gCO2e/kWh, for emissions", .most = 10000}
+     .help = "carbon intensity of electricity, gCO2e/kWh, for emissions", .max = 10000}
 
 #define DB_OPTION_ROW(text, what)                                                                  \
     {.name = "db", .type = OPTION_TEXT, .target = &(text), .value = "URL", .help = what}
 #define DB_PUSH_OPTION_ROW(text)                                                                   \
     DB_OPTION_ROW(text, "push the run to this database when it ends; see `ipw db --help`")
 
-/* Of commands that report progress while they run and write their result at the end. */
+/* For commands that show progress and write their result at the end. */
 #define RESULT_OPTION_ROWS(o, quiet_help)                                                          \
     {.name = "json", .type = OPTION_FLAG, .target = &(o).json,                                     \
      .help = "print one JSON object to stdout at the end"},                                        \
@@ -105,28 +106,29 @@ struct measure_options {
 /* clang-format on */
 
 /* "PROBLEM; usage: ipw COMMAND ..."; returns EXIT_USAGE. */
-int complain_usage(const char *problem);
+int usage_error(const char *problem);
 
-/* Clears the line of progress on stderr; false where that is no terminal, and each step has its own line. */
+/* Clears the progress line on stderr; false if stderr is not a terminal, and each step has its own line. */
 bool clear_progress(void);
 
-/* For --require-energy: 0 without it, or if the total was measured with enough coverage and, where --idle was given,
- * idle power too; else EXIT_NOT_MEASURED after reporting the reason.  NULL: the command has no --idle. */
+/* For --require-energy: 0 without it, or if the total was measured with enough coverage and, with --idle, idle power
+ * too; else EXIT_NOT_MEASURED after reporting the reason.  NULL: the command has no --idle. */
 int require_measured(const struct measure_options *options, const struct energy *total,
                      const struct summary_conditions *conditions);
 
-/* --max-failed: how many queries of a run may fail.  failed_limit_read returns 0, or complains and returns EXIT_USAGE;
- * require_answers returns 0 if no more failed, else EXIT_FAILED after reporting them.  model: "" or its name. */
+/* --max-failed: how many queries of a run may fail.  failed_limit_read returns 0, or prints an error and returns
+ * EXIT_USAGE; require_answers returns 0 if the limit is met, else EXIT_FAILED after reporting it.  model: its name, or
+ * "". */
 struct failed_limit {
     const char *given;   /* "5%", "10"; NULL: the default */
-    double share, count; /* more than either of them; UNKNOWN for none */
+    double share, count; /* limits; UNKNOWN: none */
 };
 int failed_limit_read(struct failed_limit *limit);
 int require_answers(const struct failed_limit *limit, int64_t queries, int64_t failed,
                     const char *model, const char *directory);
 
-/* --listen: "PORT", "ADDRESS", "ADDRESS:PORT", "[::1]:PORT"; NULL is 127.0.0.1.  read_listen returns 0, or complains and
- * returns EXIT_USAGE. */
+/* --listen: "PORT", "ADDRESS", "ADDRESS:PORT", "[::1]:PORT"; NULL is 127.0.0.1.  read_listen returns 0, or EXIT_USAGE
+ * after printing the error. */
 struct listen_at {
     char address[256];
     unsigned port;
@@ -134,57 +136,57 @@ struct listen_at {
 };
 int read_listen(const char *given, unsigned default_port, struct listen_at *out);
 
-/* The token in a file, which becomes a secret; the caller releases it.  Returns 0, or complains and returns the exit
- * code. */
+/* Reads the token from a file and registers it as a secret; the caller releases it.  Returns 0, or the exit code after
+ * printing the error. */
 int read_token(const char *path, struct text *out);
 
-/* "http://127.0.0.1:80", as plain_text gives it. */
+/* "http://127.0.0.1:80", as plain_text. */
 struct plain_text listen_url(const struct listen_at *at);
 
-/* --db: 0 if it is an address or NULL, else complains and returns EXIT_USAGE, also for a password that would be
- * `scripted`.  And the push of a run that was saved.  A failure to push is a warning: the run stays pending for `ipw db push`. */
+/* --db: 0 if the address is valid or NULL, else EXIT_USAGE after an error message, also for a password if `scripted`.
+ * And the push of a saved run, whose failure is a warning: the run stays pending for `ipw db push`. */
 int check_db(const char *address, bool scripted);
 void push_saved(const char *address, const char *directory, bool quiet);
 
-/* Opens a session by the options; complains on failure and returns the exit code, else 0. */
+/* Opens a session by the options; returns 0, or the exit code after printing the error. */
 int open_session(const struct measure_options *options, struct session *session);
 
-/* Writes lines to a descriptor, safe for a terminal (text_add_lines), or data as they are to a file (port/file.h; "-"
- * is stdout), reporting every failure: a full disk must not pass for a written report. */
+/* Writes lines to a descriptor, escaped for a terminal (text_add_lines), or raw data to a file (port/file.h; "-" is
+ * stdout), reporting every failure: a full disk must not go unnoticed. */
 enum err write_all(int fd, const struct text *text, struct error *why) MUST_USE;
 enum err write_file(const char *path, const struct text *text, struct error *why) MUST_USE;
 
-/* Writes to stdout, or to the file at `path` unless it is NULL; complains and returns EXIT_FAILED when that fails.
- * Lines are safe for a terminal; JSON stays the same JSON; CSV and pages are data, and stay as they are. */
+/* Writes to stdout, or to the file at `path` unless it is NULL; on failure prints an error and returns EXIT_FAILED.
+ * Lines are escaped for a terminal; JSON stays equivalent; CSV and pages are written unchanged. */
 int put_output(const struct text *text);
 int deliver(const char *path, const struct text *text);
 int deliver_data(const char *path, const struct text *text);
 
-/* A page, whose path is then printed, unless it went to stdout. */
+/* Writes a page and prints its path, unless it went to stdout. */
 int deliver_page(const char *path, const struct text *page);
 
-/* "-" as the name of an output. */
+/* Whether an output is "-". */
 bool is_dash(const char *path);
 
-/* What RESULT_OPTION_ROWS ask for: the object to the file of -o, and to stdout with --json or -o -.  Without those two
- * stdout gets `otherwise`, unless it is NULL. */
+/* Output of RESULT_OPTION_ROWS: the object to the file of -o, and to stdout with --json or -o -.  Otherwise stdout gets
+ * `otherwise`, unless it is NULL. */
 int deliver_result(const char *path, bool json, const struct text *object,
                    const struct text *otherwise);
 
-/* The names of a list, separated by commas or spaces, one after the other, until one is refused: take returns -1 to go
- * on, else the exit code.  A list without any is EXIT_USAGE with `empty`. */
+/* Calls take for each name of a list separated by commas or spaces, until it returns an exit code other than -1.  An
+ * empty list is EXIT_USAGE with the message `empty`. */
 int each_name(const char *list, int (*take)(void *context, const char *name), void *context,
               const char *empty);
 
 /* True for a terminal, unless NO_COLOR or TERM=dumb is set. */
 bool wants_color(int fd);
 
-/* Shows the progress of reading a large run, if `terminal`; complain and put_output clear it. */
+/* Shows the progress of reading a large run, if `terminal`; print_error and put_output clear it. */
 void start_reading_bar(bool terminal);
 
 /* ---- progress ---- */
 
-/* Progress and warnings of a profile on stderr.  There is one view, for the one terminal. */
+/* Progress and warnings of a profile on stderr.  There is one view per process. */
 
 /* quiet: only warnings. */
 void profile_view_start(const char *command, bool quiet);
@@ -193,10 +195,10 @@ void profile_view_start(const char *command, bool quiet);
 void profile_view_show(const struct profile_progress *state);
 void profile_view_warn(const char *line);
 
-/* Clears the progress line, so that something else can be written. */
+/* Clears the progress line, so that something else can be printed. */
 void profile_view_wipe(void);
 
-/* Writes to stderr; an error there ends the view. */
+/* Writes to stderr; an error ends the view. */
 void profile_view_put(const struct text *text);
 
 #endif

@@ -1,5 +1,5 @@
-/* Simulates a server under load: the load by options or a trace, the steps by estimates of the model on one device,
- * and a report of every rate.  Progress goes to stderr. */
+/* Simulates a server under load: the load from options or a trace, the step times from estimates of the model on one
+ * device, and a report of every rate.  Progress goes to stderr. */
 #include "cli/estimate_serve.h"
 
 #include <stdlib.h>
@@ -16,7 +16,8 @@
 #include "report/plot/plot.h"
 #include "report/text/estimate_report.h"
 
-enum { REQUESTS_DEFAULT = 2000 };
+/* By default, each replica gets so many requests, up to 20 000 in total. */
+enum { REQUESTS_DEFAULT = 2000, REPLICAS_DEFAULT_MAX = 10 };
 
 const char *const SERVE_PERCENTILES[] = {"p50", "p95", "p99", "mean", NULL};
 const char *const SERVE_SERVERS[] = {"vllm", "llama.cpp", NULL};
@@ -62,7 +63,7 @@ enum err estimate_serve_check(const struct estimate_serve_options *o, struct err
     return ERR_OK;
 }
 
-/* Options that describe one pass or many estimates have no effect on a load. */
+/* Options for single passes or tables of estimates have no effect here. */
 static enum err check_options(const struct serve_command *command, struct error *why)
 {
     const struct workload_options *work = command->workload;
@@ -105,7 +106,7 @@ static struct serving_slo slo_of(const struct estimate_serve_options *o)
 
 /* ---- the load ---- */
 
-/* As of a plain request, halved until they fit into the context. */
+/* As for a single request, halved until they fit into the context. */
 static void default_lengths(const struct workload_spec *spec, struct serving_lengths *input,
                             struct serving_lengths *output)
 {
@@ -129,11 +130,14 @@ static enum err draw_load(const struct serve_command *command, const struct work
         err = serving_lengths_parse("output-tokens", command->output_tokens, &output, why);
     if (err)
         return err;
-    return serving_load_draw(o->requests ? o->requests : REQUESTS_DEFAULT, input, output, o->seed,
-                             out, why);
+    unsigned replicas = o->replicas < 1                      ? 1
+                        : o->replicas > REPLICAS_DEFAULT_MAX ? REPLICAS_DEFAULT_MAX
+                                                             : o->replicas;
+    return serving_load_draw(o->requests ? o->requests : REQUESTS_DEFAULT * replicas, input, output,
+                             o->seed, out, why);
 }
 
-/* Who serves a model does not run it operator by operator. */
+/* A server does not run a model in eager mode. */
 static void run_on(struct workload_spec *spec, const struct hardware *hardware)
 {
     workload_spec_run_on(spec, hardware);
@@ -263,7 +267,7 @@ static enum err write_report(const struct view *view, struct text *out, struct e
     return gnuplot_draw_file(&figure, serving_figure(&report, &figure, why), command->plot, why);
 }
 
-/* Does a load of those simulated or searched meet the SLO? */
+/* Whether a simulated or searched load meets the SLO. */
 static bool some_load_meets(const struct serving_curve *curve)
 {
     bool is_met = curve->largest.rate > 0;
@@ -288,8 +292,8 @@ int estimate_serve(const struct serve_command *command)
     if (!err)
         err = write_report(&view, &out, &why);
     if (err)
-        code = complain(err == ERR_USAGE || err == ERR_NOT_FOUND ? EXIT_USAGE : EXIT_FAILED, "%s",
-                        why.text);
+        code = print_error(err == ERR_USAGE || err == ERR_NOT_FOUND ? EXIT_USAGE : EXIT_FAILED,
+                           "%s", why.text);
     else
         code =
             (strcmp(command->format, "csv") == 0 ? deliver_data : deliver)(command->output, &out);

@@ -105,7 +105,7 @@ static int unknown_command(const char *word)
 }
 
 /* `ipw help COMMAND [TOOL]` is `ipw COMMAND [TOOL] --help`. */
-static int help_of(int count, char **words)
+static int help_for(int count, char **words)
 {
     static char option[] = "--help";
     const struct command *command = find_command(words[0]);
@@ -120,11 +120,10 @@ static int help_of(int count, char **words)
     return command_call(command, argc, argv);
 }
 
-/* A thread that a driver does not return from may hold a lock of its library, which an exit handler
- * would wait for. */
-static int end_with(int code)
+/* A thread blocked in a driver may hold a lock of its library, on which an exit handler would wait. */
+static int exit_with(int code)
 {
-    if (thread_any_left()) {
+    if (thread_any_abandoned()) {
         fflush(NULL);
         _exit(code);
     }
@@ -137,7 +136,7 @@ int main(int argc, char **argv)
     secret_add_environment(environ);
     fs_set_root(getenv("IPW_SYSROOT"));
     log_to(log_to_stderr, wanted_level(getenv("IPW_LOG")));
-    proc_ignore_write_signals(); /* a failed write is reported as one */
+    proc_ignore_write_signals(); /* a failed write is then reported as an error */
     if (argc < 2) {
         show_help();
         return EXIT_USAGE;
@@ -148,7 +147,7 @@ int main(int argc, char **argv)
     if (!strcmp(word, "--version") || !strcmp(word, "-V") || !strcmp(word, "version"))
         return show_version();
     if (is_help(word))
-        return help_of(argc - 2, argv + 2);
+        return help_for(argc - 2, argv + 2);
     const struct command *command = find_command(word);
-    return command ? end_with(command_call(command, argc - 1, argv + 1)) : unknown_command(word);
+    return command ? exit_with(command_call(command, argc - 1, argv + 1)) : unknown_command(word);
 }

@@ -17,9 +17,9 @@ int slurm_command_check(struct slurm_command *command)
                  options->nodes || options->array_limit || options->more_count ||
                  command->script_only;
     if (given && !command->on)
-        return complain(EXIT_USAGE, "Slurm options need --slurm");
+        return print_error(EXIT_USAGE, "Slurm options need --slurm");
     if (command->on && !command->script_only && slurm_available(&why))
-        return complain(EXIT_FAILED, "%s", why.text);
+        return print_error(EXIT_FAILED, "%s", why.text);
     return 0;
 }
 
@@ -46,7 +46,7 @@ enum err slurm_command_submit(const struct slurm_command *command, const struct 
     return err ? err_set(why, err, "%.240s (in %s)", cause.text, work->directory) : ERR_OK;
 }
 
-/* What was shown last. */
+/* The state that was printed last. */
 struct shown {
     const struct slurm_wait *wait;
     bool told_unreachable;
@@ -94,7 +94,7 @@ enum err slurm_command_follow(const char *directory, const struct slurm_wait *wa
 
 /* ---- measurements at several clocks ---- */
 
-/* Pairs of several words, each of which may hold several. */
+/* Pairs from several words, each of which may have several. */
 static enum err pairs(const char *name, const struct option_list *words, struct params *out,
                       struct error *why)
 {

@@ -1,5 +1,5 @@
-/* Groups of options that several commands share, and what is done by them: Slurm job arrays, and measurements at several
- * clocks.  The options borrow the words of the command line. */
+/* Groups of options shared by several commands, and their functions: Slurm job arrays, and measurements at several
+ * clocks.  The options borrow the command line's strings. */
 #ifndef IPW_CLI_OPTION_GROUPS_H
 #define IPW_CLI_OPTION_GROUPS_H
 
@@ -10,7 +10,7 @@
 struct freq_data;
 struct params;
 
-/* ---- work submitted to Slurm, and what is shown while it is queued ---- */
+/* ---- Slurm jobs, and their progress ---- */
 
 struct slurm_command {
     bool on, script_only;
@@ -31,24 +31,24 @@ struct slurm_command {
     {.name = "account", .type = OPTION_TEXT, .target = &(o).options.account, .value = "NAME",      \
      .help = "Slurm account"},                                                                     \
     {.name = "nodes", .type = OPTION_COUNT, .target = &(o).options.nodes, .value = "N",            \
-     .help = "nodes per array element; the first one is measured", .least = 1, .most = 100000},    \
+     .help = "nodes per array element; the first one is measured", .min = 1, .max = 100000},    \
     {.name = "array-limit", .type = OPTION_COUNT, .target = &(o).options.array_limit,              \
-     .value = "N", .help = "maximum number of elements running at the same time", .least = 1,      \
-     .most = 100000},                                                                              \
+     .value = "N", .help = "maximum number of elements running at the same time", .min = 1,      \
+     .max = 100000},                                                                              \
     {.name = "sbatch", .type = OPTION_LIST, .target = &(o).more, .value = "OPTION",                \
      .help = "another option of sbatch: qos=high; may be repeated"},                               \
     {.name = "slurm-script-only", .type = OPTION_FLAG, .target = &(o).script_only,                 \
      .help = "write the sbatch script, print its path, and submit nothing"}
 /* clang-format on */
 
-/* Checks them and completes `options`; 0, or the exit code after complaining. */
+/* Checks and completes `options`; 0, or the exit code after printing the error. */
 int slurm_command_check(struct slurm_command *command);
 
-/* slurm_submit by the options, with a line for each script: its path on stdout where it is not submitted. */
+/* slurm_submit with the options, printing a line for each script: its path on stdout if it is not submitted. */
 enum err slurm_command_submit(const struct slurm_command *command, const struct slurm_work *work,
                               bool quiet, size_t *count, struct error *why) MUST_USE;
 
-/* slurm_follow that shows what is queued, as it changes, unless quiet.  unit: "settings". */
+/* slurm_follow that prints changes of the queue, unless quiet.  unit: "settings". */
 struct slurm_wait {
     const char *unit;
     bool quiet;
@@ -60,7 +60,7 @@ enum err slurm_command_follow(const char *directory, const struct slurm_wait *wa
 
 /* ---- measurements at several clocks ---- */
 
-/* The options by which commands read measurements at several clocks, and what is read by them. */
+/* The options for reading measurements at several clocks. */
 
 struct power_options {
     struct option_list inputs, columns, where;
@@ -84,10 +84,10 @@ struct power_options {
 /* Reads and checks them; freq_data_release(out), also after an error. */
 enum err power_options_read(const struct power_options *options, struct freq_data *out,
                             struct error *why) MUST_USE;
-/* Arguments that are no options are inputs, too.  ERR_USAGE: too many. */
+/* Positional arguments are inputs, too.  ERR_USAGE: too many. */
 enum err power_options_add(struct power_options *options, const char **words, size_t count,
                            struct error *why) MUST_USE;
-/* --columns and --where alone, into empty params. */
+/* Only --columns and --where, into empty params. */
 enum err power_options_pairs(const struct power_options *options, struct params *columns,
                              struct params *where, struct error *why) MUST_USE;
 

@@ -12,7 +12,9 @@ static const struct option_row *find_long(const struct option_row *rows, const c
                                           size_t length)
 {
     for (; rows->name; rows++)
-        if (strlen(rows->name) == length && !strncmp(rows->name, name, length))
+        if ((strlen(rows->name) == length && !strncmp(rows->name, name, length)) ||
+            (rows->former && strlen(rows->former) == length &&
+             !strncmp(rows->former, name, length)))
             return rows;
     return NULL;
 }
@@ -49,10 +51,10 @@ static enum err set_number(const struct option_row *row, const char *value, stru
     if (parse_double(value, &number) != ERR_OK || (whole && number != floor(number)))
         return err_set(why, ERR_USAGE, "--%s takes %s, not '%s'", row->name,
                        whole ? "an integer" : "a number", value);
-    bool limited = row->least != 0 || row->most != 0;
-    if (limited && (number < row->least || number > row->most))
+    bool limited = row->min != 0 || row->max != 0;
+    if (limited && (number < row->min || number > row->max))
         return err_set(why, ERR_USAGE, "--%s must be between %g and %g, not %s", row->name,
-                       row->least, row->most, value);
+                       row->min, row->max, value);
     if (whole)
         *(unsigned *)row->target = (unsigned)number;
     else
@@ -60,7 +62,7 @@ static enum err set_number(const struct option_row *row, const char *value, stru
     return ERR_OK;
 }
 
-/* The list that a repeated option makes is ours, and lives as long as the program: each such option has one. */
+/* The list of a repeated option is never freed: each such option has one. */
 static enum err join(const char **target, const char *value, struct error *why)
 {
     static struct {
@@ -176,7 +178,7 @@ enum err options_pairs(const char *name, const struct option_list *words, struct
     return ERR_OK;
 }
 
-/* Takes one option word (and its value, from the same word or the next).  *index moves past it. */
+/* Parses one option word (and its value, from the same word or the next).  *index moves past it. */
 static enum err take_option(const struct option_row *rows, int argc, char **argv, int *index,
                             bool *help, struct error *why)
 {

@@ -10,9 +10,9 @@
 #include "runner/host_report.h"
 #include "sampler/session.h"
 
-static const struct profile_command *command; /* that is being run */
+static const struct profile_command *command; /* the running command */
 
-/* ---- a run that is in the way ---- */
+/* ---- an existing run ---- */
 
 static bool ask_to_overwrite(const char *path)
 {
@@ -41,16 +41,16 @@ int profile_command_complete(struct profile_command *given)
     if (is_known(given->measure.idle_s))
         profile->idle_s = given->measure.idle_s;
     if (!profile->client || !profile->model)
-        return complain_usage(profile->client ? "missing --model" : "missing --client");
+        return usage_error(profile->client ? "missing --model" : "missing --client");
     if (given->resume && (given->overwrite || given->yes))
-        return complain(EXIT_USAGE, "--resume and --overwrite are mutually exclusive");
+        return print_error(EXIT_USAGE, "--resume and --overwrite are mutually exclusive");
     if (given->resume)
         profile->existing = EXISTING_RESUME;
     else if (given->overwrite || given->yes)
         profile->existing = EXISTING_OVERWRITE;
     else if (isatty(STDIN_FILENO) && isatty(STDERR_FILENO))
         profile->may_overwrite = ask_to_overwrite;
-    /* With fewer workers than arrivals in flight, requests would not be sent at their times. */
+    /* With fewer workers than requests in flight, requests would not be sent at their arrival times. */
     if (profile->concurrency == 0)
         profile->concurrency = profile->rate > 0 ? 64 : 1;
     profile->seed = given->seed;
@@ -60,14 +60,14 @@ int profile_command_complete(struct profile_command *given)
     return -1;
 }
 
-/* What the runs gave, as they end. */
+/* Results of the runs. */
 static struct {
-    int code;            /* of the first that was not right */
-    struct text objects; /* of all, separated by commas */
+    int code;            /* first exit code other than 0 */
+    struct text objects; /* of all runs, separated by commas */
     char group[REPEAT_GROUP_MAX];
 } outcome;
 
-/* Of several runs one object, which has all of them. */
+/* For several runs one object that contains all of them. */
 int profile_command_write(const struct profile_command *given)
 {
     struct text all = {0};
@@ -101,7 +101,7 @@ static int exit_code_of(const struct profile_result *result, enum err err)
 {
     if (result->signal)
         return 128 + result->signal;
-    if (err) /* what is not found once the run has its directory was there before */
+    if (err) /* missing only after the directory was created */
         return err == ERR_USAGE || (err == ERR_NOT_FOUND && !result->directory[0]) ? EXIT_USAGE
                                                                                    : EXIT_FAILED;
     int code = require_answers(&command->max_failed, result->summary.queries,
@@ -121,7 +121,7 @@ static void take_end(const struct profile_result *result, enum err err, const st
 {
     profile_view_wipe();
     if (err)
-        complain(EXIT_FAILED, "%s", why->text[0] ? why->text : err_text(err));
+        print_error(EXIT_FAILED, "%s", why->text[0] ? why->text : err_text(err));
     if (result->was_done && !command->quiet)
         notify("ipw %s: %s is finished\n", command->name, result->directory);
     if (result->has_summary)
@@ -135,8 +135,7 @@ static void take_end(const struct profile_result *result, enum err err, const st
 
 int profile_command_measure(struct profile_command *given)
 {
-    /* Neither is released: the process ends next (see cmd_run.c), and after a third signal threads still use
-     * them. */
+    /* Neither is released: the process exits next (see cmd_run.c), and after a third signal threads still use them. */
     static struct session session;
     static struct host_report host;
     const struct profile_repeats repeats = {
@@ -148,15 +147,15 @@ int profile_command_measure(struct profile_command *given)
         code = open_session(&given->measure, &session);
     if (code)
         return code;
-    host_report_take(&session.findings, &host);
+    host_report_fill(&session.findings, &host);
     profile_view_start(given->name, given->quiet);
     enum err err = profile_repeats_run(&session, &host, &repeats, &why);
     if (err && !outcome.code)
-        outcome.code = complain(EXIT_FAILED, "%s", why.text);
+        outcome.code = print_error(EXIT_FAILED, "%s", why.text);
     int written = profile_command_write(given);
     code = outcome.code ? outcome.code : written;
-    /* Threads may still be in a request; exit handlers of libraries would free memory that they use.
-     * Everything has been written. */
+    /* Threads may still be in a request; exit handlers of libraries would free memory that they use. Everything has
+     * been written. */
     if (err == ERR_INTERRUPTED)
         _exit(code);
     if (given->ended)

@@ -1,6 +1,6 @@
-/* What commands that send a dataset to a service have in common: their options, which are spelled alike, the run itself,
- * and what is printed at its end.  There is one such command in a process; nothing of it is released, because threads
- * that an interruption leaves behind use it until the process ends. */
+/* Shared by the commands that send a dataset to a service: their common options, the run itself, and the report at its
+ * end.  There is one such command per process; it is never released, because threads left behind by an interruption use
+ * it until the process exits. */
 #ifndef IPW_CLI_PROFILE_COMMAND_H
 #define IPW_CLI_PROFILE_COMMAND_H
 
@@ -19,8 +19,8 @@ struct profile_command {
     struct failed_limit max_failed;
     bool resume, overwrite, yes, json, quiet;
     const char *output;
-    const char *db; /* to which the run is pushed; NULL: none */
-    /* Before the run, once signals are blocked, and after it; 0 to go on, else the exit code.  May be NULL. */
+    const char *db; /* database to push to; NULL: none */
+    /* Before the run, once signals are blocked, and after it; 0 to continue, else the exit code.  May be NULL. */
     int (*begins)(void);
     void (*ended)(void);
 };
@@ -40,7 +40,7 @@ struct profile_command {
                  .judge_client = "openai"}}
 
 /* clang-format off */
-/* Which service, model and dataset. */
+/* Service, model and dataset. */
 #define PROFILE_WHAT_OPTION_ROWS(c)                                                                \
     {.name = "client", .type = OPTION_TEXT, .target = &(c).profile.client, .value = "NAME",        \
      .help = "client: openai, ollama, llama (in process) or null"},                                \
@@ -49,7 +49,7 @@ struct profile_command {
     {.name = "dataset", .type = OPTION_TEXT, .target = &(c).profile.dataset, .value = "NAME",      \
      .help = "questions: one of `ipw list datasets`, or a file (default: builtin)"}
 
-/* How it is queried, graded and stored. */
+/* Load, grading and storage. */
 #define PROFILE_LOAD_OPTION_ROWS(c)                                                                \
     {.name = "client-base-url", .type = OPTION_TEXT, .target = &(c).profile.base_url,              \
      .value = "URL",                                                                               \
@@ -65,28 +65,28 @@ struct profile_command {
      .help = "sent with every request: max_tokens=256, temperature=0 ..."},                        \
     {.name = "max-queries", .type = OPTION_COUNT, .target = &(c).profile.max_queries,              \
      .value = "N",                                                                                 \
-     .help = "only the first N questions (default: all)", .least = 1, .most = 4e9},                \
+     .help = "only the first N questions (default: all)", .min = 1, .max = 4e9},                \
     {.name = "warmup-queries", .type = OPTION_COUNT, .target = &(c).profile.warmup_queries,        \
      .value = "N",                                                                                 \
-     .help = "queries sent first and discarded (default: 3)", .most = 100000},                     \
+     .help = "queries sent first and discarded (default: 3)", .max = 100000},                     \
     {.letter = 'c', .name = "concurrency", .type = OPTION_COUNT,                                   \
      .target = &(c).profile.concurrency, .value = "N",                                             \
      .help = "max. requests in flight (default: 1; with --request-rate: 64)",                      \
-     .least = 1, .most = 4096},                                                                    \
+     .min = 1, .max = 4096},                                                                    \
     {.name = "request-rate", .type = OPTION_NUMBER, .target = &(c).profile.rate, .value = "R",     \
-     .help = "Poisson arrivals per second (default: closed loop)", .least = 1e-6,                  \
-     .most = 1e6},                                                                                 \
+     .help = "Poisson arrivals per second (default: closed loop)", .min = 1e-6,                  \
+     .max = 1e6},                                                                                 \
     {.name = "repeat", .type = OPTION_COUNT, .target = &(c).profile.repeat, .value = "N",          \
-     .help = "run the whole dataset N times (default: 1)", .least = 1, .most = 100000},            \
+     .help = "run the whole dataset N times (default: 1)", .min = 1, .max = 100000},            \
     {.name = "repeat-runs", .type = OPTION_COUNT, .target = &(c).runs, .value = "N",               \
-     .help = "repeat the whole run N times: NAME_r1, NAME_r2 ... (default: 1)", .least = 1,        \
-     .most = 1000},                                                                                \
+     .help = "repeat the whole run N times: NAME_r1, NAME_r2 ... (default: 1)", .min = 1,        \
+     .max = 1000},                                                                                \
     {.name = "seed", .type = OPTION_COUNT, .target = &(c).seed, .value = "N",                      \
-     .help = "random seed of the arrivals with --request-rate (default: 0)", .most = 4e9},         \
+     .help = "random seed of the arrivals with --request-rate (default: 0)", .max = 4e9},         \
     {.name = "timeout", .type = OPTION_NUMBER, .target = &(c).profile.timeout_s, .value = "S",     \
-     .help = "seconds per request (default: 600)", .least = 0.001, .most = 604800},                \
+     .help = "seconds per request (default: 600)", .min = 0.001, .max = 604800},                \
     {.name = "retries", .type = OPTION_COUNT, .target = &(c).profile.retries, .value = "N",        \
-     .help = "retries after a transient error (default: 3)", .most = 100},                         \
+     .help = "retries after a transient error (default: 3)", .max = 100},                         \
     MAX_FAILED_OPTION_ROW((c).max_failed),                                                         \
     IDLE_OPTION_ROW((c).measure, "measure idle power for S seconds first (default: 2; 0: skip)", 0),\
     {.name = "system", .type = OPTION_TEXT, .target = &(c).profile.system, .value = "TEXT",        \
@@ -119,21 +119,21 @@ struct profile_command {
      .help = "parameter count, if the model is unknown to ipw: 8.03B, or 30B,3B"},                 \
     {.name = "weight-bits", .type = OPTION_NUMBER, .target = &(c).profile.weight_bits,             \
      .value = "N",                                                                                 \
-     .help = "bits per stored parameter, for bandwidth utilization (MBU)", .least = 0.1,           \
-     .most = 64},                                                                                  \
+     .help = "bits per stored parameter, for bandwidth utilization (MBU)", .min = 0.1,           \
+     .max = 64},                                                                                  \
     {.name = "kv-bytes", .type = OPTION_NUMBER, .target = &(c).profile.kv_bytes, .value = "N",     \
-     .help = "KV-cache bytes per token, for MBU", .most = 1e9},                                    \
+     .help = "KV-cache bytes per token, for MBU", .max = 1e9},                                    \
     {.name = "decode-weight", .type = OPTION_NUMBER, .target = &(c).profile.decode_weight,         \
      .value = "W",                                                                                 \
-     .help = "weight of an output token relative to a prompt token (default: 64)", .least = 1e-6,  \
-     .most = 1e6},                                                                                 \
+     .help = "weight of an output token relative to a prompt token (default: 64)", .min = 1e-6,  \
+     .max = 1e6},                                                                                 \
     {.name = "output-dir", .type = OPTION_TEXT, .target = &(c).profile.output_dir,                 \
      .value = "DIR",                                                                               \
      .help = "parent of the run directory (default: runs)"},                                       \
     {.name = "name", .type = OPTION_TEXT, .target = &(c).profile.name, .value = "NAME",            \
      .help = "name of the run directory (default: hardware, model, dataset, load)"}
 
-/* What happens to a run that is there, what is printed, what is measured with; and hints. */
+/* Existing runs, output, sensors; and hints. */
 #define PROFILE_RUN_OPTION_ROWS(c)                                                                 \
     {.name = "resume", .type = OPTION_FLAG, .target = &(c).resume,                                 \
      .help = "continue the run in that directory"},                                                \
@@ -143,7 +143,7 @@ struct profile_command {
      .help = "same as --overwrite"},                                                               \
     DB_PUSH_OPTION_ROW((c).db),                                                                    \
     RESULT_OPTION_ROWS(c, "no progress and no report on stderr"),                                  \
-    MEASURE_OPTION_ROWS((c).measure, "sample-rate"),                                               \
+    MEASURE_OPTION_ROWS((c).measure, NULL),                                                        \
     {.name = "rate", .type = OPTION_HINT,                                                          \
      .help = "use --request-rate for arrivals per second, --sample-rate for the sensors"},         \
     {.name = "base-url", .type = OPTION_HINT, .help = "use --client-base-url URL"},                \
@@ -157,13 +157,13 @@ struct profile_command {
      .help = "set IPW_API_KEY: command lines are visible to other users"}
 /* clang-format on */
 
-/* Checks the options and completes those of the profile; -1 to go on, else the exit code. */
+/* Checks and completes the options; -1 to continue, else the exit code. */
 int profile_command_complete(struct profile_command *given);
 
-/* Runs it, and returns the exit code. */
+/* Runs the profile and returns the exit code. */
 int profile_command_measure(struct profile_command *given);
 
-/* The parts of that, for a run that was made otherwise: prints what it gave, and writes all objects that were printed. */
+/* Parts of the above, for a run made otherwise: prints the result, and writes all printed objects. */
 void profile_command_show(const struct profile_command *given, const struct profile_result *result);
 int profile_command_write(const struct profile_command *given);
 

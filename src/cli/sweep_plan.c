@@ -1,4 +1,4 @@
-/* The plan of `ipw sweep`: its options and the command, as the points, options and rules of a sweep. */
+/* The plan of `ipw sweep`: turns options and the command into the points, options and rules of a sweep. */
 #include "cli/sweep_plan.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "runner/sweep.h"
 #include "runner/sweep_control.h"
 
-/* The n of E T^n. */
+/* Exponent n of E T^n. */
 static const struct {
     const char *name;
     double exponent;
@@ -25,7 +25,7 @@ static enum err add_option(struct sweep *sweep, const char *name, const char *va
     return err || !value ? err : sweep_word(&sweep->options, &sweep->option_count, value);
 }
 
-/* For the program that measures a point, as its own options. */
+/* Options passed on to the program that measures a point. */
 static enum err add_options(const struct sweep_options *options, struct sweep *sweep)
 {
     const struct measure_options *measure = &options->measure;
@@ -37,7 +37,7 @@ static enum err add_options(const struct sweep_options *options, struct sweep *s
         err = add_option(sweep, "--sensors", measure->sensors);
     if (!err && measure->rate_hz > 0) {
         str_format(number, sizeof number, "%.10g", measure->rate_hz);
-        err = add_option(sweep, options->profile ? "--sample-rate" : "--rate", number);
+        err = add_option(sweep, "--sample-rate", number);
     }
     if (!err && measure->require_energy)
         err = add_option(sweep, "--require-energy", NULL);
@@ -63,7 +63,7 @@ enum err sweep_plan_command(struct sweep *sweep, const char **words, size_t coun
     return err;
 }
 
-/* Elements read the command from the journal, which has no secrets. */
+/* Elements read the command from the journal, which contains no secrets. */
 static enum err check_no_secrets(const struct sweep *sweep, struct error *why)
 {
     for (size_t i = 0; i < sweep->word_count; i++)
@@ -80,9 +80,9 @@ bool sweep_plan_mode_is(const struct sweep_options *options, const char *mode)
     return strcmp(options->mode, mode) == 0;
 }
 
-/* Of the GPU here, or of one that Slurm gives. */
-static enum err ask_clocks(const struct sweep_options *options, struct sweep *sweep,
-                           struct error *why)
+/* Of the local GPU, or of one allocated by Slurm. */
+static enum err query_clocks(const struct sweep_options *options, struct sweep *sweep,
+                             struct error *why)
 {
     if (!options->slurm.on)
         return sweep_control_clocks(options->measure.devices, options->least_mhz, &sweep->clocks,
@@ -93,12 +93,12 @@ static enum err ask_clocks(const struct sweep_options *options, struct sweep *sw
                         &sweep->clocks, &sweep->clock_count, why);
 }
 
-/* The --knob gpu-clock of the mode.  Without a GPU that can be asked, its default alone, with the reason. */
+/* The --knob gpu-clock of the mode.  Without an accessible GPU only the default, with the reason. */
 static enum err clock_knob(const struct sweep_options *options, struct sweep *sweep,
                            struct text *out, struct error *why)
 {
     struct error reason = {0};
-    enum err err = ask_clocks(options, sweep, &reason);
+    enum err err = query_clocks(options, sweep, &reason);
     if (err && !sweep_control_is_refused(err))
         err = err_set(why, err, "%s", reason.text);
     else if (err) {
@@ -113,7 +113,7 @@ static enum err clock_knob(const struct sweep_options *options, struct sweep *sw
         text_add(out, "gpu-clock=");
         for (size_t i = 0; i < sweep->clock_count; i++)
             text_addf(out, "%s%.10g", i ? "," : "", sweep->clocks[i]);
-        sweep->clock_count = 0; /* all are points: there is none to choose */
+        sweep->clock_count = 0; /* all clocks are points: none to choose from */
     }
     return err;
 }
@@ -148,7 +148,7 @@ static enum err find_points(struct sweep_options *options, struct sweep *sweep, 
     return err;
 }
 
-static enum err set_how(const struct sweep_options *options, struct sweep *sweep)
+static enum err set_conditions(const struct sweep_options *options, struct sweep *sweep)
 {
     bool until = is_known(options->until_pct);
     unsigned least =
@@ -178,7 +178,7 @@ static enum err set_how(const struct sweep_options *options, struct sweep *sweep
     return sweep->mode ? ERR_OK : ERR_NO_MEMORY;
 }
 
-/* Of several runs in one attempt only the first would count. */
+/* Of several runs in one attempt only the first would be used. */
 static enum err check_profile(const struct sweep_options *options, const char **words, size_t count,
                               struct error *why)
 {
@@ -197,7 +197,7 @@ enum err sweep_plan_make(struct sweep_options *options, struct sweep *sweep, con
 {
     enum err err = check_profile(options, words, count, why);
     if (!err)
-        err = err_explain(why, set_how(options, sweep));
+        err = err_explain(why, set_conditions(options, sweep));
     if (!err && options->measure.devices && options->measure.devices[0] && !options->slurm.on)
         err = sweep_control_devices(options->measure.devices, why);
     if (!err)
@@ -213,7 +213,7 @@ enum err sweep_plan_make(struct sweep_options *options, struct sweep *sweep, con
     return err ? err : sweep_check_command(sweep, why);
 }
 
-/* A secret of the command is not in the journal: it must be given again. */
+/* A secret in the command is not in the journal: it must be given again. */
 enum err sweep_plan_check_secrets(const struct sweep *sweep, struct error *why)
 {
     for (size_t i = 0; i < sweep->word_count; i++)

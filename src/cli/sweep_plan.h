@@ -1,5 +1,5 @@
-/* What `ipw sweep` is to measure.  The options borrow the texts of the command line; what is planned is the
- * sweep's, which sweep_release frees. */
+/* The plan of a sweep.  The options borrow the command line's strings; the plan belongs to the sweep, which
+ * sweep_release frees. */
 #ifndef IPW_CLI_SWEEP_PLAN_H
 #define IPW_CLI_SWEEP_PLAN_H
 
@@ -26,12 +26,12 @@ struct sweep_options {
 };
 
 bool sweep_plan_mode_is(const struct sweep_options *options, const char *mode);
-/* Fills a zeroed sweep: its points, the command, and how often and in which way each is measured. */
+/* Fills a zeroed sweep: points, command, repeats and conditions of each attempt. */
 enum err sweep_plan_make(struct sweep_options *options, struct sweep *sweep, const char **words,
                          size_t count, struct error *why) MUST_USE;
-/* In the place of the command that it has. */
+/* Replaces the command of the sweep. */
 enum err sweep_plan_command(struct sweep *sweep, const char **words, size_t count) MUST_USE;
-/* A secret of the command is not in the journal: ERR_USAGE until it is given again. */
+/* ERR_USAGE if the command contained a secret, which is not in the journal and must be given again. */
 enum err sweep_plan_check_secrets(const struct sweep *sweep, struct error *why) MUST_USE;
 
 #endif

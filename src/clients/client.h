@@ -1,8 +1,8 @@
 /* The contract of a client: sends a conversation to a model and records the completion as it streams in.
  *
- * A driver is one .c file that exports one `const struct client_driver` and one line in clients.def.
- * A struct client is used by one thread at a time; concurrent requests use several.  Drivers never
- * print, exit or retry (the runner does), and never invent a count: unknown stays unknown.
+ * A driver is one .c file that exports one `const struct client_driver` and one line in clients.def. A struct client is
+ * used by one thread at a time; concurrent requests use several.  Drivers never print, exit or retry (the runner does),
+ * and never guess a count: unknown stays unknown.
  *
  * Ownership: the caller owns every struct here; a driver owns only what client->state points to, from
  * a successful open until close. */
@@ -33,17 +33,17 @@ struct client_config {
 
 struct client_request {
     const char *model;
-    /* A conversation; or, where it is NULL, what system and prompt stand for. */
+    /* The conversation; if NULL, it consists of system and prompt. */
     const struct chat *chat;
     const char *system; /* NULL for none */
     const char *prompt;
-    const struct chat_tool *tools; /* that the model may call */
+    const struct chat_tool *tools; /* tools that the model may call */
     size_t tool_count;
     const struct params *params;  /* sent with the request: max_tokens, temperature, seed ... */
-    nanos timeout;                /* of the whole request; 0: none */
+    nanos timeout;                /* for the whole request; 0: none */
     const atomic_bool *cancel;    /* may be NULL */
     completion_observer observer; /* sees content as it arrives; may be NULL */
-    void *context;                /* of the observer */
+    void *context;                /* passed to the observer */
 };
 
 struct client_models {
@@ -53,12 +53,12 @@ struct client_models {
 };
 void client_models_release(struct client_models *models);
 
-/* A text cut into windows of the model's tokens, which are scored one by one.  All are of one length, of which the
- * second half is scored: its tokens have at least half a window of context.  client_windows_release frees it. */
+/* A text split into windows of tokens, each scored by itself.  All have the same length; the second half of each is
+ * scored, so that every scored token has at least half a window of context.  client_windows_release frees it. */
 struct client_windows {
-    int32_t *tokens; /* of all windows, one after another */
+    int32_t *tokens; /* of all windows, concatenated */
     size_t length;   /* tokens per window */
-    size_t count;    /* of windows */
+    size_t count;    /* number of windows */
     /* The bytes of window i begin at text.bytes + text_at[i]; text_at has count + 1 entries. */
     struct text text;
     size_t *text_at;
@@ -71,18 +71,18 @@ static inline void client_windows_release(struct client_windows *windows)
     *windows = (struct client_windows){0};
 }
 
-/* Does a model take tools? */
+/* Whether a model supports tool calls. */
 enum client_tools { CLIENT_TOOLS_UNKNOWN, CLIENT_TOOLS_YES, CLIENT_TOOLS_NO };
 
 struct client_driver {
     const char *name;
     const char *summary;             /* one line for `ipw list` */
     const struct param_spec *params; /* accepted by --client-param; ends with a NULL name */
-    const char *default_url;         /* NULL where there is none */
+    const char *default_url;         /* NULL: none */
     bool is_in_process;              /* inference runs in this process */
 
-    /* Can this build use it with these parameters (may be NULL)?  ERR_UNSUPPORTED with what enables
-     * it.  NULL: always. */
+    /* Whether this build supports it with these parameters (may be NULL).  ERR_UNSUPPORTED says how to enable it.
+     * NULL: always. */
     enum err (*available)(const struct params *params, struct error *why);
 
     /* Checks the configuration; does not contact a server yet.  *out is zeroed with driver set.
@@ -90,7 +90,7 @@ struct client_driver {
     enum err (*open)(const struct client_config *config, struct client *out, struct error *why);
     void (*close)(struct client *client);
 
-    /* Does the service respond?  If not, *why says how to start it. */
+    /* Whether the service responds.  If not, *why says how to start it. */
     enum err (*health)(struct client *client, struct error *why);
     enum err (*models)(struct client *client, struct client_models *out, struct error *why);
 
@@ -102,13 +102,13 @@ struct client_driver {
      * length ...) as members of the object open in *json.  Unknown values are omitted. */
     void (*describe)(struct client *client, const char *model, struct json *json);
 
-    /* Will a request with tools be understood, as far as the service or the model's chat template says?  Unknown is
-     * found out by asking. */
+    /* Whether requests with tools are supported, by the service's information or the chat template.  If unknown, a
+     * request is tried. */
     enum client_tools (*tools)(struct client *client, const char *model);
 
-    /* Sends the conversation and records the completion as it streams in.  On failure *out holds what had
-     * arrived, done is set, and retryable says whether to try again; a service or model that takes no
-     * tools is ERR_UNSUPPORTED with rejects_tools.  The caller releases it in any case. */
+    /* Sends the conversation and records the completion as it streams in.  On failure *out holds what was received,
+     * done is set, and retryable says whether to retry; a service or model without tool calls is ERR_UNSUPPORTED with
+     * rejects_tools.  The caller always releases *out. */
     enum err (*ask)(struct client *client, const struct client_request *request,
                     struct completion *out, struct error *why);
 
@@ -117,7 +117,7 @@ struct client_driver {
     enum err (*score)(struct client *client, const struct client_request *request,
                       const int32_t *tokens, size_t count, struct completion *out,
                       struct error *why);
-    /* Optional, of a client with the model's tokenizer: cuts a text into windows of `length` tokens. */
+    /* Optional, for a client with the model's tokenizer: splits a text into windows of `length` tokens. */
     enum err (*split)(struct client *client, const char *model, const struct text *text,
                       size_t length, struct client_windows *out, struct error *why);
 };
@@ -126,7 +126,7 @@ struct client {
     const struct client_driver *driver;
     char base_url[512];           /* as used */
     nanos probe_timeout;          /* as configured */
-    const struct params *headers; /* of every request to a service; NULL: none */
+    const struct params *headers; /* sent with every request; NULL: none */
     void *state;
 };
 
@@ -134,18 +134,17 @@ struct client {
 
 enum err client_models_add(struct client_models *models, const char *name) MUST_USE;
 
-#define CLIENT_PROBE_TIMEOUT (10 * NS_PER_S) /* of any request that is not a prompt */
+#define CLIENT_PROBE_TIMEOUT (10 * NS_PER_S) /* for requests other than completions */
 
-/* The smaller of that and `timeout` (0: none). */
+/* The smaller of CLIENT_PROBE_TIMEOUT and `timeout` (0: none). */
 nanos client_probe_timeout(nanos timeout);
 
-/* Requests one token, the limit under the name `limit` that the service has for it, in what is left of
- * `timeout` (0: none) since `began`. */
+/* Requests one token, with the service's parameter name `limit`, within `timeout` (0: none) since `began`. */
 enum err client_warm_up(struct client *client, const char *model, const char *limit, nanos began,
                         nanos timeout, struct error *why) MUST_USE;
 
-/* The conversation of a request: its own, or that of its system message and prompt, which is made in *space and
- * borrows them.  Every driver reads this one form. */
+/* The conversation of a request: its own, or one built in *space from the system message and the prompt, which it
+ * borrows.  All drivers read this form. */
 struct client_chat {
     struct chat chat;
     struct chat_message made[2];

@@ -1,4 +1,4 @@
-/* The HTTP side of the clients that talk to a server: URLs, status codes as errors, GET and POST. */
+/* HTTP for the clients that use a server: URLs, status codes as errors, GET and POST. */
 #include "clients/endpoint.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "wire/completion.h"
 
 enum {
-    DOCUMENT_LIMIT = 16 * 1024 * 1024, /* far more than a list of hundreds of models */
+    DOCUMENT_LIMIT = 16 * 1024 * 1024, /* ample for a list of hundreds of models */
     HEADER_LIMIT = 64 * 1024,
 };
 
@@ -87,8 +87,8 @@ enum err endpoint_client_open(const struct endpoint_client *kind,
     return err;
 }
 
-/* "@FILE" is the content of a file and "env:NAME" a variable, so that a secret need not be an argument, which every
- * user of the machine can read; anything else is the value itself. */
+/* "@FILE" reads a file and "env:NAME" an environment variable, so that a secret need not be an argument, which every
+ * user of the machine can read; any other value is used as is. */
 static enum err find_value(const char *key, const char *given, struct text *out, struct error *why)
 {
     const char *value = given;
@@ -206,8 +206,8 @@ static enum err status_error(const struct endpoint *endpoint, const struct http_
                    advice);
 }
 
-/* Does a refusal speak of tools that are not supported, rather than of one call in a conversation?  Ollama: "does not
- * support tools"; llama.cpp: "tools param requires --jinja flag"; vLLM: "tool choice requires
+/* Whether an error says that tools are not supported, rather than that one call of the conversation was invalid.
+ * Ollama: "does not support tools"; llama.cpp: "tools param requires --jinja flag"; vLLM: "tool choice requires
  * --enable-auto-tool-choice"; strict servers: an unknown, extra or unexpected field "tools". */
 static bool is_tool_refusal(int status, const char *body)
 {
@@ -237,7 +237,7 @@ enum err endpoint_reply_error(const struct endpoint *endpoint, const struct clie
     return err_set(why, err, "%s", cause.text);
 }
 
-/* A transport error; when no connection was made, with how to start the service. */
+/* A transport error; if no connection was made, with a hint how to start the service. */
 static enum err transport_error(const struct endpoint *endpoint, enum err err,
                                 const struct http_response *response, const struct error *cause,
                                 struct error *why)
@@ -324,7 +324,7 @@ struct completion_sink endpoint_sink(const struct endpoint *endpoint,
 
 /* ---- models ---- */
 
-/* Does one name contain the other, tags aside: "tiny" and "tiny-1b:q8"? */
+/* Whether one name contains the other, ignoring tags: "tiny" and "tiny-1b:q8". */
 static bool is_related(const char *name, const char *model)
 {
     char stem[128];
@@ -332,8 +332,8 @@ static bool is_related(const char *name, const char *model)
     return (*stem && str_contains_nocase(name, stem)) || str_contains_nocase(model, name);
 }
 
-/* Appends up to three names, without `near` and only those related to `related_to` (each may be NULL);
- * returns how many are listed. */
+/* Appends up to three names, excluding `near` and limited to those related to `related_to` (either may be NULL);
+ * returns their number. */
 static size_t list_names(struct text *list, size_t listed, const struct client_models *models,
                          const char *near, const char *related_to)
 {

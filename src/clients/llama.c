@@ -1,8 +1,8 @@
 /* In-process inference with llama.cpp: no server, no network, and every token counted and timed where it
  * is generated.
  *
- * Each client has its own context; the weights are shared by all clients of the process.  The KV cache is
- * cleared between requests, so that each costs what it costs alone. */
+ * Each client has its own context; the weights are shared by all clients of the process.  The KV cache is cleared
+ * between requests, so that no request benefits from an earlier one. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ struct llama_options {
 struct llama {
     struct llama_options options;
     const struct engine_library *library;
-    struct engine_model *model; /* NULL before the first request, as the context */
+    struct engine_model *model; /* NULL before the first request, like the context */
     struct engine_context *context;
 };
 
@@ -63,7 +63,7 @@ static enum err read_u32(const struct params *params, const char *key, uint64_t 
     return err;
 }
 
-/* The index of one of three words; the first is the default. */
+/* Index of the value among three choices; the first is the default. */
 static enum err read_word(const struct params *params, const char *key, const char *const words[3],
                           int *out, struct error *why)
 {
@@ -160,7 +160,7 @@ static enum err add_stop(struct request_params *request, const char *text, struc
 {
     if (!*text)
         return err_set(why, ERR_USAGE, "stop: the string is empty");
-    if (request->stop_capacity < request->stop_count + 2) { /* this one, and the NULL */
+    if (request->stop_capacity < request->stop_count + 2) { /* this one and the terminating NULL */
         char **stops = realloc(request->stops, (request->stop_count + 2) * sizeof *stops);
         if (!stops)
             return err_set(why, ERR_NO_MEMORY, "out of memory for a request");
@@ -286,8 +286,8 @@ static enum err open_context(struct llama *llama, struct error *why)
     return engine_context_open(model, &options, &llama->context, why);
 }
 
-/* A model that is loaded already is most likely the one that will be used: creating its context now keeps
- * that out of the first request.  If it fails, the request reports why. */
+/* A model that is already loaded is most likely the one that will be used: creating its context here keeps that out of
+ * the first request.  A failure is reported by that request. */
 static void preload(struct llama *llama)
 {
     llama->model = engine_model_acquire_last(&llama->options.model);
@@ -322,7 +322,7 @@ static enum err llama_health(struct client *client, struct error *why)
 {
     (void)client;
     (void)why;
-    return ERR_OK; /* otherwise it would not be open */
+    return ERR_OK; /* an open client is healthy */
 }
 
 static enum err llama_models(struct client *client, struct client_models *out, struct error *why)
@@ -337,7 +337,7 @@ static enum err llama_models(struct client *client, struct client_models *out, s
     return err;
 }
 
-/* Loads the named model and creates a context, unless they are there already. */
+/* Loads the named model and creates a context, unless this was done already. */
 static enum err use_model(struct llama *llama, const char *name, double *load_s, struct error *why)
 {
     char path[512];
@@ -433,7 +433,7 @@ static enum err apply_template(const struct engine_model *model, const struct ch
     return err;
 }
 
-/* The conversation after the chat template.  A template that the library cannot apply is skipped, unless it was
+/* Applies the chat template to the conversation.  A template that the library cannot apply is skipped, unless it was
  * requested. */
 static enum err format_chat(const struct llama *llama, const struct chat *chat, struct text *out,
                             struct error *why)
@@ -452,7 +452,7 @@ static enum err format_chat(const struct llama *llama, const struct chat *chat, 
     return out->failed ? err_no_memory(why) : ERR_OK;
 }
 
-/* llama.cpp's library applies templates without tools: they are written into the texts. */
+/* llama.cpp's library applies templates without tools: tool definitions are written into the messages. */
 static enum err format_prompt(const struct llama *llama, const struct client_request *request,
                               struct text *out, struct error *why)
 {
@@ -579,7 +579,7 @@ static enum err generate(struct generation *g, struct error *why)
     return err;
 }
 
-/* Calls in the text become calls; what remains is the content. */
+/* Parses tool calls in the text; the remaining text is the content. */
 static enum err find_calls(const struct client_request *request, struct completion *out,
                            struct error *why)
 {
@@ -594,7 +594,7 @@ static enum err find_calls(const struct client_request *request, struct completi
         text_release(&out->content);
         out->content = rest;
         rest = (struct text){0};
-        if (strcmp(out->finish_reason, "stop") == 0) /* one that was cut stays so */
+        if (strcmp(out->finish_reason, "stop") == 0) /* keep "length" if it was truncated */
             str_copy(out->finish_reason, sizeof out->finish_reason, "tool_calls");
     }
     text_release(&rest);
@@ -644,7 +644,7 @@ static enum err llama_ask(struct client *client, const struct client_request *re
 
 /* ---- scoring ---- */
 
-/* The bytes of a window's tokens, before its first one is replaced. */
+/* Appends the text of a window's tokens, before its first token is replaced. */
 static enum err add_window(const struct engine_model *model, const int32_t *tokens, size_t length,
                            struct client_windows *out)
 {
@@ -656,8 +656,8 @@ static enum err add_window(const struct engine_model *model, const int32_t *toke
     return err;
 }
 
-/* As llama.cpp's own perplexity program does: the whole text is tokenized once and cut without overlap, the first token
- * of each window is replaced by the one that the model wants at the start, and what is left at the end is dropped. */
+/* Same as llama.cpp's perplexity program: the whole text is tokenized once and split without overlap, the first token
+ * of each window is replaced by BOS if the model uses it, and an incomplete last window is dropped. */
 static enum err llama_split(struct client *client, const char *name, const struct text *text,
                             size_t length, struct client_windows *out, struct error *why)
 {

@@ -1,8 +1,8 @@
 /* The null client: a completion generated at a fixed rate without a model.  It replaces a service in
  * tests, and shows the overhead of measuring when inference is free.
  *
- * With a script, replies and tool calls come from a file of JSON lines.  The line is found by the conversation alone (how
- * many replies it has already, and what was asked), so that concurrent clients and retries read it alike. */
+ * With a script, replies and tool calls come from a file of JSON lines.  The line depends only on the conversation (its
+ * number of replies and the question), so that concurrent clients and retries get the same reply. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,7 +80,7 @@ static enum err read_script(struct null *null, const char *path, struct error *w
     return err;
 }
 
-/* What the conversation began with, or the last that the user said: the result of a tool in text (ReAct) is that, too. */
+/* The first user message, or the last: with ReAct, results of tools are user messages, too. */
 static const char *find_question(const struct chat *chat, bool last)
 {
     const char *found = "";
@@ -90,7 +90,7 @@ static const char *find_question(const struct chat *chat, bool last)
     return found;
 }
 
-/* Of the lines whose "when" is part of the question, or that have none: the one of this turn, else the last. */
+/* Among the lines whose "when" is part of the question, or that have no "when": the one of this turn, else the last. */
 static const struct jv *find_line(const struct null *null, const struct chat *chat)
 {
     const struct jv *found = NULL;
@@ -300,9 +300,9 @@ static enum err emit_answer(struct null *null, const struct client_request *requ
     return err;
 }
 
-/* What to say, how many pieces of it to emit, and the finish reason. */
+/* The text, how many pieces of it to emit, and the finish reason. */
 struct plan {
-    const struct jv *line; /* of the script; NULL without */
+    const struct jv *line; /* of the script; NULL if there is none */
     const char *answer, *reason;
     uint64_t count;
 };
@@ -327,7 +327,7 @@ static enum err make_plan(const struct null *null, const struct client_request *
     return err;
 }
 
-/* The calls and counts of a line of the script. */
+/* Fills in the tool calls and token counts of a script line. */
 static enum err play_line(const struct client_request *request, const struct jv *line,
                           struct completion *out, struct error *why)
 {
@@ -347,7 +347,7 @@ static enum err play_line(const struct client_request *request, const struct jv 
     return err;
 }
 
-/* Requests that fail by configuration. */
+/* Failures set by parameters. */
 static enum err refuse(struct null *null, const struct client_request *request,
                        const struct jv *line, struct completion *out, struct error *why)
 {
@@ -408,7 +408,7 @@ static enum client_tools null_tools(struct client *client, const char *model)
     return null->tools;
 }
 
-/* A model to which every byte is a token and all are equally likely: 8 bits per byte, a perplexity of 256. */
+/* A model in which every byte is a token and all tokens are equally likely: 8 bits per byte, perplexity 256. */
 static enum err null_score(struct client *client, const struct client_request *request,
                            const int32_t *tokens, size_t count, struct completion *out,
                            struct error *why)

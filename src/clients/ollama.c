@@ -66,7 +66,7 @@ static bool is_top_level(const char *key)
     return false;
 }
 
-/* /api/generate takes a system message and a prompt; anything more needs /api/chat. */
+/* /api/generate accepts only a system message and a prompt; anything else needs /api/chat. */
 static bool needs_chat(const struct ollama *ollama, const struct client_request *request)
 {
     struct client_chat space;
@@ -112,7 +112,7 @@ static void write_params(struct json *json, const struct params *params)
         const struct param *p = &params->items[i];
         bool is_limit = strcmp(p->key, "max_tokens") == 0;
         if (is_limit && params_get(params, "num_predict"))
-            continue; /* the native name wins */
+            continue; /* the native name takes precedence */
         if (!is_top_level(p->key))
             message_write_param(json, is_limit ? "num_predict" : p->key, p->value);
     }
@@ -309,7 +309,7 @@ static void describe_model(struct ollama *ollama, const char *model, struct json
     jv_free(root);
 }
 
-/* The capabilities that the server lists for the model; older ones list none. */
+/* Uses the server's list of capabilities; older servers have none. */
 static enum client_tools ollama_tools(struct client *client, const char *model)
 {
     struct jv *root = show(client->state, model);
@@ -322,7 +322,7 @@ static enum client_tools ollama_tools(struct client *client, const char *model)
     return found;
 }
 
-/* How much of the loaded model is in GPU memory, which decides where energy is spent. */
+/* Share of the loaded model in GPU memory, which determines where energy is spent. */
 static void describe_memory(struct ollama *ollama, const char *model, struct json *json)
 {
     struct jv *root;

@@ -20,11 +20,11 @@
 struct openai {
     struct endpoint endpoint;
     bool is_completions;
-    bool is_scoring; /* the request under way */
-    /* Learned from this server's errors. */
-    bool rejects_usage_option;        /* no stream_options */
-    bool wants_max_completion_tokens; /* instead of max_tokens */
-    enum client_tools tools;          /* from its replies to requests that had some */
+    bool is_scoring; /* in the current request */
+    /* Detected from this server's errors. */
+    bool rejects_usage_option;        /* does not accept stream_options */
+    bool wants_max_completion_tokens; /* requires max_completion_tokens instead of max_tokens */
+    enum client_tools tools;          /* from its responses to requests with tools */
 };
 
 static const struct param_spec PARAMS[] = {
@@ -46,7 +46,7 @@ static bool has_version(const char *path)
     return false;
 }
 
-/* The base URL with its version, whichever part of it the user gave. */
+/* The base URL including the version, whether or not the user gave it. */
 static enum err make_url(char *url, size_t size, const char *given, struct error *why)
 {
     static const char *const TAILS[] = {"/chat/completions", "/completions"};
@@ -113,7 +113,7 @@ static enum err openai_open(const struct client_config *config, struct client *o
 
 /* ---- requests ---- */
 
-/* /completions has no roles: the texts alone. */
+/* /completions has no roles: only the texts are sent. */
 static void write_prompt(struct json *json, const struct chat *chat)
 {
     struct text prompt = {0};
@@ -123,7 +123,7 @@ static void write_prompt(struct json *json, const struct chat *chat)
     text_release(&prompt);
 }
 
-/* Streams, with usage at the end, unless the parameters say otherwise. */
+/* Streams, with usage at the end, unless parameters override that. */
 static void write_stream(struct json *json, const struct openai *openai,
                          const struct params *params)
 {
@@ -163,7 +163,7 @@ static void write_body(struct text *body, const struct openai *openai,
     json_object_end(&json);
 }
 
-/* Learns from a 400 or 422; true when the request should be sent again in another form. */
+/* Adapts to a 400 or 422; returns true if the request should be sent again in another form. */
 static bool adapt(struct openai *openai, const struct http_response *response,
                   const struct params *params)
 {
@@ -240,15 +240,15 @@ static enum err openai_ask(struct client *client, const struct client_request *r
     for (bool again = !err; again;)
         err = ask_once(client->state, request, out, &again, why);
     completion_check_counts(out, client_prompt_bytes(request));
-    if (!err) { /* a first attempt in another form may have set them */
+    if (!err) { /* a first attempt in another form may have set these */
         out->retryable = out->rejects_tools = false;
         out->retry_after_s = UNKNOWN;
     }
     return err;
 }
 
-/* The parameters that make a server return the log-probabilities of the prompt.  One token is generated: to some, 0
- * means no limit. */
+/* Parameters that make a server return the log-probabilities of the prompt.  One token is generated: for some servers,
+ * 0 means no limit. */
 static enum err score_params(const struct params *given, struct params *out, struct error *why)
 {
     static const char *const WORDS[][2] = {{"echo", "true"},
@@ -299,7 +299,7 @@ static enum err openai_score(struct client *client, const struct client_request 
     text_clear(&out->content); /* the echo */
     out->arrivals.count = 0;
     out->first_token = out->last_token = 0;
-    out->finish_reason[0] = '\0'; /* of the one token */
+    out->finish_reason[0] = '\0'; /* of the single generated token */
     return err;
 }
 
@@ -388,7 +388,7 @@ static bool is_listed(const struct client_models *models, const char *model)
     return false;
 }
 
-/* A server without a list of models passes. */
+/* A server without a list of models is accepted. */
 static enum err check_model(struct openai *openai, const char *model, nanos timeout,
                             struct error *why)
 {
@@ -420,7 +420,7 @@ static enum err openai_prepare(struct client *client, const char *model, nanos t
 
 /* ---- describe ---- */
 
-/* The entry of the model, or the only one. */
+/* The entry of the model, or the only entry. */
 static const struct jv *find_entry(const struct jv *root, const char *model)
 {
     const struct jv *list = find_list(root);
@@ -432,7 +432,7 @@ static const struct jv *find_entry(const struct jv *root, const char *model)
     return jv_count(list) == 1 ? jv_first(list) : NULL;
 }
 
-/* Writes the value at the first path that has one; servers differ in where they put it. */
+/* Writes the value at the first path that exists; servers differ in where they put it. */
 static void write_first(struct json *json, const char *key, const struct jv *root,
                         const char *const *paths)
 {
@@ -464,7 +464,7 @@ static void describe_server(struct openai *openai, const char *owner, struct jso
     jv_free(root);
 }
 
-/* llama.cpp says what the model's template can do; of others only their replies tell. */
+/* llama.cpp reports the capabilities of the chat template; for others, only their responses show it. */
 static enum client_tools openai_tools(struct client *client, const char *model)
 {
     struct openai *openai = client->state;

@@ -20,7 +20,7 @@ static const char *name_at(size_t index)
     return CLIENT_DRIVERS[index] ? CLIENT_DRIVERS[index]->name : NULL;
 }
 
-/* Names that users have for a service whose protocol a driver speaks, at the driver's default address. */
+/* Aliases for services that use a driver's protocol, at the driver's default address. */
 static const char *const ALIASES[][2] = {{"vllm", "openai"}};
 
 const struct client_driver *client_driver_find(const char *name, struct error *why)

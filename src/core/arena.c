@@ -1,4 +1,4 @@
-/* A list of blocks, of which the last one is filled. */
+/* A list of blocks; allocations come from the last one. */
 #include "core/arena.h"
 
 #include <stdalign.h>

@@ -41,9 +41,10 @@ nanos clock_wall(void)
     return current->wall();
 }
 
-/* Two clocks cannot be read at once, and a thread may have to wait for a CPU in between, on a busy machine longer than
- * callers take for a suspend.  So the read of one is enclosed by two of the other, again where these are far apart. */
-#define SKEW_MOST   NS_PER_MS
+/* Two clocks cannot be read at the same instant, and the thread may be preempted between the two reads, on a busy
+ * machine for longer than what callers treat as a suspend. So one clock is read before and after the other, and the
+ * pair is repeated while the two reads are far apart. */
+#define SKEW_MAX    NS_PER_MS
 #define SKEW_TRIALS 20
 
 char *clock_text(char *to, nanos wall)
@@ -59,13 +60,13 @@ char *clock_text(char *to, nanos wall)
 
 nanos clock_suspended(void)
 {
-    nanos suspended = 0, least = INT64_MAX;
-    for (int i = 0; i < SKEW_TRIALS && least > SKEW_MOST; i++) {
+    nanos suspended = 0, min = INT64_MAX;
+    for (int i = 0; i < SKEW_TRIALS && min > SKEW_MAX; i++) {
         nanos before = current->monotonic(), boot = current->boot(),
               skew = current->monotonic() - before;
-        if (skew < least) {
+        if (skew < min) {
             suspended = boot - before - skew / 2;
-            least = skew;
+            min = skew;
         }
     }
     return suspended;
@@ -78,7 +79,7 @@ void clock_replace(const struct clock_source *source)
 
 /* ---- the clock of another host ---- */
 
-/* What a kernel slews a clock by at most when NTP corrects it; crystals are ten times better. */
+/* The largest slew that a kernel applies when NTP corrects a clock; crystals drift a tenth of that. */
 #define DRIFT_PPM 500
 
 static nanos drift(nanos elapsed)
@@ -88,7 +89,7 @@ static nanos drift(nanos elapsed)
 
 bool clock_offset_take(struct clock_offset *clock, nanos sent, nanos answered, nanos server)
 {
-    nanos since = drift(answered - sent); /* the server's clock was read somewhere in between */
+    nanos since = drift(answered - sent); /* the server read its clock at some point between */
     struct clock_offset seen = {.is_known = true,
                                 .low = server - answered - since,
                                 .high = server - sent + since,

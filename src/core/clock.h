@@ -16,7 +16,7 @@ struct clock_source {
 nanos clock_now(void);
 nanos clock_wall(void);
 
-/* A wall time as people and programs read it, "2026-01-31T23:59:59.123Z", into the caller's buffer, which is returned. */
+/* Formats a wall time as "2026-01-31T23:59:59.123Z" into the caller's buffer, and returns that buffer. */
 enum { CLOCK_TEXT_MAX = 48 };
 char *clock_text(char *to, nanos wall);
 
@@ -29,21 +29,23 @@ void clock_replace(const struct clock_source *source);
 
 /* ---- the clock of another host ---- */
 
-/* The monotonic clock of another host, in terms of ours.  The server reads its clock between our request and its answer,
- * so each exchange bounds the difference of the clocks to an interval as long as the round trip.  Later exchanges are
- * intersected with what earlier ones leave, which widens as clocks drift: the quickest answer of the last seconds counts,
- * and a path that is slow one way only cannot put the truth outside.  An exchange that contradicts the earlier ones shows
- * that a clock has stopped or stepped (a suspended host): it counts alone then.  Plain data owned by the caller. */
+/* The monotonic clock of another host, relative to ours.  The server reads its clock between our request and its
+ * answer, so each exchange bounds the clock offset to an interval as long as the round trip.  The interval widens
+ * as clocks drift and is intersected with that of each later exchange: the fastest answer of the last seconds
+ * dominates, and an asymmetric path cannot exclude the true offset.  An exchange that contradicts the earlier ones
+ * means that a clock stopped or stepped (a suspended host): the estimate restarts from it.  Plain data owned by the
+ * caller. */
 struct clock_offset {
     bool is_known;
-    nanos low, high; /* server's less ours was in between ... */
+    nanos low, high; /* bounds of (server's clock - ours) ... */
     nanos t;         /* ... at this time of ours */
 };
 
-/* An exchange: sent and answered by our clock, `server` by the other one.  False: it contradicts the earlier ones. */
+/* Adds an exchange: sent and answered by our clock, `server` by the other one.  False: it contradicts the earlier
+ * ones. */
 bool clock_offset_take(struct clock_offset *clock, nanos sent, nanos answered, nanos server);
 
-/* Our time of a time of the server, and the uncertainty of that at `now`: half of the interval. */
+/* Converts a time of the server to our clock; and the uncertainty of that at `now`: half of the interval. */
 nanos clock_offset_here(const struct clock_offset *clock, nanos server);
 nanos clock_offset_error(const struct clock_offset *clock, nanos now);
 

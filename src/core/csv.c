@@ -1,5 +1,5 @@
-/* A row is read in two passes over a buffer that holds it whole: the first finds its end, with quotes in mind,
- * and may run out of bytes and be continued after a refill; the second cuts it into fields in place. */
+/* A row is read in two passes over a buffer that holds all of it: the first finds its end, taking quotes into
+ * account, and can be resumed after a refill; the second splits it into fields in place. */
 #include "core/csv.h"
 
 #include <errno.h>
@@ -49,7 +49,7 @@ void csv_reader_release(struct csv_reader *reader)
     *reader = (struct csv_reader){0};
 }
 
-/* Reads more behind what is kept from reader->at on, which moves to the front. */
+/* Reads more bytes after those kept from reader->at on, which are moved to the front. */
 static enum err refill(struct csv_reader *reader)
 {
     size_t kept = reader->end - reader->at;
@@ -82,13 +82,13 @@ enum within { FIELD_START, UNQUOTED, QUOTED, AFTER_QUOTE, CLOSED };
 
 struct scan {
     enum within within;
-    size_t length;      /* bytes of the row so far, its line end aside */
-    size_t dropped;     /* of them no longer in the buffer: the row is too long to be kept */
+    size_t length;      /* bytes of the row so far, without its line end */
+    size_t dropped;     /* of these, bytes no longer in the buffer: the row is too long to keep */
     uint64_t new_lines; /* inside quotes */
     bool misplaced;     /* text after a closing quote */
 };
 
-/* Takes a byte of the row in; false for the line end that closes the row. */
+/* Processes one byte of the row; false for the line end that terminates the row. */
 static bool scan_byte(struct scan *scan, char byte, char separator)
 {
     if (scan->within == QUOTED) {
@@ -110,8 +110,8 @@ static bool scan_byte(struct scan *scan, char byte, char separator)
     return true;
 }
 
-/* Most rows are one line without a quote: their end is found without looking at each byte.  False for the others, and
- * for one whose line end is not in the buffer yet. */
+/* Most rows are one line without a quote: memchr finds their end.  False for any other row, and when the line end
+ * is not in the buffer yet. */
 static bool find_plain_end(const struct csv_reader *reader, struct scan *scan)
 {
     const char *from = reader->buffer + reader->at;
@@ -125,7 +125,7 @@ static bool find_plain_end(const struct csv_reader *reader, struct scan *scan)
     return !memchr(from, '"', scan->length);
 }
 
-/* Finds the end of the row at reader->at; afterwards it is in the buffer whole unless scan->dropped. */
+/* Finds the end of the row at reader->at, which is then completely in the buffer unless scan->dropped. */
 static enum err find_end(struct csv_reader *reader, struct scan *scan)
 {
     *scan = (struct scan){.within = FIELD_START};
@@ -155,7 +155,7 @@ static enum err find_end(struct csv_reader *reader, struct scan *scan)
 
 /* ---- second pass: fields ---- */
 
-/* Removes the quotes of a field in place; returns the first byte behind it. */
+/* Removes the quotes of a field in place; returns the first byte after it. */
 static char *cut_quoted(char *at, const char *end, struct slice *field)
 {
     char *from = at + 1, *to = at + 1;
@@ -197,7 +197,7 @@ static enum err cut_fields(struct csv_reader *reader, char *row, size_t length, 
 
 /* ---- rows ---- */
 
-/* A byte order mark, which some editors begin a file with. */
+/* Skips a UTF-8 byte order mark, which some editors write. */
 static enum err skip_mark(struct csv_reader *reader)
 {
     static const char MARK[] = {'\xEF', '\xBB', '\xBF'};
@@ -212,7 +212,7 @@ static enum err skip_mark(struct csv_reader *reader)
     return ERR_OK;
 }
 
-/* To the first byte of the next row. */
+/* Advances to the first byte of the next row. */
 static enum err skip_blank_lines(struct csv_reader *reader)
 {
     enum err err = reader->has_started ? ERR_OK : skip_mark(reader);
@@ -234,12 +234,12 @@ static enum err skip_blank_lines(struct csv_reader *reader)
     return err;
 }
 
-/* What is wrong with a row as a whole. */
+/* Checks a row for errors that concern all of it. */
 static enum err check_row(const struct csv_reader *reader, const struct scan *scan,
                           struct error *why)
 {
     if (reader->failure)
-        return err_set(why, err_from_errno(reader->failure), "reading stopped at line %llu: %s",
+        return err_set(why, err_from_errno(reader->failure), "read error at line %llu: %s",
                        (unsigned long long)reader->line, strerror(reader->failure));
     if (scan->length > reader->row_max)
         return err_set(why, ERR_BAD_VALUE, "a row of %zu bytes (limit %zu): is a quote not closed?",
@@ -313,15 +313,7 @@ enum err csv_reader_header(struct csv_reader *reader, struct error *why)
     return ERR_OK;
 }
 
-long csv_reader_column(const struct csv_reader *reader, const char *name)
-{
-    for (size_t i = 0; i < reader->column_count; i++)
-        if (slice_is(reader->columns[i], name))
-            return (long)i;
-    return -1;
-}
-
-/* ---- a small table, whole ---- */
+/* ---- a small table in memory ---- */
 
 static enum err add_row(struct csv_grid *grid, size_t *capacity, size_t *lines_capacity,
                         const struct csv_row *row)

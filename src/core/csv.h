@@ -1,5 +1,5 @@
-/* CSV (RFC 4180): a reader that yields one row at a time from memory or from any source of bytes, a small
- * table read whole, and the quoting of fields that are written.
+/* CSV (RFC 4180): a reader that yields one row at a time from memory or from any source of bytes, a table that is read
+ * into memory, and quoting of fields for output.
  * A reader owns its buffers, not its source: csv_reader_release.  A row belongs to its reader and is valid until
  * the next call. */
 #ifndef IPW_CORE_CSV_H
@@ -20,7 +20,7 @@ struct text;
 typedef long csv_source(void *context, char *to, size_t size);
 
 struct csv_row {
-    const struct slice *fields; /* each also ends with a NUL; a field may contain others */
+    const struct slice *fields; /* each also ends with a NUL; a field may contain further NULs */
     size_t count;
     uint64_t line;     /* on which it begins, from 1 */
     bool has_line_end; /* false: the input ended without one, so the row may be truncated */
@@ -30,7 +30,7 @@ struct csv_reader {
     char separator; /* ',' unless changed before the first row */
     size_t row_max; /* bytes of the longest row that is read (64 MiB unless changed) */
 
-    csv_source *source; /* the rest is the reader's */
+    csv_source *source; /* private to the reader from here on */
     void *context;
     char *buffer;
     size_t at, end, capacity;
@@ -55,16 +55,13 @@ void csv_reader_release(struct csv_reader *reader);
  * ERR_BAD_VALUE when there is no row. */
 enum err csv_reader_header(struct csv_reader *reader, struct error *why) MUST_USE;
 
-/* The column of that name, or -1. */
-long csv_reader_column(const struct csv_reader *reader, const char *name);
-
 /* The next row that is not a blank line; *end when there is none.  ERR_BAD_VALUE, with row->line set, for a
  * misplaced quote, a row that is too long, or a wrong number of fields: the next call goes on after that row.
  * A quote inside an unquoted field stands for itself. */
 enum err csv_reader_next(struct csv_reader *reader, struct csv_row *row, bool *end,
                          struct error *why) MUST_USE;
 
-/* ---- a small table, whole ---- */
+/* ---- a small table in memory ---- */
 
 struct csv_grid {
     char *
@@ -87,11 +84,11 @@ const char *csv_grid_cell(const struct csv_grid *grid, size_t row, long column);
 
 /* ---- writing ---- */
 
-/* Appends a field, quoted where it must be. */
+/* Appends a field, quoted if necessary. */
 void csv_add(struct text *out, const char *value);
 
-/* The same of a text for people, who open it in a spreadsheet: one that would be taken for a formula there begins with
- * an apostrophe.  Numbers stay numbers. */
+/* The same for text that people open in a spreadsheet: an apostrophe is put before what a spreadsheet would
+ * evaluate as a formula.  Numbers stay numbers. */
 void csv_add_text(struct text *out, const char *value);
 
 #endif

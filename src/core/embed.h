@@ -1,8 +1,8 @@
-/* EMBED(name, "path"): the bytes of a file as constants of the program, name up to name_end, with a NUL behind them. */
+/* EMBED(name, "path"): embeds a file as constant bytes from name up to name_end, followed by a NUL. */
 #ifndef IPW_CORE_EMBED_H
 #define IPW_CORE_EMBED_H
 
-/* The assembler copies a file as it stands, for any processor and at no cost of compiling. */
+/* .incbin copies the file unchanged, on any architecture and at no compile time. */
 #define EMBED(name, path)                                                                          \
     __asm__(".pushsection .rodata\n"                                                               \
             ".hidden " #name "\n.hidden " #name "_end\n"                                           \

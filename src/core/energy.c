@@ -129,7 +129,7 @@ double tariff_emissions(const struct tariff *tariff, double joules)
     return times(joules, JOULES_PER_KWH, tariff->gco2_per_kwh);
 }
 
-/* Device time is exact beside an energy: with no electricity in the cost it has no ±. */
+/* The uncertainty of device time is negligible: a cost without electricity has no ±. */
 static void add_cost(const struct tariff *tariff, double joules, double plus_minus, double device_s,
                      struct charge *out)
 {

@@ -48,12 +48,12 @@ void energy_add(struct energy *sum, const struct energy *part);
 
 /* ---- price and emissions ---- */
 
-/* What electricity and device time cost, and what electricity emits, according to the user: ipw has no figure of its
- * own for either.
+/* Prices of electricity and device time and the carbon intensity of electricity, given by the user: ipw has no
+ * defaults for these.
  *
- * Electricity is the energy that the sensors measured, at the devices: cooling and losses before them (PUE) are not in
- * it.  Emissions are grams of CO2 equivalent of that electricity alone (location-based, scope 2), without those of
- * making the devices. */
+ * Electricity is the energy measured by the sensors, at the devices: cooling and distribution losses (PUE) are not
+ * included.  Emissions are grams of CO2 equivalent of that electricity alone (location-based, scope 2), without
+ * embodied emissions of the devices. */
 struct tariff { /* UNKNOWN: not given */
     double price_per_kwh;
     double gco2_per_kwh;
@@ -61,19 +61,19 @@ struct tariff { /* UNKNOWN: not given */
 };
 #define TARIFF_NONE {UNKNOWN, UNKNOWN, UNKNOWN}
 
-bool tariff_given(const struct tariff *tariff); /* any of them */
+bool tariff_given(const struct tariff *tariff); /* true if any field is set */
 
-/* Those that `by` has replace the others. */
+/* Fields set in `by` replace those of `tariff`. */
 void tariff_override(struct tariff *tariff, const struct tariff *by);
 
-/* UNKNOWN without the price, or the amount. */
+/* UNKNOWN without the price or the amount. */
 double tariff_electricity(const struct tariff *tariff, double joules);
 double tariff_devices(const struct tariff *tariff, double device_s);
 double tariff_emissions(const struct tariff *tariff, double joules); /* g */
 
-/* What an amount of energy and device time costs and emits; ± is that of the energy. */
+/* Cost and emissions of an amount of energy and device time; the ± is that of the energy. */
 struct charge {
-    double cost, cost_plus_minus; /* of what has a price: electricity, devices or both */
+    double cost, cost_plus_minus; /* of the parts with a price: electricity, devices or both */
     double gco2e, gco2e_plus_minus;
 };
 #define CHARGE_UNKNOWN {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN}

@@ -23,14 +23,17 @@ enum err(err_set)(struct error *why, enum err code, const char *format, ...)
     if (!why)
         return code;
     why->code = code;
-    char whole[4 * sizeof why->text]; /* part of a secret could not be recognized */
+    char whole
+        [4 *
+         sizeof why
+             ->text]; /* secrets are replaced before truncation: a truncated one would not be recognized */
     va_list args;
     va_start(args, format);
     vsnprintf(whole, sizeof whole, format, args);
     va_end(args);
     secret_hide(whole);
     str_copy(why->text, sizeof why->text, whole);
-    str_plain(why->text, sizeof why->text); /* it may quote files */
+    str_plain(why->text, sizeof why->text); /* the message may quote file contents */
     return code;
 }
 

@@ -25,7 +25,7 @@ const char *err_text(enum err code);
  * `return err_set(why, ERR_DENIED, "cannot read %s", path);` */
 enum err err_set(struct error *why, enum err code, const char *format, ...) PRINTF_LIKE(3, 4);
 
-/* The same in the words of err_text; ERR_OK passes and leaves *why alone. */
+/* The same with err_text as the message; ERR_OK is returned and leaves *why unchanged. */
 enum err err_explain(struct error *why, enum err code);
 
 static inline enum err err_no_memory(struct error *why)
@@ -34,7 +34,7 @@ static inline enum err err_no_memory(struct error *why)
     return ERR_NO_MEMORY;
 }
 
-#ifdef __clang_analyzer__ /* it sees one file at a time, and not that err_set returns the code */
+#ifdef __clang_analyzer__ /* it analyzes one file at a time and does not know that err_set returns its code */
 static inline enum err err_same(enum err set, enum err code)
 {
     (void)set;
@@ -43,7 +43,7 @@ static inline enum err err_same(enum err set, enum err code)
 #define err_set(why, code, ...) err_same(err_set(why, code, __VA_ARGS__), code)
 #endif
 
-/* The error that an errno value stands for. */
+/* Maps an errno value to an error code. */
 enum err err_from_errno(int number);
 
 #endif

@@ -22,7 +22,7 @@ static void new_line(struct json *json)
         text_add(json->out, "  ");
 }
 
-/* How many leading bytes need no escape: most texts are one such run. */
+/* Number of leading bytes that need no escape: usually all of them. */
 static size_t unescaped_length(const unsigned char *s, const unsigned char *end)
 {
     const unsigned char *at = s;
@@ -31,7 +31,7 @@ static size_t unescaped_length(const unsigned char *s, const unsigned char *end)
     return (size_t)(at - s);
 }
 
-/* Of a control character; formatting it is slow where an answer is made of them. */
+/* Escapes a control character without printf, which would be slow for text with many of them. */
 static void add_escape(struct text *out, unsigned char c)
 {
     static const char DIGITS[] = "0123456789abcdef";
@@ -95,7 +95,7 @@ static void open_nest(struct json *json, const char *key, const char *bracket)
     begin_item(json, key);
     text_add(json->out, bracket);
     if (json->depth + 1 >= sizeof json->has_items)
-        abort(); /* nesting is fixed by our own code: deeper is a programming error */
+        abort(); /* nesting depth is fixed by our own code: exceeding it is a programming error */
     json->depth++;
     json->has_items[json->depth] = false;
 }
@@ -148,14 +148,15 @@ void json_string_bytes(struct json *json, const char *key, const char *bytes, si
 
 /* ---- numbers ----
  *
- * The fewest digits, from 15 on, that parse back to the same value: sums must still hold for the reader, and 231.6 must not
- * become 231.59999999999999.  A run's journals have dozens of them per request, and formatting a number with 15, 16 and 17
- * digits, with a check after each, took more time than all else that is done for it: so 17 digits, which always parse back,
- * are made once, and shorter ones of them, only where they may do; and of common values without printf and strtod. */
+ * Numbers are written with the fewest digits, from 15 on, that parse back to the same value: sums must still hold
+ * for the reader, and 231.6 must not become 231.59999999999999.  Journals have dozens of numbers per request, and
+ * formatting each with 15, 16 and 17 digits and checking by strtod dominated the cost of a record.  So the 17
+ * digits, which always parse back, are produced once and shortened where that may suffice; common values need
+ * neither printf nor strtod. */
 
 enum { DIGITS = 17, NUMBER_MAX = 40 };
 
-/* As "%.*g" writes them: the first of them stands for 10^exponent. */
+/* Lays digits out as "%.*g" does: the first digit stands for 10^exponent. */
 static void write_digits(char *out, const char *digits, int precision, int exponent)
 {
     int count = precision;
@@ -177,7 +178,7 @@ static void write_digits(char *out, const char *digits, int precision, int expon
         snprintf(out, 8, "e%+03d", exponent % 1000);
 }
 
-/* The first `precision` digits, rounded; *exponent grows where 9.99 becomes 10. */
+/* Rounds to the first `precision` digits; *exponent is incremented where 9.99 becomes 10. */
 static void round_digits(const char *all, int precision, char *out, int *exponent)
 {
     int i = precision - 1;
@@ -194,8 +195,9 @@ static void round_digits(const char *all, int precision, char *out, int *exponen
     }
 }
 
-/* Whether so many digits may parse back: half the distance to the next double, in units of the 17th digit, is known by the
- * first one.  A tie of what is dropped would be rounded twice. */
+/* Whether `precision` digits may parse back to the same value: half the distance to the next double, in units of
+ * the 17th digit, follows from the first digit.  False when the dropped digits are a tie, which would be rounded
+ * twice. */
 static bool may_suffice(const char *all, int precision)
 {
     int unit = precision == DIGITS - 1 ? 10 : 100;
@@ -247,8 +249,8 @@ static int find_digits(double value, char *all)
     return exponent;
 }
 
-/* strtod(number) == value, where `digits` are those of the number.  Integers below 2^53 and TENS are exact, and their
- * product or quotient is rounded once. */
+/* strtod(number) == value, where `digits` are those of the number.  Integers below 2^53 and powers of ten up to
+ * 10^22 are exact, so their product or quotient is rounded only once. */
 static bool parses_back(const char *digits, int precision, int exponent, const char *number,
                         double value)
 {
@@ -343,20 +345,13 @@ void json_raw(struct json *json, const char *key, const char *value)
     text_add(json->out, value);
 }
 
-/* One past the end of a quoted string. */
-static const char *skip_string(const char *at)
-{
-    for (at++; *at && *at != '"'; at++)
-        if (*at == '\\' && at[1])
-            at++;
-    return *at ? at + 1 : at;
-}
-
 void json_raw_indented(struct json *json, const char *key, const char *value)
 {
+    const char *last = value + strlen(value);
     begin_item(json, key);
     for (const char *at = value; *at;) {
-        const char *end = *at == '"' ? skip_string(at) : at + 1;
+        const char *end = *at == '"' ? json_skip_string(at, last) : at + 1;
+        end = end ? end : last;
         bool opens = (*at == '{' || *at == '[') && *end != '}' && *end != ']';
         if ((*at == '}' || *at == ']') && at > value && at[-1] != '{' && at[-1] != '[') {
             json->depth--;
@@ -370,4 +365,47 @@ void json_raw_indented(struct json *json, const char *key, const char *value)
             text_add(json->out, " ");
         at = end;
     }
+}
+
+/* ---- finding the end of JSON ---- */
+
+const char *json_skip_string(const char *at, const char *end)
+{
+    for (at++; at < end && *at != '"'; at++)
+        if (*at == '\\')
+            at++;
+    return at < end ? at + 1 : NULL;
+}
+
+const char *json_skip_value(const char *at, const char *end)
+{
+    size_t depth = 0;
+    while (at < end) {
+        if (*at == '"') {
+            at = json_skip_string(at, end);
+            if (!at)
+                return NULL;
+        } else if (*at == '{' || *at == '[') {
+            depth++;
+            at++;
+        } else if (depth && (*at == '}' || *at == ']')) {
+            depth--;
+            at++;
+        } else if (depth || !strchr(",}]", *at)) {
+            at++;
+            continue;
+        }
+        if (depth == 0)
+            return at;
+    }
+    return depth ? NULL : at;
+}
+
+long json_escaped_unit(const char *at, const char *end)
+{
+    char digits[5] = "";
+    if (end - at < 6 || at[0] != '\\' || at[1] != 'u')
+        return -1;
+    memcpy(digits, at + 2, 4);
+    return strspn(digits, "0123456789abcdefABCDEF") == 4 ? strtol(digits, NULL, 16) : -1;
 }

@@ -38,7 +38,28 @@ void json_numbers(struct json *json, const char *key, const double *values, size
 
 /* A value that is JSON already, copied unchanged: a number keeps its digits. */
 void json_raw(struct json *json, const char *key, const char *value);
-/* The same, of compact JSON: laid out like the rest. */
+/* The same for compact JSON, which is indented like the surrounding document. */
 void json_raw_indented(struct json *json, const char *key, const char *value);
+
+/* ---- finding the end of JSON without parsing it ---- */
+
+/* Position after the closing quote of the string at `at`; NULL if it is not closed. */
+const char *json_skip_string(const char *at, const char *end);
+
+/* Position after the value at `at`, whatever follows it; NULL if it is incomplete. */
+const char *json_skip_value(const char *at, const char *end);
+
+/* The UTF-16 code unit of the escape \uXXXX at `at`; -1 for anything else. */
+long json_escaped_unit(const char *at, const char *end);
+
+static inline bool json_is_high_surrogate(long unit)
+{
+    return unit >= 0xD800 && unit < 0xDC00;
+}
+
+static inline bool json_is_low_surrogate(long unit)
+{
+    return unit >= 0xDC00 && unit < 0xE000;
+}
 
 #endif

@@ -11,7 +11,7 @@ enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 
 typedef void (*log_sink)(enum log_level level, const char *line);
 
-/* Installs the sink and the least important level that still reaches it. */
+/* Installs the sink and the most verbose level that it receives. */
 void log_to(log_sink sink, enum log_level most_verbose);
 
 /* Replaces the sink at the same level, while a view owns the terminal; returns the previous one. */

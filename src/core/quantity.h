@@ -29,7 +29,7 @@ enum throttle_bit {
     THROTTLE_OTHER = 1 << 5,
 };
 
-/* The longest name of a device, with its end: "gpu0", or of another host "node17.example.org:9860/gpu0". */
+/* Size of a device name with its NUL: "gpu0", or for another host "node17.example.org:9860/gpu0". */
 enum { DEVICE_NAME_SIZE = 64 };
 
 const char *quantity_name(enum quantity quantity);

@@ -11,7 +11,7 @@ struct random {
     uint64_t state;
 };
 
-/* Seeded by a user's seed and a number that sets this stream apart from others of the same seed. */
+/* Seeded by the user's seed and a stream number, so that streams of the same seed are independent. */
 struct random random_from(uint64_t seed, uint64_t stream);
 
 /* Seeded by one number, for resampling. */
@@ -23,13 +23,13 @@ double random_unit(struct random *random);
 /* 0 .. limit-1, exactly uniform (it may draw more than once); 0 when limit is 0. */
 uint64_t random_below(struct random *random, uint64_t limit);
 
-/* The same from exactly one draw, uniform but for 2^-52: what resampling needs. */
+/* The same from exactly one draw, uniform except for a bias of 2^-52: sufficient for resampling. */
 size_t random_index(struct random *random, size_t limit);
 
 /* From the normal distribution with mean 0 and standard deviation 1. */
 double random_normal(struct random *random);
 
-/* low .. high, both included. */
+/* Uniform in low .. high, both inclusive. */
 int64_t random_between(struct random *random, int64_t low, int64_t high);
 
 /* Puts count items of a size into a random order. */

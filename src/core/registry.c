@@ -7,7 +7,7 @@
 
 enum { NAMES_MAX = 128 };
 
-/* Edit distance over one row; words here are option and command names, so short. */
+/* Levenshtein distance with one row of the matrix; names are short. */
 static size_t edit_distance(const char *a, const char *b)
 {
     enum { LONGEST = 64 };
@@ -22,9 +22,9 @@ static size_t edit_distance(const char *a, const char *b)
         row[0] = i;
         for (size_t j = 1; j <= width; j++) {
             size_t change = diagonal + (a[i - 1] != b[j - 1]);
-            size_t least = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
+            size_t min = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
             diagonal = row[j];
-            row[j] = change < least ? change : least;
+            row[j] = change < min ? change : min;
         }
     }
     return row[width];
@@ -33,7 +33,7 @@ static size_t edit_distance(const char *a, const char *b)
 const char *nearest_name(const char *word, const char *const *names, size_t count)
 {
     const char *best = NULL;
-    size_t best_distance = strlen(word) / 3 + 2; /* beyond this it is another word */
+    size_t best_distance = strlen(word) / 3 + 2; /* more edits than this: not a misspelling */
     for (size_t i = 0; i < count; i++) {
         size_t distance = edit_distance(word, names[i]);
         bool is_prefix = strlen(word) >= 2 && str_starts(names[i], word);

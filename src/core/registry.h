@@ -1,5 +1,5 @@
-/* Finding things by the name that a user typed: drivers, analyses, plots and other named entries, with the
- * likeliest intended name in the error.  Nothing here owns anything. */
+/* Lookup by a name that the user typed: drivers, analyses, plots and other named entries; the error suggests the
+ * nearest name.  Nothing here owns memory. */
 #ifndef IPW_CORE_REGISTRY_H
 #define IPW_CORE_REGISTRY_H
 

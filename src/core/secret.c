@@ -16,7 +16,7 @@ enum { SECRETS_MAX = 256, MARK_LENGTH = sizeof SECRET_MARK - 1 };
 struct secret {
     char *bytes;
     size_t length;
-    bool is_json; /* is hidden in JSON: may stand in a string as it is, and is not foreign */
+    bool is_json; /* hidden in JSON too: occurs unescaped in a JSON string and is not foreign */
 };
 
 static struct secret secrets[SECRETS_MAX];
@@ -25,7 +25,7 @@ static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- adding ---- */
 
-/* What people write where a key is required and none is needed. */
+/* Placeholders that users enter where a key is required but not checked. */
 static bool is_placeholder(const char *value)
 {
     static const char *const NAMES[] = {"ollama",     "lm-studio", "lmstudio",
@@ -51,7 +51,7 @@ static void add_form(const char *bytes, size_t length, bool is_json)
     atomic_store(&secret_count, count + 1);
 }
 
-/* As it is, and as a JSON string spells it. */
+/* Adds the value as it is and as it is escaped in JSON. */
 static void add_forms(const char *bytes, size_t length)
 {
     struct json json;
@@ -133,7 +133,7 @@ void secret_add_login(const char *user, const char *password)
     text_release(&encoded);
 }
 
-/* ---- where secrets are likely ---- */
+/* ---- detecting secrets ---- */
 
 static bool ends_nocase(const char *string, size_t length, const char *end)
 {
@@ -151,7 +151,7 @@ static bool names_secret(const char *name, size_t length)
     return false;
 }
 
-/* In a command, narrower: sort has a --key, and tokenizers an --eos-token. */
+/* Stricter for command-line words: sort has a --key, and tokenizers an --eos-token. */
 static bool word_names_secret(const char *name, size_t length)
 {
     static const char *const KINDS[] = {"api", "secret", "access", "auth", "private", "x-"};
@@ -175,7 +175,7 @@ void secret_add_environment(char *const *environment)
 {
     for (; environment && *environment; environment++) {
         const char *equals = strchr(*environment, '=');
-        /* A path is where the secret is, not what it is. */
+        /* A path names the file that holds the secret; it is not the secret. */
         if (equals && equals[1] != '/' &&
             names_secret(*environment, (size_t)(equals - *environment)))
             secret_add(equals + 1);
@@ -239,7 +239,7 @@ static bool contains(const char *bytes, size_t length, const struct secret *secr
     return false;
 }
 
-/* Does any secret occur?  Fast, since the answer is no for nearly all of what is written. */
+/* Whether any secret occurs; optimized for the usual case that none does. */
 static bool has_secret(const char *bytes, size_t length)
 {
     size_t count = atomic_load(&secret_count);
@@ -249,7 +249,8 @@ static bool has_secret(const char *bytes, size_t length)
     return false;
 }
 
-/* Returns the new length.  In JSON an escape is one character: the n of "\\n" begins no secret. */
+/* Replaces secrets and returns the new length.  In JSON an escape sequence is one character: the n of "\
+ * " begins no secret. */
 static size_t hide(char *bytes, size_t length, bool is_json)
 {
     size_t to = 0;
@@ -290,9 +291,8 @@ bool secret_in_json(const struct text *json)
 /* The end of the string that begins after the quote at `at`: the index of its closing quote. */
 static size_t string_end(const struct text *json, size_t at)
 {
-    for (at++; at < json->length && json->bytes[at] != '"'; at++)
-        at += json->bytes[at] == '\\';
-    return at < json->length ? at : json->length - 1;
+    const char *after = json_skip_string(json->bytes + at, json->bytes + json->length);
+    return after ? (size_t)(after - json->bytes) - 1 : json->length - 1;
 }
 
 static bool is_key(const struct text *json, size_t end)
@@ -336,7 +336,7 @@ void secret_one_line(char *to, size_t size, const char *bytes, size_t length)
     size_t used = 0;
     for (size_t i = 0; i < length;) {
         unsigned char c = (unsigned char)bytes[i];
-        size_t secret = secret_at(bytes + i, length - i); /* before it is cut */
+        size_t secret = secret_at(bytes + i, length - i); /* checked before truncation */
         if (secret) {
             if (used + strlen(SECRET_MARK) >= size)
                 break;

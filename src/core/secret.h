@@ -1,6 +1,6 @@
-/* Secrets of this process by their values: API keys, tokens, passwords.  Whoever reads one adds it here; errors, log
- * lines, the journal and the summary replace every occurrence by SECRET_MARK, however it got there: a server may echo
- * a key in an error message or in an answer.
+/* Values of secrets known to this process: API keys, tokens, passwords.  Code that reads a secret adds it here;
+ * errors, log lines, the journal and the summary replace every occurrence by SECRET_MARK, wherever it comes from: a
+ * server may echo a key in an error message or in an answer.
  *
  * The list only grows and is never freed.  Any thread may add and hide. */
 #ifndef IPW_CORE_SECRET_H
@@ -18,28 +18,28 @@ enum { SECRET_SHORTEST = 6 };
 
 void secret_add(const char *value);
 
-/* A key that a client of ours sent.  It is hidden in texts, where a server may echo it, and not by secret_hide_json:
- * otherwise clients could choose what is missing from our own fields.  Words are not taken: random keys have twelve
- * letters and digits in a row. */
+/* A key that a client of ours sent.  It is hidden in text, where a server may echo it, but not by secret_hide_json:
+ * otherwise clients could choose what to remove from our own fields.  Ordinary words are rejected: a key must have
+ * twelve letters and digits in a row. */
 void secret_add_foreign(const char *value);
 
-/* The value of a header; of "Bearer KEY", KEY alone too. */
+/* Adds the value of a header; for "Bearer KEY" also KEY alone. */
 void secret_add_header(const char *value);
 
-/* A user name and password, also as HTTP sends them: base64 of "user:password". */
+/* Adds a user name and password, also in the base64 form of HTTP basic authentication. */
 void secret_add_login(const char *user, const char *password);
 
 /* Values of variables whose names end in KEY, TOKEN, SECRET or PASSWORD.  environment is like environ. */
 void secret_add_environment(char *const *environment);
 
-/* What the words of a command give as a secret: "--api-key VALUE", "--token=VALUE", "Authorization: VALUE", and the
- * login of a URL.  Ends with NULL. */
+/* Adds secrets given on a command line: "--api-key VALUE", "--token=VALUE", "Authorization: VALUE", and the login
+ * of a URL.  Ends with NULL. */
 void secret_add_words(char *const *words);
 
-/* How many bytes at the beginning of these are a secret; 0 for none. */
+/* Length of the secret at the start of these bytes; 0 if there is none. */
 size_t secret_at(const char *bytes, size_t length);
 
-/* Whether what a client sent (NULL: nothing) is the token, in a time that does not depend on how much of it is right. */
+/* Compares a client's token (may be NULL) with ours in constant time. */
 bool secret_matches(const char *given, const char *token);
 
 /* Replaces in place. */
@@ -50,7 +50,7 @@ void secret_hide_text(struct text *text);
  * bytes become spaces, secrets SECRET_MARK. */
 void secret_one_line(char *to, size_t size, const char *bytes, size_t length);
 
-/* The same of JSON: keys stay as they are. */
+/* Whether JSON contains a secret; keys are ignored. */
 bool secret_in_json(const struct text *json);
 void secret_hide_json(struct text *json);
 

@@ -10,7 +10,7 @@
 
 /* ---- UTF-8 ---- */
 
-/* Bytes that a lead byte announces; 0 for a byte that cannot begin a character. */
+/* Number of bytes that a lead byte implies; 0 for a byte that cannot begin a character. */
 static size_t announced(unsigned char lead)
 {
     return lead < 0x80                   ? 1
@@ -27,7 +27,7 @@ size_t utf8_length(const char *bytes, size_t left)
     if (length < 2 || length > left)
         return length > left ? 0 : length;
     for (size_t i = 1; i < length; i++)
-        if ((s[i] & 0xC0) != 0x80)
+        if (!utf8_is_continuation(bytes[i]))
             return 0;
     bool overlong = (s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xF0 && s[1] < 0x90);
     bool surrogate = s[0] == 0xED && s[1] >= 0xA0;
@@ -132,7 +132,7 @@ void text_addf(struct text *text, const char *format, ...)
     va_list args, again;
     va_start(args, format);
     va_copy(again, args);
-    /* Into the free capacity first: mostly it fits and is formatted once. */
+    /* Format into the free capacity first: it usually fits. */
     bool has_buffer = text_reserve(text, 1);
     size_t space = has_buffer ? text->capacity - text->length : 0;
     int length = has_buffer ? vsnprintf(text->bytes + text->length, space, format, args) : -1;
@@ -207,7 +207,7 @@ bool str_format(char *to, size_t size, const char *format, ...)
 
 const char *str_last_part(const char *name)
 {
-    /* Letters beyond ASCII may stand in a path, too; quotes and brackets say that it is something else. */
+    /* Non-ASCII letters may occur in a path; quotes and brackets mean that it is not one. */
     for (const char *at = name; *at; at++)
         if ((unsigned char)*at < 0x80 && !isalnum((unsigned char)*at) && !strchr("/._-+:@~ ", *at))
             return name;
@@ -324,7 +324,8 @@ enum err parse_double(const char *string, double *out)
     char *end;
     errno = 0;
     double value = strtod(start, &end);
-    bool is_hexadecimal = strpbrk(start, "xX"); /* which strtod accepts and people do not mean */
+    bool is_hexadecimal =
+        strpbrk(start, "xX"); /* strtod accepts hexadecimal, which users do not mean */
     if (end == start || is_hexadecimal || !only_space(end) || !isfinite(value))
         return ERR_BAD_VALUE;
     *out = value;
@@ -412,7 +413,8 @@ struct plain_text plain_text(const char *string)
     return plain;
 }
 
-/* Length of a color of ours at the start, or 0: none that hides text or moves the cursor. */
+/* Length of one of our color sequences at the start, or 0: sequences that hide text or move the cursor are not
+ * accepted. */
 static size_t style_length(const char *at, size_t left)
 {
     static const char *const STYLES[] = {"\033[0m",  "\033[1m",  "\033[2m",  "\033[31m",
@@ -423,7 +425,7 @@ static size_t style_length(const char *at, size_t left)
     return 0;
 }
 
-/* What stays as it is is added in one piece. */
+/* Runs of bytes that need no escape are appended at once. */
 static void add_shown(struct text *text, const char *bytes, size_t length, bool lines, bool styled)
 {
     const char *end = bytes + length, *kept = bytes;

@@ -25,7 +25,7 @@ void text_addf(struct text *text, const char *format, ...) PRINTF_LIKE(2, 3);
 void text_add_repaired(struct text *text, const char *bytes, size_t length);
 const char *text_get(const struct text *text); /* "" when empty */
 
-/* NULL for "": what is not known is null in JSON. */
+/* NULL for "": unknown text is null in JSON. */
 static inline const char *str_or_null(const char *string)
 {
     return string && string[0] ? string : NULL;
@@ -39,7 +39,7 @@ bool str_copy(char *to, size_t size, const char *from);
 
 /* Formats into a fixed buffer; returns false when it truncated. */
 bool str_format(char *to, size_t size, const char *format, ...) PRINTF_LIKE(3, 4);
-/* Concatenates three, truncated as by str_copy: for names that are made by the million. */
+/* Concatenates three strings with truncation, as str_copy: faster than str_format, for names built by the million. */
 bool str_join(char *to, size_t size, const char *first, const char *second, const char *third);
 
 /* Removes white space at both ends, in place; returns the first byte kept. */
@@ -48,8 +48,8 @@ char *str_trim(char *string);
 /* The last part of a path or of "organization/name"; any other text is returned whole. */
 const char *str_last_part(const char *name);
 
-/* The next item of a list with commas between, into `item`; *list is NULL after the last.  False for one that is empty
- * or too long. */
+/* Copies the next item of a comma-separated list into `item`; *list is NULL after the last.  False for an empty or
+ * too long item. */
 bool str_next_item(const char **list, char *item, size_t size);
 
 bool str_starts(const char *string, const char *prefix);
@@ -64,31 +64,31 @@ enum err parse_i64(const char *string, int64_t *out) MUST_USE;
 enum err parse_double(const char *string, double *out) MUST_USE; /* refuses nan and inf */
 
 /* Text from outside (a file, a server, firmware, a path) is plain when it is safe on a terminal, in a table and in a
- * message: valid UTF-8, without control characters (escapes, line ends, tabs) and without characters that change the
- * direction of what follows, by which a line could be made to show another.  What is not plain is shown escaped:
- * "\\x1b", "\\n", "\\u202e". */
+ * message: valid UTF-8, without control characters (escapes, line ends, tabs) and without bidirectional controls,
+ * which could make a line display as another.  Other text is shown escaped: "\\x1b", "\
+ * ", "\\u202e". */
 bool str_is_plain(const char *string);
 
-/* What is shown for the first character of `left` bytes (at least 1): itself or its escape, without a NUL.  Returns its
- * length, and how many bytes it stands for. */
+/* Display form of the first character of `left` bytes (at least 1): itself or its escape, without a NUL.  Returns
+ * its length, and how many bytes it represents. */
 enum { PLAIN_MAX = 6 };
 size_t plain_character(const char *at, size_t left, char to[PLAIN_MAX], size_t *taken);
 
 /* Makes a string plain in place, truncated to fit; drops a truncated character at the end.  Returns its argument. */
 char *str_plain(char *string, size_t size);
 
-/* The same of a copy: plain_text(name).text lives until the end of its statement. */
+/* The same for a copy: plain_text(name).text is valid until the end of the full expression. */
 struct plain_text {
     char text[1024];
 };
 struct plain_text plain_text(const char *string);
 void text_add_plain(struct text *text, const char *string);
 
-/* A word as a shell takes it: in single quotes where it must be. */
+/* Appends a word quoted for a POSIX shell, in single quotes if necessary. */
 void text_add_shell(struct text *text, const char *word);
 
-/* Lines for a terminal, whatever they quote: of what is not plain, line ends stay, and with `styled` the few colors
- * that the program uses. */
+/* Appends text for a terminal, escaped where it is not plain, except line ends and, with `styled`, the colors that
+ * the program uses. */
 void text_add_lines(struct text *text, const char *bytes, size_t length, bool styled);
 
 /* ---- UTF-8: lengths, validation, and code points in and out ---- */
@@ -97,7 +97,7 @@ void text_add_lines(struct text *text, const char *bytes, size_t length, bool st
  * byte, so that broken text can be compared and written back unchanged. */
 enum { UTF8_INVALID = 0x110000, UTF8_REPLACEMENT = 0xFFFD, UTF8_BYTES_MAX = 4 };
 
-/* Is it not the first byte of a character? */
+/* Whether a byte is not the first of a character. */
 static inline bool utf8_is_continuation(char byte)
 {
     return ((unsigned char)byte & 0xC0) == 0x80;

@@ -28,7 +28,7 @@ static inline void add_known(double *sum, double part)
         *sum = (is_known(*sum) ? *sum : 0) + part;
 }
 
-/* UNKNOWN over nothing. */
+/* UNKNOWN if the divisor is 0. */
 static inline double ratio(double over, double under)
 {
     return is_known(over) && under > 0 ? over / under : UNKNOWN;

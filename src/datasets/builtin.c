@@ -366,10 +366,10 @@ enum { TASK_COUNT = sizeof TASKS / sizeof *TASKS };
 
 enum {
     DEFAULT_COUNT = 600,
-    TEST_SHARE = 5,    /* one problem in this many is for testing */
-    DRAWS_MAX = 400,   /* until a problem belongs to the split; at worst four in five do not */
-    DRAWS_FRESH = 100, /* for this many draws, repeated problems are rejected */
-    SEEN_SIZE = 32768, /* a power of two; beyond three quarters of it problems may repeat */
+    TEST_SHARE = 5,  /* one problem in this many belongs to the test split */
+    DRAWS_MAX = 400, /* limit of draws until a problem belongs to the split; four in five may not */
+    DRAWS_FRESH = 100, /* during this many draws, repeated problems are rejected */
+    SEEN_SIZE = 32768, /* a power of two; when three quarters full, problems may repeat */
 };
 
 struct builtin {
@@ -388,7 +388,7 @@ struct builtin {
 
 #define SEPARATORS " ,|+"
 
-/* The next word of a list; returns the rest, or NULL when there is none. */
+/* The next word of a list; returns the remaining list, or NULL at its end. */
 static const char *next_word(const char *list, char *word, size_t size)
 {
     list += strspn(list, SEPARATORS);
@@ -463,7 +463,7 @@ static enum err read_params(struct builtin *builtin, const struct params *params
 
 /* ---- items ---- */
 
-/* Records a problem; true when it was recorded before.  A full table records no more. */
+/* Records a problem; returns true if it was already recorded.  A full table records no more. */
 static bool was_seen(struct builtin *builtin, uint64_t hash)
 {
     hash += hash == 0;

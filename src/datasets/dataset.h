@@ -1,4 +1,4 @@
-/* The contract of a dataset: a stream of questions, with answers where they are known.
+/* The contract of a dataset: a stream of questions, with expected answers if known.
  *
  * A driver is one .c file that exports one `const struct dataset_driver` and one line in datasets.def.
  * A dataset is read once from front to back, by one thread, in constant memory regardless of its size,
@@ -18,27 +18,25 @@
 struct jv;
 struct text;
 
-/* One question.  All strings are valid UTF-8, owned by the item, and never NULL after next; "" when the
- * dataset does not say. */
+/* One question.  All strings are valid UTF-8, owned by the item, and never NULL after next; "" if the dataset has
+ * none. */
 struct item {
-    char *id;       /* the dataset's own; the row number when it has none */
-    char *problem;  /* the prompt, ready to be sent */
-    char *answer;   /* the expected one; "" when unknown */
-    char *subject;  /* "general" when the dataset does not say */
-    char *metadata; /* one JSON object: the rest of the row */
-    char *grader;   /* of this item, where items differ */
-    int64_t
-        output_length; /* tokens to be generated ("output_length" in the metadata); 0: not said */
+    char *id;              /* the dataset's id, else the row number */
+    char *problem;         /* the prompt, ready to be sent */
+    char *answer;          /* the expected answer; "" if unknown */
+    char *subject;         /* "general" if the dataset has none */
+    char *metadata;        /* one JSON object: the other fields of the row */
+    char *grader;          /* grader of this item, if items differ */
+    int64_t output_length; /* tokens to generate ("output_length" in the metadata); 0: not given */
 };
 void item_release(struct item *item);
 
-/* Its metadata as a tree, which jv_free frees; NULL when there is none. */
+/* The parsed metadata, to be freed with jv_free; NULL if there is none. */
 struct jv *item_metadata(const struct item *item);
 
-/* Adds a field as text: "problem", "subject", "id", or a path in the metadata ("by.name"); false when the item has none
- * of that name. */
+/* Appends a field as text: "problem", "subject", "id", or a path in the metadata ("by.name"); false: no such field. */
 bool item_field(const struct item *item, const char *name, struct text *out);
-/* The names of those that it has, "{problem}, {subject}, ...". */
+/* The names of the fields that it has, "{problem}, {subject}, ...". */
 void item_field_names(const struct item *item, struct text *out);
 
 struct dataset {
@@ -46,7 +44,7 @@ struct dataset {
     char name[96];         /* for display and directory names: "mmlu-pro", "questions" */
     char grader[48];       /* default grader of its items; "" for none */
     struct params grading; /* parameters for that grader */
-    int64_t count;         /* of items; -1 when unknown before the end */
+    int64_t count;         /* number of items; -1 if unknown before the end */
     void *state;
 };
 
@@ -59,11 +57,11 @@ struct dataset_driver {
     const char *summary;
     const struct param_spec *params;
 
-    /* Can this build use it?  ERR_UNSUPPORTED with what enables it.  NULL: always. */
+    /* Whether this build supports it.  ERR_UNSUPPORTED says how to enable it.  NULL: always. */
     enum err (*available)(struct error *why);
 
-    /* Opens and reads enough of it to reject what cannot work: a missing file, a missing field (listing
-     * those that exist), an empty dataset.  *out is zeroed with driver, name and count = -1 set. */
+    /* Opens the dataset and reads enough to reject invalid input: a missing file, a missing field (listing the existing
+     * ones), an empty dataset.  *out is zeroed with driver, name and count = -1 set. */
     enum err (*open)(const struct dataset_config *config, struct dataset *out, struct error *why);
 
     /* The next item in *out (zeroed by the caller, released by it), or *end.  An invalid row is
@@ -97,22 +95,20 @@ enum err dataset_next(struct dataset *dataset, struct item *out, bool *end, stru
     MUST_USE;
 void dataset_close(struct dataset *dataset);
 
-/* A hash of the file or directory that the dataset is read from, as hexadecimal digits; "" for one that is not read
- * from a file. */
+/* A hash of the file or directory that the dataset is read from, in hexadecimal; "" if it is not read from a file. */
 void dataset_hash(const char *name, const struct params *params, char *to, size_t size);
 
-/* Of the driver text: tokens per window (its parameter window, checked), and how many bytes of a passage stand for
- * one. */
+/* Driver text: tokens per window (parameter window, validated), and bytes of a passage per token. */
 enum { DATASET_TEXT_WINDOW = 512, DATASET_TEXT_TOKEN_BYTES = 4 };
 enum err dataset_text_window(const struct params *params, uint64_t *out, struct error *why)
     MUST_USE;
 
 /* ---- for drivers: filling an item, which owns its strings ---- */
 
-/* Replaces *field by a copy; NULL counts as "". */
+/* Replaces *field by a copy; NULL is stored as "". */
 enum err item_set(char **field, const char *value) MUST_USE;
 
-/* Replaces *field by the text, which is emptied.  ERR_NO_MEMORY when the text had failed. */
+/* Moves the text into *field.  ERR_NO_MEMORY if the text had failed. */
 enum err item_take(char **field, struct text *value) MUST_USE;
 
 /* Sets every field that is still NULL to its default: "", "general", "{}". */

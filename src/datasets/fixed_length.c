@@ -90,7 +90,7 @@ static void fixed_close(struct dataset *dataset)
     free(dataset->state);
 }
 
-/* The first word follows from the number of the prompt; the rest are random. */
+/* The first word depends on the prompt number; the others are random. */
 static void add_words(const struct lengths *lengths, uint64_t number, struct text *out)
 {
     enum { COUNT = sizeof WORDS / sizeof *WORDS };
@@ -107,7 +107,7 @@ static void add_words(const struct lengths *lengths, uint64_t number, struct tex
         out->length = (size_t)chars;
         out->bytes[out->length] = '\0';
         if (out->bytes[out->length - 1] == ' ')
-            out->bytes[out->length - 1] = 's'; /* a trailing space may be stripped on the way */
+            out->bytes[out->length - 1] = 's'; /* a trailing space might be stripped */
     }
 }
 

@@ -61,7 +61,7 @@ static const char *choose_split(const struct jv *splits, const char *wanted)
     return NULL;
 }
 
-/* The directory of one split of several. */
+/* The directory of one of several splits. */
 static enum err enter_split(const char *directory, const char *wanted,
                             char path[static FILE_PATH_MAX], struct error *why)
 {
@@ -92,7 +92,7 @@ static enum err add_shard(struct shards *shards, const char *directory, const ch
                           struct error *why)
 {
     char path[FILE_PATH_MAX];
-    /* An untrusted name must not lead to another directory. */
+    /* A name must not lead to another directory. */
     if (!name || !*name || strchr(name, '/'))
         return err_set(why, ERR_BAD_VALUE, "%s/state.json: '%s' is not the name of a data file",
                        directory, name ? name : "");
@@ -166,7 +166,7 @@ static enum err shards_find(const char *directory, const char *split, struct sha
 struct hf_rows {
     struct shards shards;
     size_t next_shard;
-    struct arrow_reader *reader; /* of the current shard; NULL between two */
+    struct arrow_reader *reader; /* of the current shard; NULL between shards */
     uint64_t next_row;
 };
 

@@ -22,13 +22,13 @@
 
 struct hub_server {
     char base[256];        /* without a trailing slash; may hold a login */
-    struct url url;        /* its parts; url.shown is for messages and names */
-    struct params headers; /* the token from HF_TOKEN, where it may be sent */
+    struct url url;        /* its parts; url.shown is for messages and file names */
+    struct params headers; /* the token from HF_TOKEN, if it may be sent */
     struct http *http;     /* opened by the first request */
     uint64_t tries;
-    double delay_s; /* before the first retry; doubled before each later one */
+    double delay_s; /* before the first retry; doubled for each further one */
     bool has_token;
-    bool withheld; /* there is a token, but the way to this server is not safe */
+    bool withheld; /* there is a token, but the connection is not secure */
 };
 
 #define PUBLIC_SERVER "https://datasets-server.huggingface.co"
@@ -41,7 +41,7 @@ struct hub_server {
 #define TRIES_MAX      20
 #define TOKEN_VARIABLE "HF_TOKEN"
 
-/* The token is sent over https, or to an address that is this machine by itself; a name could stand for another. */
+/* The token is sent over https, or to a numeric loopback address; a host name could resolve to another machine. */
 static enum err add_token(struct hub_server *server)
 {
     const char *token = getenv(TOKEN_VARIABLE);
@@ -96,7 +96,7 @@ static enum err hub_server_init(struct hub_server *out, const struct params *par
     return err;
 }
 
-/* Percent-encodes a value for a query or a file name: all but letters, digits, "-", "_" and inner dots. */
+/* Percent-encodes a value for a query or a file name: everything but letters, digits, "-", "_" and inner dots. */
 static void add_encoded(struct text *out, const char *value)
 {
     for (const unsigned char *s = (const unsigned char *)value; *s; s++) {
@@ -183,7 +183,7 @@ static enum err try_once(struct hub_server *server, const char *url, struct text
     return err;
 }
 
-/* The body of base + path in *body.  ERR_DENIED, ERR_NOT_FOUND, or ERR_BUSY after the last try. */
+/* GETs base + path into *body.  ERR_DENIED, ERR_NOT_FOUND, or ERR_BUSY after the last attempt. */
 static enum err hub_server_get(struct hub_server *server, const char *path, struct text *body,
                                struct error *why)
 {
@@ -247,7 +247,7 @@ static enum err get_cached(struct hub_pages *pages, const char *file, const char
     if (!pages->refresh && jv_read(file, BODY_MAX, out, NULL) == ERR_OK) {
         if (jv_is_array(jv_get(*out, member)))
             return ERR_OK;
-        jv_free(*out); /* not what we wrote: request it again */
+        jv_free(*out); /* corrupt cache entry: request it again */
         *out = NULL;
     }
     enum err err = hub_server_get(&pages->server, query, &body, why);
@@ -435,10 +435,10 @@ static enum err hub_pages_get(struct hub_pages *pages, uint64_t first, struct jv
 struct hub_rows {
     struct hub_pages pages;
     struct jv *page;
-    const struct jv *entry; /* the next one of the page; NULL at its end */
+    const struct jv *entry; /* the next row of the page; NULL at its end */
     uint64_t page_end;      /* first row of the next page */
     uint64_t next_row;
-    int64_t total; /* -1 when the server does not say */
+    int64_t total; /* -1: not reported by the server */
     bool ended;
 };
 
@@ -464,7 +464,7 @@ static enum err load_page(struct hub_rows *rows, uint64_t first, struct error *w
     return ERR_OK;
 }
 
-/* Advances to the entry of the next row, on whatever page it is. */
+/* Advances to the next row, loading another page if necessary. */
 static enum err find_row(struct hub_rows *rows, struct error *why)
 {
     for (;;) {
@@ -552,7 +552,7 @@ static enum err hub_open(const struct dataset_config *config, struct dataset *ou
         return err_no_memory(why);
     enum err err = hub_pages_init(&rows->pages, config->params, why);
     if (!err)
-        err = load_page(rows, 0, why); /* it also has the number of rows */
+        err = load_page(rows, 0, why); /* also reports the number of rows */
     if (err) {
         close_rows(rows);
         return err;

@@ -165,8 +165,7 @@ static enum err make_plan(struct plan *plan, const char *name, const struct para
     return params_check(&plan->params, plan->driver->params, owner, why);
 }
 
-/* The display name: of the preset, of the file without its suffix, the last part of the repository, or
- * of the driver. */
+/* The display name: of the preset, the file name without suffix, the end of the repository's name, or the driver. */
 static void set_name(const struct plan *plan, struct dataset *out)
 {
     const char *path = params_get(&plan->params, "path");
@@ -224,7 +223,7 @@ enum err dataset_open(const char *name, const struct dataset_config *config, str
 
 /* ---- its content ---- */
 
-/* Not of a pipe, which can be read once only. */
+/* Not of a pipe, which can be read only once. */
 static uint64_t hash_file(uint64_t hash, const char *path)
 {
     enum { BLOCK = 1 << 18 };
@@ -239,7 +238,7 @@ static uint64_t hash_file(uint64_t hash, const char *path)
     return hash;
 }
 
-/* A directory of save_to_disk: its files, and those of its splits. */
+/* A directory written by save_to_disk: its files, and those of its splits. */
 static uint64_t hash_tree(uint64_t hash, const char *path, unsigned depth)
 {
     if (!file_is_directory(path))
@@ -249,7 +248,7 @@ static uint64_t hash_tree(uint64_t hash, const char *path, unsigned depth)
     for (int i = 0; i < count; i++) {
         char inner[FILE_PATH_MAX];
         const char *name = entries[i]->d_name;
-        bool is_other = name[0] == '.' || str_starts(name, "cache-"); /* of Python's datasets */
+        bool is_other = name[0] == '.' || str_starts(name, "cache-"); /* Python's caches */
         if (!is_other && str_format(inner, sizeof inner, "%s/%s", path, name))
             hash = hash_tree(hash_string(hash, name), inner, depth + 1);
         free(entries[i]);

@@ -1,14 +1,14 @@
-/* From rows of any source to items: repair of invalid text, shuffling, offset and limit, mapping, and the
- * report of rows that are skipped.  Shuffled rows go to a scratch file once and are read back in random
- * order, so that memory is a few tens of bytes per row. */
+/* Turns rows of any source into items: repair of invalid text, shuffling, offset and limit, mapping, and warnings about
+ * skipped rows.  For shuffling, rows are written to a scratch file and read back in random order, so that memory use is
+ * a few tens of bytes per row. */
 #include "datasets/row_feed.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/grow.h"
+#include "core/json.h"
 #include "core/log.h"
 #include "core/random.h"
 #include "core/text.h"
@@ -26,36 +26,10 @@ static void repair_bytes(struct text *text)
     struct text valid = {0};
     for (size_t i = 0; i < text->length; i++)
         if (!text->bytes[i])
-            text->bytes[i] = '\xFF'; /* valid UTF-8, but not in a C string */
+            text->bytes[i] = '\xFF'; /* NUL is valid UTF-8, but not in a C string */
     text_add_repaired(&valid, text->bytes, text->length);
     text_release(text);
     *text = valid;
-}
-
-/* The code unit of an escape \uXXXX at s, or -1. */
-static int escaped_unit(const char *s)
-{
-    int unit = 0;
-    if (s[0] != '\\' || s[1] != 'u')
-        return -1;
-    for (int i = 2; i < 6; i++) {
-        if (!isxdigit((unsigned char)s[i]))
-            return -1;
-        int digit =
-            isdigit((unsigned char)s[i]) ? s[i] - '0' : tolower((unsigned char)s[i]) - 'a' + 10;
-        unit = unit * 16 + digit;
-    }
-    return unit;
-}
-
-static bool is_high(int unit)
-{
-    return unit >= 0xD800 && unit < 0xDC00;
-}
-
-static bool is_low(int unit)
-{
-    return unit >= 0xDC00 && unit < 0xE000;
 }
 
 /* \uXXXX becomes \ufffd, in place. */
@@ -75,14 +49,16 @@ static void repair_row(struct text *json)
     repair_bytes(json);
     if (json->failed || !json->bytes)
         return;
+    const char *end = json->bytes + json->length;
     for (char *s = strchr(json->bytes, '\\'); s; s = strchr(s, '\\')) {
-        int unit = escaped_unit(s);
+        long unit = json_escaped_unit(s, end);
         if (unit < 0) {
-            s += s[1] ? 2 : 1; /* another escape, perhaps of a backslash */
-        } else if (is_high(unit) && is_low(escaped_unit(s + 6))) {
+            s += s[1] ? 2 : 1; /* skip another escape, possibly of a backslash */
+        } else if (json_is_high_surrogate(unit) &&
+                   json_is_low_surrogate(json_escaped_unit(s + 6, end))) {
             s += 12;
         } else {
-            if (unit == 0 || is_high(unit) || is_low(unit))
+            if (unit == 0 || json_is_high_surrogate(unit) || json_is_low_surrogate(unit))
                 put_replacement(s);
             s += 6;
         }
@@ -243,7 +219,7 @@ struct row_feed {
     size_t ahead_count, ahead_used;
     struct feed_row row; /* the current one */
     uint64_t yielded, skipped;
-    bool ended; /* final, even if the file grows */
+    bool ended; /* permanent, even if the file grows */
 };
 
 /* Reads a row; ERR_OK also for an invalid one.  *end at the end. */

@@ -38,8 +38,7 @@ struct text;
         {"require", "FIELDS", "skip rows in which one of FIELD|FIELD is empty"},                   \
         {"without", "FIELDS", "skip rows in which one of FIELD|FIELD is not empty"}
 
-/* What a dataset writes for the correct option.  ANSWER_ANY: any of them, if only one reading makes
- * sense. */
+/* How a dataset gives the correct option.  ANSWER_ANY: any of these, if it is unambiguous. */
 enum answer_kind { ANSWER_ANY, ANSWER_LETTER, ANSWER_INDEX, ANSWER_TEXT };
 
 struct row_mapping {
@@ -55,11 +54,11 @@ enum err row_mapping_init(struct row_mapping *out, const struct params *params, 
     MUST_USE;
 void row_mapping_release(struct row_mapping *mapping);
 
-/* Does a row have the fields?  ERR_BAD_VALUE names the missing one, and those that exist. */
+/* Whether a row has the fields.  ERR_BAD_VALUE names the missing one, and the existing ones. */
 enum err row_mapping_check(const struct row_mapping *mapping, const struct jv *row,
                            struct error *why) MUST_USE;
 
-/* May rows be skipped? */
+/* Whether rows may be skipped. */
 bool row_mapping_filters(const struct row_mapping *mapping);
 
 /* Fills a zeroed item from a row.  *wanted is false for a row that the parameters exclude; the item is
@@ -69,7 +68,7 @@ enum err row_mapping_apply(const struct row_mapping *mapping, const struct jv *r
 
 /* ---- the feed (row_feed.c) ---- */
 
-/* A source of rows, each one JSON value: what a driver makes of its file or server. */
+/* A source of rows, each one JSON value, implemented by a driver. */
 struct row_source {
     /* The next row in *row (cleared first) and its number, or *end.  ERR_BAD_VALUE concerns this row
      * alone, and the next call continues after it; any other error ends the source. */
@@ -80,8 +79,8 @@ struct row_source {
 
     void (*close)(void *state);
     void *state;
-    const char *unit; /* what number counts: "line", "row" */
-    int64_t count;    /* of rows; -1 when unknown before the end */
+    const char *unit; /* what the number counts: "line", "row" */
+    int64_t count;    /* number of rows; -1 if unknown before the end */
 };
 
 #define ROW_FEED_PARAMS                                                                            \
@@ -97,18 +96,18 @@ struct row_source {
 enum err row_feed_open(const struct params *params, struct row_source source, const char *where,
                        struct dataset *out, struct error *why) MUST_USE;
 
-/* The same for a driver that reads what its parameter path= names: of that driver, its rows. */
+/* For a driver that reads the file of its parameter path=. */
 struct row_file {
-    const char *placeholder; /* of the parameter, in a message: "FILE" */
-    size_t state_size;       /* of the state, zeroed before open; close frees what is in it */
+    const char *placeholder; /* placeholder in messages: "FILE" */
+    size_t state_size;       /* size of the state, zeroed before open; close frees its contents */
     enum err (*open)(const struct dataset *dataset, const struct params *params, const char *path,
                      void *state, struct error *why);
-    struct row_source source; /* without a state */
+    struct row_source source; /* without its state */
 };
 enum err row_feed_open_file(const struct params *params, const struct row_file *file,
                             struct dataset *out, struct error *why) MUST_USE;
 
-/* The next and close of such a driver. */
+/* `next` and `close` for such a driver. */
 enum err row_feed_next(struct dataset *dataset, struct item *out, bool *end, struct error *why);
 void row_feed_close(struct dataset *dataset);
 

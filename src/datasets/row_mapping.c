@@ -1,8 +1,8 @@
-/* From a row of any dataset to an item: which field is which, how the prompt is assembled from a template
- * and choices, and which rows are wanted.
+/* Maps a row of any dataset to an item: which field is which, how the prompt is assembled from a template and choices,
+ * and which rows are wanted.
  *
- * A field is named by its key, or by a path with dots ("meta.topic", "turns.0.text").  Several names
- * separated by "|" stand for the first one that has a value. */
+ * A field is named by its key, or by a path with dots ("meta.topic", "turns.0.text").  Of several names separated by
+ * "|", the first that has a value is used. */
 #include "datasets/row_feed.h"
 
 #include <ctype.h>
@@ -20,8 +20,8 @@
 
 enum { NAME_SIZE = 160 };
 
-/* The next of several names: copies it to *name and returns the rest, NULL after the last.  A name that does
- * not fit is truncated, and then not found. */
+/* Copies the next of several names to *name and returns the remaining list, NULL after the last.  A name that does not
+ * fit is truncated, and then not found. */
 static const char *next_name(const char *names, char *name, size_t size)
 {
     size_t length = strcspn(names, "|");
@@ -48,7 +48,7 @@ static const struct jv *find_one(const struct jv *row, const char *name)
     return value ? value : jv_path(row, name);
 }
 
-/* NULL when the row has none of them; an empty value only when none has another. */
+/* NULL if the row has none of them; an empty value only if none has another. */
 static const struct jv *field_find(const struct jv *row, const char *names)
 {
     char name[NAME_SIZE];
@@ -163,7 +163,7 @@ static void choices_add_lines(const struct choices *choices, struct text *out)
     }
 }
 
-/* Which option has this text; count when none. */
+/* Index of the option with this text; count if there is none. */
 static size_t by_text(const struct choices *choices, const char *wanted)
 {
     size_t found = choices->count;
@@ -193,7 +193,7 @@ static size_t by_index(const struct choices *choices, const char *text)
                                                                        : choices->count;
 }
 
-/* The option that the answer refers to, in the original order; count when none; *ambiguous when several. */
+/* Index of the option that the answer refers to, in the original order; or count; *ambiguous: several match. */
 static size_t find_option(const struct choices *given, const struct jv *answer, const char *text,
                           enum answer_kind kind, bool *ambiguous)
 {
@@ -210,7 +210,7 @@ static size_t find_option(const struct choices *given, const struct jv *answer, 
     if (kind == ANSWER_TEXT)
         return found;
     size_t letter = by_letter(given, text), index = by_index(given, text);
-    size_t other = letter != none ? letter : index; /* no text can be both */
+    size_t other = letter != none ? letter : index; /* a text cannot be both */
     *ambiguous = found != none && other != none && found != other;
     return found != none ? found : other;
 }
@@ -343,8 +343,7 @@ struct conversion {
     const struct row_mapping *mapping;
     const struct jv *row;
     struct choices given, shown;
-    const struct jv *used
-        [USED_MAX]; /* fields that are elsewhere in the item, and not repeated in the metadata */
+    const struct jv *used[USED_MAX]; /* used elsewhere, and not repeated in the metadata */
     size_t used_count;
 };
 
@@ -374,7 +373,7 @@ static bool any_field(const struct jv *row, const char *names, bool empty)
     return false;
 }
 
-/* The order of the choices follows from the problem, so that a copy or a part of the dataset has the same. */
+/* The order of the choices is derived from the problem, so that a copy or subset of the dataset has the same order. */
 static struct random choices_order(const struct conversion *c)
 {
     struct text text = {0};
@@ -485,7 +484,7 @@ static enum err set_problem(struct conversion *c, struct item *out, struct error
     return err;
 }
 
-/* What follows the last marker, trimmed. */
+/* Keeps what follows the last marker, trimmed. */
 static void keep_after(struct text *text, const char *mark)
 {
     const char *found = NULL, *at = text_get(text);
@@ -522,7 +521,7 @@ static enum err set_answer(struct conversion *c, struct item *out, struct error 
     return err;
 }
 
-/* A field as text; nothing when it is empty. */
+/* Sets a field as text; unchanged if it is empty. */
 static enum err set_plain(struct conversion *c, const char *names, char **to)
 {
     const struct jv *field = names ? field_find(c->row, names) : NULL;
@@ -575,7 +574,7 @@ static void add_shown_choices(const struct conversion *c, struct text *out)
     text_add(out, "]");
 }
 
-/* The length that a field of the metadata sets. */
+/* Sets the output length from a metadata field. */
 static void take_length(const struct jv *field, struct item *out)
 {
     if (!jv_integer(field, &out->output_length))

@@ -1,6 +1,6 @@
-/* A text file as passages, in the order of the file: what `ipw profile --task perplexity` scores.  A passage ends after
- * white space where there is some in its second half, else between two characters, so that a tokenizer sees whole words.
- * A client that has the model's tokenizer cuts windows of tokens instead (client_driver.split). */
+/* A text file split into passages, in the order of the file, for `ipw profile --task perplexity`.  A passage ends after
+ * white space in its second half, if any, else between two characters, so that a tokenizer gets whole words. A client
+ * that has the model's tokenizer uses windows of tokens instead (client_driver.split). */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 
 struct passages {
     FILE *file;
-    char *bytes; /* size of them; the first `count` are read and not given yet */
+    char *bytes; /* buffer; the first `count` bytes are read but not returned yet */
     size_t size, count;
     uint64_t given;
 };
@@ -81,13 +81,13 @@ static enum err text_open(const struct dataset_config *config, struct dataset *o
     return err;
 }
 
-/* How many bytes the next passage has. */
+/* Number of bytes of the next passage. */
 static size_t passage_end(const struct passages *passages)
 {
     const char *bytes = passages->bytes;
     size_t end = passages->count;
     if (end < passages->size)
-        return end; /* the last one */
+        return end; /* the last passage */
     while (end > passages->size / 2 && !isspace((unsigned char)bytes[end - 1]))
         end--;
     if (end > passages->size / 2)
@@ -95,7 +95,7 @@ static size_t passage_end(const struct passages *passages)
     end = passages->count;
     while (end > passages->count - UTF8_BYTES_MAX && utf8_is_continuation(bytes[end - 1]))
         end--;
-    /* The first byte of a character that is cut off belongs to the next passage. */
+    /* The first byte of a truncated character belongs to the next passage. */
     return utf8_length(bytes + end - 1, passages->count - end + 1) ? passages->count : end - 1;
 }
 
@@ -110,7 +110,7 @@ static enum err text_next(struct dataset *dataset, struct item *out, bool *end, 
         return err;
     size_t length = passage_end(passages);
     for (char *nul; (nul = memchr(passages->bytes, '\0', length));)
-        *nul = '\xFF'; /* valid UTF-8, but not in a C string */
+        *nul = '\xFF'; /* NUL is valid UTF-8, but not in a C string */
     text_add_repaired(&problem, passages->bytes, length);
     passages->count -= length;
     memmove(passages->bytes, passages->bytes + length, passages->count);

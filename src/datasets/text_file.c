@@ -23,7 +23,7 @@ static void close_rows(void *state)
     free(state);
 }
 
-/* By name, because a comma is hard to write in a list of parameters that commas separate. */
+/* Separators have names, because commas separate parameters. */
 static enum err read_separator(const struct params *params, const char *path, char *out,
                                struct error *why)
 {

@@ -19,7 +19,7 @@ enum { READER_END = -1 };
 
 enum { BUFFER_SIZE = 256 * 1024 };
 
-/* Is there a byte to read? */
+/* Ensures that the buffer has a byte; false at the end. */
 static bool fill(struct byte_reader *reader)
 {
     if (reader->at < reader->end)
@@ -134,7 +134,7 @@ static int skip_space(struct byte_reader *reader)
 struct row_buffer {
     struct text *to;
     size_t row_max;
-    size_t length; /* of the row, also beyond `row_max` */
+    size_t length; /* length of the row, even if it exceeds `row_max` */
     size_t count;
     char bytes[4096];
 };
@@ -161,7 +161,7 @@ static void read_line(struct byte_reader *reader, struct row_buffer *buffer)
         buffer_add(buffer, byte);
 }
 
-/* One element, up to the comma or bracket that ends it, which is not read. */
+/* Reads one element, up to but not including the comma or bracket that ends it. */
 static void read_element(struct byte_reader *reader, struct row_buffer *buffer)
 {
     unsigned depth = 0;
@@ -196,12 +196,12 @@ static bool find_row(struct text_rows *rows)
     return !rows->array_closed && reader_peek(reader) != READER_END;
 }
 
-/* The error at the end: none, a read error, or that of a truncated array. */
+/* The result at the end of the file: success, a read error, or a truncated array. */
 static enum err check_end(struct text_rows *rows, bool *end, struct error *why)
 {
     if (rows->file.err || !rows->is_array || rows->array_closed)
         return reader_failure(&rows->file, why);
-    rows->array_closed = true; /* reported once */
+    rows->array_closed = true; /* report it only once */
     *end = false;
     return err_set(why, ERR_BAD_VALUE, "the file ends within its array: it is truncated");
 }
@@ -229,7 +229,7 @@ static enum err next_json(struct text_rows *rows, struct text *row, uint64_t *li
 
 /* ---- CSV ---- */
 
-/* The source of core/csv.h. */
+/* Read callback for core/csv.h. */
 static long read_source(void *context, char *to, size_t size)
 {
     struct byte_reader *reader = context;
@@ -261,7 +261,7 @@ static enum err next_record(struct text_rows *rows, struct text *row, uint64_t *
     return row->failed ? err_no_memory(why) : ERR_OK;
 }
 
-/* ---- either ---- */
+/* ---- either format ---- */
 
 void text_rows_close(struct text_rows *rows)
 {

@@ -20,18 +20,18 @@ struct byte_reader {
     int fd;
     char *buffer;
     size_t at, end;
-    uint64_t line; /* of the next byte, from 1 */
-    enum err err;  /* why reading stopped, other than at the end */
+    uint64_t line; /* line of the next byte, from 1 */
+    enum err err;  /* error that ended reading, if not the end of the file */
     int errno_value;
 };
 
 struct text_rows {
     struct byte_reader file;
     size_t row_max;        /* bytes */
-    char separator;        /* of CSV; 0 for JSON */
+    char separator;        /* separator of CSV; 0 for JSON */
     bool is_array;         /* "[ {...}, {...} ]", by its first byte; otherwise JSON lines */
     bool array_closed;     /* its "]" was read */
-    struct csv_reader csv; /* over the file: a struct text_rows must not be moved */
+    struct csv_reader csv; /* reads from `file`: a struct text_rows must not be moved */
 };
 
 /* Skips a byte order mark.  The first record of CSV names the columns.  ERR_UNSUPPORTED for a directory, UTF-16,

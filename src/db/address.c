@@ -1,4 +1,4 @@
-/* Addresses of databases, and what of them may be shown and kept. */
+/* Database addresses, and their forms for messages and for storage. */
 #define _GNU_SOURCE
 #include <string.h>
 
@@ -20,7 +20,7 @@ enum db_kind db_address_kind(const char *address)
     return DB_IS_NONE;
 }
 
-/* A password may have an @ or a / that was not escaped: what precedes the last @ is not shown. */
+/* A password may contain an unescaped @ or /: everything before the last @ is hidden. */
 void db_address_shown(const char *address, char *to, size_t size)
 {
     const char *scheme = strstr(address, "://"), *host = scheme ? scheme + 3 : address;
@@ -40,7 +40,7 @@ static int hex(char c)
     return at ? (int)(at - DIGITS) : -1;
 }
 
-/* As it is written and as it is meant: a server may echo either. */
+/* Both the encoded and the decoded form: a server may echo either. */
 static void add_secret(const char *from, size_t length)
 {
     char raw[256], plain[256];
@@ -74,7 +74,7 @@ bool db_address_hide(const char *address)
     return found;
 }
 
-/* Copies the options but for passwords. */
+/* Copies the options except passwords. */
 static void keep_options(const char *options, struct text *to)
 {
     for (char before = '?'; *options;) {
@@ -88,7 +88,7 @@ static void keep_options(const char *options, struct text *to)
     }
 }
 
-/* Without the password alone: the next attempt takes it from the environment or from ~/.pgpass. */
+/* Removes only the password: the next attempt takes it from the environment or from ~/.pgpass. */
 void db_address_kept(const char *address, char *to, size_t size)
 {
     const char *scheme = strstr(address, "://"), *host = scheme ? scheme + 3 : address;

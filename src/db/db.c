@@ -1,9 +1,8 @@
 /* Connections, statements, and the schema.
  *
  * `runs` and `queries` have the columns of the run index and of flat exports, which record.def lists, and `files` the
- * bytes of each run.  A column that record.def gained is added to tables that lack it, and needs no new version: writers
- * name the columns that they fill.  Any other change is a migration with a number; what an ipw does not know, a later
- * one has made, and it is refused.
+ * bytes of each run.  A column new in record.def is added to tables that lack it, without a new schema version: writers
+ * name the columns that they fill.  Any other change is a numbered migration; a schema newer than this ipw is refused.
  *
  * No foreign keys: a run is written and deleted in one transaction, and checking each of a million rows would cost as
  * much as loading it. */
@@ -104,7 +103,7 @@ static enum err read_number(struct db *db, const char *sql, const char *const *v
 static const struct db_column RUNS[] = {
     {"id", DB_TEXT},     {"name", DB_TEXT},     {"kind", DB_TEXT},      {"host", DB_TEXT},
     {"digest", DB_TEXT}, {"bytes", DB_INTEGER}, {"format", DB_INTEGER}, {"pushed", DB_REAL},
-    {"began", DB_REAL}, /* never null, unlike the index's `started`: lists are in its order */
+    {"began", DB_REAL}, /* NOT NULL, unlike the index's `started`: lists are ordered by it */
     /* then the columns of the run index */
 };
 static const struct db_column RUNS_LAST[] = {
@@ -135,10 +134,10 @@ static const struct {
 _Static_assert(sizeof RUNS / sizeof *RUNS == DB_RUNS_FIGURES, "the figures follow");
 _Static_assert(sizeof QUERIES / sizeof *QUERIES == DB_QUERIES_EXPORTS, "the exports follow");
 
-/* The steps from one version to the next, in SQL that all databases know.  Missing columns are added before. */
+/* The migrations, in SQL that all databases support.  Missing columns are added first. */
 static const struct {
     const char *about, *sql;
-} STEPS[] = {
+} MIGRATION_STEPS[] = {
     {"tables",
      "CREATE INDEX runs_by_time ON runs (began, id); CREATE INDEX runs_by_name ON runs (name); "
      "CREATE INDEX runs_by_model ON runs (model, began, id); "
@@ -147,7 +146,7 @@ static const struct {
      "CREATE INDEX queries_of_run ON queries (run_id)"},
     {"runs of sweeps", "CREATE INDEX runs_of_sweep ON runs (sweep)"},
 };
-enum { VERSION = sizeof STEPS / sizeof *STEPS };
+enum { SCHEMA_VERSION = sizeof MIGRATION_STEPS / sizeof *MIGRATION_STEPS };
 
 const char *db_table_name(enum db_table table)
 {
@@ -163,7 +162,7 @@ static enum db_type type_of(const struct json_field *field)
 {
     return field->type == FIELD_NUMBER                                  ? DB_REAL
            : field->type == FIELD_INTEGER || field->type == FIELD_WHOLE ? DB_INTEGER
-           : field->type == FIELD_TRUTH                                 ? DB_TRUTH
+           : field->type == FIELD_TRUTH                                 ? DB_BOOLEAN
                                                                         : DB_TEXT;
 }
 
@@ -226,13 +225,13 @@ static enum err add_missing_columns(struct db *db, enum db_table table, struct e
     return err;
 }
 
-static enum err take_step(struct db *db, int version, struct error *why)
+static enum err apply_migration(struct db *db, int version, struct error *why)
 {
     char number[16], now[32];
     str_format(number, sizeof number, "%d", version);
     str_format(now, sizeof now, "%.6f", (double)clock_wall() * 1e-9);
-    const char *values[] = {number, STEPS[version - 1].about, now, IPW_VERSION};
-    enum err err = db_run(db, STEPS[version - 1].sql, why);
+    const char *values[] = {number, MIGRATION_STEPS[version - 1].about, now, IPW_VERSION};
+    enum err err = db_run(db, MIGRATION_STEPS[version - 1].sql, why);
     return err ? err
                : db_query(db,
                           "INSERT INTO migrations (version, about, applied, ipw) "
@@ -240,7 +239,7 @@ static enum err take_step(struct db *db, int version, struct error *why)
                           values, 4, NULL, NULL, why);
 }
 
-/* 0 without tables. */
+/* 0 if there are no tables. */
 static enum err read_version(struct db *db, int *version, struct error *why)
 {
     bool found;
@@ -249,34 +248,34 @@ static enum err read_version(struct db *db, int *version, struct error *why)
     if (!err && found)
         err = read_number(db, "SELECT max(version) FROM migrations", NULL, 0, &number, why);
     *version = number > 0 ? (int)number : 0;
-    if (!err && *version > VERSION)
+    if (!err && *version > SCHEMA_VERSION)
         err = err_set(why, ERR_UNSUPPORTED,
                       "%s has schema version %d, this ipw knows up to %d: install a later ipw",
-                      db->shown, *version, VERSION);
+                      db->shown, *version, SCHEMA_VERSION);
     return err;
 }
 
 static enum err change_schema(struct db *db, int from, struct error *why)
 {
     enum err err = ERR_OK;
-    if (!from && db->driver->prepare)
-        err = db_run(db, db->driver->prepare, why);
-    else if (from && db->driver->become_owner)
-        err = db_query(db, db->driver->become_owner, NULL, 0, NULL, NULL, why);
+    if (!from && db->driver->before_create)
+        err = db_run(db, db->driver->before_create, why);
+    else if (from && db->driver->set_owner_role)
+        err = db_query(db, db->driver->set_owner_role, NULL, 0, NULL, NULL, why);
     for (int table = 0; !err && table < DB_TABLES; table++)
         err = create_table(db, (enum db_table)table, why);
     for (int table = 0; !err && from && table < DB_TABLES; table++)
         err = add_missing_columns(db, (enum db_table)table, why);
-    for (int version = from + 1; !err && version <= VERSION; version++)
-        err = take_step(db, version, why);
-    if (!err && !from && db->driver->publish)
-        err = db_run(db, db->driver->publish, why);
+    for (int version = from + 1; !err && version <= SCHEMA_VERSION; version++)
+        err = apply_migration(db, version, why);
+    if (!err && !from && db->driver->after_create)
+        err = db_run(db, db->driver->after_create, why);
     return err;
 }
 
 static enum err migrate(struct db *db, int *from, int *to, struct error *why)
 {
-    *to = VERSION;
+    *to = SCHEMA_VERSION;
     enum err err = db_run(db, db->driver->begin, why);
     if (!err && db->driver->lock_schema)
         err = db_run(db, db->driver->lock_schema, why);
@@ -287,7 +286,7 @@ static enum err migrate(struct db *db, int *from, int *to, struct error *why)
     return err ? err : db_run(db, "COMMIT", why);
 }
 
-/* Whether all columns are there. */
+/* Whether the table has all columns. */
 static bool is_complete(struct db *db, enum db_table table)
 {
     struct text sql = {0};
@@ -304,12 +303,12 @@ static enum err check_schema(struct db *db, bool *is_older, struct error *why)
     if (!err && !version)
         err = err_set(why, ERR_NOT_FOUND, "%s has no tables of ipw: run `ipw db init` first",
                       db->shown);
-    *is_older = !err && (version < VERSION || !is_complete(db, DB_RUNS) ||
+    *is_older = !err && (version < SCHEMA_VERSION || !is_complete(db, DB_RUNS) ||
                          !is_complete(db, DB_QUERIES) || !is_complete(db, DB_FILES));
     return err;
 }
 
-/* ---- the front door ---- */
+/* ---- opening ---- */
 
 enum err db_init(const char *address, bool roles, int *from, int *to, struct error *why)
 {

@@ -1,5 +1,5 @@
-/* The rows of `runs`: finding, listing and writing them.  Each filter has an index, and the newest come first, so that
- * a page of a list costs the same however many runs there are. */
+/* The rows of `runs`: finding, listing and writing them.  Each filter has an index and lists are newest first, so that
+ * a page costs the same however many runs there are. */
 #include <string.h>
 
 #include "core/json.h"
@@ -32,7 +32,7 @@ static bool is_hex(const char *word)
     return *word && strspn(word, "0123456789abcdef") == strlen(word);
 }
 
-/* An id, whole or its beginning as a range that the primary key answers; or a name. */
+/* An id, a prefix of one as a range that the primary key can answer, or a name. */
 static void add_run(struct condition *condition, const char *run)
 {
     enum { SHORTEST = 4 };
@@ -42,7 +42,7 @@ static void add_run(struct condition *condition, const char *run)
         return;
     }
     str_copy(condition->beginning, sizeof condition->beginning, run);
-    str_format(condition->after, sizeof condition->after, "%sg", run); /* behind all digits */
+    str_format(condition->after, sizeof condition->after, "%sg", run); /* after all digits */
     add_condition(condition, "id", ">=", condition->beginning);
     add_condition(condition, "id", "<", condition->after);
 }
@@ -82,7 +82,7 @@ struct listing {
     void *context;
 };
 
-/* By their places in the list of columns (db.c). */
+/* Indexes in the list of columns (db.c). */
 enum { ID, NAME, KIND, HOST, DIGEST, BYTES, FORMAT, PUSHED, BEGAN };
 
 static enum err take_row(void *context, const struct db_value *values, size_t count)

@@ -1,5 +1,5 @@
-/* PostgreSQL through libpq, which is opened at run time with declarations of our own.  Results come in binary, by the
- * type of each column; bulk load is COPY in binary, so that a figure is stored with all its bits. */
+/* PostgreSQL through libpq, which is opened at run time with declarations of our own.  Results are in binary format,
+ * decoded by column type; bulk load is COPY in binary, so that a figure is stored with all its bits. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,11 +69,11 @@ enum { PIECE = 1 << 16 };
 
 struct session {
     PGconn *connection;
-    size_t width;     /* of the rows of a COPY */
-    struct text rows; /* of it, not sent yet */
+    size_t width;     /* columns per row of a COPY */
+    struct text rows; /* rows not sent yet */
 };
 
-/* The server's or the library's words on one line, without secrets. */
+/* The message of the server or the library on one line, with secrets redacted. */
 static enum err failed(const struct db *db, const PGresult *result, struct error *why)
 {
     const struct session *session = db->state;
@@ -95,7 +95,7 @@ static void ignore_notice(void *context, const char *message)
     (void)context, (void)message;
 }
 
-/* Later names overrule earlier ones: the address may have time limits of its own, but no other encoding. */
+/* Later parameters override earlier ones: the address may set its own timeouts, but no other encoding. */
 static PGconn *connect_to(const char *address)
 {
     const char *names[8], *values[8];
@@ -128,8 +128,8 @@ static enum err postgres_open(struct db *db, const char *address, bool create, s
         return err_set(why, ERR_UNSUPPORTED,
                        "%s has the encoding %s: create the database with ENCODING 'UTF8'",
                        db->shown, encoding ? encoding : "unknown");
-    /* Tables have a schema of their own, beside whatever else the database has.  Who holds a lock for ever must not
-     * hold up a measurement. */
+    /* Tables are in their own schema, apart from the other tables of the database.  A lock held by somebody else must
+     * not block a measurement forever. */
     return db->driver->query(db, "SET search_path TO ipw; SET lock_timeout TO '300s'", NULL, 0,
                              NULL, NULL, why);
 }
@@ -162,7 +162,7 @@ static struct db_value read_value(const PGresult *result, int row, int column)
     uint64_t bits = value.length <= 8 ? big_endian(value.bytes, (int)value.length) : 0;
     switch (pq.PQftype(result, column)) {
     case OID_BOOL:
-        value.type = DB_TRUTH;
+        value.type = DB_BOOLEAN;
         value.integer = bits != 0;
         break;
     case OID_INT4:
@@ -188,7 +188,7 @@ static struct db_value read_value(const PGresult *result, int row, int column)
 
 enum { COLUMNS_MAX = 160 };
 
-static enum err give_rows(const PGresult *result, db_take *take, void *context, struct error *why)
+static enum err emit_rows(const PGresult *result, db_take *take, void *context, struct error *why)
 {
     struct db_value values[COLUMNS_MAX];
     int width = pq.PQnfields(result), rows = pq.PQntuples(result);
@@ -207,7 +207,7 @@ static enum err postgres_query(struct db *db, const char *sql, const char *const
                                size_t count, db_take *take, void *context, struct error *why)
 {
     const struct session *session = db->state;
-    /* Several statements at once, of which no result is wanted, go by the simple protocol. */
+    /* Several statements without results use the simple query protocol. */
     PGresult *result = take || count ? pq.PQexecParams(session->connection, sql, (int)count, NULL,
                                                        values, NULL, NULL, 1)
                                      : pq.PQexec(session->connection, sql);
@@ -216,7 +216,7 @@ static enum err postgres_query(struct db *db, const char *sql, const char *const
     if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
         err = failed(db, result, why);
     else if (take && status == PGRES_TUPLES_OK)
-        err = give_rows(result, take, context, why);
+        err = emit_rows(result, take, context, why);
     pq.PQclear(result);
     return err;
 }
@@ -231,7 +231,7 @@ static void add_big_endian(struct text *to, uint64_t value, int length)
     text_add_bytes(to, bytes, (size_t)length);
 }
 
-static enum err pass_on(struct db *db, struct error *why)
+static enum err send_copy_data(struct db *db, struct error *why)
 {
     struct session *session = db->state;
     if (session->rows.failed)
@@ -261,7 +261,7 @@ static enum err postgres_copy_begin(struct db *db, const char *table, size_t wid
     return err;
 }
 
-/* A text must be valid UTF-8 for the server; the run's files keep the bytes as they were. */
+/* The server requires valid UTF-8; the run's files keep the original bytes. */
 static void add_text(struct text *rows, const char *bytes, size_t length)
 {
     struct text repaired = {0};
@@ -294,7 +294,7 @@ static void add_value(struct text *rows, const struct db_value *value)
         add_big_endian(rows, 8, 4);
         add_big_endian(rows, bits, 8);
         break;
-    case DB_TRUTH:
+    case DB_BOOLEAN:
         add_big_endian(rows, 1, 4);
         add_big_endian(rows, value->integer != 0, 1);
         break;
@@ -313,14 +313,14 @@ static enum err postgres_copy_row(struct db *db, const struct db_value *values, 
     add_big_endian(&session->rows, session->width, 2);
     for (size_t i = 0; i < session->width; i++)
         add_value(&session->rows, &values[i]);
-    return session->rows.length >= PIECE || session->rows.failed ? pass_on(db, why) : ERR_OK;
+    return session->rows.length >= PIECE || session->rows.failed ? send_copy_data(db, why) : ERR_OK;
 }
 
 static enum err postgres_copy_end(struct db *db, struct error *why)
 {
     struct session *session = db->state;
     add_big_endian(&session->rows, UINT16_MAX, 2);
-    enum err err = pass_on(db, why);
+    enum err err = send_copy_data(db, why);
     if (!err && pq.PQputCopyEnd(session->connection, NULL) != 1)
         err = failed(db, NULL, why);
     for (PGresult *result; (result = pq.PQgetResult(session->connection)); pq.PQclear(result))
@@ -329,7 +329,7 @@ static enum err postgres_copy_end(struct db *db, struct error *why)
     return err;
 }
 
-/* Writers own the tables, so that any of them can migrate the schema. */
+/* Writers own the tables, so that each of them can migrate the schema. */
 #define CREATE_ROLE(name)                                                                          \
     "DO $$ BEGIN CREATE ROLE " name " NOLOGIN; "                                                   \
     "EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$; "
@@ -349,18 +349,18 @@ const struct db_driver db_postgres = {
     .name = "PostgreSQL",
     .types = {"text", "bigint", "double precision", "boolean", "bytea"},
     .begin = "BEGIN",
-    .begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+    .begin_snapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
     .lock = "SELECT pg_advisory_xact_lock(hashtext('ipw'), hashtext($1))",
     .lock_schema = "SELECT pg_advisory_xact_lock(hashtext('ipw'), 0)",
     .has_tables = "SELECT 1 FROM pg_tables WHERE schemaname = 'ipw' AND tablename = 'migrations'",
     .has_column = "SELECT 1 FROM information_schema.columns WHERE table_schema = 'ipw' AND "
                   "table_name = $1 AND column_name = $2",
-    .prepare = "CREATE SCHEMA IF NOT EXISTS ipw",
-    /* lz4 compresses the files at a tenth of the cost, where the server was built with it. */
-    .publish = "DO $$ BEGIN ALTER TABLE files ALTER COLUMN content SET COMPRESSION lz4; "
-               "EXCEPTION WHEN OTHERS THEN NULL; END $$",
-    .become_owner = "SELECT set_config('role', tableowner, true) FROM pg_tables "
-                    "WHERE schemaname = 'ipw' AND tablename = 'migrations'",
+    .before_create = "CREATE SCHEMA IF NOT EXISTS ipw",
+    /* lz4 costs a tenth of the default compression, if the server supports it. */
+    .after_create = "DO $$ BEGIN ALTER TABLE files ALTER COLUMN content SET COMPRESSION lz4; "
+                    "EXCEPTION WHEN OTHERS THEN NULL; END $$",
+    .set_owner_role = "SELECT set_config('role', tableowner, true) FROM pg_tables "
+                      "WHERE schemaname = 'ipw' AND tablename = 'migrations'",
     .roles = ROLES,
     .open = postgres_open,
     .query = postgres_query,

@@ -1,5 +1,5 @@
-/* SQLite: the same tables in a file.  A transaction that writes locks the whole database from its beginning, so that a
- * process that must wait for another waits there. */
+/* SQLite: the same tables in a file.  A writing transaction locks the whole database from its start, so that concurrent
+ * writers wait there. */
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static enum err result(const struct db *db, int code, struct error *why)
     return code ? run_rows_failed(session->db, db->shown, code, why) : ERR_OK;
 }
 
-/* sqlite:///absolute and sqlite://relative: what follows the two slashes is the path. */
+/* sqlite:///absolute and sqlite://relative: the path follows the two slashes. */
 static enum err sqlite_connect(struct db *db, const char *address, bool create, struct error *why)
 {
     const char *path = strstr(address, "://") + 3;
@@ -176,7 +176,7 @@ const struct db_driver db_sqlite = {
     .name = "SQLite",
     .types = {"TEXT", "INTEGER", "REAL", "INTEGER", "BLOB"},
     .begin = "BEGIN IMMEDIATE",
-    .begin_reading = "BEGIN",
+    .begin_snapshot = "BEGIN",
     .has_tables = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'migrations'",
     .has_column = "SELECT 1 FROM pragma_table_info($1) WHERE name = $2",
     .open = sqlite_connect,

@@ -1,4 +1,4 @@
-/* A build without SQLite: its addresses are known, and opening one says what is missing. */
+/* Build without SQLite: its addresses are recognized, and opening one reports what is missing. */
 #include "db/driver.h"
 
 static enum err missing(struct db *db, const char *address, bool create, struct error *why)

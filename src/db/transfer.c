@@ -1,5 +1,5 @@
-/* One run into the database, in one transaction: its rows of before are deleted, its files and queries are loaded in
- * bulk, and its row of `runs` comes last.  A process that is killed meanwhile leaves what was there. */
+/* Pushes a run to the database in one transaction: its old rows are deleted, its files and queries are bulk-loaded, and
+ * its row in `runs` is written last.  If the process is killed, the previous state remains. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,13 +21,13 @@ enum { COLUMNS_MAX = 160 };
 _Static_assert(DB_QUERIES_EXPORTS + RECORD_EXPORTS <= COLUMNS_MAX, "room for a row of `queries`");
 _Static_assert(DB_RUNS_FIGURES + SUMMARY_INDEXES + 4 <= COLUMNS_MAX, "room for a row of `runs`");
 
-struct pushing {
+struct push_state {
     struct db *db;
     struct run_copy copy;
     struct run_records records;
     struct summary summary;
     bool has_summary;
-    enum db_type types[RECORD_EXPORTS]; /* of the columns of `queries` */
+    enum db_type types[RECORD_EXPORTS]; /* types of the columns of `queries` */
     uint64_t queries;
     struct error why;
 };
@@ -47,7 +47,7 @@ static struct db_value integer_value(int64_t integer)
     return (struct db_value){.type = DB_INTEGER, .integer = integer};
 }
 
-/* A count that no integer holds is unknown rather than another number. */
+/* A count outside the range of int64_t becomes NULL rather than another number. */
 static struct db_value number_value(enum db_type type, double number)
 {
     struct db_value value = {.type = type, .is_null = !is_known(number), .real = number};
@@ -73,10 +73,10 @@ static enum err copy_begin(struct db *db, enum db_table table, struct error *why
 
 /* ---- rows ---- */
 
-static enum err put_piece(void *context, size_t index, unsigned piece, const char *bytes,
-                          size_t length, struct error *why)
+static enum err copy_piece(void *context, size_t index, unsigned piece, const char *bytes,
+                           size_t length, struct error *why)
 {
-    const struct pushing *push = context;
+    const struct push_state *push = context;
     const struct run_copy_file *file = &push->copy.files[index];
     const struct db_value values[] = {
         text_value(push->copy.id),
@@ -90,7 +90,7 @@ static enum err put_piece(void *context, size_t index, unsigned piece, const cha
     return push->db->driver->copy_row(push->db, values, why);
 }
 
-static enum err put_query(struct pushing *push, const struct jv *tree, const char *model)
+static enum err copy_query(struct push_state *push, const struct jv *tree, const char *model)
 {
     struct db_value values[COLUMNS_MAX];
     struct record record;
@@ -112,17 +112,17 @@ static enum err put_query(struct pushing *push, const struct jv *tree, const cha
     return push->db->driver->copy_row(push->db, values, &push->why);
 }
 
-/* A record may be of several models. */
+/* A record may contain several models. */
 static enum err take_record(void *context, const struct jv *record)
 {
     enum err err = ERR_OK;
     for (const struct jv *model = jv_first_member(jv_get(record, "model_metrics")); model && !err;
          model = jv_next(model))
-        err = put_query(context, record, jv_key(model));
+        err = copy_query(context, record, jv_key(model));
     return err;
 }
 
-static enum err put_run(struct pushing *push, struct error *why)
+static enum err copy_run_row(struct push_state *push, struct error *why)
 {
     const struct summary *summary = push->has_summary ? &push->summary : NULL;
     double now = (double)clock_wall() * 1e-9;
@@ -163,21 +163,21 @@ static enum err put_run(struct pushing *push, struct error *why)
     return err;
 }
 
-static enum err put_files(struct pushing *push, struct error *why)
+static enum err copy_files(struct push_state *push, struct error *why)
 {
     enum err err = copy_begin(push->db, DB_FILES, why);
     if (!err)
-        err = run_copy_give(&push->copy, put_piece, push, why);
+        err = run_copy_read(&push->copy, copy_piece, push, why);
     return err ? err : push->db->driver->copy_end(push->db, why);
 }
 
-static enum err put_queries(struct pushing *push, struct error *why)
+static enum err copy_queries(struct push_state *push, struct error *why)
 {
     for (size_t i = 0; i < RECORD_EXPORTS; i++)
         push->types[i] = db_column(DB_QUERIES, DB_QUERIES_EXPORTS + i).type;
     enum err err = copy_begin(push->db, DB_QUERIES, why);
     if (!err)
-        err = run_records_give(&push->records, take_record, push, why);
+        err = run_records_read(&push->records, take_record, push, why);
     if (err && push->why.text[0])
         *why = push->why;
     return err ? err : push->db->driver->copy_end(push->db, why);
@@ -200,7 +200,7 @@ static enum err begin(struct db *db, const char *id, struct error *why)
     return err || !db->driver->lock ? err : db_query(db, db->driver->lock, &id, 1, NULL, NULL, why);
 }
 
-static enum err replace_rows(struct pushing *push, struct db_pushed *out, struct error *why)
+static enum err replace_rows(struct push_state *push, struct db_pushed *out, struct error *why)
 {
     const char *values[] = {push->copy.id, push->copy.digest};
     bool known = false, same = false;
@@ -215,13 +215,13 @@ static enum err replace_rows(struct pushing *push, struct db_pushed *out, struct
     if (!err && known)
         err = delete_rows(push->db, push->copy.id, why);
     if (!err)
-        err = put_files(push, why);
+        err = copy_files(push, why);
     if (!err)
-        err = put_queries(push, why);
-    return err ? err : put_run(push, why);
+        err = copy_queries(push, why);
+    return err ? err : copy_run_row(push, why);
 }
 
-static enum err prepare(struct pushing *push, const char *directory, struct error *why)
+static enum err prepare(struct push_state *push, const char *directory, struct error *why)
 {
     struct error absence;
     enum err err = run_copy_open(directory, &push->copy, why);
@@ -233,7 +233,7 @@ static enum err prepare(struct pushing *push, const char *directory, struct erro
 static enum err push_run(struct db *db, const char *directory, struct db_pushed *out,
                          struct error *why)
 {
-    struct pushing push = {.db = db};
+    struct push_state push = {.db = db};
     *out = (struct db_pushed){0};
     summary_init(&push.summary);
     enum err err = prepare(&push, directory, why);
@@ -257,14 +257,14 @@ static enum err push_run(struct db *db, const char *directory, struct db_pushed 
     return err;
 }
 
-/* The runs of a sweep go first: a sweep that is there has them. */
+/* The runs of a sweep are pushed first: a sweep in the database has all its runs. */
 enum err db_push(struct db *db, const char *directory, struct db_pushed *out, struct error *why)
 {
     struct run_inputs runs = {0};
     struct db_pushed sum = {0}, one;
     enum err err = run_inputs_find(&directory, 1, false, &runs, why);
     for (size_t i = 0; !err && i < runs.count; i++) {
-        bool is_itself = strcmp(runs.paths[i], directory) == 0; /* of a sweep without any, too */
+        bool is_itself = strcmp(runs.paths[i], directory) == 0; /* also for a sweep without runs */
         err = is_itself ? ERR_OK : push_run(db, runs.paths[i], &one, why);
         sum.queries += err || is_itself ? 0 : one.queries;
         sum.bytes += err || is_itself ? 0 : one.bytes;
@@ -277,7 +277,7 @@ enum err db_push(struct db *db, const char *directory, struct db_pushed *out, st
     return err;
 }
 
-/* A sweep with its runs. */
+/* Also the runs of a sweep. */
 static enum err delete_all(struct db *db, const char *id, struct error *why)
 {
     enum err err =
@@ -314,7 +314,7 @@ enum err db_push_measured(const char *address, const char *directory, struct db_
     struct db *db = NULL;
     char kept[1024];
     db_address_kept(address, kept, sizeof kept);
-    /* Where no marker can be written, the push may succeed all the same. */
+    /* The push may succeed even if no marker can be written. */
     (void)!run_pending_set(directory, kept, why);
     enum err err = db_open(&db, address, true, why);
     if (!err)
@@ -347,27 +347,27 @@ enum err db_push_pending(const char *folder, const char *address, db_take_pushed
 
 /* ---- from a database ---- */
 
-/* A run out of the database: its files, piece by piece in constant memory, into a directory that appears whole.  All of
- * it in one transaction, so that a push of the same run meanwhile does not mix two states. */
+/* Pulls a run from the database: its files are copied piece by piece in constant memory into a temporary directory,
+ * which is then renamed.  One transaction, so that a concurrent push of the same run cannot mix two states. */
 
 struct stored_file {
     struct run_copy_file file;
     int64_t number, pieces;
 };
 
-struct pulling {
+struct pull_state {
     struct db *db;
     char id[RUN_ID_MAX], digest[RUN_ID_MAX], name[256];
     bool found;
     struct stored_file *files;
     size_t count, capacity;
-    struct run_arrival arrival;
+    struct run_import import;
     struct error why;
 };
 
 static enum err take_run(void *context, const struct db_run *run)
 {
-    struct pulling *pull = context;
+    struct pull_state *pull = context;
     if (strcmp(run->id, pull->id) != 0)
         return ERR_OK;
     pull->found = str_copy(pull->digest, sizeof pull->digest, run->digest) &&
@@ -377,7 +377,7 @@ static enum err take_run(void *context, const struct db_run *run)
 
 static enum err take_file(void *context, const struct db_value *values, size_t count)
 {
-    struct pulling *pull = context;
+    struct pull_state *pull = context;
     struct stored_file *files = grow(pull->files, &pull->capacity, pull->count, sizeof *files);
     if (!files)
         return ERR_NO_MEMORY;
@@ -395,17 +395,18 @@ static enum err take_file(void *context, const struct db_value *values, size_t c
 
 static enum err take_piece(void *context, const struct db_value *values, size_t count)
 {
-    struct pulling *pull = context;
+    struct pull_state *pull = context;
     return count == 1 && !values->is_null
-               ? run_arrival_put(&pull->arrival, values->bytes, values->length, &pull->why)
+               ? run_import_put(&pull->import, values->bytes, values->length, &pull->why)
                : ERR_BAD_VALUE;
 }
 
-static enum err pull_file(struct pulling *pull, const struct stored_file *stored, struct error *why)
+static enum err pull_file(struct pull_state *pull, const struct stored_file *stored,
+                          struct error *why)
 {
     char number[24], piece[24];
     const char *values[] = {pull->id, number, piece};
-    enum err err = run_arrival_file(&pull->arrival, &stored->file, why);
+    enum err err = run_import_file(&pull->import, &stored->file, why);
     str_format(number, sizeof number, "%lld", (long long)stored->number);
     for (long long i = 0; !err && i < stored->pieces; i++) {
         str_format(piece, sizeof piece, "%lld", i);
@@ -418,7 +419,7 @@ static enum err pull_file(struct pulling *pull, const struct stored_file *stored
     return err;
 }
 
-static enum err pull_files(struct pulling *pull, struct error *why)
+static enum err pull_files(struct pull_state *pull, struct error *why)
 {
     const char *values[] = {pull->id};
     enum err err = db_query(pull->db,
@@ -427,13 +428,13 @@ static enum err pull_files(struct pulling *pull, struct error *why)
                             values, 1, take_file, pull, why);
     for (size_t i = 0; !err && i < pull->count; i++)
         err = pull_file(pull, &pull->files[i], why);
-    return run_arrival_end(&pull->arrival, err, why);
+    return run_import_end(&pull->import, err, why);
 }
 
 static enum err pull_run(struct db *db, const char *id, const char *parent, struct db_pulled *out,
                          struct error *why)
 {
-    struct pulling pull = {.db = db};
+    struct pull_state pull = {.db = db};
     struct db_filter filter = DB_ANY_RUN;
     filter.run = id;
     if (!str_copy(pull.id, sizeof pull.id, id))
@@ -442,11 +443,11 @@ static enum err pull_run(struct db *db, const char *id, const char *parent, stru
     if (!err && !pull.found)
         err = err_set(why, ERR_NOT_FOUND, "%s has no run %s", db->shown, pull.id);
     if (!err)
-        err = run_arrival_begin(&pull.arrival, parent, pull.name, pull.id, pull.digest, why);
-    if (!err && !pull.arrival.was_there)
+        err = run_import_begin(&pull.import, parent, pull.name, pull.id, pull.digest, why);
+    if (!err && !pull.import.was_there)
         err = pull_files(&pull, why);
-    str_copy(out->directory, sizeof out->directory, pull.arrival.directory);
-    out->was_there = pull.arrival.was_there;
+    str_copy(out->directory, sizeof out->directory, pull.import.directory);
+    out->was_there = pull.import.was_there;
     free(pull.files);
     return err;
 }
@@ -485,7 +486,7 @@ static enum err pull_attempts(struct db *db, const char *sweep, const char *dire
     for (size_t i = 0; !err && i < attempts.count; i++) {
         char parent[FILE_PATH_MAX];
         struct db_pulled pulled;
-        err = run_copy_place(directory, attempts.items[i].path, parent, sizeof parent, why);
+        err = run_copy_parent(directory, attempts.items[i].path, parent, sizeof parent, why);
         if (!err)
             err = pull_run(db, attempts.items[i].id, parent, &pulled, why);
     }
@@ -497,7 +498,7 @@ enum err db_pull(struct db *db, const char *id, const char *parent, struct db_pu
                  struct error *why)
 {
     *out = (struct db_pulled){0};
-    enum err err = db_run(db, db->driver->begin_reading, why);
+    enum err err = db_run(db, db->driver->begin_snapshot, why);
     if (err)
         return err;
     err = pull_run(db, id, parent, out, why);

@@ -3,10 +3,12 @@
  *   $ energy-monitor --port 50053 --bind-address 127.0.0.1 --collection-interval-ms 50
  *
  * It measures nothing.  Readings come through a pipe from `ipw monitor`, which either started this program (--feed) or
- * is started by it; so sensors have one reader, and ipw itself is not linked to gRPC and the 50 libraries behind it.
+ * is started by it; so each sensor is read by one process only, and ipw itself is not linked to gRPC and the 50
+ * libraries behind it.
  *
- * Two threads: the main one serves the completion queue, the other one takes readings and hands each to every stream.
- * A stream whose client is slow has one message under way and then gets the newest reading: nothing queues up. */
+ * Two threads: the main one serves the completion queue, the other one receives readings and sends each to every
+ * stream. For a slow client only one message is in flight, and the next one is the newest reading: nothing queues
+ * up. */
 #include <errno.h>
 #include <getopt.h>
 #include <grpc/byte_buffer.h>
@@ -40,14 +42,14 @@ static double or_minus_one(double value)
     return isnan(value) ? -1 : value;
 }
 
-static grpc_slice packed(const ProtobufCMessage *message)
+static grpc_slice pack_message(const ProtobufCMessage *message)
 {
     grpc_slice slice = grpc_slice_malloc(protobuf_c_message_get_packed_size(message));
     protobuf_c_message_pack(message, GRPC_SLICE_START_PTR(slice));
     return slice;
 }
 
-/* protobuf-c's texts are not const, and are not written to by packing. */
+/* protobuf-c declares strings as non-const char *, but packing does not modify them. */
 static grpc_slice reading_message(struct telemetry *from)
 {
     Energy__SystemInfo system = ENERGY__SYSTEM_INFO__INIT;
@@ -81,7 +83,7 @@ static grpc_slice reading_message(struct telemetry *from)
     reading.gpu_memory_bandwidth_utilization_pct = or_minus_one(from->gpu_memory_utilization_pct);
     reading.gpu_tensor_core_utilization_pct = or_minus_one(from->gpu_tensor_pct);
     reading.gpu_memory_total_mb = or_minus_one(from->gpu_memory_total_mib);
-    return packed(&reading.base);
+    return pack_message(&reading.base);
 }
 
 static grpc_slice health_message(bool healthy, char *platform)
@@ -89,43 +91,43 @@ static grpc_slice health_message(bool healthy, char *platform)
     Energy__HealthResponse response = ENERGY__HEALTH_RESPONSE__INIT;
     response.healthy = healthy;
     response.platform = platform;
-    return packed(&response.base);
+    return pack_message(&response.base);
 }
 
 /* ---- the service ---- */
 
 struct call;
 
-/* What an event of the completion queue belongs to. */
+/* Completion queue tag: which operation of which call has completed. */
 struct tag {
     enum { EVENT_REQUEST, EVENT_ANSWERED, EVENT_SENT, EVENT_CLOSED, EVENT_DOWN } kind;
     struct call *call;
 };
 
-/* A call that a client has open: a stream of readings, or one answer that is on its way. */
+/* An open call: a telemetry stream, or a unary call whose response is being sent. */
 struct call {
-    struct call *next, **at; /* among the streams; `at` is NULL outside of them */
+    struct call *next, **link; /* list of streams; `link` is NULL for a call that is not in it */
     grpc_call *grpc;
     struct tag answered, sent, closed;
-    unsigned under_way; /* batches that have not come back */
-    unsigned long last; /* number of the reading that it was sent */
-    int canceled;       /* filled by gRPC with the close */
-    bool sending;       /* a message, or the headers, are under way */
+    unsigned pending_batches; /* batches that have not completed */
+    unsigned long last_sent;  /* sequence number of the last reading sent */
+    int canceled;             /* set by gRPC when the call is closed */
+    bool sending;             /* a message or the headers are being sent */
 };
 
 static struct service {
     grpc_server *server;
     grpc_completion_queue *queue;
     struct tag request, down;
-    /* of the request that is being waited for */
+    /* of the next incoming call */
     grpc_call *requested;
     grpc_call_details details;
     grpc_metadata_array metadata;
 
-    pthread_mutex_t lock; /* for all below: the thread of readings uses it, too */
+    pthread_mutex_t lock; /* guards everything below, which the reader thread also uses */
     struct call *streams;
     grpc_slice reading;
-    unsigned long readings; /* so far; 0: `reading` is none */
+    unsigned long readings; /* number received so far; 0: `reading` is not set */
     bool healthy, ending;
     char platform[TELEMETRY_TEXT];
 } service = {
@@ -135,7 +137,7 @@ static struct service {
     .platform = "null",
 };
 
-static void await_request(void)
+static void request_next_call(void)
 {
     grpc_call_details_init(&service.details);
     grpc_metadata_array_init(&service.metadata);
@@ -143,26 +145,26 @@ static void await_request(void)
                              &service.metadata, service.queue, service.queue, &service.request);
 }
 
-/* Takes over the reference to `message`. */
-static grpc_op sending(grpc_slice message)
+/* Consumes the reference to `message`. */
+static grpc_op send_op(grpc_slice message)
 {
     grpc_byte_buffer *buffer = grpc_raw_byte_buffer_create(&message, 1);
     grpc_slice_unref(message);
     return (grpc_op){.op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = buffer};
 }
 
-static void start(struct call *call, grpc_op *ops, size_t count, struct tag *tag)
+static void start_batch(struct call *call, grpc_op *ops, size_t count, struct tag *tag)
 {
     if (grpc_call_start_batch(call->grpc, ops, count, tag, NULL) == GRPC_CALL_OK)
-        call->under_way++;
+        call->pending_batches++;
     for (size_t i = 0; i < count; i++)
         if (ops[i].op == GRPC_OP_SEND_MESSAGE)
             grpc_byte_buffer_destroy(ops[i].data.send_message.send_message);
 }
 
-/* One answer and the end of the call; without a message it is an error. */
-static void answer(struct call *call, const grpc_slice *message, grpc_status_code code,
-                   const char *text)
+/* Sends a unary response and ends the call; without a message the response is an error. */
+static void reply(struct call *call, const grpc_slice *message, grpc_status_code code,
+                  const char *text)
 {
     grpc_slice details = grpc_slice_from_static_string(text);
     grpc_op ops[4] = {{.op = GRPC_OP_SEND_INITIAL_METADATA},
@@ -173,19 +175,19 @@ static void answer(struct call *call, const grpc_slice *message, grpc_status_cod
     ops[2].data.send_status_from_server.status_details = &details;
     size_t count = 3;
     if (message)
-        ops[count++] = sending(*message);
-    start(call, ops, count, &call->answered);
+        ops[count++] = send_op(*message);
+    start_batch(call, ops, count, &call->answered);
 }
 
-/* The newest reading, unless the stream has it or a message of it is under way.  Under the lock. */
+/* Sends the newest reading, unless it was sent already or a send is pending.  Caller holds the lock. */
 static void send_newest(struct call *call)
 {
-    if (call->sending || call->last == service.readings)
+    if (call->sending || call->last_sent == service.readings)
         return;
-    grpc_op op = sending(grpc_slice_ref(service.reading));
+    grpc_op op = send_op(grpc_slice_ref(service.reading));
     call->sending = true;
-    call->last = service.readings;
-    start(call, &op, 1, &call->sent);
+    call->last_sent = service.readings;
+    start_batch(call, &op, 1, &call->sent);
 }
 
 static void open_stream(struct call *call)
@@ -193,27 +195,27 @@ static void open_stream(struct call *call)
     grpc_op close = {.op = GRPC_OP_RECV_CLOSE_ON_SERVER};
     close.data.recv_close_on_server.cancelled = &call->canceled;
     grpc_op headers = {.op = GRPC_OP_SEND_INITIAL_METADATA};
-    start(call, &close, 1, &call->closed);
-    call->sending = true; /* the first reading follows when the headers are out */
-    start(call, &headers, 1, &call->sent);
+    start_batch(call, &close, 1, &call->closed);
+    call->sending = true; /* the first reading is sent once the headers are */
+    start_batch(call, &headers, 1, &call->sent);
     call->next = service.streams;
-    call->at = &service.streams;
+    call->link = &service.streams;
     if (call->next)
-        call->next->at = &call->next;
+        call->next->link = &call->next;
     service.streams = call;
 }
 
-static void leave_streams(struct call *call)
+static void remove_stream(struct call *call)
 {
-    if (!call->at)
+    if (!call->link)
         return;
-    *call->at = call->next;
+    *call->link = call->next;
     if (call->next)
-        call->next->at = call->at;
-    call->at = NULL;
+        call->next->link = call->link;
+    call->link = NULL;
 }
 
-static void take_request(void)
+static void accept_call(void)
 {
     struct call *call = calloc(1, sizeof *call);
     if (!call) { /* the client sees a canceled call */
@@ -228,35 +230,35 @@ static void take_request(void)
         open_stream(call);
     } else if (!grpc_slice_str_cmp(service.details.method, "/energy.EnergyMonitor/Health")) {
         grpc_slice message = health_message(service.healthy, service.platform);
-        answer(call, &message, GRPC_STATUS_OK, "");
+        reply(call, &message, GRPC_STATUS_OK, "");
     } else {
-        answer(call, NULL, GRPC_STATUS_UNIMPLEMENTED,
-               "energy.EnergyMonitor has Health and StreamTelemetry");
+        reply(call, NULL, GRPC_STATUS_UNIMPLEMENTED,
+              "energy.EnergyMonitor has Health and StreamTelemetry");
     }
 }
 
-/* Under the lock. */
-static void take_event(const struct tag *tag, bool success)
+/* Caller holds the lock. */
+static void handle_event(const struct tag *tag, bool success)
 {
     struct call *call = tag->call;
-    call->under_way--;
+    call->pending_batches--;
     if (tag->kind == EVENT_SENT) {
         call->sending = false;
-        if (success && call->at)
+        if (success && call->link)
             send_newest(call);
-    } else { /* answered, or closed by its client */
-        leave_streams(call);
+    } else { /* response sent, or stream closed by the client */
+        remove_stream(call);
     }
-    if (!call->under_way && !call->at) {
+    if (!call->pending_batches && !call->link) {
         grpc_call_unref(call->grpc);
         free(call);
     }
 }
 
-/* Serves until end_service. */
+/* Serves until end_service is called. */
 static void serve(void)
 {
-    await_request();
+    request_next_call();
     for (bool down = false; !down;) {
         grpc_event event =
             grpc_completion_queue_next(service.queue, gpr_inf_future(GPR_CLOCK_REALTIME), NULL);
@@ -266,13 +268,13 @@ static void serve(void)
             down = true;
         } else if (tag->kind == EVENT_REQUEST) {
             if (event.success)
-                take_request();
+                accept_call();
             grpc_call_details_destroy(&service.details);
             grpc_metadata_array_destroy(&service.metadata);
             if (event.success)
-                await_request();
+                request_next_call();
         } else {
-            take_event(tag, event.success);
+            handle_event(tag, event.success);
         }
         pthread_mutex_unlock(&service.lock);
     }
@@ -306,7 +308,7 @@ static void publish(struct telemetry *reading)
 static bool open_service(const char *address)
 {
     grpc_init();
-    /* A second monitor on the port is refused, rather than getting every other client. */
+    /* Disable SO_REUSEPORT: a second instance on this port must fail instead of getting a share of the connections. */
     grpc_arg single = {
         .type = GRPC_ARG_INTEGER, .key = GRPC_ARG_ALLOW_REUSEPORT, .value.integer = 0};
     grpc_channel_args arguments = {1, &single};
@@ -338,12 +340,12 @@ static void close_service(void)
 /* ---- readings ---- */
 
 static struct feed {
-    int readings;    /* pipe that they come through */
-    int signals;     /* SIGTERM and SIGINT */
-    pid_t monitor;   /* that we started; 0: none */
-    const char *ipw; /* program to start; NULL: readings are fed to us */
+    int readings;    /* read end of the pipe */
+    int signals;     /* signalfd for SIGTERM and SIGINT */
+    pid_t monitor;   /* child process; 0: none */
+    const char *ipw; /* program to start; NULL: readings come from --feed */
     unsigned interval_ms;
-    bool failed; /* the monitor has not given one reading */
+    bool failed; /* the monitor ended without sending a reading */
 } feed = {.readings = -1};
 
 static void log_line(const char *text, const char *detail)
@@ -352,7 +354,7 @@ static void log_line(const char *text, const char *detail)
             detail ? detail : "");
 }
 
-static void run_monitor(int to)
+static void exec_monitor(int to)
 {
     char interval[32], descriptor[16];
     snprintf(interval, sizeof interval, "%u.%03u", feed.interval_ms / 1000,
@@ -376,7 +378,7 @@ static bool start_monitor(void)
     pid_t pid = fork();
     if (pid == 0) {
         close(ends[0]);
-        run_monitor(ends[1]);
+        exec_monitor(ends[1]);
     }
     close(ends[1]);
     if (pid < 0) {
@@ -388,7 +390,7 @@ static bool start_monitor(void)
     return true;
 }
 
-/* What a monitor without readings means: 0 to try again. */
+/* The pipe was closed.  Returns 0 to restart the monitor, -1 to exit. */
 static int monitor_ended(void)
 {
     close(feed.readings);
@@ -398,7 +400,7 @@ static int monitor_ended(void)
     bool never = !service.readings;
     pthread_mutex_unlock(&service.lock);
     if (!feed.ipw)
-        return -1; /* the monitor that started us has ended: so do we */
+        return -1; /* our parent, the monitor, has exited */
     int status = 0;
     waitpid(feed.monitor, &status, 0);
     feed.monitor = 0;
@@ -411,8 +413,8 @@ static int monitor_ended(void)
     return 0;
 }
 
-/* One reading; -1 when none will come. */
-static int take_reading(void)
+/* Reads one reading; -1 if there will be no more. */
+static int read_reading(void)
 {
     static struct telemetry reading;
     ssize_t got = read(feed.readings, &reading, sizeof reading);
@@ -422,7 +424,7 @@ static int take_reading(void)
         return monitor_ended();
     if (got != sizeof reading || reading.size != sizeof reading ||
         reading.version != TELEMETRY_VERSION) {
-        log_line("ipw monitor is of another version", NULL);
+        log_line("ipw monitor has a different version", NULL);
         feed.failed = true;
         return -1;
     }
@@ -430,7 +432,7 @@ static int take_reading(void)
     return 0;
 }
 
-static void *take_readings(void *unused)
+static void *reader_main(void *unused)
 {
     for (;;) {
         if (feed.readings < 0 && feed.ipw && !start_monitor())
@@ -442,9 +444,9 @@ static void *take_readings(void *unused)
             break;
         if (wait[0].revents)
             break;
-        if (wait[1].revents && take_reading())
+        if (wait[1].revents && read_reading())
             break;
-        if (feed.readings < 0) /* it ended: not at once again */
+        if (feed.readings < 0) /* back off before the restart */
             poll(wait, 1, RESTART_MS);
     }
     end_service();
@@ -482,7 +484,7 @@ static bool read_number(const char *text, unsigned least, unsigned most, unsigne
     return true;
 }
 
-/* -1: go on; else the exit status. */
+/* Returns -1 to continue, else the exit status. */
 static int read_options(int argc, char **argv, struct options *options)
 {
     static const struct option LONG[] = {
@@ -536,7 +538,7 @@ static int read_options(int argc, char **argv, struct options *options)
     return -1;
 }
 
-/* The ipw of the same installation, else the one that a shell would start. */
+/* Prefers the ipw next to this program over the one in PATH. */
 static const char *find_ipw(char *path, size_t size)
 {
     ssize_t length = readlink("/proc/self/exe", path, size - 1);
@@ -559,7 +561,8 @@ static int run(const struct options *options)
     sigemptyset(&ends);
     sigaddset(&ends, SIGTERM);
     sigaddset(&ends, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &ends, NULL); /* before gRPC has threads */
+    pthread_sigmask(SIG_BLOCK, &ends,
+                    NULL); /* before gRPC starts threads, which inherit the mask */
     signal(SIGPIPE, SIG_IGN);
     feed.signals = signalfd(-1, &ends, SFD_CLOEXEC);
     if (feed.signals < 0 || !open_service(address)) {
@@ -567,7 +570,7 @@ static int run(const struct options *options)
         return FAILED;
     }
     pthread_t readings;
-    if (pthread_create(&readings, NULL, take_readings, NULL))
+    if (pthread_create(&readings, NULL, reader_main, NULL))
         return FAILED;
     log_line("listening", address);
     serve();

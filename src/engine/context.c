@@ -1,8 +1,8 @@
-/* Contexts: memory for the KV cache, batches of tokens, decoding that can be aborted, and sampling.
+/* Contexts: memory for the KV cache, batches of tokens, abortable decoding, and sampling.
  *
- * All sequences of a context are decoded in step with the same tokens: that is how a batch of requests
- * is reproduced for measuring.  Before a context is created, the memory it takes is compared with what
- * is available, because the kernel would kill the process, or another one, later. */
+ * All sequences of a context are decoded in lockstep with the same tokens: this reproduces a batch of requests for
+ * measurements.  Before a context is created, its memory is compared with what is available, because the OOM killer
+ * would later end this process, or another one. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <sched.h>
@@ -35,18 +35,18 @@ struct engine_context {
 
 /* ---- available memory ---- */
 
-/* Bytes left to our cgroup; UNKNOWN without a limit. */
+/* Bytes available to our cgroup; UNKNOWN without a limit. */
 static double cgroup_available(void)
 {
-    uint64_t most;
+    uint64_t max;
     uint64_t used;
-    if (fs_read_u64("/sys/fs/cgroup/memory.max", &most) ||
+    if (fs_read_u64("/sys/fs/cgroup/memory.max", &max) ||
         fs_read_u64("/sys/fs/cgroup/memory.current", &used))
         return UNKNOWN;
-    return most > used ? (double)(most - used) : 0;
+    return max > used ? (double)(max - used) : 0;
 }
 
-/* Bytes available on the machine by the kernel's estimate; UNKNOWN when it has none. */
+/* Available bytes by the kernel's estimate (MemAvailable); UNKNOWN if it has none. */
 static double machine_available(void)
 {
     char text[4096];
@@ -84,7 +84,7 @@ static enum err check_memory(const struct engine_model_facts *model,
         return ERR_OK;
     return err_set(
         why, ERR_NO_MEMORY,
-        "a context of %u tokens takes %.2g GB, but only %.2g GB of memory are available: "
+        "a context of %u tokens needs %.2g GB, but only %.2g GB of memory are available: "
         "use a smaller context",
         params->n_ctx, need * 1e-9, have * 1e-9);
 }
@@ -167,8 +167,8 @@ static void set_callbacks(struct llama_context_params *params, struct engine_con
     }
 }
 
-/* Arrays for the tokens of one call.  seq_id[i] points into one array of sequence numbers, which is stored
- * after the last token. */
+/* Arrays for the tokens of one call.  seq_id[i] points into one array of sequence numbers, stored after the last
+ * token. */
 static enum err allocate_batch(struct engine_context *context)
 {
     size_t capacity = context->facts.batch;
@@ -304,7 +304,7 @@ static enum err aborted(struct engine_context *context, struct error *why)
                 : err_set(why, ERR_INTERRUPTED, "decoding was canceled");
 }
 
-/* The same tokens for every sequence, one sequence after the other, which is the library's own order. */
+/* The same tokens for every sequence, one sequence after the other: the library's own order. */
 static void fill_batch(struct engine_context *context, const engine_token *tokens, size_t count,
                        bool is_last)
 {
@@ -368,9 +368,9 @@ enum err engine_decode(struct engine_context *context, const engine_token *token
         return err;
     context->sequences = sequences;
     context->has_logits = false;
-    size_t most = context->facts.batch / sequences;
+    size_t max = context->facts.batch / sequences;
     for (size_t done = 0; done < count;) {
-        size_t part = count - done < most ? count - done : most;
+        size_t part = count - done < max ? count - done : max;
         fill_batch(context, tokens + done, part, done + part == count);
         err = decode_batch(context, why);
         if (err)
@@ -388,16 +388,16 @@ enum err engine_decode(struct engine_context *context, const engine_token *token
 /* -ln of the softmax of the logits at a token. */
 static double negative_log_softmax(const float *logits, int count, engine_token token)
 {
-    float most = logits[0];
+    float max = logits[0];
     for (int i = 1; i < count; i++)
-        most = logits[i] > most ? logits[i] : most;
-    double sum = (double)expf(logits[0] - most);
+        max = logits[i] > max ? logits[i] : max;
+    double sum = (double)expf(logits[0] - max);
     for (int i = 1; i < count; i++)
-        sum += (double)expf(logits[i] - most);
-    return log(sum) - ((double)logits[token] - (double)most);
+        sum += (double)expf(logits[i] - max);
+    return log(sum) - ((double)logits[token] - (double)max);
 }
 
-/* Of the part of the tokens that is in the batch, from `from`: those whose successor is scored. */
+/* Requests logits for the tokens of this batch, from `from` on, whose successor is scored. */
 static void want_logits(struct engine_context *context, size_t from, size_t first, size_t count)
 {
     for (size_t i = 0; i < (size_t)context->batch.n_tokens; i++)
@@ -462,7 +462,7 @@ static enum err check_sampling(const struct engine_sampling *sampling, struct er
     return ERR_OK;
 }
 
-/* In the order of llama.cpp's own programs: penalties, top-k, top-p, min-p, temperature, draw. */
+/* In the order of llama.cpp's own programs: penalties, top-k, top-p, min-p, temperature, sampling. */
 static void add_samplers(const struct llama_api *api, struct llama_sampler *chain,
                          const struct engine_sampling *sampling, int vocabulary)
 {
@@ -497,7 +497,7 @@ enum err engine_set_sampling(struct engine_context *context, const struct engine
         api->llama_sampler_free(context->sampler);
     context->sampler = NULL;
     if (sampling->temperature == 0 && sampling->repeat_penalty == 1)
-        return ERR_OK; /* greedy: the logits are enough */
+        return ERR_OK; /* greedy: the logits suffice */
     context->sampler =
         api->llama_sampler_chain_init((struct llama_sampler_chain_params){.no_perf = true});
     if (!context->sampler)
@@ -507,7 +507,7 @@ enum err engine_set_sampling(struct engine_context *context, const struct engine
 }
 
 /* The first of the largest logits, as in llama.cpp. */
-static engine_token most_likely(const float *logits, int count)
+static engine_token argmax(const float *logits, int count)
 {
     int best = 0;
     for (int i = 1; i < count; i++)
@@ -525,5 +525,5 @@ engine_token engine_sample(struct engine_context *context)
         return -1;
     if (context->sampler)
         return api->llama_sampler_sample(context->sampler, context->llama, -1);
-    return most_likely(logits, context->model->facts.vocabulary);
+    return argmax(logits, context->model->facts.vocabulary);
 }

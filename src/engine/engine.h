@@ -1,12 +1,12 @@
-/* In-process inference through llama.cpp's libllama, which is opened at run time.
+/* In-process inference through llama.cpp's libllama, loaded at run time.
  *
- * Nothing of llama.cpp is compiled in: ipw has its own minimal declarations, and a library whose
- * structures differ from them is refused.  A process opens the library once and never closes it.
+ * Nothing of llama.cpp is compiled in: ipw has its own minimal declarations, and rejects a library whose structures
+ * differ.  A process opens the library once and never closes it.
  *
  * A model may be shared by several contexts, each of which is used by one thread at a time.
  *
- * Ownership: the caller closes what it opened, contexts before their model.  Text and tokens are
- * returned in the caller's buffers. */
+ * Ownership: the caller closes what it opened, contexts before their model.  Text and tokens are returned in the
+ * caller's buffers. */
 #ifndef IPW_ENGINE_ENGINE_H
 #define IPW_ENGINE_ENGINE_H
 
@@ -34,13 +34,13 @@ struct engine_library {
     bool has_gpu;     /* it can offload layers to a GPU here */
 };
 
-/* Opens the library on the first call: IPW_LLAMA_LIB (a file or a directory), then the one installed
- * with ipw or by tools/setup, then the system's.  A version that was not tested is used only when
- * IPW_LLAMA_LIB names it, with a warning.  ERR_UNSUPPORTED with what enables it otherwise. */
+/* Opens the library on the first call: IPW_LLAMA_LIB (a file or a directory), then the one installed with ipw or by
+ * tools/setup, then the system's.  An untested version is used only if IPW_LLAMA_LIB names it, with a warning.
+ * Otherwise ERR_UNSUPPORTED with how to enable it. */
 enum err engine_library_open(const struct engine_library **out, struct error *why) MUST_USE;
 
-/* Names the library to open, a file or a directory, before all of those; ERR_USAGE when another one is
- * open already. */
+/* Sets the library to open, a file or a directory, with precedence over all of those; ERR_USAGE if another one is open
+ * already. */
 enum err engine_library_use(const char *path, struct error *why) MUST_USE;
 
 /* "0.5.0, 0.5.1": the versions of llama.cpp that the declarations were tested with. */
@@ -51,17 +51,16 @@ const char *engine_tested_versions(void);
 struct engine_model_options {
     int gpu_layers;     /* layers to offload to a GPU; -1 all; 0 none */
     bool no_map;        /* read the file instead of mapping it */
-    bool check_tensors; /* look for invalid values while loading */
+    bool check_tensors; /* check for invalid values while loading */
 };
 
 struct engine_model_facts {
-    char description[128]; /* as the library puts it: architecture, size, quantization */
+    char description[128]; /* by the library: architecture, size, quantization */
     uint64_t parameters, tensor_bytes;
     int layers, embedding, heads, heads_kv, trained_context, vocabulary;
     bool has_chat_template;
-    bool
-        has_tool_call_tag; /* its chat template writes calls of tools as <tool_call>{...}</tool_call> */
-    engine_token begin; /* that the model wants at the start of a text (often <s>); -1: none */
+    bool has_tool_call_tag; /* its chat template uses <tool_call>{...}</tool_call> */
+    engine_token begin;     /* BOS token (often <s>); -1: none */
 };
 
 /* ERR_NOT_FOUND, ERR_BAD_VALUE (not a GGUF file, truncated, corrupt), ERR_UNSUPPORTED (an unknown
@@ -72,12 +71,12 @@ void engine_model_close(struct engine_model *model);
 const struct engine_model_facts *engine_model_facts(const struct engine_model *model);
 const char *engine_model_path(const struct engine_model *model);
 
-/* Models shared within the process: loaded once per file and options, reference-counted.  The one used
- * last stays loaded without users, for the next.  *load_s is the loading time, 0 when it was loaded. */
+/* Models shared within the process: loaded once per file and options, reference-counted.  The most recently used one
+ * stays loaded without users.  *load_s is the loading time, 0 if it was loaded already. */
 enum err engine_model_acquire(const char *path, const struct engine_model_options *options,
                               struct engine_model **out, double *load_s, struct error *why)
     MUST_USE;
-/* Another reference to the shared model that was used last, if its options are these; else NULL. */
+/* Another reference to the most recently used shared model if its options match; else NULL. */
 struct engine_model *engine_model_acquire_last(const struct engine_model_options *options);
 void engine_model_release(struct engine_model *model); /* NULL is ignored */
 
@@ -90,8 +89,8 @@ struct engine_tokens {
 
 void engine_tokens_release(struct engine_tokens *tokens);
 
-/* Appends the tokens of a text.  `special`: special tokens such as <|im_start|> in it are parsed;
- * `begin`: tokens that the model wants at the start (often <s>) are added. */
+/* Appends the tokens of a text.  `special`: special tokens such as <|im_start|> are parsed; `begin`: the BOS token is
+ * added if the model uses one. */
 enum err engine_tokenize(const struct engine_model *model, const char *text, size_t length,
                          bool begin, bool special, struct engine_tokens *out, struct error *why)
     MUST_USE;
@@ -100,7 +99,7 @@ enum err engine_tokenize(const struct engine_model *model, const char *text, siz
 enum err engine_detokenize(const struct engine_model *model, engine_token token, struct text *out)
     MUST_USE;
 
-/* Is this an end-of-generation token? */
+/* Whether this is an end-of-generation token. */
 bool engine_is_end(const struct engine_model *model, engine_token token);
 
 /* A message of a conversation: "system", "user" or "assistant", and its text. */
@@ -108,17 +107,17 @@ struct engine_message {
     const char *role, *text;
 };
 
-/* Appends a conversation formatted by the model's chat template, up to where the assistant's next message begins.
- * ERR_UNSUPPORTED when there is none or the library cannot apply it. */
+/* Appends a conversation formatted by the model's chat template, with the generation prompt.  ERR_UNSUPPORTED if there
+ * is none or the library cannot apply it. */
 enum err engine_apply_chat_template(const struct engine_model *model,
                                     const struct engine_message *messages, size_t count,
                                     struct text *out, struct error *why) MUST_USE;
 
 /* ---- contexts ---- */
 
-/* Observes the compute graph as it is evaluated.  `wants` is called for every node when a graph starts,
- * in order; where it returns true, the engine computes up to that node, waits until it is done, and
- * calls `reached`.  Every stop has a cost: request few. */
+/* Observes the compute graph during evaluation.  `wants` is called for every node when a graph starts, in order; where
+ * it returns true, the engine computes up to that node, waits for it, and calls `reached`.  Every stop has a cost:
+ * request few. */
 struct engine_watch {
     bool (*wants)(void *context, const char *node);
     void (*reached)(void *context, const char *node);
@@ -129,9 +128,9 @@ struct engine_context_options {
     uint32_t context;           /* tokens per sequence; 0: as trained */
     uint32_t batch, ubatch;     /* tokens per call, and per graph; 0: the library's default */
     uint32_t sequences;         /* decoded together, at most 256; 0: one */
-    int threads, threads_batch; /* for decode, for prefill; 0: the cores available to us */
-    /* Threads persist between graphs, which makes stopping one cheap.  Contexts of a model that set
-     * this must use the same number of threads, share them, and compute one at a time. */
+    int threads, threads_batch; /* for decode, for prefill; 0: the available cores */
+    /* Threads persist between graphs, which makes stopping one cheap.  Contexts of a model that set this must have the
+     * same number of threads, share them, and compute one at a time. */
     bool keep_threads;
     int flash_attention;              /* -1 auto, 0 off, 1 on */
     const struct engine_watch *watch; /* may be NULL; must outlive the context */
@@ -146,23 +145,22 @@ const struct engine_context_options *engine_context_facts(const struct engine_co
 
 /* Clears the KV cache. */
 void engine_clear(struct engine_context *context);
-/* Truncates the KV cache to the first `tokens` of each sequence, so that decoding can repeat from there.
- * False, with nothing changed, where the model's memory does not support it. */
+/* Truncates the KV cache to the first `tokens` of each sequence, so that decoding can be repeated from there.  False,
+ * without effect, if the model's memory does not support it. */
 bool engine_rewind(struct engine_context *context, uint32_t tokens);
 
 /* Aborts later decoding, also within a graph, when *cancel becomes true (it may be NULL) or at the time
  * `deadline` (0: none). */
 void engine_set_abort(struct engine_context *context, const atomic_bool *cancel, nanos deadline);
 
-/* Decodes tokens after the earlier ones, the same ones in each of `sequences` sequences (0 and 1: one),
- * as many as in the first call since engine_clear; keeps the logits of the last token.  Synchronous.
- * ERR_NO_DATA when they exceed the context, with nothing computed; ERR_INTERRUPTED or ERR_TIMEOUT when
- * aborted, with the KV cache cleared. */
+/* Appends tokens to the context and decodes them, the same ones in each of `sequences` sequences (0 and 1: one), as
+ * many as in the first call since engine_clear; keeps the logits of the last token.  Synchronous.  ERR_NO_DATA if they
+ * exceed the context, without computing; ERR_INTERRUPTED or ERR_TIMEOUT if aborted, with the KV cache cleared. */
 enum err engine_decode(struct engine_context *context, const engine_token *tokens, size_t count,
                        uint32_t sequences, struct error *why) MUST_USE;
 
-/* Decodes tokens after the earlier ones, in one sequence, and adds up -ln p of the tokens first .. count - 1, each given
- * those before it.  Errors as of engine_decode; ERR_BAD_VALUE where a logit is not a number. */
+/* Decodes tokens in one sequence and sums -ln p of the tokens first .. count - 1, each conditional on those before it.
+ * Errors as for engine_decode; ERR_BAD_VALUE if a logit is NaN. */
 enum err engine_score(struct engine_context *context, const engine_token *tokens, size_t count,
                       size_t first, double *negative_log_likelihood, struct error *why) MUST_USE;
 
@@ -176,27 +174,27 @@ struct engine_sampling {
     uint32_t seed;
 };
 
-/* Sets the sampling of the context and restarts its random sequence. */
+/* Sets the sampling of the context and reseeds its random generator. */
 enum err engine_set_sampling(struct engine_context *context, const struct engine_sampling *sampling,
                              struct error *why) MUST_USE;
-/* The next token after what was decoded last; -1 when nothing was. */
+/* Samples the next token after those decoded last; -1 if there are none. */
 engine_token engine_sample(struct engine_context *context);
 
 /* ---- text of generated tokens (stop_filter.c) ---- */
 
-/* Turns the bytes of tokens into text: whole UTF-8 characters only, and nothing from a stop string on.  It owns its
+/* Converts the bytes of tokens to text: complete UTF-8 characters only, truncated at a stop string.  It owns its
  * buffers and borrows the stop strings: zero-initialize, stop_filter_release. */
 struct stop_filter {
     char *const *stops; /* ends with NULL; may be NULL */
-    struct text text;   /* ready for the caller, who clears it */
-    bool has_stopped;   /* a stop string was found; it and what follows are dropped */
-    struct text held;   /* may become part of a character or of a stop string */
+    struct text text;   /* output; cleared by the caller */
+    bool has_stopped;   /* a stop string was found; it and all following bytes are dropped */
+    struct text held;   /* incomplete character or possible prefix of a stop string */
 };
 
-/* Adds the bytes of a token; what cannot be part of more is appended to filter->text.  An invalid byte
- * becomes U+FFFD. */
+/* Adds the bytes of a token; bytes that cannot be part of a longer character or stop string are appended to
+ * filter->text.  An invalid byte becomes U+FFFD. */
 enum err stop_filter_add(struct stop_filter *filter, const char *bytes, size_t length) MUST_USE;
-/* No more will follow: what was held is appended too. */
+/* End of input: held bytes are appended too. */
 enum err stop_filter_end(struct stop_filter *filter) MUST_USE;
 void stop_filter_release(struct stop_filter *filter);
 

@@ -13,7 +13,7 @@
 #include "engine/shipped.h"
 #include "port/dl.h"
 
-/* Where tools/setup puts the library; the build sets it for its source tree. */
+/* Directory of the library from tools/setup; set by the build for its source tree. */
 #ifndef IPW_LLAMA_FOLDER
 #define IPW_LLAMA_FOLDER ""
 #endif
@@ -25,7 +25,7 @@ static const char *const SYSTEM_NAMES[] = {"libllama.so.0", "libllama.so"};
 static struct {
     pthread_mutex_t lock;
     bool is_open;
-    char requested[512]; /* by engine_library_use; "" for nothing */
+    char requested[512]; /* by engine_library_use; "" if unset */
     struct dl dl;
     struct llama_api api;
     struct engine_library facts;
@@ -43,7 +43,7 @@ enum err engine_load(const struct dl_symbol *symbols, size_t count, struct error
 
 /* ---- the library's log ---- */
 
-/* Lines come in fragments; what does not fit is cut. */
+/* Lines arrive in fragments; long ones are truncated. */
 static _Thread_local struct {
     char line[240];
     bool is_error;
@@ -76,7 +76,7 @@ static void on_log(int level, const char *text, void *data)
 {
     (void)data;
     if (level == LLAMA_LOG_DEBUG)
-        return; /* a line per node of each graph */
+        return; /* one line per node of each graph */
     if (level != LLAMA_LOG_CONTINUED)
         end_line();
     messages.is_error |= level == LLAMA_LOG_ERROR;
@@ -109,9 +109,9 @@ void engine_log_clear(void)
     messages.first_error[0] = '\0';
 }
 
-/* For ggml_set_abort_callback: an assertion of the library failed, and the process ends after this.
- * One line replaces the debugger that the library would start.  "FILE:LINE: what failed" is printed
- * without the path; the reason was logged before. */
+/* For ggml_set_abort_callback: an assertion of the library failed, and the process ends after this.  One line replaces
+ * the debugger that the library would start.  "FILE:LINE: what failed" is printed without the path; the reason was
+ * logged before. */
 static void on_abort(const char *message)
 {
     const char *what = strstr(message, ": ");
@@ -130,7 +130,7 @@ static enum err incompatible(const struct engine_library *facts, const char *rea
                    engine_tested_versions(), reason);
 }
 
-/* Measures the structures before any function is trusted with one. */
+/* Checks the structures before calling any function that takes one. */
 static enum err load_functions(struct dl *dl, struct llama_api *api, struct engine_library *facts,
                                bool accept_untested, struct error *why)
 {
@@ -210,7 +210,7 @@ static enum err open_file(const char *path, bool accept_untested, struct error *
     enum err err = dl_open(&process.dl, names, why);
     if (err)
         return err;
-    /* A system library has no directory in its name; the loader knows where it found it. */
+    /* A system library has no directory in its name; the dynamic loader knows its path. */
     if (strchr(path, '/') || !dl_loaded(path, facts->path, sizeof facts->path))
         str_copy(facts->path, sizeof facts->path, path);
     err = load_functions(&process.dl, &process.api, facts, accept_untested, why);
@@ -229,14 +229,14 @@ static enum err open_file(const char *path, bool accept_untested, struct error *
     return ERR_OK;
 }
 
-/* ---- finding it ---- */
+/* ---- searching ---- */
 
 static bool is_library(const char *name)
 {
     return str_starts(name, "libllama.") && strstr(name, ".so");
 }
 
-/* The libllama of a directory: the plain name is the shortest and precedes those with a version. */
+/* The libllama of a directory: the unversioned name is the shortest and sorts before versioned ones. */
 static bool find_in(const char *folder, char *to, size_t size)
 {
     DIR *dir = opendir(folder);
@@ -262,7 +262,7 @@ static bool find_at(const char *path, char *to, size_t size)
     return S_ISDIR(found.st_mode) ? find_in(path, to, size) : str_copy(to, size, path);
 }
 
-/* Installed with ipw, or by tools/setup into the source tree. */
+/* Installed with ipw, or by tools/setup in the source tree. */
 static bool find_installed(char *to, size_t size)
 {
     char folder[512];
@@ -302,7 +302,7 @@ static enum err open_any(struct error *why)
         return open_named(from_environment, "IPW_LLAMA_LIB", true, why);
     char file[512];
     if (find_installed(file, sizeof file)) {
-        struct error reason; /* it may be built for another kind of machine */
+        struct error reason; /* it may be built for another architecture */
         return open_file(file, false, &reason) ? missing(reason.text, why) : ERR_OK;
     }
     for (size_t i = 0; i < sizeof SYSTEM_NAMES / sizeof *SYSTEM_NAMES; i++) {

@@ -1,16 +1,15 @@
-/* Is a libllama compatible with our declarations?
+/* ABI compatibility of a libllama with our declarations.
  *
- * Two structures are passed by value, so a wrong layout would corrupt memory.  The library's own
- * functions return their defaults, so they are measured first: each function is called twice into
- * buffers with different patterns, and every byte that ends up equal was written.  Size and known
- * defaults must match.  Argument lists cannot be examined that way; for them there is a table of
- * tested versions. */
+ * Two structures are passed by value, so a wrong layout would corrupt memory.  The library's own functions return their
+ * defaults, so they are measured first: each function is called twice into buffers with different patterns, and every
+ * byte that is equal afterwards was written.  Size and known defaults must match.  Argument lists cannot be checked
+ * this way; for them there is a list of tested versions. */
 #include <string.h>
 
 #include "engine/llama_api.h"
 
-/* Versions that the unit tests of the engine passed with, separated by ", ".  Add one after running
- * them with IPW_LLAMA_LIB set to that library. */
+/* Versions that the unit tests of the engine passed with, separated by ", ".  Run them with IPW_LLAMA_LIB set to a
+ * library before adding its version. */
 static const char TESTED_VERSIONS[] = "0.5.0";
 
 /* A development build ("0.5.0-dev") counts as its version. */
@@ -36,12 +35,12 @@ const char *engine_tested_versions(void)
 
 /* ---- structures ---- */
 
-/* Far larger than the structures of any version. */
+/* Much larger than the structures of any version. */
 enum { BUFFER_SIZE = 4096 };
 
-/* Calls a function that returns a large structure by value, with `to` as the return buffer.  C cannot
- * express that for a structure of unknown size; the calling conventions can: the buffer is a hidden
- * first argument on x86-64 and is passed in x8 on aarch64. */
+/* Calls a function that returns a large structure by value, with `to` as the return buffer.  C cannot express this for
+ * a structure of unknown size, but the calling conventions can: the buffer is a hidden first argument on x86-64 and is
+ * passed in x8 on aarch64. */
 #if defined __x86_64__
 static enum err call_into(llama_defaults function, void *to)
 {
@@ -76,10 +75,10 @@ static enum err call_into(llama_defaults function, void *to)
 
 struct returned {
     _Alignas(16) unsigned char bytes[BUFFER_SIZE];
-    size_t size; /* up to the last byte written, with the padding that may follow */
+    size_t size; /* up to the last byte written, including possible padding */
 };
 
-/* A byte that was written is the same whatever the buffer held before. */
+/* A written byte is independent of the buffer's previous content. */
 static enum err measure(llama_defaults function, struct returned *out, struct error *why)
 {
     _Alignas(16) unsigned char other[BUFFER_SIZE];

@@ -1,6 +1,6 @@
-/* Our declarations of libllama: the few types and functions that are used, under the library's own
- * names, as in the versions that llama_abi.c lists; and what the files of the engine share.  The table
- * of functions is filled once and then only read. */
+/* Our declarations of libllama: the types and functions that are used, under the library's own names, as in the
+ * versions listed in llama_abi.c; and what the files of the engine share.  The table of functions is filled once and
+ * then read-only. */
 #ifndef IPW_ENGINE_LLAMA_API_H
 #define IPW_ENGINE_LLAMA_API_H
 
@@ -113,18 +113,18 @@ struct llama_api {
 #define SYMBOL(result, name, arguments) result(*name) arguments;
 #include "engine/llama_api.def"
 #undef SYMBOL
-    /* As the library fills them, before anything is set. */
+    /* The library's defaults. */
     struct llama_model_params model_params;
     struct llama_context_params context_params;
 };
 
-/* ---- llama_abi.c: is the library compatible with these declarations? ---- */
+/* ---- llama_abi.c: ABI compatibility ---- */
 
 /* A function of the library that returns a structure of unknown size by value. */
 typedef void (*llama_defaults)(void);
 
-/* Reads both default structures into *api.  ERR_UNSUPPORTED, saying what differs, when their layout is
- * not as declared. */
+/* Reads both default structures into *api.  ERR_UNSUPPORTED, with the difference, if their layout is not as
+ * declared. */
 enum err llama_abi_read_defaults(llama_defaults model, llama_defaults context,
                                  struct llama_api *api, struct error *why) MUST_USE;
 bool llama_abi_is_tested(const char *version);
@@ -134,12 +134,12 @@ bool llama_abi_is_tested(const char *version);
 /* The library that engine_library_open opened; only valid after it has succeeded. */
 const struct llama_api *engine_api(void);
 
-/* More functions of that library. */
+/* Looks up further functions of that library. */
 struct dl_symbol;
 enum err engine_load(const struct dl_symbol *symbols, size_t count, struct error *why) MUST_USE;
 
-/* The library's first error message in this thread since engine_log_clear, without the name of the
- * function that reported it; "" when there was none. */
+/* The library's first error message in this thread since engine_log_clear, without the name of the function that
+ * reported it; "" if there was none. */
 void engine_log_clear(void);
 const char *engine_log_error(void);
 
@@ -152,12 +152,12 @@ struct engine_model {
     struct engine_model_facts facts;
     struct engine_model_options options;
     char path[512];
-    struct ggml_threadpool *threads; /* of contexts with keep_threads; NULL: none yet */
+    struct ggml_threadpool *threads; /* of contexts with keep_threads; NULL: not created yet */
     struct engine_model *next;       /* shared models only, as `users` */
     unsigned users;
 };
 
-/* The model's thread pool, created on first use; NULL where the library offers none. */
+/* The model's thread pool, created on first use; NULL if the library has none. */
 struct ggml_threadpool *engine_model_threads(struct engine_model *model, int threads);
 
 #endif

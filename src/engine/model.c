@@ -1,9 +1,8 @@
-/* Models: a check of the GGUF header, a trial load in a child process, the load itself, the tokenizer
- * and chat template, and the models that a process shares.
+/* Models: a check of the GGUF header, a trial load in a child process, the load itself, the tokenizer and chat
+ * template, and models shared within the process.
  *
- * The library validates much of a file by assertions that abort the process.  Therefore a forked child
- * first reads the metadata, vocabulary and graph without the weights: a file that aborts the child is a
- * bad file. */
+ * The library validates much of a file by assertions that abort the process.  Therefore a forked child first loads the
+ * metadata, vocabulary and graph without the weights: a file that aborts the child is corrupt. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -68,7 +67,7 @@ static enum err check_file(const char *path, struct error *why)
 
 enum { TRIAL_CONTEXT = 64, /* tokens */ TRIAL_STALL_S = 5, TRIAL_ATTEMPTS = 3 };
 
-/* First byte of the child's report; without a report, it died. */
+/* First byte of the child's report; no report means that it died. */
 enum { TRIAL_FAILED = '-', TRIAL_PASSED = '+', TRIAL_ABORTED = '!' };
 
 static int trial_report_fd; /* used in the child only */
@@ -90,7 +89,7 @@ static void on_trial_abort(const char *message)
     _exit(1);
 }
 
-/* Nothing buffered by the parent may be written twice, and none of its locks be waited for. */
+/* Buffered output of the parent must not be written twice, and its locks must not be waited for. */
 static void detach_trial(const struct llama_api *api)
 {
     log_to(NULL, LOG_ERROR);
@@ -119,7 +118,7 @@ _Noreturn static void run_trial(const struct llama_api *api, const char *path, b
     _exit(0);
 }
 
-/* CPU time that the process has used, in ns; -1 where that is unknown. */
+/* CPU time of the process, in ns; -1 if unknown. */
 static int64_t cpu_time_of(pid_t pid)
 {
     clockid_t clock;
@@ -129,7 +128,7 @@ static int64_t cpu_time_of(pid_t pid)
     return (int64_t)used.tv_sec * 1000000000 + used.tv_nsec;
 }
 
-/* Waits for something to read.  False: for TRIAL_STALL_S the child has neither reported nor used the CPU. */
+/* Waits for data.  False: for TRIAL_STALL_S the child has neither reported nor used CPU time. */
 static bool wait_for_report(int from, pid_t child)
 {
     int64_t used = -1;
@@ -151,7 +150,7 @@ static bool read_report(int from, pid_t child, char *to, size_t size)
     size_t used = 0;
     bool alive = true;
     while ((alive = wait_for_report(from, child))) {
-        /* The caller's lock is there so that one trial runs at a time.
+        /* The caller's lock serializes trials.
          * NOLINTNEXTLINE(clang-analyzer-unix.BlockInCriticalSection) */
         ssize_t n = read(from, to + used, size - 1 - used);
         if (n < 0 && errno == EINTR)
@@ -169,7 +168,7 @@ static const char *or_unspecified(const char *message)
     return message[0] ? message : "unspecified error";
 }
 
-/* "llama.cpp cannot load FILE: MESSAGE", with the error code that the library's message implies. */
+/* "llama.cpp cannot load FILE: MESSAGE", with the error code implied by the library's message. */
 static enum err load_error(const char *path, const char *message, struct error *why)
 {
     enum err err = ERR_BAD_VALUE;
@@ -193,8 +192,8 @@ static enum err trial_result(const char *report, int status, const char *path, s
                    WIFSIGNALED(status) ? WTERMSIG(status) : 0);
 }
 
-/* `has_gpu`: GPU libraries do not survive a fork, so only the vocabulary is tried then.
- * `stalled`: the child waited for a lock that another thread of ours held at the fork. */
+/* `has_gpu`: GPU libraries do not survive a fork, so only the vocabulary is tried then.  `stalled`: the child waited
+ * for a lock that another of our threads held at the fork. */
 static enum err try_once(const struct llama_api *api, const char *path, bool has_gpu, bool *stalled,
                          struct error *why)
 {
@@ -224,8 +223,8 @@ static enum err try_once(const struct llama_api *api, const char *path, bool has
     return *stalled ? ERR_OK : trial_result(report, status, path, why);
 }
 
-/* Threads of ours run at the fork, and not every allocator is safe to use after one (the sanitizers' is
- * not).  The trial only protects this process: where it cannot be made, the model is loaded without. */
+/* Other threads run at the fork, and not every allocator is fork-safe (the sanitizers' is not).  The trial only
+ * protects this process: if it is not possible, the model is loaded without it. */
 static enum err try_load(const struct llama_api *api, const char *path, bool has_gpu,
                          struct error *why)
 {
@@ -241,8 +240,8 @@ static enum err try_load(const struct llama_api *api, const char *path, bool has
 
 /* ---- threads that persist between graphs ---- */
 
-/* Without a pool some builds start threads for every graph, and for every part of one that is stopped.
- * As the library declares it; the values that it fills in are checked. */
+/* Without a pool some builds start threads for every graph, and for every part of a stopped one.  As declared by the
+ * library; its default values are checked. */
 struct pool_params {
     bool cpus[512];
     int32_t threads;
@@ -278,7 +277,7 @@ static struct ggml_threadpool *pool_new(int threads)
         return NULL;
     engine_api()->ggml_threadpool_params_init(&params, threads);
     if (params.threads != threads || params.poll > 100)
-        return NULL; /* not as declared */
+        return NULL; /* layout differs from our declaration */
     /* The pool keeps no pointer into params. */
     /* cppcheck-suppress returnDanglingLifetime */
     return make(&params);
@@ -325,7 +324,7 @@ static void read_facts(const struct llama_api *api, struct engine_model *model)
                        : -1;
 }
 
-/* Properties with which the library would abort the process later. */
+/* Properties for which the library would abort the process later. */
 static enum err check_model(const struct llama_api *api, const struct engine_model *model,
                             const char *path, struct error *why)
 {
@@ -407,8 +406,7 @@ const char *engine_model_path(const struct engine_model *model)
 
 /* ---- shared models ---- */
 
-/* Most recently used first.  The lock is held while loading, so that concurrent requests for a file do
- * not load it twice. */
+/* Most recently used first.  The lock is held while loading, so that concurrent requests do not load a file twice. */
 static pthread_mutex_t shared_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct engine_model *shared_models;
 
@@ -513,10 +511,10 @@ static enum err reserve(struct engine_tokens *tokens, size_t more)
 enum err engine_tokenize(const struct engine_model *model, const char *text, size_t length,
                          bool begin, bool special, struct engine_tokens *out, struct error *why)
 {
-    enum { MOST = 1 << 30 };
-    if (length > MOST)
+    enum { LENGTH_MAX = 1 << 30 };
+    if (length > LENGTH_MAX)
         return err_set(why, ERR_BAD_VALUE, "a text of %zu bytes is too long to tokenize", length);
-    size_t size = length + 16; /* at most one per byte, and a few special ones */
+    size_t size = length + 16; /* at most one per byte, plus a few special ones */
     for (int attempt = 0; attempt < 2; attempt++) {
         if (reserve(out, size))
             return err_set(why, ERR_NO_MEMORY, "out of memory for %zu tokens", size);
@@ -562,7 +560,7 @@ bool engine_is_end(const struct engine_model *model, engine_token token)
     return engine_api()->llama_vocab_is_eog(model->vocabulary, token);
 }
 
-/* Into a buffer that is large enough at the second attempt. */
+/* Formats into a buffer that is large enough at the second attempt. */
 static enum err format_chat(const struct engine_model *model,
                             const struct llama_chat_message *messages, size_t count, size_t size,
                             struct text *out, struct error *why)

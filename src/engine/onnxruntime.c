@@ -1,5 +1,5 @@
-/* Makes models of a few operators of one kind, in the format of ONNX files, and runs a shorter and a longer one: the
- * difference is what the operators take, without what a run and the change of layout at its ends do. */
+/* Builds ONNX models of a few operators of one kind and runs a shorter and a longer one: the difference is the time of
+ * the operators, without the overhead of a run and of layout conversions at its ends. */
 #define _GNU_SOURCE
 #include "engine/timers.h"
 
@@ -13,9 +13,9 @@
 
 enum {
     LONG = 9, /* operators of the longer model */
-    SAMPLES_MOST = 256,
-    SAMPLES_LEAST = 4,
-    DIMS_MOST = 4,
+    SAMPLES_MAX = 256,
+    SAMPLES_MIN = 4,
+    DIMS_MAX = 4,
     OPSET = 13,
     IR_VERSION = 8,
     FLOAT = 1, /* a tensor's data type */
@@ -23,7 +23,7 @@ enum {
 
 /* ---- the library ----
  *
- * Its functions are a table whose order never changes, of which these are used. */
+ * Its functions are a table of fixed order, of which these are used. */
 
 struct ort_status;
 struct ort_env;
@@ -122,7 +122,7 @@ enum err ort_timer_open(unsigned threads, struct ort_timer **out, struct error *
     return err;
 }
 
-/* The library stays open: its threads may not have ended. */
+/* The library is not unloaded: its threads may still run. */
 void ort_timer_close(struct ort_timer *timer)
 {
     if (timer->memory)
@@ -137,7 +137,7 @@ const char *ort_timer_version(const struct ort_timer *timer)
     return timer->version;
 }
 
-/* ---- ONNX files: messages of protobuf ---- */
+/* ---- ONNX files: protobuf messages ---- */
 
 enum { WIRE_VARINT = 0, WIRE_BYTES = 2 };
 
@@ -170,7 +170,7 @@ static void put_string(struct text *to, unsigned field, const char *string)
     put_bytes(to, field, string, strlen(string));
 }
 
-/* A message inside, which is released. */
+/* Adds a nested message, which is released. */
 static void put_message(struct text *to, unsigned field, struct text *message)
 {
     put_bytes(to, field, text_get(message), message->length);
@@ -180,7 +180,7 @@ static void put_message(struct text *to, unsigned field, struct text *message)
 
 struct dims {
     size_t count;
-    int64_t at[DIMS_MOST];
+    int64_t at[DIMS_MAX];
 };
 
 static int64_t elements_of(const struct dims *dims)
@@ -209,7 +209,7 @@ static void put_value(struct text *graph, unsigned field, const char *name, cons
     put_message(graph, field, &info);
 }
 
-/* Numbers of either sign, so that a chain of products neither grows nor dies out into denormal numbers. */
+/* Numbers of either sign, so that a chain of products neither overflows nor decays to denormal numbers. */
 static void put_weights(struct text *graph, const char *name, const struct dims *dims, double size)
 {
     struct text tensor = {0};
@@ -247,13 +247,13 @@ static void put_attribute(struct text *node, const char *name, const int64_t *va
     put_message(node, 5, &attribute);
 }
 
-/* ---- models of one kind of operator ---- */
+/* ---- models of one operator ---- */
 
 struct model {
     const struct ort_shape *shape;
     struct text graph;
     struct dims input;
-    char last[16]; /* tensor that the next operator reads */
+    char last[16]; /* input of the next operator */
 };
 
 static void name_it(char *to, const char *what, int number)
@@ -369,7 +369,7 @@ static struct dims input_of(const struct ort_shape *s)
     }
 }
 
-/* One output of a chain; of operators that all read the input, one each. */
+/* A chain has one output; operators that all read the input have one each. */
 static int outputs_of(const struct ort_shape *shape, int operators)
 {
     return shape->op == ORT_IMAGE ? operators : 1;
@@ -407,7 +407,7 @@ static void make_model(const struct ort_shape *shape, int operators, struct text
 struct subject {
     struct ort_session *session;
     int outputs;
-    double samples[SAMPLES_MOST];
+    double samples[SAMPLES_MAX];
     size_t count;
 };
 
@@ -436,8 +436,8 @@ static enum err open_subject(struct ort_timer *timer, const struct ort_shape *sh
     return err;
 }
 
-/* One thread is timed by the CPU that it got.  Of several some are asleep where an operator is too small for all: their
- * CPU time does not tell whether they were disturbed, only whether rounds agree does. */
+/* A single thread is timed by its CPU time.  Of several threads some sleep if an operator is too small for all: their
+ * CPU time does not show whether they were disturbed, only agreement between rounds does. */
 static enum err take_sample(struct ort_timer *timer, const struct ort_value *input,
                             struct subject *subject, struct error *why)
 {
@@ -459,8 +459,8 @@ static enum err take_sample(struct ort_timer *timer, const struct ort_value *inp
     return err;
 }
 
-/* Of a model of so many operators.  No other session is open meanwhile: threads of one that has just run wait for more
- * work by spinning, and would take a CPU from this one. */
+/* Times a model with this many operators.  No other session is open meanwhile: threads of a session that has just run
+ * spin while waiting for work, and would use a CPU. */
 static enum err time_model(struct ort_timer *timer, const struct ort_shape *shape, int operators,
                            const struct ort_value *input, double budget_s, double *took,
                            struct error *why)
@@ -468,11 +468,11 @@ static enum err time_model(struct ort_timer *timer, const struct ort_shape *shap
     struct subject subject = {0};
     enum err err = open_subject(timer, shape, operators, &subject, why);
     if (!err)
-        err = take_sample(timer, input, &subject, why); /* warms up */
+        err = take_sample(timer, input, &subject, why); /* warm-up */
     subject.count = 0;
     double end = clock_s(CLOCK_MONOTONIC) + budget_s;
-    while (!err && subject.count < SAMPLES_MOST &&
-           (subject.count < SAMPLES_LEAST || clock_s(CLOCK_MONOTONIC) < end))
+    while (!err && subject.count < SAMPLES_MAX &&
+           (subject.count < SAMPLES_MIN || clock_s(CLOCK_MONOTONIC) < end))
         err = take_sample(timer, input, &subject, why);
     if (!err)
         *took = lower_quartile(subject.samples, subject.count);

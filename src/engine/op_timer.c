@@ -1,6 +1,6 @@
-/* Builds graphs of one kind of operation with ggml, as llama.cpp would, and computes them in turn until the time is up.
- * What a graph costs beside its operations is measured apart and subtracted, so that operations add up to a model.  Graphs are kept
- * short, since a short one more often ends before the scheduler takes a CPU away. */
+/* Builds graphs of one kind of operation with ggml, as llama.cpp does, and computes them repeatedly until the time
+ * budget is used.  The overhead of a graph is measured separately and subtracted, so that operations add up to a model.
+ * Graphs are kept short, since a short one is less often preempted. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ struct ggml_backend_buffer;
 struct ggml_backend_buffer_type;
 struct ggml_threadpool;
 struct ggml_threadpool_params {
-    max_align_t opaque[128]; /* the library alone knows what is in it, and less than this */
+    max_align_t opaque[128]; /* opaque; larger than the library's struct */
 };
 struct ggml_init_params {
     size_t bytes;
@@ -36,18 +36,18 @@ enum {
     TYPE_I32 = 26,
     DEVICE_CPU = 0,
     HEAD_SIZE = 64,
-    CACHE_STEP = 256, /* of the KV cache that is read, as llama.cpp rounds it up */
+    CACHE_STEP = 256, /* of the KV cache, whose length llama.cpp rounds up */
     MASK_STEP = 64,
-    STEPS = 64, /* operations of a graph, where nothing else decides */
-    SAMPLES_MOST = 256,
-    SAMPLES_LEAST = 3,
+    STEPS = 64, /* default number of operations of a graph */
+    SAMPLES_MAX = 256,
+    SAMPLES_MIN = 3,
     LONG_BUDGETS = 10, /* an operation that takes longer is timed once */
-    GRAPHS_MOST = OP_TIMER_GRAPHS_MOST,
-    MORE_BUDGETS = 3, /* waited at most for a sample during which all threads ran */
+    GRAPHS_MAX = OP_TIMER_GRAPHS_MAX,
+    MORE_BUDGETS = 3, /* maximum wait for a sample during which all threads ran */
     PATTERN_ROWS = 16,
-    DEPENDENT = 8, /* operations on the result of each other */
-    INPUTS_MOST = 3,
-    NODES_EACH = 4, /* tensors of one operation, at most */
+    DEPENDENT = 8, /* operations that depend on each other */
+    INPUTS_MAX = 3,
+    NODES_EACH = 4, /* maximum number of tensors per operation */
     NODES_BESIDE = 16,
     F16_MINUS_INFINITY = 0xfc00,
 };
@@ -59,14 +59,14 @@ struct ggml_api {
 };
 
 #define RAN_SHORT_S                                                                                \
-    300e-6            /* starting threads is much of a shorter graph: its CPU time says little */
-#define RAN_CLEAN 0.9 /* of the time, on average over the threads */
+    300e-6            /* thread start-up dominates a shorter graph: its CPU time is meaningless */
+#define RAN_CLEAN 0.9 /* of the time, averaged over the threads */
 
-/* Threads that stay.  llama.cpp by itself starts threads for each graph, and the kernel may put one on the CPU of its
- * parent, where it remains for as long as a short graph takes: one sample of two is then twice as long, on an idle machine.
- * Threads that spin between graphs are soon on CPUs of their own. */
+/* Persistent threads.  By default llama.cpp starts threads for each graph, and the kernel may place one on the CPU of
+ * its parent, where it stays for the duration of a short graph: half of the samples then take twice as long, even on an
+ * idle machine.  Threads that spin between graphs soon run on separate CPUs. */
 struct thread_pool {
-    struct ggml_threadpool *threads; /* NULL: one thread, or the library has none */
+    struct ggml_threadpool *threads; /* NULL: one thread, or not supported by the library */
     void (*use)(struct ggml_backend *, struct ggml_threadpool *);
     void (*free)(struct ggml_threadpool *);
 };
@@ -78,9 +78,9 @@ struct op_timer {
     struct ggml_backend *backend;
     struct ggml_backend_buffer_type *plain, **extra; /* extra: NULL, or ends in NULL */
     struct thread_pool pool;
-    double nothing_s,
-        step_s;      /* the least of a graph without work, and of one more operation; 0: not yet */
-    double pooled_s; /* nothing_s with the pool, which is subtracted from samples */
+    double empty_s,
+        step_s; /* minimum time of a graph without work, and of one more operation; 0: not measured */
+    double pooled_s; /* empty_s with the pool, subtracted from samples */
 };
 
 /* ---- the library ---- */
@@ -182,15 +182,15 @@ struct bench {
     int64_t operations; /* of all graphs */
     struct ggml_context *weights, *work;
     struct ggml_backend_buffer *weights_buffer, *work_buffer;
-    struct ggml_cgraph *graphs[GRAPHS_MOST];
-    int64_t graph_operations[GRAPHS_MOST];
-    int64_t graph_count, next;            /* next: the operation that is added next */
-    struct ggml_tensor *mask, *positions; /* inputs of their own; NULL: none */
+    struct ggml_cgraph *graphs[GRAPHS_MAX];
+    int64_t graph_operations[GRAPHS_MAX];
+    int64_t graph_count, next;            /* next: the next operation to be added */
+    struct ggml_tensor *mask, *positions; /* separate inputs; NULL: none */
     struct {
         struct ggml_tensor *tensor;
         int type;
         int64_t columns;
-    } inputs[INPUTS_MOST]; /* that hold ordinary numbers */
+    } inputs[INPUTS_MAX]; /* filled with ordinary numbers */
     size_t input_count;
 };
 
@@ -208,7 +208,7 @@ static struct ggml_tensor *input(struct bench *b, int type, int64_t n0, int64_t 
     return made;
 }
 
-/* The operation belongs to the graph whose turn it is. */
+/* Adds the operation to the current graph. */
 static void expand(struct bench *b, struct ggml_tensor *result)
 {
     int64_t graph = b->next++ * b->graph_count / b->operations;
@@ -225,8 +225,8 @@ static struct ggml_context *new_context(struct bench *b, size_t tensors, size_t 
     return api->ggml_init((struct ggml_init_params){.bytes = bytes, .no_alloc = true});
 }
 
-/* Numbers of ordinary size in every buffer of some tensors of one shape: pages that were never written would all be the
- * same one. */
+/* Fills tensors of one shape with numbers of ordinary size in separate buffers: pages that were never written would all
+ * map to the same zero page. */
 static enum err fill(struct bench *b, struct ggml_tensor *const *to, int64_t count, int type,
                      int64_t columns)
 {
@@ -251,7 +251,7 @@ static enum err fill(struct bench *b, struct ggml_tensor *const *to, int64_t cou
     return part ? ERR_OK : ERR_NO_MEMORY;
 }
 
-/* Weights are where llama.cpp puts them: rearranged for the instructions of this CPU, where that is supported. */
+/* Weights are placed as llama.cpp does: repacked for the instructions of this CPU, where supported. */
 static enum err place_weights(struct bench *b, struct ggml_tensor **matrices)
 {
     const struct ggml_api *api = &b->timer->api;
@@ -311,8 +311,8 @@ static void add_attention(struct bench *b)
         expand(b, b->timer->api.ggml_flash_attn_ext(b->work, q, k, v, b->mask, 0.125F, 0, 0));
 }
 
-/* Each takes the result of the one before, as in a model; not of too many, whose products would become denormal numbers,
- * which take ten times as long. */
+/* Each operation depends on the previous one, as in a model; but only a limited number, since their products would
+ * become denormal numbers, which are ten times slower. */
 static void add_chain(struct bench *b)
 {
     const struct ggml_api *api = &b->timer->api;
@@ -371,7 +371,7 @@ static enum err build(struct bench *b)
     const struct ggml_api *api = &b->timer->api;
     size_t nodes = (size_t)b->operations * NODES_EACH + NODES_BESIDE;
     b->graph_count = b->shape->graphs > 0 ? b->shape->graphs : 1;
-    if (b->graph_count > b->operations || b->graph_count > GRAPHS_MOST)
+    if (b->graph_count > b->operations || b->graph_count > GRAPHS_MAX)
         return ERR_BAD_VALUE;
     size_t nodes_each = (size_t)(b->operations / b->graph_count + 1) * NODES_EACH + NODES_BESIDE;
     b->work = new_context(b, nodes, nodes_each);
@@ -416,13 +416,13 @@ static void release(struct bench *b)
 /* ---- time ---- */
 
 struct samples {
-    double all[SAMPLES_MOST], clean[SAMPLES_MOST]; /* seconds of an operation */
+    double all[SAMPLES_MAX], clean[SAMPLES_MAX]; /* seconds per operation */
     size_t count, clean_count;
-    double ran_most; /* share of the time that the threads had a CPU, of the best sample */
+    double ran_max; /* share of the time in which the threads had a CPU, for the best sample */
 };
 
-/* One thread is timed by the CPU that it got.  Several wait for each other, spinning, so that the time counts in which
- * all had one: their CPU time says whether they did. */
+/* A single thread is timed by its CPU time.  Several threads wait for each other, spinning, so wall time counts while
+ * all had a CPU: their CPU time shows whether they did. */
 static enum err take_sample(struct bench *b, int64_t graph, struct samples *to, double *took)
 {
     const struct op_timer *timer = b->timer;
@@ -441,7 +441,7 @@ static enum err take_sample(struct bench *b, int64_t graph, struct samples *to, 
     if (is_alone || ran >= RAN_CLEAN)
         to->clean[to->clean_count++] = each;
     to->all[to->count++] = each;
-    to->ran_most = fmax(to->ran_most, is_alone ? 1 : fmin(ran, 1));
+    to->ran_max = fmax(to->ran_max, is_alone ? 1 : fmin(ran, 1));
     return ERR_OK;
 }
 
@@ -454,11 +454,11 @@ static enum err time_graphs(struct bench *b, double budget_s, struct op_time *ou
         err = take_sample(b, i, NULL, &took);
         first = fmax(first, took);
     }
-    size_t least = first > LONG_BUDGETS * budget_s ? 1 : SAMPLES_LEAST;
+    size_t min = first > LONG_BUDGETS * budget_s ? 1 : SAMPLES_MIN;
     nanos end = clock_now() + from_seconds(budget_s);
-    for (size_t i = 0; !err && samples.count < SAMPLES_MOST; i++) {
+    for (size_t i = 0; !err && samples.count < SAMPLES_MAX; i++) {
         bool is_late = clock_now() >= end;
-        if (samples.count >= least && is_late &&
+        if (samples.count >= min && is_late &&
             (samples.clean_count || clock_now() >= end + from_seconds(MORE_BUDGETS * budget_s)))
             break;
         err = take_sample(b, (int64_t)i % b->graph_count, &samples, &took);
@@ -468,7 +468,7 @@ static enum err time_graphs(struct bench *b, double budget_s, struct op_time *ou
     bool is_clean = samples.clean_count > 0;
     size_t count = is_clean ? samples.clean_count : samples.count;
     double *from = is_clean ? samples.clean : samples.all;
-    *out = (struct op_time){lower_quartile(from, count), samples.ran_most};
+    *out = (struct op_time){lower_quartile(from, count), samples.ran_max};
     return ERR_OK;
 }
 
@@ -483,13 +483,12 @@ static enum err run_graphs(struct op_timer *timer, const struct op_timer_shape *
     return err;
 }
 
-static double least(double before, double now)
+static double min(double before, double now)
 {
     return before > 0 ? fmin(before, now) : now;
 }
 
-/* What a graph costs without its work, with threads that are there and with threads that start; the least of all times
- * that it is measured. */
+/* Overhead of a graph without work, with persistent threads and with started ones; the minimum of all measurements. */
 static enum err measure_empty(struct op_timer *timer, double budget_s, struct op_time *out)
 {
     const struct op_timer_shape tiny = {.op = OP_TIMER_ADD, .rows = 1, .depth = HEAD_SIZE};
@@ -510,9 +509,9 @@ static enum err measure_empty(struct op_timer *timer, double budget_s, struct op
     if (err)
         return err;
     double step = fmax(0, many.seconds * (1 + STEPS) - one.seconds) / STEPS;
-    timer->step_s = least(timer->step_s, step);
-    timer->pooled_s = least(pooled, fmax(0, one.seconds - step));
-    timer->nothing_s = least(timer->nothing_s, fmax(0, started.seconds - step));
+    timer->step_s = min(timer->step_s, step);
+    timer->pooled_s = min(pooled, fmax(0, one.seconds - step));
+    timer->empty_s = min(timer->empty_s, fmax(0, started.seconds - step));
     *out = (struct op_time){0, fmin(one.ran, many.ran)};
     return ERR_OK;
 }
@@ -523,7 +522,7 @@ enum err op_timer_measure(struct op_timer *timer, const struct op_timer_shape *s
     bool is_empty = shape->op == OP_TIMER_NOTHING || shape->op == OP_TIMER_STEP;
     int64_t operations = shape->matrices > 0 ? shape->matrices : 1;
     enum err err = ERR_OK;
-    if (is_empty || !(timer->nothing_s > 0))
+    if (is_empty || !(timer->empty_s > 0))
         err = measure_empty(timer, budget_s, out);
     if (!err && !is_empty)
         err = run_graphs(timer, shape, operations, budget_s, out);
@@ -531,7 +530,7 @@ enum err op_timer_measure(struct op_timer *timer, const struct op_timer_shape *s
         return err_set(why, err, "llama.cpp could not compute an operation here: %s",
                        err_text(err));
     if (is_empty)
-        out->seconds = shape->op == OP_TIMER_NOTHING ? timer->nothing_s : timer->step_s;
+        out->seconds = shape->op == OP_TIMER_NOTHING ? timer->empty_s : timer->step_s;
     out->seconds = fmax(0, out->seconds);
     return ERR_OK;
 }

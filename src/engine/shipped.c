@@ -1,4 +1,4 @@
-/* Models by name: a search through a few directories, and the errors for a name that is in none. */
+/* Models by name: searches a few directories, and suggests names for one that is not found. */
 #include "engine/shipped.h"
 
 #include <dirent.h>

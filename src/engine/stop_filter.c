@@ -1,12 +1,12 @@
-/* A token may end within a character, and a stop string may span tokens.  Bytes are held back exactly as
- * long as they could be a prefix of either. */
+/* A token may end within a character, and a stop string may span tokens.  Bytes are held back exactly as long as they
+ * could be a prefix of either. */
 #include "engine/engine.h"
 
 #include <string.h>
 
 #include "core/text.h"
 
-/* Might these last bytes, fewer than four, be the first bytes of a character? */
+/* Whether these last bytes, fewer than four, may be the start of a character. */
 static bool is_unfinished(const char *bytes, size_t left)
 {
     unsigned char lead = (unsigned char)bytes[0];
@@ -19,8 +19,8 @@ static bool is_unfinished(const char *bytes, size_t left)
     return true;
 }
 
-/* Appends `length` held bytes to the text as whole characters, and returns how many were used: an
- * unfinished character at the end stays, unless this is the last call. */
+/* Appends `length` held bytes to the text as complete characters, and returns the number used: an incomplete character
+ * at the end stays, unless this is the last call. */
 static size_t pass_characters(struct stop_filter *filter, size_t length, bool is_last)
 {
     size_t at = 0;
@@ -51,7 +51,7 @@ static size_t find_stop(const struct stop_filter *filter)
     return first;
 }
 
-/* Where a prefix of a stop string begins that reaches to the end; the held length when none does. */
+/* Start of a suffix that is a prefix of a stop string; the held length if there is none. */
 static size_t find_stop_prefix(const struct stop_filter *filter)
 {
     size_t length = filter->held.length;

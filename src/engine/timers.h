@@ -1,5 +1,5 @@
-/* Single operations of runtimes, timed on the CPU of this machine: what `ipw estimate calibrate` measures.  One thread uses
- * a timer at a time. */
+/* Timing of single operations of inference runtimes on this machine's CPU, for `ipw estimate calibrate`.  A timer is
+ * used by one thread at a time. */
 #ifndef IPW_ENGINE_TIMERS_H
 #define IPW_ENGINE_TIMERS_H
 
@@ -10,9 +10,9 @@
 #include "core/err.h"
 #include "core/units.h"
 
-/* ---- both ---- */
+/* ---- common ---- */
 
-/* Of any clock, where core/clock.h has those of time alone. */
+/* Reads any clock, including CPU-time clocks; core/clock.h has the wall and monotonic ones. */
 static inline double clock_s(clockid_t clock)
 {
     struct timespec now = {0};
@@ -20,7 +20,7 @@ static inline double clock_s(clockid_t clock)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Other programs only add time: the lower quartile is what the machine does undisturbed. */
+/* Interference only adds time: the lower quartile estimates the undisturbed time. */
 static inline double lower_quartile(double *samples, size_t count)
 {
     qsort(samples, count, sizeof *samples, compare_doubles);
@@ -29,10 +29,10 @@ static inline double lower_quartile(double *samples, size_t count)
 
 /* ---- llama.cpp: op_timer.c ---- */
 
-/* How long they take: products with weights of each format, in the buffers that the library chooses for them when it
- * loads a model, attention, and what is between them. */
+/* Operations: products with weights of each format, in the buffers that the library uses for a loaded model, attention,
+ * and the operations between them. */
 enum op_timer_op {
-    OP_TIMER_NOTHING,   /* a graph whose work is negligible: threads start, and meet once */
+    OP_TIMER_NOTHING,   /* a graph with negligible work: thread start-up and one barrier */
     OP_TIMER_STEP,      /* one more operation with negligible work */
     OP_TIMER_PRODUCT,   /* rows x depth by depth x columns */
     OP_TIMER_ATTENTION, /* `rows` queries, the last of `context` tokens; depth is that of a head */
@@ -44,14 +44,14 @@ enum op_timer_op {
 
 struct op_timer_shape {
     enum op_timer_op op;
-    uint32_t format; /* of the weights, as numbered in GGUF files */
+    uint32_t format; /* GGUF type number of the weights */
     int64_t rows, depth, columns;
     int64_t heads, context;
     int64_t
-        matrices; /* used in turn, so that weights come from the memory that holds them all; 0: 1 */
-    int64_t graphs; /* that the matrices are divided into, each timed by itself; 0: 1 */
+        matrices; /* used in rotation, so that weights come from the memory that holds them all; 0: 1 */
+    int64_t graphs; /* that the matrices are divided into, each timed separately; 0: 1 */
 };
-enum { OP_TIMER_GRAPHS_MOST = 64 };
+enum { OP_TIMER_GRAPHS_MAX = 64 };
 
 struct op_timer;
 
@@ -61,17 +61,18 @@ void op_timer_close(struct op_timer *timer);
 
 struct op_time {
     double seconds; /* of one operation */
-    double ran; /* share of the time that its threads had a CPU; below 0.9 others disturbed it */
+    double ran; /* share of the time in which its threads had a CPU; below 0.9 it was disturbed */
 };
 
-/* The lower quartile of what was measured for about `budget_s`, of samples during which all threads ran where there are
- * such.  ERR_UNSUPPORTED where the library does not compute it. */
+/* The lower quartile of samples over about `budget_s`, of samples during which all threads ran if there are any.
+ * ERR_UNSUPPORTED if the library does not support the operation. */
 enum err op_timer_measure(struct op_timer *timer, const struct op_timer_shape *shape,
                           double budget_s, struct op_time *out, struct error *why) MUST_USE;
 
 /* ---- ONNX Runtime: onnxruntime.c ---- */
 
-/* Through its C library, libonnxruntime, opened at run time: IPW_ONNXRUNTIME_LIB, else where the loader finds it. */
+/* Through its C library, libonnxruntime, loaded at run time: IPW_ONNXRUNTIME_LIB, else from the loader's search
+ * path. */
 struct ort_timer;
 
 /* In fp32. */
@@ -79,7 +80,7 @@ enum ort_op {
     ORT_NOTHING,   /* an operator with negligible work */
     ORT_CONV,      /* `channels` to `outputs`, window x window, side x side positions, padded */
     ORT_DEPTHWISE, /* the same with a group for each channel */
-    ORT_IMAGE,     /* the same with stride 2, of an image that nothing made before */
+    ORT_IMAGE,     /* the same with stride 2, on the model's input */
     ORT_PRODUCT,   /* `rows` x `channels` by a matrix of channels x channels */
     ORT_LSTM,      /* of `rows` steps, `channels` wide */
     ORT_ADD,       /* two tensors of `elements` */
@@ -97,7 +98,7 @@ enum err ort_timer_open(unsigned threads, struct ort_timer **out, struct error *
 void ort_timer_close(struct ort_timer *timer);
 const char *ort_timer_version(const struct ort_timer *timer);
 
-/* Of one operator among others like it, so that what a run takes beside them is not in it.  As op_timer_measure. */
+/* Of one operator in a chain of equal ones, which excludes the overhead of a run.  As op_timer_measure. */
 enum err ort_timer_measure(struct ort_timer *timer, const struct ort_shape *shape, double budget_s,
                            struct op_time *out, struct error *why) MUST_USE;
 

@@ -1,4 +1,4 @@
-/* Each kind of limit has a value of the estimate with its uncertainty, and a verdict on it. */
+/* Each kind of limit applies to a value of the estimate with its uncertainty, and gives a verdict. */
 #include "estimate/budget.h"
 
 #include <math.h>
@@ -33,19 +33,19 @@ struct budget budget_none(void)
 {
     struct budget budget;
     for (size_t i = 0; i < BUDGET_KINDS; i++)
-        budget.most[i] = UNKNOWN;
+        budget.max[i] = UNKNOWN;
     return budget;
 }
 
 bool budget_has_any(const struct budget *budget)
 {
     for (size_t i = 0; i < BUDGET_KINDS; i++)
-        if (is_known(budget->most[i]))
+        if (is_known(budget->max[i]))
             return true;
     return false;
 }
 
-/* What the energy limit is per: requests, of which a batch has several, or units. */
+/* The number of units of the energy limit: requests, of which a batch has several, or samples or tokens. */
 static double energy_parts(const struct workload_estimate *estimate)
 {
     const struct workload *work = estimate->work;
@@ -57,7 +57,7 @@ const char *budget_energy_unit(const struct workload_estimate *estimate)
     return estimate->work->spec.is_request ? "request" : estimate->work->unit;
 }
 
-/* The interval is UNKNOWN for memory: that is counted, not modeled, and the overhead of the runtime is unknown. */
+/* No interval for memory: it is counted, not modeled, and the overhead of the runtime is unknown. */
 static double value_of(const struct workload_estimate *estimate, enum budget_kind kind,
                        struct estimate_interval *interval)
 {
@@ -87,7 +87,7 @@ static double limit_of(const struct budget *budget, const struct workload_estima
                        enum budget_kind kind)
 {
     if (kind != BUDGET_FIT)
-        return budget->most[kind];
+        return budget->max[kind];
     return budget_has_any(budget) && !estimate->memory.fits ? estimate->memory.capacity : UNKNOWN;
 }
 
@@ -96,9 +96,9 @@ size_t budget_judge(const struct budget *budget, const struct workload_estimate 
 {
     size_t count = 0;
     for (size_t kind = 0; kind < BUDGET_KINDS; kind++) {
-        double most = limit_of(budget, estimate, (enum budget_kind)kind);
+        double max = limit_of(budget, estimate, (enum budget_kind)kind);
         struct estimate_interval interval;
-        if (!is_known(most))
+        if (!is_known(max))
             continue;
         double value = value_of(estimate, (enum budget_kind)kind, &interval);
         bool known = is_known(value);
@@ -106,13 +106,13 @@ size_t budget_judge(const struct budget *budget, const struct workload_estimate 
             .kind = (enum budget_kind)kind,
             .value = value,
             .plus_minus = interval.plus_minus,
-            .most = most,
-            .left = most - value,
-            .margin = known ? (most - value) / most : UNKNOWN,
-            .is_sure = known && !(most >= interval.low && most <= interval.high),
-            .verdict = !known          ? BUDGET_UNKNOWN
-                       : value <= most ? BUDGET_PASS
-                                       : BUDGET_FAIL,
+            .max = max,
+            .left = max - value,
+            .margin = known ? (max - value) / max : UNKNOWN,
+            .is_sure = known && !(max >= interval.low && max <= interval.high),
+            .verdict = !known         ? BUDGET_UNKNOWN
+                       : value <= max ? BUDGET_PASS
+                                      : BUDGET_FAIL,
         };
     }
     return count;

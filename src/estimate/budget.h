@@ -12,14 +12,14 @@ enum budget_kind {
     BUDGET_ENERGY,  /* joules per sample or token; per request, when requests run */
     BUDGET_MEMORY,  /* peak bytes on one device */
     BUDGET_POWER,   /* average watts of all devices */
-    BUDGET_FIT, /* peak bytes against the capacity: implied by any limit, reported when violated */
+    BUDGET_FIT, /* peak bytes against the capacity: implied by any limit, reported if violated */
     BUDGET_KINDS
 };
 const char *budget_name(enum budget_kind kind); /* "latency" */
 const char *budget_unit(enum budget_kind kind); /* "s" */
 
 struct budget {
-    double most[BUDGET_KINDS]; /* UNKNOWN: no limit */
+    double max[BUDGET_KINDS]; /* UNKNOWN: no limit */
 };
 
 enum budget_verdict { BUDGET_PASS, BUDGET_FAIL, BUDGET_UNKNOWN };
@@ -27,34 +27,34 @@ const char *budget_verdict_name(enum budget_verdict verdict); /* "PASS" */
 
 struct budget_check {
     enum budget_kind kind;
-    double value, plus_minus, most; /* ±: its larger side */
-    double left;                    /* most - value: below 0 when it fails */
-    double margin;                  /* left / most */
-    bool is_sure;                   /* the limit is outside the interval of the value */
+    double value, plus_minus, max; /* ±: its larger side */
+    double left;                   /* max - value: negative if violated */
+    double margin;                 /* left / max */
+    bool is_sure;                  /* the limit is outside the interval of the value */
     enum budget_verdict verdict;
 };
 
 struct budget budget_none(void);
 bool budget_has_any(const struct budget *budget);
 
-/* One check per limit, in the order of the kinds; returns their number.  A model that does not fit cannot run
- * and meets no limit, which is a check of its own. */
+/* One check per limit, in the order of the kinds; returns their number.  A model that does not fit cannot run and meets
+ * no limit: an additional check. */
 size_t budget_judge(const struct budget *budget, const struct workload_estimate *estimate,
                     struct budget_check checks[BUDGET_KINDS]);
-/* All limits together: FAIL when one is violated, else UNKNOWN when one cannot be judged. */
+/* Combined verdict: FAIL if one limit is violated, else UNKNOWN if one cannot be evaluated. */
 enum budget_verdict budget_verdict(const struct budget *budget,
                                    const struct workload_estimate *estimate);
-/* Are all limits met?  One that cannot be judged is not. */
+/* Whether all limits are met.  One that cannot be evaluated is not. */
 bool budget_holds(const struct budget *budget, const struct workload_estimate *estimate);
 
-/* Does `then` meet every limit, or come closer to those that `now` violates? */
+/* Whether `then` meets every limit, or comes closer to those that `now` violates. */
 bool budget_is_no_worse(const struct budget *budget, const struct workload_estimate *now,
                         const struct workload_estimate *then);
 
-/* Is there a point within all limits for every demand of the grid?  True without limits. */
+/* Whether there is a point within all limits for every demand of the grid.  True without limits. */
 bool budget_holds_for_all(const struct budget *budget, const struct estimate_grid *grid);
 
-/* What the energy limit is per: "request", "sample", "output token". */
+/* The unit of the energy limit: "request", "sample", "output token". */
 const char *budget_energy_unit(const struct workload_estimate *estimate);
 
 #endif

@@ -1,6 +1,6 @@
-/* Chooses the rows that can be used, builds one equation per window (its power; a column per class of operations,
- * one for bytes, one for the constant), solves it, and refuses whatever the rows do not determine.  Rates and
- * launch times come from the latencies of the same rows. */
+/* Selects the usable rows, builds one equation per window (its power; a column per class of operations, one for bytes,
+ * one for the constant), solves the system, and rejects results that the rows do not determine.  Rates and launch times
+ * come from the latencies of the same rows. */
 #include "estimate/calibrate.h"
 
 #include <math.h>
@@ -14,21 +14,21 @@
 
 enum {
     NAME_SIZE = 48,
-    LAUNCH_ROWS_LEAST = 3,
-    SHORT_LOAD = 20, /* at most so many times the dispatch time */
+    LAUNCH_ROWS_MIN = 3,
+    SHORT_LOAD = 20, /* maximum multiple of the dispatch time */
 };
-_Static_assert(CALIBRATE_CLASSES_MOST + 2 <= LEAST_SQUARES_COLUMNS_MAX,
+_Static_assert(CALIBRATE_CLASSES_MAX + 2 <= LEAST_SQUARES_COLUMNS_MAX,
                "a column per class, bytes, constant");
 
 /* ---- rows ---- */
 
-/* Fewer than ten sensor updates, where they were counted; else below what any energy meter resolves. */
+/* Fewer than ten sensor updates, if they were counted; else below the resolution of any energy meter. */
 static bool is_too_short(const struct calibrate_row *row)
 {
     if (is_known(row->updates))
-        return row->updates < CALIBRATE_UPDATES_LEAST;
+        return row->updates < CALIBRATE_UPDATES_MIN;
     double window = is_known(row->window_s) ? row->window_s : row->latency_s;
-    return window < CALIBRATE_WINDOW_LEAST;
+    return window < CALIBRATE_WINDOW_MIN;
 }
 
 static enum err choose_rows(const struct calibrate_rows *rows,
@@ -42,9 +42,9 @@ static enum err choose_rows(const struct calibrate_rows *rows,
     for (size_t i = 0; i < rows->count; i++) {
         const struct calibrate_row *row = &rows->items[i];
         bool is_empty = !(row->energy_j > 0), is_short = is_too_short(row);
-        if (row->kind == CALIBRATE_CACHE ||
+        if (row->kind == CALIBRATE_CACHE || row->kind == CALIBRATE_HOST ||
             (row->kind == CALIBRATE_LAUNCH && !is_known(row->energy_j)))
-            continue; /* measured for its time only */
+            continue; /* measured only for its time */
         if (row->is_estimated && !options->allow_estimated)
             return err_set(
                 why, ERR_BAD_VALUE,
@@ -86,9 +86,9 @@ static enum err find_classes(struct calibration *out, struct error *why)
         if (row->kind != CALIBRATE_LOAD || !(row->flops > 0))
             continue;
         size_t at = class_of(out, row);
-        if (at == CALIBRATE_CLASSES_MOST)
+        if (at == CALIBRATE_CLASSES_MAX)
             return err_set(why, ERR_BAD_VALUE, "more than %d combinations of precision and unit",
-                           CALIBRATE_CLASSES_MOST);
+                           CALIBRATE_CLASSES_MAX);
         struct calibrate_class *class = &out->classes[at];
         if (at == out->class_count) {
             out->class_count++;
@@ -104,14 +104,14 @@ static enum err find_classes(struct calibration *out, struct error *why)
 
 /* ---- the equations ---- */
 
-/* Figures are numbered: the classes, then bytes, then the constant.  A given figure has no column: its part of
- * the power is subtracted. */
+/* Figures are numbered: the classes, then bytes, then the constant.  A given figure has no column: its contribution is
+ * subtracted from the power. */
 struct design {
     struct least_squares_system system;
     double *a, *b;                            /* of the system: weighted and scaled; W, weighted */
-    double *weight;                           /* by row; 1 where errors count in watts */
+    double *weight;                           /* by row; 1 if errors are in watts */
     size_t *first;                            /* rows by class; those without a class are last */
-    double scale[LEAST_SQUARES_COLUMNS_MAX];  /* by column: what it was divided by */
+    double scale[LEAST_SQUARES_COLUMNS_MAX];  /* by column: its normalization */
     size_t figure[LEAST_SQUARES_COLUMNS_MAX]; /* by column: which figure it is */
 };
 
@@ -127,7 +127,7 @@ static void figure_name(const struct calibration *calibration, size_t figure, ch
         (void)str_format(to, size, "pJ/FLOP of %s", calibration->classes[figure].name);
 }
 
-/* Watts of a row that the given figures explain. */
+/* Watts of a row explained by the given figures. */
 static double given_watts(const struct calibration *calibration, const struct calibrate_row *row)
 {
     const struct calibrate_figure *byte = &calibration->joules_per_byte;
@@ -156,7 +156,7 @@ static void choose_columns(const struct calibration *calibration, struct design 
         d->figure[d->system.columns++] = calibration->class_count + 1;
 }
 
-/* Sorts points by class, which are the groups of the bootstrap; stable. */
+/* Sorts points by class, which are the strata of the bootstrap; stable. */
 static enum err order_points(struct calibration *calibration, size_t *first)
 {
     struct calibrate_point *ordered = malloc((calibration->point_count + 1) * sizeof *ordered);
@@ -175,8 +175,8 @@ static enum err order_points(struct calibration *calibration, size_t *first)
     return ERR_OK;
 }
 
-/* Errors in watts, or relative to the power where powers differ widely: 20 W are little of 700 W and much of
- * 100 W. */
+/* Errors in watts, or relative to the power if powers differ widely: 20 W are small relative to 700 W and large
+ * relative to 100 W. */
 static void set_weights(struct calibration *calibration, struct design *d)
 {
     double low = INFINITY, high = 0, sum = 0;
@@ -245,7 +245,7 @@ static enum err design_make(struct calibration *calibration, struct design *out,
     return ERR_OK;
 }
 
-/* ---- refusals before the fit ---- */
+/* ---- checks before the fit ---- */
 
 static enum err refuse_few(const struct calibration *c, struct error *why)
 {
@@ -275,7 +275,7 @@ static enum err refuse_flat(const struct calibration *c, struct error *why)
         high = fmax(high, c->points[i].measured_w);
         sum += c->points[i].measured_w;
     }
-    if (high - low >= CALIBRATE_SPREAD_LEAST * sum / (double)c->point_count)
+    if (high - low >= CALIBRATE_SPREAD_MIN * sum / (double)c->point_count)
         return ERR_OK;
     return err_set(
         why, ERR_BAD_VALUE,
@@ -290,7 +290,7 @@ static enum err refuse_collinear(struct calibration *c, const struct design *d,
     char a[NAME_SIZE], b[NAME_SIZE];
     size_t first, second;
     c->condition = least_squares_spectrum_condition(spectrum);
-    if (c->condition <= CALIBRATE_CONDITION_MOST)
+    if (c->condition <= CALIBRATE_CONDITION_MAX)
         return ERR_OK;
     least_squares_spectrum_worst_pair(spectrum, &first, &second);
     figure_name(c, d->figure[first], a, sizeof a);
@@ -299,7 +299,7 @@ static enum err refuse_collinear(struct calibration *c, const struct design *d,
         why, ERR_BAD_VALUE,
         "refused: %s and %s cannot be separated: they are collinear in these rows (condition "
         "number %.3g, at most %.0f); measure loads with other FLOPs per byte",
-        a, b, c->condition, CALIBRATE_CONDITION_MOST);
+        a, b, c->condition, CALIBRATE_CONDITION_MAX);
 }
 
 /* ---- the fit ---- */
@@ -368,7 +368,7 @@ static enum err fit(struct calibration *c, const struct design *d,
     err = least_squares_bootstrap(&d->system, options->draws, options->seed, &interval);
     if (err)
         return err_set(why, err, "out of memory");
-    if (interval.singular > CALIBRATE_SINGULAR_MOST)
+    if (interval.singular > CALIBRATE_SINGULAR_MAX)
         return err_set(
             why, ERR_BAD_VALUE,
             "refused: unbounded: %.0f %% of the bootstrap draws have no solution; the fit "
@@ -385,7 +385,7 @@ static enum err fit(struct calibration *c, const struct design *d,
     return ERR_OK;
 }
 
-/* ---- refusals after the fit ---- */
+/* ---- checks after the fit ---- */
 
 static void describe_figure(const struct calibration *c, size_t figure,
                             const struct calibrate_figure *f, char *to, size_t size)
@@ -397,7 +397,7 @@ static void describe_figure(const struct calibration *c, size_t figure,
                times * f->error, times > 1 ? "" : " W", times * f->low, times * f->high);
 }
 
-/* What would determine it, and how to do without. */
+/* Measurements that would determine it, and the alternative. */
 static const char *remedy(const struct calibration *c, size_t figure)
 {
     if (figure < c->class_count)
@@ -432,8 +432,7 @@ static enum err refuse_unidentified(struct calibration *c, struct error *why)
 
 /* ---- rates and launch overhead ---- */
 
-/* The highest FLOP/s of any row; the highest bytes/s of those long enough to come from memory and not from a
- * cache. */
+/* The highest FLOP/s of any row; the highest bytes/s of rows long enough to come from memory and not from a cache. */
 static void take_rates(const struct calibrate_rows *rows, struct calibration *out)
 {
     for (size_t i = 0; i < rows->count; i++) {
@@ -460,7 +459,7 @@ static void take_caches(const struct calibrate_rows *rows, struct calibration *o
         while (at < out->cache_count && out->caches[at].held < row->held)
             at++;
         bool is_new = at == out->cache_count || out->caches[at].held > row->held;
-        if (is_new && out->cache_count == CALIBRATE_CACHES_MOST)
+        if (is_new && out->cache_count == CALIBRATE_CACHES_MAX)
             continue;
         if (is_new) {
             memmove(&out->caches[at + 1], &out->caches[at],
@@ -476,16 +475,16 @@ static void take_caches(const struct calibrate_rows *rows, struct calibration *o
 /* The shortest time per kernel over rows of a kind. */
 static double shortest(const struct calibrate_rows *rows, enum calibrate_kind kind, size_t *count)
 {
-    double least = UNKNOWN;
+    double min = UNKNOWN;
     for (size_t i = 0; i < rows->count; i++)
         if (rows->items[i].kind == kind) {
-            least = fmin(least, rows->items[i].latency_s / rows->items[i].kernels);
+            min = fmin(min, rows->items[i].latency_s / rows->items[i].kernels);
             ++*count;
         }
-    return least;
+    return min;
 }
 
-/* Time of a load that arithmetic or memory explains, at the rates attained. */
+/* Time of a load explained by arithmetic or memory, at the attained rates. */
 static double explained(const struct calibration *c, const struct calibrate_row *row)
 {
     size_t class = class_of(c, row);
@@ -494,34 +493,35 @@ static double explained(const struct calibration *c, const struct calibrate_row 
     return fmax(row->flops / c->classes[class].flops_per_s, row->bytes / c->bytes_per_s);
 }
 
-/* Quantile p of the time that loads take beyond that, over loads whose explained time is between `least` and
- * `most` times `unit`, or times their own latency where unit is UNKNOWN. */
+/* Quantile p of the unexplained time of loads whose explained time is between `min` and `max` times `unit`, or times
+ * their own latency if unit is UNKNOWN. */
 static double unexplained(const struct calibrate_rows *rows, const struct calibration *c,
-                          double unit, double least, double most, double p, size_t *count)
+                          double unit, double min, double max, double p, size_t *count)
 {
     double *rests = malloc((rows->count + 1) * sizeof *rests), found = UNKNOWN;
     size_t n = 0;
     for (size_t i = 0; rests && i < rows->count; i++) {
         const struct calibrate_row *row = &rows->items[i];
         double time = explained(c, row), scale = is_known(unit) ? unit : row->latency_s;
-        if (time >= least * scale && time < most * scale)
+        if (time >= min * scale && time < max * scale)
             rests[n++] = row->latency_s - time;
     }
-    if (n >= LAUNCH_ROWS_LEAST)
+    if (n >= LAUNCH_ROWS_MIN)
         found = quantile(rests, n, p);
     *count = is_known(found) ? n : 0;
     free(rests);
     return found;
 }
 
-/* Launch rows show how fast kernels can be dispatched.  That is not the gap between kernels, since dispatch
- * overlaps with execution; loads that take longer show it: the time that the better ones need beyond arithmetic
- * and memory.  Without launch rows, loads too small for either show it. */
+/* Launch rows give the dispatch rate.  That is not the gap between kernels, since dispatch overlaps with execution;
+ * longer loads show it: the time of the better ones beyond arithmetic and memory.  Without launch rows, loads too small
+ * for either show it. */
 static void measure_overheads(const struct calibrate_rows *rows, struct calibration *out)
 {
-    size_t dispatches = 0, graphs = 0;
+    size_t dispatches = 0, graphs = 0, hosts = 0;
     take_rates(rows, out);
     take_caches(rows, out);
+    out->host_launch_s = shortest(rows, CALIBRATE_HOST, &hosts);
     out->graph_launch_s = shortest(rows, CALIBRATE_GRAPH, &graphs);
     out->dispatch_s = shortest(rows, CALIBRATE_LAUNCH, &dispatches);
     if (!dispatches) {

@@ -3,11 +3,10 @@
  *     joules = sum over classes of operations (joules per operation x operations)
  *            + joules per byte x bytes + constant power x seconds
  *
- * by least squares on mean power, without a non-negativity constraint: rows that would need one are refused, as
- * are rows that cannot separate the unknowns, or one of them from 0.  What they cannot determine may be given.
- * Errors count in watts when powers are similar, and relative to the power when they span more than a factor of
- * two, as the errors of meters and of this model behave.  Intervals come from the bootstrap.
- * docs/estimate.md, "Calibration", has the rules.
+ * by least squares on mean power, without a non-negativity constraint: rows that would need one are rejected, as are
+ * rows that cannot separate the unknowns, or one of them from 0.  Figures that they cannot determine may be given.
+ * Errors are in watts if powers are similar, and relative if they span more than a factor of two, like the errors of
+ * meters and of this model.  Intervals come from the bootstrap.  docs/estimate.md, "Calibration", has the rules.
  *
  * Ownership: calibrate_fit fills a struct that calibration_release frees; its points point into the rows. */
 #ifndef IPW_ESTIMATE_CALIBRATE_H
@@ -25,17 +24,17 @@
 struct text;
 
 enum {
-    CALIBRATE_CLASSES_MOST = 12,
-    CALIBRATE_CACHES_MOST = 3,
+    CALIBRATE_CLASSES_MAX = 12,
+    CALIBRATE_CACHES_MAX = 3,
     CALIBRATE_ROWS_PER_UNKNOWN = 3,
-    CALIBRATE_UPDATES_LEAST = 10, /* of the sensor in a window */
+    CALIBRATE_UPDATES_MIN = 10, /* of the sensor in a window */
 };
-#define CALIBRATE_WINDOW_LEAST   1e-3 /* s, when the number of sensor updates is unknown */
-#define CALIBRATE_CONDITION_MOST 30.0 /* of the columns, each scaled to length 1 */
-#define CALIBRATE_SPREAD_LEAST   0.02 /* of power over the rows, relative to its mean */
-#define CALIBRATE_SPAN_ALIKE     2.0  /* of power: beyond it errors are relative */
-#define CALIBRATE_LAUNCH_SHARE   0.2  /* of a latency that arithmetic and memory may explain */
-#define CALIBRATE_SINGULAR_MOST  0.05 /* of the draws */
+#define CALIBRATE_WINDOW_MIN    1e-3 /* s, when the number of sensor updates is unknown */
+#define CALIBRATE_CONDITION_MAX 30.0 /* of the columns, each scaled to length 1 */
+#define CALIBRATE_SPREAD_MIN    0.02 /* of power over the rows, relative to its mean */
+#define CALIBRATE_SPAN_ALIKE    2.0  /* of power: above it errors are relative */
+#define CALIBRATE_LAUNCH_SHARE  0.2  /* share of a latency explained by arithmetic and memory */
+#define CALIBRATE_SINGULAR_MAX  0.05 /* of the draws */
 
 struct calibrate_figure {
     double value;     /* joules or watts */
@@ -62,71 +61,72 @@ struct calibrate_point {
 };
 
 struct calibration {
-    struct calibrate_class classes[CALIBRATE_CLASSES_MOST];
+    struct calibrate_class classes[CALIBRATE_CLASSES_MAX];
     size_t class_count;
     struct calibrate_figure joules_per_byte;
-    struct calibrate_figure constant_w; /* drawn while working, whatever the load */
+    struct calibrate_figure constant_w; /* power under load, independent of the load */
     double bytes_per_s;                 /* the highest of any row */
     struct calibrate_cache {
-        double held, bytes_per_s;    /* the most bytes that it was measured with, and their rate */
-    } caches[CALIBRATE_CACHES_MOST]; /* the nearest first */
+        double held, bytes_per_s;   /* largest measured working set, and its rate */
+    } caches[CALIBRATE_CACHES_MAX]; /* the nearest first */
     size_t cache_count;
-    bool has_no_energy;    /* rates only: all joules and watts are UNKNOWN */
-    double idle_w;         /* of the idle rows; UNKNOWN without */
-    double launch_s;       /* time of a kernel beyond its work; UNKNOWN where no row shows it */
-    double dispatch_s;     /* between empty kernels launched one by one; UNKNOWN */
+    bool has_no_energy; /* rates only: all joules and watts are UNKNOWN */
+    double idle_w;      /* of the idle rows; UNKNOWN if there are none */
+    double launch_s;    /* time of a kernel in addition to its work; UNKNOWN if no row shows it */
+    double dispatch_s;  /* between empty kernels launched one by one; UNKNOWN */
     double graph_launch_s; /* the same, launched as a graph; UNKNOWN */
+    double host_launch_s;  /* of a small operator in eager mode; UNKNOWN */
     size_t launch_rows;    /* that launch_s is based on */
 
-    struct calibrate_point *points; /* of the rows that were used */
+    struct calibrate_point *points; /* of the used rows */
     size_t point_count;
-    size_t short_rows; /* left out: too short for the sensor */
-    size_t empty_rows; /* left out: energy missing or 0 */
+    size_t short_rows; /* excluded: too short for the sensor */
+    size_t empty_rows; /* excluded: energy missing or 0 */
     size_t idle_rows;
-    double r2, mape, mape_held_out; /* of power, and thereby of energy */
+    double r2, mape, mape_held_out; /* of power, and so of energy */
     double condition;
-    bool is_relative;  /* errors count relative to the power, not in watts */
+    bool is_relative;  /* errors are relative to the power, not in watts */
     bool is_estimated; /* some joules are estimated by a model */
 };
 
 struct calibrate_options {
     bool allow_estimated;
-    double joules_per_byte, constant_w; /* given by the user and held fixed; 0: fitted */
-    unsigned draws;                     /* of the bootstrap; 0: by the number of rows */
+    double joules_per_byte, constant_w; /* given by the user and fixed; 0: fitted */
+    unsigned draws;                     /* of the bootstrap; 0: depends on the number of rows */
     uint64_t seed;
 };
 
-/* Gives a figure that the rows cannot determine: "pj-per-byte" or "constant-w".  ERR_USAGE for anything else. */
+/* Sets a figure that the rows cannot determine: "pj-per-byte" or "constant-w".  ERR_USAGE for anything else. */
 enum err calibrate_give(struct calibrate_options *options, const char *key, const char *value,
                         struct error *why) MUST_USE;
 
-/* The catalog entry that supplies the figures which are not fitted: the one with this id, or without an id the one
- * that the name of the device means; then *is_found is false if there is none.  The caller releases *out. */
+/* The catalog entry for the figures that are not fitted: the one with this id, or without an id the one that matches
+ * the device name; *is_found is false if there is none.  The caller releases *out. */
 enum err calibrate_find_base(const char *id, const char *device, struct hardware *out,
                              bool *is_found, struct error *why) MUST_USE;
 
-/* ERR_BAD_VALUE: refused, with the reason. */
+/* ERR_BAD_VALUE: rejected, with the reason. */
 enum err calibrate_fit(const struct calibrate_rows *rows, const struct calibrate_options *options,
                        struct calibration *out, struct error *why) MUST_USE;
 void calibration_release(struct calibration *calibration);
 
-/* Without a meter: the rates that the rows attained, and overheads.  ERR_BAD_VALUE where they have none. */
+/* Without a meter: the attained rates and overheads.  ERR_BAD_VALUE if the rows have none. */
 enum err calibrate_rates(const struct calibrate_rows *rows, struct calibration *out,
                          struct error *why) MUST_USE;
 
 /* ---- the hardware file ---- */
 
-/* Where a calibration comes from, for the names and sources in the file. */
+/* The origin of a calibration, for the names and sources in the file. */
 struct calibrate_origin {
     const char *hardware;        /* as the rows or this machine name it; "": unknown */
     const struct hardware *base; /* the entry whose other figures are kept; NULL: none */
-    const char *data;            /* where the rows come from: "a.csv", "built-in loads, cpu0" */
+    const char *data;            /* source of the rows: "a.csv", "built-in loads, cpu0" */
     const char *given_source;    /* of coefficients that were not fitted */
     const struct hardware_timings *timings; /* TIMINGS_RUNTIMES tables, those with items first */
 };
 
-/* JSON for --hardware-file: the base with the fitted and attained figures in place of its own, or an entry of those
- * alone.  ERR_BAD_VALUE when the result contradicts itself: see hardware_check. */
+/* JSON for --hardware-file: the base with its figures replaced by the fitted and attained ones, or an entry of those
+ * alone.  ERR_BAD_VALUE if the result contradicts itself: see hardware_check. */
 enum err calibrate_hardware(const struct calibration *calibration,
                             const struct calibrate_origin *origin, struct text *out,
                             struct error *why) MUST_USE;

@@ -1,6 +1,6 @@
-/* The hardware file of a calibration: a copy of the base entry in which figures are replaced by what was fitted
- * (joules, constant power) and attained (rates, launches).  Figures of the base that belong to a replaced one, the
- * other precisions of the same units and the nearer memories, keep their proportion to it. */
+/* The hardware file of a calibration: a copy of the base entry in which figures are replaced by fitted ones (joules,
+ * constant power) and attained ones (rates, launches).  Figures of the base that are related to a replaced one, the
+ * other precisions of the same units and the nearer memories, are scaled in proportion. */
 #include "estimate/calibrate.h"
 
 #include <ctype.h>
@@ -15,7 +15,7 @@
 enum {
     SOURCE_MAX = 320,
     /* Fitted or scaled joules of both kinds of units and of the memories, the constant power, the rates. */
-    SOURCES_MAX = 2 * PRECISION_COUNT + CALIBRATE_CLASSES_MOST + HARDWARE_MEMORIES_MAX + 3,
+    SOURCES_MAX = 2 * PRECISION_COUNT + CALIBRATE_CLASSES_MAX + HARDWARE_MEMORIES_MAX + 3,
 };
 
 struct build {
@@ -23,7 +23,7 @@ struct build {
     const struct calibrate_origin *origin;
     const struct hardware *base;
     struct hardware made;
-    char sources[SOURCES_MAX][SOURCE_MAX]; /* that the figures of `made` point to */
+    char sources[SOURCES_MAX][SOURCE_MAX]; /* storage of the sources of `made` */
     size_t source_count;
     const char *fitted, *attained; /* two of them */
 };
@@ -40,7 +40,7 @@ static struct hardware_figure attained(const struct build *build, double value)
     return (struct hardware_figure){value, EVIDENCE_MEASURED, UNKNOWN, build->attained, NULL};
 }
 
-/* `times`: of the unit in which the source states the interval. */
+/* `times`: factor to the unit in which the source states the interval. */
 static struct hardware_figure fitted(struct build *build, const struct calibrate_figure *figure,
                                      double times)
 {
@@ -53,14 +53,14 @@ static struct hardware_figure fitted(struct build *build, const struct calibrate
                times * figure->high);
     return (struct hardware_figure){
         .value = figure->value,
-        /* Joules of a model are never called fitted, as those of a meter are. */
+        /* Joules estimated by a model are never called fitted, unlike those of a meter. */
         .evidence = build->c->is_estimated ? EVIDENCE_ASSUMED : EVIDENCE_FITTED,
         .plus_minus = figure->error > 0 ? figure->error : UNKNOWN,
         .source = source,
     };
 }
 
-/* In proportion to a fitted one. */
+/* Scaled in proportion to a fitted one. */
 static struct hardware_figure scaled(struct build *build, const struct hardware_figure *figure,
                                      double ratio)
 {
@@ -77,7 +77,7 @@ static struct hardware_figure scaled(struct build *build, const struct hardware_
 
 /* ---- compute units ---- */
 
-/* The units that a class ran on: those that it names, else those that the base has for the precision. */
+/* The units that a class ran on: those that it names, else those of the base for the precision. */
 static bool is_on_matrix(const struct build *build, const struct calibrate_class *class)
 {
     if (class->unit != CALIBRATE_ANY)
@@ -95,8 +95,8 @@ static const struct calibrate_class *find_class(const struct build *build, bool 
     return NULL;
 }
 
-/* Fitted joules over the base's: the geometric mean over the precisions of these units that have both; 1 where
- * none has. */
+/* Ratio of fitted joules to those of the base: the geometric mean over the precisions of these units that have both; 1
+ * if none has. */
 static double fitted_ratio(const struct build *build, bool on_matrix,
                            const struct hardware_figure *joules)
 {
@@ -112,8 +112,8 @@ static double fitted_ratio(const struct build *build, bool on_matrix,
     return count ? exp(logs / (double)count) : 1;
 }
 
-/* The base's peak for a class, if it can stay: published or better, and not below what was attained (some are
- * at base clocks).  UNKNOWN: the attained rate replaces it. */
+/* The base's peak for a class, if it can be kept: published or better, and not below the attained rate (some are at
+ * base clocks).  UNKNOWN: the attained rate replaces it. */
 static double kept_peak(const struct build *build, const struct calibrate_class *class)
 {
     if (!build->base)
@@ -125,7 +125,7 @@ static double kept_peak(const struct build *build, const struct calibrate_class 
                                                                                      : UNKNOWN;
 }
 
-/* The largest share of a kept peak that a class attained; 1 where none is kept. */
+/* The largest share of a kept peak that a class attained; 1 if none is kept. */
 static double compute_share(const struct build *build)
 {
     double share = 0;
@@ -161,10 +161,10 @@ static bool is_cpu(const struct build *build)
     return build->made.class == HARDWARE_CPU;
 }
 
-/* Caches as they were measured, in place of those that the base states for the whole processor. */
+/* Measured caches replace those that the base states for the whole processor. */
 static void replace_caches(struct build *build)
 {
-    static const char *const NAMES[CALIBRATE_CACHES_MOST] = {"L2", "L3", "L4"};
+    static const char *const NAMES[CALIBRATE_CACHES_MAX] = {"L2", "L3", "L4"};
     const struct hardware_figure NONE = {.value = UNKNOWN, .plus_minus = UNKNOWN};
     struct hardware *made = &build->made;
     struct hardware_memory main = made->memories[made->memory_count - 1];
@@ -210,6 +210,8 @@ static void replace_rest(struct build *build)
         build->made.timings[i] = build->origin->timings[i];
     if (is_known(build->c->launch_s))
         build->made.launch_s = attained(build, build->c->launch_s);
+    if (is_known(build->c->host_launch_s))
+        build->made.host_launch_s = attained(build, build->c->host_launch_s);
     build->made.compute_share = attained(build, compute_share(build));
     build->made.memory_share = attained(build, memory_share);
 }
@@ -251,7 +253,7 @@ static void replace_identity(struct build *build)
     made->is_calibrated = !build->c->is_estimated && !build->c->has_no_energy;
 }
 
-/* A device of which nothing is known but what was fitted. */
+/* A device with only the fitted figures. */
 static struct hardware empty_hardware(const struct calibration *c)
 {
     const struct hardware_figure NONE = {.value = UNKNOWN, .plus_minus = UNKNOWN};
@@ -316,7 +318,7 @@ enum err calibrate_hardware(const struct calibration *calibration,
     text_add(out, "\n");
     if (out->failed)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
-    /* What is written must be read again by --hardware-file. */
+    /* The output must be readable by --hardware-file. */
     enum err err = hardware_parse("the hardware file", text_get(out), out->length, &check, why);
     if (!err)
         err = hardware_check(&check, why);

@@ -1,5 +1,5 @@
-/* The CSV form of calibration rows, read and written: columns by name, others ignored; loads whose operations
- * and bytes are not given are counted from the operator and its shape. */
+/* The CSV form of calibration rows, read and written: columns by name, others ignored; loads without operations and
+ * bytes are counted from the operator and its shape. */
 #include "estimate/calibrate_rows.h"
 
 #include <stdlib.h>
@@ -36,8 +36,8 @@ void calibrate_rows_release(struct calibrate_rows *rows)
 
 /* ---- reading ---- */
 
-/* Parses "64x64x64" into sizes; returns their number, 0 when it is not a shape. */
-static size_t read_shape(const char *shape, double *sizes, size_t most)
+/* Parses "64x64x64" into sizes; returns their number, 0 if it is not a shape. */
+static size_t read_shape(const char *shape, double *sizes, size_t max)
 {
     char copy[96];
     size_t count = 0;
@@ -48,7 +48,7 @@ static size_t read_shape(const char *shape, double *sizes, size_t most)
         next = strchr(word, 'x');
         if (next)
             *next++ = '\0';
-        if (count == most || parse_u64(word, &size) != ERR_OK || size == 0)
+        if (count == max || parse_u64(word, &size) != ERR_OK || size == 0)
             return 0;
         sizes[count++] = (double)size;
     }
@@ -92,6 +92,8 @@ static void read_work(struct measured_csv *csv, struct calibrate_row *row)
         row->kind = CALIBRATE_GRAPH;
     else if (!strcmp(op, "cache"))
         row->kind = CALIBRATE_CACHE;
+    else if (!strcmp(op, "host_launch"))
+        row->kind = CALIBRATE_HOST;
     row->kernels = 1;
     if (row->kind == CALIBRATE_GRAPH && read_shape(shape, &row->kernels, 1) != 1)
         measured_csv_fail(csv, "shape", "not the number of kernels in the graph");
@@ -101,7 +103,7 @@ static void read_work(struct measured_csv *csv, struct calibrate_row *row)
     row->bytes = measured_csv_number(csv, "bytes");
     if (is_known(row->flops) && is_known(row->bytes))
         return;
-    if (row->kind == CALIBRATE_IDLE)
+    if (row->kind == CALIBRATE_IDLE || row->kind == CALIBRATE_HOST)
         row->flops = row->bytes = 0;
     else if (!count_known_op(op, shape, row->precision, row))
         measured_csv_fail(csv, "op",
@@ -185,6 +187,8 @@ static const char *op_of(const struct calibrate_row *row)
         return "launch_graph";
     case CALIBRATE_CACHE:
         return "cache";
+    case CALIBRATE_HOST:
+        return "host_launch";
     case CALIBRATE_LOAD:
         break;
     }

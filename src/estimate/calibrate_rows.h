@@ -1,5 +1,5 @@
-/* Measured windows that a calibration is fitted to: operations and bytes with their time and energy.
- * docs/estimate.md, "Calibration", has the columns of the CSV form.
+/* Measured windows for a calibration: operations and bytes with their time and energy.  docs/estimate.md,
+ * "Calibration", has the columns of the CSV form.
  *
  * Ownership: a zeroed struct calibrate_rows is empty; calibrate_rows_release frees it. */
 #ifndef IPW_ESTIMATE_CALIBRATE_ROWS_H
@@ -16,10 +16,11 @@ struct text;
 
 enum calibrate_kind {
     CALIBRATE_LOAD,
-    CALIBRATE_IDLE,   /* nothing ran: reported, not part of the fit */
+    CALIBRATE_IDLE,   /* idle: reported, not part of the fit */
     CALIBRATE_LAUNCH, /* empty kernels, launched one by one */
     CALIBRATE_GRAPH,  /* the same, launched as one graph */
     CALIBRATE_CACHE,  /* bytes out of a cache: its bandwidth, not part of the fit */
+    CALIBRATE_HOST, /* a small operator in PyTorch's eager mode: its host time, not part of the fit */
 };
 
 /* The units of the device that the operations ran on. */
@@ -41,7 +42,7 @@ struct calibrate_row {
     double window_s;            /* over which energy was measured; UNKNOWN: one repetition */
     double updates;             /* of the sensor in it; UNKNOWN: not counted */
     double kernels;             /* of CALIBRATE_LAUNCH and CALIBRATE_GRAPH */
-    double held;                /* bytes that CALIBRATE_CACHE works on */
+    double held;                /* working set of CALIBRATE_CACHE */
     bool is_estimated;          /* energy estimated by a model, not measured */
     size_t line;                /* in its file; 0: none */
 };
@@ -63,10 +64,10 @@ enum err calibrate_rows_read(const char *path, struct calibrate_rows *rows, stru
 /* Appends them as CSV that calibrate_rows_read reads. */
 void calibrate_rows_csv(const struct calibrate_rows *rows, const char *hardware, struct text *out);
 
-/* ---- out of measured runs: measurements.c ---- */
+/* ---- from measured runs: measurements.c ---- */
 
-/* Adds rows to calibrate with; operations and bytes are counted from the model.  Of a run directory, the queries
- * that ran alone; of a layers result, the undisturbed windows and the idle ones. */
+/* Adds rows for calibration; operations and bytes are counted from the model.  From a run directory, the queries that
+ * ran alone; from a layers result, the undisturbed windows and the idle ones. */
 enum err measurements_calibrate(const char *path, struct predictor *counter,
                                 struct calibrate_rows *rows, struct error *why) MUST_USE;
 

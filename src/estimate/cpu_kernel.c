@@ -1,14 +1,14 @@
 /* Times of operations on a CPU.
  *
- * llama.cpp: from operations that were timed there, interpolated between the nearest sizes, in the logarithm of each size
- * and of the time per unit of work; beyond the sizes timed it is the time per unit of the last.  Products by weights depend
- * on their format, on the tokens that share a weight, on the size of the matrix and, since weights come from whichever
- * memory holds them all, on the bytes of the model.
+ * llama.cpp: interpolated between timed operations of the nearest sizes, in the logarithm of each size and of the time
+ * per unit of work; outside the timed range the time per unit is constant.  Products with weights depend on their
+ * format, on the tokens that share a weight, on the size of the matrix and, since weights come from the memory that
+ * holds them all, on the size of the model.
  *
- * ONNX Runtime: in the same way from its operators where they were timed, else as shares of what the processor attains, its multiply-adds and the bandwidth of the cache or memory that
- * the operands fit in.  It computes nearly every operator by itself, so that activations are moved through the caches
- * again and again.  The shares were measured with single operators on one processor (docs/measurements.md, "Models on a
- * CPU"). */
+ * ONNX Runtime: in the same way from timed operators, if there are any, else as shares of the processor's attained
+ * multiply-add rate and of the bandwidth of the cache or memory that the operands fit in.  It executes nearly every
+ * operator separately, so activations pass through the caches repeatedly.  The shares were measured with single
+ * operators on one processor (docs/measurements.md, "Models on a CPU"). */
 #include <math.h>
 #include <string.h>
 
@@ -17,13 +17,13 @@
 
 enum {
     AXES = 3,
-    FEW_TOKENS = 8, /* with fewer, weights are the work */
-    TYPES_MOST = 64,
+    FEW_TOKENS = 8, /* with fewer, reading the weights dominates */
+    TYPES_MAX = 64,
 };
 
 #define HOST_S 0.6e-6 /* of llama.cpp, to prepare an operation: measured on one machine */
 
-/* What is looked up; axes beyond those of its operation are 0. */
+/* A lookup; unused axes are 0. */
 struct lookup {
     const struct hardware_timings *timings;
     enum timing_op op;
@@ -31,7 +31,7 @@ struct lookup {
     double at[AXES];
 };
 
-/* ---- llama.cpp: operations that were timed ---- */
+/* ---- llama.cpp: timed operations ---- */
 
 static double axis_of(const struct hardware_timing *timing, int axis)
 {
@@ -53,7 +53,7 @@ static double axis_of(const struct hardware_timing *timing, int axis)
     }
 }
 
-/* Pairs of queries and earlier tokens, themselves included. */
+/* Pairs of queries and keys in causal attention, including the query's own token. */
 static double pairs_of(double rows, double context)
 {
     return rows * (context - (rows - 1) / 2);
@@ -63,7 +63,7 @@ static double work_of(const struct hardware_timing *timing)
 {
     if (timing->op >= TIMING_PRODUCT && timing->op <= TIMING_DEPTHWISE_CONV)
         return timing->rows * timing->depth * timing->columns * fmax(1, timing->context);
-    if (timing->op == TIMING_LSTM) /* four gates of the input and of the state */
+    if (timing->op == TIMING_LSTM) /* four gates, each with input and state matrices */
         return 8 * timing->rows * timing->depth * timing->columns;
     if (timing->op == TIMING_ATTENTION)
         return pairs_of(timing->rows, timing->context) * timing->columns;
@@ -82,7 +82,7 @@ static bool is_candidate(const struct lookup *lookup, const struct hardware_timi
     return true;
 }
 
-/* Seconds per unit of work; the axes before `axis` are fixed at sizes that were timed.  UNKNOWN without any. */
+/* Seconds per unit of work; the axes before `axis` are fixed at timed sizes.  UNKNOWN without any. */
 static double interpolate(const struct lookup *lookup, int axis, double *fixed)
 {
     double below = -INFINITY, above = INFINITY, at = lookup->at[axis < AXES ? axis : 0];
@@ -132,7 +132,7 @@ double timed_pass_s(const struct hardware_timings *timings)
 
 static double bits_of(const char *format)
 {
-    for (uint32_t i = 0; i < TYPES_MOST; i++) {
+    for (uint32_t i = 0; i < TYPES_MAX; i++) {
         const struct tensor_type *type = tensor_type_numbered(i);
         if (type && !strcmp(type->name, format))
             return 8.0 * type->block_bytes / type->block_elements;
@@ -140,7 +140,7 @@ static double bits_of(const char *format)
     return UNKNOWN;
 }
 
-/* The timed format that these weights are in, else the one with the nearest number of bits. */
+/* The timed format of these weights, else the one with the nearest number of bits. */
 static const char *format_of(const struct subgraph *subgraph, const struct rates *rates,
                              double bits)
 {
@@ -150,7 +150,7 @@ static const char *format_of(const struct subgraph *subgraph, const struct rates
             ? tensor_type_numbered((uint32_t)subgraph->shape.stored_type - 1)
             : NULL;
     const char *nearest = NULL;
-    double least = INFINITY;
+    double min = INFINITY;
     if (stored)
         bits = 8.0 * stored->block_bytes / stored->block_elements;
     for (size_t i = 0; i < timings->count; i++) {
@@ -160,8 +160,8 @@ static const char *format_of(const struct subgraph *subgraph, const struct rates
         if (stored && !strcmp(stored->name, format))
             return format;
         double off = fabs(log(bits_of(format) / bits));
-        if (off < least) {
-            least = off;
+        if (off < min) {
+            min = off;
             nearest = format;
         }
     }
@@ -213,7 +213,7 @@ static enum timing_op chain_op(enum graph_op op)
     }
 }
 
-/* What an operation takes without any work is in each; the rest follows the elements of a row. */
+/* The fixed time of an operation is in each; the remainder scales with the elements of a row. */
 static double chain_s(const struct subgraph *subgraph, const struct roofline_work *work,
                       const struct rates *rates)
 {
@@ -247,52 +247,68 @@ struct kernel_estimate timed_kernel_estimate(const struct subgraph *subgraph,
 }
 
 enum { FEW_CHANNELS = 4, BLOCK_CHANNELS = 16, FEW_ROWS = 16 };
-#define OPERATOR_S 1.8e-6 /* of an operator, whatever its work */
+#define OPERATOR_S 1.8e-6 /* fixed time of an operator */
 #define DIVIDED_S                                                                                  \
-    40e-6 /* on one thread: a shorter operator that is no product is not divided among threads */
-#define DIVIDED_SHARE 0.80 /* that threads gain of what they could, where they divide one */
-#define MEETING_SHARE 0.5  /* of what a meeting of all threads takes */
-#define CONV_SHARE    0.72 /* of the peak of multiply-adds */
-#define POINT_SHARE   0.64 /* of convolutions of 1 x 1 */
-#define IMAGE_SHARE   0.27
-#define NARROW_SHARE  0.14 /* of convolutions of fewer channels than a block of the layout */
-#define GROUPED_SHARE 0.35 /* depthwise too */
-#define PRODUCT_SHARE 0.65
-#define FEW_SHARE     0.34 /* of products of few rows */
-#define STEP_SHARE    0.27 /* of recurrent layers */
-#define OTHER_SHARE   0.07 /* of everything else: exponentials, divisions, sums */
-#define NEAR_SHARE    0.47 /* of the bandwidth of the first cache */
-#define CACHE_SHARE   0.88 /* of that of the others; memory is attained */
-#define NEAR_WHOLE    1.5  /* times what the first cache was measured with: it still holds them */
-#define NEAR_NONE     4.0  /* it holds nothing of them when they are read again */
+    40e-6 /* on one thread: shorter operators other than products are not parallelized */
+#define PARALLEL_SHARE  0.80 /* parallel efficiency of operators other than products */
+#define BARRIER_SHARE   0.5  /* of the time of a barrier of all threads */
+#define CONV_SHARE      0.72 /* of the peak multiply-add rate */
+#define POINT_SHARE     0.64 /* for 1 x 1 convolutions */
+#define IMAGE_SHARE     0.27
+#define NARROW_SHARE    0.14 /* for convolutions with fewer channels than a block of the layout */
+#define GROUPED_SHARE   0.35 /* also depthwise */
+#define PRODUCT_SHARE   0.65
+#define FEW_SHARE       0.34 /* for products with few rows */
+#define STEP_SHARE      0.27 /* for recurrent layers */
+#define OTHER_SHARE     0.07 /* for everything else: exponentials, divisions, sums */
+#define NEAR_SHARE      0.47 /* of the bandwidth of the first cache */
+#define CACHE_SHARE     0.88 /* of that of the other caches; memory bandwidth is attained */
+#define RESIDENT_FACTOR 1.5  /* times the measured working set of the first cache: still resident */
+#define EVICTED_FACTOR  4.0  /* nothing is resident when read again */
 #define LEAVING                                                                                    \
-    1.3 /* bytes of an operator by a constant, which leaves the blocked layout of convolutions */
+    1.3 /* bytes of an operator with a constant, which leaves the blocked layout of convolutions */
 
 /* ---- ONNX Runtime: memory ---- */
 
-/* Of the nearest memory beyond the first cache that holds so many bytes. */
-static double far_bandwidth(const struct rates *rates, double bytes)
+/* Memory traffic of an operator. */
+struct moved {
+    double seconds, from_memory; /* bytes not in any cache */
+};
+
+/* Bytes that are reused after `held` other bytes: read from the nearest cache after the first that is large enough for
+ * them, else from memory; a working set larger than the first cache is partly read from it. */
+static struct moved move(const struct rates *rates, double bytes, double held)
 {
     const struct hardware *hardware = rates->hardware;
-    for (size_t i = 1; i + 1 < hardware->memory_count; i++) {
+    const struct hardware_memory *near = &hardware->memories[0];
+    double far_bytes_per_s = rates->bytes_per_s.value * rates->memory_share.value, beyond = 1;
+    bool is_cached = false;
+    for (size_t i = 1; !is_cached && i + 1 < hardware->memory_count; i++) {
         const struct hardware_memory *cache = &hardware->memories[i];
-        if (is_known(cache->bytes_per_s.value) && bytes <= cache->capacity_bytes.value)
-            return CACHE_SHARE * cache->bytes_per_s.value;
+        is_cached = is_known(cache->bytes_per_s.value) && held <= cache->capacity_bytes.value;
+        far_bytes_per_s = is_cached ? CACHE_SHARE * cache->bytes_per_s.value : far_bytes_per_s;
     }
-    return rates->bytes_per_s.value * rates->memory_share.value;
+    struct moved out = {.seconds = bytes / far_bytes_per_s};
+    if (hardware->memory_count > 1 && near->bytes_per_s.value > 0 &&
+        near->capacity_bytes.value > 0) {
+        double times = fmax(held / near->capacity_bytes.value, RESIDENT_FACTOR);
+        beyond = fmin(log(times / RESIDENT_FACTOR) / log(EVICTED_FACTOR / RESIDENT_FACTOR), 1);
+        out.seconds =
+            (1 - beyond) * bytes / (NEAR_SHARE * near->bytes_per_s.value) + beyond * out.seconds;
+    }
+    out.from_memory = is_cached ? 0 : beyond * bytes;
+    return out;
 }
 
-/* What is more than the first cache holds comes in part out of it. */
-static double move_s(const struct rates *rates, double bytes)
+/* Weights are reused after all others of the model, activations by the next operator. */
+static struct moved move_operands(const struct rates *rates, const struct roofline_work *work)
 {
-    const struct hardware_memory *near = &rates->hardware->memories[0];
-    double far_s = bytes / far_bandwidth(rates, bytes);
-    if (rates->hardware->memory_count < 2 || !(near->bytes_per_s.value > 0) ||
-        !(near->capacity_bytes.value > 0))
-        return far_s;
-    double times = fmax(bytes / near->capacity_bytes.value, NEAR_WHOLE);
-    double beyond = fmin(log(times / NEAR_WHOLE) / log(NEAR_NONE / NEAR_WHOLE), 1);
-    return (1 - beyond) * bytes / (NEAR_SHARE * near->bytes_per_s.value) + beyond * far_s;
+    double weights = work->traffic.weights;
+    struct moved out = move(rates, work->bytes - weights, work->bytes);
+    struct moved of_weights = move(rates, weights, fmax(rates->held, work->bytes));
+    out.seconds += of_weights.seconds;
+    out.from_memory += of_weights.from_memory;
+    return out;
 }
 
 /* ---- arithmetic ---- */
@@ -331,24 +347,24 @@ static double threads_of(const struct rates *rates)
     return timings->count && timings->threads > 1 ? timings->threads : 1;
 }
 
-/* Rates are those of all threads.  Products are always divided among them, and all meet at the end of an operator; a file
- * for one thread states no launch. */
+/* Rates are those of all threads.  Products are always parallelized, with a barrier at the end of an operator; a file
+ * for one thread has no launch time. */
 static double divided_s(const struct rates *rates, double all_s, bool is_product)
 {
     double threads = threads_of(rates), alone_s = all_s * threads;
     const struct hardware_figure *launch = &rates->hardware->launch_s;
-    double meeting_s = is_known(launch->value) ? MEETING_SHARE * launch->value : 0;
+    double meeting_s = is_known(launch->value) ? BARRIER_SHARE * launch->value : 0;
     if (threads > 1 && !is_product && alone_s < DIVIDED_S)
         return alone_s;
-    return alone_s / (1 + DIVIDED_SHARE * (threads - 1)) + meeting_s;
+    return alone_s / (1 + PARALLEL_SHARE * (threads - 1)) + meeting_s;
 }
 
-/* ---- ONNX Runtime: operators that were timed ---- */
+/* ---- ONNX Runtime: timed operators ---- */
 
-enum { ADD_BYTES = 12, SCALE_BYTES = 8 }; /* moved by an element of each */
-#define COLD_STEPS 4.0 /* an operator among others costs as many of those timed in a row */
+enum { ADD_BYTES = 12, SCALE_BYTES = 8 }; /* bytes moved per element */
+#define COLD_STEPS 4.0 /* fixed time of an operator among others, in those timed back to back */
 #define REORDERING                                                                                 \
-    2.0 /* an operator by a constant leaves the layout of convolutions or, after others, returns */
+    2.0 /* an operator with a constant converts from or to the blocked layout of convolutions */
 
 static double timed_s(const struct rates *rates, enum timing_op op, double rows, double size)
 {
@@ -356,7 +372,7 @@ static double timed_s(const struct rates *rates, enum timing_op op, double rows,
     return per_unit_s(&lookup);
 }
 
-/* The layout of convolutions has blocks of channels. */
+/* The blocked layout of convolutions pads channels. */
 static double padded(double channels)
 {
     return BLOCK_CHANNELS * ceil(channels / BLOCK_CHANNELS);
@@ -386,11 +402,12 @@ static double conv_s(const struct subgraph *subgraph, const struct roofline_work
                    sqrt(padded(depth) * padded(columns)));
 }
 
-/* A recurrent layer reads the weights of its state, one half of all, in every step. */
+/* A recurrent layer reads the weights of its state, half of all weights, in every step. */
 static double state_s(const struct subgraph *subgraph, const struct roofline_work *work,
                       const struct rates *rates)
 {
-    return fmax(1, subgraph->steps) * move_s(rates, work->traffic.weights / 2);
+    return fmax(1, subgraph->steps) *
+           move(rates, work->traffic.weights / 2, work->traffic.weights / 2).seconds;
 }
 
 static double timed_product_s(const struct subgraph *subgraph, const struct roofline_work *work,
@@ -431,6 +448,9 @@ static struct kernel_estimate timed_operator_estimate(const struct subgraph *sub
     bool is_product = work->macs > 0;
     double took =
         is_product ? timed_product_s(subgraph, work, rates) : timed_move_s(subgraph, work, rates);
+    struct moved moved = move_operands(rates, work);
+    /* Operators were timed with weights resident in caches. */
+    took = fmax(took, fmin(moved.from_memory, work->traffic.weights) / rates->bytes_per_s.value);
     took += COLD_STEPS * single_s(rates->timings, TIMING_STEP);
     return (struct kernel_estimate){
         .class = is_product ? KERNEL_GEMM : KERNEL_ELEMENTWISE,
@@ -439,6 +459,7 @@ static struct kernel_estimate timed_operator_estimate(const struct subgraph *sub
         .memory_s = is_product ? fmin(took, work->bytes / rates->bytes_per_s.value) : took,
         .latency_s = took,
         .padding = 1,
+        .cached_bytes = work->bytes - moved.from_memory,
     };
 }
 
@@ -446,16 +467,19 @@ struct kernel_estimate cpu_kernel_estimate(const struct subgraph *subgraph,
                                            const struct roofline_work *work,
                                            const struct rates *rates)
 {
-    struct kernel_estimate out = {.class = KERNEL_ELEMENTWISE, .padding = 1};
+    struct kernel_estimate out = {
+        .class = KERNEL_ELEMENTWISE, .padding = 1, .cached_bytes = work->bytes};
     if (subgraph->op == GRAPH_BATCH_NORM || subgraph->op == GRAPH_RELU ||
         subgraph->op == GRAPH_LEAKY_RELU)
-        return out; /* folded into the convolution before it */
+        return out; /* folded into the preceding convolution */
     if (rates->timings)
         return timed_operator_estimate(subgraph, work, rates);
     bool is_leaving =
         graph_op_kind(subgraph->op) == GRAPH_KIND_ELEMENTWISE && subgraph->shape.is_broadcast;
     out.compute_s = compute_s(subgraph, work, rates);
-    out.memory_s = move_s(rates, work->bytes) * (is_leaving ? LEAVING : 1);
+    struct moved moved = move_operands(rates, work);
+    out.cached_bytes -= moved.from_memory;
+    out.memory_s = moved.seconds * (is_leaving ? LEAVING : 1);
     if (graph_op_kind(subgraph->op) == GRAPH_KIND_RECURRENT)
         out.memory_s = fmax(out.memory_s, state_s(subgraph, work, rates));
     out.latency_s = divided_s(rates, fmax(out.compute_s, out.memory_s), work->macs > 0) +

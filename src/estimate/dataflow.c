@@ -1,6 +1,6 @@
-/* Roots and readers come from two walks over the inputs.  Sharding needs two more: forward, to follow partial sums
- * from the row-parallel matrices; backward, to find out which tensors lead only into row-parallel matrices or
- * attention, and are therefore sharded. */
+/* Roots and readers come from two passes over the inputs.  Sharding needs two more: forward, to follow partial sums
+ * from the row-parallel matrices; backward, to find the tensors that lead only into row-parallel matrices or attention,
+ * and are therefore sharded. */
 #include "estimate/dataflow.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 /* ---- roots and readers ---- */
 
-/* An output of the model must be stored in its own order. */
+/* An output of the model must be stored in its own layout. */
 static bool leaves_model(const struct graph *graph, const struct graph_node *node)
 {
     for (size_t i = 0; i < node->output_count; i++)
@@ -69,8 +69,8 @@ static void find_roots(struct dataflow *flow)
         flow->is_output[flow->root[i]] |= graph->tensors[i].is_output;
 }
 
-/* Runs twice over all inputs, to count readers and to fill them in; `last` keeps a node from being listed
- * twice for one root. */
+/* Runs twice over all inputs, to count readers and to fill them in; `last` prevents a node from being listed twice for
+ * one root. */
 static void find_readers(struct dataflow *flow, node_id *last, bool fills)
 {
     const struct graph *graph = flow->graph;
@@ -104,7 +104,7 @@ static enum err link_readers(struct dataflow *flow)
         flow->first_reader[i + 1] += flow->first_reader[i];
     flow->readers = malloc((flow->first_reader[count] + 1) * sizeof *flow->readers);
     if (flow->readers) {
-        find_readers(flow, last, true); /* moves each start to its end, the start of the next */
+        find_readers(flow, last, true); /* advances each start to its end, the start of the next */
         memmove(flow->first_reader + 1, flow->first_reader, count * sizeof *flow->first_reader);
         flow->first_reader[0] = 0;
     }
@@ -160,7 +160,7 @@ static size_t count_partial(const struct sharding *sharding, const struct graph_
     return count;
 }
 
-/* Are its results partial sums when its inputs are: does the operation distribute over addends? */
+/* Whether results are partial sums if the inputs are: the operation distributes over addition. */
 static bool keeps_partial(const struct sharding *sharding, const struct graph_node *node)
 {
     size_t partial = count_partial(sharding, node);
@@ -191,7 +191,7 @@ static void find_partial_sums(struct sharding *sharding)
     }
 }
 
-/* Does a reader need the complete sum? */
+/* Whether any reader needs the complete sum. */
 static bool is_read_complete(const struct sharding *sharding, tensor_id root)
 {
     const struct dataflow *flow = sharding->flow;
@@ -246,11 +246,11 @@ static struct sharding_split split_of_outputs(const struct sharding *sharding,
     return all;
 }
 
-enum { SCAN_MATRICES = 2 }; /* the input of a selective scan that all of its features share */
+enum { SCAN_MATRICES = 2 }; /* inputs of a selective scan that are shared by all features */
 
-/* The split that a node needs of an input: rows of a row-parallel matrix meet columns, attention is computed
- * head by head, and any other node takes its input split like its output.  A column-parallel matrix needs all
- * of its input, except one for each head.  Without attention a cache is the state of features. */
+/* The split that a node needs of an input: rows of a row-parallel matrix match columns, attention is computed per head,
+ * and any other node needs its input split like its output.  A column-parallel matrix needs its complete input, except
+ * for per-head matrices.  Without attention a cache is the state of features. */
 static struct sharding_split split_of_input(const struct sharding *sharding,
                                             const struct graph_node *node, size_t index,
                                             bool has_attention)

@@ -1,9 +1,9 @@
-/* Data flow of a graph with views resolved: a view is another shape of the same elements, so whatever reads a
- * view reads the tensor behind it, its root.  Where kernels are fused, transposes and slices are resolved too:
- * a fused kernel reads such an operand in place.
+/* Data flow of a graph with views resolved: a view is another shape of the same elements, so reading a view reads the
+ * tensor behind it, its root.  With kernel fusion, transposes and slices are resolved too: a fused kernel reads such an
+ * operand in place.
  *
- * Ownership: dataflow_make, sharding_make and fusion_make fill structs that their release functions free; a dataflow points
- * into the graph, a sharding into the dataflow. */
+ * Ownership: dataflow_make, sharding_make and fusion_make fill structs that their release functions free; a dataflow
+ * points into the graph, a sharding into the dataflow. */
 #ifndef IPW_ESTIMATE_DATAFLOW_H
 #define IPW_ESTIMATE_DATAFLOW_H
 
@@ -15,7 +15,7 @@
 
 struct dataflow {
     const struct graph *graph;
-    bool is_in_place;       /* rearranged tensors are resolved like views */
+    bool is_in_place;       /* transposes and slices are resolved like views */
     tensor_id *root;        /* by tensor: the tensor that holds its elements, mostly itself */
     bool *is_output;        /* by root: it, or a view of it, is an output of the model */
     uint32_t *first_reader; /* by root: index into readers; one entry more at the end */
@@ -33,27 +33,27 @@ static inline uint32_t dataflow_reader_count(const struct dataflow *flow, tensor
 /* The root of an input; GRAPH_NONE when the input is omitted. */
 tensor_id dataflow_input(const struct dataflow *flow, const struct graph_node *node, size_t index);
 
-/* Is it computed or an input, rather than a part of the model?  False for GRAPH_NONE. */
+/* Whether it is computed or an input, rather than a weight.  False for GRAPH_NONE. */
 bool dataflow_is_computed(const struct dataflow *flow, tensor_id root);
 
 bool dataflow_is_view(const struct dataflow *flow, const struct graph_node *node);
 
 /* ---- sharding ---- */
 
-/* Tensor parallelism: what each of several devices holds of the tensors of a model (Megatron's scheme).  The
- * first matrices of a block are column-parallel: a device has some heads or columns of their results.  The
- * second ones are row-parallel: a device has some of their rows, and its results are partial sums.  Partial
- * sums are scaled and added locally as long as that distributes over the addends (weighted answers of experts
- * do), and are all-reduced once, where the complete sum is read.
+/* Tensor parallelism (Megatron's scheme): the part of each tensor on each device.  The first matrices of a block are
+ * column-parallel: a device has some heads or columns of their results.  The second ones are row-parallel: a device has
+ * some of their rows, and its results are partial sums.  Partial sums are scaled and added locally as long as that
+ * distributes over addition (it does for weighted expert outputs), and are all-reduced once, where the complete sum is
+ * read.
  *
- * A tensor is sharded when it leads only into row-parallel matrices or into attention.  What weights answers
- * (a router) does not, and is replicated on every device, as norms and embeddings are. */
+ * A tensor is sharded if it leads only into row-parallel matrices or attention.  Router weights do not, and are
+ * replicated on every device, as are norms and embeddings. */
 
-/* How much of a tensor is sharded, as shares of it; the rest is replicated. */
+/* Sharded shares of a tensor; the remainder is replicated. */
 struct sharding_split {
     double columns;     /* columns and query heads: divided by the number of devices */
     double heads_kv;    /* KV heads: divided by at most their own number */
-    bool is_replicated; /* some reader needs all of it, so that nothing is sharded */
+    bool is_replicated; /* some reader needs the complete tensor, so nothing is sharded */
 };
 
 struct sharding {
@@ -66,10 +66,10 @@ struct sharding {
 enum err sharding_make(const struct dataflow *flow, bool is_decoder, struct sharding *out) MUST_USE;
 void sharding_release(struct sharding *sharding);
 
-/* Is it the second matrix of a block, of which each device has some rows? */
+/* Whether it is the second matrix of a block, of which each device has some rows. */
 bool sharding_is_row_parallel(const struct graph_node *node);
 
-/* Is any part of its result sharded?  Is it a matrix that is sharded? */
+/* Whether any part of its result is sharded; whether it is a sharded matrix. */
 bool sharding_is_sharded(const struct sharding *sharding, const struct graph_node *node);
 bool sharding_is_sharded_matrix(const struct sharding *sharding, const struct graph_node *node);
 
@@ -84,7 +84,7 @@ struct fusion {
     size_t count;       /* kernels, numbered so that each comes after those it depends on */
 };
 
-/* is_fused false: every node that is not a view is a kernel of its own. */
+/* is_fused false: every node that is not a view is a separate kernel. */
 enum err fusion_make(const struct dataflow *flow, bool is_fused, struct fusion *out) MUST_USE;
 void fusion_release(struct fusion *fusion);
 

@@ -1,5 +1,5 @@
-/* Candidates are devices of the catalog or of files, each in every precision asked for.  The grid builds each
- * workload once, estimates every candidate on it, drops its graphs, and sorts. */
+/* Candidates are devices of the catalog or of files, each in every requested precision.  The grid builds each workload
+ * once, estimates every candidate on it, frees its graphs, and sorts. */
 #include "estimate/estimate_grid.h"
 
 #include <stdlib.h>
@@ -10,15 +10,15 @@
 #include "core/text.h"
 #include "stats/pareto.h"
 
-enum { HARDWARE_MOST = 512 };
+enum { HARDWARE_MAX = 512 };
 
 /* ---- candidates: devices ---- */
 
 static enum err check_capacity(const struct candidates *out, struct error *why)
 {
-    if (out->hardware_count < HARDWARE_MOST)
+    if (out->hardware_count < HARDWARE_MAX)
         return ERR_OK;
-    return err_set(why, ERR_USAGE, "at most %d devices", HARDWARE_MOST);
+    return err_set(why, ERR_USAGE, "at most %d devices", HARDWARE_MAX);
 }
 
 static enum err add_named(const char *id, struct candidates *out, struct error *why)
@@ -79,8 +79,8 @@ static enum err find_hardware(const struct candidate_options *options, struct ca
                               struct error *why)
 {
     enum err err = ERR_OK;
-    out->hardware = calloc(HARDWARE_MOST, sizeof *out->hardware);
-    out->is_in_catalog = calloc(HARDWARE_MOST, sizeof *out->is_in_catalog);
+    out->hardware = calloc(HARDWARE_MAX, sizeof *out->hardware);
+    out->is_in_catalog = calloc(HARDWARE_MAX, sizeof *out->is_in_catalog);
     if (!out->hardware || !out->is_in_catalog)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     for (size_t i = 0; !err && i < options->hardware_count; i++)
@@ -190,7 +190,7 @@ void candidates_release(struct candidates *candidates)
 
 /* ---- points of the grid ---- */
 
-/* A device that cannot run the workload says why in its point; the others go on. */
+/* A device that cannot run the workload records the reason in its point; the others continue. */
 static enum err make_point(const struct hardware *hardware, const struct workload *work,
                            const struct grid_candidate *candidate, struct grid_point *out,
                            struct error *why)
@@ -209,34 +209,34 @@ static enum err make_point(const struct hardware *hardware, const struct workloa
     return ERR_OK;
 }
 
-/* A runtime and what it fuses, as one number. */
-enum { WAYS = 2 * RUNTIME_COUNT };
-_Static_assert(PARTITION_PLAIN < 2 && WAYS <= 32, "a bit for each");
+/* A runtime and its fusion, as one number. */
+enum { VARIANTS = 2 * RUNTIME_COUNT };
+_Static_assert(PARTITION_PLAIN < 2 && VARIANTS <= 32, "a bit for each");
 
-/* How a workload runs on the device of a candidate. */
-static unsigned way_on(const struct workload_spec *spec, const struct candidates *candidates,
-                       size_t candidate)
+/* The runtime and fusion of a workload on the device of a candidate. */
+static unsigned variant_on(const struct workload_spec *spec, const struct candidates *candidates,
+                           size_t candidate)
 {
     struct workload_spec there = *spec;
     workload_spec_run_on(&there, &candidates->hardware[candidates->items[candidate].device]);
     return 2 * (unsigned)there.runtime + (unsigned)there.fusion;
 }
 
-/* The first candidate of each: returns how many, and sets the bits of those. */
-static size_t count_ways(const struct workload_spec *spec, const struct candidates *candidates,
-                         unsigned *found)
+/* The first candidate of each: returns their number, and sets their bits. */
+static size_t count_variants(const struct workload_spec *spec, const struct candidates *candidates,
+                             unsigned *found)
 {
     size_t count = 0;
     *found = 0;
     for (size_t c = 0; c < candidates->count; c++) {
-        unsigned bit = 1U << way_on(spec, candidates, c);
+        unsigned bit = 1U << variant_on(spec, candidates, c);
         count += !(*found & bit);
         *found |= bit;
     }
     return count;
 }
 
-/* One workload with every candidate that runs it this way.  Its graphs are dropped then: thousands of them would not
+/* One workload with every candidate that runs it in this way.  Its graphs are then freed: thousands of them would not
  * fit in memory. */
 static enum err estimate_workload(const struct workload_spec *spec, unsigned way,
                                   const struct candidates *candidates, struct estimate_grid *out,
@@ -253,7 +253,7 @@ static enum err estimate_workload(const struct workload_spec *spec, unsigned way
     for (size_t c = 0; !err && c < candidates->count; c++) {
         const struct grid_candidate *candidate = &candidates->items[c];
         struct grid_point *point = &out->items[out->count];
-        if (way_on(spec, candidates, c) != way)
+        if (variant_on(spec, candidates, c) != way)
             continue;
         err = make_point(&candidates->hardware[candidate->device], work, candidate, point, why);
         if (!err) {
@@ -327,7 +327,7 @@ static bool is_eligible(const struct grid_point *point)
     return !point->missing[0] && workload_estimate_fits(&point->estimate);
 }
 
-/* Of the points first..end-1, which have one demand. */
+/* Of the points first..end-1, which have the same demand. */
 static enum err mark_frontier(struct estimate_grid *grid, size_t first, size_t end)
 {
     size_t count = end - first;
@@ -338,7 +338,7 @@ static enum err mark_frontier(struct estimate_grid *grid, size_t first, size_t e
         const struct grid_point *point = &grid->items[first + i];
         cost[i] =
             is_eligible(point) ? workload_estimate_joules_per_unit(&point->estimate) : UNKNOWN;
-        /* Passes that wait for the same host take the same time on all devices, but for rounding. */
+        /* Host-bound passes take the same time on all devices, except for rounding. */
         worth[i] = is_eligible(point) ? -(float)point->estimate.total.latency_s : UNKNOWN;
     }
     if (!err)
@@ -369,14 +369,14 @@ enum err estimate_grid_make(const struct workload_list *list, const struct candi
 {
     enum err err = ERR_OK;
     unsigned ways;
-    size_t runs = count_ways(&list->items[0], candidates, &ways);
+    size_t runs = count_variants(&list->items[0], candidates, &ways);
     *out = (struct estimate_grid){
         .works = calloc(list->count * runs + 1, sizeof *out->works),
         .items = calloc(list->count * candidates->count + 1, sizeof *out->items)};
     if (!out->works || !out->items)
         err = err_set(why, ERR_NO_MEMORY, "out of memory");
     for (size_t i = 0; !err && i < list->count; i++)
-        for (unsigned way = 0; !err && way < WAYS; way++)
+        for (unsigned way = 0; !err && way < VARIANTS; way++)
             if (ways & 1U << way)
                 err = estimate_workload(&list->items[i], way, candidates, out, why);
     if (!err) {

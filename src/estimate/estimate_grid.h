@@ -1,11 +1,11 @@
-/* Estimates of one model over a grid: every workload (batch, prompt, context) with every candidate (device,
- * precision), and which of them are Pareto-optimal in energy and latency.
+/* Estimates of one model over a grid: every workload (batch, prompt, context) with every candidate (device, precision),
+ * and which of them are Pareto-optimal in energy and latency.
  *
- * Batch, device and precision are choices; prompt and context are demands.  So the Pareto frontier is taken among
- * points of the same demand: that a shorter context costs less is no reason to choose it.
+ * Batch, device and precision are choices; prompt and context are demands.  So the Pareto frontier is computed among
+ * points of the same demand: a shorter context costs less, but is not an alternative.
  *
- * Ownership: a zeroed struct candidates is empty, and candidates_release frees it; estimate_grid_make fills a
- * struct that estimate_grid_release frees and that borrows the hardware. */
+ * Ownership: a zeroed struct candidates is empty, and candidates_release frees it; estimate_grid_make fills a struct
+ * that estimate_grid_release frees and that borrows the hardware. */
 #ifndef IPW_ESTIMATE_ESTIMATE_GRID_H
 #define IPW_ESTIMATE_ESTIMATE_GRID_H
 
@@ -24,17 +24,17 @@ struct grid_candidate {
 
 /* ---- candidates ---- */
 
-/* As on the command line; NULL and 0: not given. */
+/* Command-line options; NULL and 0: not given. */
 struct candidate_options {
-    const char *const *hardware; /* ids with commas between, or "all" */
+    const char *const *hardware; /* comma-separated ids, or "all" */
     size_t hardware_count;
     const char *const *files; /* hardware files */
     size_t file_count;
-    const char *precision; /* names with commas between; "stored": that of the file */
-    unsigned devices;      /* that share the model */
+    const char *precision; /* comma-separated names; "stored": that of the file */
+    unsigned devices;      /* devices that share the model */
     double host_launch_us; /* of their host */
-    bool compare;          /* without a device: the whole catalog */
-    bool sweep;            /* without a precision: all that the device offers */
+    bool compare;          /* without a device: the complete catalog */
+    bool sweep;            /* without a precision: all that the device supports */
 };
 
 struct candidates {
@@ -50,15 +50,15 @@ struct candidates {
     size_t count;
 };
 
-/* Finds devices and precisions.  Without a device given, hardware_count is 0 and the caller adds one.
- * ERR_USAGE and ERR_NOT_FOUND are mistakes of the user. */
+/* Finds devices and precisions.  Without a given device, hardware_count is 0 and the caller adds one.  ERR_USAGE and
+ * ERR_NOT_FOUND are user errors. */
 enum err candidates_find(const struct candidate_options *options, struct candidates *out,
                          struct error *why) MUST_USE;
 
 /* Takes ownership of a device of the catalog. */
 void candidates_add(struct candidates *candidates, const struct hardware *hardware);
 
-/* Combines devices and precisions into items, once it is known what precisions the model has in its file. */
+/* Combines devices and precisions into items, once the stored precisions of the model are known. */
 enum err candidates_make(const struct candidate_options *options, const struct workload *work,
                          struct candidates *candidates, struct error *why) MUST_USE;
 void candidates_release(struct candidates *candidates);
@@ -67,7 +67,7 @@ void candidates_release(struct candidates *candidates);
 
 struct grid_point {
     struct workload_estimate
-        estimate; /* without detail; only hardware and config where it is missing */
+        estimate; /* without detail; only hardware and config if it is missing */
     const struct workload *work;
     size_t device;
     size_t demand;     /* index of its demand */
@@ -86,16 +86,16 @@ struct estimate_grid {
     size_t demand_count; /* of those that can run */
 };
 
-/* Fails when the model cannot run a workload (an impossible batch), not when a device cannot. */
+/* Fails if the model cannot run a workload (an impossible batch), not if a device cannot. */
 enum err estimate_grid_make(const struct workload_list *list, const struct candidates *candidates,
                             struct estimate_grid *out, struct error *why) MUST_USE;
 void estimate_grid_release(struct estimate_grid *grid);
 
-/* In what the workloads of a grid differ. */
+/* Dimensions in which the workloads of a grid differ. */
 struct grid_differences {
     bool batches, units, prompts, outputs;
     bool
-        contexts; /* by more than their prompts, which determine them when all outputs are equally long */
+        contexts; /* other than through their prompts, which determine them if all outputs have the same length */
 };
 struct grid_differences estimate_grid_differences(const struct estimate_grid *grid);
 

@@ -1,26 +1,25 @@
-/* Nodes are gathered into groups, each of which becomes a kernel, by rules in graph order: attention that is
- * spelled out, functions that are spelled out (regions), gated products, elementwise operations after a
- * product; linears that read the same tensor are joined at the end.  Linear in nodes: every search ahead is
- * bounded.
+/* Nodes are gathered into groups, each of which becomes a kernel, by rules in graph order: decomposed attention,
+ * decomposed functions (regions), gated products, elementwise operations after a product; linears that read the same
+ * tensor are merged at the end.  Linear in nodes: every lookahead is bounded.
  *
- * Why kernels never depend on each other in a cycle: a group has one of two forms.  In the first, only its
- * last node is read from outside, so that it may run where that node stands.  The second, siblings, reads a
- * single tensor, so that it may run where its first node stands.  `position` is that node, and in the order
- * of positions every group comes after those it depends on. */
+ * Why there are no cyclic dependencies between kernels: a group has one of two forms.  In the first, only its last node
+ * is read from outside, so it can run at that node's position.  The second, siblings, reads a single tensor, so it can
+ * run at its first node's position.  `position` is that node, and in the order of positions every group comes after
+ * those it depends on. */
 #include "estimate/dataflow.h"
 
 #include <stdlib.h>
 
 enum {
     GROUP_MAX_NODES = 16,
-    MAX_STEPS = 6,     /* scale, mask and the like between the two products of attention */
+    MAX_STEPS = 6,     /* scale, mask and similar steps between the two products of attention */
     MAX_SIBLINGS = 3,  /* queries, keys, values */
-    MAX_DISTANCE = 64, /* in nodes between siblings, so that other layers have none */
+    MAX_DISTANCE = 64, /* in nodes between siblings, to exclude other layers */
     MAX_TENSORS = GROUP_MAX_NODES + 1,
 };
 
 enum group_kind {
-    GROUP_CLOSED,      /* takes no more nodes */
+    GROUP_CLOSED,      /* accepts no more nodes */
     GROUP_PRODUCT,     /* a convolution, linear or matmul, and elementwise operations after it */
     GROUP_ELEMENTWISE, /* elementwise operations only */
     GROUP_NORM,        /* a normalization and its activation */
@@ -28,14 +27,14 @@ enum group_kind {
 
 struct group {
     enum group_kind kind;
-    node_id head;     /* the node that it began with */
-    node_id tail;     /* the node that others read; GRAPH_NONE: several, as for siblings */
+    node_id head;     /* first node */
+    node_id tail;     /* the node read by others; GRAPH_NONE: several, as for siblings */
     node_id position; /* see above */
     node_id last;     /* of its list in groups.next, which begins with `head` */
     tensor_id
-        source; /* the only tensor it reads beside the model; GRAPH_NONE: several, or no linear */
+        source; /* the only tensor it reads besides weights; GRAPH_NONE: several, or not a linear */
     uint32_t size;     /* nodes; 0: merged into another group */
-    uint32_t products; /* linears side by side */
+    uint32_t products; /* sibling linears */
     bool has_norm;
 };
 
@@ -44,7 +43,7 @@ struct groups {
     struct group *items;
     size_t count;
     int32_t *of;   /* by node: its group; GRAPH_NONE for views */
-    node_id *next; /* by node: the next one of its group, in no order */
+    node_id *next; /* by node: the next one of its group, unordered */
 };
 
 static const struct graph_node *node_at(const struct groups *groups, node_id node)
@@ -167,8 +166,8 @@ static void merge_groups(struct groups *groups, struct group *into, struct group
     from->size = 0;
 }
 
-/* The group whose tail makes this tensor for `reader` alone; NULL when another node reads it too, when it is
- * an output of the model, or when the group is full. */
+/* The group whose tail produces this tensor for `reader` alone; NULL if another node reads it too, if it is an output
+ * of the model, or if the group is full. */
 static struct group *group_before(const struct groups *groups, tensor_id root, node_id reader)
 {
     const struct dataflow *flow = groups->flow;
@@ -182,17 +181,16 @@ static struct group *group_before(const struct groups *groups, tensor_id root, n
     return group->tail == producer && group->size < GROUP_MAX_NODES ? group : NULL;
 }
 
-/* ---- regions: functions spelled out in small steps ---- */
+/* ---- regions: functions decomposed into elementwise steps ---- */
 
-/* x * sigmoid(x), GELU by way of an error function or tanh, a normalization from means, differences and
- * roots: elementwise steps (and means) that read one tensor and each other only, and of which only one is
- * read from outside. */
+/* x * sigmoid(x), GELU through erf or tanh, a normalization from means, differences and square roots: elementwise steps
+ * (and means) that read only one tensor and each other, and of which only one is read from outside. */
 struct region {
-    node_id nodes[GROUP_MAX_NODES]; /* in graph order; the last is the one that is read */
+    node_id nodes[GROUP_MAX_NODES]; /* in graph order; the last is read from outside */
     uint32_t count;                 /* at least 2 */
     bool has_means;
-    bool has_parts; /* that are concatenated */
-    bool takes_all; /* nothing else reads the tensor it starts from */
+    bool has_parts; /* concatenated parts */
+    bool takes_all; /* nothing else reads its start tensor */
 };
 
 struct search {
@@ -213,7 +211,7 @@ static bool has_tensor(const struct search *search, tensor_id root)
     return false;
 }
 
-/* Concatenates parts of the region: the halves that a rotary embedding swaps. */
+/* Concatenates parts of the region: the swapped halves of a rotary embedding. */
 static bool is_joining(const struct graph_node *node)
 {
     return node->op == GRAPH_MOVE && node->input_count >= 2;
@@ -234,7 +232,7 @@ static bool is_step(const struct search *search, node_id id)
     return true;
 }
 
-/* The earliest reader in graph order that was not visited; *of is the tensor it reads. */
+/* The earliest unvisited reader in graph order; *of is the tensor it reads. */
 static node_id next_reader(const struct search *search, uint32_t *of)
 {
     node_id first = GRAPH_NONE;
@@ -262,7 +260,7 @@ static void visit(struct search *search, node_id reader)
     }
 }
 
-/* Is the result of every node but the last read, and only inside? */
+/* Whether the result of every node except the last is read, and only inside. */
 static bool is_closed(const struct search *search)
 {
     for (uint32_t i = 1; i + 1 < search->count; i++)
@@ -302,7 +300,7 @@ static void grow_region(struct search *search)
     }
 }
 
-/* The largest region that starts from this tensor and holds `first`, its first reader without a group. */
+/* The largest region that starts from this tensor and contains `first`, its first reader without a group. */
 static bool find_region(const struct groups *groups, tensor_id start, node_id first,
                         struct region *out)
 {
@@ -322,7 +320,7 @@ static bool find_region(const struct groups *groups, tensor_id start, node_id fi
     return true;
 }
 
-/* ---- attention spelled out: matmul, scale, mask, softmax, matmul ---- */
+/* ---- decomposed attention: matmul, scale, mask, softmax, matmul ---- */
 
 /* The only reader of a node's result; GRAPH_NONE: several, or it is an output of the model. */
 static node_id only_reader(const struct dataflow *flow, const struct graph_node *node)
@@ -334,7 +332,7 @@ static node_id only_reader(const struct dataflow *flow, const struct graph_node 
     return is_one ? flow->readers[flow->first_reader[root]] : GRAPH_NONE;
 }
 
-/* Elementwise steps on one tensor, which the product then reads. */
+/* Elementwise steps on one tensor, read by the product. */
 static bool is_scaled(const struct groups *groups, const struct group *group)
 {
     tensor_id source = GRAPH_NONE;
@@ -355,7 +353,7 @@ static bool is_scaled(const struct groups *groups, const struct group *group)
 }
 
 /* Exporters scale queries and keys before the product. */
-static void take_scales(struct groups *groups, struct group *group, node_id product)
+static void fuse_scales(struct groups *groups, struct group *group, node_id product)
 {
     const struct graph_node *node = node_at(groups, product);
     for (size_t i = 0; i < node->input_count && i < 2; i++) {
@@ -371,8 +369,8 @@ struct chain {
     size_t length;
 };
 
-/* Steps that branch and meet again, as when NaNs after the softmax are replaced; false: none. */
-static bool take_branches(const struct groups *groups, struct chain *chain, node_id node)
+/* Steps that branch and join, as when NaNs after the softmax are replaced; false: none. */
+static bool fuse_branches(const struct groups *groups, struct chain *chain, node_id node)
 {
     const struct dataflow *flow = groups->flow;
     tensor_id root = flow->root[graph_outputs(flow->graph, node_at(groups, node))[0]];
@@ -397,7 +395,7 @@ static bool find_attention(const struct groups *groups, node_id first, struct ch
         const struct graph_node *node = node_at(groups, at);
         if (node->output_count != 1 || graph_outputs(groups->flow->graph, node)[0] < 0)
             return false;
-        if (take_branches(groups, chain, at))
+        if (fuse_branches(groups, chain, at))
             at = chain->nodes[chain->length - 1];
         at = only_reader(groups->flow, node_at(groups, at));
         if (at < 0 || groups->of[at] >= 0)
@@ -423,18 +421,18 @@ static bool place_attention(struct groups *groups, node_id first)
     for (size_t i = 1; i < chain.length; i++)
         append_node(groups, group, chain.nodes[i]);
     group->kind = GROUP_CLOSED;
-    take_scales(groups, group, first);
+    fuse_scales(groups, group, first);
     return true;
 }
 
-/* ---- elementwise operations that follow ---- */
+/* ---- subsequent elementwise operations ---- */
 
 static bool may_follow(const struct groups *groups, const struct group *group, node_id node)
 {
     enum graph_op op = node_at(groups, node)->op;
     if (group->kind == GROUP_CLOSED)
         return false;
-    /* A broadcast to a larger shape does not end the same loop. */
+    /* A broadcast to a larger shape does not fit the same loop. */
     if (output_elements(groups, node) != output_elements(groups, group->tail))
         return false;
     if (op == GRAPH_BATCH_NORM)
@@ -444,7 +442,7 @@ static bool may_follow(const struct groups *groups, const struct group *group, n
     return is_elementwise(op);
 }
 
-/* The region begins a group of its own, or extends the group that makes the tensor it starts from. */
+/* The region starts a new group, or extends the group that produces its start tensor. */
 static bool place_region(struct groups *groups, node_id node)
 {
     struct region region;
@@ -517,7 +515,7 @@ static bool join_group(struct groups *groups, node_id node)
            (place_region(groups, node) || place_gate(groups, node) || place_behind(groups, node));
 }
 
-/* ---- siblings: linears that read one tensor ---- */
+/* ---- siblings: linears that read the same tensor ---- */
 
 static bool are_siblings(const struct groups *groups, const struct group *a, const struct group *b)
 {
@@ -555,7 +553,7 @@ static enum err join_siblings(struct groups *groups)
 
 /* ---- public ---- */
 
-/* Numbers the kernels in the order of their positions, one walk over the nodes. */
+/* Numbers the kernels in the order of their positions, in one pass over the nodes. */
 static void number_kernels(const struct groups *groups, struct fusion *out)
 {
     size_t nodes = groups->flow->graph->node_count;

@@ -1,55 +1,54 @@
-/* Products run in tiles: the best of a few tiles and splits of the sum, as a library would choose, each limited by
- * the arithmetic of a unit or by the latency of its steps; in the last wave units stay idle.  Everything else moves
- * bytes, after a fixed time and a time for each row. */
+/* Products run in tiles: the best of a few tile sizes and split-K factors, as a library would choose, each limited by
+ * the arithmetic of a unit or by the latency of its steps; in the last wave units stay idle.  Everything else is
+ * limited by bytes, after a fixed time and a time per row. */
 #include "estimate/roofline.h"
 
 #include <math.h>
 #include <string.h>
 
 enum {
-    FEW_CHANNELS = 4, /* of images: filled up to PAD_CHANNELS */
+    FEW_CHANNELS = 4, /* of images: padded to PAD_CHANNELS */
     PAD_CHANNELS = 8,
-    STEP_BYTES = 128,  /* of channels that a convolution of several taps takes at a time */
-    NARROW_GROUP = 16, /* channels: a wider group is a kernel of its own */
-    FULL_GROUP = 56,   /* which has a faster kernel than its neighbors */
-    WIDE_GROUP = 180,  /* as fast; those between attain less in proportion */
+    STEP_BYTES = 128,  /* of channels per step of a convolution with several taps */
+    NARROW_GROUP = 16, /* channels: a wider group is a separate kernel */
+    FULL_GROUP = 56,   /* has a faster kernel than its neighbors */
+    WIDE_GROUP = 180,  /* equally fast; those between attain less in proportion */
     NEAR_DILATION = 8,
-    LEAST_DEPTH = 256,    /* of a part of a split sum */
-    LATENCIES_HIDDEN = 4, /* small tiles that a unit works on at once */
-    COPIES = 11,          /* of tensors of attention that is unfused, */
-    SCORE_KERNELS = 6,    /* beside those that work on its scores */
-    TILE_QUERIES = 128,   /* of attention */
-    TILE_ROWS = 256,      /* that share weights once these are converted */
-    FEW_ROWS = 16,        /* that the vector units multiply as fast */
-    FEW_VECTORS = 4,      /* rows in fp32, for which libraries have kernels as for one */
-    NORM_MEASURED =
-        1204224, /* elements of an image, at most: the time grew with them up to there */
+    SPLIT_DEPTH_MIN = 256,     /* per part of a split-K product, ... */
+    SPLIT_DEPTH_VECTOR = 3000, /* ... and in fp32 on vector units */
+    LATENCIES_HIDDEN = 4,      /* small tiles in flight per unit */
+    COPIES = 11,               /* tensors copied by unfused attention, ... */
+    SCORE_KERNELS = 6,         /* ... in addition to the kernels on its scores */
+    TILE_QUERIES = 128,        /* of attention */
+    TILE_ROWS = 256,           /* that share weights once these are dequantized */
+    FEW_ROWS = 16,             /* for which the vector units are as fast */
+    FEW_VECTORS = 4,           /* rows in fp32 for which libraries have vector kernels */
+    NORM_MEASURED = 1204224, /* maximum elements of an image: the time grew with them up to there */
 };
-#define NEAR_INPUT    0.25 /* of the last cache: an input of at most that is still in it */
-#define NEAR_LATENCY  0.5  /* of an element in that cache, over one in memory */
-#define AMONG_OTHERS  1.1 /* fixed times in the graph of a model, over those of an operator alone */
-#define ODD_SHARE     0.14 /* of what a product attains otherwise */
-#define GROUP_LAUNCH  0.5  /* of what the host takes for an operator: a kernel of a group */
-#define REPEAT_LAUNCH 1.5  /* for K and V, with the views between */
-#define GROUP_S       2e-6 /* of such a group */
-#define GROUP_KERNELS 2.0  /* launched for such a group, from FULL_GROUP channels on */
-#define GROUP_SHARED  0.6  /* for one of less, or in 32 bits, of which some share a kernel */
-#define EXPERT_LAUNCH                                                                              \
-    0.53 /* of what the host takes for an operator: of three, two products are one */
-#define NARROW_SHARE      0.0051 /* of the peak, for each channel of a narrow group */
-#define ATROUS_SHARE      0.6    /* of what a convolution attains without a dilation */
-#define ATROUS_SHARE_TF32 0.45   /* in 32 bits, with conversions before and after */
-#define TILE_SHARE        0.001  /* of the peak, for each channel of a group as wide as a tile */
+#define NEAR_INPUT        0.25 /* of the last cache: a smaller input is still resident */
+#define NEAR_LATENCY      0.5  /* latency of an element in that cache, relative to memory */
+#define AMONG_OTHERS      1.1 /* fixed times in the graph of a model, relative to a single operator */
+#define ODD_SHARE         0.14 /* of what a product attains otherwise */
+#define GROUP_LAUNCH      0.5  /* of the host time of an operator: one kernel of a group */
+#define REPEAT_LAUNCH     1.5  /* for K and V, including views */
+#define GROUP_S           2e-6 /* fixed time of such a group */
+#define GROUP_KERNELS     2.0  /* launched per group, from FULL_GROUP channels on */
+#define GROUP_SHARED      0.6  /* for a narrower group, or in 32 bits, where some share a kernel */
+#define EXPERT_LAUNCH     0.53 /* of the host time of an operator: two of three products are merged */
+#define NARROW_SHARE      0.0051 /* of the peak, per channel of a narrow group */
+#define ATROUS_SHARE      0.6    /* of what a convolution attains without dilation */
+#define ATROUS_SHARE_TF32 0.45   /* in 32 bits, including conversions */
+#define TILE_SHARE        0.001  /* of the peak, per channel of a group as wide as a tile */
 #define TILE_SHARE_TF32   0.0022
 #define REDUCTION_POWER   1.29
 #define SCORE_READS       10.0 /* and writes of each score by them */
 #define SCORE_SHARE       0.4 /* of the vector units in fp32, by products of queries, keys and values */
-#define SCORE_LAUNCH      9.0    /* of what the host takes for an operator: all of them */
-#define SPLIT_S           5.4e-6 /* adding the parts of a split sum */
+#define SCORE_LAUNCH      9.0    /* of the host time of an operator: all of them */
+#define SPLIT_S           5.4e-6 /* summing the parts of a split-K product */
 #define FP8_SHARE                                                                                  \
-    0.75 /* of what products in 16 bits attain of their peak: power, and sums in 32 bits */
-#define WHOLE_BYTES 1.9  /* of a weight: those of 16 bits need no conversion */
-#define NEAR_BYTES  45e9 /* per second and unit, from the L2 cache: 32 bytes a clock */
+    0.75 /* of what 16-bit products attain of their peak: power, and 32-bit accumulation */
+#define WHOLE_BYTES 1.9  /* of a weight: 16-bit weights need no conversion */
+#define NEAR_BYTES  45e9 /* per second and unit, from the L2 cache: 32 bytes per clock */
 #define SCAN_SHARE                                                                                 \
     0.25 /* assumed: of the vector units in fp32, with an exponential per state element */
 
@@ -111,7 +110,7 @@ static enum kernel_class class_of(const struct subgraph *subgraph, const struct 
 
 /* ---- the device ---- */
 
-#define REFERENCE "h200" /* whose kernels other devices are given, by their size */
+#define REFERENCE "h200" /* whose kernel figures are scaled to other devices */
 
 static double of_one_byte(const struct hardware_figure *flops)
 {
@@ -140,9 +139,9 @@ bool kernel_basis_of(const struct hardware *hardware, struct kernel_basis *out)
 
 struct scale {
     double units;
-    double more;  /* units than the device that the classes were fitted on */
-    double fixed; /* of times that do not depend on the work */
-    double power; /* of what busy units draw */
+    double more;  /* units relative to the device that the classes were fitted on */
+    double fixed; /* of times independent of the work */
+    double power; /* of busy units */
 };
 
 static double ratio_or_one(double value, double fitted)
@@ -161,18 +160,18 @@ static struct scale scale_of(const struct rates *rates)
         .power = ratio_or_one(rates->limit_w.value - rates->idle_w.value, basis->active_w)};
 }
 
-/* A kernel that attains most of a peak is limited by it on any device; one that attains less, by what its units can do,
- * of which another device may have more for each byte or operation of its peak. */
-#define MOST_SHARE 0.6
+/* A kernel that attains most of a peak is limited by it on any device; one that attains less, by the throughput of its
+ * units, of which another device may have more per byte or operation of its peak. */
+#define PEAK_BOUND_SHARE 0.6
 
 static double attained(double share, double peak, double fitted, const struct scale *scale)
 {
-    if (share >= MOST_SHARE || !is_known(peak))
+    if (share >= PEAK_BOUND_SHARE || !is_known(peak))
         return share * peak;
     return fmin(0.8 * peak, share * fitted * scale->more);
 }
 
-/* Some kernels take their elements one by one, whatever bytes these have. */
+/* Some kernels process elements one by one, whatever their width. */
 static double memory_share(enum kernel_class class, const struct rates *rates)
 {
     double width = rates->widths.activation;
@@ -197,9 +196,11 @@ static double moved_s(double bytes, enum kernel_class class, const struct rates 
 struct product {
     double rows, columns, depth; /* of the matrices */
     double flops;                /* per second of the units, in full tiles */
+    bool is_narrow;              /* in 16 bits */
+    double part_min;             /* minimum depth of a part, if libraries split the sum */
 };
 
-/* Seconds of the units for one size of tile, its sum split into parts. */
+/* Seconds of the units for one tile size and split-K factor. */
 static double tiled_s(const struct product *p, const struct kernel_figures *class, double units,
                       double height, double width, double parts)
 {
@@ -212,7 +213,7 @@ static double tiled_s(const struct product *p, const struct kernel_figures *clas
     return ceil(tiles / at_once) * fmax(busy_s, wait_s);
 }
 
-/* Rows of an odd number of elements do not begin where the matrix units read: GPT-2 has 50257 tokens. */
+/* Rows with an odd number of elements are misaligned for the matrix units: GPT-2 has 50257 tokens. */
 static bool is_odd(const struct product *p)
 {
     return p->columns > 1 && fmod(p->columns, 2) == 1;
@@ -221,29 +222,30 @@ static bool is_odd(const struct product *p)
 static double product_s(const struct product *p, const struct kernel_figures *class,
                         const struct scale *scale, double bytes_per_s)
 {
-    static const double TILES[][2] = {{256, 128}, {128, 128}, {64, 128},
-                                      {64, 64},   {32, 64},   {16, 64}};
+    /* The last two are for products in 16 bits only. */
+    static const double TILES[][2] = {{256, 128}, {128, 128}, {64, 128},  {64, 64},
+                                      {32, 64},   {16, 64},   {192, 128}, {96, 128}};
     double best = INFINITY;
-    for (size_t i = 0; i < sizeof TILES / sizeof *TILES; i++)
+    for (size_t i = 0; i < sizeof TILES / sizeof *TILES - (p->is_narrow ? 0 : 2); i++)
         for (unsigned parts = 1; parts <= 8; parts *= 2) {
-            if (parts > 1 && p->depth / parts < LEAST_DEPTH)
+            if (parts > 1 && p->depth / parts < p->part_min)
                 break;
             double took = tiled_s(p, class, scale->units, TILES[i][0], TILES[i][1], parts);
-            if (parts > 1) /* parts are written in 32 bits, and added by another kernel */
+            if (parts > 1) /* parts are written in 32 bits, and summed by another kernel */
                 took += SPLIT_S * scale->fixed + 4 * parts * p->rows * p->columns / bytes_per_s;
             best = fmin(best, took);
         }
     return best;
 }
 
-/* Quantized weights are converted by the vector units, for each block of rows again. */
+/* Quantized weights are dequantized by the vector units, once per block of rows. */
 static double dequantized_s(const struct roofline_work *work, const struct rates *rates)
 {
     double blocks = ceil(fmax(1, work->rows) / TILE_ROWS);
     return work->weights * rates->format.weight_ops * blocks / rates->dequant_flops;
 }
 
-/* Of few rows they multiply too, without tiles to fill. */
+/* For few rows the vector units also multiply, without tiles. */
 static double few_rows_s(const struct roofline_work *work, const struct rates *rates)
 {
     double sums = 2 * (fmax(1, work->rows) - 1);
@@ -252,7 +254,7 @@ static double few_rows_s(const struct roofline_work *work, const struct rates *r
                : INFINITY;
 }
 
-/* What overlaps, but not quite where both take long. */
+/* Overlapping times, with a penalty when both are long. */
 static double overlapped(double a, double b)
 {
     return pow(pow(a, 4) + pow(b, 4), 0.25);
@@ -269,13 +271,13 @@ static double attention_s(const struct subgraph_shape *shape, const struct roofl
     return 2 * work->macs * padding / (flops * busy);
 }
 
-/* Groups as wide as a tile are one kernel for all of them. */
+/* Groups as wide as a tile share one kernel. */
 static bool has_tile_groups(double group)
 {
     return group == 64 || group == 128 || group == 256;
 }
 
-/* Narrow groups share a kernel, and of wide ones each is a product of its own; both attain more the wider they are. */
+/* Narrow groups share a kernel, and each wide one is a separate product; both attain more the wider they are. */
 static double grouped_share(const struct kernel_figures *class, double group, double width)
 {
     if (has_tile_groups(group))
@@ -285,13 +287,13 @@ static double grouped_share(const struct kernel_figures *class, double group, do
     return class->compute_share * (group == FULL_GROUP ? 1 : fmin(1, group / WIDE_GROUP));
 }
 
-/* With large dilations libraries fall back to kernels of the generation before. */
+/* For large dilations libraries use kernels of an older generation. */
 static double atrous_share(const struct subgraph_shape *shape, double width)
 {
     return shape->dilation <= NEAR_DILATION ? 1 : width > 2 ? ATROUS_SHARE_TF32 : ATROUS_SHARE;
 }
 
-/* In 32 bits the elements of an image follow one another, so that each waits for the cache or the memory. */
+/* In 32 bits the elements of an image are processed sequentially, so each waits for the cache or the memory. */
 static double batch_norm_s(const struct kernel_figures *class, double elements,
                            const struct roofline_work *work, const struct rates *rates)
 {
@@ -312,21 +314,27 @@ static double compute_s(enum kernel_class class, const struct subgraph *subgraph
     double rows = fmax(1, work->rows), outputs = fmax(1, work->outputs);
     double group = shape->channels / fmax(1, shape->groups);
     double products = rates->product_flops.value, convs = rates->conv_flops.value;
-    struct product product = {rows, outputs / rows, padding * work->macs / outputs, 0};
+    struct product product = {.rows = rows,
+                              .columns = outputs / rows,
+                              .depth = padding * work->macs / outputs,
+                              .is_narrow = class == KERNEL_GEMM,
+                              .part_min = class == KERNEL_GEMM_VECTOR ? SPLIT_DEPTH_VECTOR
+                                                                      : SPLIT_DEPTH_MIN};
     bool is_quantized =
         rates->format.weight_ops > 0 && work->traffic.weights < WHOLE_BYTES * work->weights;
     double tiled;
     switch (class) {
     case KERNEL_CONV_IMAGE: /* as fast in tf32 as in 16 bits */
         product.flops = attained(share, convs, basis->matrix_flops / 2, scale);
-        return product_s(&product, of, scale, INFINITY);
+        product.part_min = INFINITY;
+        return product_s(&product, of, scale, rates->bytes_per_s.value);
     case KERNEL_CONV:
         product.flops = share * convs * atrous_share(shape, width);
         return product_s(&product, of, scale, rates->bytes_per_s.value);
     case KERNEL_GEMM:
     case KERNEL_GEMM_VECTOR:
         if (class == KERNEL_GEMM_VECTOR && rows <= (is_quantized ? 1 : FEW_VECTORS))
-            return is_quantized ? few_rows_s(work, rates) : 0; /* the memory decides */
+            return is_quantized ? few_rows_s(work, rates) : 0; /* memory-bound */
         product.flops = share * products * (is_odd(&product) ? ODD_SHARE : 1);
         if (rates->used == PRECISION_FP8)
             product.flops *= FP8_SHARE;
@@ -362,7 +370,7 @@ static double compute_s(enum kernel_class class, const struct subgraph *subgraph
     }
 }
 
-/* Channels are taken in steps, the last of which is filled up. */
+/* Channels are processed in steps, the last of which is padded. */
 static double padding_of(enum kernel_class class, const struct subgraph_shape *shape, double width)
 {
     double step = class == KERNEL_CONV_IMAGE ? PAD_CHANNELS : STEP_BYTES / width;
@@ -371,7 +379,7 @@ static double padding_of(enum kernel_class class, const struct subgraph_shape *s
                                             : 1;
 }
 
-/* ---- what does not depend on arithmetic ---- */
+/* ---- fixed and memory times ---- */
 
 static bool has_lone_groups(const struct subgraph_shape *shape)
 {
@@ -407,7 +415,7 @@ static double fixed_s(enum kernel_class class, const struct subgraph *subgraph,
     }
 }
 
-/* ---- what a runtime adds ---- */
+/* ---- additional kernels of a runtime ---- */
 
 static void add_kernels(enum kernel_class class, double kernels, double bytes,
                         const struct rates *rates, const struct scale *scale,
@@ -421,25 +429,29 @@ static void add_kernels(enum kernel_class class, double kernels, double bytes,
     out->active_j += of->active_w * scale->power * took_s;
 }
 
-/* A static cache is read with its K and V repeated for each head. */
-static void repeat_cache(double cache, double repeats, const struct rates *rates,
-                         const struct scale *scale, struct kernel_estimate *out)
+/* A static cache is read with its K and V repeated for each head: copied, unless one KV head serves all of them, which
+ * is a view. */
+static void repeat_cache(double cache, const struct subgraph_shape *shape,
+                         const struct rates *rates, const struct scale *scale,
+                         struct kernel_estimate *out)
 {
-    double more = cache * (repeats - 1);
+    double more = cache * (shape->repeats - 1);
     add_kernels(out->class, 0, more, rates, scale, out);
+    if (shape->repeats >= shape->heads)
+        return;
     add_kernels(KERNEL_REPEAT, 2, more + 2 * cache, rates, scale, out);
     out->launches += REPEAT_LAUNCH;
 }
 
-/* Queries, keys and values are copied and scaled; then the scores are written, have their bias added, are searched for rows
- * without a key, and are read again for the softmax and for the values. */
+/* Queries, keys and values are copied and scaled; then the scores are written, their bias is added, rows without a key
+ * are searched, and the scores are read again for the softmax and for the values. */
 static void add_scores(const struct subgraph *subgraph, double outputs, double macs,
                        const struct rates *rates, const struct scale *scale,
                        struct kernel_estimate *out)
 {
     double width = rates->widths.activation;
     const struct subgraph_shape *shape = &subgraph->shape;
-    double share = outputs / subgraph->outputs; /* of its heads, where devices divide them */
+    double share = outputs / subgraph->outputs; /* of its heads, if devices divide them */
     double scores = share * shape->sequences * shape->heads * shape->tokens * shape->keys;
     add_kernels(KERNEL_ELEMENTWISE, COPIES, 2 * COPIES * outputs * width, rates, scale, out);
     add_kernels(KERNEL_BROADCAST, SCORE_KERNELS, SCORE_READS * scores * width, rates, scale, out);
@@ -453,7 +465,7 @@ static void add_scores(const struct subgraph *subgraph, double outputs, double m
     }
 }
 
-/* Only bf16 has a kernel for the matrices of all experts; otherwise each is multiplied by itself. */
+/* Only bf16 has a grouped kernel for the matrices of all experts; otherwise each is multiplied separately. */
 static void add_experts(const struct subgraph *subgraph, const struct rates *rates,
                         const struct scale *scale, struct kernel_estimate *out)
 {
@@ -476,7 +488,7 @@ struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
                                   .padding = 1};
     const struct kernel_figures *of = &rates->basis.classes[out.class];
     if (out.class == KERNEL_BATCH_NORM_FP32)
-        out.launches = 1; /* one kernel; in 16 bits three */
+        out.launches = 1; /* one kernel; three in 16 bits */
     bool is_pytorch = runtime->rules == RUNTIME_RULES_PYTORCH;
     if (is_pytorch && subgraph->op == GRAPH_REARRANGE && !subgraph->shape.is_copied)
         return (struct kernel_estimate){.class = out.class, .padding = 1}; /* another view */
@@ -488,11 +500,11 @@ struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
                                               (scale.units * NEAR_BYTES));
     double work_s = overlapped(out.compute_s, out.memory_s);
     out.latency_s = fixed_s(out.class, subgraph, rates, &scale) * fmax(1, subgraph->steps) + work_s;
-    /* Units draw it that work, not those that wait for the element before. */
+    /* Drawn by units that work, not by those that wait for the previous element. */
     out.active_j =
         of->active_w * scale.power * (out.class == KERNEL_BATCH_NORM_FP32 ? out.memory_s : work_s);
     if (out.class == KERNEL_ATTENTION_MASKED && subgraph->shape.repeats > 1)
-        repeat_cache(work->traffic.cache_read, subgraph->shape.repeats, rates, &scale, &out);
+        repeat_cache(work->traffic.cache_read, &subgraph->shape, rates, &scale, &out);
     if (is_pytorch && subgraph->shape.is_unfused)
         add_scores(subgraph, work->outputs, work->macs, rates, &scale, &out);
     if (is_pytorch)

@@ -1,4 +1,4 @@
-/* One row per node, with the legacy model's own counts. */
+/* One row per node, with the counting rules of the legacy model. */
 #include "estimate/legacy.h"
 
 #include <math.h>
@@ -10,15 +10,15 @@
 #include "port/file.h"
 #include "port/json_read.h"
 
-/* Constants of the legacy model.  It had no figure of idle power and used 30 % of a power limit, which it assumed
- * to be twice the power of all units; elements have four bytes in every precision. */
+/* Constants of the legacy model.  It had no idle power and used 30 % of a power limit, which it assumed to be twice the
+ * power of all units; elements have four bytes in every precision. */
 enum { ELEMENT_BYTES = 4, BATCH_NORM_OPERATIONS = 5 };
 #define LIMIT_OVER_PEAK 2.0
 #define IDLE_OVER_LIMIT 0.3
 
 /* ---- the device ---- */
 
-/* The first error stays. */
+/* The first error is kept. */
 struct position {
     const char *file;
     const struct jv *legacy;
@@ -94,7 +94,7 @@ enum err legacy_hardware_read(const char *path, struct legacy_hardware *out, str
 
 /* ---- nodes ---- */
 
-/* The legacy model saw modules, additions and products: not pooling called as a function, but dropout modules. */
+/* The legacy model counted modules, additions and products: not functional pooling, but dropout modules. */
 static bool is_seen(const struct graph_node *node)
 {
     if (node->op == GRAPH_VIEW)
@@ -117,8 +117,7 @@ static double operations(const struct graph_node *node, const struct graph_cost 
     }
 }
 
-/* One thread per output element; for a convolution it mistook the output for the input, and so applied the
- * stride twice. */
+/* One thread per output element; for a convolution it confused output and input, and so applied the stride twice. */
 static double threads_of(const struct graph_node *node, const struct graph_tensor *out)
 {
     const struct graph_window *window = &node->as.window;

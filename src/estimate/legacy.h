@@ -1,6 +1,6 @@
-/* The model of an older estimator, kept only for comparison with its reports (`--model-compat`).  Its errors are
- * listed in docs/estimate.md, "Legacy": idle power grows with the peak of the precision, narrow precisions move
- * wide bytes, nothing is fused, averages are not weighted.
+/* The model of an older estimator, kept only for comparison with its reports (`--model-compat`).  Its errors are listed
+ * in docs/estimate.md, "Legacy": idle power grows with the peak of the precision, narrow precisions move wide bytes,
+ * nothing is fused, averages are not weighted.
  *
  * Ownership: legacy_estimate_make fills a struct that legacy_estimate_release frees; it points into the graph. */
 #ifndef IPW_ESTIMATE_LEGACY_H
@@ -35,7 +35,7 @@ struct legacy_estimate {
     const struct graph *graph;
     struct legacy_hardware hardware;
     enum precision precision;
-    struct legacy_row *rows; /* of the nodes that it saw */
+    struct legacy_row *rows; /* of the nodes that it counted */
     size_t count;
     double params, macs, flops, bytes, latency_s;
     struct estimate_joules joules;

@@ -1,16 +1,16 @@
-/* Cells of a CSV file that is read whole. */
+/* Cells of a CSV file that is read into memory. */
 #include "estimate/measured_csv.h"
 
 #include "core/units.h"
 #include "port/file.h"
 
-#define CSV_MOST ((size_t)256 << 20) /* bytes: a trace of requests may be long */
+#define CSV_MAX ((size_t)256 << 20) /* bytes: a trace of requests may be long */
 
 void measured_csv_open(struct measured_csv *csv, const char *path, struct error *why)
 {
     struct error inner = {0};
     *csv = (struct measured_csv){.path = path, .why = why};
-    csv->err = file_read(path, CSV_MOST, &csv->bytes, why);
+    csv->err = file_read(path, CSV_MAX, &csv->bytes, why);
     if (csv->err)
         return;
     csv->err = csv->bytes.length

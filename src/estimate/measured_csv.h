@@ -1,6 +1,6 @@
-/* Rows of measurements in a CSV file, read cell by cell by the names of their columns.  The first error stays: it names
- * file, line and column, and what is read after it is unknown.  Ownership: measured_csv_close frees what
- * measured_csv_open read, also after an error. */
+/* Rows of measurements in a CSV file, accessed by column name.  The first error is kept: it names file, line and
+ * column, and later reads return unknown.  Ownership: measured_csv_close frees what measured_csv_open allocates, also
+ * after an error. */
 #ifndef IPW_ESTIMATE_MEASURED_CSV_H
 #define IPW_ESTIMATE_MEASURED_CSV_H
 
@@ -17,7 +17,7 @@ struct measured_csv {
     const char *path;
     struct text bytes;
     struct csv_grid grid;
-    size_t row; /* the one that is read */
+    size_t row; /* current row */
     enum err err;
     struct error *why;
 };
@@ -29,9 +29,9 @@ bool measured_csv_has(const struct measured_csv *csv, const char *column);
 const char *measured_csv_cell(const struct measured_csv *csv, const char *column); /* "": none */
 void measured_csv_fail(struct measured_csv *csv, const char *column, const char *rule);
 
-/* 0 or more; UNKNOWN where the cell is empty or the column missing. */
+/* Non-negative; UNKNOWN if the cell is empty or the column missing. */
 double measured_csv_number(struct measured_csv *csv, const char *column);
-/* False, with *out unchanged, where the cell is empty or the column missing. */
+/* False, with *out unchanged, if the cell is empty or the column missing. */
 bool measured_csv_precision(struct measured_csv *csv, const char *column, enum precision *out);
 
 #endif

@@ -1,6 +1,6 @@
-/* Measured runs as rows to calibrate with and to validate against: the queries of a run directory of `ipw profile`, or the
- * windows and settings of a result of `ipw layers --json`.  Both are read as a sequence of measured passes, each of which
- * the predictor can count or predict. */
+/* Measured runs as rows for calibration and validation: the queries of a run directory of `ipw profile`, or the windows
+ * and settings of a result of `ipw layers --json`.  Both are read as a sequence of measured passes, each of which the
+ * predictor can count or predict. */
 #include <string.h>
 
 #include "core/text.h"
@@ -58,7 +58,7 @@ static enum err load_queries(const char *directory, struct run_table *out, struc
     return run_table_load(directory, NULL, wanted, out, why);
 }
 
-/* The energy of a query that shared the machine is an attributed share, not a measurement of its own work. */
+/* The energy of a query that ran concurrently is attributed, not measured. */
 static enum err calibrate_query(const struct query *query, struct predictor *counter,
                                 struct calibrate_rows *rows, struct error *why)
 {
@@ -91,7 +91,7 @@ static enum err validate_query(const struct query *query, struct predictor *pred
     return validation_add(validation, &row, why);
 }
 
-/* Into one of rows and validation; the other is NULL. */
+/* Adds to either rows or validation; the other is NULL. */
 static enum err add_queries(const char *directory, struct predictor *predictor,
                             struct calibrate_rows *rows, struct validation *validation,
                             struct error *why)
@@ -124,7 +124,7 @@ struct layers_file {
 };
 
 /* One pass of a setting.  Decode time is nearly linear in the context, so a setting that decoded several tokens is
- * represented by its middle step, `times` over. */
+ * represented by its middle step, multiplied by `times`. */
 struct layers_pass {
     struct measured_pass pass;
     double times;
@@ -160,7 +160,7 @@ static enum err read_setting(const struct layers_file *file, const struct layers
     struct graph_options *graph = &out->pass.setting;
     graph->batch = (int64_t)batch;
     graph->phase = strcmp(setting->phase, "decode") ? GRAPH_PREFILL : GRAPH_DECODE;
-    if (graph->phase == GRAPH_DECODE) { /* its tokens are of all sequences together */
+    if (graph->phase == GRAPH_DECODE) { /* its tokens are summed over all sequences */
         out->times = tokens / batch;
         graph->context = (int64_t)prompt + ((int64_t)tokens / (int64_t)batch + 1) / 2;
     } else {
@@ -253,7 +253,7 @@ static enum err validate_setting(const struct layers_file *file, const struct la
     struct validate_row row = {.measured_s = setting->time_s,
                                .measured_j = setting->energy_j,
                                /* Passes are repeated for as long as the sensors need. */
-                               .window_s = VALIDATE_ENERGY_LEAST_S};
+                               .window_s = VALIDATE_ENERGY_MIN_S};
     struct error inner = {0};
     enum err err = read_setting(file, model, setting, &pass);
     if (err)

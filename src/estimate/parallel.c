@@ -1,6 +1,6 @@
 /* Tensor parallelism: the algorithms of NCCL and of the kernels that serving frameworks use instead for small messages.
- * In a ring, data goes from neighbor to neighbor.  Where each device reads the memory of all others, one kernel sums
- * whatever the others hold (one shot), or a part of it and then collects the other parts (two shots): few steps, whatever
+ * In a ring, data passes from neighbor to neighbor.  If each device can read the memory of all others, one kernel sums
+ * all of the data (one-shot), or one part of it and then gathers the other parts (two-shot): few steps, independent of
  * the number of devices.  Pipeline parallelism: a flow shop. */
 #include "estimate/parallel.h"
 
@@ -11,13 +11,12 @@
 
 /* Measured all-reduces (docs/measurements.md, "Communication"). */
 #define RING_SHARE                                                                                 \
-    0.8 /* of the links that a ring attains, after its protocol: 370 of 450 GB/s of an H100 */
+    0.8 /* of the links in a ring, including protocol overhead: 370 of 450 GB/s of an H100 */
 #define DIRECT_SHARE                                                                               \
-    0.5 /* that kernels attain which read other devices' memory: 0.35 of an H100, 0.76 of an A100 */
-#define DIRECT_STEPS                                                                               \
-    2.0 /* latencies of a shot: all announce that their data is there, and read it */
+    0.5 /* attained by kernels that read other devices' memory: 0.35 of an H100, 0.76 of an A100 */
+#define DIRECT_STEPS 2.0 /* latencies per shot: a barrier and the read */
 
-/* Latencies, and bytes that each device sends at that share of its links. */
+/* Latencies, plus the bytes that each device sends at that share of its links. */
 static double steps_s(const struct collective_link *link, double steps, double bytes, double share,
                       double links)
 {
@@ -25,7 +24,7 @@ static double steps_s(const struct collective_link *link, double steps, double b
     return steps * latency + bytes / (share * links * link->bytes_per_s);
 }
 
-/* Links that carry data at once: in a mesh one to each of the others. */
+/* Links used concurrently: in a mesh one to each of the other devices. */
 static double links_used(const struct collective_link *link, int devices)
 {
     return link->links > 1 ? fmin(link->links, devices - 1) : 1;
@@ -70,9 +69,9 @@ double collective_send_s(const struct collective_link *link, double bytes, int d
 
 /* ---- pipeline parallelism ---- */
 
-/* Every job passes the same machines in the same order, which here are the scheduler on the host and the
- * stages.  When a job can begin on a machine follows from when it left the one before, and when the job before it left
- * this one.  Of rounds that repeat, the length of one is taken after the pipeline has filled. */
+/* Flow shop: every job passes the same machines in the same order, here the scheduler on the host and the stages.  A
+ * job begins on a machine when it has left the previous one and the previous job has left this one.  For repeated
+ * rounds, the length of one is measured after the pipeline has filled. */
 
 int pipeline_stage_of(int layer, int layers, int stages)
 {
@@ -85,7 +84,7 @@ int pipeline_stage_of(int layer, int layers, int stages)
     return stages - 1;
 }
 
-/* Runs a job; `free_s` has when the host and the stages are free, and is moved on.  Returns when the job ends. */
+/* Runs a job; `free_s`, when the host and the stages become free, is updated.  Returns the end of the job. */
 static double run_job(const struct pipeline_job *job, double ready_s, int stages, double *free_s)
 {
     double at = fmax(ready_s, free_s[0]) + job->host_s;
@@ -100,7 +99,7 @@ static double run_job(const struct pipeline_job *job, double ready_s, int stages
 
 double pipeline_once_s(const struct pipeline_job *jobs, size_t count, int stages)
 {
-    double free_s[PIPELINE_STAGES_MOST + 1] = {0}, end = 0;
+    double free_s[PIPELINE_STAGES_MAX + 1] = {0}, end = 0;
     for (size_t i = 0; i < count; i++)
         end = run_job(&jobs[i], 0, stages, free_s);
     return end;
@@ -109,7 +108,7 @@ double pipeline_once_s(const struct pipeline_job *jobs, size_t count, int stages
 double pipeline_round_s(const struct pipeline_job *jobs, size_t count, int stages)
 {
     enum { ROUNDS = 64 }; /* to fill the pipeline, and as many to measure */
-    double free_s[PIPELINE_STAGES_MOST + 1] = {0}, ready_s[PIPELINE_STAGES_MOST] = {0};
+    double free_s[PIPELINE_STAGES_MAX + 1] = {0}, ready_s[PIPELINE_STAGES_MAX] = {0};
     double filled_s = 0;
     for (int round = 0; round < 2 * ROUNDS; round++) {
         if (round == ROUNDS)

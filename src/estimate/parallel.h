@@ -1,50 +1,51 @@
-/* A model on several devices (docs/estimate.md, "Several devices"): how long they take to exchange data, and how
- * micro-batches pass the stages of a pipeline.  Pure functions; nothing is owned. */
+/* A model on several devices (docs/estimate.md, "Several devices"): times of collectives, and the schedule of
+ * micro-batches in a pipeline.  Pure functions; nothing is owned. */
 #ifndef IPW_ESTIMATE_PARALLEL_H
 #define IPW_ESTIMATE_PARALLEL_H
 
 #include <stddef.h>
 
-/* ---- tensor parallelism: collectives, by the size of the message ---- */
+/* ---- tensor parallelism: collectives ---- */
 
-/* Small messages take the latency of the algorithm, large ones the bandwidth of the links; a library picks the fastest. */
+/* Small messages are latency-bound, large ones bandwidth-bound; a library chooses the fastest algorithm. */
 
 /* The links of one device, in one direction. */
 struct collective_link {
     double bytes_per_s; /* of one link */
+    double latency_s;   /* of a small message to another device; UNKNOWN: not stated, counts as 0 */
+    double peers;       /* directly connected devices; UNKNOWN: two neighbors in a ring */
     double
-        latency_s; /* of a small message to another device; UNKNOWN: not stated, and counts as 0 */
-    double peers;  /* devices that it reaches directly; UNKNOWN: neighbors in a ring only */
-    double links; /* a mesh: as many links, each to another device; UNKNOWN: one to all, a switch */
+        links; /* a mesh: number of links, each to another device; UNKNOWN: one to all through a switch */
 };
 
-/* `bytes` of a group of devices, which all of them have, on all devices of another group: each sends its part, and the
- * receivers gather the parts, as vLLM does between stages of a pipeline. */
+/* Sends `bytes`, replicated on a group of devices, to all devices of another group: each sends its part, and the
+ * receivers all-gather the parts, as vLLM does between pipeline stages. */
 double collective_send_s(const struct collective_link *link, double bytes, int devices);
-/* The sum of `bytes` of each device, on every device. */
+/* All-reduce of `bytes` per device. */
 double collective_all_reduce_s(const struct collective_link *link, double bytes, int devices);
-/* `bytes` of which each device has an equal part, on every device. */
+/* All-gather of `bytes` in total, of which each device has an equal part. */
 double collective_all_gather_s(const struct collective_link *link, double bytes, int devices);
 
-/* ---- pipeline parallelism: layers divided over stages, and micro-batches that pass them one after the other ---- */
+/* ---- pipeline parallelism: layers divided into stages, which process micro-batches in sequence ---- */
 
-enum { PIPELINE_STAGES_MOST = 64, PIPELINE_JOBS_MOST = 4096 };
+enum { PIPELINE_STAGES_MAX = 64, PIPELINE_JOBS_MAX = 4096 };
 
-/* The stage of a layer, if the stages get as many layers each as in vLLM: where they do not divide, the stages before the
- * last get one more, from the end to the front; the last one has the head. */
+/* The stage of a layer, with vLLM's distribution: if the layers do not divide evenly, the stages before the last get
+ * one more, from the end to the front; the last one has the head. */
 int pipeline_stage_of(int layer, int layers, int stages);
 
 /* A micro-batch.  The scheduler on the host prepares one at a time, before its first stage. */
 struct pipeline_job {
     double host_s;
     const double *busy_s; /* by stage */
-    const double *send_s; /* by stage: until the next one has its message */
+    const double *send_s; /* by stage: transfer of its message to the next one */
 };
 
-/* From the start of the first job to the end of the last: each stage takes jobs in their order. */
+/* Time from the start of the first job to the end of the last: each stage processes jobs in order. */
 double pipeline_once_s(const struct pipeline_job *jobs, size_t count, int stages);
 
-/* Of a round, where each job begins again once its last stage has ended: the next token of its sequences needs this one. */
+/* Time of a round if each job is repeated once its last stage has ended: the next token of a sequence depends on this
+ * one. */
 double pipeline_round_s(const struct pipeline_job *jobs, size_t count, int stages);
 
 #endif

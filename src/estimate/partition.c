@@ -1,6 +1,5 @@
-/* Builds the partition in one pass per question: which kernel a node belongs to (fusion.c), edges, traffic at
- * the boundaries, what each subgraph is called and how it is sharded, which tensors are live when, and which
- * subgraphs are alike. */
+/* Builds the partition in several passes: the kernel of each node (fusion.c), edges, traffic at the boundaries, names
+ * and sharding of subgraphs, live tensors, and equal subgraphs. */
 #include "estimate/partition.h"
 
 #include <math.h>
@@ -16,7 +15,7 @@ struct builder {
     const struct sharding *sharding;
     const int32_t *of;     /* by node: its subgraph; GRAPH_NONE for views */
     int32_t *seen;         /* by tensor: the last subgraph that counted it */
-    double *part;          /* by root: how much of it that subgraph has counted */
+    double *part;          /* by root: the share that this subgraph has counted */
     node_id first_layered; /* the first node of a layer */
 };
 
@@ -52,7 +51,7 @@ static void assign_nodes(struct builder *builder, size_t count)
 
 /* ---- edges ---- */
 
-/* The subgraph that makes an input; GRAPH_NONE: none does, or this one itself. */
+/* The subgraph that produces an input; GRAPH_NONE: none does, or this one itself. */
 static int32_t needed_of(const struct builder *builder, const struct graph_node *node, size_t input,
                          int32_t self)
 {
@@ -95,7 +94,7 @@ static bool is_made_inside(const struct builder *builder, tensor_id root, int32_
     return producer >= 0 && builder->of[producer] == self;
 }
 
-/* The share of a root that a view of it covers: below 1 for a slice. */
+/* The share of a root that a view covers: below 1 for a slice. */
 static double share_of(const struct graph *graph, tensor_id id, tensor_id root)
 {
     double shown = graph_elements(&graph->tensors[id]);
@@ -103,7 +102,7 @@ static double share_of(const struct graph *graph, tensor_id id, tensor_id root)
     return whole > shown ? shown / whole : 1;
 }
 
-/* What a node reads through a view counts as the kind of the root, in proportion to the view. */
+/* Reads through a view count as the kind of the root, in proportion to the view. */
 static struct graph_amount read_amount(const struct builder *builder, const struct graph_node *node,
                                        size_t index, tensor_id root)
 {
@@ -123,7 +122,7 @@ static struct graph_amount read_amount(const struct builder *builder, const stru
 }
 
 /* For a tensor that a subgraph reads in several slices: the share of this slice that was not counted before.
- * Slices that overlap count once. */
+ * Overlapping slices count once. */
 static double unread_part(struct builder *builder, const struct graph_node *node, tensor_id id,
                           tensor_id root, int32_t self)
 {
@@ -183,7 +182,7 @@ static void count_outputs(struct builder *builder, struct subgraph *subgraph,
 
 /* ---- description of a subgraph ---- */
 
-/* "linear x3", "conv+batch_norm+relu"; what does not fit is counted. */
+/* "linear x3", "conv+batch_norm+relu"; operations that do not fit are counted. */
 static void write_pattern(const struct partition *partition, struct subgraph *subgraph)
 {
     size_t used = 0, space = sizeof subgraph->pattern - sizeof "+15 more";
@@ -326,9 +325,9 @@ static void describe_shape(const struct dataflow *flow, const struct graph_node 
         shape->inner = (double)out->dims[node->op == GRAPH_GROUP_NORM ? 1 : out->rank - 1];
 }
 
-/* Sharded are products, and whatever else is computed on some heads or on some columns of a column-parallel
- * matrix.  Row-parallel matrices are all-reduced, two per layer.  Logits are gathered; so is every product of
- * a model that does not state the role of its matrices. */
+/* Products are sharded, and other operations on some heads or on some columns of a column-parallel matrix.
+ * Row-parallel matrices are all-reduced, two per layer.  Logits are gathered; so is every product of a model that does
+ * not state the role of its matrices. */
 static void describe_sharding(const struct partition *partition, const struct sharding *sharding,
                               const struct graph_node *main_node, struct subgraph *subgraph)
 {
@@ -351,12 +350,12 @@ static void describe_subgraph(const struct builder *builder, struct subgraph *su
 {
     const struct partition *partition = builder->out;
     const struct graph_node *main_node = node_of(partition, subgraph, 0);
-    double most = 0;
+    double max = 0;
     for (uint32_t i = 0; i < subgraph->node_count; i++) {
         const struct graph_node *node = node_of(partition, subgraph, i);
         double macs = graph_node_cost(partition->graph, node).macs;
-        if (macs > most) {
-            most = macs;
+        if (macs > max) {
+            max = macs;
             main_node = node;
         }
     }
@@ -401,7 +400,7 @@ static void count_boundaries(struct builder *builder)
 
 /* ---- memory ---- */
 
-/* Matrices of linears are sharded, and what a state-space model has of each feature; the rest is replicated. */
+/* Matrices of linears and per-feature tensors of a state-space model are sharded; others are replicated. */
 static bool is_sharded_weight(const struct builder *builder, tensor_id root)
 {
     const struct dataflow *flow = builder->flow;
@@ -417,7 +416,7 @@ static bool is_sharded_weight(const struct builder *builder, tensor_id root)
     return false;
 }
 
-/* In by_layer: of the node, or of what comes before or after the layers. */
+/* Index in by_layer: of the node, or of the part before or after the layers. */
 static size_t slot_of(const struct builder *builder, node_id node)
 {
     const struct graph *graph = builder->out->graph;
@@ -426,7 +425,7 @@ static size_t slot_of(const struct builder *builder, node_id node)
     return node < builder->first_layered ? 0 : (size_t)builder->out->layers + 1;
 }
 
-/* Adds what a part of the model, or of the cache, takes to every layer that uses it. */
+/* Adds the memory of a weight or cache tensor to every layer that uses it. */
 static void place_in_layers(struct builder *builder, tensor_id root, bool is_cache)
 {
     const struct dataflow *flow = builder->flow;
@@ -438,7 +437,7 @@ static void place_in_layers(struct builder *builder, tensor_id root, bool is_cac
     for (uint32_t r = 0; builder->out->layers && r <= count; r++) {
         node_id node = r < count ? flow->readers[first + r] : tensor->producer;
         size_t slot = node >= 0 ? slot_of(builder, node) : last;
-        if (slot == last) /* readers are in the order of the graph */
+        if (slot == last) /* readers are in graph order */
             continue;
         struct partition_layer *layer = &builder->out->by_layer[slot];
         graph_amount_add(is_cache ? &layer->cache : &layer->model, &amount);
@@ -508,8 +507,8 @@ static void add_live(struct partition_live *to, const struct partition_tensor *t
     to->fixed_bytes += sign * tensor->amount.fixed_bytes;
 }
 
-/* A tensor is added where it is made and subtracted after its last use; the running sum is what is live.
- * Counts are rounded to integers, so that the sums are exact. */
+/* A tensor is added where it is produced and subtracted after its last use; the running sum is the live memory.  Counts
+ * are rounded to integers, so the sums are exact. */
 static void sum_live(struct partition *out)
 {
     for (size_t i = 0; i < out->tensor_count; i++) {
@@ -526,10 +525,10 @@ static void sum_live(struct partition *out)
     }
 }
 
-/* ---- subgraphs that are alike ---- */
+/* ---- equal subgraphs ---- */
 
-/* A direct-mapped table: a collision evicts the earlier entry, and its subgraph is then listed as unique once
- * more, which costs time and changes no result. */
+/* A direct-mapped hash table: a collision evicts the earlier entry, and its subgraph is then listed as unique once
+ * more, which costs time but does not change the result. */
 enum { SLOTS = 1024, AMOUNTS = 7, FIGURES = 49 };
 
 struct figures {
@@ -594,7 +593,7 @@ static bool is_alike(const struct subgraph *a, const struct subgraph *b,
     return same;
 }
 
-/* In linear time.  Layers of a decoder are alike, so their time and energy are computed once. */
+/* In linear time.  Layers of a decoder are equal, so their time and energy are computed once. */
 static enum err find_unique(struct partition *out)
 {
     uint32_t table[SLOTS] = {0}; /* index in unique + 1; 0: empty */
@@ -634,19 +633,26 @@ static void inspect_nodes(struct partition *out)
     for (size_t i = 0; i < out->graph->node_count; i++) {
         const struct graph_node *node = &out->graph->nodes[i];
         out->is_decoder |= node->component != DECODER_COMPONENT_COUNT;
-        out->is_causal |= node->op == GRAPH_ATTENTION && node->as.attention.is_causal;
+        out->is_causal |= node->op == GRAPH_SCAN ||
+                          (node->op == GRAPH_ATTENTION && node->as.attention.is_causal);
         if (node->op == GRAPH_CACHE_WRITE && node->split == GRAPH_SPLIT_NONE)
             out->heads_kv = 1;
+        if (node->op == GRAPH_SCAN) {
+            tensor_id made = out->graph->links[node->first_output];
+            const struct graph_tensor *tensor = &out->graph->tensors[made];
+            out->features = common_divisor(out->features, tensor->dims[tensor->rank - 1]);
+        }
         if (node->op != GRAPH_ATTENTION)
             continue;
         out->heads = common_divisor(out->heads, node->as.attention.heads);
+        out->has_cross |= node->as.attention.cross_tokens > 0;
         int64_t heads = node->as.attention.heads_kv;
         if (heads > 0 && (out->heads_kv == 0 || heads < out->heads_kv))
             out->heads_kv = heads;
     }
 }
 
-/* Layers in a row, 0 to layers - 1; returns the first node of one. */
+/* Consecutive layers, 0 to layers - 1; returns the first node of one. */
 static node_id number_layers(struct partition *out)
 {
     int32_t last = GRAPH_NONE;

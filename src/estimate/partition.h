@@ -1,9 +1,9 @@
-/* A graph partitioned into subgraphs, each of which runs as one kernel, with the data it reads and writes at
- * its boundary.  Subgraphs are in an order in which each comes after those it depends on, and the edges
- * between them are those of the graph, through views too: residual additions do not cut anything.
+/* A graph partitioned into subgraphs, each of which runs as one kernel, with the data it reads and writes at its
+ * boundary.  Subgraphs are in topological order, and the edges between them are those of the graph, also through views:
+ * residual additions do not cut anything.
  *
- * Ownership: partition_make fills a struct that partition_release frees; it points into the graph, which must
- * outlive it. */
+ * Ownership: partition_make fills a struct that partition_release frees; it points into the graph, which must outlive
+ * it. */
 #ifndef IPW_ESTIMATE_PARTITION_H
 #define IPW_ESTIMATE_PARTITION_H
 
@@ -15,23 +15,23 @@
 #include "graph/count.h"
 #include "graph/graph.h"
 
-/* What the speed of its main node depends on beside work and bytes; 0 where it does not apply. */
+/* Properties of the main node, besides work and bytes, that its speed depends on; 0 if not applicable. */
 struct subgraph_shape {
-    double groups, channels, taps; /* of a convolution: channels read, elements of its window */
+    double groups, channels, taps; /* of a convolution: input channels, elements of its window */
     double dilation;               /* of the window: 1 unless it is an atrous convolution */
-    double inner;                  /* elements of a row that is normalized or reduced */
+    double inner;                  /* elements of a normalized or reduced row */
     double heads, repeats;         /* of attention: query heads, and those per KV head */
-    double tokens, sequences;   /* new tokens of one sequence; of the head: all, of all sequences */
-    bool has_bias, has_windows; /* attention within windows of an image */
-    bool is_copied;             /* a rearranged tensor that a convolution reads */
-    bool is_resized;            /* an image that is interpolated to another size */
-    bool is_broadcast;          /* an operand is smaller than the result */
-    bool is_unfused, is_in_fp32; /* attention operator by operator, see struct graph_attention */
-    double keys;                 /* that each of its queries is multiplied by then */
-    double stored_type;          /* of the weights of a product, as in struct graph_tensor */
-    double experts;              /* whose matrices a product reads, each for some of the tokens */
-    bool is_clamped;             /* as in struct graph_node */
-    bool is_causal;              /* in a model that attends to earlier tokens only */
+    double tokens, sequences; /* new tokens of one sequence; for the head: all, of all sequences */
+    bool has_bias, has_windows;  /* attention within windows of an image */
+    bool is_copied;              /* a rearranged tensor read by a convolution */
+    bool is_resized;             /* an interpolated image */
+    bool is_broadcast;           /* an operand is smaller than the result */
+    bool is_unfused, is_in_fp32; /* unfused attention, see struct graph_attention */
+    double keys;                 /* keys per query in that case */
+    double stored_type;          /* dtype of the weights of a product, as in struct graph_tensor */
+    double experts;  /* experts whose matrices a product reads, each for some of the tokens */
+    bool is_clamped; /* as in struct graph_node */
+    bool is_causal;  /* in a causal model */
 };
 
 struct subgraph {
@@ -43,16 +43,16 @@ struct subgraph {
     uint32_t first_node, node_count;     /* in partition.nodes */
     uint32_t first_before, before_count; /* in partition.before: subgraphs that must run first */
     struct graph_cost cost;     /* of all nodes; traffic at the boundary only, each tensor once */
-    struct graph_amount inside; /* traffic that fusion saves: written and read again otherwise */
-    double outputs; /* elements made by its main nodes: the work to distribute over units */
-    double rows;    /* of the matrix they form; its columns are the last dimension, or channels */
-    double steps;   /* sequential steps of a recurrent layer; otherwise 1 */
+    struct graph_amount inside; /* traffic saved by fusion: otherwise written and read again */
+    double outputs;     /* elements produced by its main nodes: the work to distribute over units */
+    double rows;        /* of their matrix; its columns are the last dimension, or channels */
+    double steps;       /* sequential steps of a recurrent layer; otherwise 1 */
     bool has_precision; /* of its main node: stated by the file, see struct graph_node */
     enum precision precision;
     struct subgraph_shape shape;
-    bool is_sharded;      /* tensor parallelism divides it: products with weights, attention */
-    bool is_row_parallel; /* each device then has a partial sum of every result */
-    bool is_by_head;      /* a matrix for each head: its input and output are divided alike */
+    bool is_sharded;      /* divided by tensor parallelism: products with weights, attention */
+    bool is_row_parallel; /* each device has a partial sum of every result */
+    bool is_by_head;      /* a matrix per head: its input and output are divided in the same way */
     double all_reduced;   /* elements all-reduced between devices that share it; 0: none */
     double all_gathered;  /* elements all-gathered; 0: none */
     uint32_t level;       /* longest path from the start, in subgraphs */
@@ -60,7 +60,7 @@ struct subgraph {
 
 /* A tensor held in memory between subgraphs, or an input or output: once, whatever views it has. */
 struct partition_tensor {
-    uint32_t from, to; /* subgraphs that make it and use it last; count - 1 for an output */
+    uint32_t from, to; /* subgraphs that produce it and use it last; count - 1 for an output */
     struct graph_amount amount;
     double columns, heads_kv; /* shares of it that devices divide, see partition_live */
 };
@@ -74,7 +74,7 @@ struct partition_live {
     double fixed_bytes; /* integers */
 };
 
-/* What one layer holds in memory. */
+/* Memory of one layer. */
 struct partition_layer {
     struct graph_amount model, model_sharded, cache; /* as in struct partition */
 };
@@ -92,19 +92,21 @@ struct partition {
     size_t tensor_count;
     struct partition_live *live;       /* by subgraph */
     struct graph_amount model;         /* parameters, buffers and constants, each once */
-    struct graph_amount model_sharded; /* of it, what tensor parallelism divides */
+    struct graph_amount model_sharded; /* of it, the part that tensor parallelism divides */
     struct graph_amount cache;         /* KV cache of earlier tokens and of this pass */
-    /* The same by layer: first what comes before the layers, at last what follows them.  A tensor that both need (tied
-     * embeddings) is in both.  0 layers: the graph is not a sequence of numbered layers. */
+    /* The same by layer: the first entry for the part before the layers, the last for the part after them.  A tensor
+     * used by both (tied embeddings) is in both.  0 layers: the graph is not a sequence of numbered layers. */
     struct partition_layer *by_layer;
     int layers;
     size_t first_layered; /* the first subgraph of a layer */
-    int64_t heads;        /* query heads: a number that divides those of every attention; 0: none */
-    int64_t heads_kv;     /* fewest of any attention: at most so many devices divide the KV cache */
-    bool is_decoder;      /* its nodes state their component */
-    bool is_causal;       /* a token attends to earlier ones only */
-    double parameters;    /* of the graph */
-    /* Subgraphs that agree in everything time and energy depend on: unique has the first of each set,
+    int64_t heads;        /* greatest common divisor over all attentions; 0: none */
+    int64_t features;     /* likewise over the inner sizes of all scans (Mamba) */
+    int64_t heads_kv; /* minimum over all attentions: limits how many devices divide the KV cache */
+    bool is_decoder;  /* its nodes have a component */
+    bool is_causal;   /* a token depends on earlier ones only */
+    bool has_cross;   /* some attend to another sequence */
+    double parameters; /* of the graph */
+    /* Subgraphs that are equal in everything that time and energy depend on: unique has the first of each set,
      * unique_of the index of its set for every subgraph. */
     uint32_t *unique, *unique_of;
     size_t unique_count;
@@ -112,7 +114,7 @@ struct partition {
 
 enum partition_fusion {
     PARTITION_FUSED, /* convolution + norm + activation, linear + activation, attention, QKV, ... */
-    PARTITION_PLAIN, /* every node that computes is a kernel of its own */
+    PARTITION_PLAIN, /* every computing node is a separate kernel */
 };
 
 enum err partition_make(const struct graph *graph, enum partition_fusion mode,

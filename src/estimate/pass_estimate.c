@@ -1,5 +1,5 @@
-/* Sums the estimates of all subgraphs of a pass, and adds what only the pass as a whole has: memory over time,
- * how much of it could run concurrently, and the uncertainty of the result. */
+/* Sums the estimates of all subgraphs of a pass, and adds the figures of the pass as a whole: memory over time,
+ * available concurrency, and the uncertainty of the result. */
 #include "estimate/pass_estimate.h"
 
 #include <math.h>
@@ -8,11 +8,11 @@
 
 #include "core/text.h"
 
-/* Relative errors beside those of the device's figures: of the model where it was fitted to this device and
- * where it was not, of a node whose operator is unknown, of a graph whose shapes were assumed. */
+/* Relative errors in addition to those of the device's figures: of the model if it was fitted to this device and if it
+ * was not, of a node with an unknown operator, of a graph with assumed shapes. */
 #define MODEL_CALIBRATED 0.10
 #define MODEL_THEORETIC  0.25
-#define MODEL_TIMED      0.20 /* put together from operations that were timed on the device */
+#define MODEL_TIMED      0.20 /* composed of operations timed on the device */
 #define NODE_UNKNOWN     1.0
 #define SCAN_ASSUMED     0.5 /* of a selective scan, whose kernel was not measured on any device */
 #define GRAPH_GUESSED    0.3
@@ -59,7 +59,15 @@ static double largest_batch(const struct estimate_memory *memory, double batch)
     return left > 0 ? floor(left / one) : 0;
 }
 
-/* What the last matrix takes beyond the width of the others. */
+void estimate_memory_reserve(struct estimate_memory *memory, double kv_cache, double batch)
+{
+    memory->total_peak += kv_cache - memory->kv_cache;
+    memory->kv_cache = kv_cache;
+    memory->fits = !(memory->total_peak > memory->capacity);
+    memory->largest_batch = largest_batch(memory, batch);
+}
+
+/* Additional bytes of the last matrix, which is wider than the others. */
 static double head_bytes(const struct partition *partition, const struct rates *rates, int devices)
 {
     double more = rates->format.head - rates->widths.weight, weights = 0;
@@ -89,7 +97,7 @@ static int stage_of(const struct partition *partition, size_t subgraph, int stag
     return pipeline_stage_of(layer, partition->layers, stages);
 }
 
-/* Of a pipeline: that of the stage which needs most.  KV cache is of all sequences in flight, activations of one
+/* Of a pipeline: that of the stage with the highest peak.  KV cache of all sequences in flight, activations of one
  * micro-batch. */
 static void estimate_stages_memory(const struct rates *rates, struct pass_estimate *estimate)
 {
@@ -97,7 +105,7 @@ static void estimate_stages_memory(const struct rates *rates, struct pass_estima
     const struct precision_widths *widths = &rates->widths;
     int stages = estimate->config.stages, devices = estimate->config.devices, first = 0;
     double in_flight = estimate->config.sequences / batch_of(partition);
-    struct estimate_memory all[PIPELINE_STAGES_MOST] = {0}, *out = &estimate->memory;
+    struct estimate_memory all[PIPELINE_STAGES_MAX] = {0}, *out = &estimate->memory;
     for (size_t i = 0; i < partition->count; i++) {
         struct estimate_memory *stage = &all[stage_of(partition, i, stages)];
         double bytes = live_bytes(partition, i, widths, devices);
@@ -126,7 +134,7 @@ static void estimate_stages_memory(const struct rates *rates, struct pass_estima
     out->largest_batch = largest_batch(out, fmax(batch_of(partition), estimate->config.sequences));
 }
 
-/* Everything but the timeline. */
+/* Everything except the timeline. */
 static void estimate_memory(const struct partition *partition, const struct rates *rates,
                             int devices, struct estimate_memory *out)
 {
@@ -216,32 +224,32 @@ static enum err estimate_concurrency(const struct partition *partition, double b
 
 /* ---- uncertainty ---- */
 
-/* Of measured kernels, relative standard deviations by what most of the time is bound by: of 565 rows of models as
- * shipped, each corrected by the mean of measured over estimated of the other families (docs/estimate.md; a test computes
- * them again).  BOUND_BALANCED and BOUND_LINK have none. */
+/* With measured kernels, relative standard deviations by the bound of most of the time: of 565 rows of models as
+ * shipped, each corrected by the mean ratio of measured to estimated of the other families (docs/estimate.md;
+ * recomputed by a test).  None for BOUND_BALANCED and BOUND_LINK. */
 struct spread {
     double time, energy;
 };
 static const struct spread SPREADS[RUNTIME_COUNT][BOUND_COUNT] = {
     [RUNTIME_PYTORCH_GRAPH] = {[BOUND_COMPUTE] = {0.08, 0.08},
-                               [BOUND_MEMORY] = {0.095, 0.1},
-                               [BOUND_LAUNCH] = {0.12, 0.14},
-                               [BOUND_LINK] = {0.12, 0.14},
+                               [BOUND_MEMORY] = {0.095, 0.105},
+                               [BOUND_LAUNCH] = {0.11, 0.13},
+                               [BOUND_LINK] = {0.11, 0.13},
                                [BOUND_BALANCED] = {0.1, 0.12}},
-    [RUNTIME_PYTORCH_EAGER] = {[BOUND_COMPUTE] = {0.12, 0.07},
-                               [BOUND_MEMORY] = {0.18, 0.105},
+    [RUNTIME_PYTORCH_EAGER] = {[BOUND_COMPUTE] = {0.13, 0.08},
+                               [BOUND_MEMORY] = {0.16, 0.105},
                                [BOUND_LAUNCH] = {0.2, 0.145},
                                [BOUND_LINK] = {0.2, 0.145},
                                [BOUND_BALANCED] = {0.2, 0.145}},
 };
 
-/* Of decoders on GPUs, relative standard deviations of time: of 153 published figures, each against the rows of other
- * sources (docs/estimate.md; a test computes them again).  They hold whatever is uncertain in the figures of a device. */
+/* For decoders on GPUs, relative standard deviations of time: of 157 published figures, each against the rows of other
+ * sources (docs/estimate.md; recomputed by a test).  They include the uncertainty of the device's figures. */
 static const double PUBLISHED[RUNTIME_COUNT] = {[RUNTIME_VLLM] = 0.16,
-                                                [RUNTIME_LLAMA_CPP] = 0.27,
+                                                [RUNTIME_LLAMA_CPP] = 0.28,
                                                 [RUNTIME_TENSORRT] = 0.18,
                                                 [RUNTIME_TORCH_COMPILE] = 0.15};
-#define PIPELINE_SPREAD 0.16 /* beside that, of three published speedups of pipelines */
+#define PIPELINE_SPREAD 0.16 /* in addition, from three published speedups of pipelines */
 
 /* Seconds by what they depend on, and the errors of unknown and assumed operators in seconds and joules. */
 enum {
@@ -252,8 +260,8 @@ enum {
     LIMIT_S,
     UNKNOWN_S,
     UNKNOWN_J,
-    HOST_S,  /* by which an assumed host may change the time */
-    BOUND_S, /* and BOUND_COUNT - 1 after it: of subgraphs by what bounds them */
+    HOST_S,  /* uncertainty of the time due to an assumed host */
+    BOUND_S, /* and BOUND_COUNT - 1 more: of subgraphs by their bound */
 };
 enum { SHARES = BOUND_S + BOUND_COUNT };
 struct time_shares {
@@ -306,18 +314,20 @@ static bool is_timed(const struct pass_estimate *estimate)
     return hardware_timings(estimate->hardware, runtime_at(estimate->config.runtime)->name);
 }
 
-/* Kernels measured on this device: the spread of models measured on it, whatever the device's figures. */
+/* Kernels measured on this device: uses the spread of models measured on it, independent of the device's figures. */
 static bool has_measured_kernels(const struct pass_estimate *estimate)
 {
     return estimate->config.runtime != RUNTIME_IDEAL && estimate_devices(&estimate->config) == 1 &&
            (is_known(estimate->hardware->kernels.value) || is_timed(estimate));
 }
 
-/* 0: no figures were published. */
+/* 0: no published figures. */
 static double published_spread(const struct pass_estimate *estimate)
 {
     bool is_gpu = estimate->hardware->class == HARDWARE_GPU;
-    bool is_published = is_gpu && estimate->partition->is_causal && !is_timed(estimate);
+    const struct partition *partition = estimate->partition;
+    bool is_transformer = partition->is_causal && partition->heads > 0;
+    bool is_published = is_gpu && is_transformer && !is_timed(estimate);
     double spread = is_published ? PUBLISHED[estimate->config.runtime] : 0;
     return spread > 0 && estimate->config.stages > 1 ? hypot(spread, PIPELINE_SPREAD) : spread;
 }
@@ -375,13 +385,13 @@ static void set_derived_plus_minus(const struct rates *rates, const struct time_
             square(published * total->latency_s) + square(shares->of[UNKNOWN_S]) +
             square(estimate->partition->graph->is_guessed ? GRAPH_GUESSED * total->latency_s : 0);
     else if (shares->of[LIMIT_S] > 0 &&
-             active > 0) /* then time is energy over the power that the limit leaves */
+             active > 0) /* then time is energy over the power available below the limit */
         time_variance += square(shares->of[LIMIT_S]) * active_variance / square(active);
     double time = total->latency_s, relative_time = time > 0 ? time_variance / square(time) : 0;
     double idle_variance = square(joules->idle) * (square(rates->idle_w.relative) + relative_time);
     total->latency_plus_minus = sqrt(time_variance);
     total->joules_plus_minus = sqrt(active_variance + idle_variance);
-    /* Where the power limit binds, power is the limit and as uncertain as that. */
+    /* Where the power limit binds, power has the uncertainty of the limit. */
     double limited = time > 0 ? shares->of[LIMIT_S] / time : 0;
     double power_variance = square(joules->idle * rates->idle_w.relative) + active_variance +
                             square(active) * relative_time;
@@ -391,7 +401,7 @@ static void set_derived_plus_minus(const struct rates *rates, const struct time_
         time > 0 ? sqrt(square(1 - limited) * power_variance + limit_variance) / time : UNKNOWN;
 }
 
-/* Devices that wait longer for another host draw their idle power meanwhile, so that power falls. */
+/* Devices that wait longer for a slower host draw idle power meanwhile, so mean power decreases. */
 static void add_host_error(const struct rates *rates, double host_s, struct pass_estimate *estimate)
 {
     struct estimate_totals *total = &estimate->total;
@@ -415,7 +425,7 @@ static void set_plus_minus(const struct rates *rates, const struct time_shares *
         add_host_error(rates, shares->of[HOST_S], estimate);
 }
 
-/* How well the device is known, and what keeps it from being known better. */
+/* Confidence in the device's figures, and what limits it. */
 static enum estimate_confidence device_confidence(const struct pass_estimate *estimate,
                                                   char *reason, size_t size)
 {
@@ -423,7 +433,7 @@ static enum estimate_confidence device_confidence(const struct pass_estimate *es
     struct hardware_weakest weakest = hardware_weakest(hardware, estimate->config.precision);
     enum precision wanted = estimate->config.precision, used;
     (void)hardware_matmul_flops(hardware, wanted, &used);
-    /* Peaks are published figures even where everything measurable was measured. */
+    /* Peaks are published figures even if everything measurable was measured. */
     bool is_measured = weakest.evidence <= EVIDENCE_PUBLISHED && used == wanted;
     if (hardware->is_calibrated && is_measured)
         str_format(reason, size, "%s was calibrated by measurement%s", hardware->id,
@@ -466,7 +476,7 @@ static void set_confidence(struct pass_estimate *estimate)
 
 /* ---- subgraphs ---- */
 
-/* A unique subgraph on this device, and what it adds to the pass. */
+/* A unique subgraph on this device, and its contribution to the pass. */
 struct unique {
     struct roofline_work work;
     struct subgraph_estimate row;
@@ -484,10 +494,10 @@ static void estimate_row(const struct partition *partition, size_t number,
 
 static bool is_launched(const struct rates *rates)
 {
-    return rates->has_kernels && !rates->timings; /* timed operations have it all */
+    return rates->has_kernels && !rates->timings; /* timed operations include it */
 }
 
-/* What the host does between two steps of an LLM. */
+/* Host time between two steps of an LLM. */
 static double scheduler_s(const struct partition *partition, const struct rates *rates)
 {
     const struct runtime_steps *steps = runtime_steps(rates->runtime);
@@ -495,7 +505,7 @@ static double scheduler_s(const struct partition *partition, const struct rates 
     return has_steps ? steps->host_s + steps->sequence_s * batch_of(partition) : 0;
 }
 
-/* What the host takes for a launch, times `factor`. */
+/* Host time per launch, times `factor`. */
 static double host_per_launch(const struct partition *partition, const struct rates *rates,
                               double factor)
 {
@@ -504,8 +514,8 @@ static double host_per_launch(const struct partition *partition, const struct ra
     return partition->is_causal ? fmax(host_s, runtime_steps(rates->runtime)->operator_s) : host_s;
 }
 
-/* The host launches while the devices work: where it takes longer, each launch is waited for.  What it does between two
- * steps of an LLM is waited for in any case.  *host_s: how much longer all of them wait for a host that is one standard
+/* The host launches kernels while the devices work: where it takes longer, the devices wait for each launch.  The host
+ * time between two steps of an LLM is always exposed.  *host_s: additional wait for a host that is one standard
  * deviation slower than the assumed one; a faster one saves less. */
 static double wait_per_launch(const struct partition *partition, const struct rates *rates,
                               const struct unique *unique, double step_s, double *host_s)
@@ -536,6 +546,7 @@ static void set_addend(const struct partition *partition, size_t number, int dev
         .macs = devices * out->work.macs,
         .flops = row->flops,
         .bytes = row->bytes,
+        .cached_bytes = row->cached_bytes,
         .wasted_j = row->joules.idle * (1 - row->utilization),
         .joules = row->joules,
     };
@@ -549,6 +560,7 @@ void estimate_totals_add(struct estimate_totals *sum, const struct estimate_tota
     sum->macs += times * more->macs;
     sum->flops += times * more->flops;
     sum->bytes += times * more->bytes;
+    sum->cached_bytes += times * more->cached_bytes;
     sum->latency_s += times * more->latency_s;
     sum->wasted_j += times * more->wasted_j;
     estimate_joules_add(&sum->joules, &more->joules, times);
@@ -569,7 +581,29 @@ static void limit_power(const struct partition *partition, const struct rates *r
         roofline_apply_limit(rates, &limit, devices, &unique[k].row);
 }
 
-/* The highest power of a subgraph, but at most the limit; UNKNOWN if that of one is unknown. */
+/* Where kernels of runtimes attain more than the shares of the device, a bound is what they do. */
+static void lower_to_attained(const struct partition *partition, const struct rates *rates,
+                              const struct estimate_config *config, int devices,
+                              struct unique *unique)
+{
+    double latency_s = 0, idle_j = 0, active_j = 0;
+    for (size_t i = 0; i < partition->count; i++) {
+        const struct subgraph_estimate *row = &unique[partition->unique_of[i]].row;
+        latency_s += row->latency_s;
+        idle_j += row->joules.idle;
+        active_j += row->joules.total - row->joules.idle;
+    }
+    struct roofline_limit by = {.joules = 1, .time = 1};
+    if (config->max_latency_s < latency_s)
+        by.time = config->max_latency_s / latency_s;
+    double left_j = config->max_joules - by.time * idle_j;
+    if (left_j < active_j)
+        by.joules = left_j / active_j;
+    for (size_t k = 0; (by.time < 1 || by.joules < 1) && k < partition->unique_count; k++)
+        roofline_apply_limit(rates, &by, devices, &unique[k].row);
+}
+
+/* The highest power of a subgraph, limited to the power limit; UNKNOWN if that of one is unknown. */
 static double peak_power(const struct unique *unique, size_t count, double limit_w)
 {
     double peak = 0;
@@ -582,7 +616,7 @@ static double peak_power(const struct unique *unique, size_t count, double limit
     return peak > limit_w ? limit_w : peak;
 }
 
-/* Beside its operations: threads start and end.  The first subgraph has it, so that rows add up. */
+/* Fork and join of the threads.  Attributed to the first subgraph, so that rows add up. */
 static void wait_for_threads(const struct partition *partition, const struct rates *rates,
                              int devices, struct unique *unique)
 {
@@ -610,7 +644,7 @@ static size_t first_subgraph(const struct partition *partition, int stage, int s
     return i;
 }
 
-/* Activations that are made before a stage and used in it or later. */
+/* Activations produced before a stage and used in it or later. */
 static double message_bytes(const struct partition *partition, const struct rates *rates, int stage,
                             int stages)
 {
@@ -625,7 +659,7 @@ static double message_bytes(const struct partition *partition, const struct rate
 }
 
 /* A message is read from one memory and written to another, once by each device of the group, whether it is sent or
- * gathered there.  The row that receives it has its joules. */
+ * gathered.  Its joules belong to the receiving row. */
 static void send_between_stages(const struct rates *rates, struct pass_estimate *out)
 {
     const struct partition *partition = out->partition;
@@ -644,8 +678,8 @@ static void send_between_stages(const struct rates *rates, struct pass_estimate 
     }
 }
 
-/* Each unique subgraph is computed once.  Subgraphs are still added one by one and in order, so that the sums
- * equal those over a list of all rows to the last bit. */
+/* Each unique subgraph is computed once.  Subgraphs are still added one by one and in order, so that the sums equal
+ * those over a list of all rows to the last bit. */
 static enum err sum_subgraphs(const struct rates *rates, int devices, struct time_shares *shares,
                               struct pass_estimate *out)
 {
@@ -657,13 +691,15 @@ static enum err sum_subgraphs(const struct rates *rates, int devices, struct tim
     for (size_t k = 0; k < partition->unique_count; k++)
         estimate_row(partition, k, rates, devices, &unique[k]);
     wait_for_threads(partition, rates, devices, unique);
-    bool is_staged = out->config.stages > 1; /* then the scheduler works while the stages do */
+    bool is_staged = out->config.stages > 1; /* the scheduler then overlaps with the stages */
     double step_s = scheduler_s(partition, rates), host_s;
     double wait_s = wait_per_launch(partition, rates, unique, is_staged ? 0 : step_s, &host_s);
     out->host_s = is_staged ? step_s : 0;
     for (size_t k = 0; wait_s > 0 && k < partition->unique_count; k++)
         roofline_wait(rates, wait_s * unique[k].row.launches, devices, &unique[k].row);
     limit_power(partition, rates, devices, unique);
+    if (out->config.is_bound)
+        lower_to_attained(partition, rates, &out->config, devices, unique);
     for (size_t k = 0; k < partition->unique_count; k++)
         set_addend(partition, k, devices, &unique[k]);
     *shares = (struct time_shares){.of = {[HOST_S] = host_s}};
@@ -691,9 +727,19 @@ static void set_ratios(const struct rates *rates, int devices, struct pass_estim
     total->average_w = total->latency_s > 0 ? joules / total->latency_s : UNKNOWN;
     total->utilization = joules > 0 ? total->utilization / joules : UNKNOWN;
     total->efficiency = joules > 0 ? (joules - total->joules.idle) / joules : UNKNOWN;
-    double macs = out->partition->total.macs; /* replicated work does not count */
-    total->mfu = all > 0 ? 2 * macs / (all * rates->product_flops.value) : UNKNOWN;
-    total->mbu = all > 0 ? total->bytes / (all * rates->bytes_per_s.value) : UNKNOWN;
+    double needed_s = 0; /* at the peak; replicated work does not count */
+    for (size_t i = 0; i < out->partition->count; i++) {
+        const struct subgraph *subgraph = &out->partition->subgraphs[i];
+        needed_s += 2 * subgraph->cost.macs / roofline_product_flops(subgraph, rates);
+    }
+    total->mfu = all > 0 ? needed_s / all : UNKNOWN;
+    double moved = total->bytes - total->cached_bytes;
+    if (out->config
+            .is_bound) { /* of runtimes that keep more in caches, or compute in other units */
+        moved = fmin(moved, all * rates->bytes_per_s.value);
+        needed_s = fmin(needed_s, all);
+    }
+    total->mbu = all > 0 ? moved / (all * rates->bytes_per_s.value) : UNKNOWN;
     if (out->partition->count == 0)
         total->peak_w = UNKNOWN;
 }
@@ -726,6 +772,10 @@ static enum err check_devices(const struct partition *partition, const struct ha
         return err_set(why, ERR_BAD_VALUE,
                        "%.100s: %d devices do not divide its %lld attention heads",
                        partition->graph->name, devices, (long long)partition->heads);
+    if (devices > 1 && partition->features % devices)
+        return err_set(why, ERR_BAD_VALUE,
+                       "%.100s: %d devices do not divide the %lld features of its scans",
+                       partition->graph->name, devices, (long long)partition->features);
     return check_stages(partition, stages, why);
 }
 
@@ -757,6 +807,8 @@ enum err pass_estimate_make(const struct partition *partition, const struct hard
     if (err)
         return err;
     rates.host = runtime_host(config->runtime, hardware, config->host_launch_s);
+    if (!partition->is_causal)
+        rates_quantize_activations(&rates);
     if (config->keeps_stored)
         rates_keep_stored(&rates, &partition->graph->file);
     rates.held = graph_bytes(&partition->model, &rates.widths);
@@ -784,7 +836,7 @@ enum err pass_estimate_make(const struct partition *partition, const struct hard
     return ERR_OK;
 }
 
-/* Of what a pass or a row has, once it takes another time and all devices draw idle power meanwhile. */
+/* Updates joules for a different duration, in which all devices draw idle power. */
 static void spread_joules(struct estimate_joules *joules, double idle_j)
 {
     joules->total += idle_j - joules->idle;

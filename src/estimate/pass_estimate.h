@@ -1,10 +1,10 @@
-/* The estimate of one pass of a model on a device: time, energy, memory, what limits it, and how far it may be
- * off.  docs/estimate.md has the formulas.  Rules held by tests: idle power is the device's alone; average power
- * lies between idle power and the power limit (beyond it time is stretched, as throttling does); energies of
+/* The estimate of one pass of a model on a device: time, energy, memory, bottlenecks, and uncertainty.
+ * docs/estimate.md has the formulas.  Invariants checked by tests: idle power is that of the device alone; average
+ * power lies between idle power and the power limit (above it time is stretched, as by throttling); energies of
  * subgraphs add up to the total; a narrower precision never costs more joules at equal time.
  *
- * Ownership: pass_estimate_make fills a struct that pass_estimate_release frees; it points into the partition
- * and the hardware, which must outlive it. */
+ * Ownership: pass_estimate_make fills a struct that pass_estimate_release frees; it points into the partition and the
+ * hardware, which must outlive it. */
 #ifndef IPW_ESTIMATE_PASS_ESTIMATE_H
 #define IPW_ESTIMATE_PASS_ESTIMATE_H
 
@@ -22,14 +22,16 @@
 struct estimate_config {
     enum precision precision;
     bool keeps_stored; /* weights of a quantized file keep their stored precision */
-    int devices;       /* that share the model by tensor parallelism; 0: 1 */
-    int stages;        /* of such groups of devices, by pipeline parallelism; 0: 1 */
+    int devices;       /* tensor-parallel devices; 0: 1 */
+    int stages;        /* pipeline stages of such groups; 0: 1 */
     double sequences;  /* in flight, whose KV cache the stages hold; 0: those of the pass */
     enum runtime_id runtime;
-    double host_launch_s; /* of the host; 0: as its hardware file states, or assumed */
+    double host_launch_s; /* 0: from the hardware file, or assumed */
+    bool is_bound;        /* ideal kernels take at most what those of any runtime take: */
+    double max_latency_s, max_joules; /* of a pass */
 };
 
-/* All devices together: groups of tensor parallelism, in stages. */
+/* Total number of devices: tensor-parallel groups x stages. */
 static inline int estimate_devices(const struct estimate_config *config)
 {
     return config->devices * (config->stages > 1 ? config->stages : 1);
@@ -42,18 +44,21 @@ static inline const char *estimate_confidence_name(enum estimate_confidence conf
     return ESTIMATE_CONFIDENCES[confidence];
 }
 
-/* Relative error of the model itself, beside those of the device's figures: smaller where it was fitted. */
+/* Relative error of the model itself, in addition to those of the device's figures: smaller if it was fitted. */
 double estimate_model_error(const struct hardware *hardware);
 
 struct estimate_memory {
     double weights, activations_peak, workspace_peak, kv_cache;
     double total_peak;    /* bytes on one device */
     double capacity;      /* UNKNOWN: not stated */
-    bool fits;            /* also true when the capacity is unknown */
-    size_t peak_subgraph; /* where the peak is */
+    bool fits;            /* also true if the capacity is unknown */
+    size_t peak_subgraph; /* subgraph of the peak */
     double *timeline;     /* by subgraph: bytes of live activations; NULL without detail */
     double largest_batch; /* that fits, extrapolated from one sample; UNKNOWN: no capacity stated */
 };
+
+/* Room for a KV cache that later passes extend to `kv_cache` bytes, of so many sequences. */
+void estimate_memory_reserve(struct estimate_memory *memory, double kv_cache, double batch);
 
 struct estimate_concurrency {
     size_t levels, max_width;
@@ -64,18 +69,19 @@ struct estimate_concurrency {
     double batch_parallelism; /* all FLOPs over those of the critical path of one sample */
 };
 
-/* Figures of one pass, or of several together; of all devices, replicated work included. */
+/* Figures of one pass, or of several; of all devices, including replicated work. */
 struct estimate_totals {
     double macs, flops, bytes;
+    double cached_bytes;             /* of `bytes`, those that caches of a CPU hold */
     struct estimate_traffic traffic; /* the parts of `bytes` */
     double latency_s, latency_plus_minus;
     struct estimate_joules joules;
     double joules_plus_minus;
-    /* of those ±, what a host that is assumed adds: the same host for all estimates; else 0 */
+    /* part of those ± due to an assumed host, common to all estimates; else 0 */
     double host_plus_minus, host_joules_plus_minus;
     double average_w, peak_w, power_plus_minus;
     double utilization; /* FLOPs attained over peak, weighted by energy */
-    double mfu, mbu;    /* by the MACs of the model once, and of the memory bandwidth */
+    double mfu, mbu;    /* model FLOPs without replication, and memory bandwidth utilization */
     double efficiency;  /* joules above idle over the total */
     double wasted_j;    /* idle joules while units wait: idle x (1 - utilization), summed */
     double bound_counts[BOUND_COUNT]; /* of subgraphs; decode steps count once */
@@ -85,8 +91,8 @@ struct estimate_totals {
 struct estimate_stage {
     int layers;
     double busy_s;
-    double active_j; /* above idle, of all devices of the stage; the message to the next one too */
-    double send_s;   /* of that message */
+    double active_j;    /* above idle, of all devices of the stage, with its message */
+    double send_s;      /* of that message */
     double memory_peak; /* bytes on one device */
 };
 
@@ -94,19 +100,19 @@ struct pass_estimate {
     const struct partition *partition;
     const struct hardware *hardware;
     struct estimate_config config;
-    enum precision used; /* by the units: another precision where the device lacks it */
+    enum precision used; /* by the units: another precision if the device lacks it */
     double params;
     struct estimate_totals total;
     struct subgraph_estimate *rows; /* by subgraph; NULL without detail */
     struct estimate_memory memory;
-    struct estimate_concurrency concurrency;            /* zero without detail */
-    struct estimate_stage stages[PIPELINE_STAGES_MOST]; /* with more than one */
-    double host_s; /* of the scheduler, before the stages begin; in `total` if there is one stage */
+    struct estimate_concurrency concurrency;           /* zero without detail */
+    struct estimate_stage stages[PIPELINE_STAGES_MAX]; /* with more than one */
+    double host_s; /* of the scheduler, before the stages begin; in `total` for a single stage */
     enum estimate_confidence confidence;
-    char confidence_reason[160]; /* what keeps it from being higher */
+    char confidence_reason[160]; /* what limits it */
 };
 
-/* *sum += times x *more, of figures that add up: work, time and energy. */
+/* *sum += times x *more, for figures that add up: work, time and energy. */
 void estimate_totals_add(struct estimate_totals *sum, const struct estimate_totals *more,
                          double times);
 
@@ -114,8 +120,8 @@ void estimate_totals_add(struct estimate_totals *sum, const struct estimate_tota
 enum err pass_estimate_make(const struct partition *partition, const struct hardware *hardware,
                             const struct estimate_config *config, bool has_detail,
                             struct pass_estimate *out, struct error *why) MUST_USE;
-/* Its share of the time that the micro-batches of a pipeline take together: all devices draw idle power for so long,
- * those of waiting stages too.  At most `at_once` stages work at the same time. */
+/* Sets the share of the time of a pipeline's micro-batches: all devices draw idle power for that time, including those
+ * of waiting stages.  At most `at_once` stages work concurrently. */
 void pass_estimate_spread(struct pass_estimate *estimate, double share_s, int at_once);
 void pass_estimate_release(struct pass_estimate *estimate);
 

@@ -10,14 +10,14 @@
 #include "core/text.h"
 #include "metrics/uncertainty.h"
 
-/* How far batches are doubled, and how close to the best one is good enough: the curve is flat there, and a
- * smaller batch has less latency. */
-enum { DOUBLINGS_MOST = 10, BATCH_MOST = 65536, DEVICES_MOST = 64 };
+/* How far batches are doubled, and how close to the best one is good enough: the curve is flat there, and a smaller
+ * batch has less latency. */
+enum { DOUBLINGS_MAX = 10, BATCH_MAX = 65536, DEVICES_MAX = 64 };
 #define NEAR_BEST 1.05
-#define TIE       1e-9 /* savings that differ by no more are the same */
+#define TIE       1e-9 /* savings that differ by no more are equal */
 
-/* Relative error of an estimate that another batch of the same model on the same device does not share: how far
- * the errors of such settings differ among the rows of docs/measurements.md (standard deviation). */
+/* Relative error of an estimate that is not shared with another batch of the same model on the same device: spread of
+ * the errors of such settings among the rows of docs/measurements.md (standard deviation). */
 #define BATCH_ERROR         0.04
 #define BATCH_ERROR_KERNELS 0.09 /* with the kernels of a runtime */
 
@@ -25,16 +25,16 @@ struct search {
     const struct recommend_question *question;
     const struct workload_estimate *now;
     double joules_now; /* per unit */
-    bool is_violated;  /* a limit, by the estimate as it is */
+    bool is_violated;  /* a limit, according to the estimate */
     struct recommendations *out;
     struct error *why;
 };
 
-/* A change that was estimated. */
+/* An estimated change. */
 struct trial {
     struct recommendation row;
-    bool is_good;   /* fits, and meets limits that are violated now or saves enough */
-    bool is_unsure; /* would save enough, but no more than the ± of the saving */
+    bool is_good;   /* fits, and meets limits that are currently violated or saves enough */
+    bool is_unsure; /* would save enough, but not more than the ± of the saving */
     enum precision used;
 };
 
@@ -45,8 +45,8 @@ static uint64_t device_of(const struct workload_estimate *estimate)
     return hash_bytes(HASH_START, id, strcspn(id, "@"));
 }
 
-/* Relative standard uncertainty of the joules of `tried` over those of `now`.  What models as shipped take beyond
- * an estimate is common to both; an assumed host is as well, but one of the two may wait for it more. */
+/* Relative standard uncertainty of the joules of `tried` over those of `now`.  The overhead of models as shipped is
+ * common to both; an assumed host is as well, but one of the two may wait for it more. */
 static double ratio_error(const struct search *search, enum recommend_kind kind,
                           const struct workload_estimate *tried)
 {
@@ -84,7 +84,7 @@ static struct trial judge(struct search *search, enum recommend_kind kind,
                                   .units_per_s = workload_estimate_units_per_s(tried),
                                   .memory_bytes = tried->memory.total_peak}};
     bool repairs = search->is_violated && trial.row.verdict == BUDGET_PASS;
-    bool saves = workload_estimate_fits(tried) && trial.row.saving > RECOMMEND_LEAST &&
+    bool saves = workload_estimate_fits(tried) && trial.row.saving > RECOMMEND_GAIN_MIN &&
                  budget_is_no_worse(search->question->budget, search->now, tried);
     bool is_sure = trial.row.saving > trial.row.saving_plus_minus;
     trial.is_good = workload_estimate_fits(tried) && (repairs || (saves && is_sure));
@@ -93,7 +93,7 @@ static struct trial judge(struct search *search, enum recommend_kind kind,
     return trial;
 }
 
-/* Below 0 when `a` is better: it meets the limits, or saves more.  Unknown savings are last. */
+/* Negative if `a` is better: it meets the limits, or saves more.  Unknown savings are last. */
 static int compare(const struct recommendation *a, const struct recommendation *b)
 {
     bool keeps = a->verdict == BUDGET_PASS;
@@ -104,7 +104,7 @@ static int compare(const struct recommendation *a, const struct recommendation *
     return is_known(b->saving) - is_known(a->saving);
 }
 
-/* Of two with the same saving, the first wins. */
+/* The first of two with equal savings wins. */
 static bool is_better(const struct trial *trial, const struct trial *best)
 {
     bool is_tied = trial->row.verdict == best->row.verdict &&
@@ -115,7 +115,7 @@ static bool is_better(const struct trial *trial, const struct trial *best)
 static void propose(struct search *search, const struct trial *trial)
 {
     struct recommendations *out = search->out;
-    if (!trial->is_good || out->count == RECOMMEND_MOST)
+    if (!trial->is_good || out->count == RECOMMEND_MAX)
         return;
     for (size_t i = 0; i < out->count; i++)
         if (strcmp(out->items[i].options, trial->row.options) == 0)
@@ -123,8 +123,8 @@ static void propose(struct search *search, const struct trial *trial)
     out->items[out->count++] = trial->row;
 }
 
-/* The same workload on another device or in another configuration; not good when the device cannot run it.
- * Only lack of memory is an error. */
+/* The same workload on another device or in another configuration; not good if the device cannot run it.  Only
+ * out-of-memory is an error. */
 static enum err try_choice(struct search *search, enum recommend_kind kind,
                            const struct hardware *hardware, const struct estimate_config *config,
                            struct trial *out)
@@ -172,8 +172,8 @@ static enum err try_batch(struct search *search, int64_t batch, struct trial *ou
     return err;
 }
 
-/* The largest smaller batch that meets limits which are violated now: by halving, then by bisection between the
- * first that does and the last that does not. */
+/* The largest smaller batch that meets currently violated limits: by halving, then by bisection between the first that
+ * does and the last that does not. */
 static enum err try_smaller_batches(struct search *search)
 {
     struct trial trial, best = {0};
@@ -194,15 +194,15 @@ static enum err try_smaller_batches(struct search *search)
 
 static enum err try_batches(struct search *search)
 {
-    struct trial trials[DOUBLINGS_MOST];
+    struct trial trials[DOUBLINGS_MAX];
     size_t count = 0, best = 0;
     int64_t batch = search->now->work->spec.setting.batch;
-    for (; count < DOUBLINGS_MOST && batch > 0 && batch <= BATCH_MOST / 2; count++) {
+    for (; count < DOUBLINGS_MAX && batch > 0 && batch <= BATCH_MAX / 2; count++) {
         enum err err = try_batch(search, batch *= 2, &trials[count]);
         if (err)
             return err;
         if (count > 0 && !trials[count].is_good && !trials[count].is_unsure)
-            break; /* beyond memory or limits */
+            break; /* exceeds memory or limits */
     }
     for (size_t i = 0; i < count; i++)
         if (trials[i].is_good && trials[i].row.joules_each < trials[best].row.joules_each)
@@ -227,7 +227,7 @@ static enum err try_fusion(struct search *search)
     struct trial trial;
     struct workload_spec question = search->now->work->spec;
     bool is_fused = question.fusion == PARTITION_FUSED;
-    if (question.runtime != RUNTIME_IDEAL) /* which fuses what it fuses */
+    if (question.runtime != RUNTIME_IDEAL) /* whose fusion is fixed */
         return ERR_OK;
     question.fusion = is_fused ? PARTITION_PLAIN : PARTITION_FUSED;
     enum err err = try_work(search, RECOMMEND_FUSION, &question, &trial);
@@ -238,7 +238,7 @@ static enum err try_fusion(struct search *search)
     return err;
 }
 
-/* Operators one by one keep the device waiting for its host; a graph of the same kernels does not. */
+/* Launching operators one by one keeps the device waiting for its host; a graph of the same kernels does not. */
 static enum err try_runtime(struct search *search)
 {
     struct trial trial;
@@ -258,7 +258,7 @@ static enum err try_runtime(struct search *search)
 
 /* ---- another precision ---- */
 
-/* The device may lack it, or the runtime compute weights of that width in another precision. */
+/* The device may lack it, or the runtime may compute weights of that width in another precision. */
 static void note_precision(enum precision precision, struct trial *trial)
 {
     struct recommendation *row = &trial->row;
@@ -269,15 +269,15 @@ static void note_precision(enum precision precision, struct trial *trial)
                    precision_name(trial->used));
 }
 
-/* The smallest change that saves, and the one that saves most.  Weight-only int4 comes last, so that it must beat
- * the native precisions. */
+/* The smallest change that saves, and the one that saves most.  Weight-only int4 comes last, so it must beat the native
+ * precisions. */
 static enum err try_precisions(struct search *search)
 {
     const struct workload_estimate *now = search->now;
-    struct trial best = {0}, least = {0};
+    struct trial best = {0}, min = {0};
     double width = precision_widths(now->config.precision).weight;
     if (now->config.keeps_stored)
-        return ERR_OK; /* the file determines it */
+        return ERR_OK; /* determined by the file */
     for (enum precision p = 0; p < PRECISION_COUNT; p++) {
         struct estimate_config config = now->config;
         struct trial trial;
@@ -292,12 +292,12 @@ static enum err try_precisions(struct search *search)
                    precision_name(p));
         note_precision(p, &trial);
         bool keeps = trial.row.verdict == BUDGET_PASS;
-        if (trial.is_good && (!least.is_good || (keeps && least.row.verdict != BUDGET_PASS)))
-            least = trial;
+        if (trial.is_good && (!min.is_good || (keeps && min.row.verdict != BUDGET_PASS)))
+            min = trial;
         if (is_better(&trial, &best))
             best = trial;
     }
-    propose(search, &least);
+    propose(search, &min);
     propose(search, &best);
     return ERR_OK;
 }
@@ -309,8 +309,8 @@ static bool same_device(const struct hardware *a, const struct hardware *b)
     return strcmp(a->id, b->id) == 0;
 }
 
-/* The same workload in the same precision on another device, unless people run it with something else there.  The
- * options name the precision where the default there is another; stored weights are computed in the default precision
+/* The same workload in the same precision on another device, unless the default runtime there is different.  The
+ * options name the precision if the default there is another; stored weights are computed in the default precision
  * there. */
 static enum err try_device(struct search *search, const struct hardware *other, struct trial *out)
 {
@@ -332,7 +332,7 @@ static enum err try_device(struct search *search, const struct hardware *other, 
     return err;
 }
 
-/* The cheapest device, and the cheapest of those that are no slower. */
+/* The cheapest device, and the cheapest of those that are not slower. */
 static enum err try_catalog(struct search *search)
 {
     const struct workload_estimate *now = search->now;
@@ -357,7 +357,7 @@ static enum err try_points(struct search *search)
     const struct hardware *hardware = search->now->hardware;
     struct trial best = {0};
     for (size_t i = 0; search->question->is_in_catalog && i < hardware->point_count; i++) {
-        struct hardware other = *hardware; /* which owns nothing: it is of the catalog */
+        struct hardware other = *hardware; /* owns nothing: from the catalog */
         struct trial trial;
         enum err err = hardware_at_point(&other, hardware->points[i].name, search->why);
         if (!err)
@@ -423,7 +423,7 @@ enum err recommend_devices_to_fit(const struct workload_estimate *now, int *devi
                                   struct error *why)
 {
     *devices = 0;
-    for (int count = 1; count <= DEVICES_MOST && !*devices; count *= 2) {
+    for (int count = 1; count <= DEVICES_MAX && !*devices; count *= 2) {
         struct estimate_config config = now->config;
         struct workload_estimate tried;
         struct error lacks = {0};
@@ -432,7 +432,7 @@ enum err recommend_devices_to_fit(const struct workload_estimate *now, int *devi
             workload_estimate_make(now->work, now->hardware, &config, false, &tried, &lacks);
         if (err == ERR_NO_MEMORY)
             return err_set(why, err, "%s", lacks.text);
-        if (err) /* it cannot be shared */
+        if (err) /* not supported */
             return ERR_OK;
         if (tried.memory.fits)
             *devices = count;

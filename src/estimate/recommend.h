@@ -1,10 +1,10 @@
-/* Recommendations: changes that would save energy, or meet limits that are violated, found by estimating again
- * with one option changed, never by a rule of thumb.  A change is recommended when it fits in memory, violates no
- * limit and saves RECOMMEND_LEAST of the joules per unit, and more than the ± of the saving; when limits are violated
- * now, also when it meets them all, whatever it costs.  Each has its saving, its cost and the verdict on the limits.
+/* Recommendations: changes that would save energy, or meet violated limits, found by re-estimating with one option
+ * changed, never by a rule of thumb.  A change is recommended if it fits in memory, violates no limit and saves
+ * RECOMMEND_GAIN_MIN of the joules per unit, and more than the ± of the saving; if limits are currently violated, also
+ * if it meets them all, whatever it costs.  Each has its saving, its cost and the verdict on the limits.
  *
- * Errors that two estimates share cancel in their difference: on one device those of its figures, and of kernels
- * that are the same in both.
+ * Errors common to two estimates cancel in their difference: on one device those of its figures, and of kernels that
+ * are the same in both.
  *
  * Ownership: the caller owns every struct; nothing is allocated. */
 #ifndef IPW_ESTIMATE_RECOMMEND_H
@@ -17,7 +17,7 @@
 #include "estimate/budget.h"
 #include "estimate/workload_estimate.h"
 
-#define RECOMMEND_LEAST 0.02
+#define RECOMMEND_GAIN_MIN 0.02
 
 enum recommend_kind {
     RECOMMEND_BATCH,
@@ -35,17 +35,17 @@ struct recommendation {
     char options[80]; /* for `ipw estimate`: "--batch 8" */
     char note[64];    /* "" or a side effect: "answers may change" */
     double joules_each, joules_saved_each;
-    double saving; /* of the joules per unit; below 0: it costs more; UNKNOWN: unknown joules */
+    double saving; /* of the joules per unit; negative: it costs more; UNKNOWN: unknown joules */
     double saving_plus_minus;
     enum budget_verdict verdict; /* on the limits, with this change */
     double latency_s, units_per_s, memory_bytes;
 };
 
-enum { RECOMMEND_MOST = 12 };
+enum { RECOMMEND_MAX = 12 };
 
 /* Those that meet the limits first, then by saving. */
 struct recommendations {
-    struct recommendation items[RECOMMEND_MOST];
+    struct recommendation items[RECOMMEND_MAX];
     size_t count;
     size_t unsure; /* changes whose saving is within its ±, not listed */
 };
@@ -53,13 +53,13 @@ struct recommendations {
 struct recommend_question {
     const struct workload_estimate *now;
     const struct budget *budget;
-    bool is_in_catalog; /* the device is of the catalog, which has its other power modes */
+    bool is_in_catalog; /* the device is in the catalog, which has its other power modes */
 };
 
 enum err recommend_make(const struct recommend_question *question, struct recommendations *out,
                         struct error *why) MUST_USE;
 
-/* How many devices must share the model for it to fit; 0: no number up to 64, or they cannot share it. */
+/* Number of devices that must share the model for it to fit; 0: none up to 64, or it cannot be shared. */
 enum err recommend_devices_to_fit(const struct workload_estimate *now, int *devices,
                                   struct error *why) MUST_USE;
 

@@ -1,5 +1,5 @@
-/* Three steps: the figures of a device in one precision (rates), the work of one device in a subgraph under
- * tensor parallelism, and from both its time by the roofline and its energy. */
+/* Three steps: the figures of a device in one precision (rates), the work of one device in a subgraph under tensor
+ * parallelism, and from both its time by the roofline and its energy. */
 #include "estimate/roofline.h"
 
 #include <math.h>
@@ -7,9 +7,9 @@
 
 enum {
     TILE_SIDE = 64,        /* of the tiles of a product, per unit: 64 x 64 */
-    PIECE_ELEMENTS = 1024, /* per unit, for anything else */
+    PIECE_ELEMENTS = 1024, /* per unit, for other operations */
 };
-#define BALANCED_BAND 1.1 /* within which the two largest times count as balanced */
+#define BALANCED_BAND 1.1 /* ratio within which the two largest times count as balanced */
 
 const char *const ESTIMATE_BOUNDS[BOUND_COUNT] = {"compute", "memory", "launch", "link",
                                                   "balanced"};
@@ -36,13 +36,13 @@ void estimate_traffic_add(struct estimate_traffic *sum, const struct estimate_tr
 
 /* ---- rates ---- */
 
-/* Relative uncertainty of a figure that does not state its own, by evidence. */
+/* Relative uncertainty of a figure without a stated one, by evidence. */
 static const double BY_EVIDENCE[EVIDENCE_COUNT] = {
     [EVIDENCE_MEASURED] = 0.05, [EVIDENCE_FITTED] = 0.10,  [EVIDENCE_PUBLISHED] = 0.10,
     [EVIDENCE_DERIVED] = 0.25,  [EVIDENCE_ASSUMED] = 0.50,
 };
 
-/* Defaults by class: what good code attains, and the cost of a launch. */
+/* Defaults by class: attainable shares of optimized code, and the cost of a launch. */
 static const struct {
     double compute_share, memory_share, launch_s;
     const char *source;
@@ -115,7 +115,7 @@ static void look_up_products(const struct hardware *hardware, enum precision pre
         is_tf32 ? rate_of(&hardware->matrix_joules[PRECISION_TF32]) : out->product_joules;
 }
 
-/* The cache that a result may stay in until the next kernel reads it. */
+/* The cache in which a result may stay until the next kernel reads it. */
 static void look_up_cache(const struct hardware *hardware, struct rates *out)
 {
     if (hardware->memory_count < 2)
@@ -140,7 +140,7 @@ enum err rates_of(const struct hardware *hardware, enum precision precision,
     bool is_gpu = hardware->class == HARDWARE_GPU;
     bool is_onnx = runtime == RUNTIME_ONNXRUNTIME && hardware->class == HARDWARE_CPU;
     out->has_kernels = runtime != RUNTIME_IDEAL && (is_gpu || out->timings || is_onnx);
-    out->format = number_format(precision, is_gpu ? runtime : RUNTIME_IDEAL);
+    out->format = number_format(precision, runtime, hardware->class);
     out->widths = out->format.widths;
     if (out->has_kernels && is_gpu && !kernel_basis_of(hardware, &out->basis))
         return err_set(why, ERR_BAD_VALUE, "%s: no kernel_classes in its hardware file",
@@ -150,13 +150,15 @@ enum err rates_of(const struct hardware *hardware, enum precision precision,
         !(is_of_cpus && hardware->class == HARDWARE_CPU))
         return err_set(why, ERR_BAD_VALUE, "%s: kernels of %s are known of GPUs%s only",
                        hardware->id, runtime_at(runtime)->name, is_of_cpus ? " and CPUs" : "");
+    if (runtime_check_device(runtime, hardware, why))
+        return ERR_BAD_VALUE;
     if (hardware->memory_count == 0)
         return err_set(why, ERR_BAD_VALUE, "%s: no memory stated in its hardware file",
                        hardware->id);
     const struct hardware_memory *memory = hardware_main_memory(hardware);
     struct rates_stated stated = rates_stated_or_assumed(hardware);
     look_up_products(hardware, out->format.products, out);
-    look_up_others(hardware, precision, out);
+    look_up_others(hardware, is_gpu ? precision : out->format.products, out);
     out->bytes_per_s = rate_of(&memory->bytes_per_s);
     out->joules_per_byte = rate_of(&memory->joules_per_byte);
     out->capacity = memory->capacity_bytes.value;
@@ -185,33 +187,51 @@ enum err rates_of(const struct hardware *hardware, enum precision precision,
     return ERR_OK;
 }
 
-void rates_keep_stored(struct rates *rates, const struct graph_precision *file)
+void rates_quantize_activations(struct rates *rates)
 {
-    if (file->is_known) {
-        rates->widths = precision_widths(file->floats);
-        look_up_others(rates->hardware, file->floats, rates);
-    }
-    rates->widths.keeps_stored = true;
-    bool is_gpu = rates->hardware->class == HARDWARE_GPU;
-    if (is_gpu && rates->runtime == RUNTIME_LLAMA_CPP) /* whose files are quantized */
-        rates->format.weight_ops = number_format(PRECISION_INT4, rates->runtime).weight_ops;
+    bool is_static = rates->runtime == RUNTIME_TENSORRT || rates->runtime == RUNTIME_ONNXRUNTIME;
+    if (is_static && rates->format.products == PRECISION_INT8)
+        rates->widths.activation = precision_widths(PRECISION_INT8).activation;
 }
 
-/* With the units in which the file has this product computed. */
+void rates_keep_stored(struct rates *rates, const struct graph_precision *file)
+{
+    enum hardware_class class = rates->hardware->class;
+    bool is_gpu = class == HARDWARE_GPU;
+    if (file->is_known) {
+        enum precision floats =
+            is_gpu ? file->floats : number_format(file->floats, rates->runtime, class).products;
+        rates->widths = precision_widths(floats);
+        look_up_others(rates->hardware, floats, rates);
+    }
+    if (is_gpu && file->is_known && file->products != file->floats) { /* not weight-only */
+        look_up_products(rates->hardware, file->products, rates);
+        rates->format.weight_ops = 0;
+    }
+    rates->widths.keeps_stored = true;
+    if (is_gpu && rates->runtime == RUNTIME_LLAMA_CPP) /* whose files are quantized */
+        rates->format.weight_ops = number_format(PRECISION_INT4, rates->runtime, class).weight_ops;
+}
+
+/* With the units on which the file computes this product. */
 static struct rates rates_in_file(const struct rates *rates, const struct subgraph *subgraph)
 {
     struct rates own = *rates;
     if (!rates->widths.keeps_stored || !subgraph->has_precision)
         return own;
-    look_up_products(rates->hardware, subgraph->precision, &own);
-    own.widths.activation = precision_widths(subgraph->precision).activation;
+    enum precision used = subgraph->precision;
+    if (rates->hardware->class != HARDWARE_GPU)
+        used = number_format(used, rates->runtime, rates->hardware->class).products;
+    look_up_products(rates->hardware, used, &own);
+    if (subgraph->component == DECODER_COMPONENT_COUNT) /* else quantized within the kernel */
+        own.widths.activation = precision_widths(used).activation;
     return is_positive(own.product_flops.value) ? own : *rates;
 }
 
 /* ---- work of one device ---- */
 
-/* Of the input and output of a sharded matrix, one is complete on each device and the other sharded.
- * Everything else is sharded by heads; there may be fewer KV heads than devices. */
+/* Of the input and output of a sharded matrix, one is complete on each device and the other sharded.  Everything else
+ * is sharded by heads; there may be fewer KV heads than devices. */
 static void shard(const struct subgraph *subgraph, const struct partition *partition, double in,
                   double out, double devices, struct roofline_work *work)
 {
@@ -224,7 +244,7 @@ static void shard(const struct subgraph *subgraph, const struct partition *parti
     traffic->cache_read /= fmin(devices, heads);
     traffic->cache_written /= fmin(devices, heads);
     if (!subgraph->is_row_parallel)
-        work->outputs /= devices; /* heads or columns; of a partial sum each has every element */
+        work->outputs /= devices; /* heads or columns; of a partial sum each has all */
     if (subgraph->op != GRAPH_LINEAR || subgraph->is_by_head) {
         work->rows /= devices;
         traffic->activations /= devices;
@@ -268,6 +288,11 @@ struct roofline_work roofline_work(const struct subgraph *subgraph,
 
 /* ---- time ---- */
 
+static bool is_conv(const struct subgraph *subgraph)
+{
+    return subgraph->op == GRAPH_CONV || subgraph->op == GRAPH_CONV_TRANSPOSE;
+}
+
 /* Wave quantization: work is distributed in tiles, as many at a time as there are units; in the last wave, and
  * for small work, units stay idle. */
 static double wave_share(const struct subgraph *subgraph, const struct roofline_work *work,
@@ -299,21 +324,26 @@ static enum estimate_bound bound_of(const struct subgraph_estimate *row)
     return times[largest] > BALANCED_BAND * second ? (enum estimate_bound)largest : BOUND_BALANCED;
 }
 
-static double utilization_of(const struct roofline_work *work, const struct rates *rates,
-                             double latency_s)
+double roofline_product_flops(const struct subgraph *subgraph, const struct rates *rates)
 {
-    double busy =
-        2 * work->macs / rates->product_flops.value + work->elementwise / rates->other_flops.value;
+    return is_conv(subgraph) ? rates->conv_flops.value : rates->product_flops.value;
+}
+
+static double utilization_of(const struct subgraph *subgraph, const struct roofline_work *work,
+                             const struct rates *rates, double latency_s)
+{
+    double busy = 2 * work->macs / roofline_product_flops(subgraph, rates) +
+                  work->elementwise / rates->other_flops.value;
     return latency_s > 0 ? busy / latency_s : 0;
 }
 
-/* As if power had no limit. */
+/* Without the power limit. */
 static void estimate_time(const struct subgraph *subgraph, const struct roofline_work *work,
                           const struct rates *rates, int devices, struct subgraph_estimate *row)
 {
     row->wave_share = wave_share(subgraph, work, rates->units);
     double reached = rates->compute_share.value * row->wave_share;
-    row->compute_s = utilization_of(work, rates, 1) / reached;
+    row->compute_s = utilization_of(subgraph, work, rates, 1) / reached;
     row->memory_s = work->bytes / (rates->bytes_per_s.value * rates->memory_share.value);
     row->launch_s = fmax(1, subgraph->steps) * rates->launch_s.value;
     row->link_s = collective_all_reduce_s(&rates->link, work->all_reduced, devices) +
@@ -321,11 +351,11 @@ static void estimate_time(const struct subgraph *subgraph, const struct roofline
     row->latency_s = fmax(row->compute_s, row->memory_s) + row->launch_s + row->link_s;
     row->launches = 1;
     row->stretch = 1;
-    row->utilization = utilization_of(work, rates, row->latency_s);
+    row->utilization = utilization_of(subgraph, work, rates, row->latency_s);
     row->bound = bound_of(row);
 }
 
-/* The same with the kernels of a runtime; what a launch takes is what remains beside the larger of the two. */
+/* The same with the kernels of a runtime; the launch time is what remains beyond the larger of the two. */
 static struct kernel_estimate estimate_kernels(const struct subgraph *subgraph,
                                                const struct roofline_work *work,
                                                const struct rates *rates,
@@ -342,7 +372,7 @@ static struct kernel_estimate estimate_kernels(const struct subgraph *subgraph,
     row->launch_s = kernels.latency_s - busy_s;
     row->latency_s = kernels.latency_s + row->link_s;
     row->launches = kernels.launches;
-    row->utilization = utilization_of(work, rates, row->latency_s);
+    row->utilization = utilization_of(subgraph, work, rates, row->latency_s);
     row->bound = bound_of(row);
     return kernels;
 }
@@ -350,10 +380,9 @@ static struct kernel_estimate estimate_kernels(const struct subgraph *subgraph,
 static struct estimate_joules joules_of(const struct subgraph *subgraph,
                                         const struct roofline_work *work, const struct rates *rates)
 {
-    bool is_conv = subgraph->op == GRAPH_CONV || subgraph->op == GRAPH_CONV_TRANSPOSE;
     double per_byte = rates->joules_per_byte.value;
     double per_operation = subgraph->op == GRAPH_SCAN ? rates->other_joules.value
-                           : is_conv                  ? rates->conv_joules.value
+                           : is_conv(subgraph)        ? rates->conv_joules.value
                                                       : rates->product_joules.value;
     struct estimate_joules one = {
         .compute = 2 * work->macs * per_operation,
@@ -365,10 +394,10 @@ static struct estimate_joules joules_of(const struct subgraph *subgraph,
     return one;
 }
 
-/* Of a kernel whose tensors all fit into the share of the cache that they can count on, activations are read from it:
- * the kernel before wrote them.  Weights are not: the rest of the model was read since.  Results are written back. */
+/* If all tensors of a kernel fit into the usable share of the cache, activations are read from it, since the previous
+ * kernel wrote them.  Weights are not: the rest of the model was read since.  Results are written back. */
 #define CACHE_SHARE 0.25
-#define READ_SHARE  0.5 /* of activations, about: the others are results */
+#define READ_SHARE  0.5 /* of activations, approximately: the others are results */
 
 static double saved_by_cache(const struct roofline_work *work, const struct rates *rates)
 {
@@ -377,8 +406,8 @@ static double saved_by_cache(const struct roofline_work *work, const struct rate
     return fits ? READ_SHARE * work->traffic.activations * less : 0;
 }
 
-/* The power that the limit leaves above idle; UNKNOWN: no limit stated. */
-static double most_w(const struct rates *rates)
+/* Power available above idle; UNKNOWN: no limit stated. */
+static double max_w(const struct rates *rates)
 {
     return rates->limit_w.value - rates->idle_w.value;
 }
@@ -395,30 +424,31 @@ static void set_joules(struct estimate_joules one, const struct rates *rates, in
         .total = devices * (one.compute + one.memory + one.link + one.idle)};
 }
 
-/* The time stretched to the power limit.  Comparisons with an unknown limit or unknown joules are false, and nothing is
+/* Stretches the time to the power limit.  Comparisons with an unknown limit or unknown joules are false, and nothing is
  * stretched. */
-static void stretch(const struct estimate_joules *one, const struct roofline_work *work,
-                    const struct rates *rates, struct subgraph_estimate *row)
+static void stretch(const struct subgraph *subgraph, const struct estimate_joules *one,
+                    const struct roofline_work *work, const struct rates *rates,
+                    struct subgraph_estimate *row)
 {
-    double least_s = (one->compute + one->memory + one->link) / most_w(rates);
-    if (!(least_s > row->latency_s))
+    double min_s = (one->compute + one->memory + one->link) / max_w(rates);
+    if (!(min_s > row->latency_s))
         return;
-    row->stretch = least_s / row->latency_s;
-    row->latency_s = least_s;
-    row->utilization = utilization_of(work, rates, least_s);
+    row->stretch = min_s / row->latency_s;
+    row->latency_s = min_s;
+    row->utilization = utilization_of(subgraph, work, rates, min_s);
 }
 
-/* Where the limit binds, clocks and voltage fall: an operation then costs less, down to this share, and kernels were
- * timed like that.  Beyond it they take longer. */
-#define LEAST_JOULES 0.6
+/* Where the limit binds, clocks and voltage decrease: an operation then costs less energy, down to this share, and
+ * kernels were timed under these conditions.  Below it they take longer. */
+#define JOULES_SHARE_MIN 0.6
 
 struct roofline_limit roofline_limit(const struct rates *rates, double active_j, double latency_s)
 {
     struct roofline_limit limit = {1, 1};
-    double share = most_w(rates) * latency_s / active_j;
+    double share = max_w(rates) * latency_s / active_j;
     if (!rates->has_kernels || !(share < 1))
         return limit;
-    limit.joules = fmax(share, LEAST_JOULES);
+    limit.joules = fmax(share, JOULES_SHARE_MIN);
     limit.time = limit.joules / share;
     return limit;
 }
@@ -429,15 +459,20 @@ void roofline_apply_limit(const struct rates *rates, const struct roofline_limit
     struct estimate_joules one = {.compute = row->joules.compute * limit->joules / devices,
                                   .memory = row->joules.memory * limit->joules / devices,
                                   .link = row->joules.link * limit->joules / devices};
-    if (limit->time > 1) {
-        row->stretch = limit->time;
-        row->latency_s *= limit->time;
-        row->utilization /= limit->time;
+    row->stretch *= fmax(1, limit->time);
+    row->latency_s *= limit->time;
+    row->utilization /= limit->time;
+    if (limit->time < 1) { /* none of its parts takes longer than it */
+        row->utilization = fmin(1, row->utilization);
+        row->compute_s *= limit->time;
+        row->memory_s *= limit->time;
+        row->launch_s *= limit->time;
+        row->link_s *= limit->time;
     }
     set_joules(one, rates, devices, row);
 }
 
-/* Logits of every token of a prompt, where the model needs those of the last. */
+/* Logits of every token of a prompt, where the model needs only those of the last. */
 static void widen_head(const struct subgraph *subgraph, const struct rates *rates,
                        struct roofline_work *work)
 {
@@ -468,14 +503,16 @@ void roofline_estimate(const struct subgraph *subgraph, const struct roofline_wo
     const struct rates own = rates_in_file(given, subgraph), *rates = &own;
     struct roofline_work all = *work;
     struct estimate_joules joules;
+    double cached_bytes = 0;
     widen_head(subgraph, rates, &all);
     estimate_time(subgraph, work, rates, devices, out);
     if (!rates->has_kernels) {
         joules = joules_of(subgraph, work, rates);
-        stretch(&joules, work, rates, out);
+        stretch(subgraph, &joules, work, rates, out);
     } else {
         struct kernel_estimate kernels = estimate_kernels(subgraph, &all, rates, out);
         all.bytes += kernels.more_bytes;
+        cached_bytes = kernels.cached_bytes;
         all.macs *= kernels.padding;
         joules = joules_of(subgraph, &all, rates);
         joules.memory -= saved_by_cache(work, rates);
@@ -484,4 +521,5 @@ void roofline_estimate(const struct subgraph *subgraph, const struct roofline_wo
     set_joules(joules, rates, devices, out);
     out->flops = devices * (2 * work->macs + work->elementwise);
     out->bytes = devices * all.bytes;
+    out->cached_bytes = devices * cached_bytes;
 }

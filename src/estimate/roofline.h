@@ -1,6 +1,6 @@
-/* Time and energy of one subgraph on a device (docs/estimate.md, "Time" and "Energy"): the roofline model with
- * wave quantization, kernel launches and links between devices; idle power runs for as long as it takes, and
- * beyond the power limit the device is slower, not hungrier.  Pure functions; nothing is owned. */
+/* Time and energy of one subgraph on a device (docs/estimate.md, "Time" and "Energy"): the roofline model with wave
+ * quantization, kernel launches and links between devices; idle power is drawn for the whole time, and at the power
+ * limit the device becomes slower.  Pure functions; nothing is owned. */
 #ifndef IPW_ESTIMATE_ROOFLINE_H
 #define IPW_ESTIMATE_ROOFLINE_H
 
@@ -19,51 +19,54 @@ struct rate {
     double value, relative;
 };
 
-/* What classes of kernels attain, and the device that they were fitted on: peaks of elements of one byte. */
+/* Figures of the kernel classes, and the device that they were fitted on: peaks in elements of one byte. */
 struct kernel_basis {
-    const struct kernel_figures *classes; /* NULL: of no device */
+    const struct kernel_figures *classes; /* NULL: not fitted on any device */
     double units, launch_s, bytes_per_s, matrix_flops, vector_flops;
     double active_w; /* between idle and the limit */
 };
 
-/* What a device states, as plain numbers; UNKNOWN where it does not.  Shares, launch and units then default to
- * what docs/estimate.md assumes for its class. */
+/* Figures of a device as plain numbers; UNKNOWN if not stated.  Shares, launch and units then default to those of
+ * docs/estimate.md for its class. */
 struct rates {
     const struct hardware *hardware;
     struct precision_widths widths;
     struct number_format format;
-    enum precision used;                      /* in which products are computed */
+    enum precision used;                      /* compute precision of products */
     bool is_matrix;                           /* on the matrix units */
     struct rate product_flops, other_flops;   /* peak per second */
     struct rate product_joules, other_joules; /* per operation, above idle */
-    struct rate conv_flops, conv_joules;      /* of convolutions, which may be in tf32 */
-    double attention_flops, dequant_flops;    /* of attention; of weights that are converted */
+    struct rate conv_flops, conv_joules;      /* of convolutions, possibly in tf32 */
+    double attention_flops, dequant_flops;    /* of attention; of dequantization */
     enum runtime_id runtime;
-    bool has_kernels;                         /* of that runtime; else at the shares below */
+    bool has_kernels;                         /* of that runtime; else the shares below are used */
     struct kernel_basis basis;                /* of those */
-    struct runtime_host host;                 /* that launches kernels; set by the caller */
+    struct runtime_host host;                 /* set by the caller */
     const struct hardware_timings *timings;   /* of its operations on a CPU; NULL: none */
     double held;                              /* bytes of the model's weights, for these */
     struct rate bytes_per_s, joules_per_byte; /* of the memory that holds the model */
     double cache_bytes, cache_joules;         /* of the last cache before that memory; 0: none */
-    struct rate compute_share, memory_share;  /* of the peaks that good code attains */
+    struct rate compute_share, memory_share;  /* of the peaks, attainable by optimized code */
     struct rate launch_s;
     struct rate limit_w, idle_w;
     struct rate link_bytes_per_s, link_latency_s;
-    struct collective_link link; /* the same, as collectives use it */
+    struct collective_link link; /* the same, for collectives */
     double units;                /* UNKNOWN: no wave quantization */
     double capacity;             /* bytes; UNKNOWN: not stated */
 };
 
-/* ERR_BAD_VALUE names the figure without which nothing can be estimated.  Kernels of
- * runtimes are those of GPUs; on CPUs a runtime fuses what it fuses, at the shares of the device. */
+/* ERR_BAD_VALUE names the figure that is required for an estimate.  Kernels of runtimes are those of GPUs; on CPUs a
+ * runtime has its own fusion, at the shares of the device. */
 enum err rates_of(const struct hardware *hardware, enum precision precision,
                   enum runtime_id runtime, struct rates *out, struct error *why) MUST_USE;
 
-/* A file keeps its stored precision: its floats have their width, and its products the precision it states. */
+/* A model that is no decoder, in int8: static engines quantize what lies between its layers as well. */
+void rates_quantize_activations(struct rates *rates);
+
+/* A file keeps its stored precision: its floats have their width, and its products the stated precision. */
 void rates_keep_stored(struct rates *rates, const struct graph_precision *file);
 
-/* The figures that default by class, as stated or assumed. */
+/* The figures with defaults by class, as stated or assumed. */
 struct rates_stated {
     struct hardware_figure compute_share, memory_share, launch_s;
 };
@@ -87,7 +90,7 @@ static inline const char *estimate_bound_name(enum estimate_bound bound)
 
 struct estimate_joules {
     double compute, memory, idle; /* idle is "static" in files */
-    double link;                  /* between devices; 0 for one */
+    double link;                  /* between devices; 0 for a single one */
     double total;
 };
 
@@ -110,19 +113,20 @@ struct roofline_work {
     double weights;       /* of matrices, each once */
     double outputs, rows; /* elements to distribute over its units, as in struct subgraph */
     struct estimate_traffic traffic;
-    double bytes;                     /* of the traffic, those of its own memory */
+    double bytes;                     /* of the traffic, through its own memory */
     double all_reduced, all_gathered; /* bytes of collectives among the devices */
 };
 
 struct subgraph_estimate {
     double compute_s, memory_s, launch_s, link_s;
-    double stretch;   /* factor by which the power limit lengthened it; 1: not at all */
+    double stretch;   /* factor by which the power limit increased it; 1: none */
     double latency_s; /* of the subgraph, stretched */
     double launches;  /* of the host */
     double flops, bytes;
+    double cached_bytes;           /* of those, bytes served by caches */
     double utilization;            /* of the peak in this precision */
-    double wave_share;             /* share of the units busy, averaged over waves; 1: all */
-    struct estimate_joules joules; /* of all devices; UNKNOWN where the device states no figure */
+    double wave_share;             /* share of busy units, averaged over waves; 1: all */
+    struct estimate_joules joules; /* of all devices; UNKNOWN if the device states no figure */
     enum estimate_bound bound;
 };
 
@@ -130,13 +134,16 @@ struct roofline_work roofline_work(const struct subgraph *subgraph,
                                    const struct partition *partition, const struct rates *rates,
                                    int devices);
 
+/* The peak of the units that execute its products: convolutions may be in tf32. */
+double roofline_product_flops(const struct subgraph *subgraph, const struct rates *rates);
+
 /* Time and energy on `devices` devices that each do `work`; figures of all devices together.  Kernels of a runtime are
- * as if power had no limit, see roofline_limit. */
+ * estimated without the power limit, see roofline_limit. */
 void roofline_estimate(const struct subgraph *subgraph, const struct roofline_work *work,
                        const struct rates *given, int devices, struct subgraph_estimate *out);
 
-/* A device averages its power over many kernels, so that the limit is one of a pass: what it leaves of the joules above
- * idle of a device, and by what it stretches time. */
+/* A device averages its power over many kernels, so the limit applies to a pass: the available joules above idle per
+ * device, and the factor by which time is stretched or, of a bound, shortened. */
 struct roofline_limit {
     double joules, time;
 };
@@ -144,41 +151,42 @@ struct roofline_limit roofline_limit(const struct rates *rates, double active_j,
 void roofline_apply_limit(const struct rates *rates, const struct roofline_limit *limit,
                           int devices, struct subgraph_estimate *row);
 
-/* Adds the time that the devices wait for the host. */
+/* Adds time that the devices wait for the host. */
 void roofline_wait(const struct rates *rates, double wait_s, int devices,
                    struct subgraph_estimate *row);
 
 /* ---- the kernels of a runtime: kernel.c ---- */
 
-/* How long the kernels of a subgraph take as a runtime calls them, and what busy units draw: the share of the roof that
- * a class of kernel attains at its size (docs/estimate.md, "Kernels and runtimes"). */
+/* Time of the kernels of a subgraph in a runtime, and the power of busy units: the share of the roofline that a kernel
+ * class attains at its size (docs/estimate.md, "Kernels and runtimes"). */
 struct kernel_estimate {
     enum kernel_class class;
-    double launches; /* of the host: its operator, and a part of one for each kernel beside it */
-    double compute_s, memory_s; /* of the units and of the memory, at what the class attains */
-    double latency_s;           /* of all of them, with what a launch takes */
-    double active_j;            /* of busy units, beside those of operations and bytes */
-    double padding;             /* MACs done over those needed: channels of images are padded */
-    double more_bytes;          /* moved by kernels that the runtime adds */
+    double launches; /* host launches: its operator, and a fraction for each additional kernel */
+    double compute_s, memory_s; /* of the units and of the memory, at the shares of the class */
+    double latency_s;           /* of all of them, including launches */
+    double active_j;            /* of busy units, in addition to operations and bytes */
+    double padding;      /* MACs computed over those required: channels of images are padded */
+    double more_bytes;   /* moved by additional kernels of the runtime */
+    double cached_bytes; /* of the operands, resident in caches of a CPU */
 };
 
-/* The device's own where it was measured, else those of one that was; false: of none. */
+/* The device's own if it was measured, else those of another; false: none. */
 bool kernel_basis_of(const struct hardware *hardware, struct kernel_basis *out);
 
-/* On one device; the time that a power limit adds is not in it. */
+/* On one device, without the power limit. */
 struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
                                        const struct roofline_work *work, const struct rates *rates);
 
-/* ---- operations that were timed on a CPU: cpu_kernel.c ---- */
+/* ---- timed operations on a CPU: cpu_kernel.c ---- */
 
 /* The same from rates->timings. */
 struct kernel_estimate timed_kernel_estimate(const struct subgraph *subgraph,
                                              const struct roofline_work *work,
                                              const struct rates *rates);
-/* The same of ONNX Runtime on a CPU: cpu_kernel.c. */
+/* The same for ONNX Runtime on a CPU: cpu_kernel.c. */
 struct kernel_estimate cpu_kernel_estimate(const struct subgraph *subgraph,
                                            const struct roofline_work *work,
                                            const struct rates *rates);
-double timed_pass_s(const struct hardware_timings *timings); /* of a pass, beside its operations */
+double timed_pass_s(const struct hardware_timings *timings); /* fixed time of a pass */
 
 #endif

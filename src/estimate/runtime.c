@@ -1,4 +1,4 @@
-/* The table of runtimes, the rules by which one adds kernels to a subgraph, and what it makes of a precision. */
+/* The table of runtimes, the rules by which a runtime adds kernels to a subgraph, and its number formats. */
 #include "estimate/runtime.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ static const struct runtime RUNTIMES[RUNTIME_COUNT] = {
                             .fusion = PARTITION_##fused,                                           \
                             .rules = RUNTIME_RULES_##rule,                                         \
                             .has_all_logits = RUNTIME_RULES_##rule == RUNTIME_RULES_PYTORCH,       \
-                            .host_s = (host_us) * 1e-6,                                            \
+                            .host_s = (host_us)*1e-6,                                              \
                             .error = off,                                                          \
                             .has_tf32_conv = tf32,                                                 \
                             .evidence = EVIDENCE_##known,                                          \
@@ -22,7 +22,7 @@ static const struct runtime RUNTIMES[RUNTIME_COUNT] = {
 
 static const struct runtime_steps ALL_STEPS[RUNTIME_COUNT] = {
 #define STEPS(constant, host_us, sequence_us, operator_us, per_head)                               \
-    [RUNTIME_##constant] = {(host_us) * 1e-6, (sequence_us) * 1e-6, (operator_us) * 1e-6, per_head},
+    [RUNTIME_##constant] = {(host_us)*1e-6, (sequence_us)*1e-6, (operator_us)*1e-6, per_head},
 #include "estimate/runtimes.def"
 #undef STEPS
 };
@@ -112,13 +112,37 @@ enum runtime_id runtime_default(const struct model *model, const struct hardware
     return RUNTIME_IDEAL;
 }
 
-enum evidence runtime_evidence(enum runtime_id id, const struct hardware *hardware)
+bool runtime_is_of_text(enum runtime_id id)
+{
+    return id == RUNTIME_VLLM || id == RUNTIME_LLAMA_CPP;
+}
+
+enum err runtime_check_device(enum runtime_id id, const struct hardware *hardware,
+                              struct error *why)
+{
+    bool is_apple = !strcmp(hardware->vendor, "Apple"), is_amd = !strcmp(hardware->vendor, "AMD");
+    bool needs_cuda = id == RUNTIME_PYTORCH_GRAPH || id == RUNTIME_TORCH_COMPILE;
+    if (id == RUNTIME_TENSORRT && (is_apple || is_amd))
+        return err_set(why, ERR_BAD_VALUE, "%s: tensorrt runs on NVIDIA GPUs only", hardware->id);
+    if (is_apple && (needs_cuda || id == RUNTIME_VLLM))
+        return err_set(why, ERR_BAD_VALUE, "%s: %s captures CUDA graphs, which it does not have",
+                       hardware->id, RUNTIMES[id].name);
+    return ERR_OK;
+}
+
+enum evidence runtime_evidence(enum runtime_id id, const struct runtime_use *use)
 {
     enum evidence evidence = RUNTIMES[id].evidence;
-    bool is_here = is_known(hardware->kernels.value);
-    if (is_timed(id, hardware))
+    bool is_wide = precision_widths(use->precision).weight >= 2; /* measured: fp32, 16 bits */
+    if (is_timed(id, use->hardware))
         return EVIDENCE_MEASURED;
-    return evidence == EVIDENCE_MEASURED && !is_here ? EVIDENCE_DERIVED : evidence;
+    if (evidence == EVIDENCE_MEASURED)
+        return is_wide && is_known(use->hardware->kernels.value) ? evidence : EVIDENCE_DERIVED;
+    if (evidence != EVIDENCE_PUBLISHED)
+        return evidence;
+    if (!use->is_decoder || use->hardware->class != HARDWARE_GPU) /* of LLMs on GPUs */
+        return EVIDENCE_ASSUMED;
+    return use->precision == PRECISION_FP32 ? EVIDENCE_DERIVED : evidence;
 }
 
 /* ---- rules ---- */
@@ -178,16 +202,16 @@ bool runtime_rule_applies(const struct runtime_rule *rule, const struct subgraph
 
 /* ---- precisions ---- */
 
-/* Quantized models are seldom computed in the precision they are named after.  Integers of 4 bits, and of 8 in most
- * runtimes, are weights alone: kernels convert them and multiply in 16 bits.  fp8 is computed natively where a device has it,
- * but activations between kernels and attention stay in 16 bits. */
+/* Quantized models are seldom computed in the precision they are named after.  4-bit integers, and 8-bit integers in
+ * most runtimes, are weight-only: kernels dequantize them and multiply in 16 bits.  fp8 is computed natively if the
+ * device supports it, but activations between kernels and attention stay in 16 bits. */
 
-/* A scale of 16 bits for each 32 weights: q4_0 and q8_0 of llama.cpp, q4f16 of MLC; GPTQ and AWQ have one for 128. */
+/* A 16-bit scale per 32 weights: q4_0 and q8_0 of llama.cpp, q4f16 of MLC; GPTQ and AWQ have one per 128. */
 #define SCALE_BITS 0.5
-#define HEAD_BITS  6.5 /* q6_K, of files of llama.cpp; elsewhere the last matrix keeps its 16 bits */
+#define HEAD_BITS  6.5 /* q6_K, of llama.cpp's files; elsewhere the last matrix keeps 16 bits */
 
-/* Taking a weight out of its word, converting and scaling it, and adding the product up, for a vector: fitted to 4-bit
- * decode on A100 (docs/measurements.md, "Published LLM figures"), where it takes longer than the memory. */
+/* Operations to unpack, convert and scale a weight and accumulate the product, for a vector: fitted to 4-bit decode on
+ * A100 (docs/measurements.md, "Published LLM figures"), where this takes longer than the memory. */
 #define WEIGHT_OPS 9.0
 
 enum { BITS_PER_BYTE = 8 };
@@ -200,8 +224,21 @@ static bool is_weight_only(enum precision precision, enum runtime_id runtime)
                           runtime == RUNTIME_TORCH_COMPILE));
 }
 
-struct number_format number_format(enum precision precision, enum runtime_id runtime)
+/* The CPU provider of ONNX Runtime has kernels for fp32 and for integers: it converts other floats when it loads a model. */
+static enum precision on_cpu(enum precision precision, enum runtime_id runtime)
 {
+    bool is_float = precision == PRECISION_FP16 || precision == PRECISION_BF16 ||
+                    precision == PRECISION_FP8 || precision == PRECISION_TF32;
+    return runtime == RUNTIME_ONNXRUNTIME && is_float ? PRECISION_FP32 : precision;
+}
+
+struct number_format number_format(enum precision precision, enum runtime_id runtime,
+                                   enum hardware_class class)
+{
+    if (class != HARDWARE_GPU) { /* kernels of runtimes are those of GPUs */
+        precision = class == HARDWARE_CPU ? on_cpu(precision, runtime) : precision;
+        runtime = RUNTIME_IDEAL;
+    }
     const struct precision_widths half = precision_widths(PRECISION_FP16);
     struct number_format out = {.widths = precision_widths(precision),
                                 .head = precision_widths(precision).weight,

@@ -1,5 +1,5 @@
-/* Runtimes: what runs a model on a device, and so which kernels exist beside those of its operators.  runtimes.def has
- * them all.  Pure functions over constants. */
+/* Inference runtimes, and the kernels they launch in addition to those of the operators.  runtimes.def lists them.
+ * Pure functions over constants. */
 #ifndef IPW_ESTIMATE_RUNTIME_H
 #define IPW_ESTIMATE_RUNTIME_H
 
@@ -22,58 +22,69 @@ enum runtime_id {
 
 enum runtime_rules { RUNTIME_RULES_NONE, RUNTIME_RULES_PYTORCH, RUNTIME_RULES_LLAMA_CPP };
 
-/* What a host takes to launch a small operator in eager mode.  The times of runtimes.def are those of a host that takes
- * RUNTIME_HOST_UNIT_S.  One of which nothing is known is assumed to be the middle of nine that were measured: the geometric
- * mean, and the standard deviation of their logarithms (docs/measurements.md). */
+/* Host time to launch a small operator in eager mode.  The times of runtimes.def are those of a host that takes
+ * RUNTIME_HOST_UNIT_S.  An unknown host is assumed to be the mean of nine that were measured without a profiler: their
+ * geometric mean, and half of the 95 % prediction interval for a tenth, as a logarithm (docs/measurements.md). */
 #define RUNTIME_HOST_UNIT_S    9.2e-6
-#define RUNTIME_HOST_ASSUMED_S 10.5e-6
-#define RUNTIME_HOST_SPREAD    0.28
+#define RUNTIME_HOST_ASSUMED_S 8.5e-6
+#define RUNTIME_HOST_SPREAD    0.24
 
 struct runtime {
-    const char *name; /* what --runtime takes */
+    const char *name; /* value of --runtime */
     enum partition_fusion fusion;
     enum runtime_rules rules;
-    double host_s; /* of the host, for each operator; the device works meanwhile */
-    bool
-        has_all_logits; /* a prompt's logits are computed for each of its tokens, not for the last */
-    bool has_tf32_conv; /* convolutions in fp32 are computed in tf32 where the device has it */
-    double error;       /* relative, beside those of the device's figures */
+    double host_s;       /* host time per operator, overlapping with the device */
+    bool has_all_logits; /* logits of all tokens of a prompt are computed, not only of the last */
+    bool has_tf32_conv;  /* convolutions in fp32 use tf32 if supported */
+    double error;        /* relative, in addition to those of the device's figures */
     enum evidence evidence;
     const char *about;
 };
 const struct runtime *runtime_at(enum runtime_id id);
-/* On a device whose operations were timed, each of them counts; hardware may be NULL. */
+/* Each timed operation counts separately on a device with timings; hardware may be NULL. */
 enum partition_fusion runtime_fusion(enum runtime_id id, const struct hardware *hardware);
 
 struct runtime_host {
     double launch_s; /* UNKNOWN: the runtime's own, if it needs a host */
-    double spread;   /* of its logarithm; 0: it was given */
+    double spread;   /* standard deviation of its logarithm; 0: given */
 };
-/* As given, else as the hardware file states it, else assumed. */
+/* As given, else from the hardware file, else assumed. */
 struct runtime_host runtime_host(enum runtime_id id, const struct hardware *hardware,
                                  double given_s);
 
-/* How a runtime of LLMs goes from one step to the next. */
+/* Overhead of an LLM runtime between steps. */
 struct runtime_steps {
-    double host_s;       /* of the host between two steps; the device waits */
-    double sequence_s;   /* the same, for each sequence of the batch */
-    double operator_s;   /* of the host, for each operator; the device works meanwhile */
-    bool reads_per_head; /* the KV cache, once for each query head */
+    double host_s;       /* host time between two steps, during which the device waits */
+    double sequence_s;   /* the same, per sequence of the batch */
+    double operator_s;   /* host time per operator, overlapping with the device */
+    bool reads_per_head; /* the KV cache is read once per query head */
 };
 const struct runtime_steps *runtime_steps(enum runtime_id id);
 
-/* ERR_NOT_FOUND lists them. */
+/* ERR_NOT_FOUND lists the names. */
 enum err runtime_find(const char *name, enum runtime_id *out, struct error *why) MUST_USE;
-/* The same of words that rows of measurements use too: "graph", "eager", "torch.compile"; false: none of them. */
+/* The same for the names used in measurements: "graph", "eager", "torch.compile"; false: unknown. */
 bool runtime_of_word(const char *word, enum runtime_id *out);
 
-/* What people run a model with on a device where they say nothing: by its file, its kind, and the device. */
+/* The default runtime of a model on a device: by its file, its kind, and the device. */
 enum runtime_id runtime_default(const struct model *model, const struct hardware *hardware);
 
-/* How the times of a runtime on a device are known: those of kernels that were measured on another are derived. */
-enum evidence runtime_evidence(enum runtime_id id, const struct hardware *hardware);
+/* ERR_BAD_VALUE says why it cannot exist there: TensorRT on another vendor's device, a CUDA graph on Apple's. */
+enum err runtime_check_device(enum runtime_id id, const struct hardware *hardware,
+                              struct error *why) MUST_USE;
+/* LLM servers and llama.cpp, which run no images. */
+bool runtime_is_of_text(enum runtime_id id);
 
-/* Kernels that some operators launch beside their own. */
+/* How the times of a runtime on a device are known, for a kind of model in a precision: those of kernels that were
+ * measured on another device, or of a precision that was not measured, are derived. */
+struct runtime_use {
+    const struct hardware *hardware;
+    bool is_decoder;
+    enum precision precision;
+};
+enum evidence runtime_evidence(enum runtime_id id, const struct runtime_use *use);
+
+/* Kernels that some operators launch in addition to their own. */
 struct runtime_rule {
     enum runtime_rules rules;
     enum graph_op op;
@@ -87,28 +98,29 @@ struct runtime_rule {
         CLAMPED, /* in fp16, see struct graph_node */
     } when;
     enum kernel_class class;
-    double kernels, elements; /* read and written by all of them, for each element of the result */
-    double host;              /* of the host for all of them, in operators */
+    double kernels, elements; /* read and written by all of them, per element of the result */
+    double host;              /* host time of all of them, in operators */
 };
 const struct runtime_rule *runtime_rules(const struct runtime *runtime, size_t *count);
-/* What the host takes for an operator, over host_s. */
+/* Host time of an operator, relative to host_s. */
 double runtime_host_operators(const struct runtime *runtime, enum graph_op op);
 bool runtime_rule_applies(const struct runtime_rule *rule, const struct subgraph *subgraph,
                           enum precision precision);
 
 /* ---- precisions ---- */
 
-/* What a runtime makes of a precision: how wide the numbers are that its kernels move, and in which precision they compute
- * (docs/estimate.md, "What quantized formats compute in"). */
+/* Number format of a runtime for a precision: the width of stored numbers and the compute precision (docs/estimate.md,
+ * "What quantized formats compute in"). */
 struct number_format {
     struct precision_widths widths;
-    double head; /* bytes of a weight of the last matrix, which is quantized less or not at all */
+    double head; /* bytes per weight of the last matrix, which is quantized less or not at all */
     enum precision products;  /* of matrices */
     enum precision attention; /* of Q, K and V */
     double weight_ops; /* of the vector units to dequantize a weight; 0: computed as stored */
 };
 
-/* RUNTIME_IDEAL: the precision as it is. */
-struct number_format number_format(enum precision precision, enum runtime_id runtime);
+/* RUNTIME_IDEAL: the precision itself. */
+struct number_format number_format(enum precision precision, enum runtime_id runtime,
+                                   enum hardware_class class);
 
 #endif

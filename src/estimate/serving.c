@@ -1,10 +1,10 @@
 /* Discrete-event simulation of continuous batching.  Every replica repeats steps while it has requests.  A step first
- * takes the requests that run, in the order of their admission: one token of each that decodes, and of a prompt as many
- * as the token budget leaves.  Then it admits requests that wait.  A request that finds no free block in the KV cache
- * preempts the one admitted last, which loses its blocks, waits at the front, and is computed again.  A request goes to
- * the replica with the fewest in flight.
+ * schedules the running requests, in the order of their admission: one token of each that decodes, and as many tokens
+ * of a prompt as the token budget allows.  Then it admits waiting requests.  A request that finds no free block in the
+ * KV cache preempts the one admitted last, which loses its blocks, waits at the front of the queue, and is recomputed.
+ * A request goes to the replica with the fewest in flight.
  *
- * Inter-token latencies are too many to keep: they are counted in buckets 0.1 % wide. */
+ * Inter-token latencies are too many to store: they are counted in a histogram with buckets 0.1 % wide. */
 #include "estimate/serving.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@ const char *const SERVING_QUANTILE_NAME[SERVING_QUANTILES] = {"p50", "p95", "p99
 
 enum { NONE = -1 };
 
-/* ---- counted values ---- */
+/* ---- histogram ---- */
 
 enum {
     FRACTION_BITS = 10, /* buckets per octave: 2^10 */
@@ -50,7 +50,7 @@ static void histogram_add(struct histogram *histogram, double value, uint64_t ti
     histogram->sum += value * (double)times;
 }
 
-/* The middle of the bucket that holds it. */
+/* The middle of its bucket. */
 static double histogram_quantile(const struct histogram *histogram, double p)
 {
     if (!histogram->count)
@@ -71,10 +71,10 @@ static double histogram_quantile(const struct histogram *histogram, double p)
 struct progress {
     int64_t computed, generated; /* tokens in the KV cache; tokens of the output */
     int64_t blocks;
-    double last_s; /* when its last token came */
+    double last_s; /* time of its last token */
     double first_s;
-    long next; /* of those that wait; NONE: the last */
-    int chunk; /* tokens of it in the present step */
+    long next; /* in the queue; NONE: the last */
+    int chunk; /* tokens of it in the current step */
 };
 
 struct replica {
@@ -82,8 +82,8 @@ struct replica {
     size_t running_count, in_flight, waiting_count;
     long first_waiting, last_waiting;
     bool is_stepping;
-    double end_s;          /* of the step, or of the one before */
-    double previous_end_s; /* of the step before: most tokens follow those of that one */
+    double end_s;          /* of the current step, or of the previous one */
+    double previous_end_s; /* of the previous step: most tokens follow those of that step */
     int64_t free_blocks;
     struct serving_cost cost;
 };
@@ -97,7 +97,7 @@ struct simulation {
     size_t tpot_count;
     int64_t blocks; /* of a replica */
     int64_t most_blocks_used;
-    double last_event_s;   /* until which `batch` ... are integrated */
+    double last_event_s;   /* up to which `batch` ... are integrated */
     double in_flight_area; /* requests x seconds */
     size_t in_flight;
     struct serving_result *out;
@@ -167,7 +167,7 @@ static void preempt_last(struct simulation *sim, struct replica *replica)
     sim->out->preemptions++;
 }
 
-/* Tokens that are known and not yet computed: 1 when it decodes. */
+/* Known tokens that are not computed yet: 1 while decoding. */
 static int64_t tokens_left(const struct simulation *sim, long index)
 {
     const struct progress *request = &sim->requests[index];
@@ -190,10 +190,12 @@ static void add_chunk(struct simulation *sim, long index, int64_t tokens, struct
     if (before > 0) {
         step->continued++;
         step->continued_context += before + count;
+    } else {
+        step->begun++;
     }
 }
 
-/* False when it was preempted itself. */
+/* False if it was preempted itself. */
 static bool make_room(struct simulation *sim, struct replica *replica, size_t at, int64_t tokens)
 {
     long index = replica->running[at];
@@ -280,7 +282,7 @@ static void finish_request(struct simulation *sim, struct replica *replica, long
         sim->tpot_s[sim->tpot_count++] = (end - request->first_s) / (double)(asked->output - 1);
 }
 
-/* Every sequence of which all tokens are computed yields one; those that are complete leave. */
+/* Every sequence with all tokens computed yields one; complete ones are removed. */
 static void finish_step(struct simulation *sim, struct replica *replica)
 {
     size_t kept = 0;
@@ -338,17 +340,17 @@ static void advance(struct simulation *sim, double now)
 static void arrive(struct simulation *sim, size_t index, double now)
 {
     unsigned replicas = sim->run->policy->replicas;
-    struct replica *least = &sim->replicas[index % replicas];
+    struct replica *min = &sim->replicas[index % replicas];
     for (unsigned i = 1; i < replicas; i++) {
         struct replica *one = &sim->replicas[(index + i) % replicas];
-        least = one->in_flight < least->in_flight ? one : least;
+        min = one->in_flight < min->in_flight ? one : min;
     }
     count_in_flight(sim, now);
     sim->in_flight++;
-    least->in_flight++;
-    wait_last(sim, least, (long)index);
-    if (!least->is_stepping)
-        start_step(sim, least, now);
+    min->in_flight++;
+    wait_last(sim, min, (long)index);
+    if (!min->is_stepping)
+        start_step(sim, min, now);
 }
 
 /* ---- results ---- */
@@ -365,7 +367,7 @@ static void spread_of(double *values, size_t count, struct serving_spread *out)
         select_quantiles(values, count, SERVING_QUANTILE, SERVING_QUANTILES, out->at);
 }
 
-/* Before the times to first token are reordered. */
+/* Call before the times to first token are reordered. */
 static bool queue_grows(const double *ttft_s, size_t count)
 {
     double halves[2] = {0, 0};
@@ -445,7 +447,7 @@ static bool allocate(struct simulation *sim)
     return is_made;
 }
 
-/* A request that exceeds the KV cache alone would wait for ever. */
+/* A request larger than the KV cache would wait forever. */
 static enum err check(const struct serving_run *run, int64_t blocks, struct error *why)
 {
     const struct serving_policy *policy = run->policy;
@@ -463,8 +465,8 @@ enum err serving_simulate(const struct serving_run *run, struct serving_result *
                           struct error *why)
 {
     const struct serving_load *load = run->load;
-    double most = 1e15, blocks = floor(run->policy->kv_tokens / run->policy->block_tokens);
-    struct simulation sim = {.run = run, .out = out, .blocks = (int64_t)fmin(blocks, most)};
+    double max = 1e15, blocks = floor(run->policy->kv_tokens / run->policy->block_tokens);
+    struct simulation sim = {.run = run, .out = out, .blocks = (int64_t)fmin(blocks, max)};
     *out = (struct serving_result){0};
     enum err err = check(run, sim.blocks, why);
     if (err)

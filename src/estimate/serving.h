@@ -1,5 +1,5 @@
-/* Serving a decoder under load, simulated: requests arrive, wait, and are computed in steps of a server that
- * batches continuously with chunked prefill and a limited KV cache.  docs/serving.md has the rules.
+/* Simulation of serving a decoder under load: requests arrive, wait, and are computed in the steps of a server with
+ * continuous batching, chunked prefill and a limited KV cache.  docs/serving.md has the rules.
  *
  *   load (serving_load.c) + steps (serving_steps.c) -> simulation (serving.c) -> curve (serving_curve.c)
  *
@@ -18,20 +18,20 @@
 /* ---- load: serving_load.c ---- */
 
 struct serving_request {
-    double arrival; /* after the first request, in mean distances between requests */
+    double arrival; /* after the first request, in mean inter-arrival times */
     int64_t input, output;
 };
 
 struct serving_load {
     struct serving_request *items; /* in order of arrival */
     size_t count;
-    double rate; /* of a trace as it is: requests per s; UNKNOWN otherwise */
+    double rate; /* of a trace: requests per s; UNKNOWN otherwise */
     double mean_input, mean_output;
     int64_t longest_input, longest; /* tokens: prompts; prompts with their outputs */
 };
 
 struct serving_lengths {
-    int64_t low, high; /* uniform between them, both included */
+    int64_t low, high; /* uniform between them, inclusive */
 };
 /* "512", "100..500"; and rates "2", "1,2,4", "1:10:0.5", which the caller frees. */
 enum err serving_lengths_parse(const char *option, const char *words, struct serving_lengths *out,
@@ -49,17 +49,18 @@ void serving_load_release(struct serving_load *load);
 
 /* ---- steps: serving_steps.c ---- */
 
-/* What a step computes. */
+/* The work of a step. */
 struct serving_step {
-    double sequences, context; /* decoding one token each; tokens that they attend to, summed */
+    double sequences, context; /* decoding one token each; sum of the tokens that they attend to */
     double prompt_tokens;      /* of prompts */
+    double begun;              /* prompts that start with these tokens */
     double pairs;              /* their squares, and twice the products with earlier tokens */
-    double continued, continued_context; /* chunks that follow earlier ones; tokens attended to */
+    double continued, continued_context; /* chunks after the first; tokens attended to */
     double sampled;                      /* sequences that yield a token */
 };
 
 struct serving_cost {
-    double seconds, joules; /* joules UNKNOWN: the device states no figures */
+    double seconds, joules; /* joules UNKNOWN: the device has no figures */
 };
 
 /* Time and energy of a step, and the power between steps. */
@@ -71,12 +72,12 @@ struct serving_model {
     double kv_bytes;               /* of one token, on one device */
 };
 
-/* How requests are scheduled. */
+/* Scheduling policy. */
 struct serving_policy {
     const char *server;                 /* "vllm", "llama.cpp" */
     unsigned max_sequences, max_tokens; /* of a step */
-    unsigned block_tokens;              /* the KV cache is allocated in blocks of so many */
-    bool reserves;    /* the whole KV cache of a request on admission: no preemption */
+    unsigned block_tokens;              /* tokens per block of the KV cache */
+    bool reserves;    /* reserves the complete KV cache of a request on admission: no preemption */
     double kv_tokens; /* of one replica; INFINITY: no limit */
     unsigned replicas;
 };
@@ -87,12 +88,13 @@ struct serving_question {
     const struct workload_spec *spec; /* its lengths and batch are ignored */
     const struct serving_load *load;
     const char *measured;  /* CSV file of measured steps; NULL: as estimated */
-    double kv_cache_bytes; /* of one device; UNKNOWN: what memory leaves */
+    double kv_cache_bytes; /* of one device; UNKNOWN: the available memory */
 };
 
 struct serving_steps;
-/* Estimates a grid of steps, and completes the policy: zeros are the defaults of the server, which is that of
- * runtime and device by default, and kv_tokens are set.  ERR_USAGE when a request is longer than the context of the model or the KV cache. */
+/* Estimates a grid of steps, and completes the policy: zeros become the defaults of the server, by default that of
+ * runtime and device, and kv_tokens is set.  ERR_USAGE if a request exceeds the context of the model or the KV
+ * cache. */
 enum err serving_steps_make(const struct serving_question *question, struct serving_policy *policy,
                             struct serving_steps **out, struct error *why) MUST_USE;
 void serving_steps_release(struct serving_steps *steps);
@@ -114,8 +116,8 @@ struct serving_result {
     double tokens_per_s, requests_per_s, input_tokens_per_s; /* in total */
     double steps, step_j, idle_j; /* of all replicas; their joules add up to `joules` */
     double joules, joules_per_token, average_w;
-    double busy;                        /* share of the time with a step under way */
-    double batch, in_flight, waiting;   /* means over time: requests in steps, arrived, not begun */
+    double busy;                      /* share of the time in which a step runs */
+    double batch, in_flight, waiting; /* means over time: requests in steps, arrived, not started */
     double kv_peak_tokens, preemptions; /* of one replica; of all */
     bool grows; /* the second half of the requests waited far longer than the first: overload */
 };
@@ -139,17 +141,20 @@ struct serving_slo {
 
 struct serving_point {
     double rate;
-    struct serving_result mid, fast, slow; /* steps as estimated, and one ± shorter or longer */
-    bool meets;                            /* the SLO, as estimated; true without one */
+    struct serving_result mid, fast,
+        slow;   /* steps as estimated, and one ± shorter or longer: as mid if the ± is unknown */
+    bool meets; /* the SLO, as estimated, within capacity; true without one */
 };
 
 struct serving_curve {
     struct serving_point *points; /* by rate, ascending */
     size_t count;
+    double capacity;              /* requests per s with all requests queued; UNKNOWN: not needed */
     struct serving_point largest; /* that meets the SLO: rate UNKNOWN without one, 0: none */
+    bool is_limited_by_capacity;  /* limited by capacity, not by the SLO */
 };
 
-/* Without rates: eight of them, up to 1.1 times what it can serve.  `progress`, done and all, may be NULL. */
+/* Without rates: eight of them, up to 1.1 times the capacity.  `progress` (done, total) may be NULL. */
 enum err serving_curve_make(const struct serving_run *run, const double *rates, size_t rate_count,
                             const struct serving_slo *slo, void (*progress)(unsigned, unsigned),
                             struct serving_curve *out, struct error *why) MUST_USE;

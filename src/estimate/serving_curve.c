@@ -1,17 +1,21 @@
-/* Simulations over loads, each with steps as estimated and one ± shorter and longer: waiting amplifies an error of a
- * step, so that the ± of a latency is simulated, not propagated.  The largest load that meets an SLO is bisected. */
+/* Simulations over loads, each with steps as estimated and one ± shorter and longer: queueing amplifies errors of a
+ * step, so the ± of a latency is simulated, not propagated.  The largest load that meets an SLO is found by bisection,
+ * up to the capacity. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "core/units.h"
 #include "estimate/serving.h"
 
-#define RATE_ENOUGH 0.01 /* relative width at which the search ends */
-enum { SEARCH_MOST = 60, SEARCH_ABOUT = 16, DEFAULT_RATES = 8 };
+#define RATE_TOLERANCE 0.01 /* relative width at which the search ends */
+#define RATE_MIN       1e-4 /* of the capacity: below it no load meets the SLO */
+#define OVERLOAD_MIN   0.5  /* of the capacity: below it TTFT rises by chance or with the trace */
+enum { SEARCH_ABOUT = 8, DEFAULT_RATES = 8 };
 
 struct search {
     struct serving_run run;
     const struct serving_slo *slo;
+    double capacity; /* UNKNOWN: not needed */
     void (*progress)(unsigned done, unsigned all);
     unsigned done, all;
 };
@@ -23,13 +27,26 @@ static double value_of(const struct serving_spread *spread, int quantile)
     return quantile < 0 ? spread->mean : spread->at[quantile];
 }
 
-/* Without tokens that follow another there is no ITL to exceed. */
-static bool meets(const struct serving_slo *slo, const struct serving_result *result)
+/* Without tokens after the first there is no ITL. */
+static bool is_in_time(const struct serving_slo *slo, const struct serving_result *result)
 {
     bool is_late =
         is_known(slo->ttft_s) && !(value_of(&result->ttft_s, slo->quantile) <= slo->ttft_s);
     bool is_slow = is_known(slo->itl_s) && value_of(&result->itl_s, slo->quantile) > slo->itl_s;
     return !is_late && !is_slow;
+}
+
+static bool has_slo(const struct serving_slo *slo)
+{
+    return is_known(slo->ttft_s) || is_known(slo->itl_s);
+}
+
+/* A load above capacity meets no SLO: its latencies depend on the length of the simulation. */
+static bool meets(const struct search *search, double rate, const struct serving_result *result)
+{
+    bool is_overloaded =
+        rate > search->capacity || (result->grows && rate > OVERLOAD_MIN * search->capacity);
+    return !has_slo(search->slo) || (is_in_time(search->slo, result) && !is_overloaded);
 }
 
 static void report(struct search *search)
@@ -51,83 +68,67 @@ static enum err simulate(struct search *search, double rate, double time_scale,
     return err;
 }
 
-static enum err make_point(struct search *search, double rate, struct serving_point *out,
-                           struct error *why)
+/* Adds the results with steps one ± shorter and longer. */
+static enum err add_error(struct search *search, struct serving_point *point, struct error *why)
 {
-    double relative = search->run.model->relative_s;
-    double error = is_known(relative) ? fmin(relative, 0.9) : 0;
+    double error = fmin(search->run.model->relative_s, 0.9);
+    point->fast = point->slow = point->mid;
+    if (!is_known(search->run.model->relative_s))
+        return ERR_OK;
+    enum err err = simulate(search, point->rate, 1 - error, &point->fast, why);
+    return err ? err : simulate(search, point->rate, 1 + error, &point->slow, why);
+}
+
+/* Without its ±. */
+static enum err try_rate(struct search *search, double rate, struct serving_point *out,
+                         struct error *why)
+{
     *out = (struct serving_point){.rate = rate};
     enum err err = simulate(search, rate, 1, &out->mid, why);
-    if (!err)
-        err = simulate(search, rate, 1 - error, &out->fast, why);
-    if (!err)
-        err = simulate(search, rate, 1 + error, &out->slow, why);
-    out->meets = meets(search->slo, &out->mid);
+    out->meets = !err && meets(search, rate, &out->mid);
     return err;
 }
 
 /* ---- the largest load ---- */
 
-static enum err try_rate(struct search *search, double rate, bool *is_met, struct error *why)
+/* Throughput with all requests queued from the start.  Replicas share such a load evenly: a single one is simulated,
+ * which needs fewer requests to be busy for long. */
+static enum err find_capacity(struct search *search, struct error *why)
 {
+    const struct serving_policy *policy = search->run.policy;
+    struct serving_policy one = *policy;
     struct serving_result result;
-    enum err err = simulate(search, rate, 1, &result, why);
-    *is_met = !err && meets(search->slo, &result);
-    return err;
-}
-
-/* Of what is served when all requests wait from the start. */
-static enum err find_capacity(struct search *search, double *out, struct error *why)
-{
-    struct serving_result result;
+    one.replicas = 1;
+    search->run.policy = &one;
     enum err err = simulate(search, INFINITY, 1, &result, why);
-    *out = result.requests_per_s;
+    search->run.policy = policy;
+    search->capacity = result.requests_per_s * policy->replicas;
     return err;
 }
 
-/* Met at *low, if above 0, and not at *high. */
-static enum err bracket(struct search *search, double capacity, double *low, double *high,
-                        struct error *why)
+/* Bisects between the adjacent loads of the curve, or the capacity.  If the smallest failing load meets the latency
+ * limits, the capacity is the limit. */
+static enum err find_largest(struct search *search, struct serving_curve *curve, struct error *why)
 {
-    bool is_met = false;
+    struct serving_point low = {0}, point, high = {.rate = INFINITY};
     enum err err = ERR_OK;
-    *low = 0;
-    *high = capacity / 2;
-    for (unsigned i = 0; !err && i < SEARCH_MOST; i++) {
-        err = try_rate(search, *high, &is_met, why);
-        if (!is_met)
-            break;
-        *low = *high;
-        *high *= 2;
-        if (*high > 1e3 * capacity) /* any load meets it */
-            break;
+    bool has_error = true;
+    for (size_t i = 0; i < curve->count && high.rate == INFINITY; i++)
+        *(curve->points[i].meets ? &low : &high) = curve->points[i];
+    while (!err && high.rate > (1 + RATE_TOLERANCE) * low.rate && low.rate < search->capacity &&
+           high.rate > RATE_MIN * search->capacity) {
+        double rate = high.rate > search->capacity ? search->capacity
+                      : low.rate > 0               ? sqrt(low.rate * high.rate)
+                                                   : high.rate / 2;
+        err = try_rate(search, rate, &point, why);
+        *(point.meets ? &low : &high) = point;
+        has_error = has_error && !point.meets;
     }
-    double rate = *high / 2;
-    while (!err && *low == 0 && rate > 1e-4 * capacity) {
-        err = try_rate(search, rate, &is_met, why);
-        if (is_met)
-            *low = rate;
-        else
-            *high = rate;
-        rate /= 2;
-    }
-    return err;
-}
-
-static enum err find_largest(struct search *search, double capacity, struct serving_point *out,
-                             struct error *why)
-{
-    double low, high;
-    enum err err = bracket(search, capacity, &low, &high, why);
-    while (!err && low > 0 && high > (1 + RATE_ENOUGH) * low) {
-        bool is_met;
-        double middle = sqrt(low * high);
-        err = try_rate(search, middle, &is_met, why);
-        *(is_met ? &low : &high) = middle;
-    }
-    if (!err && low > 0)
-        return make_point(search, low, out, why);
-    out->rate = 0;
+    if (!err && !has_error)
+        err = add_error(search, &low, why);
+    curve->largest = low;
+    curve->is_limited_by_capacity =
+        low.rate >= search->capacity || is_in_time(search->slo, &high.mid);
     return err;
 }
 
@@ -140,8 +141,12 @@ static enum err make_points(struct search *search, const double *rates, size_t c
     out->points = calloc(count, sizeof *out->points);
     if (!out->points)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
-    for (; !err && out->count < count; out->count += !err)
-        err = make_point(search, rates[out->count], &out->points[out->count], why);
+    for (; !err && out->count < count; out->count += !err) {
+        struct serving_point *point = &out->points[out->count];
+        err = try_rate(search, rates[out->count], point, why);
+        if (!err)
+            err = add_error(search, point, why);
+    }
     return err;
 }
 
@@ -150,22 +155,22 @@ enum err serving_curve_make(const struct serving_run *run, const double *rates, 
                             struct serving_curve *out, struct error *why)
 {
     static const double SHARES[DEFAULT_RATES] = {0.1, 0.25, 0.5, 0.7, 0.8, 0.9, 1, 1.1};
-    double own[DEFAULT_RATES], capacity = 0;
-    bool has_slo = is_known(slo->ttft_s) || is_known(slo->itl_s);
-    struct search search = {.run = *run, .slo = slo, .progress = progress};
+    double own[DEFAULT_RATES];
+    struct search search = {.run = *run, .slo = slo, .capacity = UNKNOWN, .progress = progress};
     enum err err = ERR_OK;
     *out = (struct serving_curve){.largest.rate = UNKNOWN};
-    search.all =
-        1 + 3 * (unsigned)(rate_count ? rate_count : DEFAULT_RATES) + (has_slo ? SEARCH_ABOUT : 0);
-    if (!rate_count || has_slo)
-        err = find_capacity(&search, &capacity, why);
+    search.all = 1 + 3 * (unsigned)(rate_count ? rate_count : DEFAULT_RATES) +
+                 (has_slo(slo) ? SEARCH_ABOUT : 0);
+    if (!rate_count || has_slo(slo))
+        err = find_capacity(&search, why);
+    out->capacity = search.capacity;
     for (size_t i = 0; i < DEFAULT_RATES; i++)
-        own[i] = SHARES[i] * capacity;
+        own[i] = SHARES[i] * search.capacity;
     if (!err)
         err = make_points(&search, rate_count ? rates : own,
                           rate_count ? rate_count : DEFAULT_RATES, out, why);
-    if (!err && has_slo)
-        err = find_largest(&search, capacity, &out->largest, why);
+    if (!err && has_slo(slo))
+        err = find_largest(&search, out, why);
     if (err)
         serving_curve_release(out);
     return err;

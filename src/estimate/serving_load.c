@@ -1,6 +1,6 @@
-/* Requests of a load: drawn from distributions by a seed, or read from a trace.  Arrivals are stored in units of the
- * mean distance between them, so that one load serves for every rate: points of a curve differ by their load alone, not
- * by chance. */
+/* Requests of a load: drawn from distributions with a seed, or read from a trace.  Arrivals are stored in units of the
+ * mean inter-arrival time, so that one load is used for every rate: points of a curve differ only in their load, not by
+ * chance. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,9 +12,9 @@
 #include "estimate/measured_csv.h"
 #include "estimate/serving.h"
 
-enum { RATES_MOST = 1000, TOKENS_MOST = 10000000 };
+enum { RATES_MAX = 1000, TOKENS_MAX = 10000000 };
 enum { STREAM_ARRIVALS = 1, STREAM_INPUT, STREAM_OUTPUT };
-#define RATE_MOST 1e9
+#define RATE_MAX 1e9
 
 /* ---- options ---- */
 
@@ -29,18 +29,18 @@ enum err serving_lengths_parse(const char *option, const char *words, struct ser
     str_format(low, sizeof low, "%.*s", (int)(is_short ? length : 0), words);
     if (!is_short || parse_u64(low, &first) != ERR_OK ||
         parse_u64(dots ? dots + 2 : low, &last) != ERR_OK || first < 1 || last < first ||
-        last > TOKENS_MOST)
+        last > TOKENS_MAX)
         return err_set(why, ERR_USAGE,
                        "--%s with --serve takes one length (512) or a range (100..500, uniform), "
                        "from 1 to %d; not '%.60s'",
-                       option, TOKENS_MOST, words);
+                       option, TOKENS_MAX, words);
     *out = (struct serving_lengths){(int64_t)first, (int64_t)last};
     return ERR_OK;
 }
 
 static bool add_rate(double rate, double *rates, size_t *count)
 {
-    if (!(rate > 0) || rate > RATE_MOST || *count == RATES_MOST)
+    if (!(rate > 0) || rate > RATE_MAX || *count == RATES_MAX)
         return false;
     rates[(*count)++] = rate;
     return true;
@@ -63,7 +63,7 @@ static bool add_rates(char *item, double *rates, size_t *count)
     if (given != 3 || !(parts[2] > 0) || !(parts[0] <= parts[1]))
         return false;
     double steps = floor((parts[1] - parts[0]) / parts[2] + 1e-9);
-    bool is_valid = steps < RATES_MOST;
+    bool is_valid = steps < RATES_MAX;
     for (unsigned i = 0; is_valid && i <= steps; i++)
         is_valid = add_rate(parts[0] + i * parts[2], rates, count);
     return is_valid;
@@ -72,7 +72,7 @@ static bool add_rates(char *item, double *rates, size_t *count)
 enum err serving_rates_parse(const char *words, double **rates, size_t *count, struct error *why)
 {
     *count = 0;
-    *rates = calloc(RATES_MOST, sizeof **rates);
+    *rates = calloc(RATES_MAX, sizeof **rates);
     if (!*rates)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     for (const char *rest = words; rest;) {
@@ -84,7 +84,7 @@ enum err serving_rates_parse(const char *words, double **rates, size_t *count, s
         return err_set(why, ERR_USAGE,
                        "--request-rate takes requests per second above 0: 2, 1,2,4 or "
                        "LOW:HIGH:STEP, at most %d; not '%.60s'",
-                       RATES_MOST, words);
+                       RATES_MAX, words);
     }
     qsort(*rates, *count, sizeof **rates, compare_doubles);
     return ERR_OK;
@@ -133,7 +133,7 @@ enum err serving_load_draw(size_t count, struct serving_lengths input,
 static int64_t read_tokens(struct measured_csv *csv, const char *column)
 {
     double tokens = measured_csv_number(csv, column);
-    if (!csv->err && !(tokens >= 1 && tokens <= TOKENS_MOST && tokens == floor(tokens)))
+    if (!csv->err && !(tokens >= 1 && tokens <= TOKENS_MAX && tokens == floor(tokens)))
         measured_csv_fail(csv, column, "not a whole number of 1 or more");
     return csv->err ? 0 : (int64_t)tokens;
 }
@@ -154,7 +154,7 @@ static void read_rows(struct measured_csv *csv, struct serving_load *out)
     }
 }
 
-/* To units of the mean distance; a single request, or all at once, has no rate. */
+/* Converts to units of the mean inter-arrival time; a single request, or simultaneous ones, have no rate. */
 static void normalize(struct serving_load *load)
 {
     double span = load->items[load->count - 1].arrival;

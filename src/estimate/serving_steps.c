@@ -1,12 +1,15 @@
-/* Time and energy of a step from a few estimates.  A step computes its tokens together, whoever's they are, except for
- * attention.  So it is the sum of
- *   - all but attention, by the number of tokens: from passes over prompts;
- *   - the logits of more than one sequence: what a decode pass of as many sequences adds to that;
+/* Time and energy of a step from a few estimates.  A step computes all its tokens together, except for attention.  So
+ * it is the sum of
+ *   - everything except attention, by the number of tokens: from passes over prompts;
+ *   - the logits of more than one sequence: the difference to a decode pass of as many sequences;
  *   - attention of prompts, by pairs of tokens: from the same passes;
  *   - attention of decoding, by sequences and their mean context: from decode passes.
- * A step of one kind alone is thus what `ipw estimate` gives for it.  Between estimates it is linear.
+ * A step of a single kind thus equals the result of `ipw estimate`.  Between estimates it is interpolated linearly.
  *
- * Measured steps replace the times by a fit to them; the watts stay those of the estimate. */
+ * An encoder runs once per request, over its prompt or over audio.  Then everything except attention is that of decode
+ * passes, by the tokens of the decoder, and a prompt adds the remainder of a pass over it.
+ *
+ * Measured steps replace the times by a fit to them; the power remains that of the estimate. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -20,8 +23,9 @@
 #include "estimate/workload.h"
 #include "stats/least_squares.h"
 
-enum { KNOTS_MOST = 24, CONTEXTS = 4, MEASURED_TERMS = 5, MEASURED_LEAST = 3 };
-#define MEMORY_SHARE 0.92 /* of the device: gpu_memory_utilization of vLLM by default */
+enum { KNOTS_MAX = 24, CONTEXTS = 4, MEASURED_TERMS = 5, MEASURED_MIN = 3 };
+enum { CONTEXT_MIN = 2 }; /* a prompt and the token after it */
+#define MEMORY_SHARE 0.92 /* of the device: default gpu_memory_utilization of vLLM */
 
 struct serving_steps {
     struct serving_cost *dense;              /* by tokens, up to max_tokens */
@@ -29,10 +33,12 @@ struct serving_steps {
     struct serving_cost (*decode)[CONTEXTS]; /* attention, by sequences and context */
     double contexts[CONTEXTS];
     size_t context_count;
-    double pairs[KNOTS_MOST]; /* of `prompt`: attention of prompts */
-    struct serving_cost prompt[KNOTS_MOST];
+    double pairs[KNOTS_MAX]; /* of `prompt`: attention of prompts; with an encoder, prompts */
+    struct serving_cost prompt[KNOTS_MAX];
     size_t knots;
     unsigned max_tokens, max_sequences;
+    bool has_encoder, encodes_prompt; /* over the prompt; else over audio of fixed length */
+    double prompt_length;             /* of a mean request */
     double weights, activations, kv_bytes, capacity, idle_w; /* bytes of one device */
     struct serving_cost relative;
     bool is_measured;
@@ -58,7 +64,7 @@ static struct serving_cost not_negative(struct serving_cost cost)
     return (struct serving_cost){fmax(0, cost.seconds), cost.joules < 0 ? 0 : cost.joules};
 }
 
-/* By linear interpolation between ascending knots; beyond the last two as between them. */
+/* Linear interpolation between ascending knots; extrapolated from the last two. */
 static struct serving_cost at_knot(const double *x, const struct serving_cost *y, size_t count,
                                    double at)
 {
@@ -80,12 +86,26 @@ static struct serving_cost decode_attention(const struct serving_steps *steps, d
     return plus((struct serving_cost){0, 0}, one, sequences / row);
 }
 
-/* A chunk that follows others reads the KV cache at least, as decoding does. */
+/* Prompts encoded in this step. */
+static double prompts_of(const struct serving_steps *steps, const struct serving_step *step)
+{
+    return steps->encodes_prompt ? step->prompt_tokens / steps->prompt_length : step->begun;
+}
+
+/* After an encoder of the prompt the decoder starts with one token. */
+static double decoder_tokens(const struct serving_steps *steps, const struct serving_step *step)
+{
+    return step->sequences +
+           (steps->encodes_prompt ? ceil(prompts_of(steps, step)) : step->prompt_tokens);
+}
+
+/* A chunk after the first reads at least the KV cache, as decoding does. */
 static struct serving_cost prompt_attention(const struct serving_steps *steps,
                                             const struct serving_step *step)
 {
-    struct serving_cost cost = at_knot(steps->pairs, steps->prompt, steps->knots, step->pairs);
-    if (step->continued > 0) {
+    double amount = steps->has_encoder ? prompts_of(steps, step) : step->pairs;
+    struct serving_cost cost = at_knot(steps->pairs, steps->prompt, steps->knots, amount);
+    if (step->continued > 0 && !steps->has_encoder) {
         struct serving_cost read =
             decode_attention(steps, step->continued, step->continued_context);
         cost = read.seconds > cost.seconds ? read : cost;
@@ -96,7 +116,7 @@ static struct serving_cost prompt_attention(const struct serving_steps *steps,
 static struct serving_cost estimated_cost(const struct serving_steps *steps,
                                           const struct serving_step *step)
 {
-    unsigned tokens = (unsigned)(step->sequences + step->prompt_tokens);
+    unsigned tokens = (unsigned)decoder_tokens(steps, step);
     struct serving_cost sum = steps->dense[tokens < steps->max_tokens ? tokens : steps->max_tokens];
     if (step->sampled > 1)
         sum = plus(sum, steps->logits[(unsigned)fmin(step->sampled, steps->max_sequences)], 1);
@@ -134,6 +154,7 @@ static struct serving_cost cost_of(const void *context, const struct serving_ste
 struct pass_cost {
     struct serving_cost dense, attention;
     struct estimate_memory memory; /* without its timeline */
+    int64_t encoded;               /* tokens or states that the decoder attends to; 0: no encoder */
 };
 
 static enum err estimate_pass(const struct serving_question *question, enum graph_phase phase,
@@ -164,20 +185,24 @@ static enum err estimate_pass(const struct serving_question *question, enum grap
         out->dense = not_negative(
             plus((struct serving_cost){estimate.total.latency_s, estimate.total.joules.total},
                  out->attention, -1));
+        const struct graph *graph = &work.passes[0].graph;
+        for (size_t i = 0; i < graph->node_count; i++)
+            if (graph->nodes[i].op == GRAPH_ATTENTION && graph->nodes[i].as.attention.cross_tokens)
+                out->encoded = graph->nodes[i].as.attention.cross_tokens;
         workload_estimate_release(&estimate);
     }
     workload_release(&work);
     return err;
 }
 
-/* All but attention, by tokens; attention of prompts, by pairs. */
+/* Everything except attention, by tokens; attention of prompts, by pairs. */
 static enum err fill_prompts(const struct serving_question *question, struct serving_steps *steps,
                              struct error *why)
 {
-    double tokens[KNOTS_MOST];
-    struct serving_cost dense[KNOTS_MOST];
+    double tokens[KNOTS_MAX];
+    struct serving_cost dense[KNOTS_MAX];
     int64_t longest = question->load->longest_input, before = 0;
-    for (int64_t wanted = 1; before < steps->max_tokens && steps->knots < KNOTS_MOST; wanted *= 2) {
+    for (int64_t wanted = 1; before < steps->max_tokens && steps->knots < KNOTS_MAX; wanted *= 2) {
         struct pass_cost pass;
         int64_t aim = wanted < steps->max_tokens ? wanted : steps->max_tokens;
         int64_t length = aim < longest ? aim : longest, batch = (aim + length - 1) / length;
@@ -201,7 +226,7 @@ static void choose_contexts(int64_t longest, struct serving_steps *steps)
     static const int PARTS[CONTEXTS] = {16, 4, 2, 1};
     for (size_t i = 0; i < CONTEXTS; i++) {
         int64_t part = longest / PARTS[i];
-        double context = part > 1 ? (double)part : 1;
+        double context = part > CONTEXT_MIN ? (double)part : CONTEXT_MIN;
         if (!steps->context_count || context > steps->contexts[steps->context_count - 1])
             steps->contexts[steps->context_count++] = context;
     }
@@ -211,10 +236,10 @@ static void choose_contexts(int64_t longest, struct serving_steps *steps)
 static enum err fill_decode(const struct serving_question *question, struct serving_steps *steps,
                             struct error *why)
 {
-    double sequences[KNOTS_MOST];
-    struct serving_cost logits[KNOTS_MOST], attention[CONTEXTS][KNOTS_MOST];
+    double sequences[KNOTS_MAX];
+    struct serving_cost dense[KNOTS_MAX], logits[KNOTS_MAX], attention[CONTEXTS][KNOTS_MAX];
     size_t knots = 0;
-    for (unsigned wanted = 1, last = 0; last < steps->max_sequences && knots < KNOTS_MOST;
+    for (unsigned wanted = 1, last = 0; last < steps->max_sequences && knots < KNOTS_MAX;
          wanted *= 2) {
         struct pass_cost pass = {0};
         last = wanted < steps->max_sequences ? wanted : steps->max_sequences;
@@ -226,14 +251,42 @@ static enum err fill_decode(const struct serving_question *question, struct serv
             attention[c][knots] = pass.attention;
         }
         sequences[knots] = last;
-        logits[knots++] = not_negative(plus(pass.dense, steps->dense[last], -1));
+        dense[knots++] = pass.dense;
         steps->weights = pass.memory.weights;
         steps->capacity = pass.memory.capacity;
+        steps->has_encoder = pass.encoded > 0;
     }
+    for (unsigned n = 1; steps->has_encoder && n <= steps->max_tokens; n++)
+        steps->dense[n] = at_knot(sequences, dense, knots, n);
+    for (size_t i = 0; i < knots; i++)
+        logits[i] = not_negative(plus(dense[i], steps->dense[(unsigned)sequences[i]], -1));
     for (unsigned n = 1; n <= steps->max_sequences; n++) {
         steps->logits[n] = at_knot(sequences, logits, knots, n);
         for (size_t c = 0; c < steps->context_count; c++)
             steps->decode[n][c] = at_knot(sequences, attention[c], knots, n);
+    }
+    return ERR_OK;
+}
+
+/* Cost of a pass over prompts of mean length, minus that of its decoder tokens. */
+static enum err fill_encoder(const struct serving_question *question, struct serving_steps *steps,
+                             struct error *why)
+{
+    int64_t length = (int64_t)fmax(1, question->load->mean_input), last = 0;
+    steps->prompt_length = (double)length;
+    steps->knots = 0;
+    for (int64_t prompts = 1; last < steps->max_tokens && steps->knots < KNOTS_MAX; prompts *= 2) {
+        struct pass_cost pass;
+        enum err err = estimate_pass(question, GRAPH_PREFILL, prompts, length, &pass, why);
+        if (err)
+            return err;
+        last = prompts * length;
+        steps->encodes_prompt = pass.encoded == length;
+        int64_t tokens = steps->encodes_prompt ? prompts : last;
+        tokens = tokens < steps->max_tokens ? tokens : steps->max_tokens;
+        steps->pairs[steps->knots] = (double)prompts;
+        steps->prompt[steps->knots++] =
+            not_negative(plus(plus(pass.dense, pass.attention, 1), steps->dense[tokens], -1));
     }
     return ERR_OK;
 }
@@ -247,7 +300,7 @@ static enum err fill_request(const struct serving_question *question, struct ser
     struct pass_cost pass;
     struct workload_spec spec = *question->spec;
     const struct serving_load *load = question->load;
-    double context = fmax(1, floor(load->mean_input + load->mean_output / 2));
+    double context = fmax(CONTEXT_MIN, floor(load->mean_input + load->mean_output / 2));
     spec.is_request = true;
     spec.setting = (struct graph_options){.batch = 1, .tokens = (int64_t)load->mean_input};
     spec.output_tokens = (int64_t)fmax(1, load->mean_output);
@@ -289,7 +342,8 @@ static void read_step(struct measured_csv *csv, struct serving_step *step, doubl
                                   .pairs = of[0] * of[0]};
 }
 
-/* Relative residuals, so that short steps count as much as long ones. */
+/* Relative residuals, so that short steps count as much as long ones.  With as many rows as terms the fit is exact,
+ * whatever their error: the ± is then unknown. */
 static enum err fit_measured(const double *rows, const double *ones, size_t count,
                              struct serving_steps *steps, struct error *why)
 {
@@ -302,7 +356,8 @@ static enum err fit_measured(const double *rows, const double *ones, size_t coun
             residual += rows[i * MEASURED_TERMS + k] * steps->measured[k];
         squares += residual * residual;
     }
-    steps->relative.seconds = sqrt(squares / (double)count);
+    steps->relative.seconds =
+        count > MEASURED_TERMS ? sqrt(squares / (double)(count - MEASURED_TERMS)) : UNKNOWN;
     steps->is_measured = true;
     return ERR_OK;
 }
@@ -316,11 +371,11 @@ static enum err read_measured(const char *path, struct serving_steps *steps, str
     double *ones = calloc(count + 1, sizeof *ones);
     if (!csv.err && (!rows || !ones))
         csv.err = err_set(why, ERR_NO_MEMORY, "out of memory");
-    if (!csv.err && (count < MEASURED_LEAST || !measured_csv_has(&csv, "seconds")))
+    if (!csv.err && (count < MEASURED_MIN || !measured_csv_has(&csv, "seconds")))
         csv.err = err_set(why, ERR_BAD_VALUE,
                           "%s: measured steps are at least %d rows of prompt_tokens, sequences, "
                           "context and seconds",
-                          path, MEASURED_LEAST);
+                          path, MEASURED_MIN);
     for (csv.row = 0; !csv.err && csv.row < count; csv.row++) {
         struct serving_step step;
         double seconds, *terms = &rows[csv.row * MEASURED_TERMS];
@@ -339,9 +394,9 @@ static enum err read_measured(const char *path, struct serving_steps *steps, str
 
 /* ---- policy ---- */
 
-/* The defaults of vLLM 0.32's server, by the memory that a device has; an A100 has those of a small one. */
+/* Defaults of vLLM 0.32's server, by device memory; an A100 has those of a small device. */
 static const struct batch_defaults {
-    double least_bytes;
+    double bytes_min;
     unsigned sequences, tokens;
 } VLLM[] = {{160.0 * (1 << 30), 1024, 16384}, {70.0 * (1 << 30), 1024, 8192}, {0, 256, 2048}};
 
@@ -352,7 +407,7 @@ static struct batch_defaults vllm_defaults(const struct hardware *hardware)
     size_t last = sizeof VLLM / sizeof *VLLM - 1, i = str_starts(hardware->id, "a100") ? last : 0;
     if (hardware->class == HARDWARE_CPU)
         return (struct batch_defaults){0, 128, 2048};
-    while (i < last && !(bytes >= VLLM[i].least_bytes))
+    while (i < last && !(bytes >= VLLM[i].bytes_min))
         i++;
     return VLLM[i];
 }
@@ -388,23 +443,30 @@ static enum err complete_policy(const struct serving_question *question,
     return ERR_OK;
 }
 
-/* What the weights and the activations of the largest step leave of the device. */
+/* Memory of the device minus weights and the activations of the largest step; no limit if memory is unknown. */
 static enum err limit_cache(const struct serving_question *question,
                             const struct serving_steps *steps, struct serving_policy *policy,
                             struct error *why)
 {
-    double available = question->kv_cache_bytes;
-    if (!is_known(available) && is_known(steps->capacity))
-        available = MEMORY_SHARE * steps->capacity - steps->weights - steps->activations;
+    bool is_given = is_known(question->kv_cache_bytes);
+    double share = is_given ? 1 : MEMORY_SHARE;
+    double left = share * steps->capacity - steps->weights - steps->activations;
+    double available = is_given ? question->kv_cache_bytes : left;
     policy->kv_tokens =
         is_known(available) && steps->kv_bytes > 0 ? floor(available / steps->kv_bytes) : INFINITY;
-    if (available <= 0)
+    if (left <= 0)
         return err_set(why, ERR_USAGE,
                        "no memory is left for the KV cache: %.3g GB of weights and %.2g GB of "
                        "activations on a device of %.3g GB (%g of it used); try --tensor-parallel, "
                        "a narrower --precision or a larger device",
                        steps->weights / 1e9, steps->activations / 1e9, steps->capacity / 1e9,
-                       MEMORY_SHARE);
+                       share);
+    if (available > left)
+        return err_set(why, ERR_USAGE,
+                       "--kv-cache-gb %.4g exceeds the %.4g GB that %.3g GB of weights and %.2g GB "
+                       "of activations leave on a device of %.3g GB",
+                       available / 1e9, left / 1e9, steps->weights / 1e9, steps->activations / 1e9,
+                       steps->capacity / 1e9);
     double usable = floor(policy->kv_tokens / policy->block_tokens) * policy->block_tokens;
     if ((double)question->load->longest > usable)
         return err_set(why, ERR_USAGE,
@@ -414,7 +476,7 @@ static enum err limit_cache(const struct serving_question *question,
     return ERR_OK;
 }
 
-/* ---- all of it ---- */
+/* ---- the complete model ---- */
 
 static bool allocate(struct serving_steps *steps)
 {
@@ -441,6 +503,8 @@ enum err serving_steps_make(const struct serving_question *question, struct serv
         err = fill_prompts(question, steps, why);
     if (!err)
         err = fill_decode(question, steps, why);
+    if (!err && steps->has_encoder)
+        err = fill_encoder(question, steps, why);
     if (!err)
         err = fill_request(question, steps, why);
     if (!err)

@@ -1,6 +1,6 @@
-/* A prediction is a workload of one measured row and its estimate on the device; a single load goes through the roofline
- * alone.  A validation is a list of measured rows with their predictions.  Rows come from CSV files, read here, or from
- * runs (measurements.c). */
+/* A prediction is a workload of one measured row and its estimate on the device; a single load uses the roofline alone.
+ * A validation is a list of measured rows with their predictions.  Rows come from CSV files, read here, or from runs
+ * (measurements.c). */
 #include "estimate/validate.h"
 
 #include <math.h>
@@ -58,19 +58,19 @@ static struct estimate_config config_of(const struct predictor *p, const struct 
 static enum estimate_bound regime_of(const struct workload_estimate *estimate)
 {
     double times[BOUND_COUNT] = {0};
-    size_t most = 0;
+    size_t longest = 0;
     for (size_t i = 0; i < estimate->work->count; i++) {
         const struct pass_estimate *pass = &estimate->passes[i];
         for (size_t k = 0; k < pass->partition->count; k++)
             times[pass->rows[k].bound] += estimate->work->passes[i].times * pass->rows[k].latency_s;
     }
     for (size_t i = 1; i < BOUND_COUNT; i++)
-        if (times[i] > times[most])
-            most = i;
-    return (enum estimate_bound)most;
+        if (times[i] > times[longest])
+            longest = i;
+    return (enum estimate_bound)longest;
 }
 
-/* What ran a row: as it says, else what people run such a model with on the device. */
+/* The runtime of a row: as stated, else the default of such a model on the device. */
 static void set_runtime(const struct predictor *p, const struct measured_pass *pass,
                         struct workload_spec *spec)
 {
@@ -192,7 +192,7 @@ enum err validation_add(struct validation *validation, const struct validate_row
     *added = *row;
     str_plain(added->label, sizeof added->label);
     double window = is_known(row->window_s) ? row->window_s : row->measured_s;
-    if (is_known(row->measured_j) && !(window >= VALIDATE_ENERGY_LEAST_S)) {
+    if (is_known(row->measured_j) && !(window >= VALIDATE_ENERGY_MIN_S)) {
         added->measured_j = UNKNOWN;
         validation->short_rows++;
     }
@@ -336,7 +336,7 @@ static void read_model_row(struct reader *r)
     add(r, &row);
 }
 
-/* ---- subgraphs: time alone ---- */
+/* ---- subgraphs: time only ---- */
 
 static void read_subgraph_row(struct reader *r)
 {
@@ -369,10 +369,10 @@ static void add_load(struct reader *r, const struct calibrate_row *load)
     bool is_product = load->unit == CALIBRATE_MATRIX || str_starts(load->label, "matmul") ||
                       str_starts(load->label, "gemm");
     double window = is_known(load->window_s) ? load->window_s : load->latency_s;
-    if (load->kind == CALIBRATE_IDLE)
+    if (load->kind == CALIBRATE_IDLE || load->kind == CALIBRATE_HOST)
         return;
-    /* A window shorter than a meter resolves may show 0; its energy is not compared anyway. */
-    if (load->energy_j <= 0 && window >= VALIDATE_ENERGY_LEAST_S)
+    /* A window shorter than the meter's resolution may show 0; its energy is not compared anyway. */
+    if (load->energy_j <= 0 && window >= VALIDATE_ENERGY_MIN_S)
         measured_csv_fail(&r->csv, "energy_j", "not a number above 0, or empty");
     str_format(row.label, sizeof row.label, "%s %s", load->label, precision_name(load->precision));
     if (!r->csv.err)
@@ -490,7 +490,7 @@ struct validate_sums validate_sum(const struct validation *validation, enum esti
     return sums;
 }
 
-/* ---- groups left out ---- */
+/* ---- leave-one-group-out ---- */
 
 enum { LATENCY, ENERGY };
 
@@ -559,7 +559,7 @@ struct validate_sums validate_held_out(const struct validation *validation, cons
 
 struct validate_host validate_host(const struct validation *validation)
 {
-    enum { ROWS_LEAST = 5 };
+    enum { ROWS_MIN = 5 };
     struct validate_host host = {0, UNKNOWN};
     double sum = 0;
     for (size_t i = 0; i < validation->count; i++) {
@@ -571,15 +571,15 @@ struct validate_host validate_host(const struct validation *validation)
         host.rows++;
         sum += ratio;
     }
-    if (host.rows >= ROWS_LEAST)
+    if (host.rows >= ROWS_MIN)
         host.launch_s = RUNTIME_HOST_ASSUMED_S * exp(sum / (double)host.rows);
     return host;
 }
 
-enum validate_verdict validate_verdict(const struct validation *validation, double most)
+enum validate_verdict validate_verdict(const struct validation *validation, double max)
 {
     struct validate_sums sums = validate_sum(validation, BOUND_COUNT);
-    if (!is_known(most) || sums.latency.rows + sums.energy.rows == 0)
+    if (!is_known(max) || sums.latency.rows + sums.energy.rows == 0)
         return VALIDATE_UNKNOWN;
-    return sums.latency.mape > most || sums.energy.mape > most ? VALIDATE_FAIL : VALIDATE_PASS;
+    return sums.latency.mape > max || sums.energy.mape > max ? VALIDATE_FAIL : VALIDATE_PASS;
 }

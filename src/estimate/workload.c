@@ -1,5 +1,5 @@
-/* Builds the graphs and partitions of the passes; of the decode steps of a request only a few (see the header).
- * A list of workloads is parsed from the options, checked against the model, and expanded. */
+/* Builds the graphs and partitions of the passes; only a few of the decode steps of a request (see the header).  A list
+ * of workloads is parsed from the options, checked against the model, and expanded. */
 #include "estimate/workload.h"
 
 #include <inttypes.h>
@@ -11,11 +11,11 @@
 #include "estimate/parallel.h"
 
 enum {
-    BATCH_MOST = 1000000,
-    TOKENS_MOST = 10000000,
-    IMAGE_MOST = 100000,
-    NUMBERS_MOST = 4096,
-    WORKLOADS_MOST = 4096,
+    BATCH_MAX = 1000000,
+    TOKENS_MAX = 10000000,
+    IMAGE_MAX = 100000,
+    NUMBERS_MAX = 4096,
+    WORKLOADS_MAX = 4096,
     DEFAULT_PROMPT = 512,
     DEFAULT_OUTPUT = 128,
 };
@@ -39,6 +39,17 @@ void workload_spec_run_on(struct workload_spec *spec, const struct hardware *har
         spec->fusion = runtime_fusion(spec->runtime, hardware);
 }
 
+/* That of its passes, which differ in their shares of MACs. */
+static void add_file_precision(struct workload *work, const struct workload_pass *pass)
+{
+    double share = work->file.share, before = 0, own = pass->times * pass->partition.total.macs;
+    for (const struct workload_pass *p = work->passes; p < pass; p++)
+        before += p->times * p->partition.total.macs;
+    work->file = pass->graph.file;
+    if (before > 0)
+        work->file.share = (share * before + work->file.share * own) / (before + own);
+}
+
 static enum err add_pass(struct workload *work, const struct graph_options *setting, double times,
                          struct error *why)
 {
@@ -49,20 +60,23 @@ static enum err add_pass(struct workload *work, const struct graph_options *sett
     if (err)
         return err;
     err = partition_make(&pass->graph, work->spec.fusion, &pass->partition, why);
+    if (!err && workload_is_bound(&work->spec))
+        err = partition_make(&pass->graph, PARTITION_PLAIN, &pass->unfused, why);
     if (err) {
+        partition_release(&pass->partition);
         graph_release(&pass->graph);
         return err;
     }
     work->prefill_count += work->count == work->prefill_count && setting->phase != GRAPH_DECODE;
     work->count++;
-    work->file = pass->graph.file;
+    add_file_precision(work, pass);
     work->notes = pass->graph.notes;
     work->has_stored = work->has_stored || pass->partition.total.weights.stored_weights > 0;
     return ERR_OK;
 }
 
-/* How often step `at` of those built counts: once for itself, and half for each step between it and a
- * neighbor, which is the sum of linear interpolation. */
+/* The weight of step `at` of those built: itself, and half of each step between it and a neighbor, which is the sum of
+ * linear interpolation. */
 static double step_times(const int64_t *built, size_t built_count, size_t at)
 {
     double times = 1;
@@ -76,20 +90,19 @@ static double step_times(const int64_t *built, size_t built_count, size_t at)
 /* Chooses which of `count` steps are built: the first, the last, and some between. */
 static size_t choose_steps(int64_t count, int64_t *built)
 {
-    size_t most = count < WORKLOAD_STEPS_MOST ? (size_t)count : WORKLOAD_STEPS_MOST;
-    for (size_t i = 0; i < most; i++)
-        built[i] = most > 1 ? (count - 1) * (int64_t)i / (int64_t)(most - 1) : 0;
-    return most;
+    size_t max = count < WORKLOAD_STEPS_MAX ? (size_t)count : WORKLOAD_STEPS_MAX;
+    for (size_t i = 0; i < max; i++)
+        built[i] = max > 1 ? (count - 1) * (int64_t)i / (int64_t)(max - 1) : 0;
+    return max;
 }
 
 /* ---- micro-batches ---- */
 
-/* Tokens of a prompt that are computed at a time: max_num_batched_tokens of vLLM's server on large devices, n_ubatch of
- * llama.cpp. */
-enum { CHUNK_TOKENS = 8192, CHUNK_LLAMA_CPP = 512, CHUNKS_MOST = PIPELINE_JOBS_MOST };
+/* Prompt tokens computed at a time: max_num_batched_tokens of vLLM's server on large devices, n_ubatch of llama.cpp. */
+enum { CHUNK_TOKENS = 8192, CHUNK_LLAMA_CPP = 512, CHUNKS_MAX = PIPELINE_JOBS_MAX };
 
-/* Sequences are divided over as many micro-batches as there are stages, so that none has to wait; llama.cpp decodes all of
- * them together. */
+/* Sequences are divided into as many micro-batches as there are stages, so that none has to wait; llama.cpp decodes all
+ * of them together. */
 static int64_t micro_batches(const struct workload_spec *spec, enum graph_phase phase)
 {
     bool is_whole = spec->runtime == RUNTIME_LLAMA_CPP && phase == GRAPH_DECODE;
@@ -97,7 +110,7 @@ static int64_t micro_batches(const struct workload_spec *spec, enum graph_phase 
     return wanted < spec->setting.batch ? wanted : spec->setting.batch;
 }
 
-/* One step of all sequences: where they do not divide, some micro-batches have one more. */
+/* One step of all sequences: if they do not divide evenly, some micro-batches have one more. */
 static enum err add_micro_batches(struct workload *work, const struct graph_options *setting,
                                   double steps, struct error *why)
 {
@@ -118,16 +131,16 @@ static enum err add_micro_batches(struct workload *work, const struct graph_opti
     return err;
 }
 
-/* A prompt alone goes through the stages in chunks.  Their cost is nearly linear in the tokens before them, so that some
- * are built, as of decode steps. */
+/* A single prompt passes the stages in chunks.  Their cost is nearly linear in the preceding tokens, so only some are
+ * built, as for decode steps. */
 static enum err add_chunks(struct workload *work, const struct graph_options *setting,
                            struct error *why)
 {
     const struct workload_spec *spec = &work->spec;
     int64_t size = spec->runtime == RUNTIME_LLAMA_CPP ? CHUNK_LLAMA_CPP : CHUNK_TOKENS;
-    int64_t tokens = setting->tokens, built[WORKLOAD_STEPS_MOST];
+    int64_t tokens = setting->tokens, built[WORKLOAD_STEPS_MAX];
     int64_t count = spec->micro_batches ? spec->micro_batches : (tokens + size - 1) / size;
-    count = count > tokens ? tokens : count > CHUNKS_MOST ? CHUNKS_MOST : count;
+    count = count > tokens ? tokens : count > CHUNKS_MAX ? CHUNKS_MAX : count;
     size_t chosen = choose_steps(count, built), step = work->count;
     enum err err = ERR_OK;
     for (size_t i = 0; !err && i < chosen; i++) {
@@ -144,7 +157,7 @@ static enum err add_chunks(struct workload *work, const struct graph_options *se
     return err;
 }
 
-/* One pass of all sequences, or the micro-batches that it consists of. */
+/* One pass of all sequences, or its micro-batches. */
 static enum err add_step(struct workload *work, const struct graph_options *setting, double steps,
                          struct error *why)
 {
@@ -155,7 +168,7 @@ static enum err add_step(struct workload *work, const struct graph_options *sett
     return add_chunks(work, setting, why);
 }
 
-/* What the model makes of the options, before they are divided. */
+/* Resolves the options with the model's defaults, before they are divided. */
 static enum err resolve_setting(struct workload *work, struct error *why)
 {
     struct graph graph;
@@ -194,7 +207,7 @@ static enum err make_pass(struct workload *work, struct error *why)
 
 static enum err make_request(struct workload *work, struct error *why)
 {
-    int64_t built[WORKLOAD_STEPS_MOST];
+    int64_t built[WORKLOAD_STEPS_MAX];
     work->spec.setting.phase = GRAPH_PREFILL;
     enum err err = resolve_setting(work, why);
     struct graph_options setting = work->spec.setting;
@@ -210,11 +223,11 @@ static enum err make_request(struct workload *work, struct error *why)
     for (size_t i = 0; !err && i < steps; i++) {
         setting = work->spec.setting;
         setting.phase = GRAPH_DECODE;
-        setting.context = setting.tokens + built[i] + 1; /* its own token included */
+        setting.context = setting.tokens + built[i] + 1; /* including its own token */
         err = add_step(work, &setting, step_times(built, steps, i), why);
     }
     if (err && setting.context < setting.tokens + built[steps - 1] + 1) {
-        /* Of several contexts that are too long for the model, report the longest. */
+        /* If several contexts are too long for the model, report the longest. */
         setting.context = setting.tokens + built[steps - 1] + 1;
         enum err longest = add_pass(work, &setting, 1, why);
         err = longest ? longest : err;
@@ -237,6 +250,7 @@ void workload_drop_graphs(struct workload *work)
 {
     for (size_t i = 0; i < work->count; i++) {
         partition_release(&work->passes[i].partition);
+        partition_release(&work->passes[i].unfused);
         graph_release(&work->passes[i].graph);
     }
 }
@@ -275,11 +289,11 @@ int workload_demand_compare(const struct workload *a, const struct workload *b)
 
 struct list {
     const char *option, *words, *example;
-    int64_t most;
+    int64_t max;
 };
 
-/* One item: "8", "1..64", "1..64x2" into first, last and factor; cut into its parts. */
-static bool parse_range(char *item, int64_t most, int64_t range[3])
+/* One item: "8", "1..64", "1..64x2" into first, last and factor; modified in place. */
+static bool parse_range(char *item, int64_t max, int64_t range[3])
 {
     char *high = strstr(item, ".."), *times = high ? strchr(high, 'x') : NULL;
     const char *const parts[3] = {item, high ? high + 2 : item, times ? times + 1 : "1"};
@@ -289,7 +303,7 @@ static bool parse_range(char *item, int64_t most, int64_t range[3])
         *times = '\0';
     for (int i = 0; i < 3; i++) {
         uint64_t value;
-        if (parse_u64(parts[i], &value) != ERR_OK || value < 1 || value > (uint64_t)most)
+        if (parse_u64(parts[i], &value) != ERR_OK || value < 1 || value > (uint64_t)max)
             return false;
         range[i] = (int64_t)value;
     }
@@ -300,20 +314,20 @@ static enum err parse_list(const struct list *list, struct numbers *out, struct 
 {
     if (!list->words)
         return ERR_OK;
-    out->items = calloc(NUMBERS_MOST, sizeof *out->items);
+    out->items = calloc(NUMBERS_MAX, sizeof *out->items);
     if (!out->items)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     for (const char *rest = list->words; rest;) {
         char item[64];
         int64_t range[3];
-        if (!str_next_item(&rest, item, sizeof item) || !parse_range(item, list->most, range))
+        if (!str_next_item(&rest, item, sizeof item) || !parse_range(item, list->max, range))
             return err_set(why, ERR_USAGE,
                            "--%s takes numbers from 1 to %" PRId64 ", as in %s; not '%.80s'",
-                           list->option, list->most, list->example, list->words);
+                           list->option, list->max, list->example, list->words);
         for (int64_t n = range[0]; n <= range[1]; n = range[2] > 1 ? n * range[2] : n + 1) {
-            if (out->count == NUMBERS_MOST)
+            if (out->count == NUMBERS_MAX)
                 return err_set(why, ERR_USAGE, "--%s: more than %d numbers", list->option,
-                               NUMBERS_MOST);
+                               NUMBERS_MAX);
             out->items[out->count++] = n;
         }
     }
@@ -335,9 +349,9 @@ static enum err parse_ranges(const struct workload_options *options, struct rang
     static const char TOKENS[] = "512,2048, a range 1..64 or a doubling range 512..8192x2";
     const char *batches = options->batch ? options->batch : options->sweep ? "1..64x2" : NULL;
     const struct list lists[] = {
-        {"batch", batches, BATCHES, BATCH_MOST},
-        {"prompt-tokens", options->prompt_tokens, TOKENS, TOKENS_MOST},
-        {"context", options->context, TOKENS, TOKENS_MOST},
+        {"batch", batches, BATCHES, BATCH_MAX},
+        {"prompt-tokens", options->prompt_tokens, TOKENS, TOKENS_MAX},
+        {"context", options->context, TOKENS, TOKENS_MAX},
     };
     *out = (struct ranges){0};
     enum err err = parse_list(&lists[0], &out->batches, why);
@@ -350,7 +364,7 @@ static enum err parse_ranges(const struct workload_options *options, struct rang
     return err;
 }
 
-/* ---- what the workloads of a list have in common ---- */
+/* ---- common settings of a list ---- */
 
 /* The model's own ranges; 0 for those it does not have.  False for a model without defaults. */
 static bool defaults_of(const struct workload_spec *work, struct graph_options *out)
@@ -363,11 +377,11 @@ static bool defaults_of(const struct workload_spec *work, struct graph_options *
     return true;
 }
 
-/* An option without an effect would seem to have one. */
+/* Reject options without effect. */
 static enum err check_used(const struct workload_options *options, const struct model *model,
                            const struct graph_options *defaults, struct error *why)
 {
-    bool is_onnx = strcmp(model->reader->name, "onnx") == 0; /* checks its images itself */
+    bool is_onnx = strcmp(model->reader->name, "onnx") == 0; /* validates its images itself */
     if (options->dims.count && !is_onnx)
         return err_set(why, ERR_USAGE, "%.100s takes no --dim: only ONNX files do", model->name);
     if (defaults && options->image && !defaults->image && !is_onnx)
@@ -382,7 +396,7 @@ static enum err check_used(const struct workload_options *options, const struct 
     return ERR_OK;
 }
 
-/* Does the model support a context of that length? */
+/* Whether the model supports a context of that length. */
 static bool supports_context(const struct workload_spec *work, int64_t context)
 {
     struct graph graph;
@@ -395,8 +409,7 @@ static bool supports_context(const struct workload_spec *work, int64_t context)
     return true;
 }
 
-/* Lengths of a request where none are given: the model's default prompt, halved until an answer fits behind
- * it. */
+/* Default lengths of a request: the model's default prompt, halved until an answer fits after it. */
 static void default_lengths(const struct workload_options *options, int64_t usual,
                             struct workload_spec *work)
 {
@@ -446,17 +459,17 @@ static enum err parse_image(const char *words, struct graph_options *out, struct
     const char *x = strchr(words, 'x'), *width = x ? x + 1 : words;
     if (!str_format(height, sizeof height, "%.*s", x ? (int)(x - words) : 12, words) ||
         parse_u64(height, &sizes[0]) != ERR_OK || parse_u64(width, &sizes[1]) != ERR_OK ||
-        sizes[0] < 1 || sizes[1] < 1 || sizes[0] > IMAGE_MOST || sizes[1] > IMAGE_MOST)
+        sizes[0] < 1 || sizes[1] < 1 || sizes[0] > IMAGE_MAX || sizes[1] > IMAGE_MAX)
         return err_set(why, ERR_USAGE,
                        "--image takes a side or HEIGHTxWIDTH in pixels, 1 to %d, as in 224 or "
                        "480x640; not '%.80s'",
-                       IMAGE_MOST, words);
+                       IMAGE_MAX, words);
     out->image = (int64_t)sizes[0];
     out->image_width = sizes[1] == sizes[0] ? 0 : (int64_t)sizes[1];
     return ERR_OK;
 }
 
-/* What all workloads have in common. */
+/* Settings common to all workloads. */
 static enum err begin_spec(const struct workload_options *options, const struct model *model,
                            int64_t batch, struct workload_spec *work, struct error *why)
 {
@@ -484,6 +497,10 @@ static enum err begin_spec(const struct workload_options *options, const struct 
     if (options->micro_batches && options->stages < 2)
         return err_set(why, ERR_USAGE, "--micro-batches needs --pipeline-parallel above 1");
     bool has_defaults = defaults_of(work, &defaults);
+    bool has_text = model->has_phases || (has_defaults && defaults.tokens);
+    if (runtime_is_of_text(runtime) && !has_text)
+        return err_set(why, ERR_USAGE, "--runtime %s runs language models: %.100s is not one",
+                       runtime_at(runtime)->name, model->name);
     enum err err = parse_image(options->image, &work->setting, why);
     if (!err)
         err = check_used(options, model, has_defaults ? &defaults : NULL, why);
@@ -513,10 +530,10 @@ static enum err set_lengths(int64_t prompt, int64_t context, struct workload_spe
                        context, setting->tokens);
     if (context)
         work->output_tokens = context - setting->tokens;
-    if (setting->tokens + work->output_tokens > TOKENS_MOST)
+    if (setting->tokens + work->output_tokens > TOKENS_MAX)
         return err_set(why, ERR_USAGE,
                        "prompt and answer of %" PRId64 " tokens together: at most %d",
-                       setting->tokens + work->output_tokens, TOKENS_MOST);
+                       setting->tokens + work->output_tokens, TOKENS_MAX);
     return ERR_OK;
 }
 
@@ -538,7 +555,7 @@ static void warn_of_untrained(const struct workload_options *options, const stru
 {
     int64_t longest = 0;
     if (!options->prompt_tokens && !options->output_tokens && !options->context)
-        return; /* default lengths need no warning */
+        return; /* no warning for default lengths */
     for (size_t i = 0; i < list->count; i++) {
         struct workload_demand demand = workload_demand(&list->items[i]);
         int64_t tokens = demand.context > demand.prompt ? demand.context : demand.prompt;
@@ -550,7 +567,7 @@ static void warn_of_untrained(const struct workload_options *options, const stru
                  longest, model->context_length, model->name);
 }
 
-/* Does the graph follow this batch?  Only an ONNX file can fix it. */
+/* Whether the graph has this batch.  Only an ONNX file can fix it. */
 static bool follows_batch(const struct workload_spec *work, int64_t batch)
 {
     struct graph graph;
@@ -592,7 +609,7 @@ static enum err fill_list(const struct workload_spec *common, const struct range
     return ERR_OK;
 }
 
-/* --sweep adds default batches; they are dropped where the file fixes the batch. */
+/* --sweep adds default batches; they are removed if the file fixes the batch. */
 static void drop_batches(const struct workload_options *options, const struct model *model,
                          struct ranges *ranges)
 {
@@ -619,10 +636,10 @@ static enum err make_list(const struct workload_options *options, struct ranges 
     drop_batches(options, model, ranges);
     size_t count =
         length_of(&ranges->batches) * length_of(&ranges->prompts) * length_of(&ranges->contexts);
-    if (count > WORKLOADS_MOST)
+    if (count > WORKLOADS_MAX)
         return err_set(why, ERR_USAGE,
                        "%zu combinations of --batch, --prompt-tokens and --context: at most %d",
-                       count, WORKLOADS_MOST);
+                       count, WORKLOADS_MAX);
     enum err err = begin_spec(options, model, number_at(&ranges->batches, 0), &common, why);
     if (!err)
         err = check_batches(&common, &ranges->batches, why);

@@ -1,5 +1,5 @@
-/* Adds the estimates of passes, each times its count: extensive figures directly, ratios weighted by time or
- * energy.  Also the precisions that a device offers, which decide how a model is run on it. */
+/* Sums the estimates of passes, each times its count: extensive figures directly, ratios weighted by time or energy.
+ * Also the precisions that a device supports, which determine how a model is run on it. */
 #include "estimate/workload_estimate.h"
 
 #include <math.h>
@@ -57,65 +57,121 @@ static void add_bounds(struct estimate_totals *sums, const struct estimate_total
         sums->bound_counts[b] += pass->bound_counts[b];
 }
 
-void workload_estimate_total(const struct workload_estimate *estimate, size_t first, size_t end,
-                             struct estimate_totals *out)
+/* Of the passes first..end-1. */
+static void sum_passes(const struct workload_estimate *estimate, size_t first, size_t end,
+                       struct estimate_totals *out)
 {
-    *out = (struct estimate_totals){0};
     for (size_t i = first; i < end; i++) {
         add_to_totals(out, &estimate->passes[i].total, estimate->work->passes[i].times);
         if (counts_bounds(estimate->work, i, end))
             add_bounds(out, &estimate->passes[i].total);
     }
-    finish_totals(out);
+    if (end > first)
+        finish_totals(out);
 }
 
 /* ---- models as shipped ---- */
 
-/* By runtime assumption, from the sets of measurements in docs/measurements.md, "Models as shipped".  Of the set
- * that is furthest off, at least 68 % of the rows lie below estimate + above and 90 % below estimate + 2 above. */
+/* By runtime assumption, from the sets of measurements in docs/measurements.md, "Models as shipped".  For the set with
+ * the largest deviation, at least 68 % of the rows lie below estimate + above and 90 % below estimate + 2 above. */
 static const struct estimate_shipped SHIPPED[] = {
-    [PARTITION_FUSED] = {.above = 2.6, .least = 1.2, .most = 1 / (1 - 0.66)},
-    [PARTITION_PLAIN] = {.above = 1.8, .least = 0.9, .most = 1 / (1 - 0.52)},
+    [PARTITION_FUSED] = {.above = 2.6, .min = 1.2, .max = 1 / (1 - 0.66)},
+    [PARTITION_PLAIN] = {.above = 1.8, .min = 0.9, .max = 1 / (1 - 0.52)},
 };
-#define SHIPPED_TF32 0.5 /* below, for convolutions in fp32 that libraries compute in tf32 */
-
-static bool has_convolutions(const struct partition *partition)
-{
-    for (size_t i = 0; i < partition->unique_count; i++)
-        if (partition->subgraphs[partition->unique[i]].op == GRAPH_CONV)
-            return true;
-    return false;
-}
-
-/* For decoders the ± is right as it is: 72 and 94 % of 71 published figures lie within one and two of it. */
-static struct estimate_shipped shipped_of(const struct workload *work,
-                                          const struct hardware *hardware, enum precision precision)
+/* For decoders the ± needs no correction: 72 and 94 % of 71 published figures lie within one and two of it. */
+static struct estimate_shipped shipped_of(const struct workload *work)
 {
     if (work->spec.model->has_phases || work->spec.runtime != RUNTIME_IDEAL)
-        return (struct estimate_shipped){.least = UNKNOWN, .most = UNKNOWN};
-    struct estimate_shipped shipped = SHIPPED[work->spec.fusion];
-    if (precision == PRECISION_FP32 && is_known(hardware->matrix_flops[PRECISION_TF32].value) &&
-        has_convolutions(&work->passes[0].partition))
-        shipped.below = SHIPPED_TF32;
-    return shipped;
+        return (struct estimate_shipped){.min = UNKNOWN, .max = UNKNOWN};
+    return SHIPPED[work->spec.fusion];
 }
 
 struct estimate_interval workload_estimate_interval(const struct workload_estimate *estimate,
                                                     double value, double plus_minus)
 {
     const struct estimate_shipped *shipped = &estimate->shipped;
-    double below = hypot(plus_minus, shipped->below * value);
     double above = hypot(plus_minus, shipped->above * value);
-    return (struct estimate_interval){.low = below > value ? 0 : value - below,
+    return (struct estimate_interval){.low = plus_minus > value ? 0 : value - plus_minus,
                                       .high = value + above,
-                                      .plus_minus = fmax(above, below)};
+                                      .plus_minus = above};
+}
+
+/* ---- the bound ---- */
+
+/* The runtimes that may be faster than the roofline.  Others add to them kernels of their own, or what a host does.  ONNX
+ * Runtime is that of GPUs without CUDA, and TensorRT has 8-bit activations. */
+static bool may_be_fastest(enum runtime_id runtime, const struct hardware *hardware,
+                           enum precision precision)
+{
+    if (runtime == RUNTIME_ONNXRUNTIME)
+        return true;
+    if (hardware->class == HARDWARE_CPU)
+        return runtime == RUNTIME_LLAMA_CPP;
+    return runtime == RUNTIME_TORCH_COMPILE ||
+           (runtime == RUNTIME_TENSORRT && precision == PRECISION_INT8);
+}
+
+static enum err lower_bound_to(const struct partition *partition, const struct hardware *hardware,
+                               enum precision precision, struct estimate_config *config)
+{
+    struct estimate_config other = *config;
+    other.is_bound = false;
+    other.precision = precision;
+    for (enum runtime_id id = 0; id < RUNTIME_COUNT; id++) {
+        struct pass_estimate estimate;
+        other.runtime = id;
+        if (!may_be_fastest(id, hardware, precision))
+            continue;
+        enum err err = pass_estimate_make(partition, hardware, &other, false, &estimate, NULL);
+        if (err == ERR_NO_MEMORY)
+            return err;
+        if (err) /* it is not known on this device */
+            continue;
+        config->max_latency_s = fmin(config->max_latency_s, estimate.total.latency_s);
+        config->max_joules = fmin(config->max_joules, estimate.total.joules.total);
+        pass_estimate_release(&estimate);
+    }
+    return ERR_OK;
+}
+
+/* Kernels attain at most so much more than the shares of a device: what has that much more of a peak is faster. */
+#define ATTAINED_MAX 1.5
+
+/* In the precision, and in a wider one whose kernels may be faster than its roofline: a narrower one takes no longer.
+ * Fused kernels of a GPU are no slower than others, but on a CPU small operators find their operands in nearer caches. */
+static enum err find_bound(const struct workload_pass *pass, const struct hardware *hardware,
+                           struct estimate_config *config)
+{
+    double width = precision_widths(config->precision).weight;
+    double peak = hardware->matrix_flops[config->precision].value;
+    enum err err = ERR_OK;
+    config->max_latency_s = config->max_joules = INFINITY;
+    for (enum precision p = 0; !err && p < PRECISION_COUNT; p++) {
+        bool is_wider = !config->keeps_stored && precision_widths(p).weight > width &&
+                        !(ATTAINED_MAX * hardware->matrix_flops[p].value <= peak);
+        if (p != config->precision && !is_wider)
+            continue;
+        err = lower_bound_to(&pass->partition, hardware, p, config);
+        if (!err && hardware->class == HARDWARE_CPU)
+            err = lower_bound_to(&pass->unfused, hardware, p, config);
+    }
+    return err;
+}
+
+static enum err estimate_pass(const struct workload_pass *pass, bool has_detail,
+                              struct workload_estimate *estimate, struct pass_estimate *out,
+                              struct error *why)
+{
+    struct estimate_config *config = &estimate->config;
+    if (config->is_bound && find_bound(pass, estimate->hardware, config))
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    return pass_estimate_make(&pass->partition, estimate->hardware, config, has_detail, out, why);
 }
 
 /* ---- the workload ---- */
 
 static void add_pass(struct workload_estimate *out, const struct pass_estimate *pass, size_t index)
 {
-    const struct workload *work = out->work;
     if (index == 0 || pass->memory.total_peak > out->memory.total_peak)
         out->memory = pass->memory;
     if (index == 0 || pass->confidence > out->confidence) {
@@ -124,18 +180,43 @@ static void add_pass(struct workload_estimate *out, const struct pass_estimate *
     }
     out->used = pass->used;
     out->params = pass->params;
-    add_to_totals(&out->total, &pass->total, work->passes[index].times);
-    if (counts_bounds(work, index, work->count))
-        add_bounds(&out->total, &pass->total);
+}
+
+/* The KV cache grows until the last pass, and its room is reserved before.  Stages of a pipeline have that of the pass
+ * with the highest peak. */
+static void reserve_cache(struct workload_estimate *out)
+{
+    const struct workload *work = out->work;
+    size_t largest = 0;
+    if (out->config.stages > 1)
+        return;
+    for (size_t i = 1; i < work->count; i++)
+        if (out->passes[i].memory.kv_cache > out->passes[largest].memory.kv_cache)
+            largest = i;
+    const struct graph_options *setting = &work->passes[largest].setting;
+    const struct partition *partition = &work->passes[largest].partition;
+    if (partition->heads_kv > 0 && !partition->has_cross) /* else in part of fixed size */
+        out->cache_tokens = setting->phase == GRAPH_DECODE ? setting->context : setting->tokens;
+    estimate_memory_reserve(&out->memory, out->passes[largest].memory.kv_cache, work->batch);
+}
+
+static void add_totals(struct workload_estimate *out)
+{
+    const struct workload *work = out->work;
+    sum_passes(out, 0, work->count, &out->total);
+    if (!work->spec.is_request)
+        return;
+    sum_passes(out, 0, work->prefill_count, &out->prefill);
+    sum_passes(out, work->prefill_count, work->count, &out->decode);
 }
 
 /* ---- pipelines ---- */
 
 struct stage_times {
-    double busy_s[PIPELINE_STAGES_MOST], send_s[PIPELINE_STAGES_MOST], host_s;
+    double busy_s[PIPELINE_STAGES_MAX], send_s[PIPELINE_STAGES_MAX], host_s;
 };
 
-/* Between two passes of a step, at a share of the way: they are linear in the tokens before them. */
+/* Interpolates between two passes of a step: they are linear in the preceding tokens. */
 static void times_between(const struct pass_estimate *a, const struct pass_estimate *b,
                           double share, struct stage_times *out)
 {
@@ -209,7 +290,7 @@ static void add_to_pipeline(const struct pass_estimate *pass, double times,
     }
 }
 
-/* Micro-batches overlap: the passes of a step share its time, in proportion to what each takes alone. */
+/* Micro-batches overlap: the time of a step is divided among its passes in proportion to their separate times. */
 static enum err spread_steps(struct workload_estimate *out)
 {
     const struct workload *work = out->work;
@@ -232,7 +313,7 @@ static enum err spread_steps(struct workload_estimate *out)
     return err;
 }
 
-/* Idle power runs on every stage for the whole time. */
+/* Every stage draws idle power for the whole time. */
 static void finish_pipeline(struct workload_estimate *out)
 {
     int stages = out->config.stages;
@@ -265,19 +346,23 @@ enum err workload_estimate_make(const struct workload *work, const struct hardwa
     out->config.runtime = work->spec.runtime;
     out->config.stages = work->spec.stages > 1 ? work->spec.stages : 1;
     out->config.sequences = work->batch;
+    out->config.is_bound = workload_is_bound(&work->spec);
     out->divided = divided_share(work, config->devices);
     out->limit_w = hardware->limit_w.value * estimate_devices(&out->config);
-    out->shipped = shipped_of(work, hardware, config->precision);
+    out->shipped = shipped_of(work);
     out->passes = calloc(work->count, sizeof *out->passes);
     if (!out->passes)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     for (size_t i = 0; !err && i < work->count; i++)
-        err = pass_estimate_make(&work->passes[i].partition, hardware, &out->config, has_detail,
-                                 &out->passes[i], why);
+        err = estimate_pass(&work->passes[i], has_detail, out, &out->passes[i], why);
     if (!err && out->config.stages > 1 && (err = spread_steps(out)))
         err = err_set(why, err, "%s", err_text(err));
     for (size_t i = 0; !err && i < work->count; i++)
         add_pass(out, &out->passes[i], i);
+    if (!err) {
+        reserve_cache(out);
+        add_totals(out);
+    }
     if (!err && !(out->total.latency_s > 0))
         err =
             err_set(why, ERR_NO_DATA, "%.100s: no operations to estimate", work->spec.model->name);
@@ -285,7 +370,6 @@ enum err workload_estimate_make(const struct workload *work, const struct hardwa
         workload_estimate_release(out);
     if (err)
         return err;
-    finish_totals(&out->total);
     if (out->config.stages > 1)
         finish_pipeline(out);
     if (!has_detail) {
@@ -305,7 +389,7 @@ void workload_estimate_release(struct workload_estimate *estimate)
 
 /* ---- precisions ---- */
 
-/* Does the device have units that multiply in this precision? */
+/* Whether the device has units for this precision. */
 static bool is_native(const struct hardware *hardware, enum precision precision)
 {
     return is_known(hardware->matrix_flops[precision].value) ||
@@ -318,7 +402,8 @@ bool estimate_offers(const struct hardware *hardware, enum precision precision)
            (precision == PRECISION_INT4 && hardware_matmul_path(hardware, precision).flops);
 }
 
-/* How much less a precision must cost to be preferred: less is within the ± of measured joules. */
+/* A precision must cost less than this share to be preferred: smaller differences are within the ± of measured
+ * joules. */
 #define CLEARLY_LESS 0.9
 
 static bool is_clearly_cheaper(struct hardware_path a, struct hardware_path b)
@@ -346,11 +431,16 @@ enum precision workload_default_precision(const struct workload *work,
                                           const struct hardware *hardware)
 {
     const struct graph_precision *file = &work->file;
-    /* Runtimes of decoders take 16 bits of a checkpoint in 32. */
+    struct workload_spec there = work->spec;
+    /* Runtimes of decoders run a 32-bit checkpoint in 16 bits. */
     bool is_wide = work->spec.model->has_phases && precision_widths(file->products).weight > 2;
-    return file->is_known && !is_wide && hardware_matmul_path(hardware, file->products).flops
-               ? file->products
-               : default_precision(hardware);
+    if (file->is_known && !is_wide && hardware_matmul_path(hardware, file->products).flops)
+        return file->products;
+    enum precision usual = default_precision(hardware);
+    workload_spec_run_on(&there, hardware);
+    return hardware->class == HARDWARE_CPU
+               ? number_format(usual, there.runtime, hardware->class).products
+               : usual;
 }
 
 bool workload_estimate_fits(const struct workload_estimate *estimate)
@@ -379,6 +469,19 @@ double workload_estimate_units_per_s(const struct workload_estimate *estimate)
     return estimate->work->units / estimate->total.latency_s;
 }
 
+double workload_estimate_ttft_s(const struct workload_estimate *estimate)
+{
+    return estimate->work->spec.is_request ? estimate->prefill.latency_s : UNKNOWN;
+}
+
+double workload_estimate_tpot_s(const struct workload_estimate *estimate)
+{
+    const struct workload_spec *spec = &estimate->work->spec;
+    return spec->is_request && spec->output_tokens > 1
+               ? estimate->decode.latency_s / (double)(spec->output_tokens - 1)
+               : UNKNOWN;
+}
+
 /* ---- subgraphs ---- */
 
 static void add_row(struct subgraph_total *sum, const struct subgraph_estimate *row, double times)
@@ -388,10 +491,10 @@ static void add_row(struct subgraph_total *sum, const struct subgraph_estimate *
     sum->latency_s += times * row->latency_s;
     sum->utilization += times * row->latency_s * row->utilization;
     estimate_joules_add(&sum->joules, &row->joules, times);
-    sum->bound = row->bound; /* of the last: the longest context */
+    sum->bound = row->bound; /* of the last one: the longest context */
 }
 
-/* Are these passes of the same graph, so that their subgraphs correspond? */
+/* Whether these are passes of the same graph, so that their subgraphs correspond. */
 static bool continues(const struct workload_pass *before, const struct workload_pass *pass)
 {
     return before && pass->setting.phase == before->setting.phase &&

@@ -1,8 +1,7 @@
-/* The estimate of a workload on a device: the estimates of its passes, each times its count, added up.
+/* The estimate of a workload on a device: the sum of the estimates of its passes, each times its count.
  *
- * Ownership: workload_estimate_make fills a struct that workload_estimate_release frees; it points into the
- * workload and the hardware, which must outlive it.  Without detail only the totals are left, and nothing is
- * owned. */
+ * Ownership: workload_estimate_make fills a struct that workload_estimate_release frees; it points into the workload
+ * and the hardware, which must outlive it.  Without detail only the totals remain, and nothing is owned. */
 #ifndef IPW_ESTIMATE_WORKLOAD_ESTIMATE_H
 #define IPW_ESTIMATE_WORKLOAD_ESTIMATE_H
 
@@ -13,12 +12,12 @@
 #include "estimate/pass_estimate.h"
 #include "estimate/workload.h"
 
-/* How models as they ship compare with an estimate, which is a bound if kernels are ideal (docs/estimate.md,
- * "Models as shipped"). */
+/* Deviation of models as shipped from an estimate, which is a bound for ideal kernels (docs/estimate.md, "Models as
+ * shipped"). */
 struct estimate_shipped {
-    double below, above; /* relative standard deviations beside the ±; 0: the ± covers them */
-    double least,
-        most; /* measured over estimated: means of the sets of measurements that came closest and were
+    double above; /* relative standard deviation beyond the ±; 0: it covers it */
+    double min,
+        max; /* measured over estimated: means of the sets of measurements that came closest and were
                           * furthest off; UNKNOWN where the ± covers them */
 };
 
@@ -28,15 +27,15 @@ struct estimate_interval {
     double plus_minus; /* the larger side: one ± that covers both */
 };
 
-/* How stages share a workload. */
+/* Pipeline stages of a workload. */
 struct workload_pipeline {
-    double micro_batches; /* of a decode step or, of a prompt alone, its chunks */
+    double micro_batches; /* of a decode step or, for a single prompt, its chunks */
     double bubble;        /* share of the time that a stage waits, mean over stages */
     struct {
         int layers;
         double busy_s, joules; /* in total; joules of the stages add up to the total */
         double memory_peak;    /* bytes on one device */
-    } stages[PIPELINE_STAGES_MOST];
+    } stages[PIPELINE_STAGES_MAX];
 };
 
 struct workload_estimate {
@@ -45,10 +44,12 @@ struct workload_estimate {
     struct estimate_config config;
     enum precision used;
     double params;
-    double divided; /* share of the MACs that devices divide, not replicate; UNKNOWN for one */
-    struct estimate_totals total; /* ± are those of the bound, without `shipped` */
+    double divided; /* share of the MACs divided, not replicated; UNKNOWN for one device */
+    struct estimate_totals total;           /* the ± is that of the bound, without `shipped` */
+    struct estimate_totals prefill, decode; /* of a request; decode: 0 with one output token */
     struct estimate_shipped shipped;
-    struct estimate_memory memory;     /* of the pass with the highest peak */
+    struct estimate_memory memory;     /* of the pass with the highest peak, KV cache at its largest */
+    int64_t cache_tokens;              /* of each sequence in memory.kv_cache; 0: does not apply */
     double limit_w;                    /* of all devices; UNKNOWN: not stated */
     struct workload_pipeline pipeline; /* of several stages */
     enum estimate_confidence confidence;
@@ -61,25 +62,25 @@ enum err workload_estimate_make(const struct workload *work, const struct hardwa
                                 struct workload_estimate *out, struct error *why) MUST_USE;
 void workload_estimate_release(struct workload_estimate *estimate);
 
-/* Is it a precision to choose there?  A native one, or int4 weights, which any device can read and multiply in
- * a wider precision. */
+/* Whether a precision is a candidate on a device: a native one, or int4 weights, which any device can read and multiply
+ * in a wider precision. */
 bool estimate_offers(const struct hardware *hardware, enum precision precision);
 
-/* The default precision for a workload on this device: that of its file, where the file states one and the device can
- * compute in it, except more than 16 bits of a decoder; else fp16 if native, unless bf16 is native too and clearly cheaper; else bf16, fp32, or whatever is
- * native. */
+/* The default precision of a workload on this device: that of its file, if the file states one and the device supports
+ * it, except more than 16 bits for a decoder; else fp16 if native, unless bf16 is native too and clearly cheaper; else
+ * bf16, fp32, or any native one. */
 enum precision workload_default_precision(const struct workload *work,
                                           const struct hardware *hardware);
 
-/* Is it known to fit?  The memory of a CPU is a matter of configuration; for another device an unknown
- * capacity means unknown. */
+/* Whether it is known to fit.  The memory of a CPU is a matter of configuration; for another device an unknown capacity
+ * means unknown. */
 bool workload_estimate_fits(const struct workload_estimate *estimate);
 
-/* The partition that the memory timeline belongs to; NULL without detail. */
+/* The partition of the memory timeline; NULL without detail. */
 const struct partition *
 workload_estimate_timeline_partition(const struct workload_estimate *estimate);
 
-/* What a time or an energy may be for a model as it ships, given the ± of the bound. */
+/* The interval of a time or an energy for a model as shipped, given the ± of the bound. */
 struct estimate_interval workload_estimate_interval(const struct workload_estimate *estimate,
                                                     double value, double plus_minus);
 
@@ -87,9 +88,10 @@ struct estimate_interval workload_estimate_interval(const struct workload_estima
 double workload_estimate_joules_per_unit(const struct workload_estimate *estimate);
 double workload_estimate_units_per_s(const struct workload_estimate *estimate);
 
-/* Totals of the passes first..end-1: the prefill of a request, its decoding.  Needs detail. */
-void workload_estimate_total(const struct workload_estimate *estimate, size_t first, size_t end,
-                             struct estimate_totals *out);
+/* Latencies of a single request: time to first token, and time per output token after it.  UNKNOWN without a request,
+ * and with a single output token. */
+double workload_estimate_ttft_s(const struct workload_estimate *estimate);
+double workload_estimate_tpot_s(const struct workload_estimate *estimate);
 
 /* One subgraph over all passes that have it: prefill and decode are separate. */
 struct subgraph_total {

@@ -85,7 +85,7 @@ static bool starts_nocase(const char *text, const char *prefix)
     return true;
 }
 
-/* The length of the tag at `at`, "<think>" or "[/THINK]"; 0 when there is none. */
+/* Length of the tag at `at`, "<think>" or "[/THINK]"; 0 if there is none. */
 static size_t tag_at(const char *at, bool *closes)
 {
     static const char *const NAMES[] = {"<think>", "<thinking>", "<reasoning>", "[think]"};
@@ -103,7 +103,7 @@ void answer_without_reasoning(struct text *out, const char *completion)
     for (const char *c = completion; *c;) {
         bool closes = false;
         if (starts_nocase(c, "<|im_") || starts_nocase(c, "<|e")) {
-            if (!inside) /* a token of the chat template: what follows is not the answer */
+            if (!inside) /* a token of the chat template: the answer ends here */
                 text_add_bytes(out, pending, (size_t)(c - pending));
             return;
         }

@@ -1,5 +1,5 @@
-/* What graders have in common: writing a grade, the reference answers of an item, and a completion without
- * its reasoning.  A struct references owns nothing: it points into the item that is graded. */
+/* Shared by the graders: writing a grade, the reference answers of an item, and removing reasoning from a completion.
+ * A struct references owns nothing: it points into the graded item. */
 #ifndef IPW_GRADERS_ANSWER_H
 #define IPW_GRADERS_ANSWER_H
 
@@ -8,7 +8,7 @@
 
 /* ---- grades ---- */
 
-/* The reason is printed on one line and truncated at a whole character; that of true is empty. */
+/* The reason is one line, truncated at a character boundary; that of true is empty. */
 void grade_true(struct grade *grade);
 void grade_false(struct grade *grade, const char *reason, ...) PRINTF_LIKE(2, 3);
 void grade_null(struct grade *grade, const char *reason, ...) PRINTF_LIKE(2, 3);
@@ -33,8 +33,8 @@ struct references {
 enum err references_read(const struct params *params, char path[REFERENCES_PATH], struct error *why)
     MUST_USE;
 
-/* `path` is that of an array of strings in the metadata, "answers.text".  Without metadata or array
- * there is only the expected answer; entries beyond REFERENCES_MAX are ignored. */
+/* `path` is that of an array of strings in the metadata, "answers.text".  Without it, there is only the expected
+ * answer; entries beyond REFERENCES_MAX are ignored. */
 void references_find(struct references *references, const struct grading *what, const char *path);
 
 /* ---- reasoning ---- */

@@ -1,4 +1,4 @@
-/* The choice grader: the letter of a multiple-choice answer, or the text of the option where the question, or else the
+/* The choice grader: the letter of a multiple-choice answer, or the text of the option if the question, or else the
  * answer, lists the options.  letters.h finds the letter; here are the options. */
 #include <ctype.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 enum { OPTION_LENGTH = 200 };
 
-/* The length of the label of an option at `at`: "B) ", "(B) ", "B. ", "B: "; 0 when there is none. */
+/* Length of the label of an option at `at`: "B) ", "(B) ", "B. ", "B: "; 0 if there is none. */
 static size_t label_at(struct slice text, size_t at, char letter)
 {
     const char *c = text.start + at;
@@ -63,7 +63,7 @@ static void options_read(struct options *out, struct slice question)
     for (unsigned i = 0; i < out->count; i++) {
         out->texts[i] = fold_edges(out->texts[i]);
         if (out->texts[i].length > OPTION_LENGTH)
-            out->texts[i].length = 0; /* nobody repeats it as a whole */
+            out->texts[i].length = 0; /* too long to be repeated as a whole */
     }
     out->stem = slice_trim(out->stem);
     out->asks_false = out->count && asks_false(out->stem);
@@ -87,7 +87,7 @@ static void words_read(struct words *out, struct slice text)
         out->count++;
 }
 
-/* Says nothing about which option is meant. */
+/* Whether the word can identify an option. */
 static bool is_content(const struct token *token)
 {
     static const char FUNCTION[] =
@@ -104,7 +104,7 @@ static bool is_number(const struct token *token)
     return token->kind == TOKEN_WORD && token->text.start[0] >= '0' && token->text.start[0] <= '9';
 }
 
-/* Is what is left of a word after `common` letters an ending? */
+/* Whether the rest of a word after `common` letters is an inflectional ending. */
 static bool is_ending(const struct token *token, size_t common)
 {
     struct token rest = *token;
@@ -146,7 +146,7 @@ static bool is_same_word(const struct token *a, const struct token *b)
     return common >= (longer == common + 1 ? 3 : 4) && is_ending(a, common) && is_ending(b, common);
 }
 
-/* The place of the word, or `count`. */
+/* Index of the word, or `count`. */
 static unsigned words_find(const struct words *words, const struct token *word)
 {
     unsigned i = 0;
@@ -165,7 +165,7 @@ static bool words_have(const struct words *words, const struct token *word)
 /* How a sentence names an option. */
 enum naming { NAMED_NOT, NAMED_PARTLY, NAMED_BY_WORDS, NAMED_IN_FULL };
 
-/* What is known of the options, and which of them a sentence names. */
+/* The options, and which of them a sentence names. */
 struct namer {
     const struct options *options;
     struct words words[OPTIONS_MAX], stem, sentence;
@@ -211,7 +211,7 @@ static bool in_an_option(const struct namer *namer, const struct token *word)
     return found;
 }
 
-/* Do others think so, or is it only possible: "many people think", "it could be"? */
+/* Whether it is the view of others, or only a possibility: "many people think", "it could be". */
 static bool sets_aside(const struct namer *namer, unsigned i)
 {
     static const char OTHERS[] = " people students many some others someone everyone often "
@@ -228,7 +228,7 @@ static bool sets_aside(const struct namer *namer, unsigned i)
     return false;
 }
 
-/* Does the word deny what follows: "not Bach", "rather than Perth", "rule out Rome", "anything but Rome"? */
+/* Whether the word negates what follows: "not Bach", "rather than Perth", "rule out Rome", "anything but Rome". */
 static bool denies(const struct namer *namer, unsigned i)
 {
     static const char DENIALS[] = " nor neither than unlike without excluding eliminate "
@@ -262,7 +262,7 @@ static void deny_subject(struct namer *namer, unsigned i)
 /* "not Bach, nor Handel", "many think it is Sydney, but", "if it were Paris," */
 static void find_denied(struct namer *namer)
 {
-    enum { REACH = 3 }; /* words with a meaning */
+    enum { REACH = 3 }; /* in content words */
     const struct words *words = &namer->sentence;
     bool aside = false, condition = false;
     int left = 0;
@@ -286,7 +286,7 @@ static void find_denied(struct namer *namer)
     }
 }
 
-/* Does the sentence have the option word by word from `at`, with the marks between?  *end is after it. */
+/* Whether the sentence has the option word by word from `at`, including punctuation.  *end is after it. */
 static bool begins_with(const struct words *sentence, unsigned at, const struct words *option,
                         unsigned *end)
 {
@@ -330,7 +330,7 @@ static bool named_in_full(const struct namer *namer, unsigned option, struct sli
     return false;
 }
 
-/* A formula or decimal: its parts say nothing. */
+/* A formula or decimal: its parts identify nothing. */
 static bool is_formula(const struct words *words)
 {
     bool number = false, sign = false;
@@ -343,7 +343,7 @@ static bool is_formula(const struct words *words)
     return number && sign;
 }
 
-/* Does no other option have the word, and the question neither? */
+/* Whether neither another option nor the question has the word. */
 static bool is_distinctive(const struct namer *namer, unsigned option, const struct token *word)
 {
     for (unsigned i = 0; i < namer->options->count; i++)
@@ -361,7 +361,7 @@ static const struct token *surname(const struct words *words)
     return words->count > 1 ? &words->at[words->count - 1] : NULL;
 }
 
-/* By all of its words in any order, or at least half of those that tell it from the others. */
+/* By all of its words in any order, or by at least half of those that distinguish it. */
 static enum naming named_by_words(const struct namer *namer, unsigned option, struct slice *where)
 {
     const struct words *words = &namer->words[option];
@@ -388,7 +388,7 @@ static enum naming named_by_words(const struct namer *namer, unsigned option, st
     return told && 2 * told >= telling && numbers ? NAMED_PARTLY : NAMED_NOT;
 }
 
-/* Are all words of option `a` among those of `b`, and more, or as many in another order? */
+/* Whether all words of option `a` are among those of `b`, and more, or as many in another order. */
 static bool is_within(const struct namer *namer, unsigned a, unsigned b, bool reordered)
 {
     const struct words *one = &namer->words[a], *other = &namer->words[b];
@@ -398,7 +398,7 @@ static bool is_within(const struct namer *namer, unsigned a, unsigned b, bool re
     return one->count < other->count || reordered;
 }
 
-/* The one option that the sentence names and does not deny.  An option within a longer one is not named. */
+/* The one option that the sentence names and does not negate.  An option contained in a longer one is not named. */
 static struct named named_in(struct namer *namer, struct slice sentence)
 {
     struct named best = {0};
@@ -426,7 +426,7 @@ static struct named named_in(struct namer *namer, struct slice sentence)
     return best;
 }
 
-/* Of two options, the one that the sentence is about: "The trophy is too big for the suitcase." */
+/* Of two options, the subject of the sentence: "The trophy is too big for the suitcase." */
 static struct named subject_of(const struct namer *namer, struct named named)
 {
     for (unsigned i = 0, end; i < 2 && namer->options->count == 2 && named.several; i++)
@@ -475,7 +475,7 @@ static struct named named_briefly(struct namer *namer, struct slice answer)
     return found;
 }
 
-/* How close the sentence is to the question: words of it, less the words that are neither of it nor of an option. */
+/* Similarity of a sentence to the question: its words in common, minus words in neither the question nor an option. */
 static int closeness(const struct namer *namer, struct slice sentence)
 {
     struct tokens tokens = tokens_of(sentence);
@@ -500,7 +500,7 @@ static bool concludes(struct slice sentence)
                              ": → — "));
 }
 
-/* Of two sentences or clauses, the last, unless it names several or is further from the question. */
+/* Of two sentences or clauses the last, unless it names several or is less similar to the question. */
 static struct named prefer(struct namer *namer, struct slice first, struct named begin,
                            struct slice last, struct named end)
 {
@@ -531,7 +531,7 @@ static const char *clause_start(struct slice sentence)
     return contrast ? contrast : start;
 }
 
-/* The option that a sentence names; of several, that of one of its clauses. */
+/* The option that a sentence names; of several, the one in a clause. */
 static struct named concluded_in(struct namer *namer, struct slice sentence)
 {
     if (!sentence.length || text_asks(sentence))
@@ -546,7 +546,7 @@ static struct named concluded_in(struct namer *namer, struct slice sentence)
     return prefer(namer, first, begin, last, end);
 }
 
-/* Of the last sentence; of the first when that is closer to the question; else the only one that any names. */
+/* From the last sentence; from the first if that is more similar to the question; else the only one that any names. */
 static struct named named_in_text(struct namer *namer, struct slice answer)
 {
     struct slice rest = text_without_asides(answer), sentence, first = {0};
@@ -570,7 +570,7 @@ static struct named named_in_text(struct namer *namer, struct slice answer)
     return only.several ? (struct named){0} : only;
 }
 
-/* Does the answer repeat the options before the sentence, and name none before that? */
+/* Whether the answer repeats the options before the sentence, and names none before that. */
 static bool repeats_options(const struct options *options, struct slice answer,
                             struct slice sentence)
 {
@@ -582,7 +582,7 @@ static bool repeats_options(const struct options *options, struct slice answer,
     return labels == 1 && sentence.start >= slice_end(options->texts[options->count - 1]);
 }
 
-/* In the marked answer, else in the text.  `repeated`: the options are those that the answer itself lists. */
+/* In the marked answer, else in the text.  `repeated`: the options are those listed in the answer itself. */
 static enum err option_answered(struct namer *namer, struct slice answer, bool repeated,
                                 struct named *out)
 {
@@ -647,7 +647,7 @@ static void compare(char wanted, struct letters found, char last, struct grade *
     }
 }
 
-/* The option whose text the answer names; `listed`: that of the options which the answer lists. */
+/* The option whose text the answer names; `listed`: among the options that the answer lists. */
 static enum err name_option(struct options *options, struct slice answer, bool listed,
                             struct named *out)
 {

@@ -14,7 +14,7 @@ static const struct token *at(const struct mentions *mentions, size_t i)
     return mentions_token(mentions, i);
 }
 
-/* The words that lead to a letter, read backwards. */
+/* The words before a letter, read backwards. */
 struct lead {
     bool linked;  /* passed "is", ":" or the like */
     bool colon;   /* that link is a mark */
@@ -32,7 +32,7 @@ static bool is_filler(const struct token *token)
     return mention_is_noun(token) || token_in(token, FILLER);
 }
 
-/* Does the writer choose, and not "many students"? */
+/* Whether the writer chooses, rather than "many students". */
 static bool is_writer(const struct mentions *mentions, size_t verb)
 {
     static const char SKIPPED[] =
@@ -98,7 +98,7 @@ static bool is_dismissed(const struct mentions *mentions, size_t noun)
            token_in(before, " each every possible incorrect wrong worst weakest ");
 }
 
-/* What one word before the letter says; *done when nothing before it can say more. */
+/* The claim of one word before the letter; *done if no earlier word can change it. */
 static enum claim lead_word(const struct mentions *mentions, size_t j, struct lead *lead,
                             bool *done)
 {
@@ -157,7 +157,7 @@ static enum claim claim_before(const struct mentions *mentions, size_t i)
     return best;
 }
 
-/* Does a sentence or clause begin with the letter, or does a word before it lead to it? */
+/* Whether the letter begins a sentence or clause, or a word before it introduces it. */
 static bool is_subject(const struct mentions *mentions, size_t i)
 {
     static const char LEADS[] =
@@ -191,7 +191,7 @@ static bool is_praised(const struct mentions *mentions, size_t i, size_t j)
            (token_in(at(mentions, j), ADVERBS) && next->kind == TOKEN_WORD);
 }
 
-/* The noun of "is the best answer"; one "to another question" claims nothing. */
+/* The noun of "is the best answer"; one "to another question" is no claim. */
 static bool claim_by_noun(const struct mentions *mentions, size_t j, enum claim *out)
 {
     static const char OTHER[] =
@@ -252,7 +252,7 @@ static enum claim claim_after(const struct mentions *mentions, size_t i)
     return !noun && (untrue || token_in(at(mentions, j), said)) ? CLAIM_TRUE : CLAIM_NONE;
 }
 
-/* The first or last line of the answer, and nothing but the letter in it; "1." may be before it. */
+/* The first or last line of the answer, consisting only of the letter; "1." may precede it. */
 static bool is_lone(const struct mentions *mentions, size_t i)
 {
     size_t first = i, end = i + 1;
@@ -273,7 +273,7 @@ static bool is_lone(const struct mentions *mentions, size_t i)
            end - first < MENTIONS_REACH;
 }
 
-/* The last sentence, and nothing but the letter: "The first one matches. (A)", "A? No. C." */
+/* The last sentence, consisting only of the letter: "The first one matches. (A)", "A? No. C." */
 static bool closes_text(const struct mentions *mentions, size_t i)
 {
     size_t first = mentions_sentence_first(mentions, i);
@@ -322,7 +322,7 @@ bool mentions_have(const struct mentions *mentions, size_t from, size_t to, cons
     return false;
 }
 
-/* Do the words right before the letter single it out: "at a loss → B", "all are true except B", "from A to B"? */
+/* Whether the words before the letter single it out: "at a loss → B", "all are true except B", "from A to B". */
 static bool is_singled_out(const struct mentions *mentions, size_t i)
 {
     static const char CHANGES[] =

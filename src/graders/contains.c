@@ -20,7 +20,7 @@ static enum err contains_configure(const struct grader_config *config, void *sta
     return err ? err : params_bool(config->params, "words", true, &contains->whole_words, why);
 }
 
-/* Is `at` a word boundary: an end of the text, or next to a character that is not part of a word? */
+/* Whether `at` is a word boundary: an end of the text, or next to a character that is not part of a word. */
 static bool is_break(struct slice text, size_t at)
 {
     if (at == 0 || at == text.length)
@@ -56,7 +56,7 @@ static enum err compare(const struct contains *contains, const struct references
         text_clear(&needle);
         fold_add(&needle, &contains->fold, wanted);
         if (needle.length == 0)
-            continue; /* only characters that are stripped: it would match anything */
+            continue; /* consists only of stripped characters: it would match anything */
         err = needle.failed ? ERR_NO_MEMORY : ERR_OK;
         if (!err &&
             occurs((struct slice){text_get(&text), text.length},

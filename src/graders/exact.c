@@ -20,7 +20,7 @@ static enum err exact_configure(const struct grader_config *config, void *state,
     return err ? err : fold_read(config->params, &exact->fold, why);
 }
 
-/* The texts that may be the answer: the marked line, its first sentence, and all of it. */
+/* Candidate answers: the marked line, its first sentence, and the whole text. */
 static unsigned candidates(const struct exact *exact, struct slice answer, struct slice to[3])
 {
     struct final_answer final;

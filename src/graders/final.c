@@ -1,5 +1,5 @@
-/* The search for the final answer.  Every search is one pass with bounded look ahead, so that a long or
- * hostile completion costs no more than linear time. */
+/* The search for the final answer.  Every search is one pass with bounded lookahead, so that it takes linear time even
+ * for a hostile completion. */
 #include "graders/final.h"
 
 #include <ctype.h>
@@ -9,7 +9,7 @@
 #include "graders/number.h"
 #include "graders/tokens.h"
 
-/* How far a statement looks from "answer" to its value. */
+/* Maximum distance from "answer" to its value. */
 enum { STATEMENT_TOKENS = 24 };
 
 /* ---- the parameter ---- */
@@ -64,7 +64,7 @@ static bool is_escaped(struct slice text, size_t at)
     return at && text.start[at - 1] == '\\';
 }
 
-/* Is the brace at `at` that of "\boxed{" or "\fbox {"? */
+/* Whether the brace at `at` belongs to "\boxed{" or "\fbox {". */
 static bool opens_box(struct slice text, size_t at)
 {
     while (at && text.start[at - 1] == ' ')
@@ -74,7 +74,7 @@ static bool opens_box(struct slice text, size_t at)
            (at >= 5 && slice_is((struct slice){slice_end(before) - 5, 5}, "\\fbox"));
 }
 
-/* The brace that closes the one at `open`; the end of the text when there is none. */
+/* Position of the matching closing brace; the end of the text if there is none. */
 static size_t closing_brace(struct slice text, size_t open)
 {
     size_t at = open;
@@ -89,7 +89,7 @@ static size_t closing_brace(struct slice text, size_t open)
     return at;
 }
 
-/* Does the text between two boxes only join them: "and", "or", a comma, "\\quad \\text{and}"? */
+/* Whether the text between two boxes only joins them: "and", "or", a comma, "\\quad \\text{and}". */
 static bool joins_boxes(struct slice between)
 {
     struct tokens tokens = tokens_of(between);
@@ -103,8 +103,7 @@ static bool joins_boxes(struct slice between)
     return joins;
 }
 
-/* The brace of the box that is joined to the one at `open` from before: "\\boxed{1} or \\boxed{2}"; `open` when there
- * is none. */
+/* The brace of the box joined to the one at `open`: "\\boxed{1} or \\boxed{2}"; `open` if there is none. */
 static size_t joined_box(struct slice text, size_t open)
 {
     enum { REACH = 200 };
@@ -123,8 +122,8 @@ static size_t joined_box(struct slice text, size_t open)
     return open;
 }
 
-/* Of the closed boxes, the one that begins last: from the end, the first whose brace is closed.  Boxes that are
- * joined are one. */
+/* Of the closed boxes, the one that begins last: searching from the end, the first whose brace is closed.  Joined boxes
+ * are one. */
 static bool find_boxed(struct slice text, struct slice *out)
 {
     unsigned long closed = 0; /* braces that are closed but not yet opened */
@@ -180,7 +179,7 @@ static const char *skip(const char *at, const char *end, const char *set)
     return at;
 }
 
-/* The value of "not X but Y"; NULL when the sentence has no such turn. */
+/* The value of "not X but Y"; NULL if the sentence has no such construction. */
 static const char *after_but(struct tokens tokens)
 {
     struct token token, before = {0};
@@ -193,7 +192,7 @@ static const char *after_but(struct tokens tokens)
     return NULL;
 }
 
-/* What a link leads to; NULL when that is denied. */
+/* The value after a link; NULL if it is negated. */
 static const char *after_link(struct tokens tokens)
 {
     struct tokens look = tokens;
@@ -208,7 +207,7 @@ static const char *after_link(struct tokens tokens)
     return tokens.at;
 }
 
-/* Does the token end the way from "answer" to the value?  A dash and an arrow do when they stand apart. */
+/* Whether the token links "answer" with the value.  A dash or arrow does if it is surrounded by spaces. */
 static bool links(const struct token *token, const struct tokens *after)
 {
     if (!token_is_link(token) && !token_is(token, "\xE2\x86\x92"))
@@ -223,8 +222,8 @@ static bool begins_value(const struct token *token)
                              token_in(token, " $ ( \\ \\boxed \\frac "));
 }
 
-/* Where the value of a statement begins, whose "answer" is before `tokens`; NULL when it is not one.  At most
- * three words come before the link, or any that follow a preposition: "the answer to the question is". */
+/* Start of the value of a statement, whose "answer" precedes `tokens`; NULL if it is not one.  At most three words
+ * precede the link, or any that follow a preposition: "the answer to the question is". */
 static const char *statement_value(struct tokens tokens, const struct token *noun, bool starts_line)
 {
     struct token token, before = *noun;
@@ -251,7 +250,7 @@ static const char *statement_value(struct tokens tokens, const struct token *nou
     return NULL;
 }
 
-/* Lines that only open a formula or a block of code. */
+/* Lines that only open a formula or a code block. */
 static bool only_opens(struct slice line)
 {
     line = slice_trim(line);
@@ -259,7 +258,7 @@ static bool only_opens(struct slice line)
            slice_equal(line, slice_of("\\["));
 }
 
-/* Without what closes a quoted value or a tag: {"answer": "X"}, <answer>X</answer> */
+/* Without the closing part of a quoted value or a tag: {"answer": "X"}, <answer>X</answer> */
 static struct slice without_closing(struct slice line)
 {
     bool quoted = line.length && line.start[-1] == '"';
@@ -306,7 +305,7 @@ static bool find_statement(struct slice text, struct final_answer *out)
         if (token_is_answer(&token) && !token_in(&before, " / wrong incorrect ")) {
             const char *value = statement_value(tokens, &token, starts_line);
             if (!value && token_is_cjk(&token))
-                value = tokens.at; /* the run has the link in it */
+                value = tokens.at; /* the CJK run contains the link */
             if (value && skip(value, end, " \t\r\n*_:>\"'`") < end)
                 found = value;
         }
@@ -323,7 +322,7 @@ static bool find_statement(struct slice text, struct final_answer *out)
     return out->line.length > 0;
 }
 
-/* ---- all of them ---- */
+/* ---- the last marker ---- */
 
 static void take_if_later(struct final_answer *best, enum final_marker marker, bool found,
                           struct slice value)

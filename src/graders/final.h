@@ -27,19 +27,19 @@ enum err final_read(const struct params *params, enum final_rule *rule, struct e
 enum final_marker { FINAL_NONE, FINAL_BOXED, FINAL_HASHES, FINAL_STATEMENT };
 
 struct final_answer {
-    enum final_marker marker; /* FINAL_NONE: `line` and `block` are what the rule leaves */
+    enum final_marker marker; /* FINAL_NONE: `line` and `block` are by the rule */
     struct slice line;        /* trimmed */
     struct slice block;       /* of a statement whose X starts a line: up to the next blank line */
 };
 
-/* False when FINAL_MARKED finds no marker; *out is then the whole text. */
+/* False if FINAL_MARKED finds no marker; *out is then the whole text. */
 bool final_find(struct slice text, enum final_rule rule, struct final_answer *out);
 
-/* The text up to where the model goes on with another question, when a marker is before that; all of it for
+/* The text up to where the model continues with another question, if there is a marker before it; the whole text for
  * FINAL_LINE and FINAL_WHOLE. */
 struct slice final_first_question(struct slice text, enum final_rule rule);
 
-/* The same for an expected answer: \boxed{} and #### only, else all of it. */
+/* The same for an expected answer: only \boxed{} and ####, else the whole text. */
 struct slice final_expected(struct slice expected);
 
 /* The first sentence: up to a full stop, ! or ? before white space. */

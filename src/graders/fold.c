@@ -1,5 +1,5 @@
-/* Unicode classes by range tables for the scripts that answers are written in, and folding on top of
- * them.  The C library's classes depend on the locale, which a grade must not. */
+/* Unicode classes by range tables for the scripts of answers, and folding based on them.  The C library's classes
+ * depend on the locale, which grades must not. */
 #include "graders/fold.h"
 
 #include "core/params.h"
@@ -30,7 +30,7 @@ uint32_t char_lower(uint32_t c)
     /* dotted I, Y with diaeresis, sharp s, kelvin, angstrom */
     static const uint32_t LONE[][2] = {
         {0x130, 'i'}, {0x178, 0xFF}, {0x1E9E, 0xDF}, {0x212A, 'k'}, {0x212B, 0xE5}};
-    if (c < 0x80) /* most of any text */
+    if (c < 0x80) /* fast path for most text */
         return c >= 'A' && c <= 'Z' ? c + 32 : c;
     for (size_t i = 0; i < sizeof LONE / sizeof *LONE; i++)
         if (c == LONE[i][0])
@@ -173,7 +173,7 @@ static bool is_edge_mark(uint32_t c)
     return c && strchr(".,;:!?\"'*_`", (int)c);
 }
 
-/* The last character of a slice that is not empty. */
+/* The last character of a nonempty slice. */
 static uint32_t last_character(struct slice text, size_t *length)
 {
     size_t back = 1;

@@ -1,6 +1,6 @@
-/* Characters and folding: what graders need to know about Unicode code points, and texts made equal that
- * differ only in what a grader ignores.  A byte that is not valid UTF-8 is a character of its own
- * (core/text.h), so any bytes can be graded.  Results are appended to the caller's struct text. */
+/* Characters and folding: the properties of Unicode code points that graders need, and folding of texts that differ
+ * only in what a grader ignores.  An invalid UTF-8 byte is one character (core/text.h), so any bytes can be graded.
+ * Results are appended to the caller's struct text. */
 #ifndef IPW_GRADERS_FOLD_H
 #define IPW_GRADERS_FOLD_H
 
@@ -16,10 +16,10 @@ struct text;
 
 /* ---- characters ---- */
 
-/* The first character of a slice that is not empty, and its length in bytes. */
+/* The first character of a nonempty slice, and its length in bytes. */
 static inline uint32_t char_at(struct slice text, size_t *length)
 {
-    if (text.length && (unsigned char)text.start[0] < 0x80) { /* most of any text */
+    if (text.length && (unsigned char)text.start[0] < 0x80) { /* fast path for most text */
         *length = 1;
         return (unsigned char)text.start[0];
     }
@@ -38,7 +38,7 @@ bool char_is_punctuation(uint32_t c); /* ASCII, and the general and CJK marks */
 bool char_is_word(uint32_t c);        /* part of a word: not space, punctuation or control */
 bool char_is_cjk(uint32_t c);         /* of a script without spaces between words, or Hangul */
 
-/* The number in superscript at the start, "²³" is 23; returns its length in bytes, 0 when there is none. */
+/* The number in superscript at the start, "²³" is 23; returns its length in bytes, 0 if there is none. */
 size_t char_superscript(struct slice text, double *value);
 
 /* The letter or digit of a character in subscript, "2" of ₂; NULL for any other. */
@@ -51,7 +51,7 @@ void char_one_line(char *to, size_t size, struct slice from);
 
 enum fold_strip {
     FOLD_NOTHING,     /* only what is always done: trim, and collapse white space to one space */
-    FOLD_EDGES,       /* also marks at both ends: . , ; : ! ? quotes, and Markdown's * _ ` */
+    FOLD_EDGES,       /* also punctuation at both ends: . , ; : ! ? quotes, and Markdown's * _ ` */
     FOLD_PUNCTUATION, /* all punctuation */
     FOLD_ALL,         /* all punctuation and all white space */
 };
@@ -68,10 +68,10 @@ enum err fold_read(const struct params *params, struct fold *fold, struct error 
 /* Appends the folded text.  Typographic quotes and dashes become ASCII. */
 void fold_add(struct text *out, const struct fold *fold, struct slice from);
 
-/* Without the marks that FOLD_EDGES removes. */
+/* Without the punctuation that FOLD_EDGES removes. */
 struct slice fold_edges(struct slice from);
 
-/* Compares both folded.  A text of nothing but marks is compared unfolded. */
+/* Compares both folded.  A text that consists only of punctuation is compared unfolded. */
 enum err fold_equal(const struct fold *fold, struct slice a, struct slice b, bool *equal,
                     struct error *why) MUST_USE;
 

@@ -1,5 +1,5 @@
-/* The lexer of mathematical expressions: LaTeX commands, Unicode signs and plain notation become the same
- * tokens, and what only changes the appearance disappears. */
+/* The lexer of mathematical expressions: LaTeX commands, Unicode signs and plain notation become the same tokens, and
+ * presentation markup is dropped. */
 #include "graders/formula.h"
 
 #include <ctype.h>
@@ -11,8 +11,8 @@
 
 struct lexer {
     const char *at, *end;
-    int depth;  /* of round and square brackets, in which a comma separates */
-    int braces; /* that are open */
+    int depth;  /* nesting of round and square brackets, in which a comma separates */
+    int braces; /* open braces */
     struct formula *out;
 };
 
@@ -64,7 +64,7 @@ static enum err add_name(struct lexer *lexer, struct slice text)
 
 /* ---- numbers ---- */
 
-/* The length of a thousands separator followed by exactly three digits; else 0. */
+/* Length of a thousands separator followed by exactly three digits; else 0. */
 static size_t grouping(const struct lexer *lexer)
 {
     static const char *const SEPARATORS[] = {",\\!", "{,}", "\\,", ","};
@@ -83,7 +83,7 @@ static size_t grouping(const struct lexer *lexer)
     return 0;
 }
 
-/* The "\overline{3}" of 0.\overline{3}, in units of the last decimal before it; 0 when there is none. */
+/* The "\overline{3}" of 0.\overline{3}, in units of the last decimal before it; 0 if there is none. */
 static double read_repetend(struct lexer *lexer, size_t decimals)
 {
     double digits = 0, nines = 0;
@@ -171,7 +171,7 @@ static const char KNOWN[] = " sqrt sin cos tan cot sec csc arcsin arccos arctan 
                             "sinh cosh tanh ln log exp lg pi inf "
                             "frac binom abs infinity oo ";
 
-/* Is it a word or unit rather than a product of two variables? */
+/* Whether it is a word or unit rather than a product of two variables. */
 static bool is_short_word(struct slice run)
 {
     static const char WORDS[] =
@@ -254,8 +254,8 @@ static enum err read_text(struct lexer *lexer)
 
 /* ---- LaTeX ---- */
 
-/* LaTeX commands and other spellings, several in a row.  MATH_TEXT takes the braces after it as words; a
- * MATH_SIGN without a sign only changes the appearance. */
+/* LaTeX commands and other spellings, several per row.  MATH_TEXT takes the following braces as words; a MATH_SIGN
+ * without a sign is presentation only. */
 static const struct command {
     const char *names;
     enum math_kind kind;
@@ -491,7 +491,7 @@ static bool is_about(const struct lexer *lexer)
            (slice_is_space(peek(lexer, 1)) || isdigit((unsigned char)peek(lexer, 1)));
 }
 
-/* A letter of another script is a variable, characters of Chinese, Japanese and Korean are a word. */
+/* A letter of another script is a variable; Chinese, Japanese and Korean characters are a word. */
 static enum err read_other_script(struct lexer *lexer)
 {
     const char *start = lexer->at;

@@ -62,9 +62,9 @@ void formula_release(struct formula *formula);
 /* From these points on some variables have negative values, and small and large ones. */
 enum { FORMULA_SIGNED_POINT = 4, FORMULA_WIDE_POINT = 8, FORMULA_POINTS = 16 };
 
-/* Evaluates with values for the variables that follow from their names and the number of the point: two
- * expressions that agree at every point are equal for the purpose of grading.  False when the tokens are
- * not an expression.  The value may be NaN or infinite. */
+/* Evaluates with values for the variables derived from their names and the number of the point: expressions that
+ * agree at every point are considered equal.  False if the tokens are not an expression.  The value may be NaN or
+ * infinite. */
 bool formula_value(const struct math_token *tokens, size_t count, unsigned point,
                    double complex *value, bool *has_variables);
 
@@ -80,8 +80,8 @@ enum err formula_equal(const struct tolerance *tolerance, struct slice expected,
 
 struct final_answer;
 
-/* Which of several expressions the answer states, \frac{1}{6} for 1/6 or 11 for "f(4) = 11": *which is -1 when it
- * is none, or several.  `marked` is what final_find found.  ERR_NO_MEMORY only. */
+/* Which of several expressions the answer states, \frac{1}{6} for 1/6 or 11 for "f(4) = 11": *which is -1 if it is
+ * none, or several.  `marked` is the result of final_find.  ERR_NO_MEMORY only. */
 enum err formula_stated(const struct slice *expressions, size_t count, struct slice answer,
                         const struct final_answer *marked, int *which) MUST_USE;
 

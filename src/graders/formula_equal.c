@@ -1,5 +1,5 @@
-/* Equality of expressions: strip what does not change the meaning, split compound expressions into parts,
- * compare the parts by value, at several points if they have variables, and finally as text. */
+/* Equality of expressions: strips what does not change the meaning, splits compound expressions into parts, compares
+ * the parts by value, at several points if they have variables, and finally as text. */
 #include "graders/formula.h"
 
 #include <ctype.h>
@@ -30,7 +30,7 @@ static bool is_unknown(double complex x)
     return isnan(creal(x)) || isnan(cimag(x));
 }
 
-/* Do both have a value, not NaN, at this point? */
+/* Whether both have a value, not NaN, at this point. */
 static bool values_at(struct part a, struct part b, unsigned point, double complex *x,
                       double complex *y)
 {
@@ -53,7 +53,7 @@ static bool same_at_points(struct part a, struct part b)
     return compared >= 3;
 }
 
-/* Is one equation, as left side minus right side, a multiple of the other? */
+/* Whether one equation, as left side minus right side, is a multiple of the other. */
 static bool proportional(const struct parts *a, const struct parts *b)
 {
     double complex ratio = 0;
@@ -107,7 +107,7 @@ static bool same_value(const struct comparison *with, struct part a, const struc
     if (a_suffix->degrees != b_suffix->degrees && /* 270° and 3π/2 */
         part_near(a_suffix->degrees ? x * RADIAN : x, b_suffix->degrees ? y * RADIAN : y))
         return true;
-    /* If only one has a percent sign, both readings count. */
+    /* If only one has a percent sign, both interpretations count. */
     if (a_suffix->percent == b_suffix->percent)
         return false;
     return tolerance_holds(with->tolerance, a_suffix->percent ? x / 100 : x,
@@ -136,7 +136,7 @@ static bool has_words(struct part part)
     return false;
 }
 
-/* If one of them has words, both are compared letter by letter. */
+/* If one of them has words, both are compared as letters. */
 static bool same_words(struct part a, struct part b)
 {
     char x[LETTERS_MAX], y[LETTERS_MAX];
@@ -246,7 +246,7 @@ static bool read_matrix(struct part part, struct matrix *out)
 
 enum { PRODUCT_MAX = 64 };
 
-/* The product of the factor and a cell, as tokens in `out`; no tokens when it is too long. */
+/* The product of the factor and a cell, as tokens in `out`; no tokens if it is too long. */
 static struct part scaled(const struct part *factor, struct part cell,
                           struct math_token out[PRODUCT_MAX])
 {
@@ -419,8 +419,7 @@ static bool has_plus_minus(const struct formula *formula)
     return false;
 }
 
-/* Where the item of a list that begins at `from` ends: at a separator outside brackets, or at the end of the
- * set around it. */
+/* End of the list item that begins at `from`: at a separator outside brackets, or at the end of the enclosing set. */
 static size_t item_end(const struct formula *formula, size_t from)
 {
     int depth = 0;

@@ -1,5 +1,5 @@
-/* Expressions taken apart: at separators outside brackets, into lists with their brackets, and without what does
- * not change the meaning: units, left sides, conditions. */
+/* Splitting expressions: at separators outside brackets, into lists with their brackets, and stripping what does not
+ * change the meaning: units, left sides, conditions. */
 #include "graders/formula_parts.h"
 
 #include <ctype.h>
@@ -25,7 +25,7 @@ bool part_separates(const struct math_token *token, const char *set)
     return sign && strchr(set, sign);
 }
 
-/* Splits at tokens of the set, outside all brackets.  False when there are too many parts. */
+/* Splits at tokens of the set, outside all brackets.  False if there are too many parts. */
 bool part_split(struct part whole, const char *set, struct parts *out)
 {
     int depth = 0;
@@ -56,7 +56,7 @@ bool part_split(struct part whole, const char *set, struct parts *out)
     return true;
 }
 
-/* The opening sign of brackets around everything; '\0' when there are none. */
+/* The opening sign of brackets around everything; '\0' if there are none. */
 char part_brackets(struct part part, char *closing)
 {
     int depth = 0;
@@ -96,7 +96,7 @@ bool part_list_read(struct part part, struct part_list *out)
 
 /* ---- words ---- */
 
-/* The letters and digits in lower case, without spaces and punctuation; false when they are too many. */
+/* The letters and digits in lower case, without spaces and punctuation; false if there are too many. */
 bool part_letters(struct part part, char out[LETTERS_MAX])
 {
     size_t count = 0;
@@ -138,7 +138,7 @@ static const char UNITS[] =
 
 enum { UNKNOWN_UNIT = -1 };
 
-/* The number of the unit. */
+/* Index of the unit. */
 static int unit_of(struct slice word)
 {
     char padded[20] = " ";
@@ -154,7 +154,7 @@ static int unit_of(struct slice word)
     return found ? unit : UNKNOWN_UNIT;
 }
 
-/* Two known, different units?  With an unknown one nothing can be said. */
+/* Whether both units are known and different. */
 bool part_units_differ(struct slice a, struct slice b)
 {
     int first = unit_of(slice_trim(a)), second = unit_of(slice_trim(b));
@@ -177,7 +177,7 @@ static size_t unit_start(struct part part)
     return start;
 }
 
-/* Does it contain a trigonometric function?  Degrees are then part of the value. */
+/* Whether it contains a trigonometric function: degrees are then part of the value. */
 static bool has_trigonometry(struct part part)
 {
     static const char *const NAMES[] = {"sin", "cos", "tan", "cot", "sec", "csc"};

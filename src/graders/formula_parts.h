@@ -14,7 +14,7 @@ enum { PARTS_MAX = 100 };
 
 struct parts {
     struct part items[PARTS_MAX];
-    char signs[PARTS_MAX]; /* before each; that of the first is '\0' */
+    char signs[PARTS_MAX]; /* before each; '\0' for the first */
     size_t count;
 };
 
@@ -31,10 +31,10 @@ bool part_is_word(const struct math_token *token, const char *word);
 
 bool part_separates(const struct math_token *token, const char *set);
 
-/* Splits at tokens of the set, outside all brackets.  False when there are too many parts. */
+/* Splits at tokens of the set, outside all brackets.  False if there are too many parts. */
 bool part_split(struct part whole, const char *set, struct parts *out);
 
-/* The opening sign of brackets around everything; '\0' when there are none. */
+/* The opening sign of brackets around everything; '\0' if there are none. */
 char part_brackets(struct part part, char *closing);
 struct part part_inside(struct part part);
 
@@ -48,17 +48,17 @@ struct part_list {
 bool part_list_read(struct part part, struct part_list *out);
 
 bool part_has_relation(struct part part);
-char part_flipped(char sign); /* that of the relation read from right to left */
+char part_flipped(char sign); /* of the relation read from right to left */
 
 /* ---- words ---- */
 
 enum { LETTERS_MAX = 400 };
 
-/* The letters and digits in lower case, without spaces and punctuation; false when they are too many. */
+/* The letters and digits in lower case, without spaces and punctuation; false if there are too many. */
 bool part_letters(struct part part, char out[LETTERS_MAX]);
 bool part_words_are(struct part part, const char *letters);
 
-/* ---- what does not change the meaning ---- */
+/* ---- stripping ---- */
 
 /* What was stripped from the end of an expression. */
 struct suffix {
@@ -68,7 +68,7 @@ struct suffix {
 
 struct part part_strip_suffix(struct part part, struct suffix *suffix);
 
-/* Two known, different units?  With an unknown one nothing can be said. */
+/* Whether both units are known and different. */
 bool part_units_differ(struct slice a, struct slice b);
 
 /* The right side of "x = 5", "(x, y) = (1, 2)" and "6/8 = 3/4"; used when the other expression is not an
@@ -94,7 +94,7 @@ bool part_digits(struct part part, struct digits *out);
 /* The same set of numbers, at least one of them not only brackets: (1, 2) may be a point. */
 bool part_same_regions(struct part a, struct part b);
 
-/* Equal but for rounding. */
+/* Equal except for rounding. */
 bool part_near(double complex x, double complex y);
 
 #endif

@@ -11,7 +11,7 @@ bool part_near(double complex x, double complex y)
     return isfinite(scale) && cabs(x - y) <= 1e-9 * scale;
 }
 
-/* A set of real numbers as intervals, with the values that its bounds have at one point. */
+/* A set of real numbers as intervals, with the values of its bounds at one point. */
 struct interval {
     double low, high;
     bool low_closed, high_closed;
@@ -127,7 +127,7 @@ static bool read_inequality(struct part part, unsigned point, struct region *out
                         less ? second_closed : first_closed);
 }
 
-/* All numbers but those of the list. */
+/* All numbers except those of the list. */
 static bool read_complement(const struct parts *missing, unsigned point, struct region *out)
 {
     double low = -INFINITY;

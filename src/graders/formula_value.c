@@ -8,7 +8,7 @@
 
 #include "core/hash.h"
 
-/* Constants that C17 does not name. */
+/* Constants that C17 does not define. */
 static const double PI = 3.14159265358979323846;
 static const double EULER = 2.71828182845904523536;
 
@@ -140,8 +140,8 @@ static double complex raised(double complex base, double complex exponent)
     return cpow(base, exponent);
 }
 
-/* Odd roots of negative numbers, which pow() does not compute.  With variables the square root of a negative
- * number is not a value: the point is outside the domain. */
+/* Odd roots of negative numbers, which pow() does not compute.  With variables the square root of a negative number has
+ * no value: the point is outside the domain. */
 static double complex root(const struct parser *parser, double complex value, double degree)
 {
     double real = creal(value);
@@ -163,7 +163,7 @@ static double complex square_root(struct parser *parser)
     return root(parser, operand(parser), degree);
 }
 
-/* That of a variable, which has no whole value here, is the gamma function. */
+/* For a variable, which is not an integer here, it is the gamma function. */
 static double factorial(const struct parser *parser, double n)
 {
     if (!(n >= 0 && n <= 170) || (n != floor(n) && !parser->variables))

@@ -1,9 +1,8 @@
-/* The contract of a grader: is an answer correct?  True, false, or null with the reason.
+/* The contract of a grader: whether an answer is correct: true, false, or null with the reason.
  *
- * A driver is one .c file that exports one `const struct grader_driver` and one line in graders.def.
- * A struct grader is used by one thread at a time.  Nothing is guessed: an answer that cannot be judged
- * is null, never false.  An answer that lacks what was asked (no letter, no number) is false, with that
- * reason.
+ * A driver is one .c file that exports one `const struct grader_driver` and one line in graders.def. A struct grader is
+ * used by one thread at a time.  Nothing is guessed: an answer that cannot be graded is null, never false.  An answer
+ * without the requested value (no letter, no number) is false, with that reason.
  *
  * Ownership: the caller owns every struct here; a grader's state is allocated by grader_open and freed by
  * grader_close. */
@@ -23,21 +22,21 @@ enum grade_verdict { VERDICT_NULL, VERDICT_FALSE, VERDICT_TRUE };
 
 struct grade {
     enum grade_verdict verdict;
-    double score;        /* 0..1 for a grader with degrees (F1, BLEU ...); UNKNOWN otherwise */
-    unsigned attempts;   /* requests to the judge; 0 for a rule */
-    char label[24];      /* the judge's own word: "NOT_ATTEMPTED"; "" otherwise */
-    char extracted[120]; /* what was compared, truncated: "B", "3/4"; "" when nothing was found */
-    char reason[200];    /* why null or false; "" when obvious */
+    double score;        /* 0..1 for a grader with a score (F1, BLEU ...); else UNKNOWN */
+    unsigned attempts;   /* requests to the judge; 0 without one */
+    char label[24];      /* the judge's reply: "NOT_ATTEMPTED"; or "" */
+    char extracted[120]; /* what was compared, truncated: "B", "3/4"; "" if nothing was found */
+    char reason[200];    /* why null or false; "" if obvious */
 };
 
 struct grading {
     const char *problem;
-    const char *expected;      /* "" when unknown */
-    const char *answer;        /* the model's; may be "" */
-    const struct jv *metadata; /* the item's; NULL for none */
+    const char *expected;      /* "" if unknown */
+    const char *answer;        /* the model's answer; may be "" */
+    const struct jv *metadata; /* of the item; or NULL */
 };
 
-/* A way to prompt a model, provided by the caller to a grader that needs a judge. */
+/* Prompts a model; provided by the caller to a grader that needs a judge. */
 struct judge {
     enum err (*ask)(void *context, const char *prompt, struct text *reply, struct error *why);
     void *context;
@@ -45,7 +44,7 @@ struct judge {
 
 struct grader_config {
     const struct params *params; /* may be NULL */
-    const struct judge *judge;   /* NULL for none: a grader that needs one does not open */
+    const struct judge *judge;   /* NULL: none; a grader that needs one cannot be opened */
 };
 
 struct grader_driver {
@@ -54,18 +53,18 @@ struct grader_driver {
     const struct param_spec *params; /* ends with a NULL name; NULL: none */
     bool needs_judge;
     bool has_score;    /* sets a score; an empty answer scores 0 */
-    bool grades_empty; /* is called for an empty answer too, which otherwise is false */
+    bool grades_empty; /* also called for an empty answer, which is otherwise false */
 
-    /* Can this build use it?  ERR_UNSUPPORTED with what enables it.  NULL: always. */
+    /* Whether this build supports it.  ERR_UNSUPPORTED says how to enable it.  NULL: always. */
     enum err (*available)(struct error *why);
 
-    /* Reads the parameters into the state, which is zeroed and of state_size bytes; ERR_USAGE for a bad
-     * value.  On failure nothing but the state itself may be allocated.  NULL: no parameters. */
+    /* Parses the parameters into the state, which is zeroed and has state_size bytes; ERR_USAGE for an invalid value.
+     * On failure only the state itself may be allocated.  NULL: no parameters. */
     size_t state_size;
     enum err (*configure)(const struct grader_config *config, void *state, struct error *why);
 
-    /* what->answer is without reasoning, trimmed and not empty.  ERR_OK whenever there is a grade, null
-     * included; an error only when grading itself failed (out of memory, interrupted). */
+    /* what->answer is without reasoning, trimmed and not empty.  ERR_OK whenever there is a grade, including null; an
+     * error only if grading itself failed (out of memory, interrupted). */
     enum err (*grade)(const void *state, const struct grading *what, struct grade *out,
                       struct error *why);
 
@@ -82,8 +81,8 @@ extern const struct grader_driver *const GRADER_DRIVERS[];
 
 const struct grader_driver *grader_driver_find(const char *name, struct error *why);
 
-/* The grader for an expected answer when none was named: choice for a letter, numeric for a number, math for
- * LaTeX, contains for a few words.  NULL for longer texts, which none of them can grade, and for "". */
+/* The default grader for an expected answer: choice for a letter, numeric for a number, math for LaTeX, contains for a
+ * few words.  NULL for longer texts, which none of them can grade, and for "". */
 const char *grader_default(const char *expected);
 
 /* Checks availability, parameters and judge, and opens. */
@@ -91,8 +90,8 @@ enum err grader_open(const struct grader_driver *driver, const struct grader_con
                      struct grader *out, struct error *why) MUST_USE;
 void grader_close(struct grader *grader);
 
-/* Null when the expected answer is unknown (""), false when the answer is empty but for reasoning;
- * otherwise what the driver says. */
+/* Null if the expected answer is unknown (""), false if the answer is empty apart from reasoning; otherwise the
+ * driver's grade. */
 enum err grader_grade(struct grader *grader, const struct grading *what, struct grade *out,
                       struct error *why) MUST_USE;
 

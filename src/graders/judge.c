@@ -1,8 +1,8 @@
 /* The judge grader: another model decides whether the answer is correct (LLM as a judge).
  *
- * The answer is untrusted and may contain a prompt injection.  So every text that is not ours is enclosed
- * in fences that do not occur in it, and the prompt says that what is inside is material only.  A reply
- * counts only when it is one of the requested words and nothing else. */
+ * The answer is untrusted and may contain a prompt injection.  Therefore all foreign text is enclosed in fences that do
+ * not occur in it, and the prompt says that the enclosed text is data only.  A reply is accepted only if it is exactly
+ * one of the requested words. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -63,7 +63,7 @@ enum { MODE_COUNT = sizeof MODES / sizeof *MODES, WORDS_MAX = 8, RETRIES_MAX = 1
 struct judge_grader {
     const struct judge *judge;
     const struct mode *mode;
-    unsigned retries; /* attempts at most */
+    unsigned retries; /* maximum number of attempts */
 };
 
 static enum err judge_configure(const struct grader_config *config, void *state, struct error *why)
@@ -88,8 +88,8 @@ static enum err judge_configure(const struct grader_config *config, void *state,
 
 /* ---- the prompt ---- */
 
-/* A word that occurs in none of the parts.  It depends on them alone, so that the same question gives the
- * same prompt. */
+/* A word that occurs in none of the parts.  It depends only on them, so that the same question gives the same
+ * prompt. */
 static void make_fence(const char *const parts[PARTS], char fence[32])
 {
     uint64_t number = HASH_START;
@@ -128,7 +128,7 @@ static void make_prompt(struct text *out, const struct mode *mode, const struct 
 
 /* ---- the verdict ---- */
 
-/* The word that the reply consists of, apart from reasoning before it, case, and punctuation around it. */
+/* The word that the reply consists of, ignoring preceding reasoning, case, and punctuation. */
 static const struct word *parse_verdict(const struct mode *mode, const char *reply)
 {
     static const struct fold FOLD = {.strip = FOLD_EDGES};

@@ -34,8 +34,8 @@ static size_t skip_remark(const struct mentions *mentions, size_t i)
     return mentions_mark(mentions, end, ")") ? end + 1 : i;
 }
 
-/* The letter that is joined to this one, "A or B", "A, (B)", "A as well as option B"; `count` when there is none.
- * *firm when more than a comma joins them. */
+/* The letter joined to this one, "A or B", "A, (B)", "A as well as option B"; `count` if there is none.  *firm if they
+ * are joined by more than a comma. */
 static size_t joined_to(const struct mentions *mentions, size_t i, bool *firm)
 {
     static const char JOINTS[] = " ; + | also well along together plus ";
@@ -86,7 +86,7 @@ static char rival_after(const struct mentions *mentions, size_t i)
     return (char)(rival < mentions->count ? mentions->at[rival].letter : '\0');
 }
 
-/* The letter with the one that is joined to it, in the order of the text. */
+/* The letter and the one joined to it, in the order of the text. */
 static struct letters with_rival(const struct mentions *mentions, size_t i)
 {
     bool firm = false;
@@ -107,7 +107,7 @@ static void agree(struct letters *out, char letter)
         out->second = letter;
 }
 
-/* Does the writer think again: "Wait, ...", "Hmm"? */
+/* Whether the writer reconsiders: "Wait, ...", "Hmm". */
 static bool reconsiders(const struct mentions *mentions, size_t i)
 {
     if (token_in(at(mentions, i), " revised retract "))
@@ -117,7 +117,7 @@ static bool reconsiders(const struct mentions *mentions, size_t i)
             (token_in(at(mentions, i - 1), " — – - ") && token_is(at(mentions, i + 1), ",")));
 }
 
-/* Does the writer think again after the choice at `i`, and leave it at that: "Wait, is it?  Let me check."? */
+/* Whether the writer reconsiders the choice at `i` without a new one: "Wait, is it?  Let me check." */
 static bool is_withdrawn(const struct mentions *mentions, size_t i)
 {
     static const char CONFIRMS[] =
@@ -147,7 +147,7 @@ static size_t condition_of(const struct mentions *mentions, size_t i)
     return mentions->count;
 }
 
-/* Are two letters right under a condition each: "if it is dry, B; if it is wet, C"? */
+/* Whether two letters are each right under a condition: "if it is dry, B; if it is wet, C". */
 static bool are_alternatives(const struct mentions *mentions, size_t a, size_t b)
 {
     if (a >= mentions->count || mentions->at[a].letter == mentions->at[b].letter)
@@ -158,8 +158,8 @@ static bool are_alternatives(const struct mentions *mentions, size_t a, size_t b
             token_is(at(mentions, other), "otherwise"));
 }
 
-/* Does the sentence of two letters leave open which is right: "it depends: A ..., B ...", "A if it is dry, otherwise
- * B", "A in plants and B in animals"? */
+/* Whether the sentence with two letters leaves open which is right: "it depends: A ..., B ...", "A if it is dry,
+ * otherwise B", "A in plants and B in animals". */
 static bool is_left_open(const struct mentions *mentions, size_t a, size_t b)
 {
     size_t first = mentions_sentence_first(mentions, b), end = b;
@@ -177,7 +177,7 @@ static bool is_left_open(const struct mentions *mentions, size_t a, size_t b)
            mention_is_affirmed(mentions, b);
 }
 
-/* Is there nothing but marks, numbers and "answer" between two letters, as in a list of answers? */
+/* Whether there are only punctuation, numbers and "answer" between two letters, as in a list of answers. */
 static bool are_adjacent(const struct mentions *mentions, size_t a, size_t b)
 {
     bool near = b - a <= MENTIONS_REACH;
@@ -188,7 +188,7 @@ static bool are_adjacent(const struct mentions *mentions, size_t a, size_t b)
     return near;
 }
 
-/* An answer that breaks off was still discussing the options: it ends with a word, and its sentences did not. */
+/* A truncated answer was still discussing the options: it ends with a word, while its other sentences were complete. */
 static bool breaks_off(const struct mentions *mentions)
 {
     size_t last = mentions->count - 1;
@@ -198,7 +198,7 @@ static bool breaks_off(const struct mentions *mentions)
     return text_is_cut(mentions->text) || (first && mentions->at[first - 1].ends);
 }
 
-/* Is it the option that declines: "C. Not enough information"? */
+/* Whether it is the option that declines: "C. Not enough information". */
 static bool option_declines(const struct mentions *mentions)
 {
     for (size_t i = 0; i < mentions->count; i++) {
@@ -215,7 +215,7 @@ static struct letters find_claimed(const struct mentions *mentions, bool asides)
 {
     enum claim best = CLAIM_NONE;
     struct letters found = {0}, true_ones = {0};
-    bool only_true = false; /* nothing else speaks for what was found */
+    bool only_true = false; /* no other evidence */
     struct slice end = text_last_sentence(mentions->text);
     bool gave_up = text_declines(end) && !option_declines(mentions), cut = breaks_off(mentions);
     size_t last = mentions->count;
@@ -260,9 +260,9 @@ static struct letters find_claimed(const struct mentions *mentions, bool asides)
     return only_true && true_ones.second ? true_ones : found;
 }
 
-/* ---- weaker signs, which must agree ---- */
+/* ---- weaker evidence, which must agree ---- */
 
-/* Does the letter at `i` label an option: "B.", "(B)", "B:"? */
+/* Whether the letter at `i` labels an option: "B.", "(B)", "B:". */
 static bool is_label(const struct mentions *mentions, size_t i)
 {
     const struct token *next = at(mentions, i + 1);
@@ -288,7 +288,7 @@ static size_t next_line(const struct mentions *mentions, size_t i)
     return i + 1;
 }
 
-/* The one option that is said to be right, when another is said to be wrong. */
+/* The one option said to be right, if another is said to be wrong. */
 static struct letters find_verdicts(const struct mentions *mentions)
 {
     struct letters right = {0};
@@ -324,8 +324,8 @@ static struct letters find_option_lines(const struct mentions *mentions)
     return found;
 }
 
-/* The one option that is repeated on the last line after they were gone through: "A. ...  B. ...  C. ...  So: B. ...";
- * '\0' when there is none. */
+/* The one option repeated on the last line after all were discussed: "A. ...  B. ...  C. ...  So: B. ..."; '\0' if
+ * there is none. */
 static char repeated_option(const struct mentions *mentions)
 {
     size_t last = mentions->count;
@@ -346,7 +346,7 @@ static char repeated_option(const struct mentions *mentions)
                       : '\0');
 }
 
-/* Does the letter begin a line, as options are written? */
+/* Whether the letter begins a line, as a label of an option. */
 static bool begins_line(const struct mentions *mentions, size_t i)
 {
     size_t line = i;
@@ -356,7 +356,7 @@ static bool begins_line(const struct mentions *mentions, size_t i)
            option_of_line(mentions, line) == i;
 }
 
-/* Does the letter head a line, sentence or quotation, as where options are gone through one by one? */
+/* Whether the letter heads a line, sentence or quotation, as in a discussion of each option. */
 static bool heads(const struct mentions *mentions, size_t i)
 {
     size_t start = i;
@@ -373,7 +373,7 @@ static bool heads(const struct mentions *mentions, size_t i)
            (quoted || begins_line(mentions, i) || start == mentions_sentence_first(mentions, i));
 }
 
-/* The first two options that head a line or sentence and are not denied: of several, none is chosen by that. */
+/* The first two options that head a line or sentence and are not negated: several choose none. */
 static struct letters head_letters(const struct mentions *mentions)
 {
     struct letters found = {0};
@@ -384,8 +384,8 @@ static struct letters head_letters(const struct mentions *mentions)
     return found;
 }
 
-/* The option that the answer begins with, "D. All of the above", when it lists no others: lines such as "A, B and C
- * are ..." then speak of them.  '\0' when there is none. */
+/* The option that the answer begins with, "D. All of the above", if it lists no others: lines such as "A, B and C are
+ * ..." then refer to them.  '\0' if there is none. */
 static char leading_option(const struct mentions *mentions)
 {
     size_t first = option_of_line(mentions, 0), end = next_line(mentions, first);
@@ -412,7 +412,7 @@ static char leading_option(const struct mentions *mentions)
     return mentions->at[first].letter;
 }
 
-/* Where the last clause of contrast begins: "..., but C"; the start of the sentence when there is none. */
+/* Start of the last contrasting clause: "..., but C"; the start of the sentence if there is none. */
 static const char *contrast_start(struct slice sentence)
 {
     struct tokens tokens = tokens_of(sentence);
@@ -438,7 +438,7 @@ static bool is_defined(const struct mentions *mentions, size_t verb)
     return true;
 }
 
-/* Does the letter name what its sentence ends with: "secure the airway (C).", "a diary, A."? */
+/* Whether the letter names what its sentence ends with: "secure the airway (C).", "a diary, A." */
 static bool closes_statement(const struct mentions *mentions, size_t i)
 {
     size_t name = i - (i && mention_is_noun(at(mentions, i - 1)));
@@ -450,7 +450,7 @@ static bool closes_statement(const struct mentions *mentions, size_t i)
            mentions_sentence_first(mentions, i) + 2 < name;
 }
 
-/* Is the letter only spoken of: "let's start with B", "B says that", "it could be B", "written in B"? */
+/* Whether the letter is only mentioned: "let's start with B", "B says that", "it could be B", "written in B". */
 static bool is_topic(const struct mentions *mentions, size_t i)
 {
     static const char DOUBTS[] = " could might may no nothing worst if suppose assume ";
@@ -491,8 +491,8 @@ static bool is_topic(const struct mentions *mentions, size_t i)
     return false;
 }
 
-/* The letter before this one with only marks between, "A. B. C.", or that this one is put beside, "B seems right, but
- * so does C"; '\0' when there is none. */
+/* The letter before this one with only punctuation between, "A. B. C.", or of which this is an equal alternative, "B
+ * seems right, but so does C"; '\0' if there is none. */
 static char neighbor_before(const struct mentions *mentions, size_t i)
 {
     size_t j = i;
@@ -507,7 +507,7 @@ static char neighbor_before(const struct mentions *mentions, size_t i)
     return (char)(letter ? mentions->at[j - 1].letter : '\0');
 }
 
-/* The letters of a part of the text that are affirmed; if `marked`, only (B), **B** and "option B". */
+/* The affirmed letters of a part of the text; if `marked`, only (B), **B** and "option B". */
 static struct letters find_mentioned(const struct mentions *mentions, struct slice within,
                                      bool marked)
 {
@@ -581,7 +581,7 @@ static struct letters closing_letters(const struct mentions *mentions)
     return found;
 }
 
-/* Weaker signs, in the order of their strength. */
+/* Weaker evidence, in the order of its strength. */
 static struct letters find_weaker(const struct mentions *mentions)
 {
     struct letters found = find_verdicts(mentions);
@@ -611,7 +611,7 @@ static struct letters find_weaker(const struct mentions *mentions)
     return concluded.first ? concluded : found;
 }
 
-/* Does a sentence of the text decline to answer? */
+/* Whether a sentence of the text declines to answer. */
 static bool declines(struct slice text)
 {
     struct slice sentence;

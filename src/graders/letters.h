@@ -1,5 +1,5 @@
-/* The letter that an answer to a multiple-choice question chooses: letters.c decides, by what mentions.c reads and how
- * claims.c weighs it. */
+/* The letter chosen by an answer to a multiple-choice question: mentions.c parses, claims.c weighs, letters.c
+ * decides. */
 #ifndef IPW_GRADERS_LETTERS_H
 #define IPW_GRADERS_LETTERS_H
 
@@ -8,26 +8,26 @@
 
 /* Plain data; nothing to release. */
 struct letters {
-    char first;  /* 'A'..'Z'; '\0' when none was found */
-    char second; /* another one that is claimed as much; '\0' when there is none */
+    char first;  /* 'A'..'Z'; '\0': none was found */
+    char second; /* another one that is claimed as strongly; '\0': none */
     bool listed; /* they only begin lines, as where the answer repeats the options */
 };
 
 enum { OPTIONS_MAX = 26 };
 
-/* What the question says, where it is known. */
+/* Information from the question, if it is known. */
 struct options {
-    struct slice texts[OPTIONS_MAX]; /* trimmed, without marks at the ends */
+    struct slice texts[OPTIONS_MAX]; /* trimmed, without punctuation at the ends */
     unsigned count;
     struct slice stem; /* the question before them */
     bool asks_false;   /* "which is not true", "all are correct except" */
 };
 
-/* `count` is the number of letters, those from A; `options` may be NULL.  ERR_NO_MEMORY only. */
+/* `count` is the number of letters from A on; `options` may be NULL.  ERR_NO_MEMORY only. */
 enum err letters_find(struct slice answer, unsigned count, const struct options *options,
                       struct letters *out) MUST_USE;
 
-/* The letter of an expected answer: "B", "(b)", "B. text"; '\0' when it is not one. */
+/* The letter of an expected answer: "B", "(b)", "B. text"; '\0' if it is not one. */
 enum err letters_expected(struct slice expected, unsigned options, char *out) MUST_USE;
 
 /* ---- the letters of an answer that may name an option: mentions.c ---- */
@@ -38,17 +38,16 @@ struct mention {
     char letter;   /* 'A'..'Z'; '\0' for anything else */
     bool enclosed; /* in brackets, bold or quotes */
     bool bare_lower;
-    bool ends;       /* a sentence */
-    size_t sentence; /* the first token of its sentence or line */
-    size_t text_end; /* of the option's own text behind its label, "C. Not found"; 0 without one */
-    bool judged, denied; /* what mention_is_denied found */
+    bool ends;           /* a sentence */
+    size_t sentence;     /* the first token of its sentence or line */
+    size_t text_end;     /* of the option's own text after its label, "C. Not found"; 0: none */
+    bool judged, denied; /* cached result of mention_is_denied */
 };
 
 struct mentions {
     struct mention *at;
     size_t count, capacity;
-    size_t first_word,
-        last_word; /* outside them are only marks, such as those of a block of code */
+    size_t first_word, last_word; /* outside is only punctuation, such as that of a code block */
     struct slice text;
     bool asks_false;
 };
@@ -56,14 +55,14 @@ struct mentions {
 /* How far the words around a letter are read, in tokens. */
 enum { MENTIONS_REACH = 24 };
 
-/* As letters_find. */
+/* Arguments as in letters_find. */
 enum err mentions_read(struct mentions *mentions, struct slice text, unsigned count,
                        const struct options *options) MUST_USE;
 void mentions_release(struct mentions *mentions);
 
 /* ---- the tokens around a letter ---- */
 
-/* The end of a line before the first and after the last. */
+/* A TOKEN_LINE before the first and after the last. */
 const struct token *mentions_token(const struct mentions *mentions, size_t i);
 
 static inline const struct token *mentions_before(const struct mentions *mentions, size_t i)
@@ -79,13 +78,13 @@ static inline bool mentions_letter(const struct mentions *mentions, size_t i)
 bool mentions_mark(const struct mentions *mentions, size_t i, const char *set);
 bool mentions_opens(const struct mentions *mentions, size_t i);
 
-/* Past the marks that close a letter. */
+/* Skips the punctuation that closes a letter. */
 size_t mentions_skip_closing(const struct mentions *mentions, size_t i);
 
-/* Past the letter at `i`, the text of its option, and the marks that close them. */
+/* Skips the letter at `i`, the text of its option, and the punctuation that closes them. */
 size_t mentions_skip_option(const struct mentions *mentions, size_t i);
 
-/* The first token of the sentence or line that `i` is in; a bounded way. */
+/* The first token of the sentence or line that contains `i`, within a bounded distance. */
 size_t mentions_sentence_first(const struct mentions *mentions, size_t i);
 
 /* "option", "choice", "ending". */
@@ -97,10 +96,10 @@ bool mentions_praise(const struct mentions *mentions, size_t i);
 /* "and", "or", a comma: between letters that stand together. */
 bool mention_is_link(const struct token *token);
 
-/* Does what begins at `i` follow "all are true except", "everything but"?  Where something is said of the others. */
+/* Whether what begins at `i` follows "all are true except", "everything but". */
 bool mention_is_exception(const struct mentions *mentions, size_t i);
 
-/* ---- what is said of a letter ---- */
+/* ---- statements about a letter ---- */
 
 enum verdict { SAID_NOTHING, SAID_RIGHT, SAID_WRONG };
 
@@ -116,7 +115,7 @@ bool mention_is_redeemed(const struct mentions *mentions, size_t i);
 /* Neither denied nor doubted: "is it B?", "although B", "if x were 0, it would be B". */
 bool mention_is_affirmed(const struct mentions *mentions, size_t i);
 
-/* "Note that B ...": said beside the answer. */
+/* "Note that B ...": a remark besides the answer. */
 bool mention_is_aside(const struct mentions *mentions, size_t i);
 
 /* ---- how strongly an answer claims a letter: claims.c ---- */
@@ -125,11 +124,11 @@ enum claim { CLAIM_NONE, CLAIM_TRUE, CLAIM_CHOSEN, CLAIM_STATED };
 
 enum claim mention_claim(const struct mentions *mentions, size_t i);
 
-/* Is the option put beside the one that was chosen: "C is just as likely", "so does C", "it could also be C", "or is
- * it C"? */
+/* Whether the option is presented as an equal alternative: "C is just as likely", "so does C", "it could also be C",
+ * "or is it C". */
 bool mention_is_equal(const struct mentions *mentions, size_t i);
 
-/* Is one of the words among the tokens [from, to)? */
+/* Whether one of the words is among the tokens [from, to). */
 bool mentions_have(const struct mentions *mentions, size_t from, size_t to, const char *words);
 
 #endif

@@ -9,7 +9,7 @@
 #include "graders/fold.h"
 #include "graders/number.h"
 
-/* Items in any order are paired by trying all, which is quadratic: the limit keeps it fast. */
+/* Items in any order are matched pairwise, which is quadratic: the limit keeps it fast. */
 enum { ITEMS_MAX = 2000 };
 
 struct list {
@@ -73,7 +73,7 @@ static enum err add_item(struct items *items, struct slice item, bool starts_lin
     return ERR_OK;
 }
 
-/* The length of the separator at `at`; 0 when there is none. */
+/* Length of the separator at `at`; 0 if there is none. */
 static size_t separator(const char *at, const char *end)
 {
     struct slice rest = slice_between(at, end);

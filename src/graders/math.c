@@ -1,6 +1,6 @@
-/* The math grader: equivalent expressions, in LaTeX or plain notation.  formula.h decides whether two are
- * equivalent; here are the parts of an answer that may be the expression.  Each of them ends where a
- * statement ends, so that an intermediate result is not taken for the answer. */
+/* The math grader: equivalent expressions, in LaTeX or plain notation.  formula.h decides whether two are equivalent;
+ * this file finds the parts of an answer that may be the expression.  Each ends where a statement ends, so that an
+ * intermediate result is not taken for the answer. */
 #include <ctype.h>
 
 #include "graders/answer.h"
@@ -38,7 +38,7 @@ static const struct delimiter {
 
 enum { DELIMITER_COUNT = sizeof DELIMITERS / sizeof *DELIMITERS };
 
-/* Are the two dollar signs those of prices: "$15, which is 25% of $60"? */
+/* Whether the two dollar signs are those of prices: "$15, which is 25% of $60". */
 static bool is_money(const struct delimiter *with, const char *start, const char *close,
                      const char *end)
 {
@@ -46,7 +46,7 @@ static bool is_money(const struct delimiter *with, const char *start, const char
            (slice_is_space(close[-1]) || (close + 1 < end && isdigit((unsigned char)close[1])));
 }
 
-/* Where the formula that `with` opened is closed; NULL when it is not. */
+/* Where the formula that `with` opened is closed; NULL if it is not. */
 static const char *formula_close(const struct delimiter *with, const char *start, const char *end)
 {
     for (const char *c = start; c < end; c++)
@@ -57,8 +57,8 @@ static const char *formula_close(const struct delimiter *with, const char *start
     return NULL;
 }
 
-/* The end of the formula that begins at `at`, its inside in *out; NULL when there is none.  A delimiter
- * that was not closed once will not be closed later, and is not searched for again. */
+/* The end of the formula that begins at `at`, its contents in *out; NULL if there is none.  An unclosed delimiter is
+ * not searched for again. */
 static const char *formula_at(const char *at, const char *end, bool unclosed[DELIMITER_COUNT],
                               struct slice *out)
 {
@@ -78,7 +78,7 @@ static const char *formula_at(const char *at, const char *end, bool unclosed[DEL
     return NULL;
 }
 
-/* Does the text between two formulas only join them: "and", "or", a comma? */
+/* Whether the text between two formulas only joins them: "and", "or", a comma. */
 static bool joins(struct slice between)
 {
     struct tokens tokens = tokens_of(between);
@@ -89,7 +89,7 @@ static bool joins(struct slice between)
     return true;
 }
 
-/* Does the formula after `between` limit the one before: "$1/x$ for $x \\ne 0$"? */
+/* Whether the formula after `between` restricts the one before: "$1/x$ for $x \\ne 0$". */
 static bool is_condition(struct slice between, struct slice formula)
 {
     static const char *const SIGNS[] = {"\\ne", "\\in", "\\ge", "\\le", "<",
@@ -106,7 +106,7 @@ static bool is_condition(struct slice between, struct slice formula)
     return false;
 }
 
-/* Does an equation for the variable follow from what is before it: "3x = 21 and x = 7", not "x = 3 and x = 7"? */
+/* Whether an equation for the variable follows from the preceding one: "3x = 21 and x = 7", not "x = 3 and x = 7". */
 static bool follows_from(struct slice before, struct slice name)
 {
     bool found = false;
@@ -149,8 +149,8 @@ static struct token last_word(struct slice text)
     return word;
 }
 
-/* The last formula of a text, together with those before it that are joined to it: "$x=1$ and $x=2$".
- * Returns the number of formulas, those that are joined counted as one. */
+/* The last formula of a text, together with preceding ones joined to it: "$x=1$ and $x=2$".  Returns the number of
+ * formulas, counting joined ones as one. */
 static unsigned last_formula(struct slice text, struct slice *last)
 {
     const char *end = slice_end(text), *closed = NULL;
@@ -182,18 +182,18 @@ static unsigned last_formula(struct slice text, struct slice *last)
 enum { CANDIDATES_MAX = 16, SUFFIXES_MAX = 6 };
 
 struct candidates {
-    struct slice at[CANDIDATES_MAX]; /* the likeliest first */
+    struct slice at[CANDIDATES_MAX]; /* most likely first */
     unsigned count;
 };
 
-/* Does the text end with the full stop of "The answer is **204**."? */
+/* Whether the text ends with the full stop of "The answer is **204**." */
 static bool ends_marked(struct slice text)
 {
     return text.length > 1 && strchr(".!", text.start[text.length - 1]) &&
            strchr("*`\"", text.start[text.length - 2]);
 }
 
-/* Adds a text without the Markdown, quotes and article around it. */
+/* Adds a text without the surrounding Markdown, quotes and article. */
 static void add(struct candidates *to, struct slice text)
 {
     text = slice_trim(text);
@@ -281,7 +281,7 @@ static void add_suffixes(struct candidates *to, struct slice sentence)
     add_tail(to, sentence);
 }
 
-/* The point or interval of a sentence that has one: "The center is (2, 3) and the radius is 5."  f(2, 3) is none. */
+/* The point or interval of a sentence that has one: "The center is (2, 3) and the radius is 5."  f(2, 3) is not one. */
 static void add_tuple(struct candidates *to, struct slice sentence)
 {
     struct tokens tokens = tokens_of(sentence);
@@ -310,8 +310,8 @@ static void add_tuple(struct candidates *to, struct slice sentence)
         add(to, tuple);
 }
 
-/* Is the formula the result?  Not if a number follows, "$\sqrt{16}$, which is 4", or a denial, "$x=2$ is not", or
- * after "except". */
+/* Whether the formula is the result: not if a number follows, "$\sqrt{16}$, which is 4", or a negation, "$x=2$ is not",
+ * or after "except". */
 static bool is_result(struct slice text, struct slice formula)
 {
     struct token lead = last_word(slice_between(text.start, formula.start));
@@ -349,7 +349,7 @@ static void add_sentence(struct candidates *to, struct slice sentence, bool mark
             add(to, bold);
 }
 
-/* What ends a sentence in bold is what it states, as if boxed: "sqrt(117) ≈ 10.82, so **10.82**". */
+/* A sentence that ends in bold states the bold part, as if boxed: "sqrt(117) ≈ 10.82, so **10.82**". */
 static bool ends_in_bold(struct slice sentence, struct slice *bold)
 {
     struct slice rest = sentence, last = {0}, formula;
@@ -360,7 +360,7 @@ static bool ends_in_bold(struct slice sentence, struct slice *bold)
     return last.length && (number_first(last, &number) || last_formula(last, &formula));
 }
 
-/* Does the text have a number or formula, or part of one: "√2", "2x"? */
+/* Whether the text has a number or formula, or part of one: "√2", "2x". */
 static bool has_value(struct slice text)
 {
     static const char *const SIGNS[] = {"√", "π", "∞", "$", "\\"};
@@ -394,8 +394,7 @@ static struct slice without_conversion(struct slice clause)
     return clause;
 }
 
-/* Without what is only said of the result, ", already in lowest terms", ", using 8^2 = 64", or "i.e." before what was
- * taken away. */
+/* Without remarks about the result, ", already in lowest terms", ", using 8^2 = 64", or a remaining "i.e.". */
 static struct slice without_remark(struct slice clause)
 {
     struct tokens tokens = tokens_of(clause), look;
@@ -418,7 +417,7 @@ static struct slice without_remark(struct slice clause)
     return clause;
 }
 
-/* What a reason that comes first leads to: "x = 4" of "Since x > 0 and x^2 = 16, x = 4". */
+/* The conclusion of a reason that comes first: "x = 4" of "Since x > 0 and x^2 = 16, x = 4". */
 static struct slice after_reason(struct slice sentence)
 {
     struct tokens tokens = tokens_of(sentence);
@@ -439,7 +438,7 @@ static struct slice after_reason(struct slice sentence)
     return sentence;
 }
 
-/* The main clause of a sentence if it may have the answer, else all of it. */
+/* The main clause of a sentence if it may contain the answer, else the whole sentence. */
 static void add_clause(struct candidates *to, struct slice sentence, bool marked)
 {
     struct slice clause = without_conversion(without_remark(sentence_without_reason(sentence)));
@@ -463,8 +462,8 @@ static bool concludes_none(struct slice sentence)
     return none;
 }
 
-/* The texts that may be the answer: after a marker its line and first sentence; without one the last line,
- * the last sentence, and the last formula of all. */
+/* Candidate answers: after a marker its line and first sentence; without one the last line, the last sentence, and the
+ * last formula of all. */
 static void find_candidates(const struct math *math, struct slice answer,
                             const struct final_answer *final, struct candidates *to)
 {
@@ -505,7 +504,7 @@ static void find_candidates(const struct math *math, struct slice answer,
 
 enum { WORDS_MAX = 6 };
 
-/* The words of an expected answer that has nothing else: "\\text{does not exist}"; 0 when there is more. */
+/* The words of an expected answer that consists only of words: "\\text{does not exist}"; 0 if there is more. */
 static size_t expected_words(struct slice expected, struct token words[WORDS_MAX])
 {
     struct tokens tokens = tokens_of(expected);
@@ -521,7 +520,7 @@ static size_t expected_words(struct slice expected, struct token words[WORDS_MAX
     return count;
 }
 
-/* Does the sentence end with the expected words, as what it says: "it falls on a Wednesday"? */
+/* Whether the sentence ends with the expected words as its statement: "it falls on a Wednesday". */
 static bool ends_with_words(struct slice expected, struct slice sentence)
 {
     struct token wanted[WORDS_MAX], last[WORDS_MAX + 2] = {0}, token;
@@ -544,7 +543,7 @@ static bool ends_with_words(struct slice expected, struct slice sentence)
 
 /* ---- grading ---- */
 
-/* Is the place inside a formula?  That is compared as a whole. */
+/* Whether the position is inside a formula, which is compared as a whole. */
 static bool is_in_formula(struct slice text, const char *place)
 {
     bool unclosed[DELIMITER_COUNT] = {false};
@@ -565,7 +564,7 @@ static const char *skip_marks(const char *at, const char *end)
     return at;
 }
 
-/* May the character follow a number that is not part of an expression?  Chinese has no spaces. */
+/* Whether the character may follow a number that is not part of an expression.  Chinese has no spaces. */
 static bool may_follow(struct slice rest)
 {
     size_t length;
@@ -574,7 +573,7 @@ static bool may_follow(struct slice rest)
                     : char_is_cjk(c) || c == 0xB0 || (c >= 0x3000 && char_is_punctuation(c));
 }
 
-/* Does the text end with a sign of which the number after it is an operand or a bound? */
+/* Whether the text ends with an operator or relation that applies to the number after it. */
 static bool ends_with_operator(struct slice text)
 {
     size_t back = 1, length;
@@ -588,7 +587,7 @@ static bool ends_with_operator(struct slice text)
     return c == 0xD7 || c == 0xF7 || (c >= 0x2200 && c <= 0x22FF && c != 0x2248); /* not ≈ */
 }
 
-/* Is the number no part of a list or of an expression: "(1, 2)", "17 + c", "12k"? */
+/* Whether the number is not part of a list or an expression: "(1, 2)", "17 + c", "12k". */
 static bool stands_apart(struct slice text, struct slice number)
 {
     const char *end = slice_end(text), *after = skip_marks(slice_end(number), end),
@@ -612,7 +611,7 @@ static bool stands_apart(struct slice text, struct slice number)
            !(after < end && strchr("+-*/^=<>([{|", *after));
 }
 
-/* Is there LaTeX other than that of numbers, \\$ and \\%? */
+/* Whether there is LaTeX other than that of numbers, \\$ and \\%. */
 static bool has_commands(struct slice text)
 {
     for (size_t i = 0; i + 1 < text.length; i++)
@@ -621,7 +620,7 @@ static bool has_commands(struct slice text)
     return false;
 }
 
-/* A number alone, or with a unit as its only word: "6 \\text{ hours}".  The unit of the first is empty. */
+/* A number alone, or with a unit as its only word: "6 \\text{ hours}".  The unit of the former is empty. */
 static bool number_with_unit(struct slice text, struct number *out, struct token *unit)
 {
     *unit = (struct token){0};
@@ -640,7 +639,7 @@ static bool number_with_unit(struct slice text, struct number *out, struct token
     return unit->text.length > 0;
 }
 
-/* Does the unit, if there is one, follow the number: "6 hours"? */
+/* Whether the unit, if there is one, follows the number: "6 hours". */
 static bool has_unit(struct slice text, struct slice number, const struct token *unit)
 {
     struct tokens tokens = tokens_of(slice_between(slice_end(number), slice_end(text)));
@@ -653,8 +652,7 @@ static bool has_unit(struct slice text, struct slice number, const struct token 
     return false;
 }
 
-/* The number that a sentence without formulas states, "there are 5 such integers", when a number is
- * expected. */
+/* The number stated by a sentence without formulas, "there are 5 such integers", if a number is expected. */
 static bool same_number(const struct math *math, struct slice expected, struct slice answer,
                         const struct final_answer *final, struct number *value)
 {
@@ -726,7 +724,7 @@ static enum err math_grade(const void *state, const struct grading *what, struct
 
 /* ---- the value that an answer states ---- */
 
-/* Remembers the one that was found, -1 at first; -2 is several. */
+/* Stores the index found, -1 at first; -2: several. */
 static void found_one(int *which, size_t i)
 {
     *which = *which == -1 ? (int)i : -2;

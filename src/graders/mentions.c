@@ -15,7 +15,7 @@
 
 #include "core/grow.h"
 
-/* In tokens; what is further away in its sentence says nothing of a letter. */
+/* In tokens; farther words of a sentence do not affect a letter. */
 enum { SENTENCE_REACH = 48 };
 
 static const char OPENING[] = "([{*_\"'`$<", CLOSING[] = ")]}*_\"'`$";
@@ -50,7 +50,7 @@ bool mentions_opens(const struct mentions *mentions, size_t i)
     return is_mark(at(mentions, i), OPENING);
 }
 
-/* Directly attached to what is before it. */
+/* Whether there is no space before it. */
 static bool attached(const struct token *token)
 {
     return token->kind != TOKEN_LINE && !token->spaced;
@@ -113,7 +113,7 @@ bool mention_is_link(const struct token *token)
 
 /* ---- which tokens are letters ---- */
 
-/* Could the bare letter be a word of the sentence, "A dog", "I think"? */
+/* Whether the bare letter could be a word of the sentence, "A dog", "I think". */
 static bool reads_as_word(const struct mentions *mentions, size_t i)
 {
     static const char AFTER_A[] =
@@ -180,7 +180,7 @@ static bool is_species(const struct mentions *mentions, size_t i)
            islower((unsigned char)at(mentions, i + 2)->text.start[0]);
 }
 
-/* May the word be followed by an option?  After any other, a noun or a number, a letter is its name or unit. */
+/* Whether the word may be followed by an option.  After any other, a noun or a number, a letter is its name or unit. */
 static bool may_lead(const struct token *token)
 {
     static const char FUNCTION[] =
@@ -227,7 +227,7 @@ static bool may_lead(const struct token *token)
            token_in(token, FUNCTION) || token_in(token, VERBS) || token_in(token, NOUNS);
 }
 
-/* "A. 1783 B. 1781": does the label of the option before it precede, on the same line? */
+/* "A. 1783 B. 1781": whether the label of the preceding option is on the same line. */
 static bool continues_list(const struct mentions *mentions, size_t i)
 {
     const struct token *mark = at(mentions, i + 1);
@@ -291,8 +291,8 @@ static void read_letter(const struct mentions *mentions, size_t i, unsigned opti
         mention->letter = (char)('A' + index);
 }
 
-/* Where the text of the option ends that follows its label at `i`, "(B) False", or a part of it that ends the line; 0
- * when something else follows. */
+/* End of the option's text after its label at `i`, "(B) False", or of a part of it that ends the line; 0 if something
+ * else follows. */
 static size_t option_text_end(const struct mentions *mentions, size_t i, struct slice option)
 {
     size_t first = i + 1, end;
@@ -324,7 +324,7 @@ static size_t leading_text_end(const struct mentions *mentions)
                : 0;
 }
 
-/* The texts behind labels: what they say is not said of the option. */
+/* The texts after labels: their words are not statements about the option. */
 static void read_texts(struct mentions *mentions, const struct options *options)
 {
     if (options && options->count)
@@ -377,7 +377,7 @@ void mentions_release(struct mentions *mentions)
 
 /* ---- verdicts ---- */
 
-/* What a cross or check before the letter says: "❌ B".  In "A ❌ B ✅" it is about the letter before it. */
+/* The verdict of a cross or check mark before the letter: "❌ B".  In "A ❌ B ✅" it belongs to the letter before it. */
 static enum verdict marked_before(const struct mentions *mentions, size_t i)
 {
     bool cross = i && token_in(at(mentions, i - 1), CROSSES);
@@ -412,7 +412,7 @@ static bool has_text(const struct mentions *mentions, size_t i)
            !(token_is_link(lead) && token_is_negation(at(mentions, after)));
 }
 
-/* The letter after `i`, past brackets and the words between; `count` when something else follows. */
+/* The letter after `i`, skipping brackets and the words between; `count` if something else follows. */
 static size_t letter_after(const struct mentions *mentions, size_t i)
 {
     while (is_mark(at(mentions, i), OPENING) || mention_is_noun(at(mentions, i)) ||
@@ -483,7 +483,8 @@ bool mention_is_exception(const struct mentions *mentions, size_t i)
     return all && said;
 }
 
-/* Does what is denied at `j` end before the letter, "Unlike A, B is ...", or is that preferred, "A is weaker than B"? */
+/* Whether what is negated at `j` ends before the letter, "Unlike A, B is ...", or B is preferred, "A is weaker than
+ * B". */
 static bool ends_denial(const struct mentions *mentions, size_t j, size_t i)
 {
     size_t first = mentions_sentence_first(mentions, i), lead = i;
@@ -548,14 +549,14 @@ static bool denied_before(const struct mentions *mentions, size_t i)
     return false;
 }
 
-/* Does another subject begin: ", it is not", "and the others don't"? */
+/* Whether another subject begins: ", it is not", "and the others don't". */
 static bool changes_subject(const struct mentions *mentions, size_t i)
 {
     return token_in(at(mentions, i), " , and – — - ( ") &&
            token_in(at(mentions, i + 1), " it the this they that so and others all none \" ");
 }
 
-/* Does a word after the letter deny it: "wrong", "(true) only if"?  Not in "stands out", "the false statement". */
+/* Whether a word after the letter negates it: "wrong", "(true) only if".  Not "stands out". */
 static bool is_wrong(const struct mentions *mentions, size_t j)
 {
     static const char WRONG[] =
@@ -634,7 +635,7 @@ static bool conceded_after(const struct mentions *mentions, size_t i)
     return false;
 }
 
-/* Is the statement that leads to the letter denied: "I don't think it is B", "there is no evidence for B"? */
+/* Whether the statement about the letter is negated: "I don't think it is B", "there is no evidence for B". */
 static bool is_disbelieved(const struct mentions *mentions, size_t i)
 {
     static const char BELIEFS[] = " think believe say agree expect convinced see sure certain "
@@ -659,7 +660,7 @@ static bool is_disbelieved(const struct mentions *mentions, size_t i)
     return false;
 }
 
-/* One word of the clause that leads to the letter: does it tell of a mistake, an earlier thought or the second best? */
+/* Whether a word of the clause before the letter indicates a mistake, an earlier thought or the second best. */
 static bool sets_aside(const struct mentions *mentions, size_t j, bool chosen)
 {
     static const char MISTAKES[] =
@@ -771,8 +772,8 @@ static bool closes_sentence(const struct mentions *mentions, size_t i)
     return true;
 }
 
-/* In a clause that does not choose: one that concedes, "although B ...", up to its comma, or the reason at the end
- * of a sentence, "C, because A and B ...". */
+/* In a clause that does not choose: a concession, "although B ...", up to its comma, or the reason at the end of a
+ * sentence, "C, because A and B ...". */
 static bool is_subordinate(const struct mentions *mentions, size_t i)
 {
     bool clause = true; /* that of the letter, not one before it */

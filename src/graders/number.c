@@ -1,5 +1,5 @@
-/* A hand-written scanner: numbers in answers come with currencies, thousands separators, LaTeX and words,
- * and digits inside other words do not count.  Linear in the text. */
+/* A hand-written scanner: numbers in answers have currencies, thousands separators, LaTeX and words, and digits inside
+ * other words do not count.  Linear time. */
 #include "graders/number.h"
 
 #include <ctype.h>
@@ -11,8 +11,7 @@
 #include "core/params.h"
 #include "graders/fold.h"
 
-/* A position in the text; at the end it reads as '\0'.  The take_ functions advance it only when they
- * match. */
+/* A position in the text; reads as '\0' at the end.  The take_ functions advance it only if they match. */
 struct cursor {
     const char *at, *end;
 };
@@ -65,7 +64,7 @@ static bool take_word(struct cursor *c, const char *word)
 
 /* ---- digits ---- */
 
-/* Digits for strtod; no answer has more than these. */
+/* Digits for strtod, with a limit that no answer exceeds. */
 struct digits {
     char kept[400];
     size_t count;
@@ -79,7 +78,7 @@ static void keep(struct digits *digits, char c)
         digits->kept[digits->count++] = c;
 }
 
-/* How many digits follow, up to 4. */
+/* Number of digits that follow, up to 4. */
 static size_t digits_ahead(const struct cursor *c, size_t ahead)
 {
     size_t count = 0;
@@ -88,7 +87,7 @@ static size_t digits_ahead(const struct cursor *c, size_t ahead)
     return count;
 }
 
-/* Does the comma at `ahead` begin decimals, as in 3,5?  Three digits are thousands, more commas a list. */
+/* Whether the comma at `ahead` begins decimals, as in 3,5.  Three digits are thousands, more commas a list. */
 static bool is_decimal_comma(const struct cursor *c, size_t ahead)
 {
     size_t count = digits_ahead(c, ahead + 1), after = ahead + 1;
@@ -98,7 +97,7 @@ static bool is_decimal_comma(const struct cursor *c, size_t ahead)
            !(strchr(",.", peek(c, after)) && is_digit(peek(c, after + 1)));
 }
 
-/* Does the point separate thousands?  In 1.234.567 and 1.234,5 it does, in 1.234 it does not. */
+/* Whether the point separates thousands: yes in 1.234.567 and 1.234,5, no in 1.234. */
 static bool is_grouping_point(const struct cursor *c)
 {
     if (peek(c, 0) != '.' || digits_ahead(c, 1) != 3)
@@ -106,7 +105,7 @@ static bool is_grouping_point(const struct cursor *c)
     return (peek(c, 4) == '.' && digits_ahead(c, 5) == 3) || is_decimal_comma(c, 4);
 }
 
-/* The length of a thousands separator followed by exactly three digits; else 0. */
+/* Length of a thousands separator followed by exactly three digits; else 0. */
 static size_t grouping(const struct cursor *c)
 {
     static const char *const SEPARATORS[] = {
@@ -117,7 +116,7 @@ static size_t grouping(const struct cursor *c)
     return digits_ahead(&look, 0) == 3 ? (size_t)(look.at - c->at) : 0;
 }
 
-/* True when points separate its thousands, so that a comma begins the decimals. */
+/* Returns true if points separate its thousands, so that a comma begins the decimals. */
 static bool take_integer(struct cursor *c, struct digits *digits)
 {
     size_t first = 0;
@@ -147,7 +146,7 @@ static void take_exponent(struct cursor *c, struct digits *digits)
         keep(digits, *c->at);
 }
 
-/* 12, 1,234.5, .5, 1e-5; unsigned.  `significant`, which may be NULL, is that of a number with decimals. */
+/* 12, 1,234.5, .5, 1e-5; unsigned.  `significant`, which may be NULL, is set for a number with decimals. */
 static bool take_decimal(struct cursor *c, bool may_comma, double *value, int *significant)
 {
     struct digits digits = {0};
@@ -229,8 +228,8 @@ static bool take_divisor(struct cursor *c, double *value)
     return true;
 }
 
-/* One of some spellings, each between two spaces, and its value; 0 when there is none.  No letter follows
- * one that ends with a letter. */
+/* One of several space-separated spellings, and its value; 0 if there is none.  A spelling that ends with a letter must
+ * not be followed by one. */
 static double take_valued(struct cursor *c, const char *spellings, const double *values)
 {
     for (const char *at = spellings + 1, *end; *at; at = end + 1, values++) {
@@ -248,7 +247,7 @@ static double take_valued(struct cursor *c, const char *spellings, const double 
     return 0;
 }
 
-/* \frac{1}{2}, or a character such as that for a half. */
+/* \frac{1}{2}, or a character such as ½. */
 static bool take_fraction(struct cursor *c, double *value)
 {
     static const double VALUES[] = {0.5, 0.25, 0.75, 1.0 / 3, 2.0 / 3, 0.125};
@@ -375,13 +374,13 @@ static bool take_prefix(struct cursor *c, bool may_sign)
     return negative;
 }
 
-/* Arrows and ≈ begin what they lead to. */
+/* Arrows and ≈ are not letters. */
 static bool is_letter(uint32_t c)
 {
     return char_is_word(c) && c != 0x2248 && !(c >= 0x2190 && c <= 0x21FF);
 }
 
-/* Is it part of a word, to which a number would belong?  Chinese has no spaces around numbers. */
+/* Whether it is part of a word, to which a number would belong.  Chinese has no spaces around numbers. */
 static bool belongs(uint32_t c)
 {
     return is_letter(c) && !char_is_cjk(c);
@@ -510,7 +509,7 @@ enum err tolerance_read(const struct params *params, struct tolerance *out, stru
     return err;
 }
 
-/* A decimal stands for an exact value, such as 1/7, when it has at least this many significant digits. */
+/* A decimal represents an exact value, such as 1/7, if it has at least this many significant digits. */
 enum { EXACT_DIGITS = 8 };
 
 bool tolerance_holds(const struct tolerance *tolerance, double expected, double value, int digits)

@@ -14,7 +14,7 @@ struct params;
 
 struct tolerance {
     double relative, absolute;
-    bool given; /* by the user; if not, two integers are equal only when they are the same */
+    bool given; /* by the user; otherwise two integers must be identical */
 };
 
 #define TOLERANCE_PARAMS                                                                           \
@@ -25,25 +25,25 @@ struct tolerance {
 enum err tolerance_read(const struct params *params, struct tolerance *out, struct error *why)
     MUST_USE;
 
-/* Is the difference at most the larger of abs and rel times the expected value?  Without a tolerance from the
- * user, a decimal of `digits` significant digits equals an exact value only when it is written as it or has
- * at least 8 of them: 1/7 is not 0.142857.  0 digits: both are decimals, or neither is. */
+/* Whether the difference is at most the larger of abs and rel times the expected value.  Without a tolerance from the
+ * user, a decimal of `digits` significant digits equals an exact value only if it is exact or has at least 8 of them:
+ * 1/7 is not 0.142857.  0 digits: both are decimals, or neither is. */
 bool tolerance_holds(const struct tolerance *tolerance, double expected, double value, int digits);
 
 struct number {
     double value; /* 50 % is 0.5, 3 million is 3000000 */
     double plain; /* without the percent sign: 50 */
     bool scaled;  /* had a percent sign */
-    int digits;   /* significant ones of a decimal, "0.142857" has 6; 0 for what is exact: 5, 1/7 */
+    int digits;   /* significant digits of a decimal, "0.142857" has 6; 0 if exact: 5, 1/7 */
     struct slice where;
 };
 
 bool number_first(struct slice text, struct number *out);
 bool number_last(struct slice text, struct number *out);
 
-/* All numbers of a text, one after the other. */
+/* Iterates over the numbers of a text. */
 struct numbers {
-    struct slice text; /* what is left */
+    struct slice text; /* the remaining text */
     uint32_t before;   /* the character before it; 0 at the start */
 };
 bool number_next(struct numbers *numbers, struct number *out);
@@ -51,20 +51,20 @@ bool number_next(struct numbers *numbers, struct number *out);
 /* The text is one number and nothing else. */
 bool number_whole(struct slice text, struct number *out);
 
-/* The last number in words: "forty-two", "minus seven", "three quarters"; not one that is denied. */
+/* The last number in words: "forty-two", "minus seven", "three quarters"; not a negated one. */
 bool number_in_words(struct slice text, struct number *out);
 
-/* Where only one of the two has a percent sign, both readings of it count. */
+/* If only one has a percent sign, both interpretations count. */
 bool number_equal(const struct tolerance *tolerance, const struct number *expected,
                   const struct number *value);
 
 /* ---- the number that an answer states: numeric.c ---- */
 
-/* Of the line after a marker (final.h): the result of its first equation, or its first number. */
+/* In the line after a marker (final.h): the result of its first equation, or its first number. */
 bool stated_after_marker(struct slice line, struct number *out);
 
-/* Of an answer without a marker, in this order: a number in bold in the last paragraph; an answer that comes
- * first; what the last sentence with a number states.  A check of the result at the end does not count. */
+/* In an answer without a marker, in this order: a number in bold in the last paragraph; an answer that comes first; the
+ * statement of the last sentence with a number.  A verification of the result at the end does not count. */
 bool stated_in_conclusion(struct slice answer, struct number *out);
 
 #endif

@@ -14,26 +14,26 @@ static const char PARTS[] =
     "eighths tenth tenths sixth sixths seventh sevenths ninth ninths twelfth twelfths ";
 static const double PART_VALUES[] = {2, 3, 4, 4, 5, 8, 10, 6, 7, 9, 12};
 
-/* The denominator that the word names; 0 when it does not. */
+/* The denominator named by the word; 0 if it is none. */
 static double part_of(const struct token *token)
 {
     int index = token_index(token, PARTS);
     return index < 0 ? 0 : PART_VALUES[index / 2];
 }
 
-/* "Twenty-sixth" is a place, "five sixths" and "one sixth" are fractions. */
+/* "Twenty-sixth" is an ordinal, "five sixths" and "one sixth" are fractions. */
 static bool is_ordinal(const struct token *token, double count)
 {
     return count != 1 && token_in(token, " sixth seventh ninth twelfth ");
 }
 
-/* What was read so far: "two hundred and fifty" is 250 in `group`, thousands and more are in `total`. */
+/* State: "two hundred and fifty" is 250 in `group`; thousands and above are in `total`. */
 struct words {
     double total, group;
     bool any;
 };
 
-/* Adds one word.  False when it does not continue the number: "one two". */
+/* Adds one word.  False if it does not continue the number: "one two". */
 static bool add_word(struct words *words, const struct token *token)
 {
     int unit = token_index(token, UNITS), ten = token_index(token, TENS),

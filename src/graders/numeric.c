@@ -1,5 +1,5 @@
-/* The numeric grader: the number in the answer equals the expected one within a tolerance.  Most of it is a reading of
- * sentences that state a result, in digits or words: which of their numbers is it?  Linear in the text.
+/* The numeric grader: the number in the answer equals the expected one within a tolerance.  Most of it finds the number
+ * that a sentence states as its result, in digits or words.  Linear time.
  *
  * In this order: a marked answer (final.h), its result after "=" or its first number; a number in bold in the last
  * paragraph; one that the answer begins with; that of the last sentence that states one.  A sentence states what its
@@ -48,7 +48,7 @@ static bool stated_after_equals(struct slice line, struct number *out)
     return false;
 }
 
-/* How far the words before a place are read. */
+/* How far the words before a position are read. */
 static const char *near_start(struct slice sentence, const char *place)
 {
     enum { REACH = 48 };
@@ -90,8 +90,8 @@ static bool encloses_number(struct slice text, size_t open)
     return close && number_whole(slice_between(text.start + open + 1, close), &ignored);
 }
 
-/* Up to the reason or a remark in parentheses, if a number comes before that: "16 (4 * 4)".  What another reading
- * would be is a remark too: "18 a day, which would be 126 a week". */
+/* Up to a reason or a remark in parentheses, if a number precedes it: "16 (4 * 4)".  Another interpretation is a
+ * remark, too: "18 a day, which would be 126 a week". */
 static struct slice without_remark(struct slice sentence)
 {
     struct slice kept = is_conversion(sentence) ? sentence : sentence_without_reason(sentence);
@@ -108,7 +108,7 @@ static struct slice without_remark(struct slice sentence)
     return number_first(kept, &ignored) || number_in_words(kept, &ignored) ? kept : sentence;
 }
 
-/* What a number is in its sentence, the likeliest answer last. */
+/* The role of a number in its sentence, the most likely answer last. */
 enum role {
     ROLE_NONE,         /* "step 2", "not 7", "at least 7", "7:15", a part of "9 + 6" */
     ROLE_CIRCUMSTANCE, /* "in 5 days", "for the 16 glasses", "3 more than" */
@@ -221,7 +221,7 @@ static bool is_denied(const struct neighbors *near)
              token_is_negation(&near->second)));
 }
 
-/* What follows makes it a circumstance: "4 fewer than", "3 times as old", "11-year-old". */
+/* Whether what follows makes it a circumstance: "4 fewer than", "3 times as old", "11-year-old". */
 static bool is_compared(struct slice sentence, struct slice number)
 {
     struct tokens tokens = tokens_of(slice_between(slice_end(number), slice_end(sentence)));
@@ -293,7 +293,7 @@ static enum role role_of(struct slice sentence, struct slice number)
                                                                    : ROLE_RESULT;
 }
 
-/* Do the tokens between two numbers join them as alternatives: "or", "or x ="? */
+/* Whether the tokens between two numbers join them as alternatives: "or", "or x =". */
 static bool are_joined(struct tokens tokens)
 {
     struct token token;
@@ -310,7 +310,7 @@ static bool are_joined(struct tokens tokens)
     return joined && !apart;
 }
 
-/* Is the number one of several that are offered: "7 or 8", "between 10 and 12", "x = 2 or x = 3"? */
+/* Whether the number is one of several alternatives: "7 or 8", "between 10 and 12", "x = 2 or x = 3". */
 static bool is_alternative(struct slice sentence, const struct number *number)
 {
     enum { REACH = 60 };
@@ -349,7 +349,7 @@ static bool in_words_after(struct slice sentence, const char *after, bool verb, 
     return verb || role_of(sentence, number.where) != ROLE_NONE;
 }
 
-/* The number that follows "i.e." or ", that is"; NULL for any other token, and when it is part of more. */
+/* The number that follows "i.e." or ", that is"; NULL for any other token, and if it is part of an expression. */
 static const char *after_restating(const struct token *token, const struct token *before,
                                    struct tokens after)
 {
@@ -378,7 +378,7 @@ static bool is_concluding(const struct token *token, struct tokens after)
     return !token_is(token, "so") || !token_next(&after, &next) || !token_in(&next, " on far ");
 }
 
-/* Does a reason or condition begin here, before what it leads to: "since x > 0, x = 4", "= 9, and since ..."? */
+/* Whether a reason or condition begins here, before its conclusion: "since x > 0, x = 4", "= 9, and since ...". */
 static bool opens_reason(const struct token *token, const struct token *before)
 {
     if (token_in(token, " if when "))
@@ -387,8 +387,8 @@ static bool opens_reason(const struct token *token, const struct token *before)
            (before->kind != TOKEN_WORD ? !token_is(before, ",") : token_is(before, "and"));
 }
 
-/* What follows the last "so" or the like, "but", or a reason that comes first, if it has a number: "2^3 = 8, so the
- * root of 8 is 2", "since x > 0, x = 4". */
+/* What follows the last "so" or similar, "but", or a reason that comes first, if it has a number: "2^3 = 8, so the root
+ * of 8 is 2", "since x > 0, x = 4". */
 static struct slice conclusion_of(struct slice sentence)
 {
     struct tokens tokens = tokens_of(sentence);
@@ -418,7 +418,7 @@ static bool is_article_next(struct tokens after)
     return token_next(&after, &next) && token_in(&next, " a an "); /* "can't be a fraction" */
 }
 
-/* Does the sentence only speak of a number: a question, a doubt, the view of others, what is given? */
+/* Whether the sentence only mentions a number: a question, a doubt, the view of others, a given value. */
 static bool is_noncommittal(struct slice sentence)
 {
     static const char DOUBTS[] = " doubt mistaken mistake misconception wondering wrong depends ";
@@ -499,7 +499,7 @@ static bool is_computed(struct slice sentence, const struct number *computed,
     return false;
 }
 
-/* Does the text only list parts: "10 in the bottom row, 9 in the next"; not "8 pens each, 24 in total"? */
+/* Whether the text only lists parts: "10 in the bottom row, 9 in the next"; not "8 pens each, 24 in total". */
 static bool lists_parts(struct slice text)
 {
     struct tokens tokens = tokens_of(text);
@@ -512,7 +512,7 @@ static bool lists_parts(struct slice text)
     return number_next(&parts, &part) && number_next(&parts, &part);
 }
 
-/* The first colon or dash between words; NULL when there is none. */
+/* The first colon or dash between words; NULL if there is none. */
 static const char *find_colon(struct slice sentence)
 {
     struct tokens tokens = tokens_of(sentence);
@@ -595,7 +595,7 @@ static enum stated in_sentence(struct slice sentence, const struct number *compu
 
 /* ---- the whole answer ---- */
 
-/* Does the sentence of the number go on to another: "had **12** and ate 5, so 7 are left"? */
+/* Whether the sentence continues to another number: "had **12** and ate 5, so 7 are left". */
 static bool concludes_later(struct slice text, struct slice number)
 {
     struct slice sentence = text, rest = text;
@@ -664,8 +664,8 @@ static struct slice without_parenthesis(struct slice text)
     return text;
 }
 
-/* Is it that of a list or a question: "1. Add them up", "3. Yes", not "27. Luis had 15 stamps, ..."?  What explains a
- * number has others in its only line. */
+/* Whether it numbers a list item or a question: "1. Add them up", "3. Yes", not "27. Luis had 15 stamps, ...".  An
+ * explanation of a number contains others in its only line. */
 static bool is_numbering(const struct number *number, struct slice mark, struct slice rest)
 {
     struct number other;
@@ -704,7 +704,7 @@ static bool leading(struct slice text, struct number *out)
     return true;
 }
 
-/* Does the text end within its last sentence, which has no number, after others in the same line that were ended? */
+/* Whether the text is truncated in its last sentence, which has no number, after complete ones on the same line. */
 static bool breaks_off(struct slice text, struct slice last)
 {
     struct number ignored;
@@ -716,7 +716,7 @@ static bool breaks_off(struct slice text, struct slice last)
            !number_in_words(last, &ignored);
 }
 
-/* Without a marker: a number in bold in the last paragraph, or what the last sentence with a number states. */
+/* Without a marker: a number in bold in the last paragraph, or the statement of the last sentence with a number. */
 bool stated_in_conclusion(struct slice answer, struct number *out)
 {
     struct slice text = without_parenthesis(text_without_asides(answer)), rest = text,
@@ -743,7 +743,7 @@ bool stated_in_conclusion(struct slice answer, struct number *out)
     return stated == STATED_ONE && !declined && !breaks_off(text, sentence);
 }
 
-/* Does the marker lead to an argument, whose result comes last: "Answer: he bought 36 and ate 6, so 30"? */
+/* Whether the marker introduces an argument, whose result comes last: "Answer: he bought 36 and ate 6, so 30". */
 static bool is_argument(struct slice sentence)
 {
     struct slice conclusion = conclusion_of(sentence);
@@ -804,8 +804,8 @@ static bool find_number(const struct numeric *numeric, struct slice answer, stru
            stated_in_conclusion(final.marker ? answer : final.line, out);
 }
 
-/* The answer before another question that the model asks itself, if it has a marker or concludes with a number; what
- * is given for the first question is no conclusion. */
+/* The answer before another question that the model asks itself, if it has a marker or concludes with a number; given
+ * values of the first question are no conclusion. */
 static struct slice first_answer(struct slice text, enum final_rule rule)
 {
     struct slice first = final_first_question(text, rule), before = text_before_question(text);

@@ -25,7 +25,7 @@ static bool has_back_reference(const char *pattern)
     return false;
 }
 
-/* ERR_BAD_VALUE with the reason when it is not a valid pattern. */
+/* ERR_BAD_VALUE with the reason if the pattern is invalid. */
 static enum err compile(const struct regex_grader *grader, const char *expression, regex_t *out,
                         struct error *why)
 {

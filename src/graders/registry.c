@@ -1,5 +1,5 @@
-/* The list of graders, and what is common to all of them: opening with checked parameters, the state's
- * memory, and the cases that need no driver (no expected answer, an empty answer). */
+/* The list of graders, and common code: opening with validated parameters, memory of the state, and the cases without a
+ * driver (no expected answer, an empty answer). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ static const char *name_at(size_t index)
 
 const struct grader_driver *grader_driver_find(const char *name, struct error *why)
 {
-    const char *wanted = strcmp(name, "none") == 0 ? "null" : name; /* as users call it */
+    const char *wanted = strcmp(name, "none") == 0 ? "null" : name; /* alias */
     long at = registry_find("grader", name_at, wanted, ERR_USAGE, why);
     return at < 0 ? NULL : GRADER_DRIVERS[at];
 }

@@ -90,8 +90,7 @@ bool token_is(const struct token *token, const char *wanted)
     return token_equals(token, slice_of(wanted));
 }
 
-/* The token in lower case between two spaces, as lists have their words; false when it is too long for a word of one,
- * or not ASCII. */
+/* The token in lower case between two spaces, as in the word lists; false if it is too long, or not ASCII. */
 static bool token_needle(const struct token *token, char needle[64])
 {
     size_t length = token->text.length;
@@ -221,7 +220,7 @@ bool sentence_next(struct slice *rest, struct slice *sentence)
     while (rest->length) {
         struct tokens tokens = tokens_of(*rest);
         struct token token, before = {0};
-        /* A word right after the mark goes on, "3.14"; other marks do not, "4.**" */
+        /* A word directly after the mark continues the sentence, "3.14"; punctuation does not, "4.**" */
         const char *stop = slice_end(*rest);
         for (bool ends = false; token_next(&tokens, &token); before = token) {
             ends = token.kind != TOKEN_WORD && (ends || token_ends_sentence(&token, &before));
@@ -316,7 +315,7 @@ bool text_declines(struct slice sentence)
         " unsure undecided undetermined indeterminate unanswerable torn stumped ";
     struct tokens tokens = tokens_of(sentence);
     struct token token, before = {0}, earlier = {0};
-    int left = 0; /* words in which the refusal must be complete */
+    int left = 0; /* maximum distance in words between the two parts of a refusal */
     bool declines = false;
     while (token_next(&tokens, &token)) {
         declines = declines || (left > 0 && token_in(&token, ANSWERING)) ||
@@ -334,7 +333,7 @@ bool text_declines(struct slice sentence)
     return declines;
 }
 
-/* The next words of a sentence, without the marks around them; fewer at its end. */
+/* The first words of a sentence, without the punctuation around them; fewer at its end. */
 static size_t leading_words(struct slice sentence, struct token *words, size_t wanted)
 {
     struct tokens tokens = tokens_of(sentence);
@@ -403,7 +402,7 @@ bool sentence_concludes(struct slice sentence)
            (count > 1 && token_in(&words[0], " yes ok okay ") && token_in(&words[1], WORDS));
 }
 
-/* Does a blank line follow the sentence? */
+/* Whether a blank line follows the sentence. */
 static bool ends_paragraph(struct slice sentence, const char *end)
 {
     unsigned lines = 0;
@@ -438,8 +437,8 @@ struct slice text_last_sentence(struct slice text)
     return sentence;
 }
 
-/* Does the line begin another question or turn: "Question 2:", "**Q:**", "Next question", "The following are multiple
- * choice questions", "User:"? */
+/* Whether the line begins another question or turn: "Question 2:", "**Q:**", "Next question", "The following are
+ * multiple choice questions", "User:". */
 static bool begins_question(struct slice line)
 {
     static const char HEADINGS[] = " question q problem exercise user human instruction pregunta "
@@ -465,7 +464,7 @@ static bool begins_question(struct slice line)
     return false;
 }
 
-/* Does the text begin with the first option of a list: "A. ", "(A) ", "A) "? */
+/* Whether the text begins with the first option of a list: "A. ", "(A) ", "A) ". */
 static bool begins_options(struct slice text)
 {
     struct tokens tokens = tokens_of(text);
@@ -477,7 +476,7 @@ static bool begins_options(struct slice text)
            token_next(&tokens, &token) && token_in(&token, open ? " ) " : " . ) : ");
 }
 
-/* A word problem, told with numbers and the names of its subjects: "Mike has $50.  How many ...?" */
+/* A word problem, with numbers and names of its subjects: "Mike has $50.  How many ...?" */
 static bool is_word_problem(struct slice line)
 {
     static const char GO_ON[] =
@@ -504,7 +503,7 @@ static bool is_word_problem(struct slice line)
     return false;
 }
 
-/* Does another question begin here without a heading, after a blank line: one with options, or a word problem? */
+/* Whether another question begins here without a heading, after a blank line: one with options, or a word problem. */
 static bool begins_new_task(struct slice text, const char *line, const char *next)
 {
     struct slice asked = slice_trim(slice_between(line, next)),

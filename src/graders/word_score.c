@@ -1,6 +1,6 @@
-/* Words as numbers, by sorting all words of the compared texts once; the way from a score to a grade; and the
- * graders by a score over words: those that compare the answer with the nearest reference (f1, rouge_1, rouge_2 and
- * rouge_l), and bleu, which compares it with all of them. */
+/* Graders with a score over words: f1, rouge_1, rouge_2 and rouge_l, which compare the answer with the nearest
+ * reference, and bleu, which compares it with all of them.  Words are numbered by sorting all words of the compared
+ * texts once. */
 #include <ctype.h>
 #include <math.h>
 #include <stdint.h>
@@ -48,7 +48,7 @@ static enum err words_split(struct words *words)
     return ERR_OK;
 }
 
-/* A word and where its number goes. */
+/* A word and where its number is stored. */
 struct occurrence {
     struct slice word;
     uint32_t *id;
@@ -62,7 +62,7 @@ static int by_word(const void *a, const void *b)
     return order ? order : (x.length > y.length) - (x.length < y.length);
 }
 
-/* Numbers the words of several texts so that equal words have equal ids; n log n. */
+/* Numbers the words of several texts so that equal words have equal ids; O(n log n). */
 static enum err words_number(struct words *const *texts, size_t count)
 {
     size_t total = 0, used = 0;
@@ -103,14 +103,13 @@ static void words_release(struct words *words)
 
 /* ---- scores ---- */
 
-/* The state of such a grader. */
+/* The state of a score grader. */
 struct score_options {
     double threshold;
     char references[REFERENCES_PATH];
 };
 
-/* Scores an answer that is not empty: ERR_BAD_VALUE, with the reason, when that is not possible and the
- * grade is null. */
+/* Scores a nonempty answer: ERR_BAD_VALUE, with the reason, if that is not possible and the grade is null. */
 typedef enum err score_function(struct slice answer, const struct references *references,
                                 double *score, struct error *why);
 
@@ -218,7 +217,7 @@ static void write_keys(const struct words *words, size_t n, uint64_t *keys)
     qsort(keys, count, sizeof *keys, by_key);
 }
 
-/* n-grams in both, each as often as in the text that has it less often. */
+/* n-grams in both, with the smaller count. */
 static enum err count_shared(struct words *a, struct words *b, size_t n, size_t *shared)
 {
     struct words *both[] = {a, b};
@@ -341,10 +340,10 @@ SCORE_DRIVER(rouge_2, "shared pairs of words, ROUGE-2's F-measure");
 
 /* ---- rouge_l: the longest common subsequence of words ---- */
 
-/* Time grows with the product of the lengths: about a second at this many cells. */
+/* The time is proportional to the product of the lengths: about a second for this many cells. */
 static const double CELLS_MAX = 4e8;
 
-/* Of the dynamic-programming table one row is enough for the length. */
+/* One row of the dynamic-programming table is enough for the length. */
 static enum err common_length(const struct words *a, const struct words *b, size_t *out)
 {
     uint32_t *row = calloc(b->count + 1, sizeof *row);
@@ -482,7 +481,7 @@ static void split_dashes(struct text *out, const struct text *in)
     }
 }
 
-/* Makes *spare, into which a step has written, the line. */
+/* Makes *spare, the output of a step, the line. */
 static void swap_lines(struct text *line, struct text *spare)
 {
     struct text written = *spare;
@@ -562,7 +561,7 @@ static enum err grams_make(struct grams *grams, const struct words *words, size_
     return ERR_OK;
 }
 
-/* How many equal n-grams begin at `at`. */
+/* Number of equal n-grams that begin at `at`. */
 static size_t run_length(const struct grams *grams, size_t at)
 {
     size_t end = at + 1;
@@ -571,8 +570,8 @@ static size_t run_length(const struct grams *grams, size_t at)
     return end - at;
 }
 
-/* For each run of equal n-grams of the answer, at its first index in best[]: how often the reference has
- * it, if that is more than before. */
+/* For each run of equal n-grams of the answer, at its first index in best[]: its count in the reference, if that is
+ * larger than before. */
 static void count_matches(const struct grams *answer, const struct grams *reference, size_t *best)
 {
     size_t i = 0, j = 0;

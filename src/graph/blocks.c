@@ -45,7 +45,7 @@ static struct qkv project(struct build *build, const struct block *block,
     bool has_bias = !block->has_no_qkv_bias && !block->has_no_bias;
     int64_t width = attention_width(block);
     tensor_id source = is_cross ? pass->cross_states : x;
-    if (block->has_fused_qkv) { /* attention reads the fused tensor, once */
+    if (block->has_fused_qkv) { /* attention reads the fused tensor once */
         tensor_id fused = build_linear(build, names->query, x, 3 * width, has_bias);
         return (struct qkv){fused, fused, fused};
     }

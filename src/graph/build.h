@@ -37,7 +37,7 @@ void build_scope(struct build *build, const char *format, ...) PRINTF_LIKE(2, 3)
 
 tensor_id build_input(struct build *build, const char *name, enum graph_dtype dtype, int rank,
                       const int64_t *dims);
-/* A parameter, buffer, constant or cache by itself, for operations that take one as an input. */
+/* A separate parameter, buffer, constant or cache, for operations that take one as an input. */
 tensor_id build_tensor(struct build *build, enum graph_role role, const char *name, int rank,
                        const int64_t *dims);
 void build_output(struct build *build, tensor_id tensor);
@@ -54,11 +54,11 @@ int build_rank(const struct build *build, tensor_id id);
 struct build_conv {
     int64_t channels;                      /* of the output */
     int32_t kernel, stride, pad, dilation; /* stride and dilation 0: 1 */
-    int32_t kernel_w, stride_w, pad_w; /* along the width where it differs; only with kernel_w */
-    int64_t groups;                    /* 0: 1; -1: depthwise */
+    int32_t kernel_w, stride_w, pad_w;     /* along the width if it differs; only with kernel_w */
+    int64_t groups;                        /* 0: 1; -1: depthwise */
     bool has_bias;
     bool is_transposed;
-    int32_t output_pad; /* of a transposed one */
+    int32_t output_pad; /* of a transposed convolution */
 };
 /* (batch, channels, one to three spatial dimensions). */
 tensor_id build_conv(struct build *build, const char *name, tensor_id x, struct build_conv conv);
@@ -77,12 +77,12 @@ tensor_id build_matmul(struct build *build, const char *name, tensor_id a, tenso
 tensor_id build_attention(struct build *build, const char *name, tensor_id q, tensor_id k,
                           tensor_id v, tensor_id cache_k, tensor_id cache_v,
                           struct graph_attention attention);
-/* With a parameter or activation that is added to the scores: sinks, biases by relative position. */
+/* With a parameter or activation added to the scores: attention sinks, relative position biases. */
 tensor_id build_attention_biased(struct build *build, const char *name, tensor_id q, tensor_id k,
                                  tensor_id v, tensor_id cache_k, tensor_id cache_v, tensor_id bias,
                                  struct graph_attention attention);
 
-/* ---- element by element, norms, pooling ---- */
+/* ---- elementwise operations, norms, pooling ---- */
 
 /* An operation that keeps the shape: activations, softmax, unary. */
 tensor_id build_op(struct build *build, enum graph_op op, const char *name, tensor_id x);
@@ -111,16 +111,16 @@ tensor_id build_view(struct build *build, const char *name, tensor_id x, int ran
                      const int64_t *dims);
 /* (batch, everything else). */
 tensor_id build_flatten(struct build *build, const char *name, tensor_id x);
-/* Transposes and slices: their consumers can read the original in place. */
+/* Transposes and slices: consumers can read the original in place. */
 tensor_id build_rearrange(struct build *build, const char *name, tensor_id x, int rank,
                           const int64_t *dims);
-/* Elements that are copied: padding, resizing, gathering. */
+/* Copies elements: padding, resizing, gathering. */
 tensor_id build_move(struct build *build, const char *name, tensor_id x, int rank,
                      const int64_t *dims);
 tensor_id build_concat(struct build *build, const char *name, int axis, const tensor_id *parts,
                        int count);
 
-/* ---- embeddings, recurrence, anything else ---- */
+/* ---- embeddings, recurrence, other operations ---- */
 
 /* Rows of a table (parameter NAME.weight), one per integer of `ids`. */
 tensor_id build_embedding(struct build *build, const char *name, tensor_id ids, int64_t rows,
@@ -133,7 +133,7 @@ tensor_id build_embedding_with(struct build *build, const char *name, tensor_id 
 tensor_id build_recurrent(struct build *build, enum graph_op op, const char *name, tensor_id x,
                           int64_t hidden, bool is_bidirectional);
 
-/* Any node, for operations without a function of their own. */
+/* Any node, for operations without their own function. */
 tensor_id build_node(struct build *build, const struct graph_node *node, const tensor_id *inputs,
                      int input_count, int rank, const int64_t *dims);
 

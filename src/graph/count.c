@@ -1,4 +1,4 @@
-/* Operations follow from the operator and its shapes; elements that are read and written from the roles of the tensors. */
+/* Operations follow from the operator and its shapes; elements read and written from the roles of the tensors. */
 #include "graph/count.h"
 
 #include <math.h>
@@ -50,7 +50,7 @@ bool graph_is_static(const struct graph_tensor *tensor)
            tensor->role == GRAPH_CONSTANT;
 }
 
-/* So many elements of the tensor. */
+/* This many elements of the tensor. */
 static struct graph_amount amount_of(const struct graph_tensor *tensor, double elements)
 {
     struct graph_amount amount = {0};
@@ -97,8 +97,8 @@ static double window_elements(const struct graph_window *window)
     return elements;
 }
 
-/* Every output element is a sum over one filter; of a transposed convolution, every input element is multiplied
- * with one. */
+/* Every output element is a sum over one filter; for a transposed convolution, every input element is multiplied by
+ * one. */
 static double conv_macs(const struct graph *graph, const struct graph_node *node)
 {
     const struct graph_tensor *weight = graph_input(graph, node, 1);
@@ -115,7 +115,7 @@ static double triangle(double n)
     return n * (n + 1) / 2;
 }
 
-/* Pairs of the first n tokens where attention begins anew after each `chunk` of them. */
+/* Attended pairs of the first n tokens with chunked attention. */
 static double pairs_in_chunks(double n, double chunk)
 {
     double whole = floor(n / chunk);
@@ -207,7 +207,7 @@ static void count_operations(const struct graph *graph, const struct graph_node 
     }
 }
 
-/* ---- elements that are read and written ---- */
+/* ---- elements read and written ---- */
 
 /* x * x reads x once.  Only nodes with few inputs repeat one; a concatenation of thousands must not be searched. */
 static bool is_repeated(const tensor_id *ids, size_t index)
@@ -227,8 +227,8 @@ struct graph_amount graph_input_amount(const struct graph *graph, const struct g
     double elements = graph_elements(tensor);
     double out = elements_or_none(graph_output(graph, node, 0));
     bool is_table = node->op == GRAPH_EMBEDDING && index == 1;
-    /* A slice reads what it outputs, as does a cache write from a fused QKV.  Of a table, rows are read; of a
-     * small one (two token types), no more than all. */
+    /* A slice reads what it outputs, as does a cache write from a fused QKV.  A lookup reads rows of a table, at most
+     * the whole table (two token types). */
     bool reads_part = graph_op_kind(node->op) == GRAPH_KIND_MOVE || is_table;
     if (reads_part && elements > out)
         elements = out;

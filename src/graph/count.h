@@ -9,7 +9,7 @@
 #include "catalog/precision.h"
 #include "graph/graph.h"
 
-/* Elements of each kind; those whose size does not depend on the precision are in bytes. */
+/* Elements of each kind; those whose size does not depend on the precision are counted in bytes. */
 struct graph_amount {
     double weights, activations, cached;
     double quantized;                    /* activations of 8 bits in a quantized file */
@@ -20,14 +20,14 @@ struct graph_amount {
 struct graph_cost {
     double macs;        /* multiply-accumulates of products */
     double elementwise; /* all other operations */
-    /* Activations and KV cache that are read, outputs, and weights that one pass reads: rows of an embedding,
-     * active experts. */
+    /* Activations and KV cache that are read, outputs, and weights read by one pass: rows of an embedding, active
+     * experts. */
     struct graph_amount in, out, weights;
 };
 
 struct graph_cost graph_node_cost(const struct graph *graph, const struct graph_node *node);
-/* What it reads of one of its inputs; nothing of an omitted one.  An input that is repeated is counted each time here,
- * and once by graph_node_cost. */
+/* Elements read from one of its inputs; none for an omitted one.  A repeated input is counted each time here, and once
+ * by graph_node_cost. */
 struct graph_amount graph_input_amount(const struct graph *graph, const struct graph_node *node,
                                        size_t index);
 /* Parameters, buffers and constants: loaded with the model. */
@@ -40,7 +40,7 @@ void graph_amount_add(struct graph_amount *sum, const struct graph_amount *more)
 void graph_amount_scale(struct graph_amount *amount, double factor);
 double graph_bytes(const struct graph_amount *amount, const struct precision_widths *widths);
 
-/* Pairs of a token and one that it attends to, itself included, of one head and sequence. */
+/* Pairs of a token and one that it attends to, including itself, for one head and sequence. */
 double graph_attended_pairs(const struct graph_attention *attention);
 
 /* All elements of a tensor. */

@@ -1,5 +1,5 @@
-/* DeBERTa: BERT whose scores add what content and relative position say of each other.  The table of relative positions is
- * projected in every layer; its scores are looked up by distance. */
+/* DeBERTa: BERT with disentangled attention, whose scores add content-to-position and position-to-content terms.  The
+ * table of relative positions is projected in every layer; its scores are looked up by distance. */
 #include "graph/blocks.h"
 #include "graph/transformers.h"
 
@@ -12,7 +12,7 @@ struct pass {
     const struct transformer_deberta *sizes;
     int64_t batch, tokens;
     tensor_id distances; /* the table, normalized; GRAPH_NONE: none */
-    tensor_id apart;     /* how far, for each pair of tokens */
+    tensor_id apart;     /* relative distance of each pair of tokens */
 };
 
 /* A matrix with its bias, which may be applied twice. */
@@ -33,7 +33,7 @@ static tensor_id apply(struct pass *pass, const char *name, struct projection by
     return build_linear_with(pass->b, name, x, by.weight, by.bias, pass->sizes->hidden);
 }
 
-/* Scores of each token with each row of the projected table, then those of the distances, scaled. */
+/* Scores of each token with each row of the projected table, then gathered by distance and scaled. */
 static tensor_id position_scores(struct pass *pass, const char *name, tensor_id states,
                                  tensor_id rows)
 {
@@ -145,7 +145,7 @@ static void add_distances(struct pass *pass)
     pass->distances = pass->sizes->has_distance_norm ? block_norm(b, "LayerNorm", table) : table;
 }
 
-/* Beside the first layer: a convolution over neighboring tokens. */
+/* Parallel to the first layer: a convolution over neighboring tokens. */
 static tensor_id convolve(struct pass *pass, tensor_id before, tensor_id x)
 {
     struct build *b = pass->b;

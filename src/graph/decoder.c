@@ -40,7 +40,7 @@ static uint64_t elements(const struct decoder_entry *entry)
     return entry->columns * entry->rows * entry->matrices;
 }
 
-/* The type is that of a matrix; of a vector only where there is no matrix. */
+/* The type is that of a matrix; that of a vector only if there is no matrix. */
 static void update_type(struct decoder_part *part, const struct decoder_entry *entry,
                         bool is_vector)
 {

@@ -1,6 +1,6 @@
-/* A decoder-only language model of the Llama kind: how many layers, heads and features, and what each component of
- * each layer weighs.  It comes from a GGUF file (decoder_gguf.c) or from the sizes in a config.json (decoder_shape.h), and
- * becomes a graph (decoder_graph.c) or a table of costs in decoder_cost.h.
+/* A Llama-style decoder-only language model: its layers, heads and features, and the size of each component of each
+ * layer.  It comes from a GGUF file (decoder_gguf.c) or from the sizes in a config.json (decoder_shape.h), and becomes
+ * a graph (decoder_graph.c) or a table of costs in decoder_cost.h.
  *
  * Every tensor is counted in exactly one component, so the components add up to the model.
  *
@@ -33,14 +33,14 @@ enum decoder_tensor {
 const char *decoder_tensor_name(enum decoder_tensor tensor); /* "attn_q" */
 enum decoder_component decoder_tensor_component(enum decoder_tensor tensor);
 
-/* One of them, as stored; all zero when the decoder does not have it. */
+/* One of them, as stored; all zero if the decoder does not have it. */
 struct decoder_weight {
     uint64_t columns, rows, matrices; /* one matrix, or one per expert */
     uint64_t bytes;
-    const struct tensor_type *type;     /* NULL: none that GGUF files have */
+    const struct tensor_type *type;     /* NULL: not a GGUF type */
     uint64_t bias_elements, bias_bytes; /* 0: it has no bias */
-    /* The bytes are those of a file's own dtype; otherwise they are those of 16-bit elements, and another
-     * precision may replace them. */
+    /* The bytes are those of a file's own dtype; otherwise they are those of 16-bit elements, and the requested
+     * precision replaces them. */
     bool is_stored;
 };
 
@@ -58,17 +58,18 @@ struct decoder_part {
 struct decoder_layer {
     uint64_t heads, heads_kv;
     uint64_t key_size, value_size; /* of one head */
-    uint64_t feed_forward;         /* width for every token, shared experts included */
+    uint64_t feed_forward;         /* width for every token, including shared experts */
     uint64_t expert_feed_forward;  /* width of one expert; 0 in a dense layer */
-    uint64_t window; /* sliding window in tokens, the token itself included; 0: none */
-    /* Latent attention (MLA): the cache has `latent` features of all heads and the rotated part of one key. */
+    uint64_t window; /* sliding window in tokens, including the token itself; 0: none */
+    /* Multi-head latent attention (MLA): the cache has `latent` features shared by all heads and the rotated part of
+     * one key. */
     uint64_t latent, rotated; /* latent 0: K and V are cached */
-    bool is_chunked; /* the window does not slide: attention begins anew after so many tokens */
-    bool has_no_rotation; /* positions are learned, ALiBi or none */
+    bool is_chunked;          /* chunked attention: the window restarts instead of sliding */
+    bool has_no_rotation;     /* positions are learned, ALiBi or none */
     /* Elements per token that are normalized: before attention, and after it. */
     uint64_t norm_elements, norm_elements_after;
-    bool has_layer_norm; /* LayerNorm rather than RMSNorm */
-    bool is_gated;       /* activation(gate) x up, rather than activation(up) */
+    bool has_layer_norm; /* LayerNorm instead of RMSNorm */
+    bool is_gated;       /* activation(gate) x up, instead of activation(up) */
     bool is_fused;       /* gate and up are one matrix */
     struct decoder_part parts[DECODER_COMPONENT_COUNT];
     struct decoder_weight weights[DECODER_TENSOR_COUNT];
@@ -82,9 +83,9 @@ struct decoder {
     uint64_t context;               /* maximum context length; 0: unknown */
     uint64_t experts, experts_used; /* 0: a dense model */
     bool has_tied_embeddings;       /* the output head is the embedding, stored once */
-    bool has_no_head;               /* the states of all tokens are the result */
-    bool has_head_per_token;        /* rather than for the last token of each sequence */
-    bool is_parallel; /* attention and feed-forward side by side, each with its own norm */
+    bool has_no_head;               /* the states of all tokens are the output */
+    bool has_head_per_token;        /* instead of for the last token of each sequence */
+    bool is_parallel;           /* attention and feed-forward in parallel, each with its own norm */
     bool has_unfused_attention; /* see struct graph_attention */
     bool is_norm_after_add;     /* norms follow the residual add */
     uint64_t parameters, bytes;
@@ -112,25 +113,25 @@ struct decoder_entry {
     bool is_bias;                     /* of that tensor: `columns` elements */
     uint64_t columns, rows, matrices; /* 1 for a missing dimension */
     uint64_t bytes;
-    const struct tensor_type *type; /* NULL: none that GGUF files have */
+    const struct tensor_type *type; /* NULL: not a GGUF type */
     bool is_stored;
 };
 
-/* Adds a tensor to its component in the layer, or DECODER_OUTSIDE, and to the sums.  The layer's heads must be
- * set before. */
+/* Adds a tensor to its component in the layer, or DECODER_OUTSIDE, and to the sums.  The layer's heads must be set
+ * before. */
 void decoder_add_tensor(struct decoder *decoder, int layer, const struct decoder_entry *entry);
 
 /* ---- as a graph ---- */
 
-enum { DECODER_DEFAULT_TOKENS = 512 }; /* prompt and context; less where the model's context is */
+enum { DECODER_DEFAULT_TOKENS = 512 }; /* prompt and context; at most the model's context */
 
-/* The graph of one forward pass.  Prefill computes `tokens` tokens of each of `batch` sequences and the logits of
- * the last ones; decode computes one token of each, which attends to `context` tokens, itself included.  A KV cache
- * tensor has the tokens that the pass really reads: with a sliding window, no more than the window.  Nodes have
- * layer and component, so that sums agree with decoder_cost.h.
+/* The graph of one forward pass.  Prefill computes `tokens` tokens of each of `batch` sequences and the logits of the
+ * last ones; decode computes one token of each, which attends to `context` tokens, including itself.  A KV cache tensor
+ * has the tokens that the pass reads: with a sliding window, at most the window.  Nodes have layer and component, so
+ * that sums agree with decoder_cost.h.
  *
  * Two counts differ from decoder_cost.h: adding and gating the output of shared experts is counted here, and an
- * embedding lookup reads no more than the whole table.
+ * embedding lookup reads at most the whole table.
  *
  * Fills a zeroed graph and finishes it; writes defaults back to the options.  On failure nothing is kept. */
 enum err decoder_graph(const struct decoder *decoder, struct graph_options *options,

@@ -1,19 +1,19 @@
-/* Every component has its own rule; sums over layers and components follow from it. */
+/* Every component has its own rule, from which the sums over layers and components follow. */
 #include "graph/decoder_cost.h"
 
 #include <math.h>
 
 #include "graph/count.h"
 
-/* One pass through one layer, with defaults filled in.  Counts are of all sequences together. */
+/* One pass through one layer, with defaults filled in.  Counts are totals over all sequences. */
 struct pass {
     const struct decoder *decoder;
     const struct decoder_layer *layer; /* NULL outside */
     uint64_t tokens, cached;           /* of one sequence */
     double sequences;
-    double all;    /* tokens that go through attention */
-    double after;  /* tokens that are computed after it */
-    double logits; /* tokens that get logits */
+    double all;    /* tokens in attention */
+    double after;  /* tokens computed after it */
+    double logits; /* tokens with logits */
     double activation_bytes, cache_bytes;
     bool writes_scores;
 };
@@ -42,7 +42,7 @@ static struct pass pass_of(const struct decoder *decoder, const struct decoder_s
 
 /* ---- shared by several components ---- */
 
-/* Activations that are read and written, in elements. */
+/* Activations read and written, in elements. */
 static void set_activations(struct decoder_cost *cost, const struct pass *pass, double in,
                             double out)
 {
@@ -50,14 +50,14 @@ static void set_activations(struct decoder_cost *cost, const struct pass *pass, 
     cost->activation_write_bytes = out * pass->activation_bytes;
 }
 
-/* The experts that a pass reads, if every token chooses its own at random. */
+/* The experts that a pass reads, assuming that every token chooses its own at random. */
 static double active_experts(const struct decoder *decoder, double tokens)
 {
     double total = (double)decoder->experts, used = (double)decoder->experts_used;
     return total * (1 - pow(1 - used / total, tokens));
 }
 
-/* Matrices and biases of a part, over so many tokens. */
+/* Matrices and biases of a part, over this many tokens. */
 static struct decoder_cost multiply(const struct pass *pass, const struct decoder_part *part,
                                     double tokens)
 {
@@ -148,7 +148,7 @@ static struct decoder_cost scores_cost(const struct pass *pass)
     cost.matrix_flops = 2 * heads * sizes * pairs;
     cost.elementwise_flops = graph_op_elementwise(GRAPH_SOFTMAX) * heads * pairs;
     cost.cache_read_bytes = (double)layer->heads_kv * sizes * attended * pass->cache_bytes;
-    /* Written by QK', read and written by softmax, read by the product with V; masked entries too. */
+    /* Written by QK', read and written by softmax, read by the product with V; including masked entries. */
     double table = pass->writes_scores ? 2 * heads * (double)pass->tokens * attended : 0;
     set_activations(&cost, pass, heads * (double)layer->key_size * pass->all + table,
                     heads * (double)layer->value_size * pass->all + table);
@@ -253,7 +253,7 @@ struct decoder_cost decoder_cost(const struct decoder *decoder, const struct dec
 
 /* ---- sums ---- */
 
-void decoder_cost_add(struct decoder_cost *sum, const struct decoder_cost *more)
+static void decoder_cost_add(struct decoder_cost *sum, const struct decoder_cost *more)
 {
     sum->matrix_flops += more->matrix_flops;
     sum->elementwise_flops += more->elementwise_flops;

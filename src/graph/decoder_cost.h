@@ -16,38 +16,37 @@
 struct decoder_step {
     uint64_t tokens;         /* of each sequence */
     uint64_t cached;         /* of each sequence, in the KV cache */
-    uint64_t sequences;      /* batched, so that weights are read once; 0: one */
-    uint64_t logits;         /* of each sequence, for the last so many tokens; 0: none */
+    uint64_t sequences;      /* batched, so weights are read once; 0: one */
+    uint64_t logits;         /* of each sequence, for the last tokens; 0: none */
     double activation_bytes; /* per element between components; 0: 4 */
     double cache_bytes;      /* per element of the KV cache; 0: 2 */
-    /* Attention as separate operations, which write the scores to memory and read them again; otherwise (flash
-     * attention) scores stay on chip. */
+    /* Unfused attention, which writes the scores to memory and reads them again; otherwise (flash attention) scores
+     * stay on chip. */
     bool writes_scores;
-    /* After the last attention only tokens that get logits are computed, as in llama.cpp. */
+    /* After the last attention only tokens with logits are computed, as in llama.cpp. */
     bool prunes_last;
 };
 
 /* Exact below 2^53. */
 struct decoder_cost {
-    double matrix_flops;      /* 2 x multiply-accumulates, scores included */
-    double elementwise_flops; /* the rest */
+    double matrix_flops;      /* 2 x multiply-accumulates, including scores */
+    double elementwise_flops; /* all other operations */
     double weight_bytes;      /* read */
     double activation_read_bytes, activation_write_bytes;
     double cache_read_bytes, cache_write_bytes;
 };
 
-/* One component of one layer, or of DECODER_OUTSIDE.  A component that is not there costs nothing. */
+/* One component of one layer, or of DECODER_OUTSIDE.  Zero if the component does not exist. */
 struct decoder_cost decoder_cost(const struct decoder *decoder, const struct decoder_step *step,
                                  int layer, enum decoder_component component);
 
-/* A component in all layers and outside them; and everything. */
+/* A component in all layers and outside them; and the total. */
 struct decoder_cost decoder_cost_component(const struct decoder *decoder,
                                            const struct decoder_step *step,
                                            enum decoder_component component);
 struct decoder_cost decoder_cost_total(const struct decoder *decoder,
                                        const struct decoder_step *step);
 
-void decoder_cost_add(struct decoder_cost *sum, const struct decoder_cost *more);
 double decoder_cost_flops(const struct decoder_cost *cost); /* matrix and elementwise */
 double decoder_cost_bytes(const struct decoder_cost *cost); /* all five */
 

@@ -1,6 +1,6 @@
-/* Decoders in GGUF files, as llama.cpp and Ollama store them.  The keys ("llama.block_count" and the like) give the
- * sizes; every tensor is then looked up in decoder_tensors.def, compared with those sizes and added to its
- * component.  The reader "gguf" is at the end. */
+/* Decoders in GGUF files, as stored by llama.cpp and Ollama.  The keys ("llama.block_count" etc.) give the sizes; every
+ * tensor is then looked up in decoder_tensors.def, compared with those sizes and added to its component.  The reader
+ * "gguf" is at the end. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "graph/model_files.h"
 #include "graph/reader.h"
 
-/* Far beyond any model; products of three such sizes fit into 64 bits. */
+/* Far above any model; products of three such sizes fit into 64 bits. */
 enum {
     MAX_LAYERS = 1 << 16,
     MAX_SIZE = 1 << 22,
@@ -18,14 +18,14 @@ enum {
     MAX_EXPERTS = 1 << 16,
 };
 
-/* The architectures that are known, by general.architecture.  With a period of n, every n-th layer has full attention,
- * the others a sliding window; 0: all have full attention. */
+/* Supported architectures, by general.architecture.  With a period of n, every n-th layer has full attention, the
+ * others a sliding window; 0: all have full attention. */
 static const struct gguf_family {
     const char *name;
     enum decoder_activation activation;
     uint64_t period, window; /* in layers, in tokens (the default) */
 } FAMILIES[] = {
-    {"llama", DECODER_SILU, 0, 0}, /* Mistral, Mixtral and SmolLM too, as they are usually converted */
+    {"llama", DECODER_SILU, 0, 0}, /* also Mistral, Mixtral and SmolLM, as usually converted */
     {"mistral3", DECODER_SILU, 0, 0}, {"smollm3", DECODER_SILU, 0, 0},
     {"granite", DECODER_SILU, 0, 0},  {"qwen2", DECODER_SILU, 0, 0},
     {"qwen2moe", DECODER_SILU, 0, 0}, {"qwen3", DECODER_SILU, 0, 0},
@@ -35,7 +35,7 @@ static const struct gguf_family {
     {"phi3", DECODER_SILU, 0, 0},
 };
 
-/* The first failure stays; sizes that are read after one are harmless. */
+/* The first failure is kept; sizes read after it are harmless. */
 struct reading {
     const struct gguf *gguf;
     struct decoder *decoder;
@@ -76,7 +76,7 @@ static void no_memory(struct reading *reading)
 
 enum { WHOLE_MODEL = -1 }; /* in place of a layer */
 
-/* 1 .. limit.  A missing key gives `otherwise`, and is an error when that is 0.  For a layer there is one number for all
+/* 1 .. limit.  A missing key gives `otherwise`, and is an error if that is 0.  For a layer there is one number for all
  * of them, or an array with one per layer. */
 static uint64_t read_size(struct reading *reading, const char *key, int layer, uint64_t limit,
                           uint64_t otherwise)
@@ -95,7 +95,7 @@ static uint64_t read_size(struct reading *reading, const char *key, int layer, u
     return reading->err || size == 0 ? 1 : size;
 }
 
-/* ---- sizes: all that keys give ---- */
+/* ---- sizes from keys ---- */
 
 static enum err read_architecture(const struct reading *reading, const struct gguf_family **family)
 {
@@ -165,7 +165,7 @@ static void read_heads(struct reading *reading, int number)
         key_failed(reading, "attention.head_count_kv", "does not divide the number of heads");
 }
 
-/* Which layers have a sliding window: a file gives the period, or a flag per layer. */
+/* Layers with a sliding window: a file gives the period, or a flag per layer. */
 static void read_windows(struct reading *reading, const struct gguf_family *family)
 {
     static const char PATTERN[] = "attention.sliding_window_pattern";
@@ -209,7 +209,7 @@ static void read_keys(struct reading *reading)
 
 enum width {
     WIDTH_FREE,
-    WIDTH_NEVER, /* a tensor of models that are read from a config.json only */
+    WIDTH_NEVER, /* a tensor that occurs only with a config.json */
     WIDTH_ONE,
     WIDTH_EMBEDDING,
     WIDTH_VOCABULARY,
@@ -238,7 +238,7 @@ static const struct tensor_row {
 #undef DECODER_TENSOR
 };
 
-/* A tensor's name, taken apart: "blk.3.attn_q.bias". */
+/* A parsed tensor name: "blk.3.attn_q.bias". */
 struct tensor_place {
     const struct tensor_row *row;
     int layer; /* or DECODER_OUTSIDE */
@@ -282,7 +282,7 @@ static bool strip_layer(struct slice *text, int *out)
     return digits && strip_prefix(text, ".");
 }
 
-/* False when it is not the name of a decoder's tensor. */
+/* False if it is not the name of a decoder's tensor. */
 static bool find_place(struct slice name, struct tensor_place *out)
 {
     *out = (struct tensor_place){.layer = DECODER_OUTSIDE};
@@ -297,7 +297,7 @@ static bool find_place(struct slice name, struct tensor_place *out)
     return out->row;
 }
 
-/* Head, embedding and final norm are outside the layers; everything else is inside, rotary factors are in either. */
+/* Head, embedding and final norm are outside the layers; rotary factors may be in either; everything else is inside. */
 static bool is_valid_place(const struct tensor_place *place)
 {
     const struct tensor_row *row = place->row;
@@ -311,7 +311,7 @@ static bool is_valid_place(const struct tensor_place *place)
 
 /* ---- shapes of tensors ---- */
 
-/* What a width must be; 0: anything. */
+/* The required width; 0: any. */
 static uint64_t width_of(const struct decoder *decoder, const struct decoder_layer *layer,
                          enum width width)
 {
@@ -454,7 +454,7 @@ static uint64_t elements(const struct gguf_tensor *tensor)
     return tensor ? tensor->elements : 0;
 }
 
-/* Each matrix has the right shape: are all of them there, and none in two forms? */
+/* Each matrix has the right shape: checks that all exist, and none in two forms. */
 static void check_layer(struct reading *reading, size_t number)
 {
     const struct decoder *decoder = reading->decoder;

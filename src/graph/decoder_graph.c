@@ -9,18 +9,18 @@
 #include "graph/gguf.h"
 #include "graph/graph.h"
 
-/* The graph while it is built. */
+/* State of building the graph. */
 struct pass {
     struct build build;
     const struct decoder *decoder;
     const struct decoder_layer *layer;    /* NULL outside the layers */
     const struct decoder_weight *weights; /* of the layer, or outside */
     int64_t sequences, tokens, cached; /* of one sequence: new tokens, and those in the KV cache */
-    tensor_id rotary; /* factors that all layers share; GRAPH_NONE: computed from positions */
+    tensor_id rotary; /* factors shared by all layers; GRAPH_NONE: computed from positions */
     bool is_decode;
 };
 
-/* ---- weights and what they are used for ---- */
+/* ---- weights and their roles ---- */
 
 static bool has_weight(const struct pass *pass, enum decoder_tensor tensor)
 {
@@ -57,7 +57,7 @@ static tensor_id bias_of(struct pass *pass, enum decoder_tensor tensor)
     return elements ? parameter(pass, tensor, ".bias", 1, &elements) : GRAPH_NONE;
 }
 
-/* What every device needs all of, so that its matrix is replicated. */
+/* Tensors that every device needs completely, so that their matrix is replicated. */
 static bool is_replicated(enum decoder_tensor tensor)
 {
     return tensor == DECODER_TENSOR_ATTN_Q_A || tensor == DECODER_TENSOR_ATTN_KV_A ||
@@ -161,7 +161,7 @@ static tensor_id rotary_embedding(struct pass *pass, const char *name, tensor_id
     return build_node(build, &node, (tensor_id[]){x, factors}, factors >= 0 ? 2 : 1, 3, dims);
 }
 
-/* Attention reads what is written here, beside what earlier passes wrote. */
+/* Attention reads the K and V written here, besides those of earlier passes. */
 static tensor_id write_cache(struct pass *pass, const char *name, tensor_id x)
 {
     pass->build.component = DECODER_ATTN_QKV;
@@ -188,7 +188,7 @@ static tensor_id kv_cache(struct pass *pass, const char *name, uint64_t size)
     return build_tensor(&pass->build, GRAPH_CACHE, name, 3, dims);
 }
 
-/* The heads of attention: of a layer, or of the latent that all of its heads share. */
+/* The heads of attention: of a layer, or of the latent shared by all of its heads. */
 static struct graph_attention attention_heads(const struct pass *pass, bool is_latent)
 {
     const struct decoder_layer *layer = pass->layer;
@@ -214,7 +214,7 @@ static tensor_id attend(struct pass *pass, const struct qkv *qkv)
     tensor_id keys = kv_cache(pass, "key_cache", layer->heads_kv * layer->key_size);
     tensor_id values = kv_cache(pass, "value_cache", layer->heads_kv * layer->value_size);
     int64_t heads = (int64_t)layer->heads;
-    tensor_id sinks = GRAPH_NONE; /* one more score of each head, with its share of the softmax */
+    tensor_id sinks = GRAPH_NONE; /* one more score per head, with its share of the softmax */
     if (has_weight(pass, DECODER_TENSOR_ATTN_SINKS))
         sinks = parameter(pass, DECODER_TENSOR_ATTN_SINKS, ".weight", 1, &heads);
     pass->build.component = DECODER_ATTN_SCORES;
@@ -264,8 +264,8 @@ static tensor_id per_head(struct pass *pass, enum decoder_tensor tensor, tensor_
                       (int64_t[]){pass->sequences, pass->tokens, heads * (int64_t)out});
 }
 
-/* Decode: queries are multiplied with the key matrix instead of all cached latents, so that attention reads the
- * latents themselves, once for K and V of all heads; the value matrix follows. */
+/* Decode (weight absorption): queries are multiplied by the key matrix instead of all cached latents, so that attention
+ * reads the latents themselves, once for K and V of all heads; the value matrix follows. */
 static tensor_id attend_latents(struct pass *pass, tensor_id query, tensor_id rotated,
                                 tensor_id latents)
 {
@@ -361,7 +361,7 @@ static tensor_id mlp(struct pass *pass, const struct mlp *weights, tensor_id x)
 
 /* ---- mixture of experts ---- */
 
-/* The fraction of the experts that a pass reads, if every token chooses its own at random. */
+/* The fraction of the experts that a pass reads, assuming that every token chooses its own at random. */
 static double active_fraction(const struct pass *pass)
 {
     double total = (double)pass->decoder->experts, used = (double)pass->decoder->experts_used;
@@ -410,7 +410,7 @@ static tensor_id expert_mlp(struct pass *pass, tensor_id x)
     return build_node(build, &sum, &scaled, 1, 3, dims);
 }
 
-/* Experts that every token uses, perhaps with a gate of their own. */
+/* Experts used by every token, possibly with their own gate. */
 static tensor_id shared_mlp(struct pass *pass, tensor_id x)
 {
     struct build *build = &pass->build;
@@ -479,7 +479,7 @@ static tensor_id residual_add(struct pass *pass, enum decoder_component componen
     return build_binary(&pass->build, GRAPH_ADD, name, stream, x);
 }
 
-/* Attention and feed-forward side by side, after one norm. */
+/* Attention and feed-forward in parallel, after one norm. */
 static bool shares_norm(const struct pass *pass)
 {
     return has_weight(pass, DECODER_TENSOR_ATTN_NORM) &&
@@ -493,7 +493,7 @@ static tensor_id attention_of_layer(struct pass *pass, tensor_id x)
     return pass->layer->latent ? latent_attention(pass, x) : attention(pass, x);
 }
 
-/* The first transformers: each norm follows the residual add. */
+/* Post-norm layers: each norm follows the residual add. */
 static tensor_id add_layer_with_norms_after(struct pass *pass, tensor_id stream)
 {
     tensor_id x = attention_of_layer(pass, stream);
@@ -536,7 +536,7 @@ static tensor_id add_layers(struct pass *pass, tensor_id stream)
 
 /* ---- the model ---- */
 
-/* Logits of the last token of each sequence, or whatever the head computes. */
+/* Logits of the last token of each sequence, or the output of another head. */
 static void add_head(struct pass *pass, tensor_id stream, tensor_id table)
 {
     struct build *build = &pass->build;
@@ -557,7 +557,7 @@ static void add_head(struct pass *pass, tensor_id stream, tensor_id table)
     build_output(build, stream);
 }
 
-/* What some models do between the embedding and the first layer. */
+/* Operations of some models between the embedding and the first layer. */
 static tensor_id embed(struct pass *pass, tensor_id ids, tensor_id table)
 {
     struct build *build = &pass->build;

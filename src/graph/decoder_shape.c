@@ -1,4 +1,4 @@
-/* Lists every tensor that a decoder of given sizes has, layer by layer, so that its parameters are exact. */
+/* Lists every tensor of a decoder of given sizes, layer by layer, so that its parameter count is exact. */
 #include "graph/decoder_shape.h"
 
 #include <math.h>
@@ -8,9 +8,9 @@
 #include "core/text.h"
 #include "graph/gguf.h"
 
-enum { BF16 = 30 }; /* its number in GGUF files */
+enum { BF16 = 30 }; /* GGUF type number */
 
-/* Far beyond any model; sums fit into 64 bits and are exact as doubles. */
+/* Far above any model; sums fit into 64 bits and are exact as doubles. */
 static const double MAX_PARAMETERS = 4e15;
 
 static const struct decoder_shape KINDS[] = {
@@ -274,7 +274,7 @@ static void add_outside(const struct shaping *shaping)
 }
 
 /* An upper bound, without overflow. */
-static double parameters_at_most(const struct decoder_shape *shape)
+static double max_parameters(const struct decoder_shape *shape)
 {
     double embedding = (double)shape->embedding;
     double head = shape->head_size ? (double)shape->head_size : embedding / (double)shape->heads;
@@ -293,7 +293,7 @@ static enum err check(const struct decoder_shape *shape, struct error *why)
 {
     const struct {
         const char *what;
-        uint64_t number, least, most;
+        uint64_t number, min, max;
     } SIZES[] = {
         {"number of layers", shape->layers, 1, DECODER_MAX_LAYERS},
         {"hidden size", shape->embedding, 1, DECODER_MAX_SIZE},
@@ -316,10 +316,10 @@ static enum err check(const struct decoder_shape *shape, struct error *why)
         {"expert width", shape->expert_feed_forward, shape->experts ? 1 : 0, DECODER_MAX_SIZE},
     };
     for (size_t i = 0; i < sizeof SIZES / sizeof *SIZES; i++)
-        if (SIZES[i].number < SIZES[i].least || SIZES[i].number > SIZES[i].most)
+        if (SIZES[i].number < SIZES[i].min || SIZES[i].number > SIZES[i].max)
             return err_set(why, ERR_BAD_VALUE, "%s: %s is %llu, must be %llu to %llu", shape->name,
                            SIZES[i].what, (unsigned long long)SIZES[i].number,
-                           (unsigned long long)SIZES[i].least, (unsigned long long)SIZES[i].most);
+                           (unsigned long long)SIZES[i].min, (unsigned long long)SIZES[i].max);
     if (shape->heads % shape->heads_kv)
         return err_set(why, ERR_BAD_VALUE, "%s: %llu heads are not a multiple of %llu KV heads",
                        shape->name, (unsigned long long)shape->heads,
@@ -332,10 +332,10 @@ static enum err check(const struct decoder_shape *shape, struct error *why)
         return err_set(why, ERR_BAD_VALUE, "%s: %llu rotated features do not fit a head of %llu",
                        shape->name, (unsigned long long)shape->rotated,
                        (unsigned long long)shape->head_size);
-    if (parameters_at_most(shape) > MAX_PARAMETERS)
+    if (max_parameters(shape) > MAX_PARAMETERS)
         return err_set(why, ERR_BAD_VALUE,
                        "%s: its sizes give about %.0e parameters, more than any model has",
-                       shape->name, parameters_at_most(shape));
+                       shape->name, max_parameters(shape));
     return ERR_OK;
 }
 

@@ -1,8 +1,8 @@
-/* A graph as input for graphviz or Mermaid: a box per node with the shapes of its weights, an arrow per tensor with its
- * shape.  A graph with too many nodes is drawn in runs of consecutive nodes, and says so; since nodes are in
- * topological order, arrows between runs still go one way.
+/* A graph in the language of graphviz or Mermaid: a box per node with the shapes of its weights, an arrow per tensor
+ * with its shape.  A graph with too many nodes is drawn in runs of consecutive nodes, with a note; since nodes are in
+ * topological order, arrows between runs are acyclic.
  *
- * Names may be any bytes of a file: they only go into labels. */
+ * Names may be any bytes of a file: they are only used in labels. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ enum {
     LONGEST_NAME = 80,
 };
 
-/* What the two languages write around a label: of a node, of an input or output. */
+/* The syntax around a label in both languages: of a node, of an input or output. */
 static const struct language {
     const char *begin[2], *end[2];
     const char *new_line, *comment;
@@ -28,7 +28,7 @@ struct drawing {
     const struct graph *graph;
     struct text *out;
     const struct language *language;
-    size_t run;      /* nodes in a box */
+    size_t run;      /* nodes per box */
     node_id *joined; /* of each run, the last one that it has an arrow to */
 };
 

@@ -1,4 +1,4 @@
-/* The header is read front to back with a cursor; names are then sorted, so that keys and tensors are found by binary
+/* The header is parsed front to back with a cursor; names are then sorted, so that keys and tensors are found by binary
  * search. */
 #include "graph/gguf.h"
 
@@ -15,22 +15,22 @@
 enum {
     DEFAULT_ALIGNMENT = 32,
     LONGEST_NAME = 65535, /* the format's limit for a key */
-    /* The fewest bytes of an entry: a name of one byte, a value of one byte or no dimensions. */
+    /* Minimum size of an entry: a name of one byte, a value of one byte or no dimensions. */
     VALUE_ENTRY_BYTES = 8 + 1 + 4 + 1,
     TENSOR_ENTRY_BYTES = 8 + 1 + 4 + 4 + 8,
-    /* Far beyond any model, so that a damaged file cannot exhaust memory or time. */
+    /* Far above any model, so that a corrupt file cannot exhaust memory or time. */
     MAX_VALUES = 1 << 16,
     MAX_TENSORS = 1 << 18,
     MAX_ITEMS = 1 << 24,
 };
 
-/* Bytes of one value; strings and arrays have their own. */
+/* Bytes per value; strings and arrays have their own length. */
 static const unsigned char TYPE_BYTES[GGUF_TYPE_COUNT] = {
     [GGUF_U8] = 1,  [GGUF_I8] = 1,  [GGUF_U16] = 2,  [GGUF_I16] = 2, [GGUF_U32] = 4, [GGUF_I32] = 4,
     [GGUF_F32] = 4, [GGUF_U64] = 8, [GGUF_BOOL] = 1, [GGUF_I64] = 8, [GGUF_F64] = 8,
 };
 
-/* Missing numbers are types that were withdrawn. */
+/* Missing numbers are withdrawn types. */
 static const struct tensor_type TENSOR_TYPES[] = {
     {0, "F32", 1, 4},         {1, "F16", 1, 2},         {2, "Q4_0", 32, 18},
     {3, "Q4_1", 32, 20},      {6, "Q5_0", 32, 22},      {7, "Q5_1", 32, 24},
@@ -54,16 +54,16 @@ const struct tensor_type *tensor_type_numbered(uint32_t number)
     return NULL;
 }
 
-/* ---- a cursor that never passes the end, and reports where it failed ---- */
+/* ---- a bounds-checked cursor that reports where it failed ---- */
 
 /* The first failure is kept, and nothing is read after it: only read_all's caller checks `err`. */
 struct cursor {
     const char *file; /* its name, for messages */
     const unsigned char *bytes;
     uint64_t size, at;
-    const char *kind; /* what is being read: "key", "tensor"; NULL: the header itself */
+    const char *kind; /* current kind: "key", "tensor"; NULL: the header itself */
     struct slice item;
-    uint64_t number; /* the item's, from 0: identifies it until its name is known */
+    uint64_t number; /* index of the item: identifies it until its name is known */
     enum err err;
     struct error *why;
 };
@@ -83,7 +83,7 @@ static void show_item(const struct cursor *cursor, char *to, size_t size)
         str_format(to, size, ", %s %llu", cursor->kind, (unsigned long long)cursor->number);
 }
 
-/* "FILE: byte N, key 'NAME': ...", on one line whatever bytes the name holds. */
+/* "FILE: byte N, key 'NAME': ...", on one line for any name. */
 PRINTF_LIKE(3, 4)
 static void cursor_fail(struct cursor *cursor, enum err code, const char *format, ...)
 {
@@ -248,7 +248,7 @@ static int compare_names(const void *left, const void *right)
     return order ? order : (a->length > b->length) - (a->length < b->length);
 }
 
-/* Two of the same name are an error. */
+/* Duplicate names are an error. */
 static void sort_names(struct cursor *cursor, const char *kind, const struct slice **names,
                        size_t count)
 {
@@ -271,7 +271,7 @@ static const struct slice *find_name(const struct slice **names, size_t count, c
     return found ? *found : NULL;
 }
 
-/* A name is the first member of what it names. */
+/* A name is the first member of its item. */
 const struct gguf_value *gguf_find(const struct gguf *gguf, const char *key)
 {
     return (const struct gguf_value *)find_name(gguf->keys, gguf->value_count, key);
@@ -370,7 +370,7 @@ static void read_tensor(struct cursor *cursor, struct gguf_tensor *out)
     out->offset = cursor_number(cursor, 8);
 }
 
-/* Makes the offset one in the file; it is one in the data before. */
+/* Converts the offset from the data section to the file. */
 static void place(struct cursor *cursor, struct gguf *gguf, struct gguf_tensor *tensor)
 {
     uint64_t end;
@@ -398,7 +398,7 @@ static int compare_offsets(const void *left, const void *right)
     return (a->bytes > b->bytes) - (a->bytes < b->bytes);
 }
 
-/* No tensor may reach beyond the file or into another: `sorted` has capacity for one pointer each. */
+/* No tensor may extend past the end of the file or overlap another: `sorted` has capacity for one pointer each. */
 static void place_tensors(struct cursor *cursor, struct gguf *gguf, const struct slice **sorted)
 {
     cursor->kind = "tensor";
@@ -421,7 +421,7 @@ static void place_tensors(struct cursor *cursor, struct gguf *gguf, const struct
 
 /* ---- lists ---- */
 
-/* Begins a list: can the rest of the file hold that many entries? */
+/* Begins a list, after checking that the rest of the file can hold that many entries. */
 static void begin_list(struct cursor *cursor, const char *kind, uint64_t count, uint64_t smallest,
                        uint64_t limit)
 {
@@ -432,7 +432,7 @@ static void begin_list(struct cursor *cursor, const char *kind, uint64_t count, 
                     (unsigned long long)count, kind, (unsigned long long)cursor_left(cursor));
 }
 
-/* Lists grow as entries are read, so that memory is bounded by the file and not by its claims. */
+/* Lists grow as entries are read, so that memory is bounded by the file size, not by the declared count. */
 static void *grow_list(struct cursor *cursor, void *items, size_t *capacity, size_t count,
                        size_t size)
 {

@@ -1,12 +1,11 @@
-/* The header of a GGUF file: its keys and values, and which tensors it holds, where and in which type.
+/* The header of a GGUF file: its keys and values, and its tensors with their offset and type.
  *
- * Nothing that the file claims is trusted before it is compared with the file's size, so memory is bounded by the
- * bytes that are really there.  A truncated or damaged file is ERR_BAD_VALUE with the byte and the key or tensor.
- * After a successful read every string, array and tensor lies inside the file, names are unique, and tensors do
- * not overlap.
+ * Nothing declared in the file is trusted before it is compared with the file size, so memory is bounded by the actual
+ * bytes.  A truncated or corrupt file is ERR_BAD_VALUE with the byte offset and the key or tensor.  After a successful
+ * read every string, array and tensor lies inside the file, names are unique, and tensors do not overlap.
  *
- * Ownership: the file is mapped, not copied.  Slices and arrays point into the mapping and are valid until
- * gguf_close, as is everything in a struct gguf.  The file must not be truncated meanwhile. */
+ * Ownership: the file is mapped, not copied.  Slices and arrays point into the mapping and are valid until gguf_close,
+ * as is everything in a struct gguf.  The file must not be truncated meanwhile. */
 #ifndef IPW_GRAPH_GGUF_H
 #define IPW_GRAPH_GGUF_H
 
@@ -17,7 +16,7 @@
 #include "core/err.h"
 #include "core/slice.h"
 
-/* How the elements of a tensor are stored; constant. */
+/* Storage type of a tensor's elements; constant. */
 struct tensor_type {
     uint32_t number;         /* in GGUF files */
     const char *name;        /* "Q4_K" */
@@ -25,7 +24,7 @@ struct tensor_type {
     uint32_t block_bytes;
 };
 
-/* NULL when no type has this number. */
+/* NULL if the number is unknown. */
 const struct tensor_type *tensor_type_numbered(uint32_t number);
 
 enum gguf_type { /* as numbered in files */
@@ -75,7 +74,7 @@ struct gguf {
     struct gguf_value *values; /* in the order of the file, like the tensors */
     struct gguf_tensor *tensors;
     const struct slice **keys, **names; /* of the values and tensors, sorted */
-    void *mapping;                      /* NULL when the bytes are the caller's */
+    void *mapping;                      /* NULL if the bytes belong to the caller */
 };
 
 /* ERR_UNSUPPORTED for an unsupported version, byte order or tensor type.  *out is filled on success only. */
@@ -85,11 +84,11 @@ enum err gguf_read(const char *name, const void *bytes, size_t length, struct gg
                    struct error *why) MUST_USE;
 void gguf_close(struct gguf *gguf);
 
-/* NULL when there is none of that name. */
+/* NULL if there is none of that name. */
 const struct gguf_value *gguf_find(const struct gguf *gguf, const char *key);
 const struct gguf_tensor *gguf_tensor_named(const struct gguf *gguf, const char *name);
 
-/* False when the key is missing, an array or of another type. */
+/* False if the key is missing, an array or of another type. */
 bool gguf_string(const struct gguf *gguf, const char *key, struct slice *out);
 bool gguf_u64(const struct gguf *gguf, const char *key, uint64_t *out);
 

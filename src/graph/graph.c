@@ -221,7 +221,7 @@ double graph_parameters(const struct graph *graph)
 
 /* ---- topological order ---- */
 
-/* Depth first from each node in the given order, without recursion: a chain may be a million nodes long. */
+/* Iterative depth-first search from each node in the given order: a chain may be a million nodes long. */
 enum state { UNSEEN, WAITING, PLACED };
 
 struct ordering {
@@ -250,7 +250,7 @@ static void push(struct ordering *at, uint32_t node)
     at->stack[at->depth++] = node;
 }
 
-/* The next producer that `node` still waits for; ORDER_NO_MORE: all are placed. */
+/* The next unplaced producer of `node`; ORDER_NO_MORE: all are placed. */
 static int64_t next_needed(struct ordering *at, uint32_t node)
 {
     int64_t needed;
@@ -260,7 +260,7 @@ static int64_t next_needed(struct ordering *at, uint32_t node)
     return needed;
 }
 
-/* False when a node depends on itself. */
+/* False if a node depends on itself. */
 static bool place(struct ordering *at, uint32_t root, uint32_t *in_cycle)
 {
     push(at, root);
@@ -366,7 +366,7 @@ enum err graph_options_complete(struct graph_options *options, const char *model
 {
     const struct {
         const char *name;
-        int64_t *value, otherwise, most;
+        int64_t *value, otherwise, max;
     } SIZES[] = {
         {"batch", &options->batch, 1, MAX_BATCH},
         {"image size", &options->image, defaults->image, MAX_IMAGE},
@@ -376,9 +376,9 @@ enum err graph_options_complete(struct graph_options *options, const char *model
     for (size_t i = 0; i < sizeof SIZES / sizeof *SIZES; i++) {
         if (*SIZES[i].value == 0)
             *SIZES[i].value = SIZES[i].otherwise;
-        if (*SIZES[i].value < 0 || *SIZES[i].value > SIZES[i].most)
+        if (*SIZES[i].value < 0 || *SIZES[i].value > SIZES[i].max)
             return err_set(why, ERR_USAGE, "%s: %s of %lld: must be 1 to %lld", model_name,
-                           SIZES[i].name, (long long)*SIZES[i].value, (long long)SIZES[i].most);
+                           SIZES[i].name, (long long)*SIZES[i].value, (long long)SIZES[i].max);
     }
     if (options->image_width > 0 && options->image_width != options->image)
         return err_set(why, ERR_USAGE, "%s takes square images: give --image N, not HxW",

@@ -1,11 +1,11 @@
-/* A model as a graph: tensors, and nodes that compute some from others.  One intermediate representation for every
- * source (ONNX, GGUF, config.json, safetensors, architectures built in code), so that counting, partitioning and
+/* A model as a graph: tensors, and nodes that compute some from others.  A single intermediate representation for all
+ * sources (ONNX, GGUF, config.json, safetensors, architectures built in code), so that counting, partitioning and
  * analysis are written once.
  *
- * A graph has concrete shapes: batch, tokens and phase are in them.  What a node reads is the output of another one, a
+ * A graph has concrete shapes, which include batch, tokens and phase.  A node reads the output of another one, a
  * parameter, a constant, or an input; after graph_finish every node comes after the producers of its inputs.
  *
- * Ownership: a zeroed struct graph is empty; graph_release frees everything, names included. */
+ * Ownership: a zeroed struct graph is empty; graph_release frees everything, including names. */
 #ifndef IPW_GRAPH_GRAPH_H
 #define IPW_GRAPH_GRAPH_H
 
@@ -45,7 +45,7 @@ const char *graph_op_name(enum graph_op op); /* "conv_transpose" */
 enum graph_kind graph_op_kind(enum graph_op op);
 double graph_op_elementwise(enum graph_op op); /* operations per output element */
 
-/* The components of a decoder that work, bytes and energy are broken down by, in the order of a pass. */
+/* The components of a decoder, by which work, bytes and energy are broken down, in the order of a pass. */
 enum decoder_component {
 #define DECODER_COMPONENT(constant, name, label) DECODER_##constant,
 #include "graph/decoder_components.def"
@@ -61,13 +61,13 @@ typedef int32_t tensor_id; /* GRAPH_NONE: an omitted input */
 typedef int32_t node_id;
 #define GRAPH_NONE (-1)
 
-/* As far as it decides the bytes of an element. */
+/* Only as far as it determines the size of an element. */
 enum graph_dtype {
     GRAPH_FLOAT, /* in the requested precision */
-    GRAPH_INT64, /* tokens, indices, shapes: their own size whatever the precision */
+    GRAPH_INT64, /* tokens, indices, shapes: fixed size */
     GRAPH_INT32,
     GRAPH_INT8,      /* bool, bytes of an image */
-    GRAPH_QUANTIZED, /* 8 bits that stand for a float, while a file keeps its stored precision */
+    GRAPH_QUANTIZED, /* 8-bit codes of floats, while a file keeps its stored precision */
 };
 
 enum graph_role {
@@ -85,8 +85,8 @@ struct graph_tensor {
     enum graph_dtype dtype;
     uint8_t rank;
     int64_t dims[GRAPH_MAX_RANK];
-    double stored_bytes; /* in the file, where its own dtype decides (quantized); 0: by precision */
-    uint32_t stored_type; /* 1 + the number of that dtype in GGUF files; 0: none, or unknown */
+    double stored_bytes;  /* in the file, if its dtype is fixed (quantized); 0: by precision */
+    uint32_t stored_type; /* 1 + GGUF type number; 0: none, or unknown */
     node_id producer;     /* GRAPH_NONE: no node */
     bool is_output;       /* of the model */
 };
@@ -102,9 +102,9 @@ struct graph_attention {
     int64_t heads, heads_kv, key_size, value_size; /* sizes of one head */
     int64_t tokens, cached; /* of one sequence: new tokens, and those in the KV cache */
     int64_t cross_tokens;   /* cross-attention: tokens of the other sequence; 0: self-attention */
-    int64_t window;         /* sliding window in tokens, the token itself included; 0: none */
+    int64_t window;         /* sliding window in tokens, including the token itself; 0: none */
     int64_t sequences;
-    bool is_causal, is_chunked;  /* chunked: the window begins anew instead of sliding */
+    bool is_causal, is_chunked;  /* chunked: the window restarts instead of sliding */
     bool is_unfused, is_in_fp32; /* in PyTorch: a bias, or one key for all heads; then by SDPA */
 };
 
@@ -112,27 +112,27 @@ struct graph_recurrent {
     int64_t steps, hidden, directions;
 };
 
-/* What tensor parallelism divides of a node whose component and operation do not say it. */
+/* How tensor parallelism divides a node, if its component and operation do not determine it. */
 enum graph_split {
     GRAPH_SPLIT_BY_COMPONENT,
-    GRAPH_SPLIT_ROWS,  /* row-parallel: of the columns of its input */
-    GRAPH_SPLIT_HEADS, /* a matrix for each head: input and output are divided by heads */
-    GRAPH_SPLIT_NONE,  /* each device has all of it: a router, the latents that all heads share */
+    GRAPH_SPLIT_ROWS,  /* row-parallel: by columns of its input */
+    GRAPH_SPLIT_HEADS, /* a matrix per head: input and output are divided by heads */
+    GRAPH_SPLIT_NONE,  /* replicated: a router, the latents shared by all heads */
 };
 
 struct graph_node {
     enum graph_op op;
-    const char *name;                    /* its place in the model: "layer1.0.conv1" */
+    const char *name;                    /* its path in the model: "layer1.0.conv1" */
     const char *label;                   /* the operator in its source: "Conv" */
     uint32_t first_input, input_count;   /* in graph.links */
     uint32_t first_output, output_count; /* in graph.links */
     int32_t layer;                       /* GRAPH_NONE outside the layers */
     enum decoder_component component;    /* DECODER_COMPONENT_COUNT: none */
     enum graph_split split;
-    double weight_fraction;   /* of its parameters that one pass reads (active experts); 1: all */
-    bool is_clamped;          /* T5: in fp16 the result is searched for infinities and clamped */
-    bool has_precision;       /* of a product: the file states what it is computed in, */
-    enum precision precision; /* while the file keeps its stored precision */
+    double weight_fraction;   /* of its parameters read by one pass (active experts); 1: all */
+    bool is_clamped;          /* T5: in fp16 the result is checked for infinities and clamped */
+    bool has_precision;       /* of a product: the file states its compute precision, ... */
+    enum precision precision; /* ... while the file keeps its stored precision */
     union {
         struct graph_window window;
         struct graph_attention attention;
@@ -140,15 +140,15 @@ struct graph_node {
     } as;
 };
 
-/* The precision of a model file itself. */
+/* The stored precision of a model file. */
 struct graph_precision {
     bool is_known;
     enum precision products; /* of most MACs */
-    double share;            /* of the MACs that are computed in it */
+    double share;            /* share of the MACs computed in it */
     enum precision floats;   /* of floating-point tensors */
 };
 
-/* What was assumed of the model: one sentence each. */
+/* Assumptions about the model: one sentence each. */
 struct graph_notes {
     char text[4][160];
     size_t count;
@@ -182,14 +182,13 @@ enum err graph_add_node(struct graph *graph, const struct graph_node *node, cons
                         size_t input_count, const tensor_id *outputs, size_t output_count,
                         node_id *out, struct error *why) MUST_USE;
 
-/* Removes the last nodes or some before them; their tensors stay, with no producer. */
+/* Removes the last nodes or some before them; their tensors stay, without a producer. */
 void graph_remove_nodes(struct graph *graph, size_t first, size_t count);
 
-/* Each once; those beyond what is kept are dropped. */
+/* Duplicates, and notes above the limit, are dropped. */
 void graph_note(struct graph *graph, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* Sorts the nodes topologically, as near to the given order as possible.  ERR_BAD_VALUE names a node of a
- * cycle. */
+/* Sorts the nodes topologically, as close to the given order as possible.  ERR_BAD_VALUE names a node of a cycle. */
 enum err graph_finish(struct graph *graph, struct error *why) MUST_USE;
 
 /* ---- reading ---- */
@@ -208,41 +207,40 @@ double graph_parameters(const struct graph *graph); /* of all GRAPH_PARAMETER te
 void graph_write_dot(const struct graph *graph, struct text *out);
 void graph_write_mermaid(const struct graph *graph, struct text *out);
 
-/* ---- topological order, of any graph ---- */
+/* ---- topological order of any graph ---- */
 
 enum { ORDER_NO_NODE = -1, ORDER_NO_MORE = -2 };
 
-/* The node that produces input `index` of `node`: ORDER_NO_NODE when none does, ORDER_NO_MORE when the node
- * has no such input. */
+/* The node that produces input `index` of `node`: ORDER_NO_NODE if none does, ORDER_NO_MORE past the last input. */
 typedef int64_t order_producer(const void *graph, uint32_t node, uint32_t index);
 
-/* Puts into order[0..count) the nodes 0..count-1, each after the producers of its inputs; an order that is
- * already topological is left as it is.  ERR_BAD_VALUE: *in_cycle depends on itself. */
+/* Puts the nodes 0..count-1 into order[0..count), each after the producers of its inputs; an order that is already
+ * topological is unchanged.  ERR_BAD_VALUE: *in_cycle depends on itself. */
 enum err order_nodes(size_t count, order_producer *producer, const void *graph, uint32_t *order,
                      uint32_t *in_cycle) MUST_USE;
 
 /* ---- the options of a pass: batch, lengths, image size, phase ---- */
 
 enum graph_phase {
-    GRAPH_FORWARD, /* one pass over the input; of a decoder: prefill */
+    GRAPH_FORWARD, /* one pass over the input; for a decoder: prefill */
     GRAPH_PREFILL, /* `tokens` of a prompt in one pass, logits of the last token */
-    GRAPH_DECODE,  /* one token that attends to `context` tokens, itself included */
+    GRAPH_DECODE,  /* one token that attends to `context` tokens, including itself */
 };
 
 /* 0 means the model's default, which model_graph writes back. */
 struct graph_options {
     enum graph_phase phase;
     int64_t batch;             /* samples or sequences */
-    int64_t tokens;            /* of a prompt, or of a text that is encoded whole */
-    int64_t context;           /* tokens that a decoded token attends to, itself included */
-    int64_t cached;            /* of a prompt: tokens before these, computed by earlier passes */
+    int64_t tokens;            /* of a prompt, or of an encoded text */
+    int64_t context;           /* tokens that a decoded token attends to, including itself */
+    int64_t cached;            /* of a prompt: preceding tokens computed by earlier passes */
     int64_t image;             /* height and width in pixels */
-    int64_t image_width;       /* where it is not the height; 0: it is */
+    int64_t image_width;       /* if it differs from the height; 0: equal */
     const struct params *dims; /* "batch=8": dynamic dimensions of an ONNX file; NULL: none */
 };
 
-/* Sets what is 0 to the model's defaults (a batch of 1), and rejects sizes that no model runs with, and the decode phase
- * of a model that has no phases. */
+/* Replaces 0 by the model's defaults (a batch of 1), and rejects sizes that no model supports, and the decode phase of
+ * a model without phases. */
 enum err graph_options_complete(struct graph_options *options, const char *model_name,
                                 bool has_phases, const struct graph_options *defaults,
                                 struct error *why) MUST_USE;

@@ -1,9 +1,9 @@
 /* Models of Hugging Face: config.json (hf_config.c) and the headers of safetensors files (safetensors.c).
  *
- * A config.json gives the sizes of a model, from which its graph is built: decoders (decoder_kinds.def) and the others of
- * hf_types.def.  Of a safetensors file only the header is read: which tensors it holds, of what shape and dtype.
+ * A config.json gives the sizes of a model, from which its graph is built: decoders (decoder_kinds.def) and the others
+ * of hf_types.def.  Only the header of a safetensors file is read: its tensors with shape and dtype.
  *
- * Nothing that a file claims is trusted before it is checked: ERR_BAD_VALUE names the key whose value no model has, or
+ * Nothing declared in a file is trusted before it is checked: ERR_BAD_VALUE names the key with an implausible value, or
  * the tensor that is not inside the file or whose size contradicts its shape.
  *
  * Ownership: hf_config_release and safetensors_release free their structs; nothing in them points into the files. */
@@ -41,10 +41,11 @@ enum hf_kind {
 struct hf_config {
     enum hf_kind kind;
     char name[128];
-    bool is_quantized;
-    /* Of models other than decoders: */
+    bool is_quantized, has_products; /* has_products: file.products is of quantized matrices alone */
+    struct graph_precision file;     /* as "dtype" and "quantization_config" state it */
+    /* For models other than decoders: */
     bool has_phases;
-    int64_t tokens, image; /* by default; 0: it has none */
+    int64_t tokens, image; /* defaults; 0: not applicable */
     union {
         struct decoder decoder;
         struct transformer_gpt2 gpt2;
@@ -70,7 +71,7 @@ int64_t hf_config_context(const struct hf_config *config); /* maximum length; 0:
 enum err hf_config_graph(const struct hf_config *config, struct graph_options *options,
                          struct graph *out, struct error *why) MUST_USE;
 
-/* ---- safetensors: a model in several files is several reads into the same struct ---- */
+/* ---- safetensors: the files of a sharded model are read into the same struct ---- */
 
 enum { SAFETENSORS_MAX_RANK = 8 };
 
@@ -79,7 +80,7 @@ struct safetensors_tensor {
     uint8_t rank;
     uint64_t dims[SAFETENSORS_MAX_RANK];
     uint64_t elements, bytes;
-    bool is_float; /* at least 8 bits: may be a weight as it is */
+    bool is_float; /* at least 8 bits: may be an unpacked weight */
 };
 
 struct safetensors {
@@ -89,22 +90,23 @@ struct safetensors {
     struct arena names;
 };
 
-/* `bytes` are the first `length` of a file of `file_length`, and hold at least its header.  Adds to *out; on
- * failure it is unchanged. */
+/* `bytes` are the first `length` of a file of `file_length`, and contain at least its header.  Adds to *out; on failure
+ * it is unchanged. */
 enum err safetensors_read(const char *file, const char *bytes, size_t length, uint64_t file_length,
                           struct safetensors *out, struct error *why) MUST_USE;
 
-/* A name that is defined twice is ERR_BAD_VALUE. */
+/* A duplicate name is ERR_BAD_VALUE. */
 enum err safetensors_sort(const char *file, struct safetensors *tensors, struct error *why)
     MUST_USE;
 void safetensors_release(struct safetensors *tensors);
 
-/* NULL when there is none of that name; after safetensors_sort. */
+/* NULL if there is none of that name; after safetensors_sort. */
 const struct safetensors_tensor *safetensors_find(const struct safetensors *tensors,
                                                   const char *name);
 
-/* The shape of a decoder from the names and shapes of its tensors.  Heads, experts per token, windows and the activation
- * do not show and are guessed.  False when these are not the tensors of a known decoder.  The caller sets the name. */
+/* The shape of a decoder from the names and shapes of its tensors.  Heads, experts per token, windows and the
+ * activation cannot be inferred and are guessed.  False if these are not the tensors of a known decoder.  The caller
+ * sets the name. */
 bool safetensors_guess(const struct safetensors *tensors, struct decoder_shape *out);
 
 #endif

@@ -1,5 +1,5 @@
-/* config.json of Hugging Face.  Every size is checked against what a model may have before anything is made of it.
- * The reader "hf_config" is at the end. */
+/* config.json of Hugging Face.  Every size is range-checked before it is used.  The reader "hf_config" is at the
+ * end. */
 #include "graph/hf.h"
 
 #include <string.h>
@@ -7,6 +7,7 @@
 #include "core/log.h"
 #include "core/registry.h"
 #include "core/text.h"
+#include "graph/count.h"
 #include "graph/decoder_shape.h"
 #include "graph/hf_keys.h"
 #include "graph/model_files.h"
@@ -31,7 +32,7 @@ static const struct {
     const char *type, *text;
 } WRAPPERS[] = {{"gemma3", "gemma3_text"}, {"llama4", "llama4_text"}};
 
-/* The list is longer than the text of an error. */
+/* The list is too long for an error message. */
 static enum err unknown_type(const char *file, const char *type, struct error *why)
 {
     enum { WRAPPER_COUNT = sizeof WRAPPERS / sizeof *WRAPPERS, NAMES_MAX = 96 };
@@ -60,6 +61,31 @@ static void read_decoder(struct hf_keys *keys, struct decoder_shape *shape, stru
     shape->name = out->name;
     hf_decoder_read(keys, shape, &out->as.decoder);
     out->is_quantized = shape->matrix_bits > 0;
+    out->has_products = shape->has_products;
+    if (out->is_quantized && (!out->file.is_known || out->file.floats == PRECISION_FP32))
+        out->file = (struct graph_precision){.floats = PRECISION_BF16, .products = PRECISION_BF16,
+                                             .is_known = shape->has_products, .share = 1};
+    if (shape->has_products)
+        out->file.products = shape->products;
+}
+
+/* The dtype of its weights as saved; transformers 5 renamed the key. */
+static void read_dtype(const struct hf_keys *keys, struct graph_precision *out)
+{
+    static const struct {
+        const char *name;
+        enum precision precision;
+    } DTYPES[] = {{"float32", PRECISION_FP32},
+                  {"float16", PRECISION_FP16},
+                  {"bfloat16", PRECISION_BF16}};
+    const char *name = jv_text(jv_get(keys->json, "dtype"));
+    name = name ? name : jv_text(jv_get(keys->json, "torch_dtype"));
+    for (size_t i = 0; name && i < sizeof DTYPES / sizeof *DTYPES; i++)
+        if (strcmp(DTYPES[i].name, name) == 0)
+            *out = (struct graph_precision){.is_known = true,
+                                            .products = DTYPES[i].precision,
+                                            .floats = DTYPES[i].precision,
+                                            .share = 1};
 }
 
 static const char *unwrap(struct hf_keys *keys, const char *type)
@@ -106,8 +132,10 @@ enum err hf_config_parse(const char *file, const char *name, const struct jv *js
     if (!keys.err && !type)
         return err_set(why, ERR_BAD_VALUE,
                        "%s: 'model_type' is missing: not the config.json of a model", file);
+    read_dtype(&keys, &out->file);
     if (!keys.err)
         type = unwrap(&keys, type);
+    read_dtype(&keys, &out->file); /* of a multimodal model it may be in text_config alone */
     enum err err = keys.err ? keys.err : parse_type(&keys, type, out);
     if (!err)
         hf_keys_report(&keys);
@@ -174,14 +202,42 @@ static tensor_id build_model(struct build *b, const struct hf_config *config,
     return build_fail(b, "", "is no such model");
 }
 
+/* Activations are quantized before a matrix that is; other products keep the dtype of the floats. */
+static void state_products(const struct hf_config *config, struct graph *graph)
+{
+    double quantized = 0, all = 0;
+    graph->file = config->file;
+    for (size_t i = 0; config->has_products && i < graph->node_count; i++) {
+        struct graph_node *node = &graph->nodes[i];
+        if (graph_op_kind(node->op) != GRAPH_KIND_PRODUCT)
+            continue;
+        bool is_stored = false;
+        for (uint32_t k = 0; k < node->input_count; k++) {
+            tensor_id id = graph->links[node->first_input + k];
+            is_stored = is_stored || (id >= 0 && graph->tensors[id].stored_bytes > 0);
+        }
+        double macs = graph_node_cost(graph, node).macs;
+        node->has_precision = true;
+        node->precision = is_stored ? config->file.products : config->file.floats;
+        quantized += is_stored ? macs : 0;
+        all += macs;
+    }
+    if (all > 0)
+        graph->file.share = quantized / all;
+}
+
 enum err hf_config_graph(const struct hf_config *config, struct graph_options *options,
                          struct graph *out, struct error *why)
 {
-    if (config->kind == HF_DECODER)
-        return decoder_graph(&config->as.decoder, options, out, why);
+    if (config->kind == HF_DECODER) {
+        enum err err = decoder_graph(&config->as.decoder, options, out, why);
+        if (!err)
+            state_products(config, out);
+        return err;
+    }
     bool is_translated = config->kind == HF_SEQ2SEQ && !config->as.seq2seq.bins;
     bool is_input = is_translated && options->phase == GRAPH_DECODE && options->context > 1;
-    if (is_input && options->tokens == 0) /* a context alone is input, but for the new token */
+    if (is_input && options->tokens == 0) /* the context without the new token */
         options->tokens = options->context - 1;
     const struct graph_options defaults = {
         .image = config->image,
@@ -194,7 +250,10 @@ enum err hf_config_graph(const struct hf_config *config, struct graph_options *o
         return err;
     struct build b = build_begin(out, config->name, why);
     build_output(&b, build_model(&b, config, options));
-    return build_end(&b);
+    err = build_end(&b);
+    if (!err)
+        out->file = config->file;
+    return err;
 }
 
 /* ---- the reader ---- */

@@ -1,4 +1,4 @@
-/* A decoder from the keys of its config.json: what the kind leaves open (decoder_kinds.def), key by key. */
+/* A decoder from the keys of its config.json: the fields that its kind (decoder_kinds.def) does not fix. */
 #include <string.h>
 
 #include "core/log.h"
@@ -15,7 +15,7 @@ static bool is_kind(const struct decoder_shape *shape, const char *kind)
 
 static void read_activation(struct hf_keys *keys, struct decoder_shape *shape)
 {
-    /* Gemma has two; the first counts. */
+    /* Gemma has two; the first takes precedence. */
     static const char NAMES[] = "hidden_activation|hidden_act|activation_function|activation";
     enum graph_op op = hf_keys_activation(keys, NAMES, decoder_activation_op(shape->activation));
     for (enum decoder_activation i = DECODER_SILU; i <= DECODER_RELU; i++)
@@ -46,15 +46,16 @@ static void read_sizes(struct hf_keys *keys, struct decoder_shape *shape)
         hf_keys_reject(keys, ERR_BAD_VALUE, HEADS, "does not divide 'hidden_size'");
 }
 
-/* Some kinds have these keys; for the others the kind decides. */
+/* Some kinds have these keys; for the others the kind determines them. */
 static void read_biases(struct hf_keys *keys, struct decoder_shape *shape)
 {
-    /* GLM 4's bias of attention is of Q, K and V alone; GPT-NeoX's is on unless it is switched off. */
+    /* GLM 4's attention bias applies to Q, K and V only; GPT-NeoX's is on by default. */
     bool has_bias = shape->has_qkv_bias && shape->has_output_bias;
     bool is_told = hf_keys_get(keys, "attention_bias");
     if (!hf_keys_bool(keys, "use_bias|enable_bias", true)) /* StarCoder 2, OPT */
         shape->has_qkv_bias = shape->has_output_bias = shape->has_mlp_bias = false;
-    if (hf_keys_bool(keys, "attention_bias", false)) {
+    shape->has_qkv_bias = hf_keys_bool(keys, "qkv_bias", shape->has_qkv_bias); /* Qwen 2 MoE */
+    if (hf_keys_bool(keys, "attention_bias", is_kind(shape, "glm4"))) {
         shape->has_qkv_bias = true;
         shape->has_output_bias = !is_kind(shape, "glm4");
     } else if (is_told && has_bias && (is_kind(shape, "gpt_neox") || is_kind(shape, "gpt_oss"))) {
@@ -82,7 +83,7 @@ static void read_biases(struct hf_keys *keys, struct decoder_shape *shape)
 /* Mixtral's key became the general one: transformers 5 writes it for Qwen too. */
 static const char EXPERTS[] = "num_local_experts|num_experts|n_routed_experts";
 
-/* Llama 4 names the layers with experts, or every n-th of them. */
+/* Llama 4 lists the layers with experts, or gives a period. */
 static void read_llama4(struct hf_keys *keys, struct decoder_shape *shape)
 {
     const struct jv *layers = hf_keys_get(keys, "moe_layers");
@@ -143,7 +144,7 @@ static void read_feed_forward(struct hf_keys *keys, struct decoder_shape *shape)
         read_llama4(keys, shape);
 }
 
-/* ---- kinds with keys of their own ---- */
+/* ---- kinds with their own keys ---- */
 
 static void read_latent_attention(struct hf_keys *keys, struct decoder_shape *shape)
 {
@@ -160,7 +161,7 @@ static void read_latent_attention(struct hf_keys *keys, struct decoder_shape *sh
 
 static void read_opt(struct hf_keys *keys, struct decoder_shape *shape)
 {
-    enum { BEFORE_FIRST = 2 }; /* rows for padding, which no token uses */
+    enum { BEFORE_FIRST = 2 }; /* rows for padding, used by no token */
     uint64_t rank = hf_keys_optional(keys, "word_embed_proj_dim", DECODER_MAX_SIZE);
     shape->context = shape->context ? shape->context : 2048;
     shape->positions = shape->context + BEFORE_FIRST;
@@ -232,7 +233,7 @@ static void read_head(struct hf_keys *keys, struct decoder_shape *shape)
             if (shape->head >= DECODER_HEAD_CLASSES)
                 shape->classes = strcmp(purpose, "ForQuestionAnswering") == 0
                                      ? 2
-                                     : (uint64_t)hf_keys_labels(keys);
+                                     : (uint64_t)hf_keys_labels(keys, 2);
             return;
         }
     hf_keys_reject(keys, ERR_UNSUPPORTED, "architectures",
@@ -267,7 +268,7 @@ static void place_window(const struct decoder_shape *shape, struct decoder_layer
     layer->is_chunked = shape->is_chunked && !is_full;
 }
 
-/* Newer files have a list with one entry per layer; older ones of Qwen the first layer with a window. */
+/* Newer files have a list with one entry per layer; older Qwen files the first layer with a window. */
 static void place_windows(struct hf_keys *keys, const struct decoder_shape *shape,
                           struct decoder *decoder)
 {
@@ -297,7 +298,7 @@ static void place_windows(struct hf_keys *keys, const struct decoder_shape *shap
     }
 }
 
-/* One entry per layer, 1: it has a rotary embedding.  In Llama 4 those are the layers in chunks. */
+/* One entry per layer, 1: it has a rotary embedding.  In Llama 4 those are the layers with chunked attention. */
 static void place_rotations(struct hf_keys *keys, const struct decoder_shape *shape,
                             struct decoder *decoder)
 {
@@ -321,45 +322,125 @@ static void place_rotations(struct hf_keys *keys, const struct decoder_shape *sh
 
 /* ---- quantization ---- */
 
-/* Bits per element, with a scale and a zero point per group. */
-static double bits_in_groups(const struct jv *config)
+/* How many elements share a scale: `group_size`, or the product of a list such as [128, 128]; 0: a whole row or more. */
+static double elements_per_scale(const struct jv *size)
 {
-    int64_t bits = 0, group = 0;
-    if (!jv_integer(jv_get(config, "bits"), &bits) || bits < 1 || bits > 16)
-        return 0;
-    if (!jv_integer(jv_get(config, "group_size"), &group) || group < 1)
-        return (double)bits;
-    return (double)bits + (16 + (double)bits) / (double)group;
+    double product = jv_is_array(size) ? 1 : 0;
+    int64_t one = 0;
+    if (jv_integer(size, &one))
+        return one > 0 ? (double)one : 0;
+    for (const struct jv *side = jv_first(size); product > 0 && side; side = jv_next(side))
+        product = jv_integer(side, &one) && one > 0 ? product * (double)one : 0;
+    return product;
 }
 
-static double quantized_bits(const struct jv *config)
+static double bits_with_scale(double bits, double scale_bits, double elements)
 {
-    const char *method = jv_text(jv_get(config, "quant_method"));
-    if (!method)
-        return 0;
-    if (strcmp(method, "gptq") == 0 || strcmp(method, "awq") == 0)
-        return bits_in_groups(config);
-    if (strcmp(method, "fp8") == 0)
-        return 8;
-    if (strcmp(method, "mxfp4") == 0)
-        return 4.25; /* an 8-bit scale per 32 elements */
-    if (strcmp(method, "bitsandbytes") == 0)
-        return jv_bool(jv_get(config, "load_in_4bit"), false)
-                   ? 4.5 /* a 32-bit scale per 64 elements */
-               : jv_bool(jv_get(config, "load_in_8bit"), false) ? 8
-                                                                : 0;
-    return 0;
+    return elements > 0 ? bits + scale_bits / elements : bits;
+}
+
+/* GPTQ and AWQ: weights alone, with a scale and a zero point per group. */
+static void read_groups(const struct jv *config, struct decoder_shape *shape)
+{
+    int64_t bits = 0;
+    if (jv_integer(jv_get(config, "bits"), &bits) && bits >= 1 && bits <= 16)
+        shape->matrix_bits = bits_with_scale((double)bits, 16 + (double)bits,
+                                             elements_per_scale(jv_get(config, "group_size")));
+}
+
+/* Weights and activations in fp8: transformers' own (DeepSeek V3) and FBGEMM's. */
+static void read_fp8(const struct jv *config, struct decoder_shape *shape)
+{
+    shape->matrix_bits =
+        bits_with_scale(8, 32, elements_per_scale(jv_get(config, "weight_block_size")));
+    shape->has_products = true;
+    shape->products = PRECISION_FP8;
+}
+
+static void read_bitsandbytes(const struct jv *config, struct decoder_shape *shape)
+{
+    if (jv_bool(jv_get(config, "load_in_4bit"), false))
+        shape->matrix_bits = bits_with_scale(4, 32, 64);
+    else if (jv_bool(jv_get(config, "load_in_8bit"), false))
+        shape->matrix_bits = 8;
+}
+
+static void read_mxfp4(const struct jv *config, struct decoder_shape *shape)
+{
+    (void)config;
+    shape->matrix_bits = shape->experts ? bits_with_scale(4, 8, 32) : 0;
+    shape->quantizes_experts_only = true;
+}
+
+/* One of compressed-tensors' config_groups.  Without input_activations weights alone are quantized. */
+static bool read_scheme(const struct jv *group, struct decoder_shape *shape)
+{
+    const struct jv *weights = jv_get(group, "weights");
+    const struct jv *inputs = jv_get(group, "input_activations");
+    const char *type = jv_text(jv_get(inputs, "type"));
+    int64_t bits = 0, input_bits = 0;
+    bool is_symmetric = jv_bool(jv_get(weights, "symmetric"), true);
+    if (!jv_integer(jv_get(weights, "num_bits"), &bits) || (bits != 4 && bits != 8))
+        return false;
+    shape->matrix_bits = bits_with_scale((double)bits, 16 + (is_symmetric ? 0 : (double)bits),
+                                         elements_per_scale(jv_get(weights, "group_size")));
+    shape->has_products = jv_is_object(inputs);
+    if (!shape->has_products)
+        return true;
+    shape->products = type && strcmp(type, "float") == 0 ? PRECISION_FP8 : PRECISION_INT8;
+    return jv_integer(jv_get(inputs, "num_bits"), &input_bits) && input_bits == 8;
+}
+
+/* vLLM's usual format: W8A8 in int8 or fp8, W4A16, W4A8, W8A16. */
+static void read_compressed(struct hf_keys *keys, const struct jv *config,
+                            struct decoder_shape *shape)
+{
+    const struct jv *groups = jv_get(config, "config_groups");
+    bool is_read = jv_is_object(groups) && jv_count(groups) > 0;
+    for (const struct jv *group = jv_first_member(groups); group && is_read;
+         group = jv_next(group)) {
+        struct decoder_shape before = *shape;
+        is_read = read_scheme(group, shape) &&
+                  (group == jv_first_member(groups) ||
+                   (before.matrix_bits == shape->matrix_bits &&
+                    before.has_products == shape->has_products &&
+                    before.products == shape->products));
+    }
+    if (!is_read)
+        hf_keys_reject(keys, ERR_UNSUPPORTED, "quantization_config",
+                       "of compressed-tensors, only one scheme with weights of 4 or 8 bits and "
+                       "activations of 8 or 16 bits is supported");
 }
 
 static void read_quantization(struct hf_keys *keys, struct decoder_shape *shape)
 {
+    static const struct {
+        const char *method;
+        void (*read)(const struct jv *config, struct decoder_shape *shape);
+    } METHODS[] = {
+        {"gptq", read_groups},
+        {"awq", read_groups},
+        {"fp8", read_fp8},
+        {"fbgemm_fp8", read_fp8},
+        {"mxfp4", read_mxfp4},
+        {"bitsandbytes", read_bitsandbytes},
+    };
     const struct jv *config = hf_keys_get(keys, "quantization_config");
     const char *method = jv_text(jv_get(config, "quant_method"));
     if (!config)
         return;
-    shape->matrix_bits = quantized_bits(config);
-    shape->quantizes_experts_only = method && strcmp(method, "mxfp4") == 0;
-    if (shape->matrix_bits <= 0)
+    if (method && strcmp(method, "compressed-tensors") == 0) {
+        read_compressed(keys, config, shape);
+        return;
+    }
+    for (size_t i = 0; method && i < sizeof METHODS / sizeof *METHODS; i++)
+        if (strcmp(METHODS[i].method, method) == 0)
+            METHODS[i].read(config, shape);
+    if (shape->quantizes_experts_only && !shape->experts)
+        log_warn("%s: mxfp4 quantizes experts, and this model has none: its weights are counted as "
+                 "if they were not quantized",
+                 keys->file);
+    else if (shape->matrix_bits <= 0)
         log_warn("%s: unknown quantization_config: its weights are counted as if they were not "
                  "quantized",
                  keys->file);

@@ -1,4 +1,4 @@
-/* Keys by name, with their checks, and the list of those that change no size. */
+/* Access to keys by name, with checks, and the list of keys that do not affect sizes. */
 #include "graph/hf_keys.h"
 
 #include <string.h>
@@ -35,7 +35,7 @@ static void remember(struct hf_keys *keys, const char *names)
         keys->used[keys->used_count++] = names;
 }
 
-/* The name that the file has, or the first one. */
+/* The alternative that the file has, or the first one. */
 static const struct jv *find(const struct hf_keys *keys, const char *names, char *name, size_t size)
 {
     const char *rest = names;
@@ -73,35 +73,35 @@ void hf_keys_reject(struct hf_keys *keys, enum err code, const char *names, cons
 
 /* ---- values ---- */
 
-static void reject_size(struct hf_keys *keys, const char *names, uint64_t least, uint64_t most)
+static void reject_size(struct hf_keys *keys, const char *names, uint64_t min, uint64_t max)
 {
     char what[96];
-    str_format(what, sizeof what, "must be an integer from %llu to %llu", (unsigned long long)least,
-               (unsigned long long)most);
+    str_format(what, sizeof what, "must be an integer from %llu to %llu", (unsigned long long)min,
+               (unsigned long long)max);
     hf_keys_reject(keys, ERR_BAD_VALUE, names, what);
 }
 
-uint64_t hf_keys_size(struct hf_keys *keys, const char *names, uint64_t most, uint64_t otherwise)
+uint64_t hf_keys_size(struct hf_keys *keys, const char *names, uint64_t max, uint64_t otherwise)
 {
     const struct jv *value = hf_keys_get(keys, names);
     int64_t number;
     if (!value && otherwise)
         return otherwise;
-    if (jv_integer(value, &number) && number >= 1 && (uint64_t)number <= most)
+    if (jv_integer(value, &number) && number >= 1 && (uint64_t)number <= max)
         return (uint64_t)number;
-    reject_size(keys, names, 1, most);
+    reject_size(keys, names, 1, max);
     return 1; /* harmless until the error is checked */
 }
 
-uint64_t hf_keys_optional(struct hf_keys *keys, const char *names, uint64_t most)
+uint64_t hf_keys_optional(struct hf_keys *keys, const char *names, uint64_t max)
 {
     const struct jv *value = hf_keys_get(keys, names);
     int64_t number;
     if (!value)
         return 0;
-    if (jv_integer(value, &number) && number >= 0 && (uint64_t)number <= most)
+    if (jv_integer(value, &number) && number >= 0 && (uint64_t)number <= max)
         return (uint64_t)number;
-    reject_size(keys, names, 0, most);
+    reject_size(keys, names, 0, max);
     return 0;
 }
 
@@ -121,7 +121,7 @@ const char *hf_keys_string(struct hf_keys *keys, const char *names)
     return jv_text(value);
 }
 
-void hf_keys_sizes(struct hf_keys *keys, const char *names, uint64_t most, size_t count,
+void hf_keys_sizes(struct hf_keys *keys, const char *names, uint64_t max, size_t count,
                    const int64_t *otherwise, int64_t *out)
 {
     const struct jv *list = hf_keys_get(keys, names);
@@ -130,10 +130,10 @@ void hf_keys_sizes(struct hf_keys *keys, const char *names, uint64_t most, size_
     if (!list)
         return;
     for (size_t i = 0; i < count; i++, one = jv_next(one))
-        if (!jv_integer(one, &out[i]) || out[i] < 1 || (uint64_t)out[i] > most) {
+        if (!jv_integer(one, &out[i]) || out[i] < 1 || (uint64_t)out[i] > max) {
             char what[96];
             str_format(what, sizeof what, "must be a list of %zu integers from 1 to %llu", count,
-                       (unsigned long long)most);
+                       (unsigned long long)max);
             hf_keys_reject(keys, ERR_BAD_VALUE, names, what);
             memcpy(out, otherwise, count * sizeof *out);
             return;
@@ -176,11 +176,11 @@ enum graph_op hf_keys_activation(struct hf_keys *keys, const char *names, enum g
     return otherwise;
 }
 
-int64_t hf_keys_labels(struct hf_keys *keys)
+int64_t hf_keys_labels(struct hf_keys *keys, uint64_t otherwise)
 {
     size_t labels = jv_count(hf_keys_get(keys, "id2label"));
     return (int64_t)hf_keys_size(keys, "num_labels|_num_labels", HF_MAX_CLASSES,
-                                 labels ? labels : 2);
+                                 labels ? labels : otherwise);
 }
 
 const char *hf_keys_purpose(struct hf_keys *keys)
@@ -196,28 +196,28 @@ const char *hf_keys_purpose(struct hf_keys *keys)
     return name ? name : "";
 }
 
-/* ---- keys that nothing read ---- */
+/* ---- unread keys ---- */
 
-/* Keys that change neither parameters nor operations, by prefix or suffix: of training, of generation, of numbers
- * that scale activations, of where and how a model is kept. */
-static bool is_of_no_account(const char *key)
+/* Keys that affect neither parameters nor operations, by prefix or suffix: of training, of generation, of scaling
+ * activations, of storage. */
+static bool is_irrelevant(const char *key)
 {
     static const char BEGINNINGS[] =
-        "_|attention_drop|attn_pdrop|aux_loss|bbox_|begin_|bos_|cache_impl|class_cost|"
-        "classif_dropout|cls_|conv_dropout|decoder_start|dice_|diversity_|do_sample|dtype|"
+        "_|attention_drop|attn_pdrop|attn_scale|attn_temperature|aux_loss|bbox_|begin_|bos_|cache_impl|class_cost|"
+        "classif_dropout|cls_|conv_dropout|decoder_start|dice_|diversity_|do_sample|dropout|dtype|"
         "early_stop|embd_|embedding_multiplier|encoder_no_|eos_|ep_size|exponential_|"
-        "finetuning_|forced_|giou_|id2label|init|is_encoder_decoder|label2id|language|"
+        "finetuning_|floor_scale|forced_|giou_|id2label|init|is_encoder_decoder|label2id|language|legacy|"
         "length_pen|logit|mask_|max_length|max_window|n_group|median_|min_length|no_repeat|norm_"
         "eps|"
         "norm_topk|num_beam|num_nextn|num_return|output_|pad_|prefix|pretraining_tp|"
-        "problem_type|query_pre|remove_invalid|repetition_|rescale_|residual_|resid_|return_|"
+        "original_max_position|pooler_output_size|problem_type|qk_head_dim|query_pre|remove_invalid|repetition_|rescale_|residual_|resid_|return_|"
         "rope_|rotary_|routed_scaling|router_|scale_|scoring_func|semantic_|sep_token|"
-        "seq_aux|summary_|suppress_|swiglu_limit|task_|temperature|time_step_f|time_step_i|"
-        "time_step_m|time_step_s|tokenizer_|top_k|top_p|topk_|torch|transformers_version|"
-        "typical_|use_bfloat|use_cache|use_cross|use_mps|vision_feature";
+        "seq_aux|summary_|suppress_|swiglu_|task_|temperature|time_step_f|time_step_i|"
+        "tie_word_embeddings|time_step_m|time_step_s|tokenizer_|top_k|top_p|topk_|torch|transformers_version|"
+        "typical_|use_associative_scan|use_bfloat|use_cache|use_cross|use_mps|vision_feature";
     static const char ENDS[] =
         "_dropout|_drop|dropout|_eps|_epsilon|_scaling|_std|_range|_token_id|_token_index|"
-        "_coef|_multiplier|_softcapping|_loss_coefficient|_drop_rate|layerdrop|_prob|"
+        "_coef|_multiplier|_softcapping|_loss_coefficient|_drop_rate|_path_rate|layerdrop|_prob|"
         "_scale_init_value";
     const char *rest = BEGINNINGS;
     char word[64];
@@ -242,7 +242,7 @@ static bool is_used(const struct hf_keys *keys, const char *key)
     return false;
 }
 
-/* Off, nothing or a name: only numbers, lists and what is switched on may add something. */
+/* Off, empty or a string: only numbers, lists and enabled flags may matter. */
 static bool may_matter(const struct jv *value)
 {
     int64_t number;
@@ -258,7 +258,7 @@ void hf_keys_report(const struct hf_keys *keys)
     struct text unknown = {0};
     for (const struct jv *one = jv_first_member(keys->json); one; one = jv_next(one)) {
         const char *key = jv_key(one);
-        if (!may_matter(one) || is_of_no_account(key) || is_used(keys, key))
+        if (!may_matter(one) || is_irrelevant(key) || is_used(keys, key))
             continue;
         text_addf(&unknown, "%s'%.40s'", text_get(&unknown)[0] ? ", " : "",
                   model_label(slice_of(key)).text);

@@ -1,10 +1,10 @@
-/* The keys of a config.json, each checked before it is used.  The first failure stays in `err` and names its key; later
- * calls do nothing, so that only `err` is checked, at the end.
+/* The keys of a config.json, each checked before it is used.  The first failure is kept in `err` and names its key;
+ * later calls do nothing, so that only `err` is checked, at the end.
  *
- * A name may have alternatives, "num_hidden_layers|n_layer": the first one that the file has counts.  Every name that is
- * asked for is remembered, so that hf_keys_report can tell which keys of the file nothing has read.
+ * A name may have alternatives, "num_hidden_layers|n_layer": the first one in the file counts.  Every requested name is
+ * recorded, so that hf_keys_report can list the keys of the file that were not read.
  *
- * Ownership: nothing; a struct hf_keys points into the JSON and to names that must stay. */
+ * Ownership: nothing; a struct hf_keys points into the JSON and to names that must outlive it. */
 #ifndef IPW_GRAPH_HF_KEYS_H
 #define IPW_GRAPH_HF_KEYS_H
 
@@ -43,30 +43,30 @@ struct hf_keys {
 
 struct hf_keys hf_keys_of(const char *file, const struct jv *json, struct error *why);
 
-/* The value of a name, NULL when it is missing or null. */
+/* The value of a name, NULL if it is missing or null. */
 const struct jv *hf_keys_get(struct hf_keys *keys, const char *names);
 void hf_keys_reject(struct hf_keys *keys, enum err code, const char *names, const char *what);
 
-/* 1 .. most.  A missing or null key gives `otherwise`; where that is 0 it is an error. */
-uint64_t hf_keys_size(struct hf_keys *keys, const char *names, uint64_t most, uint64_t otherwise);
-/* The same, where missing or 0 means that there is none. */
-uint64_t hf_keys_optional(struct hf_keys *keys, const char *names, uint64_t most);
+/* 1 .. max.  A missing or null key gives `otherwise`; an error if that is 0. */
+uint64_t hf_keys_size(struct hf_keys *keys, const char *names, uint64_t max, uint64_t otherwise);
+/* The same, where missing or 0 means none. */
+uint64_t hf_keys_optional(struct hf_keys *keys, const char *names, uint64_t max);
 bool hf_keys_bool(struct hf_keys *keys, const char *names, bool otherwise);
 const char *hf_keys_string(struct hf_keys *keys, const char *names); /* NULL: missing or null */
-/* `count` sizes of a list, each 1 .. most. */
-void hf_keys_sizes(struct hf_keys *keys, const char *names, uint64_t most, size_t count,
+/* `count` sizes of a list, each 1 .. max. */
+void hf_keys_sizes(struct hf_keys *keys, const char *names, uint64_t max, size_t count,
                    const int64_t *otherwise, int64_t *out);
 /* A number of heads that divides `hidden`. */
 int64_t hf_keys_heads(struct hf_keys *keys, const char *names, uint64_t otherwise, int64_t hidden,
                       const char *hidden_name);
 enum graph_op hf_keys_activation(struct hf_keys *keys, const char *names, enum graph_op otherwise);
-/* num_labels, or as many as id2label has, or two. */
-int64_t hf_keys_labels(struct hf_keys *keys);
+/* num_labels, or the number of entries of id2label, or two. */
+int64_t hf_keys_labels(struct hf_keys *keys, uint64_t otherwise);
 
-/* The first architecture without the name of the model: "ForMaskedLM", "LMHeadModel"; "" when there is none. */
+/* The first architecture without the name of the model: "ForMaskedLM", "LMHeadModel"; "" if there is none. */
 const char *hf_keys_purpose(struct hf_keys *keys);
 
-/* Logs keys that were never read and that no rule lists as irrelevant here. */
+/* Logs keys that were not read and are not known to be irrelevant. */
 void hf_keys_report(const struct hf_keys *keys);
 
 /* A decoder (hf_decoder.c).  `shape` is that of its kind, with the name; on failure nothing is kept. */

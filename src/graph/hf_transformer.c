@@ -8,9 +8,9 @@
 
 enum { DEFAULT_TOKENS = 128 };
 
-static int64_t size(struct hf_keys *keys, const char *names, uint64_t most, uint64_t otherwise)
+static int64_t size(struct hf_keys *keys, const char *names, uint64_t max, uint64_t otherwise)
 {
-    return (int64_t)hf_keys_size(keys, names, most, otherwise);
+    return (int64_t)hf_keys_size(keys, names, max, otherwise);
 }
 
 static int layers(struct hf_keys *keys, const char *names, uint64_t otherwise)
@@ -18,7 +18,7 @@ static int layers(struct hf_keys *keys, const char *names, uint64_t otherwise)
     return (int)hf_keys_size(keys, names, HF_MAX_LAYERS, otherwise);
 }
 
-static int64_t at_most(int64_t positions)
+static int64_t clamp_positions(int64_t positions)
 {
     return positions < DEFAULT_TOKENS ? positions : DEFAULT_TOKENS;
 }
@@ -37,8 +37,8 @@ static void reject_head(struct hf_keys *keys, const char *known)
 
 /* ---- heads of encoders ---- */
 
-/* Without `architectures` it is the bare model.  Which models keep the pooler below a head, and which have a dense layer
- * before the classifier instead, is the family's. */
+/* Without `architectures` it is the bare model.  Whether a model keeps the pooler below a head, or has a dense layer
+ * before the classifier instead, depends on the family. */
 static struct transformer_head read_encoder_head(struct hf_keys *keys, bool pools, bool *has_pooler)
 {
     static const char KNOWN[] = "...Model, ...ForMaskedLM, ...ForSequenceClassification, "
@@ -55,13 +55,13 @@ static struct transformer_head read_encoder_head(struct hf_keys *keys, bool pool
     head.has_vocabulary = is_pretraining || strcmp(purpose, "ForMaskedLM") == 0;
     head.has_dense = is_sequence && !pools;
     if (is_sequence)
-        head.classes = hf_keys_labels(keys);
+        head.classes = hf_keys_labels(keys, 2);
     else if (is_choice)
         head.classes = 1;
     else if (is_pair || strcmp(purpose, "ForQuestionAnswering") == 0)
         head.classes = 2;
     else if (strcmp(purpose, "ForTokenClassification") == 0)
-        head.classes = hf_keys_labels(keys);
+        head.classes = hf_keys_labels(keys, 2);
     else if (!head.has_vocabulary)
         reject_head(keys, KNOWN);
     head.is_per_token = head.classes > 0 && !is_sequence && !is_pair && !is_choice;
@@ -83,7 +83,7 @@ static void read_gpt2(struct hf_keys *keys, struct hf_config *out)
     };
     gpt2.heads = hf_keys_heads(keys, "n_head", 0, gpt2.hidden, "n_embd");
     if (is_for(keys, "ForSequenceClassification"))
-        gpt2.classes = hf_keys_labels(keys);
+        gpt2.classes = hf_keys_labels(keys, 2);
     else if (!gpt2.has_no_head && hf_keys_purpose(keys)[0] && !is_for(keys, "LMHeadModel") &&
              !is_for(keys, "ForCausalLM"))
         reject_head(keys, "GPT2LMHeadModel, GPT2Model, GPT2ForSequenceClassification");
@@ -91,7 +91,7 @@ static void read_gpt2(struct hf_keys *keys, struct hf_config *out)
         hf_keys_reject(keys, ERR_UNSUPPORTED, "tie_word_embeddings",
                        "a head of its own is not supported with this model_type");
     out->as.gpt2 = gpt2;
-    out->tokens = at_most(gpt2.positions);
+    out->tokens = gpt2.positions < DECODER_DEFAULT_TOKENS ? gpt2.positions : DECODER_DEFAULT_TOKENS;
     out->has_phases = true;
 }
 
@@ -112,7 +112,9 @@ static void read_bert(struct hf_keys *keys, const char *type, struct hf_config *
         .is_distilled = is_distilled,
     };
     if (!is_distilled)
-        bert.types = (int64_t)hf_keys_optional(keys, "type_vocab_size", HF_MAX_SIZE);
+        bert.types = hf_keys_get(keys, "type_vocab_size")
+                         ? (int64_t)hf_keys_optional(keys, "type_vocab_size", HF_MAX_SIZE)
+                         : 2;
     bert.heads = hf_keys_heads(keys, is_distilled ? "n_heads|num_attention_heads" : HEADS, 0,
                                bert.hidden, is_distilled ? "dim" : HIDDEN);
     bert.head = read_encoder_head(keys, is_bert, &bert.has_pooler);
@@ -120,7 +122,7 @@ static void read_bert(struct hf_keys *keys, const char *type, struct hf_config *
         hf_keys_reject(keys, ERR_UNSUPPORTED, "tie_word_embeddings",
                        "a matrix of its own for the vocabulary is not supported");
     out->as.bert = bert;
-    out->tokens = at_most(bert.positions);
+    out->tokens = clamp_positions(bert.positions);
 }
 
 /* ---- images ---- */
@@ -143,7 +145,7 @@ static void read_vit(struct hf_keys *keys, struct hf_config *out)
         hf_keys_reject(keys, ERR_BAD_VALUE, "patch_size", "does not divide 'image_size'");
     (void)hf_keys_optional(keys, "encoder_stride", HF_MAX_PIXELS); /* of pretraining */
     if (is_for(keys, "ForImageClassification"))
-        vit.classes = hf_keys_labels(keys);
+        vit.classes = hf_keys_labels(keys, 2);
     else if (hf_keys_purpose(keys)[0] && !is_for(keys, "Model"))
         reject_head(keys, "ViTModel and ViTForImageClassification");
     out->as.vit = vit;
@@ -205,7 +207,7 @@ static void read_bart(struct hf_keys *keys, bool is_audio, struct transformer_se
 
 static void read_seq2seq(struct hf_keys *keys, const char *type, struct hf_config *out)
 {
-    enum { AUDIO_TOKENS = 4 }; /* what a transcription begins with */
+    enum { AUDIO_TOKENS = 4 }; /* start-of-transcript tokens */
     bool is_t5 = strcmp(type, "t5") == 0, is_audio = strcmp(type, "whisper") == 0;
     struct transformer_seq2seq sizes = {
         .vocabulary = size(keys, "vocab_size", UINT32_MAX, 0),
@@ -218,13 +220,15 @@ static void read_seq2seq(struct hf_keys *keys, const char *type, struct hf_confi
         read_bart(keys, is_audio, &sizes);
     sizes.is_encoder_only = is_t5 && is_for(keys, "EncoderModel");
     if (is_for(keys, "ForSequenceClassification") && !is_t5 && !is_audio)
-        sizes.classes = hf_keys_labels(keys);
+        sizes.classes = hf_keys_labels(keys, 3); /* Bart alone */
     else if (hf_keys_purpose(keys)[0] && !sizes.has_no_head && !sizes.is_encoder_only &&
              !is_for(keys, "ForConditionalGeneration") && !is_for(keys, "LMHeadModel"))
         reject_head(keys, "...ForConditionalGeneration, ...Model, T5EncoderModel and "
                           "BartForSequenceClassification");
     out->as.seq2seq = sizes;
-    out->tokens = is_audio ? AUDIO_TOKENS : is_t5 ? DEFAULT_TOKENS : at_most(sizes.positions);
+    out->tokens = is_audio ? AUDIO_TOKENS
+                  : is_t5  ? DEFAULT_TOKENS
+                           : clamp_positions(sizes.positions);
     out->has_phases = !sizes.is_encoder_only && !sizes.classes;
 }
 
@@ -242,7 +246,7 @@ static bool has_position_type(struct hf_keys *keys, const char *name)
     return false;
 }
 
-/* -1 in max_relative_positions and position_buckets means that there is no such limit. */
+/* -1 in max_relative_positions and position_buckets means no limit. */
 static int64_t distance_key(struct hf_keys *keys, const char *name)
 {
     int64_t value = -1;
@@ -255,10 +259,10 @@ static void read_distances(struct hf_keys *keys, bool is_first, struct transform
 {
     const char *norm = is_first ? NULL : hf_keys_string(keys, "norm_rel_ebd");
     int64_t buckets = is_first ? 0 : distance_key(keys, "position_buckets");
-    int64_t most = distance_key(keys, "max_relative_positions");
+    int64_t max = distance_key(keys, "max_relative_positions");
     if (!hf_keys_bool(keys, "relative_attention", false))
         return;
-    sizes->distances = 2 * (buckets ? buckets : most ? most : sizes->positions);
+    sizes->distances = 2 * (buckets ? buckets : max ? max : sizes->positions);
     sizes->by_key = has_position_type(keys, "c2p");
     sizes->by_query = has_position_type(keys, "p2c");
     sizes->has_own_projections = !is_first && !hf_keys_bool(keys, "share_att_key", false);
@@ -293,7 +297,7 @@ static void read_deberta(struct hf_keys *keys, bool is_first, struct hf_config *
     sizes.head = read_encoder_head(keys, true, &sizes.has_pooler);
     if (!sizes.head.classes && !sizes.head.has_vocabulary)
         sizes.has_pooler = false; /* only a classifier has it */
-    out->tokens = at_most(sizes.positions);
+    out->tokens = clamp_positions(sizes.positions);
     if (!hf_keys_bool(keys, "position_biased_input", true))
         sizes.positions = 0;
     out->as.deberta = sizes;
@@ -334,13 +338,14 @@ static void read_clip_vision(struct hf_keys *keys, struct transformer_clip *clip
         hf_keys_reject(keys, ERR_BAD_VALUE, "patch_size", "does not divide 'image_size'");
 }
 
-/* The towers have their keys in objects of their own. */
-static void read_towers(struct hf_keys *keys, struct transformer_clip *clip)
+/* The keys of the towers are in separate objects; CLIPTextModel and CLIPVisionModel are one of them. */
+static void read_towers(struct hf_keys *keys, const char *name, struct transformer_clip *clip)
 {
     struct hf_keys text = hf_keys_of(keys->file, hf_keys_get(keys, "text_config"), keys->why);
     struct hf_keys vision = hf_keys_of(keys->file, hf_keys_get(keys, "vision_config"), keys->why);
-    read_clip_text(&text, clip);
-    if (!text.err)
+    if (!name || !strstr(name, "Vision"))
+        read_clip_text(&text, clip);
+    if (!text.err && (!name || !strstr(name, "Text")))
         read_clip_vision(&vision, clip);
     keys->err = text.err ? text.err : vision.err ? vision.err : keys->err;
 }
@@ -350,13 +355,14 @@ static void read_clip(struct hf_keys *keys, const char *type, struct hf_config *
     const char *name = jv_text(jv_first(hf_keys_get(keys, "architectures")));
     struct transformer_clip clip = {0};
     if (strcmp(type, "clip") == 0)
-        read_towers(keys, &clip);
+        read_towers(keys, name, &clip);
     else if (strcmp(type, "clip_text_model") == 0)
         read_clip_text(keys, &clip);
     else
         read_clip_vision(keys, &clip);
     clip.projection = size(keys, "projection_dim", HF_MAX_SIZE, 512);
-    clip.has_projection = strcmp(type, "clip") == 0 || (name && strstr(name, "WithProjection"));
+    clip.has_projection =
+        (clip.has_text && clip.has_image) || (name && strstr(name, "WithProjection"));
     if (name && strstr(name, "For"))
         reject_head(keys, "CLIPModel, CLIPTextModel and CLIPVisionModel");
     out->as.clip = clip;
@@ -391,7 +397,7 @@ static void read_mamba(struct hf_keys *keys, struct hf_config *out)
         !is_for(keys, "LMHeadModel"))
         reject_head(keys, "MambaForCausalLM and MambaModel");
     out->as.mamba = mamba;
-    out->tokens = DEFAULT_TOKENS;
+    out->tokens = DECODER_DEFAULT_TOKENS;
     out->has_phases = true;
 }
 
@@ -424,7 +430,7 @@ static void read_segformer(struct hf_keys *keys, struct hf_config *out)
     if (is_for(keys, "ForSemanticSegmentation"))
         sizes.head_hidden = size(keys, "decoder_hidden_size", HF_MAX_SIZE, 256);
     if (is_for(keys, "ForSemanticSegmentation") || is_for(keys, "ForImageClassification"))
-        sizes.classes = hf_keys_labels(keys);
+        sizes.classes = hf_keys_labels(keys, 2);
     else if (hf_keys_purpose(keys)[0] && !is_for(keys, "Model"))
         reject_head(keys, "SegformerModel, SegformerForSemanticSegmentation and "
                           "SegformerForImageClassification");
@@ -444,9 +450,11 @@ static void read_backbone(struct hf_keys *keys, struct transformer_detr *detr)
     } BACKBONES[] = {
         {"resnet50", {3, 4, 6, 3}}, {"resnet101", {3, 4, 23, 3}}, {"resnet152", {3, 8, 36, 3}}};
     const char *name = hf_keys_string(keys, "backbone");
+    const struct jv *config = hf_keys_get(keys, "backbone_config"); /* of transformers 5 */
+    name = name ? name : jv_text(jv_get(config, "backbone"));
     (void)hf_keys_bool(keys, "use_timm_backbone", true);
     (void)hf_keys_bool(keys, "use_pretrained_backbone", true);
-    if (hf_keys_get(keys, "backbone_config"))
+    if (config && !name)
         hf_keys_reject(keys, ERR_UNSUPPORTED, "backbone_config",
                        "not supported, only 'backbone' with resnet50, resnet101 or resnet152 is");
     if (hf_keys_bool(keys, "dilation", false))
@@ -480,7 +488,7 @@ static void read_detr(struct hf_keys *keys, struct hf_config *out)
     if (positions && strcmp(positions, "sine") != 0)
         hf_keys_reject(keys, ERR_UNSUPPORTED, "position_embedding_type", "only sine is supported");
     if (is_for(keys, "ForObjectDetection"))
-        detr.classes = hf_keys_labels(keys);
+        detr.classes = hf_keys_labels(keys, 2);
     else if (hf_keys_purpose(keys)[0] && !is_for(keys, "Model"))
         reject_head(keys, "DetrModel and DetrForObjectDetection");
     (void)hf_keys_get(keys, "max_position_embeddings");
@@ -488,7 +496,7 @@ static void read_detr(struct hf_keys *keys, struct hf_config *out)
     out->image = 800;
 }
 
-/* ---- all of them ---- */
+/* ---- all kinds ---- */
 
 void hf_transformer_read(struct hf_keys *keys, const char *type, struct hf_config *out)
 {

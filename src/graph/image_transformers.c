@@ -1,6 +1,6 @@
-/* SegFormer: four stages of attention over ever coarser patches, and a head that joins them.  DETR: a ResNet, an encoder over
- * its last feature map, and a decoder over queries.  CLIP: two stacks of pre-norm blocks, over text and over the patches of
- * an image, projected into one space. */
+/* SegFormer: four stages of attention over increasingly coarse patches, and a head that fuses them.  DETR: a ResNet, an
+ * encoder over its last feature map, and a decoder over queries.  CLIP: two stacks of pre-norm blocks, over text and
+ * over the patches of an image, projected into one space. */
 #include "graph/blocks.h"
 #include "graph/transformers.h"
 
@@ -27,7 +27,7 @@ struct stage {
     int64_t height, width;
 };
 
-/* K and V come from an image that is reduced by a convolution. */
+/* K and V come from an image reduced by a convolution. */
 static tensor_id segformer_attention(struct build *b, const struct stage *stage, tensor_id x)
 {
     const struct transformer_segformer *sizes = stage->sizes;
@@ -60,8 +60,8 @@ static tensor_id segformer_attention(struct build *b, const struct stage *stage,
     return build_linear(b, "attention.output.dense", x, hidden, true);
 }
 
-/* With a depthwise convolution between its two matrices. */
-static tensor_id mix(struct build *b, const struct stage *stage, tensor_id x)
+/* MLP with a depthwise convolution between its two matrices (Mix-FFN). */
+static tensor_id mix_ffn(struct build *b, const struct stage *stage, tensor_id x)
 {
     const struct transformer_segformer *sizes = stage->sizes;
     int64_t hidden = sizes->hidden[stage->number];
@@ -75,7 +75,7 @@ static tensor_id mix(struct build *b, const struct stage *stage, tensor_id x)
     return build_linear(b, "mlp.dense2", x, hidden, true);
 }
 
-/* Returns the image that the next stage begins with. */
+/* Returns the input of the next stage. */
 static tensor_id add_stage(struct build *b, struct stage *stage, tensor_id image)
 {
     const struct transformer_segformer *sizes = stage->sizes;
@@ -94,7 +94,7 @@ static tensor_id add_stage(struct build *b, struct stage *stage, tensor_id image
         build_scope(b, "encoder.block.%d.%lld.", number, (long long)i);
         tensor_id out = segformer_attention(b, stage, block_norm(b, "layer_norm_1", x));
         x = build_binary(b, GRAPH_ADD, "add", out, x);
-        out = mix(b, stage, block_norm(b, "layer_norm_2", x));
+        out = mix_ffn(b, stage, block_norm(b, "layer_norm_2", x));
         x = build_binary(b, GRAPH_ADD, "add_1", out, x);
     }
     build_scope(b, "encoder.");
@@ -107,7 +107,7 @@ static tensor_id add_stage(struct build *b, struct stage *stage, tensor_id image
     return to_image(b, "image", x, stage->height, stage->width);
 }
 
-/* All stages in the resolution of the first. */
+/* All stages at the resolution of the first. */
 static tensor_id segment(struct build *b, const struct transformer_segformer *sizes,
                          const tensor_id *stages)
 {
@@ -152,7 +152,7 @@ tensor_id transformer_segformer(struct build *b, const struct transformer_segfor
 
 /* ---- DETR: the ResNet ---- */
 
-/* Batch norms are frozen: their numbers are no parameters. */
+/* Frozen batch norms: their statistics are not parameters. */
 static tensor_id frozen_norm(struct build *b, const char *name, tensor_id x)
 {
     tensor_id out = build_batch_norm(b, name, x);
@@ -298,7 +298,7 @@ static tensor_id project(struct build *b, const struct transformer_clip *clip, c
     return x;
 }
 
-/* The result is the state of the last token. */
+/* The output is the state of the last token. */
 static tensor_id encode_text(struct build *b, const struct transformer_clip *clip,
                              const struct graph_options *options)
 {
@@ -357,7 +357,7 @@ static tensor_id encode_image(struct build *b, const struct transformer_clip *cl
     tensor_id x = embed_image(b, clip, options);
     b->component = DECODER_COMPONENT_COUNT;
     build_scope(b, "%s", "");
-    x = block_norm(b, "vision_model.pre_layrnorm", x); /* so it is spelled there */
+    x = block_norm(b, "vision_model.pre_layrnorm", x); /* sic */
     x = block_stack(b, &block, &CLIP_NAMES, &(struct block_pass){0}, clip->vision.layers,
                     "vision_model.encoder.layers.", x);
     x = block_first_token(b, "vision_model.class_token", x);

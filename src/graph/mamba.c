@@ -35,7 +35,7 @@ static tensor_id row_parallel(struct build *b, tensor_id x)
     return x;
 }
 
-/* A filter per feature over a token and those before it. */
+/* A causal depthwise convolution. */
 static tensor_id convolve(struct pass *pass, tensor_id x)
 {
     struct build *b = pass->b;

@@ -13,7 +13,7 @@
 #include "port/file.h"
 #include "port/json_read.h"
 
-/* The list of tensors of a model of 10^12 parameters has some 10 MB and a million values. */
+/* The tensor list of a model with 10^12 parameters has some 10 MB and a million values. */
 enum { LONGEST_JSON = 1 << 26, MAX_VALUES = 1 << 22 };
 
 /* ---- paths ---- */
@@ -102,8 +102,8 @@ enum err model_file_map(const char *path, struct slice *out, struct error *why)
 
 /* ---- JSON ---- */
 
-/* An upper bound: a value takes many times its bytes in memory. */
-static size_t values_at_most(const char *bytes, size_t length)
+/* An upper bound: a parsed value takes many times its bytes in memory. */
+static size_t max_values(const char *bytes, size_t length)
 {
     size_t count = 1;
     for (size_t i = 0; i < length; i++)
@@ -116,7 +116,7 @@ enum err model_json_parse(const char *name, const char *bytes, size_t length, st
 {
     *out = NULL;
     struct error inner = {0};
-    if (length > LONGEST_JSON || values_at_most(bytes, length) > MAX_VALUES)
+    if (length > LONGEST_JSON || max_values(bytes, length) > MAX_VALUES)
         return err_set(why, ERR_BAD_VALUE, "%s: longer than the JSON of any model", name);
     enum err err = jv_available(why);
     if (err)

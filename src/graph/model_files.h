@@ -1,5 +1,5 @@
-/* The files of a model: paths beside one another, mapped files, JSON with a bound on the memory it may take, and
- * names from a file made printable.  The caller owns what is returned. */
+/* The files of a model: paths in the same directory, mapped files, JSON with bounded memory, and printable names.  The
+ * caller owns what is returned. */
 #ifndef IPW_GRAPH_MODEL_FILES_H
 #define IPW_GRAPH_MODEL_FILES_H
 
@@ -13,14 +13,13 @@ struct jv;
 
 bool model_path_ends(const char *path, const char *end); /* ignoring case */
 
-/* The file `name` in the same directory as `path`, or in `path` if that is a directory; false when it does not
- * fit. */
+/* The file `name` in the same directory as `path`, or in `path` if that is a directory; false if it does not fit. */
 bool model_path_beside(const char *path, const char *name, char *to, size_t size);
 
-/* The display name of the model: the last part of the path that is not a generic name ("config.json"). */
+/* The display name of the model: the last path component that is not a generic name ("config.json"). */
 void model_path_name(const char *path, char *to, size_t size);
 
-/* A string of a file, printable and cut to fit. */
+/* A string of a file, printable and truncated to fit. */
 void model_copy_plain(struct slice from, char *to, size_t size);
 /* The same for a message. */
 struct model_label {
@@ -31,8 +30,7 @@ struct model_label model_label(struct slice name);
 /* Maps a regular, non-empty file; the caller unmaps it (munmap). */
 enum err model_file_map(const char *path, struct slice *out, struct error *why) MUST_USE;
 
-/* One JSON object.  `name` is for messages; more values than any model has are rejected before they take
- * memory. */
+/* One JSON object.  `name` is for messages; more values than any model has are rejected before they are parsed. */
 enum err model_json_parse(const char *name, const char *bytes, size_t length, struct jv **out,
                           struct error *why) MUST_USE;
 enum err model_json_read(const char *path, struct jv **out, struct error *why) MUST_USE;

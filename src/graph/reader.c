@@ -1,4 +1,4 @@
-/* The registry of readers: the one that is surest of a source opens it. */
+/* The registry of readers: the one with the highest score for a source opens it. */
 #include "graph/reader.h"
 
 #include <stdio.h>

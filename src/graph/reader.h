@@ -1,6 +1,6 @@
-/* Sources of graphs: one driver per kind of file, and one for names of architectures (readers.def).
+/* Sources of graphs: one driver per file format, and one for names of architectures (readers.def).
  *
- * model_open picks the driver that recognizes a path or name.  model_graph may be called repeatedly with different
+ * model_open selects the driver that recognizes a path or name.  model_graph may be called repeatedly with different
  * options.  Ownership: the caller closes a struct model with model_close. */
 #ifndef IPW_GRAPH_READER_H
 #define IPW_GRAPH_READER_H
@@ -17,19 +17,18 @@ struct model;
 struct graph_reader {
     const char *name;    /* "onnx" */
     const char *summary; /* one line for `ipw list` */
-    /* How sure it is that this source is for it, 0 (no) to 100, from the path or name and the first bytes of the
-     * file; head is NULL without a file. */
+    /* Score of this driver for a source, 0 (no) to 100, from the path or name and the first bytes of the file; head is
+     * NULL without a file. */
     int (*probe)(const char *source, const unsigned char *head, size_t length);
-    size_t
-        state_size; /* of what `state` of a model points to; 0: the driver sets the pointer itself */
+    size_t state_size; /* size of the `state` of a model; 0: the driver sets the pointer itself */
     /* Fills the zeroed state, and sets name, has_phases and context_length of a zeroed model. */
     enum err (*open)(const char *source, struct model *model, struct error *why);
     /* Fills a zeroed graph and finishes it. */
     enum err (*build)(const struct model *model, struct graph_options *options, struct graph *out,
                       struct error *why);
-    /* Optional: releases what the state owns, also after a failed open. */
+    /* Optional: releases resources of the state, also after a failed open. */
     void (*close)(struct model *model);
-    /* Optional: the name that was most likely meant; NULL: none is near. */
+    /* Optional: the nearest name; NULL: none is similar. */
     const char *(*nearest)(const char *source);
 };
 

@@ -1,6 +1,6 @@
-/* Safetensors: the header of a file or of several, and the reader "safetensors".  With a config.json beside the tensors,
- * the graph is that of the config, after comparing the number of parameters; without one, a decoder is guessed from
- * the names and shapes of the tensors. */
+/* Safetensors: the header of one file or of several shards, and the reader "safetensors".  With a config.json beside
+ * the tensors, the graph is that of the config, after comparing the number of parameters; without one, a decoder is
+ * guessed from the names and shapes of the tensors. */
 #include "graph/hf.h"
 
 #include <stdarg.h>
@@ -57,7 +57,7 @@ static const struct dtype *find_dtype(const char *name)
     return NULL;
 }
 
-/* False for anything but a list of sizes, and for more than 2^53 elements. */
+/* False for anything except a list of sizes, and for more than 2^53 elements. */
 static bool read_shape(const struct jv *shape, struct safetensors_tensor *out)
 {
     double elements = 1;
@@ -187,7 +187,7 @@ static enum err open_one(const char *path, struct safetensors *out, struct error
     return err;
 }
 
-/* ---- several files ---- */
+/* ---- sharded files ---- */
 
 /* Each file once. */
 static enum err open_files(const char *path, const char **files, size_t count,
@@ -232,7 +232,7 @@ static enum err open_index(const char *path, const struct jv *json, struct safet
     return err;
 }
 
-/* ---- all of them ---- */
+/* ---- all tensors ---- */
 
 static int compare_names(const void *a, const void *b)
 {
@@ -268,7 +268,7 @@ void safetensors_release(struct safetensors *tensors)
     *tensors = (struct safetensors){0};
 }
 
-/* A file, or an index (*.index.json) with its files beside it; sorted. */
+/* A file, or an index (*.index.json) with its shards beside it; sorted. */
 static enum err open_safetensors(const char *path, struct safetensors *out, struct error *why)
 {
     enum err err;
@@ -312,7 +312,7 @@ static const struct safetensors_tensor *find(const struct decoder_names *names, 
     return safetensors_find(names->tensors, name);
 }
 
-/* Rows (outputs) of a PyTorch matrix, or the elements of a vector; 0 without. */
+/* Rows (outputs) of a PyTorch matrix, or the elements of a vector; 0 if missing. */
 static uint64_t rows(const struct safetensors_tensor *tensor)
 {
     return tensor && tensor->rank ? tensor->dims[0] : 0;
@@ -335,7 +335,7 @@ static bool find_prefix(struct decoder_names *names)
     return false;
 }
 
-/* The usual size of a head.  The products of attention cost the same whatever it is; the softmax does not. */
+/* The usual size of a head.  It does not change the cost of the products of attention, only that of the softmax. */
 static uint64_t head_size(uint64_t embedding, uint64_t query, uint64_t key)
 {
     uint64_t size = embedding <= 2048 ? 64 : 128;
@@ -424,7 +424,7 @@ bool safetensors_guess(const struct safetensors *tensors, struct decoder_shape *
     return true;
 }
 
-/* ---- which file ---- */
+/* ---- finding the file ---- */
 
 /* The file, or the one in a directory. */
 static bool find_file(const char *source, char *to, size_t size)
@@ -461,7 +461,7 @@ static bool is_buffer(const char *name)
     return false;
 }
 
-/* False when some are packed, so that their shapes are not those of the model. */
+/* False if some are packed, so that their shapes are not those of the model. */
 static bool count_parameters(const struct safetensors *tensors, bool has_tied_embeddings,
                              double *out)
 {
@@ -486,7 +486,7 @@ struct opened {
     struct graph_precision file;
 };
 
-/* That of most elements, unless most are of another dtype: a quantized file. */
+/* The dtype of most elements, unless most are not floats: a quantized file. */
 static struct graph_precision precision_of(const struct safetensors *tensors)
 {
     struct graph_precision found = {.share = 1};
@@ -511,7 +511,7 @@ static enum err config_parameters(const struct hf_config *config, double *out, s
     return err;
 }
 
-/* A decoder that differs is another model; of other models a file may have an extra head or no pooler. */
+/* A decoder with another count is another model; files of other models may have an extra head or no pooler. */
 static enum err compare_with_config(const char *file, const struct safetensors *tensors,
                                     struct opened *opened, struct error *why)
 {
@@ -613,7 +613,8 @@ static enum err build_graph(const struct model *model, struct graph_options *opt
     enum err err = hf_config_graph(&opened->config, options, out, why);
     if (!err) {
         out->is_guessed = opened->is_guessed;
-        out->file = opened->file;
+        if (!opened->config.is_quantized) /* else packed, which config.json explains */
+            out->file = opened->file;
     }
     return err;
 }

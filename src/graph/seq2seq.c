@@ -1,5 +1,5 @@
-/* T5, BART and Whisper: an encoder over text or audio, and a decoder that attends to its states.  They differ in norms,
- * positions, biases and names. */
+/* T5, BART and Whisper: an encoder over text or audio, and a decoder with cross-attention to its states.  They differ
+ * in norms, positions, biases and names. */
 #include "core/text.h"
 #include "graph/blocks.h"
 #include "graph/transformers.h"
@@ -90,7 +90,7 @@ static void scope(struct pass *pass, const char *prefix)
 
 /* ---- positions ---- */
 
-/* The scores' biases of all layers, from a table of the first one. */
+/* The relative position biases of all layers, from a table of the first one. */
 static tensor_id relative_bias(struct pass *pass, const char *prefix, int64_t heads, int64_t tokens,
                                int64_t keys)
 {
@@ -104,7 +104,7 @@ static tensor_id relative_bias(struct pass *pass, const char *prefix, int64_t he
     return bias;
 }
 
-/* BART's tables have two rows that no token uses. */
+/* BART's tables have two unused rows. */
 static tensor_id add_positions(struct pass *pass, tensor_id x, int64_t cached)
 {
     struct build *b = pass->b;
@@ -285,12 +285,12 @@ tensor_id transformer_seq2seq(struct build *b, const struct transformer_seq2seq 
                                                : &BART_NAMES,
         .batch = options->batch,
         .source = is_audio ? sizes->source_positions : options->tokens,
-        /* The output begins with a token that no one has to tell. */
+        /* The output begins with an implicit start token. */
         .cached = !is_decode ? 0
                   : is_audio ? options->context - 1
                              : options->context - options->tokens,
     };
-    /* A classifier reads its input on both sides. */
+    /* A classifier has the same input in encoder and decoder. */
     int64_t outputs = !is_decode && (is_audio || sizes->classes > 0) ? options->tokens : 1;
     if (pass.cached < !is_audio && is_decode && !b->err)
         b->err = err_set(b->why, ERR_USAGE,

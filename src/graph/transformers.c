@@ -53,7 +53,7 @@ static tensor_id pooler(struct build *b, tensor_id x)
     return x;
 }
 
-/* A dense layer with activation and norm, then logits with the embedding and a bias of their own. */
+/* A dense layer with activation and norm, then logits with the tied embedding and a separate bias. */
 static void vocabulary_head(struct build *b, enum graph_op activation, tensor_id x, tensor_id table)
 {
     int64_t rows = build_dim(b, table, 0);

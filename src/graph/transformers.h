@@ -1,5 +1,5 @@
-/* Transformers other than decoders of the Llama kind: BERT, GPT-2, ViT.  The sizes are those of a config.json of Hugging
- * Face; nodes are named like the modules.
+/* Transformers other than Llama-style decoders: BERT, GPT-2, ViT.  The sizes are those of Hugging Face's config.json;
+ * nodes are named like the modules.
  *
  * Each adds its nodes and returns the result; options must be complete.  More tokens than positions is an error. */
 #ifndef IPW_GRAPH_TRANSFORMERS_H
@@ -12,14 +12,12 @@
 #include "graph/build.h"
 #include "graph/graph.h"
 
-/* What follows the last layer of an encoder; zeroed: nothing. */
+/* The head of an encoder; zeroed: none. */
 struct transformer_head {
-    bool
-        has_vocabulary; /* ForMaskedLM: a dense layer, then the embedding as a matrix, of every token */
-    int64_t classes; /* 0: no classifier */
-    bool
-        is_per_token; /* it classifies every token rather than the first one or the pooler's output */
-    bool has_dense;   /* a dense layer with an activation before it */
+    bool has_vocabulary; /* ForMaskedLM: a dense layer, then the tied embedding, for every token */
+    int64_t classes;     /* 0: no classifier */
+    bool is_per_token; /* classifies every token instead of the first one or the pooler's output */
+    bool has_dense;    /* a dense layer with an activation before it */
 };
 
 /* Text encoders: BERT, RoBERTa, DistilBERT. */
@@ -46,8 +44,8 @@ struct transformer_gpt2 {
     int64_t hidden, heads, intermediate; /* intermediate 0: four times hidden */
     int layers;
     enum graph_op activation;
-    bool has_no_head; /* the states of all tokens are the result */
-    int64_t classes;  /* of a classifier in place of the logits; 0: none */
+    bool has_no_head; /* the states of all tokens are the output */
+    int64_t classes;  /* of a classifier instead of the logits; 0: none */
 };
 tensor_id transformer_gpt2(struct build *b, const struct transformer_gpt2 *gpt2,
                            const struct graph_options *options);
@@ -65,10 +63,10 @@ struct transformer_vit {
 tensor_id transformer_vit(struct build *b, const struct transformer_vit *vit,
                           const struct graph_options *options);
 
-/* Encoder and decoder: T5, BART, Whisper (seq2seq.c).  Prefill encodes the input (`tokens` of text, or the audio) and
- * computes the first token of the output (of Whisper `tokens` of them).  Decode computes one token, which attends to
- * `context` tokens, itself included: `tokens` of the input, whose K and V are cached, and the output so far (of Whisper,
- * to `context` tokens of the output and to the audio). */
+/* Encoder-decoders: T5, BART, Whisper (seq2seq.c).  Prefill encodes the input (`tokens` of text, or the audio) and
+ * computes the first output token (for Whisper `tokens` of them).  Decode computes one token, which attends to
+ * `context` tokens, including itself: `tokens` of the input, whose K and V are cached, and the output so far (for
+ * Whisper, to `context` tokens of the output and to the audio). */
 struct transformer_seq2seq {
     enum { SEQ2SEQ_T5, SEQ2SEQ_BART, SEQ2SEQ_WHISPER } family;
     int64_t vocabulary, hidden, head_size; /* head_size 0: hidden / heads */
@@ -77,16 +75,16 @@ struct transformer_seq2seq {
     enum graph_op activation;
     bool is_gated;                  /* T5 1.1 */
     int64_t buckets;                /* of relative positions: T5 */
-    int64_t positions;              /* of the output; of BART, also of the input */
+    int64_t positions;              /* of the output; for BART, also of the input */
     int64_t source_positions, bins; /* states of the audio, and its mel bins: Whisper */
-    bool has_own_head;              /* rather than the embedding */
+    bool has_own_head;              /* not tied to the embedding */
     bool is_encoder_only, has_no_head;
-    int64_t classes; /* of a classifier in place of the logits; 0: none */
+    int64_t classes; /* of a classifier instead of the logits; 0: none */
 };
 tensor_id transformer_seq2seq(struct build *b, const struct transformer_seq2seq *sizes,
                               const struct graph_options *options);
 
-/* DeBERTa (deberta.c): attention by content and by relative position. */
+/* DeBERTa (deberta.c): disentangled attention. */
 struct transformer_deberta {
     int64_t vocabulary, positions, types; /* 0: no such table */
     int64_t hidden, heads, intermediate;
@@ -94,10 +92,10 @@ struct transformer_deberta {
     enum graph_op activation;
     int64_t distances;        /* rows of the table of relative positions; 0: none */
     bool by_key, by_query;    /* content to position, position to content */
-    bool is_first_version;    /* QKV in one matrix, and matrices of its own for positions */
-    bool has_own_projections; /* version 2: not those of Q and K */
+    bool is_first_version;    /* QKV in one matrix, and separate matrices for positions */
+    bool has_own_projections; /* version 2: instead of sharing those of Q and K */
     bool has_distance_norm;
-    int64_t kernel; /* of the convolution beside the first layer; 0: none */
+    int64_t kernel; /* of the convolution parallel to the first layer; 0: none */
     bool has_pooler;
     struct transformer_head head;
 };

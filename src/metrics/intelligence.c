@@ -85,9 +85,9 @@ struct repeats repeats_of(const struct question *questions, size_t count)
 }
 
 /* The Python IPW treats a figure at or below this as missing. */
-#define UPSTREAM_LEAST 1e-12
+#define UPSTREAM_MIN 1e-12
 
-#define Z_95           1.959963984540054
+#define Z_95         1.959963984540054
 
 static double over(double a, double b)
 {
@@ -96,7 +96,7 @@ static double over(double a, double b)
 
 static bool upstream_has(double value)
 {
-    return is_known(value) && value > UPSTREAM_LEAST;
+    return is_known(value) && value > UPSTREAM_MIN;
 }
 
 /* The Python analysis uses graded queries only: an energy of zero or less is replaced by power x time,

@@ -7,7 +7,7 @@
 #include "core/units.h"
 #include "rundir/run_table.h"
 
-/* What tells machines and their sensors apart. */
+/* Identifies machines and their sensors. */
 static uint64_t sensors_of(const struct run_table *table)
 {
     const struct summary *summary = &table->summary;

@@ -1,5 +1,5 @@
-/* The energy of a partitioned GPU by MIG instance: slices times SM activity, as in the ledger.  What is left, because it
- * is idle or of an instance that reports no activity, has a series of its own, so that all of them add up to the GPU. */
+/* Energy of a partitioned GPU by MIG instance: slices times SM activity, as in the ledger.  The remainder (idle, or of
+ * an instance that reports no activity) has its own series, so that all series add up to the GPU. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,22 +7,22 @@
 #include "monitor/parts.h"
 #include "sampler/sampler.h"
 
-/* An activity older than this is none. */
+/* Older activity readings are ignored. */
 #define ACTIVITY_STALE (10 * NS_PER_S)
 
 struct instance {
-    struct text labels; /* they identify it, over reloads too */
-    size_t channel;     /* of the source of its GPU */
+    struct text labels; /* identify the instance, also after a reload */
+    size_t channel;     /* channel of the GPU's source */
     double share, joules;
     bool is_present;
     struct instance *next;
 };
 
 struct partitioned {
-    struct text brief; /* of the GPU */
+    struct text brief; /* label of the GPU */
     struct instance *first;
-    double taken;        /* of the GPU's joules */
-    double unattributed; /* of those */
+    double taken;        /* joules of the GPU already accounted for */
+    double unattributed; /* part of these that no instance got */
     bool is_present;
 };
 

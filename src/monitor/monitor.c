@@ -1,5 +1,5 @@
-/* One thread turns the loop: it updates the state at every interval and answers scrapes from it.  Opening sensors takes
- * seconds, so that a reload happens in a thread of its own, with the former session running until the new one does. */
+/* One thread runs the event loop: it updates the state at every interval and answers scrapes from it.  Opening sensors
+ * takes seconds, so a reload runs in its own thread, and the old session keeps running until the new one is open. */
 #include "monitor/monitor.h"
 
 #include <pthread.h>
@@ -29,16 +29,16 @@ struct monitor {
     struct instances *instances;
     struct telemetry_feed *feed; /* NULL: none */
     struct otlp_push *otlp;      /* NULL: none */
-    nanos next, updated;         /* update: when is the next, when was the last */
+    nanos next, updated;         /* times of the next and of the last update */
     double started_at;
-    char instance[40], host[64]; /* who answers, to other hosts */
+    char instance[40], host[64]; /* identify the monitor to other hosts */
     unsigned long updates, scrapes, reloads;
     int signal;
-    struct text page[2]; /* metrics of the last update, in both formats; empty until asked for */
-    /* A reload. */
+    struct text page[2]; /* metrics of the last update, in both formats; empty until requested */
+    /* State of a reload. */
     bool is_reloading, wants_reload;
     pthread_t reloader;
-    struct session *opened; /* by the thread; NULL: it failed */
+    struct session *opened; /* result of the reload thread; NULL: it failed */
     struct error why;
     atomic_bool is_opened;
 };
@@ -51,7 +51,7 @@ static enum err open_session(const struct monitor_options *options, struct sessi
     return monitor_session_open(options->drivers, options->devices, options->interval, out, why);
 }
 
-static enum err use_session(struct monitor *monitor, struct session *session, struct error *why)
+static enum err attach_session(struct monitor *monitor, struct session *session, struct error *why)
 {
     struct session *former = monitor->session;
     enum err err =
@@ -69,7 +69,7 @@ static void *reload_main(void *argument)
 {
     struct monitor *monitor = argument;
     enum err err = open_session(&monitor->options, &monitor->opened, &monitor->why);
-    (void)err; /* opened is NULL then */
+    (void)err; /* opened stays NULL */
     atomic_store(&monitor->is_opened, true);
     event_loop_wake(monitor->loop);
     return NULL;
@@ -80,7 +80,7 @@ static void begin_reload(struct monitor *monitor)
     monitor->wants_reload = false;
     atomic_store(&monitor->is_opened, false);
     if (pthread_create(&monitor->reloader, NULL, reload_main, monitor) != 0) {
-        log_warn("cannot reload: no thread");
+        log_warn("cannot reload: cannot create a thread");
         return;
     }
     monitor->is_reloading = true;
@@ -94,7 +94,7 @@ static enum err end_reload(struct monitor *monitor, struct error *why)
         log_warn("cannot reload: %s; continuing with the current sensors", monitor->why.text);
         return ERR_OK;
     }
-    enum err err = use_session(monitor, monitor->opened, why);
+    enum err err = attach_session(monitor, monitor->opened, why);
     monitor->opened = NULL;
     monitor->reloads++;
     monitor->next = 0;
@@ -103,7 +103,7 @@ static enum err end_reload(struct monitor *monitor, struct error *why)
 
 /* ---- pages ---- */
 
-static void render_own(struct monitor *monitor, struct exposition *to)
+static void render_self_metrics(struct monitor *monitor, struct exposition *to)
 {
     struct own_cost cost;
     proc_own_cost(&cost);
@@ -133,7 +133,7 @@ static void render_own(struct monitor *monitor, struct exposition *to)
     }
 }
 
-/* What an update leaves is written once for all scrapes until the next; what the monitor says of itself is of now. */
+/* The metrics of an update are rendered once for all scrapes until the next; its own metrics per scrape. */
 static void reply_metrics(struct monitor *monitor, struct http_exchange *exchange)
 {
     bool open = exposition_is_open_wanted(http_exchange_header(exchange, "Accept"));
@@ -149,7 +149,7 @@ static void reply_metrics(struct monitor *monitor, struct http_exchange *exchang
     }
     monitor->scrapes++;
     to.out = &own;
-    render_own(monitor, &to);
+    render_self_metrics(monitor, &to);
     exposition_end(&to);
     if (page->failed || own.failed) {
         static const char FAILED[] = "out of memory\n";
@@ -165,7 +165,7 @@ static void reply_metrics(struct monitor *monitor, struct http_exchange *exchang
     text_release(&own);
 }
 
-/* The whole number after "NAME=" in a query; 0 without one. */
+/* The value of NAME=INTEGER in the query string; 0 if absent. */
 static nanos query_number(const char *target, const char *name)
 {
     const char *at = strchr(target, '?');
@@ -184,7 +184,7 @@ static nanos query_number(const char *target, const char *name)
     return value;
 }
 
-/* For another ipw, which finds out from the clocks how its own differ: they are read last. */
+/* For another ipw, which derives its clock offset from these clocks: they are read last. */
 static void reply_readings(struct monitor *monitor, struct http_exchange *exchange)
 {
     struct readings readings;
@@ -212,7 +212,7 @@ static void reply_text(struct http_exchange *exchange, int status, const char *t
     http_exchange_reply(exchange, status, "text/plain; charset=utf-8", text, strlen(text));
 }
 
-/* Live: the loop turns, and this answer says so.  Ready: there are readings, and they are of now. */
+/* Liveness: this response shows that the loop runs.  Readiness: some sensor has current readings. */
 static void reply_ready(const struct monitor *monitor, struct http_exchange *exchange)
 {
     nanos late = 3 * monitor->options.interval + 5 * NS_PER_S;
@@ -250,7 +250,7 @@ static void on_request(void *context, struct http_exchange *exchange)
         reply_ready(monitor, exchange);
     } else if (!http_access_has_token(exchange, monitor->options.token)) {
         http_exchange_add_header(exchange, "WWW-Authenticate", "Bearer");
-        reply_text(exchange, 401, "ipw monitor needs its token: Authorization: Bearer TOKEN\n");
+        reply_text(exchange, 401, "missing or invalid token: send Authorization: Bearer TOKEN\n");
     } else if (!strcmp(path, "/metrics")) {
         reply_metrics(monitor, exchange);
     } else if (!strcmp(path, READINGS_PATH)) {
@@ -285,7 +285,7 @@ static enum err update(struct monitor *monitor, nanos now)
     monitor->updated = now;
     monitor->updates++;
     monitor->next += monitor->options.interval;
-    if (monitor->next <= now) /* the first one, or stopped meanwhile */
+    if (monitor->next <= now) /* first update, or the process was stopped meanwhile */
         monitor->next = now + monitor->options.interval;
     state_request(monitor->state, monitor->next);
     if (monitor->otlp)
@@ -301,18 +301,18 @@ static enum err run_loop(struct monitor *monitor, struct error *why)
     while (!monitor->signal && !err) {
         nanos now = clock_now();
         if (now >= monitor->next && update(monitor, now))
-            break; /* who started us has gone */
+            break; /* the process that started us has exited */
         if (monitor->is_reloading && atomic_load(&monitor->is_opened))
             err = end_reload(monitor, why);
         if (monitor->wants_reload && !monitor->is_reloading)
             begin_reload(monitor);
         nanos due = monitor->next;
         if (monitor->server) {
-            http_server_turn(monitor->server);
+            http_server_process(monitor->server);
             nanos served = http_server_due(monitor->server);
             due = served < due ? served : due;
         }
-        event_loop_turn(monitor->loop, due);
+        event_loop_run_once(monitor->loop, due);
     }
     return err;
 }
@@ -357,7 +357,7 @@ static enum err open_parts(struct monitor *monitor, struct error *why)
     if (!err)
         err = open_session(options, &session, why);
     if (!err)
-        err = use_session(monitor, session, why);
+        err = attach_session(monitor, session, why);
     if (!err && options->otlp_url)
         err = otlp_push_open(options->otlp_url, options->otlp_interval, monitor->instance,
                              monitor->host, &monitor->otlp, why);
@@ -370,7 +370,7 @@ static enum err open_parts(struct monitor *monitor, struct error *why)
 static void release(struct monitor *monitor)
 {
     if (monitor->is_reloading)
-        return; /* its thread uses all this until the process ends; a driver may never return */
+        return; /* the reload thread still uses these until the process exits, since a driver may not return */
     telemetry_feed_close(monitor->feed);
     otlp_push_close(monitor->otlp);
     http_server_close(monitor->server);
@@ -384,8 +384,8 @@ static void release(struct monitor *monitor)
     free(monitor);
 }
 
-/* Counters of this run of the monitor continue those of no other. */
-static void name_instance(struct monitor *monitor)
+/* A new id for each start: counters do not continue those of an earlier process. */
+static void make_instance_id(struct monitor *monitor)
 {
     struct host_info host;
     uint64_t random[2] = {0};
@@ -409,7 +409,7 @@ enum err monitor_run(const struct monitor_options *options, int *signal, struct 
         return err ? err : err_no_memory(why);
     monitor->options = *options;
     monitor->started_at = seconds(clock_wall());
-    name_instance(monitor);
+    make_instance_id(monitor);
     proc_block_signals();
     err = open_parts(monitor, why);
     if (!err && !update(monitor, clock_now())) {

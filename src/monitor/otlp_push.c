@@ -1,11 +1,11 @@
 /* Metrics pushed to an OpenTelemetry receiver, as OTLP over HTTP in JSON.
  *
- * The loop makes a batch of each interval's state and puts it into a queue; a thread sends them in order.  Where the
- * receiver does not answer, a batch is repeated with growing pauses, and the queue drops its oldest: sampling never
- * waits.  Energy is cumulative, so that a batch which was dropped costs resolution and no joules.
+ * The loop queues one batch per interval; a thread sends them in order.  If the receiver does not respond, a batch is
+ * retried with increasing delays, and a full queue drops its oldest batch: sampling never waits.  Energy is cumulative,
+ * so a dropped batch loses resolution but no joules.
  *
- * Times are those of the monotonic clock since a start that the wall clock had.  When the wall clock steps, streams
- * begin anew, with a later start and from what was sent last. */
+ * Timestamps are the wall-clock start plus the monotonic time since then.  When the wall clock steps, streams restart,
+ * with a later start time and from the values sent last. */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <pthread.h>
@@ -26,18 +26,18 @@
 
 #define PUSH_LIMIT  (10 * NS_PER_S)
 #define PAUSE_FIRST NS_PER_S
-#define PAUSE_MOST  (60 * NS_PER_S)
-#define CLOSE_MOST  (3 * NS_PER_S)
-/* The wall clock has been set when it is off by more than this. */
-#define STEP_LEAST NS_PER_S
+#define PAUSE_MAX   (60 * NS_PER_S)
+#define CLOSE_MAX   (3 * NS_PER_S)
+/* A larger offset means that the wall clock was set. */
+#define CLOCK_STEP_MIN NS_PER_S
 
-enum { QUEUE_MOST = 64, URL_MOST = 640 };
+enum { QUEUE_MAX = 64, URL_MAX = 640 };
 
 struct otlp_push {
-    char url[URL_MOST], instance[40], host[64];
+    char url[URL_MAX], instance[40], host[64];
     struct params headers;
     nanos interval, next;
-    /* Streams: joules are since `start`, less what each domain had then. */
+    /* Streams: joules since `start`, that is, minus the base of each domain. */
     nanos start, start_wall, last;
     double *bases, *sent; /* by domain */
     size_t domain_count;
@@ -46,16 +46,16 @@ struct otlp_push {
     bool is_running;
     struct deadline deadline;
     atomic_bool stopping, canceled, has_ended;
-    struct http *http; /* the thread's */
+    struct http *http; /* used by the sending thread only */
     pthread_mutex_t lock;
-    struct text queue[QUEUE_MOST]; /* under the lock, like the rest */
+    struct text queue[QUEUE_MAX]; /* guarded by the lock, as are the following fields */
     size_t count;
     struct otlp_counts counts;
 };
 
 /* ---- a batch ---- */
 
-static nanos wall_of(const struct otlp_push *push, nanos t)
+static nanos wall_time(const struct otlp_push *push, nanos t)
 {
     return push->start_wall + (t - push->start);
 }
@@ -80,13 +80,13 @@ static void close_metric(struct json *json)
     json_object_end(json);
 }
 
-/* Energy of a whole host has a metric of its own, so that a sum over components has no joule twice. */
+/* The energy of a whole host has its own metric, so that a sum over components counts no joule twice. */
 static bool is_host(const struct reading_domain *domain)
 {
     return domain->scope == SCOPE_NODE || domain->scope == SCOPE_BOARD;
 }
 
-/* The words of the convention. */
+/* hw.type of the OpenTelemetry semantic conventions. */
 static const char *type_of(const struct reading_domain *domain)
 {
     if (domain->scope == SCOPE_DRAM || domain->scope == SCOPE_GPU_MEMORY)
@@ -99,7 +99,7 @@ static const char *type_of(const struct reading_domain *domain)
                : "enclosure";
 }
 
-/* What of the same device contains it; NULL: nothing. */
+/* The domain of the same device that contains this one; NULL: none. */
 static const struct reading_domain *parent_of(const struct readings *readings,
                                               const struct reading_domain *domain)
 {
@@ -131,7 +131,7 @@ static void put_attributes(struct json *json, const struct readings *readings,
     json_array_end(json);
 }
 
-static bool is_pushed(const struct reading_domain *domain, bool of_host)
+static bool is_selected(const struct reading_domain *domain, bool of_host)
 {
     return domain->is_up && domain->point_count && is_host(domain) == of_host &&
            (domain->method != METHOD_ESTIMATED || domain->is_counted);
@@ -143,14 +143,14 @@ static void put_energy(struct otlp_push *push, const struct readings *readings, 
     open_metric(json, of_host ? "hw.host.energy" : "hw.energy", "J", true);
     for (size_t i = 0; i < readings->domain_count; i++) {
         const struct reading_domain *domain = &readings->domains[i];
-        if (!is_pushed(domain, of_host))
+        if (!is_selected(domain, of_host))
             continue;
         const struct reading_point *point = &domain->points[domain->point_count - 1];
         json_object(json, NULL);
         put_attributes(json, readings, domain);
         otlp_digits(json, "startTimeUnixNano", push->start_wall);
         otlp_digits(json, "timeUnixNano",
-                    wall_of(push, point->t > push->start ? point->t : push->start));
+                    wall_time(push, point->t > push->start ? point->t : push->start));
         json_number(json, "asDouble", fmax(0, point->joules - push->bases[domain->number]));
         json_object_end(json);
         push->sent[domain->number] = point->joules;
@@ -164,18 +164,18 @@ static void put_power(const struct otlp_push *push, const struct readings *readi
     open_metric(json, of_host ? "hw.host.power" : "hw.power", "W", false);
     for (size_t i = 0; i < readings->domain_count; i++) {
         const struct reading_domain *domain = &readings->domains[i];
-        if (!is_pushed(domain, of_host) || !is_known(domain->watts))
+        if (!is_selected(domain, of_host) || !is_known(domain->watts))
             continue;
         json_object(json, NULL);
         put_attributes(json, readings, domain);
-        otlp_digits(json, "timeUnixNano", wall_of(push, now));
+        otlp_digits(json, "timeUnixNano", wall_time(push, now));
         json_number(json, "asDouble", domain->watts);
         json_object_end(json);
     }
     close_metric(json);
 }
 
-/* The gauges for which the conventions have a name. */
+/* The gauges for which the semantic conventions define a name. */
 static const struct gauge_name {
     enum quantity quantity;
     bool of_gpu;
@@ -211,7 +211,7 @@ static void put_gauges(const struct otlp_push *push, const struct readings *read
             otlp_text(json, "hw.type", GAUGES[k].type);
             otlp_text(json, "ipw.channel", gauge->channel);
             json_array_end(json);
-            otlp_digits(json, "timeUnixNano", wall_of(push, now - age));
+            otlp_digits(json, "timeUnixNano", wall_time(push, now - age));
             json_number(json, "asDouble", gauge->value * GAUGES[k].scale);
             json_object_end(json);
         }
@@ -219,21 +219,21 @@ static void put_gauges(const struct otlp_push *push, const struct readings *read
     close_metric(json);
 }
 
-static void put_own(const struct otlp_push *push, struct json *json, nanos now)
+static void put_process_metrics(const struct otlp_push *push, struct json *json, nanos now)
 {
     struct own_cost cost;
     proc_own_cost(&cost);
     open_metric(json, "process.cpu.time", "s", true);
     json_object(json, NULL);
     otlp_digits(json, "startTimeUnixNano", push->start_wall);
-    otlp_digits(json, "timeUnixNano", wall_of(push, now));
+    otlp_digits(json, "timeUnixNano", wall_time(push, now));
     json_number(json, "asDouble", cost.cpu_s);
     json_object_end(json);
     close_metric(json);
 }
 
-/* Domains are only ever added. */
-static bool make_bases(struct otlp_push *push, size_t count)
+/* Adds the bases of new domains; domains are never removed. */
+static bool grow_bases(struct otlp_push *push, size_t count)
 {
     if (count <= push->domain_count)
         return true;
@@ -250,11 +250,11 @@ static bool make_bases(struct otlp_push *push, size_t count)
     return true;
 }
 
-/* Where the wall clock was set, what was sent so far is the past of another stream. */
-static void follow_wall(struct otlp_push *push, nanos now)
+/* If the wall clock was set, starts a new stream, whose base is what was sent so far. */
+static void handle_clock_step(struct otlp_push *push, nanos now)
 {
-    nanos wall = clock_wall(), off = wall - wall_of(push, now);
-    if (off < STEP_LEAST && off > -STEP_LEAST)
+    nanos wall = clock_wall(), off = wall - wall_time(push, now);
+    if (off < CLOCK_STEP_MIN && off > -CLOCK_STEP_MIN)
         return;
     push->start = push->last;
     push->start_wall = wall - (now - push->last);
@@ -275,7 +275,7 @@ static void write_batch(struct otlp_push *push, const struct readings *readings,
         put_power(push, readings, &json, of_host, now);
     }
     put_gauges(push, readings, &json, now);
-    put_own(push, &json, now);
+    put_process_metrics(push, &json, now);
     json_array_end(&json);
     otlp_close(&json);
 }
@@ -291,7 +291,7 @@ static void drop_oldest(struct otlp_push *push)
 static void enqueue(struct otlp_push *push, struct text *batch)
 {
     pthread_mutex_lock(&push->lock);
-    if (push->count == QUEUE_MOST) {
+    if (push->count == QUEUE_MAX) {
         drop_oldest(push);
         push->counts.dropped++;
     }
@@ -310,9 +310,9 @@ void otlp_push_update(struct otlp_push *push, struct state *state, nanos now)
     push->next =
         push->next + push->interval > now ? push->next + push->interval : now + push->interval;
     state_domains(state, &count);
-    if (!make_bases(push, count) || readings_page(state, 0, &readings))
+    if (!grow_bases(push, count) || readings_page(state, 0, &readings))
         return;
-    follow_wall(push, now);
+    handle_clock_step(push, now);
     write_batch(push, &readings, now, &batch);
     push->last = now;
     readings_release(&readings);
@@ -358,8 +358,8 @@ static enum outcome send_batch(struct otlp_push *push, const struct text *batch,
     return outcome;
 }
 
-/* Takes the oldest out of the queue: while it is being sent, the queue may drop others. */
-static bool take_oldest(struct otlp_push *push, struct text *out)
+/* Removes the oldest batch: while it is being sent, the queue may drop others. */
+static bool dequeue(struct otlp_push *push, struct text *out)
 {
     pthread_mutex_lock(&push->lock);
     bool any = push->count > 0;
@@ -371,7 +371,7 @@ static bool take_oldest(struct otlp_push *push, struct text *out)
     return any;
 }
 
-static void note(struct otlp_push *push, enum outcome outcome)
+static void count_outcome(struct otlp_push *push, enum outcome outcome)
 {
     pthread_mutex_lock(&push->lock);
     push->counts.pushes += outcome == SENT;
@@ -383,7 +383,7 @@ static void note(struct otlp_push *push, enum outcome outcome)
 static bool is_full(struct otlp_push *push)
 {
     pthread_mutex_lock(&push->lock);
-    bool full = push->count == QUEUE_MOST;
+    bool full = push->count == QUEUE_MAX;
     pthread_mutex_unlock(&push->lock);
     return full;
 }
@@ -402,7 +402,7 @@ static void *push_main(void *argument)
     bool has_batch = false;
     thread_name("ipw-otlp", -1);
     for (;;) {
-        if (!has_batch && !(has_batch = take_oldest(push, &batch))) {
+        if (!has_batch && !(has_batch = dequeue(push, &batch))) {
             if (atomic_load(&push->stopping))
                 break;
             deadline_wait(&push->deadline, clock_now() + 60 * NS_PER_S);
@@ -410,7 +410,7 @@ static void *push_main(void *argument)
         }
         nanos wait = pause;
         enum outcome outcome = send_batch(push, &batch, &wait);
-        note(push, outcome);
+        count_outcome(push, outcome);
         if (outcome != REPEAT) {
             text_release(&batch);
             has_batch = false;
@@ -419,12 +419,12 @@ static void *push_main(void *argument)
         }
         if (atomic_load(&push->stopping))
             break;
-        wait_until(push, clock_now() + (wait < PAUSE_MOST ? wait : PAUSE_MOST));
-        pause = 2 * pause < PAUSE_MOST ? 2 * pause : PAUSE_MOST;
-        if (is_full(push)) { /* newer ones say more */
+        wait_until(push, clock_now() + (wait < PAUSE_MAX ? wait : PAUSE_MAX));
+        pause = 2 * pause < PAUSE_MAX ? 2 * pause : PAUSE_MAX;
+        if (is_full(push)) { /* give up on this batch: newer ones contain its energy */
             text_release(&batch);
             has_batch = false;
-            note(push, REFUSED);
+            count_outcome(push, REFUSED);
         }
     }
     text_release(&batch);
@@ -442,7 +442,7 @@ static int hex_value(char c)
                                   : -1;
 }
 
-/* Values there are percent-encoded. */
+/* Percent-decodes a value of OTEL_EXPORTER_OTLP_HEADERS. */
 static void decode(char *text)
 {
     char *to = text;
@@ -470,7 +470,7 @@ static enum err add_headers(struct params *headers, struct error *why)
     return err_explain(why, err);
 }
 
-/* A base URL, as OTEL_EXPORTER_OTLP_ENDPOINT has it, gets the path of metrics. */
+/* Appends the path of metrics to a base URL, as in OTEL_EXPORTER_OTLP_ENDPOINT. */
 static enum err read_url(const char *given, char *to, size_t size, struct error *why)
 {
     static const char PATH[] = "/v1/metrics";
@@ -532,12 +532,12 @@ void otlp_push_close(struct otlp_push *push)
         return;
     atomic_store(&push->stopping, true);
     deadline_wake(&push->deadline);
-    for (nanos until = clock_now() + CLOSE_MOST;
+    for (nanos until = clock_now() + CLOSE_MAX;
          push->is_running && !atomic_load(&push->has_ended) && clock_now() < until;)
         thread_sleep(5 * NS_PER_MS);
     atomic_store(&push->canceled, true);
-    if (push->is_running && !thread_join(push->thread, clock_now() + CLOSE_MOST))
-        return; /* its thread uses all this */
+    if (push->is_running && !thread_join(push->thread, clock_now() + CLOSE_MAX))
+        return; /* the thread still uses these */
     while (push->count)
         drop_oldest(push);
     if (push->http)

@@ -1,5 +1,5 @@
-/* Inside the monitor: the readings of all sensors as counters and gauges (state.c), and what of them is attributed to
- * processes (processes.c).  Private to this folder. */
+/* Internal to the monitor: the readings of all sensors as counters and gauges (state.c), and their attribution to
+ * processes (processes.c). */
 #ifndef IPW_MONITOR_PARTS_H
 #define IPW_MONITOR_PARTS_H
 
@@ -23,44 +23,44 @@ enum family {
 #undef FAMILY
     FAMILY_COUNT
 };
-/* Begins it in the scrape. */
+/* Starts a family in the scrape. */
 void family_begin(struct exposition *to, enum family family);
 
 /* ---- state.c ---- */
 
 enum domain_kind { DOMAIN_CPU, DOMAIN_GPU, DOMAIN_PLATFORM };
 
-/* Points of energy that another host can still ask for. */
-enum { DOMAIN_POINTS = 128 };
+/* Points of energy kept for other hosts to fetch. */
+enum { DOMAIN_POINTS_MAX = 128 };
 
-/* The joules of one thing that a sensor measures. */
+/* The energy of one domain of a sensor. */
 struct domain {
     enum domain_kind kind;
     enum scope scope;
     int location;
     char device[DEVICE_NAME_SIZE];
-    struct text labels; /* they identify it, over reloads too */
-    struct text brief;  /* of a GPU: which it is; else "" */
+    struct text labels; /* identify the domain, also after a reload */
+    struct text brief;  /* label of the GPU; "" for other domains */
     double accuracy;
 
-    /* In the session of now. */
+    /* Valid in the current session. */
     bool is_present;
     size_t source;
-    size_t channel; /* of the source */
-    nanos t;        /* up to where it was taken */
-    double gained;  /* J, in the last update */
+    size_t channel;  /* channel of the source */
+    nanos t;         /* end of the accounted time */
+    double gained_j; /* J, in the last update */
 
-    double joules;                              /* since the start */
-    nanos covered;                              /* time that they are of */
-    struct reading_point points[DOMAIN_POINTS]; /* of former updates, oldest first */
+    double joules;                                  /* since the start */
+    nanos covered;                                  /* time that they cover */
+    struct reading_point points[DOMAIN_POINTS_MAX]; /* of earlier updates, oldest first */
     size_t point_count;
     double watts; /* UNKNOWN unless up */
     enum method method;
     bool is_up, is_counted;
-    bool is_awaited; /* not up, in a session that has just begun: what estimates it waits for it */
+    bool is_pending; /* not up yet, in a new session: estimators wait for it */
 
-    double attributed;  /* of joules, so far, to processes and idle time */
-    double utilization; /* 0..1 of a GPU; UNKNOWN */
+    double attributed;  /* joules attributed so far to processes and idle time */
+    double utilization; /* utilization of a GPU, 0..1; or UNKNOWN */
 };
 
 struct state;
@@ -68,31 +68,31 @@ struct state;
 struct state *state_new(void);
 void state_free(struct state *state);
 
-/* Continues with the sensors of another session, which must stay until the next call; NULL: of none.  What the former
- * one has by then is taken. */
+/* Continues with the sensors of another session, which must stay open until the next call; NULL: none.  Takes the
+ * remaining readings of the previous session first. */
 enum err state_attach(struct state *state, struct session *session, nanos period) MUST_USE;
 
-/* Takes what the sampler has by now. */
+/* Reads what the sampler has collected. */
 void state_update(struct state *state, nanos now);
-/* Requests the readings of the update after this one.  Where the times of updates are evenly spaced, threads that read
- * sensors expect the next request and need not be woken for it. */
+/* Requests readings for the update after this one.  If updates are evenly spaced, the reading threads anticipate the
+ * next request and need not be woken for it. */
 void state_request(const struct state *state, nanos next);
 
-/* Whether any sensor gives readings. */
+/* Whether any sensor delivers readings. */
 bool state_is_up(const struct state *state);
 
 struct domain *state_domains(struct state *state, size_t *count);
 
-/* The sampler of now; NULL without a session. */
+/* The sampler of the current session; NULL if there is none. */
 struct sampler *state_sampler(const struct state *state);
-/* The gauges: which channel each is of.  False past the last. */
+/* The gauges and their channels.  False past the last. */
 bool state_gauge(const struct state *state, size_t index, size_t *source, size_t *channel,
                  bool *known);
 
-/* The values of a family now, summed over devices, and how many there are: UNKNOWN and 0 where none is known. */
+/* Sum of the current values of a family over all devices, and their number: UNKNOWN and 0 if none is known. */
 double state_sum(const struct state *state, enum family family, size_t *count);
 
-/* The newest value of a gauge of a sensor; UNKNOWN where it has none.  And how the sensor is. */
+/* The newest value of a gauge of a sensor; UNKNOWN if it has none.  And the health of the sensor. */
 double state_gauge_of(const struct state *state, size_t source, enum family family);
 void state_health(const struct state *state, size_t source, bool *is_lost, double *age_s);
 
@@ -102,16 +102,16 @@ enum err state_processes(struct state *state, const struct domain *domain, struc
                          size_t *count, double *watched_s) MUST_USE;
 void state_watch(struct state *state);
 
-/* The first families, and those of sensors. */
+/* Renders the first families, and those of sensors. */
 void state_render(const struct state *state, struct exposition *to);
 void state_render_sensors(const struct state *state, struct exposition *to);
 
 /* ---- view.c ---- */
 
-/* What the state has for another host: of energy, the points after `since`.  readings_release frees it. */
+/* The state for another host: the energy points after `since`.  readings_release frees it. */
 enum err readings_page(struct state *state, nanos since, struct readings *out) MUST_USE;
 
-/* A session as monitors have it, which monitor_session_close closes and frees. */
+/* A session with the monitor's options; monitor_session_close closes and frees it. */
 enum err monitor_session_open(const char *drivers, const char *devices, nanos interval,
                               struct session **out, struct error *why) MUST_USE;
 void monitor_session_close(struct session *session);
@@ -120,14 +120,14 @@ void monitor_session_close(struct session *session);
 
 struct processes;
 
-/* most: series of each kind. */
+/* most: maximum number of series of each kind. */
 struct processes *processes_new(size_t most);
 void processes_free(struct processes *processes);
 
-/* Begins anew with the devices of another session; what was attributed stays. */
+/* Continues with the devices of another session; attributed energy is kept. */
 void processes_attach(struct processes *processes, struct state *state);
 
-/* Where their time has come, attributes what devices spent since the last time. */
+/* If a round is due, attributes the energy of the devices since the last round. */
 void processes_update(struct processes *processes, struct state *state, nanos now);
 
 void processes_render(const struct processes *processes, struct exposition *to);
@@ -140,13 +140,13 @@ struct otlp_counts {
     unsigned long pushes, failures, dropped;
 };
 
-/* Metrics go to the receiver at `url` every `interval`, from a thread of its own. */
+/* Pushes metrics to the receiver at `url` every `interval`, from its own thread. */
 enum err otlp_push_open(const char *url, nanos interval, const char *instance, const char *host,
                         struct otlp_push **out, struct error *why) MUST_USE;
-/* Once per update; never waits. */
+/* Call once per update; never blocks. */
 void otlp_push_update(struct otlp_push *push, struct state *state, nanos now);
 void otlp_push_count(struct otlp_push *push, struct otlp_counts *out);
-/* Sends what is left, if that takes no more than some seconds. */
+/* Flushes the queue, for a few seconds at most. */
 void otlp_push_close(struct otlp_push *push);
 
 /* ---- instances.c ---- */
@@ -156,22 +156,22 @@ struct instances;
 struct instances *instances_new(void);
 void instances_free(struct instances *instances);
 
-/* Begins anew with the devices of another session; what was attributed stays. */
+/* Continues with the devices of another session; attributed energy is kept. */
 void instances_attach(struct instances *instances, struct state *state);
 void instances_update(struct instances *instances, struct state *state, nanos now);
 void instances_render(const struct instances *instances, struct exposition *to);
 
-/* GPU_I_ID and GPU_I_PROFILE, as dcgm-exporter has them, of a device "gpu0:gi1"; nothing of another (state.c). */
+/* GPU_I_ID and GPU_I_PROFILE, as in dcgm-exporter, for a device "gpu0:gi1"; adds nothing for others (state.c). */
 void add_instance_labels(struct text *labels, const struct sensor *sensor, const char *device);
 
 /* ---- telemetry_feed.c ---- */
 
 struct telemetry_feed;
 
-/* Readings go to the descriptor `fd`, or with an address to energy-monitor, which is started to listen there. */
+/* Writes readings to the descriptor `fd` or, with an address, to energy-monitor, which is started to listen there. */
 enum err telemetry_feed_open(int fd, const char *address, unsigned port,
                              struct telemetry_feed **out, struct error *why) MUST_USE;
-/* Once per update.  ERR_LOST: who read from the descriptor has gone. */
+/* Call once per update.  ERR_LOST: the reader has closed the descriptor. */
 enum err telemetry_feed_write(struct telemetry_feed *feed, struct state *state,
                               const struct session *session, nanos now) MUST_USE;
 void telemetry_feed_close(struct telemetry_feed *feed);

@@ -1,13 +1,13 @@
-/* Attribution: what a device spent since the last round goes to idle time, to the processes that used it, and where
- * none was seen, to nobody; the parts add up to the whole.
+/* Attribution: the energy of a device since the last round is divided into idle energy, the processes that used it, and
+ * an unattributed part; the parts add up to the total.
  *
- * Processors: by time.  Of all their ticks, idle ones and stolen ones are idle energy, and each process gets its share
- * by its CPU time.  GPUs: the driver tells the utilization by each process every few seconds.  Idle power is what the
- * GPU drew when nothing used it; what is above goes to processes by utilization.  Before the GPU was ever seen idle,
- * time takes the place of idle power, as with processors.
+ * Processors: by time.  Idle and stolen ticks are idle energy, and each process gets a share by its CPU time.  GPUs:
+ * the driver reports the utilization by process every few seconds.  Idle power is the power measured while nothing used
+ * the GPU; energy above it is shared by utilization.  Until the GPU has been idle once, the energy is divided by time,
+ * as for processors.
  *
- * The largest processes and cgroups have accounts, which become series; what others use is added to "other", and so is
- * an account that ends: no counter ever falls. */
+ * The largest processes and cgroups have accounts, which become series; the energy of all others is added to "other",
+ * as is an account that ends: no counter ever decreases. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,21 +19,21 @@
 #include "sampler/sampler.h"
 #include "sensors/system/host_info.h"
 
-/* Reading every process costs the kernel some 10 us each: a round may take so small a part of a core. */
-#define ROUND_LEAST (5 * NS_PER_S)
-#define ROUND_MOST  (30 * NS_PER_S)
+/* Reading every process costs the kernel some 10 us each: a round may use at most this share of a core. */
+#define ROUND_MIN (5 * NS_PER_S)
+#define ROUND_MAX (30 * NS_PER_S)
 enum { ROUND_COSTS = 4000 };
-/* Of the energy of a round: less gives no account of its own. */
+/* Share of a round's energy below which no account is created. */
 #define LEAST_SHARE 0.001
-/* The driver's list of processes is begun anew before it is full. */
-enum { WATCHED_MOST = SENSOR_PROCESSES_MAX * 3 / 4, CGROUP_MAX = 256 };
+/* The driver's list of processes is restarted before it is full. */
+enum { WATCHED_MAX = SENSOR_PROCESSES_MAX * 3 / 4, CGROUP_MAX = 256 };
 
 struct account {
     int pid;               /* of a process ... */
-    uint64_t started;      /* ... and when it was started; 0: not known */
+    uint64_t started;      /* ... and its start time; 0: unknown */
     char name[CGROUP_MAX]; /* of a cgroup */
     struct text labels;
-    double joules, recent; /* in total; lately, falling by half per round */
+    double joules, recent; /* total; and exponentially decayed, halved per round */
 };
 
 struct accounts {
@@ -42,7 +42,7 @@ struct accounts {
     double other;
 };
 
-/* Energy of a device: active is idle's complement, unattributed a part of active. */
+/* Energy of a device: active and idle add up to the total; unattributed is a part of active. */
 enum part { PART_ACTIVE, PART_IDLE, PART_UNATTRIBUTED, PARTS };
 
 /* One device, or the processors together. */
@@ -52,8 +52,8 @@ struct shares {
     enum method method;
     double parts[PARTS]; /* J */
     struct accounts processes, cgroups;
-    /* Of a GPU. */
-    double idle_w; /* UNKNOWN until it was seen idle */
+    /* GPUs only. */
+    double idle_w; /* UNKNOWN until it was idle once */
     nanos taken;
     double watched_s;
     struct process_use seen[SENSOR_PROCESSES_MAX];
@@ -98,7 +98,7 @@ static void end_account(struct accounts *accounts, struct account *account)
     *account = accounts->items[--accounts->count];
 }
 
-/* A free account, or that of one which uses much less; NULL where there is none. */
+/* A free account, or one reused from an entry that uses much less; NULL if there is none. */
 static struct account *new_account(struct accounts *accounts, size_t most, double joules)
 {
     if (!accounts->items)
@@ -119,7 +119,7 @@ static struct account *new_account(struct accounts *accounts, size_t most, doubl
     return added;
 }
 
-/* The id of a container: 64 hexadecimal digits in the name of its cgroup. */
+/* A container id: 64 hexadecimal digits in the name of its cgroup. */
 static void find_container(const char *cgroup, char id[65])
 {
     size_t run = 0;
@@ -206,7 +206,7 @@ static const struct proc_time *find_time(const struct proc_time *times, size_t c
                                                                                  : NULL;
 }
 
-/* Whether its joules are those of processors or their memory, and nothing better has the same ones. */
+/* Whether the domain measures processors or their memory, and no better domain measures the same. */
 static bool is_processor(const struct domain *domains, size_t count, const struct domain *self)
 {
     if (self->kind != DOMAIN_CPU || !self->is_up ||
@@ -215,7 +215,7 @@ static bool is_processor(const struct domain *domains, size_t count, const struc
         return false;
     for (size_t i = 0; i < count; i++) {
         const struct domain *other = &domains[i];
-        if (other == self || !(other->is_up || other->is_awaited) || other->kind != DOMAIN_CPU ||
+        if (other == self || !(other->is_up || other->is_pending) || other->kind != DOMAIN_CPU ||
             other->scope != self->scope)
             continue;
         bool same = other->location == self->location || other->location < 0 || self->location < 0;
@@ -226,7 +226,7 @@ static bool is_processor(const struct domain *domains, size_t count, const struc
     return true;
 }
 
-/* What the processors spent since the last round. */
+/* The energy of the processors since the last round. */
 static double take_cpu_joules(struct shares *cpu, struct domain *domains, size_t count)
 {
     double joules = 0;
@@ -251,7 +251,7 @@ static double total_ticks(const struct cpu_times *from, const struct cpu_times *
            (double)(from->busy + from->idle + from->stolen);
 }
 
-/* Ticks since the round before; of one that was started since, all of them. */
+/* Ticks since the previous round; of a new process, all of them. */
 static double own_ticks(const struct processes *processes, const struct proc_time *now)
 {
     const struct proc_time *before =
@@ -272,7 +272,7 @@ static void split_cpu(struct processes *processes, const struct cpu_times *cpus,
     }
     for (size_t i = 0; i < count; i++)
         seen += own_ticks(processes, &times[i]);
-    double scale = seen > busy ? busy / seen : 1; /* ticks are sampled, and round */
+    double scale = seen > busy ? busy / seen : 1; /* ticks are sampled and rounded */
     cpu->parts[PART_IDLE] += joules * (1 - busy / all);
     cpu->parts[PART_ACTIVE] += joules * busy / all;
     cpu->parts[PART_UNATTRIBUTED] += joules * (busy - seen * scale) / all;
@@ -301,7 +301,7 @@ static void update_cpu(struct processes *processes, struct state *state)
     struct domain *domains = state_domains(state, &domain_count);
     bool readable = proc_stat_now(&cpus);
     if (!readable || !processes->is_primed) {
-        /* What was spent before the first round, or while nothing could be read, is nobody's. */
+        /* Energy before the first round, or while /proc could not be read, is unattributed. */
         double joules = take_cpu_joules(&processes->cpu, domains, domain_count);
         processes->cpu.parts[PART_ACTIVE] += joules;
         processes->cpu.parts[PART_UNATTRIBUTED] += joules;
@@ -340,7 +340,7 @@ static struct shares *find_gpu(struct processes *processes, const struct domain 
     return gpus[processes->gpu_count++] = added;
 }
 
-/* Utilization by a process since the round before, times time. */
+/* Utilization by a process since the previous round, times time. */
 static double busy_since(const struct shares *gpu, const struct process_use *use)
 {
     double before = 0;
@@ -367,7 +367,7 @@ static void split_gpu(struct processes *processes, struct shares *gpu, const str
     double idle = is_known(gpu->idle_w) ? gpu->idle_w * length_s : joules * (1 - used);
     idle = idle < joules ? idle : joules;
     double active = joules - idle;
-    /* By idle power all that is above it is shared by utilization; by time, only the time that was used. */
+    /* With idle power known, all energy above it is shared by utilization; otherwise only the utilized time. */
     double given = share == 0 ? 0 : is_known(gpu->idle_w) ? active : active * share / used;
     gpu->parts[PART_IDLE] += idle;
     gpu->parts[PART_ACTIVE] += active;
@@ -379,7 +379,7 @@ static void split_gpu(struct processes *processes, struct shares *gpu, const str
     }
 }
 
-/* Ends the accounts of processes that the driver no longer shows. */
+/* Ends the accounts of processes that the driver no longer lists. */
 static void end_unseen(struct shares *gpu, const struct process_use *uses, size_t count)
 {
     for (size_t i = gpu->processes.count; i-- > 0;) {
@@ -421,11 +421,11 @@ static void update_gpu(struct processes *processes, struct state *state, struct 
     gpu->watched_s = watched_s;
     memcpy(gpu->seen, uses, count * sizeof *uses);
     gpu->seen_count = count;
-    if (count >= WATCHED_MOST)
+    if (count >= WATCHED_MAX)
         processes->rewatch = now;
 }
 
-/* A driver lists processes from the start of a watch on. */
+/* A driver lists processes since the start of the watch. */
 static void watch(struct processes *processes, struct state *state)
 {
     state_watch(state);
@@ -491,8 +491,8 @@ void processes_update(struct processes *processes, struct state *state, nanos no
     if (processes->rewatch)
         watch(processes, state);
     nanos cost = (thread_cpu() - before) * ROUND_COSTS;
-    cost = cost < ROUND_MOST ? cost : ROUND_MOST;
-    processes->next = now + (cost > ROUND_LEAST ? cost : ROUND_LEAST);
+    cost = cost < ROUND_MAX ? cost : ROUND_MAX;
+    processes->next = now + (cost > ROUND_MIN ? cost : ROUND_MIN);
 }
 
 /* ---- a scrape ---- */

@@ -1,7 +1,7 @@
-/* What the sensors say, as counters and gauges.
+/* The sensor readings as counters and gauges.
  *
- * Joules are taken from the running sums of the sampler, up to the newest reading; in its cheap sessions an energy
- * counter that is read seldom is continued by power there.  The readings of an update are requested before it. */
+ * Joules are taken from the running sums of the sampler, up to the newest reading; in its low-overhead sessions an
+ * energy counter that is read rarely is extrapolated with power.  The readings of an update are requested before it. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,18 +14,18 @@
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 
-/* The window in which it is decided which devices are in the total. */
+/* Window over which the devices of the total are chosen. */
 #define TOTAL_WINDOW (10 * NS_PER_S)
-/* Power is a mean of at least this long. */
+/* Minimum averaging window of power. */
 #define POWER_WINDOW (500 * NS_PER_MS)
-/* Between updates of what changes seldom, or is read seldom: gauges, sensors, which devices are in the total. */
+/* Period for what changes or is read rarely: gauges, sensors, the devices of the total. */
 #define SLOW_PERIOD NS_PER_S
-/* In this time a counter that works has changed. */
+/* A counter that does not change for this long is dead. */
 #define COUNTER_PATIENCE (10 * NS_PER_S)
-/* Readings for the next update are requested of this time before it: drivers deliver them some 35 ms late. */
+/* Readings for an update are requested for this long before it: drivers deliver them about 35 ms late. */
 #define READ_AHEAD (60 * NS_PER_MS)
 
-/* A reading older than three of its periods and this is stale. */
+/* A reading older than three of its periods plus this is stale. */
 #define STALE_MORE (2 * NS_PER_S)
 
 /* A gauge: the newest value of one channel. */
@@ -34,8 +34,8 @@ struct gauge {
     enum family family;
     double scale;
     struct text labels;
-    double value; /* UNKNOWN where it is stale */
-    bool is_part; /* of a MIG instance: in no sum */
+    double value; /* UNKNOWN if stale */
+    bool is_part; /* of a MIG instance: excluded from sums */
 };
 
 enum sensor_counter { COUNT_READS, COUNT_FAILED, COUNT_SECONDS, COUNT_LOST, SENSOR_COUNTERS };
@@ -44,11 +44,11 @@ struct sensor_row {
     char id[48];
     struct text labels, info;
     long source;               /* -1: not open */
-    enum sensor_status status; /* when it was opened */
+    enum sensor_status status; /* status when it was opened */
     bool is_lost, has_read;
     bool is_up;
     double age_s;                   /* UNKNOWN before the first reading */
-    double before[SENSOR_COUNTERS]; /* in former sessions */
+    double before[SENSOR_COUNTERS]; /* totals of earlier sessions */
     double now[SENSOR_COUNTERS];
 };
 
@@ -61,8 +61,8 @@ struct state {
     size_t gauge_count, gauge_capacity;
     struct sensor_row *sensors;
     size_t sensor_count, sensor_capacity;
-    nanos slow_next; /* not before this, unless a domain came or went */
-    double joules[METHOD_ESTIMATED + 1], watts[METHOD_ESTIMATED + 1]; /* of the machine */
+    nanos slow_next; /* earliest next slow update, unless a domain appeared or disappeared */
+    double joules[METHOD_ESTIMATED + 1], watts[METHOD_ESTIMATED + 1]; /* machine, by method */
 };
 
 void family_begin(struct exposition *to, enum family family)
@@ -76,7 +76,7 @@ void family_begin(struct exposition *to, enum family family)
     exposition_family(to, &FAMILIES[family]);
 }
 
-/* ---- what there is ---- */
+/* ---- domains, gauges and sensors ---- */
 
 struct state *state_new(void)
 {
@@ -210,7 +210,7 @@ void add_instance_labels(struct text *labels, const struct sensor *sensor, const
     exposition_label(labels, "GPU_I_PROFILE", profile);
 }
 
-/* As dcgm-exporter has them. */
+/* Labels as in dcgm-exporter. */
 static void add_gpu_labels(struct text *labels, const struct sensor *sensor, const char *device)
 {
     const char *number = device + strcspn(device, "0123456789");
@@ -247,7 +247,7 @@ static void add_energy_labels(struct text *labels, const struct sensor *sensor,
         exposition_label(labels, "channel", row->name);
 }
 
-/* The one with these labels, which become its own; NULL without memory. */
+/* The domain with these labels, taking ownership of them; NULL if out of memory. */
 static struct domain *find_domain(struct state *state, struct text *labels)
 {
     for (size_t i = 0; i < state->domain_count; i++)
@@ -331,7 +331,7 @@ static const struct gauge_kind *find_gauge_kind(const struct sensor *sensor, enu
     return NULL;
 }
 
-/* A GPU has one of each kind; what a second channel of the kind says is the same by another way. */
+/* A GPU has one gauge of each kind; a second channel of the same kind is redundant. */
 static bool has_gauge(const struct state *state, size_t source, enum family family,
                       const char *device)
 {
@@ -384,7 +384,7 @@ static struct sensor_row *find_sensor(struct state *state, const char *id)
     return added;
 }
 
-/* What this machine does not have at all is left out. */
+/* Drivers whose hardware is absent are omitted. */
 static enum err add_sensor(struct state *state, const struct sensor_finding *finding, long source)
 {
     if (finding->status == SENSOR_ABSENT || (finding->kind == SENSOR_TEST && source < 0))
@@ -409,7 +409,7 @@ static void detach(struct state *state)
 {
     for (size_t i = 0; i < state->domain_count; i++) {
         state->domains[i].is_present = state->domains[i].is_up = false;
-        state->domains[i].is_awaited = false;
+        state->domains[i].is_pending = false;
         state->domains[i].is_counted = false;
     }
     for (size_t i = 0; i < state->sensor_count; i++) {
@@ -449,7 +449,7 @@ enum err state_attach(struct state *state, struct session *session, nanos period
 
 /* ---- updating ---- */
 
-/* Whether its newest reading is of now. */
+/* Whether the newest reading is current. */
 static bool is_fresh(const struct state *state, size_t source, size_t channel,
                      const struct channel_state *read, nanos now)
 {
@@ -463,7 +463,7 @@ static bool is_fresh(const struct state *state, size_t source, size_t channel,
     return read->t > 0 && now - read->t <= 3 * period + STALE_MORE;
 }
 
-/* The mean of the last interval. */
+/* Mean power of the last interval. */
 static double mean_power(const struct state *state, const struct domain *domain,
                          const struct channel_state *read)
 {
@@ -477,7 +477,7 @@ static double mean_power(const struct state *state, const struct domain *domain,
     return read->value;
 }
 
-/* What it gained since the last update.  Running sums leave out time without readings. */
+/* Energy since the last update.  Running sums exclude time without readings. */
 static double gain(struct sampler *sampler, struct domain *domain, nanos t)
 {
     const nanos times[2] = {domain->t, t};
@@ -492,13 +492,13 @@ static double gain(struct sampler *sampler, struct domain *domain, nanos t)
 
 static void add_point(struct domain *domain)
 {
-    if (domain->point_count == DOMAIN_POINTS)
+    if (domain->point_count == DOMAIN_POINTS_MAX)
         memmove(domain->points, domain->points + 1, --domain->point_count * sizeof *domain->points);
     domain->points[domain->point_count++] =
         (struct reading_point){domain->t, domain->covered, domain->joules};
 }
 
-/* A counter that is dead where power is measured, too: its integral takes the place, from now on. */
+/* If a counter is dead but power is measured, the integral of power replaces it from now on. */
 static void use_power(const struct state *state, struct domain *domain, nanos now)
 {
     const struct sensor *sensor = sampler_sensor(state->session->sampler, domain->source);
@@ -510,7 +510,7 @@ static void use_power(const struct state *state, struct domain *domain, nanos no
     domain->t = now;
 }
 
-/* True: it came or went. */
+/* Returns true if the domain went up or down. */
 static bool update_domain(const struct state *state, struct domain *domain, nanos now)
 {
     bool was_up = domain->is_up;
@@ -524,8 +524,8 @@ static bool update_domain(const struct state *state, struct domain *domain, nano
     bool has_readings = read.updates > 0 || row->quantity != QTY_ENERGY;
     if (!has_readings)
         use_power(state, domain, now);
-    domain->gained = has_readings ? gain(sampler, domain, read.t) : 0;
-    domain->joules += domain->gained;
+    domain->gained_j = has_readings ? gain(sampler, domain, read.t) : 0;
+    domain->joules += domain->gained_j;
     if (read.t > domain->t) {
         domain->t = read.t;
         if (has_readings)
@@ -533,13 +533,13 @@ static bool update_domain(const struct state *state, struct domain *domain, nano
     }
     domain->is_up = !source.is_lost && has_readings &&
                     is_fresh(state, domain->source, domain->channel, &read, now);
-    domain->is_awaited =
+    domain->is_pending =
         !domain->is_up && !source.is_lost && now - state->session->started < COUNTER_PATIENCE;
     domain->watts = domain->is_up ? mean_power(state, domain, &read) : UNKNOWN;
     return domain->is_up != was_up;
 }
 
-/* Which domains make up the machine, without one that another contains. */
+/* Marks the domains that make up the machine, excluding those contained in another. */
 static void mark_counted(struct state *state, nanos now)
 {
     struct ledger ledger;
@@ -577,7 +577,7 @@ static void update_domains(struct state *state, nanos now)
     for (size_t i = 0; i < state->domain_count; i++) {
         struct domain *domain = &state->domains[i];
         if (domain->is_present && domain->is_counted) {
-            state->joules[domain->method] += domain->gained;
+            state->joules[domain->method] += domain->gained_j;
             add_known(&state->watts[domain->method], domain->watts);
         }
     }
@@ -636,7 +636,8 @@ void state_update(struct state *state, nanos now)
         for (size_t i = 0; i < state->sensor_count; i++)
             if (state->sensors[i].source >= 0)
                 update_sensor(state, &state->sensors[i], now);
-        state->slow_next = now + SLOW_PERIOD - SLOW_PERIOD / 20; /* ticks are not exact */
+        state->slow_next =
+            now + SLOW_PERIOD - SLOW_PERIOD / 20; /* tolerance: ticks are not exact */
     }
 }
 
@@ -672,14 +673,15 @@ static void render_node(const struct state *state, struct exposition *to)
 {
     family_begin(to, FAMILY_NODE_JOULES);
     for (int i = METHOD_COUNTER; i <= METHOD_ESTIMATED; i++)
-        if (is_known(state->watts[i]) || state->joules[i] > 0) /* a total stays where it was */
+        if (is_known(state->watts[i]) ||
+            state->joules[i] > 0) /* a known total stays at its value */
             exposition_sample(to, "", method_label((enum method)i), state->joules[i]);
     family_begin(to, FAMILY_NODE_WATTS);
     for (int i = METHOD_COUNTER; i <= METHOD_ESTIMATED; i++)
         exposition_sample(to, "", method_label((enum method)i), state->watts[i]);
 }
 
-/* Whether it has figures: an estimate beside a measurement of the same has none. */
+/* Whether the domain has figures: an estimate has none while a measurement of the same quantity exists. */
 static bool has_figures(const struct domain *domain)
 {
     return domain->is_up && (domain->method != METHOD_ESTIMATED || domain->is_counted);
@@ -742,7 +744,7 @@ void state_render(const struct state *state, struct exposition *to)
     }
 }
 
-/* What it is now: one that was opened may be lost, may never have given a reading, or give none any more. */
+/* The current status: an opened sensor may be lost, may have delivered no reading yet, or none any more. */
 static void render_info(const struct sensor_row *row, struct exposition *to)
 {
     const char *status = row->is_up || row->source < 0 ? sensor_status_name(row->status)

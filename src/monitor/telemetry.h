@@ -1,7 +1,7 @@
-/* One reading of the whole machine, in the terms of the telemetry service that the Python program `ipw` reads.
+/* One reading of the whole machine, with the fields of the telemetry service that the Python program `ipw` reads.
  *
  * `ipw monitor` writes it to a pipe (telemetry_feed.c) and energy-monitor serves it over gRPC: two programs of one
- * build, so the struct goes as it is.  It fits into PIPE_BUF: a reading comes whole or not at all. */
+ * build, so the struct is written as it is.  It fits into PIPE_BUF, so that writes are atomic. */
 #ifndef IPW_MONITOR_TELEMETRY_H
 #define IPW_MONITOR_TELEMETRY_H
 
@@ -9,16 +9,16 @@
 
 enum { TELEMETRY_VERSION = 1, TELEMETRY_TEXT = 96 };
 
-/* NAN: not known.  Texts end with 0 and may be empty. */
+/* NAN: unknown.  Strings are NUL-terminated and may be empty. */
 struct telemetry {
-    uint32_t size;    /* of this struct, for the reader to see that it is of the same build */
+    uint32_t size;    /* sizeof, to check that the reader is of the same build */
     uint32_t version; /* TELEMETRY_VERSION */
     int64_t unix_ns;
-    /* Accelerators together; energy since the monitor started. */
+    /* All accelerators together; energy since the monitor started. */
     double power_w, energy_j, temperature_c;
     double gpu_memory_mib, gpu_memory_total_mib;
     double gpu_utilization_pct, gpu_memory_utilization_pct, gpu_tensor_pct;
-    /* Processor packages and their memory. */
+    /* CPU packages and their memory. */
     double cpu_power_w, cpu_energy_j, cpu_memory_mib;
     double ane_power_w, ane_energy_j; /* Apple's neural engine */
     uint64_t gpu_id;

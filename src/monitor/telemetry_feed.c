@@ -1,7 +1,7 @@
 /* The state of the monitor as readings for energy-monitor, through a pipe.
  *
- * energy-monitor is started where this program is, and again when it has ended: a monitor that runs for weeks does not
- * lose its gRPC clients for good. */
+ * energy-monitor is looked up next to this program, and restarted when it exits: a monitor that runs for weeks does not
+ * lose its gRPC clients permanently. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -22,12 +22,12 @@
 #define RESTART_AFTER (5 * NS_PER_S)
 
 struct telemetry_feed {
-    int fd; /* write end; -1 while no one reads */
-    /* energy-monitor, where we start it */
+    int fd; /* write end; -1 while there is no reader */
+    /* energy-monitor, if we start it */
     char program[512], address[256], port[8];
-    struct child child; /* pid 0: none */
+    struct child child; /* pid 0: not running */
     nanos started;
-    double joules, cpu_joules; /* so far */
+    double joules, cpu_joules; /* totals so far */
     struct telemetry reading;
 };
 
@@ -38,11 +38,11 @@ struct sum {
     size_t count;
 };
 
-/* Joules since the last update, so that what is sent never falls when a device is lost; watts that one of them lacks
- * are not known of all. */
+/* Adds joules since the last update, so that the total never decreases when a device is lost; the total power is
+ * unknown if one device's is. */
 static void add_domain(struct sum *sum, const struct domain *domain)
 {
-    sum->joules += domain->gained;
+    sum->joules += domain->gained_j;
     sum->watts += domain->watts;
     sum->count++;
 }
@@ -70,7 +70,7 @@ static void fill_energy(struct telemetry_feed *feed, struct state *state)
         else if (domains[i].kind == DOMAIN_PLATFORM && domains[i].is_counted)
             add_domain(&board, &domains[i]);
     }
-    /* Of a single-board computer the input rail is what its GPU can be measured by. */
+    /* On a single-board computer the input rail is the best measurement of its GPU. */
     add_up(gpu.count ? &gpu : &board, &feed->joules, &to->energy_j, &to->power_w);
     add_up(&cpu, &feed->cpu_joules, &to->cpu_energy_j, &to->cpu_power_w);
     to->ane_power_w = to->ane_energy_j = UNKNOWN;
@@ -100,7 +100,7 @@ static void fill_gauges(struct telemetry *to, const struct state *state)
     to->cpu_memory_mib = mebibytes(state, FAMILY_HOST_MEMORY_USED);
 }
 
-/* The names that the Python program knows. */
+/* Platform names of the Python program. */
 static const struct platform {
     const char *driver, *platform, *vendor, *type, *backend;
 } PLATFORMS[] = {
@@ -164,17 +164,17 @@ static void fill_host(struct telemetry *to)
 
 /* ---- energy-monitor ---- */
 
-static enum err start_front(struct telemetry_feed *feed, struct error *why)
+static enum err start_energy_monitor(struct telemetry_feed *feed, struct error *why)
 {
     int ends[2], code;
     char descriptor[16];
     if (pipe2(ends, O_CLOEXEC))
-        return err_set(why, err_from_errno(errno), "no pipe to energy-monitor");
+        return err_set(why, err_from_errno(errno), "cannot create a pipe to energy-monitor");
     str_format(descriptor, sizeof descriptor, "%d", ends[0]);
     char *argv[] = {feed->program, "--bind-address", feed->address, "--port",
                     feed->port,    "--feed",         descriptor,    NULL};
     feed->started = clock_now();
-    fcntl(ends[0], F_SETFD, 0); /* the child's own */
+    fcntl(ends[0], F_SETFD, 0); /* inherited by the child */
     enum err err = child_prepare(&feed->child, argv, why);
     if (!err)
         err = child_go(&feed->child, &code, why);
@@ -189,27 +189,27 @@ static enum err start_front(struct telemetry_feed *feed, struct error *why)
     return ERR_OK;
 }
 
-static void drop_reader(struct telemetry_feed *feed)
+static void close_reader(struct telemetry_feed *feed)
 {
     close(feed->fd);
     feed->fd = -1;
     if (feed->child.pid > 0)
-        waitpid(feed->child.pid, NULL, 0); /* it ends when its readings do */
+        waitpid(feed->child.pid, NULL, 0); /* it exits when the pipe is closed */
     feed->child.pid = 0;
 }
 
-static void restart_front(struct telemetry_feed *feed, nanos now)
+static void restart_energy_monitor(struct telemetry_feed *feed, nanos now)
 {
     struct error why;
     if (now - feed->started < RESTART_AFTER)
         return;
-    if (start_front(feed, &why))
+    if (start_energy_monitor(feed, &why))
         log_warn("%s", why.text);
 }
 
 /* ---- the feed ---- */
 
-static bool find_front(char *to, size_t size)
+static bool find_energy_monitor(char *to, size_t size)
 {
     ssize_t length = readlink("/proc/self/exe", to, size - 1);
     char *name = length > 0 ? (to[length] = '\0', strrchr(to, '/')) : NULL;
@@ -235,12 +235,12 @@ enum err telemetry_feed_open(int fd, const char *address, unsigned port,
     str_copy(feed->address, sizeof feed->address, address);
     str_format(feed->port, sizeof feed->port, "%u", port);
     enum err err = ERR_OK;
-    if (!find_front(feed->program, sizeof feed->program))
+    if (!find_energy_monitor(feed->program, sizeof feed->program))
         err = err_set(why, ERR_NOT_FOUND,
                       "energy-monitor is not installed: it is built where libgrpc-dev, "
                       "libprotobuf-c-dev and protobuf-c-compiler are");
     else
-        err = start_front(feed, why);
+        err = start_energy_monitor(feed, why);
     if (err) {
         telemetry_feed_close(feed);
         *out = NULL;
@@ -252,9 +252,9 @@ enum err telemetry_feed_write(struct telemetry_feed *feed, struct state *state,
                               const struct session *session, nanos now)
 {
     struct telemetry *reading = &feed->reading;
-    fill_energy(feed, state); /* also of updates that nobody reads */
+    fill_energy(feed, state); /* also for updates without a reader */
     if (feed->fd < 0)
-        restart_front(feed, now);
+        restart_energy_monitor(feed, now);
     if (feed->fd < 0)
         return ERR_OK;
     fill_gauges(reading, state);
@@ -262,17 +262,17 @@ enum err telemetry_feed_write(struct telemetry_feed *feed, struct state *state,
     reading->healthy = state_is_up(state);
     reading->unix_ns = clock_wall();
     if (write(feed->fd, reading, sizeof *reading) == (ssize_t)sizeof *reading || errno == EAGAIN)
-        return ERR_OK; /* a reader that does not keep up gets a later one */
+        return ERR_OK; /* a slow reader gets a later reading */
     if (!feed->program[0])
         return ERR_LOST;
     log_warn("energy-monitor ended; restarting it");
-    drop_reader(feed);
+    close_reader(feed);
     return ERR_OK;
 }
 
 void telemetry_feed_close(struct telemetry_feed *feed)
 {
     if (feed && feed->fd >= 0)
-        drop_reader(feed);
+        close_reader(feed);
     free(feed);
 }

@@ -1,5 +1,5 @@
-/* The readings of all sensors for others: for a program that shows them itself, a session and its state, updated when
- * the caller says so; for another host, what the state of the monitor has. */
+/* The readings of all sensors for others: for a program that displays them itself, a session and its state, updated by
+ * the caller; for another host, the state of the monitor. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,10 +90,10 @@ double monitor_view_gauge(const struct monitor_view *view, enum monitor_gauge ga
     return gauge == MONITOR_HOST_UTILIZATION && count ? sum / (double)count : sum;
 }
 
-/* An estimate beside a measurement of the same is left out, and what is still awaited. */
+/* Excludes an estimate of a quantity that is also measured, and domains that are still awaited. */
 static bool is_shown(const struct domain *domain)
 {
-    return domain->is_present && !domain->is_awaited &&
+    return domain->is_present && !domain->is_pending &&
            (domain->method != METHOD_ESTIMATED || domain->is_counted);
 }
 
@@ -140,8 +140,8 @@ size_t monitor_view_devices(const struct monitor_view *view, struct monitor_devi
 
 /* ---- for another host ---- */
 
-/* The energy of all domains as points in time, and the newest of other values, for another ipw: what /api/v1/readings
- * answers (wire/readings.h). */
+/* The energy of all domains as points in time, and the newest other values, for another ipw: the response of
+ * /api/v1/readings (wire/readings.h). */
 
 static const char *uuid_of(const struct sensor *sensor)
 {
@@ -219,7 +219,7 @@ enum err readings_page(struct state *state, nanos since, struct readings *out)
         return ERR_NO_MEMORY;
     }
     for (size_t i = 0; sampler && i < count; i++)
-        if (domains[i].is_present && (domains[i].point_count || domains[i].is_awaited))
+        if (domains[i].is_present && (domains[i].point_count || domains[i].is_pending))
             fill_domain(sampler, &domains[i], since, now, i, &out->domains[out->domain_count++]);
     if (sampler)
         fill_gauges(state, sampler, now, out);

@@ -42,13 +42,14 @@ enum err arrow_writer_open(const char *directory, const char *name, const struct
                            const char *key, const char *value, struct arrow_writer **out,
                            struct error *why) MUST_USE;
 
-/* Adds one row, an object with the layout of the tree.  A value that is missing or of another type is null, but a text
- * field takes any value as JSON; invalid UTF-8 becomes U+FFFD.  Rows are written in batches, so that memory is bounded. */
+/* Adds one row, an object with the layout of the tree.  A value that is missing or of another type becomes null,
+ * except that a text field accepts any value as JSON; invalid UTF-8 becomes U+FFFD.  Rows are written in batches,
+ * so memory is bounded. */
 enum err arrow_writer_add(struct arrow_writer *writer, const struct jv *row, struct error *why)
     MUST_USE;
 
-/* Writes the last batch and the end marker, after which the file has its name.  *fingerprint is the hash of all of it.
- * A file that was not finished leaves nothing behind. */
+/* Writes the last batch and the end marker, and renames the file to its final name.  *fingerprint is the hash of
+ * its content.  An unfinished file is removed. */
 enum err arrow_writer_finish(struct arrow_writer *writer, uint64_t *fingerprint, struct error *why)
     MUST_USE;
 void arrow_writer_close(struct arrow_writer *writer);
@@ -109,7 +110,7 @@ struct arrow_text {
 void arrow_reader_texts(const struct arrow_reader *reader, const struct arrow_path *path,
                         struct arrow_text *out);
 
-/* Whether each value is not null, whatever its kind. */
+/* Whether each value is not null, for any type. */
 void arrow_reader_known(const struct arrow_reader *reader, const struct arrow_path *path,
                         bool *out);
 

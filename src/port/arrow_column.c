@@ -64,7 +64,7 @@ static bool is_supported(enum ArrowType type)
     }
 }
 
-/* A list has one child; a map has one, which has two; a fixed size is plausible. */
+/* Checks the number of children (a list has one; a map has one with two) and that a fixed size is plausible. */
 static bool has_shape(const struct ArrowSchema *schema, const struct ArrowSchemaView *view)
 {
     bool sized = view->fixed_size >= 0 && view->fixed_size <= ELEMENT_BITS / 8;
@@ -113,7 +113,7 @@ static enum err column_make(const struct ArrowSchema *schema, unsigned depth,
     struct ArrowError detail = {0};
     const char *name = schema->name ? schema->name : "";
     if (depth > DEPTH_MAX)
-        return err_set(why, ERR_UNSUPPORTED, "columns nested deeper than %d levels", DEPTH_MAX);
+        return err_set(why, ERR_UNSUPPORTED, "columns are nested deeper than %d levels", DEPTH_MAX);
     if (ArrowSchemaViewInit(&view, schema, &detail))
         return err_set(why, ERR_BAD_VALUE, "column '%.60s': %.160s", name, detail.message);
     if (!is_supported(view.type) || !is_supported(view.storage_type))
@@ -430,13 +430,13 @@ static const struct ArrowArrayView *view_at(const struct ArrowArrayView *batch,
     return batch;
 }
 
-/* The children of a null struct have values, which mean nothing.  The row itself is never null. */
+/* Children of a null struct have values, but these are undefined.  The row itself is never null. */
 static bool has_validity(const struct ArrowArrayView *view)
 {
     return view->storage_type == NANOARROW_TYPE_NA || view->buffer_views[0].data.data;
 }
 
-/* The values, as if none were null. */
+/* Copies the values without checking validity. */
 static void copy_numbers(const struct ArrowArrayView *view, int64_t rows, double *out)
 {
     if (view->storage_type == NANOARROW_TYPE_DOUBLE) {
@@ -468,7 +468,7 @@ static bool is_null_above(const struct ArrowArrayView *batch, const struct arrow
     return false;
 }
 
-/* Most columns have no nulls on any level: then no bit need be read. */
+/* Bitmask of the levels with nulls: most columns have none, and then no validity bit is read. */
 static unsigned levels_with_nulls(const struct ArrowArrayView *batch, const struct arrow_path *path)
 {
     unsigned levels = 0;

@@ -1,4 +1,4 @@
-/* A build without nanoarrow: Arrow files can be neither read nor written, and every call says so. */
+/* A build without nanoarrow: Arrow files can be neither read nor written, and every call returns an error. */
 #include <stddef.h>
 
 #include "port/arrow.h"

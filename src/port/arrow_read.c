@@ -20,15 +20,15 @@
 enum { PREFIX = 8, MAGIC = 8 };
 
 struct buffer {
-    uint8_t *data; /* from malloc, so aligned as Arrow wants it */
+    uint8_t *data; /* from malloc, which satisfies Arrow's alignment */
     size_t capacity;
 };
 
 struct arrow_reader {
     int fd;
-    int64_t left; /* of the file */
+    int64_t left; /* remaining bytes of the file */
     int64_t size;
-    int64_t message_at; /* the byte at which the message that is read begins */
+    int64_t message_at; /* file offset of the current message */
     struct ArrowIpcDecoder decoder;
     struct arrow_column *columns;
     struct buffer header, body;
@@ -196,7 +196,7 @@ static const char *message_name(enum ArrowIpcMessageType type)
 static enum err read_header(struct arrow_reader *reader, enum ArrowIpcMessageType wanted, bool *end,
                             struct error *why)
 {
-    *end = reader->left == 0; /* a stream may end without its mark */
+    *end = reader->left == 0; /* a stream may end without an end marker */
     if (*end)
         return ERR_OK;
     reader->message_at = reader->size - reader->left;

@@ -284,7 +284,7 @@ void arrow_writer_close(struct arrow_writer *writer)
     if (writer->schema.release)
         ArrowSchemaRelease(&writer->schema);
     enum err err = writer->file.fd >= 0 ? output_finish(&writer->file, ERR_IO, NULL) : ERR_OK;
-    (void)err; /* what was not finished goes */
+    (void)err; /* an unfinished file is removed */
     text_release(&writer->text);
     free(writer);
 }

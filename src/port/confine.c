@@ -1,7 +1,8 @@
-/* A seccomp filter refuses sockets (io_uring too, which could open them unseen) and the calls that look into another
- * process of the same user.  A Landlock ruleset has the files; processes that it holds cannot read the environment or
- * memory of others, nor, from Linux 6.12 on, signal them.  Root's have no capabilities, and are held to the same.  Landlock's declarations are repeated here: the
- * headers of older systems lack them. */
+/* A seccomp filter denies sockets (and io_uring, which could open them undetected) and system calls that inspect
+ * other processes of the same user.  A Landlock ruleset restricts file access; processes under it cannot read the
+ * environment or memory of others nor, from Linux 6.12 on, signal them.  Capabilities are dropped, so processes of
+ * root are restricted in the same way.  Landlock's declarations are repeated here because the headers of older
+ * systems lack them. */
 #define _GNU_SOURCE
 #include "port/confine.h"
 
@@ -30,7 +31,7 @@
 #endif
 
 #ifdef OUR_ARCHITECTURE
-/* What is refused with EPERM.  socketpair stays: it reaches nobody. */
+/* System calls that fail with EPERM.  socketpair is allowed: it connects to no other process. */
 #define REFUSED(X)                                                                                 \
     X(SYS_socket)                                                                                  \
     X(SYS_io_uring_setup)                                                                          \
@@ -73,7 +74,7 @@ enum err confine_available(struct error *why)
 {
     if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) >= 0)
         return ERR_OK;
-    return err_set(why, ERR_UNSUPPORTED, "this kernel has no seccomp: sockets cannot be refused");
+    return err_set(why, ERR_UNSUPPORTED, "this kernel has no seccomp: sockets cannot be denied");
 }
 #else
 static bool filter_calls(void)
@@ -113,7 +114,7 @@ struct path_rule {
     int32_t parent;
 } __attribute__((packed));
 
-/* Of Landlock in the running kernel; 0 without it. */
+/* Landlock ABI version of the running kernel; 0 without Landlock. */
 static int landlock_version(void)
 {
     long version = syscall(LANDLOCK_CREATE, NULL, 0UL, (unsigned)LANDLOCK_VERSION);
@@ -137,7 +138,7 @@ enum err confine_files_available(struct error *why)
                    "parameter lsm=)");
 }
 
-/* What programs need to run, as patterns of glob(3).  Of /etc not all: it may have keys. */
+/* Files that programs need to run, as glob(3) patterns.  Only parts of /etc: it may contain keys. */
 /* clang-format off */
 static const char *const SYSTEM[] = {
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix/store",
@@ -219,15 +220,17 @@ enum err confine_files(int directory, const char *const *readable, int *out, str
     return err_set(why, err_from_errno(number), "cannot confine files: %s", strerror(number));
 }
 
-/* ---- all of it ---- */
+/* ---- confining a process ---- */
 
-/* Root's too: with them it could read what the kernel denies to others, such as the environment of any process. */
+/* Also for root, which could otherwise read what the kernel denies to other users, such as the environment of any
+ * process. */
 static bool drop_capabilities(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {0};
     for (unsigned long i = 0; i < 64; i++)
-        prctl(PR_CAPBSET_DROP, i, 0, 0, 0); /* refused to who has none, and can get none */
+        prctl(PR_CAPBSET_DROP, i, 0, 0,
+              0); /* fails without CAP_SETPCAP, and then there is nothing to drop */
     return syscall(SYS_capset, &header, none) == 0;
 }
 

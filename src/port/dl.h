@@ -22,7 +22,7 @@ struct dl_symbol {
     bool required;
 };
 
-/* Tries names in order (NULL-terminated list); the first that opens wins. */
+/* Tries names in order (NULL-terminated list) until one opens. */
 enum err dl_open(struct dl *dl, const char *const *names, struct error *why) MUST_USE;
 
 /* Fills every slot; a missing required symbol is ERR_UNSUPPORTED. */

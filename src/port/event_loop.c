@@ -12,7 +12,7 @@
 #include "port/proc.h"
 #include "port/thread.h"
 
-/* Few at a time: what they gave others to send waits until all of them are handled. */
+/* Small batches: output that handlers queue for other connections is sent after the batch. */
 enum { BATCH = 16 };
 
 struct event_loop {
@@ -72,7 +72,7 @@ enum err event_loop_watch(struct event_loop *loop, struct event_watch *watch, un
     if (epoll_ctl(loop->epoll, how, watch->fd, &event) && events)
         return err_from_errno(errno);
     watch->events = events;
-    /* What was ready already must not be handed to a watch that is gone. */
+    /* Events already returned must not be delivered to a removed watch. */
     for (int i = loop->next; !events && i < loop->count; i++)
         if (loop->batch[i].data.ptr == watch)
             loop->batch[i].data.ptr = NULL;
@@ -102,7 +102,7 @@ enum err event_loop_take_signals(struct event_loop *loop, void (*take)(void *con
     return err_explain(why, event_loop_watch(loop, &loop->signals, EPOLLIN));
 }
 
-/* Rounded up: a wait that ends before its time would be taken up again at once. */
+/* Rounded up: a wait that ends early would be repeated at once. */
 static int wait_ms(nanos until)
 {
     nanos left = until - clock_now();
@@ -112,7 +112,7 @@ static int wait_ms(nanos until)
     return ms < INT_MAX ? (int)ms : INT_MAX;
 }
 
-void event_loop_turn(struct event_loop *loop, nanos until)
+void event_loop_run_once(struct event_loop *loop, nanos until)
 {
     loop->count = epoll_wait(loop->epoll, loop->batch, BATCH, wait_ms(until));
     for (loop->next = 0; loop->next < loop->count;) {
@@ -132,7 +132,7 @@ void event_loop_wake(struct event_loop *loop)
 
 /* ---- workers ---- */
 
-/* One thread and a queue.  What is done goes to a second list, and the loop is woken to take it from there. */
+/* One thread and a queue.  Finished jobs go to a second list, and the loop is woken to process it. */
 
 #define END_LIMIT (5 * NS_PER_S)
 
@@ -142,9 +142,9 @@ struct jobs {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t added;
-    struct job *first, **last; /* that wait */
+    struct job *first, **last; /* waiting */
     struct job *done, **done_last;
-    unsigned count, most;
+    unsigned count, max;
     bool is_ending;
 };
 
@@ -188,7 +188,7 @@ enum err jobs_open(struct event_loop *loop, const char *name, unsigned queue_max
         return err_no_memory(why);
     jobs->loop = loop;
     jobs->name = name;
-    jobs->most = queue_max;
+    jobs->max = queue_max;
     jobs->last = &jobs->first;
     jobs->done_last = &jobs->done;
     pthread_mutex_init(&jobs->lock, NULL);
@@ -204,7 +204,7 @@ enum err jobs_open(struct event_loop *loop, const char *name, unsigned queue_max
 bool jobs_add(struct jobs *jobs, struct job *job)
 {
     pthread_mutex_lock(&jobs->lock);
-    bool has_room = jobs->count < jobs->most;
+    bool has_room = jobs->count < jobs->max;
     if (has_room) {
         job->next = NULL;
         *jobs->last = job;
@@ -224,7 +224,7 @@ static void finish(struct job *job)
     }
 }
 
-void jobs_turn(struct jobs *jobs)
+void jobs_dispatch(struct jobs *jobs)
 {
     pthread_mutex_lock(&jobs->lock);
     struct job *done = jobs->done;
@@ -244,7 +244,7 @@ bool jobs_close(struct jobs *jobs)
     pthread_mutex_unlock(&jobs->lock);
     if (!thread_join(jobs->thread, clock_now() + END_LIMIT))
         return false;
-    jobs_turn(jobs);
+    jobs_dispatch(jobs);
     finish(jobs->first);
     pthread_mutex_destroy(&jobs->lock);
     pthread_cond_destroy(&jobs->added);

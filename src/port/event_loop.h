@@ -1,6 +1,6 @@
-/* An event loop: descriptors and what to call when they are ready, over epoll.  Everything but event_loop_wake belongs
- * to the thread that turns the loop.  event_loop_new gives what event_loop_free frees; a watch is its owner's, and must
- * be removed (events 0) before its memory or its descriptor goes. */
+/* An event loop over epoll: descriptors and the callbacks for when they are ready.  Everything except
+ * event_loop_wake must be called by the loop's thread.  event_loop_free frees what event_loop_new allocates; a
+ * watch is owned by the caller and must be removed (events 0) before its memory is freed or its descriptor closed. */
 #ifndef IPW_PORT_EVENT_LOOP_H
 #define IPW_PORT_EVENT_LOOP_H
 
@@ -16,7 +16,7 @@ struct event_watch {
     int fd;
     void (*ready)(void *context, unsigned events); /* EPOLLIN, EPOLLOUT ...; may remove any watch */
     void *context;
-    unsigned events; /* as registered; 0: not */
+    unsigned events; /* as registered; 0: not registered */
 };
 
 enum err event_loop_new(struct event_loop **out, struct error *why) MUST_USE;
@@ -27,20 +27,20 @@ enum err event_loop_watch(struct event_loop *loop, struct event_watch *watch, un
     MUST_USE;
 void event_loop_unwatch(struct event_loop *loop, struct event_watch *watch);
 
-/* Calls `take` for every signal that the program handles (proc_block_signals), in the thread that turns the loop, which
- * watches them until it is freed. */
+/* Calls `take` in the loop's thread for every signal that the program handles (proc_block_signals), until the loop
+ * is freed. */
 enum err event_loop_take_signals(struct event_loop *loop, void (*take)(void *context, int number),
                                  void *context, struct error *why) MUST_USE;
 
-/* Waits for events until the monotonic time `until` (in the past: only looks), and calls what is ready. */
-void event_loop_turn(struct event_loop *loop, nanos until);
+/* Waits for events until the monotonic time `until` (in the past: polls) and calls the handlers. */
+void event_loop_run_once(struct event_loop *loop, nanos until);
 
-/* Ends the wait of a turn, this or the next.  Any thread. */
+/* Ends the current or the next wait.  Any thread. */
 void event_loop_wake(struct event_loop *loop);
 
 /* ---- workers ---- */
 
-/* Runs `work` in a thread; `done` is called by jobs_turn, in the thread that turns the loop. */
+/* Runs `work` in a thread; `done` is called by jobs_dispatch, in the loop's thread. */
 struct job {
     void (*work)(struct job *job);
     void (*done)(struct job *job);
@@ -48,12 +48,12 @@ struct job {
 };
 struct jobs;
 
-/* queue_max: jobs that wait. */
+/* queue_max: maximum number of waiting jobs. */
 enum err jobs_open(struct event_loop *loop, const char *name, unsigned queue_max, struct jobs **out,
                    struct error *why) MUST_USE;
-bool jobs_add(struct jobs *jobs, struct job *job); /* false: too many wait */
-void jobs_turn(struct jobs *jobs);
-/* Waits for the one that runs; false: it has not ended in time, and is left behind with all that it uses. */
+bool jobs_add(struct jobs *jobs, struct job *job); /* false: the queue is full */
+void jobs_dispatch(struct jobs *jobs);
+/* Waits for the running job; false: it did not end in time, and is left behind with everything it uses. */
 bool jobs_close(struct jobs *jobs) MUST_USE;
 
 #endif

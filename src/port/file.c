@@ -1,4 +1,4 @@
-/* Files: reading whole, writing so that a file appears whole, scratch. */
+/* Files: reading completely, atomic replacement, scratch files. */
 #define _GNU_SOURCE
 #include "port/file.h"
 
@@ -184,7 +184,7 @@ enum err file_read_at(int fd, void *bytes, size_t length, long long offset)
     return ERR_OK;
 }
 
-/* ---- files that are left behind ---- */
+/* ---- output files ---- */
 
 static enum err output_failed(const struct output *output, struct error *why)
 {
@@ -200,9 +200,9 @@ static void close_folder(struct output *output)
     output->folder = -1;
 }
 
-/* ---- beside the file that is replaced ---- */
+/* ---- a temporary file in the same directory ---- */
 
-/* Nobody can guess the name, and a file that has it is not opened. */
+/* The name is unpredictable, and an existing file is never opened. */
 static enum err open_temporary(struct output *output)
 {
     for (unsigned tries = 0; tries < 100; tries++) {
@@ -220,7 +220,7 @@ static enum err open_temporary(struct output *output)
     return err_from_errno(errno);
 }
 
-/* The folder of a path, "" for the current one, and the name in it. */
+/* Splits a path into its directory, "" for the current one, and the name. */
 static bool split_path(const char *path, char folder[static FILE_PATH_MAX], const char **name)
 {
     const char *slash = strrchr(path, '/');
@@ -230,7 +230,7 @@ static bool split_path(const char *path, char folder[static FILE_PATH_MAX], cons
                : str_format(folder, FILE_PATH_MAX, "%.*s", slash ? (int)(slash - path) : 0, path);
 }
 
-/* False, with errno, where no file can be made beside it. */
+/* False, with errno, when no file can be created next to it. */
 static bool open_beside(struct output *output, const char *path, const struct stat *there)
 {
     char folder[FILE_PATH_MAX];
@@ -242,7 +242,7 @@ static bool open_beside(struct output *output, const char *path, const struct st
         return false;
     }
     if (there && access(path, W_OK))
-        return false; /* protected, if not against a rename */
+        return false; /* write-protected, though a rename would succeed */
     output->folder = open(folder[0] ? folder : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (output->folder < 0)
         return false;
@@ -252,19 +252,19 @@ static bool open_beside(struct output *output, const char *path, const struct st
         errno = number;
         return false;
     }
-    if (there) /* it keeps its permissions */
+    if (there) /* keep the permissions of the existing file */
         (void)!fchmod(output->fd, there->st_mode & 0777);
     return true;
 }
 
-/* ---- a file that a user names ---- */
+/* ---- a file named by the user ---- */
 
 bool output_is_stdout(const char *path)
 {
     return !path || strcmp(path, "-") == 0;
 }
 
-/* /dev/stdout is a link that may lead to a regular file, of which more than this program writes. */
+/* /dev/stdout is a link that may lead to a regular file that other programs write to as well. */
 static bool is_descriptor(const struct stat *there, int fd)
 {
     struct stat open_file;
@@ -282,7 +282,7 @@ static int open_in_place(const char *path, const struct stat *there)
     return open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
 }
 
-/* The regular file, or the name of one, that the path leads to; NULL where that is not known. */
+/* Resolves links to the regular file, existing or not; NULL where that fails. */
 static char *target_of(const char *path)
 {
     struct stat link;
@@ -316,7 +316,7 @@ enum err output_open(struct output *output, const char *path, bool grows, struct
         free(target);
         if (opened)
             return ERR_OK;
-        /* One may be allowed to write a file and not the folder it is in. */
+        /* The file may be writable while its directory is not. */
         bool refused = number == EACCES || number == EPERM || number == EROFS;
         errno = number;
         if (has_target && !(there && refused))
@@ -353,7 +353,7 @@ static enum err is_link(const char *directory, const char *name, size_t length, 
                    directory, (int)length, name);
 }
 
-/* Goes from the directory into each folder of the name. */
+/* Opens each directory of the name in turn. */
 static enum err enter_folders(struct output *output, const char *directory, const char *name,
                               const char **last, struct error *why)
 {
@@ -411,7 +411,7 @@ enum err output_write(struct output *output, const char *bytes, size_t length, s
     return file_write_all(output->fd, bytes, length) ? output_failed(output, why) : ERR_OK;
 }
 
-/* So that the rename itself survives a power cut; some file systems cannot, and keep the rename when they choose. */
+/* fsync of the directory makes the rename survive a power failure; some file systems do not support it. */
 static void sync_folder(int folder)
 {
     int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -426,7 +426,7 @@ enum err output_finish(struct output *output, enum err err, struct error *why)
     bool replaces = output->folder >= 0;
     if (!err && replaces && output->fd >= 0 && fsync(output->fd) && errno != EINVAL)
         err = output_failed(output, why);
-    /* A file system may report a full disk or a lost server only when the file is closed. */
+    /* Some file systems report a full disk or a lost server only on close. */
     if (output->fd >= 0 && close(output->fd) && !err)
         err = output_failed(output, why);
     output->fd = -1;

@@ -41,16 +41,16 @@ bool fs_exists(const char *path)
     return fs_resolve(path, full, sizeof full) && access(full, F_OK) == 0;
 }
 
-/* ---- counters that ipw-reader may read and we may not (src/reader) ----
+/* ---- counters that ipw-reader may read and this user may not (src/reader) ----
  *
- * The descriptor of such a file is a connection: each request is answered by the file's number. */
+ * The descriptor of such a file is a socket: each request is answered with the value of the file. */
 
 static ssize_t ask_reader(int fd, const char *request, size_t length, char *to, size_t size)
 {
     ssize_t n = send(fd, request, length, MSG_NOSIGNAL);
     while (n >= 0 && (n = recv(fd, to, size - 1, 0)) < 0 && errno == EINTR)
         ;
-    if (n <= 0) { /* it has ended, or hangs: a late answer must not be taken for a later one */
+    if (n <= 0) { /* the reader ended or hangs: a late answer must not be taken for a later one */
         shutdown(fd, SHUT_RDWR);
         errno = ENODEV;
         return -1;
@@ -162,7 +162,7 @@ enum err fs_pread_u64(int fd, uint64_t *out)
     ssize_t n = pread_start(fd, text, sizeof text);
     if (n < 0)
         return err_from_errno(errno);
-    /* Digits, then a newline: parsed by hand, because this runs a thousand times a second. */
+    /* Parsed by hand, because this runs a thousand times a second. */
     uint64_t value = 0;
     ssize_t i = 0;
     for (; i < n && text[i] >= '0' && text[i] <= '9'; i++) {
@@ -248,7 +248,7 @@ enum err fs_real(const char *path, char *to, size_t size)
     size_t skip = 0;
     if (root_prefix[0] && realpath(root_prefix, real_root)) {
         size_t length = strlen(real_root);
-        /* A link may lead out of the root, even to a sibling whose name starts with the same letters. */
+        /* A link may lead out of the root, even to a sibling whose name has the root's as a prefix. */
         if (!strncmp(real, real_root, length) && (real[length] == '/' || real[length] == '\0'))
             skip = length;
     }

@@ -21,11 +21,11 @@ bool fs_resolve(const char *path, char *to, size_t size);
 
 bool fs_exists(const char *path);
 
-/* Opens for reading (close on exec).  On failure *out is -1.  A number that this user may not read comes through
- * ipw-reader where that runs: *out then serves fs_pread_u64 and fs_pread_i64 only. */
+/* Opens for reading (close on exec).  On failure *out is -1.  A counter that this user may not read is read through
+ * ipw-reader if that runs: *out then works with fs_pread_u64 and fs_pread_i64 only. */
 enum err fs_open(const char *path, int *out) MUST_USE;
 
-/* Reads a small text file whole and trims it; longer than size-1 bytes is ERR_BAD_VALUE. */
+/* Reads a small text file completely and trims it; longer than size-1 bytes is ERR_BAD_VALUE. */
 enum err fs_read_text(const char *path, char *to, size_t size) MUST_USE;
 enum err fs_read_u64(const char *path, uint64_t *out) MUST_USE;
 enum err fs_read_i64(const char *path, int64_t *out) MUST_USE;

@@ -1,4 +1,4 @@
-/* Uses libcurl's multi interface: the easy one checks for a cancellation only about once a second while nothing
+/* Uses libcurl's multi interface: the easy interface checks for cancellation only about once a second while no data
  * arrives. */
 #include "port/http.h"
 
@@ -15,7 +15,7 @@
 
 enum {
     CONNECT_SECONDS = 10,
-    CANCEL_POLL_MS = 40, /* how often the cancel flag is checked while nothing arrives */
+    CANCEL_POLL_MS = 40, /* how often the cancel flag is checked while no data arrives */
     IDLE_POLL_MS = 1000,
     REDIRECTS_MAX = 5,
 };
@@ -26,7 +26,7 @@ enum err http_available(struct error *why)
 }
 
 struct http {
-    CURLM *multi; /* keeps the connections */
+    CURLM *multi; /* keeps connections alive between requests */
     CURL *easy;
 };
 
@@ -60,7 +60,7 @@ void http_close(struct http *http)
     free(http);
 }
 
-/* ---- one exchange ---- */
+/* ---- one request ---- */
 
 struct exchange {
     struct http *http;
@@ -70,7 +70,7 @@ struct exchange {
     enum err taken;   /* what the callback returned */
     bool body_is_cut; /* an error body was longer than the limit */
     bool has_headers; /* the response's headers are complete */
-    int socket_errno; /* why no socket could be opened; 0 */
+    int socket_errno; /* errno of a failed socket(); 0: none */
 };
 
 static bool is_success(int status)
@@ -153,7 +153,7 @@ static size_t on_header(char *bytes, size_t unit, size_t count, void *context)
     return length;
 }
 
-/* A header value must not contain a line end, by which it could add headers. */
+/* A header value must not contain a line end: it could inject headers. */
 static bool is_one_line(const char *text)
 {
     for (; *text; text++)
@@ -231,7 +231,7 @@ static void set_request(CURL *easy, const struct http_request *request, const ch
     }
 }
 
-/* libcurl's own does not say why it failed. */
+/* libcurl's default does not report why it failed. */
 static curl_socket_t on_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address)
 {
     (void)purpose;
@@ -256,7 +256,7 @@ static bool is_canceled(const struct http_request *request)
     return request->cancel && atomic_load(request->cancel);
 }
 
-/* Runs the prepared exchange to its end; true when it was canceled. */
+/* Runs the prepared transfer to its end; true when it was canceled. */
 static bool drive(struct exchange *x, CURLcode *result)
 {
     CURLM *multi = x->http->multi;
@@ -278,7 +278,7 @@ static bool drive(struct exchange *x, CURLcode *result)
     return canceled;
 }
 
-/* Was there a connection?  A reused one has no connect time. */
+/* Whether a connection was established.  A reused one has no connect time. */
 static bool was_connected(const struct exchange *x)
 {
     curl_off_t connect_us = 0;
@@ -367,13 +367,13 @@ static enum err explain(const struct exchange *x, CURLcode result, struct error 
         return err_set(why, ERR_USAGE, "%s is not a valid URL", server);
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_WEIRD_SERVER_REPLY:
-        return err_set(why, ERR_IO, "%s does not speak HTTP: check the port", server);
+        return err_set(why, ERR_IO, "%s is not an HTTP server: check the port", server);
     case CURLE_PEER_FAILED_VERIFICATION:
         return err_set(
             why, ERR_IO,
             "%s: its certificate is not trusted (set CURL_CA_BUNDLE to a file that contains it)",
             server);
-    case CURLE_OUT_OF_MEMORY: /* what some versions say of a header beyond their limit */
+    case CURLE_OUT_OF_MEMORY: /* some versions return this for headers that exceed their limit */
         if (x->response->status && !x->has_headers)
             return header_too_long(server, why);
         return err_set(why, ERR_NO_MEMORY, "%s: out of memory", server);
@@ -382,8 +382,9 @@ static enum err explain(const struct exchange *x, CURLcode result, struct error 
     }
 }
 
-/* How the exchange ended, once libcurl is through with it. */
-static enum err judge(const struct exchange *x, CURLcode result, bool canceled, struct error *why)
+/* Maps the result of libcurl to our error and message. */
+static enum err map_result(const struct exchange *x, CURLcode result, bool canceled,
+                           struct error *why)
 {
     if (canceled)
         return err_set(why, ERR_INTERRUPTED, "%s: the request was canceled", x->url.server);
@@ -394,8 +395,8 @@ static enum err judge(const struct exchange *x, CURLcode result, bool canceled, 
     return result != CURLE_OK && !x->body_is_cut ? explain(x, result, why) : ERR_OK;
 }
 
-/* One request to x->url, which *target spells; the redirection that it is answered with goes to *target, emptied
- * where there is none. */
+/* One request to x->url, whose text is *target; a redirect target replaces *target, which is cleared when there is
+ * none. */
 static enum err perform_once(struct exchange *x, struct text *target, const struct params *headers,
                              struct error *why)
 {
@@ -413,7 +414,7 @@ static enum err perform_once(struct exchange *x, struct text *target, const stru
         bool canceled = drive(x, &result);
         response->done = clock_now();
         response->connected = was_connected(x);
-        err = judge(x, result, canceled, why);
+        err = map_result(x, result, canceled, why);
         curl.easy_getinfo(easy, CURLINFO_REDIRECT_URL, &next);
         struct text following = {0};
         text_add(&following, next ? next : "");
@@ -425,7 +426,7 @@ static enum err perform_once(struct exchange *x, struct text *target, const stru
     return err;
 }
 
-/* Follows redirections itself: libcurl would send headers such as X-Api-Key to whatever host a redirection names. */
+/* Follows redirects without libcurl, which would send headers such as X-Api-Key to any host that a redirect names. */
 static enum err perform(struct exchange *x, struct error *why)
 {
     bool may_follow = strcmp(x->request->method, "GET") == 0;
@@ -440,8 +441,7 @@ static enum err perform(struct exchange *x, struct error *why)
             break;
         struct url next;
         if (followed == REDIRECTS_MAX)
-            err =
-                err_set(why, ERR_IO, "%s: more than %d redirections", x->url.server, REDIRECTS_MAX);
+            err = err_set(why, ERR_IO, "%s: more than %d redirects", x->url.server, REDIRECTS_MAX);
         else
             err = url_read(text_get(&target), &next, why);
         if (!err && x->request->may_follow)
@@ -449,7 +449,7 @@ static enum err perform(struct exchange *x, struct error *why)
         if (err)
             break;
         if (!url_same_origin(&x->url, &next))
-            headers = NULL; /* and never again: a host may not send them on to another either */
+            headers = NULL; /* not sent after a further redirect either */
         x->url = next;
         x->response->first_byte = 0;
         x->body_is_cut = false;
@@ -469,7 +469,7 @@ enum err http_perform(struct http *http, const struct http_request *request,
     return err;
 }
 
-/* ---- a whole body ---- */
+/* ---- a complete body ---- */
 
 struct fetch {
     const char *url;

@@ -1,7 +1,8 @@
-/* An HTTP client, with libcurl, which only this module knows.  In a build without it http_available says so.
+/* An HTTP client based on libcurl, which only this module uses.  In a build without it http_available returns an
+ * error.
  *
- * A struct http keeps its connection between requests and is used by one thread at a time; open one per thread.  Times
- * are clock_now when bytes arrive: libcurl's own times are of headers, not of content. */
+ * A struct http keeps its connection between requests and is used by one thread at a time; open one per thread.
+ * Times are clock_now when bytes arrive: libcurl's own timings are those of headers, not of content. */
 #ifndef IPW_PORT_HTTP_H
 #define IPW_PORT_HTTP_H
 
@@ -25,14 +26,16 @@ struct http_request {
     const struct params *headers; /* may be NULL */
     const char *body;             /* may be NULL */
     size_t body_length;
-    bool is_http2;             /* from the first byte, as gRPC has it without TLS */
+    bool is_http2;             /* prior knowledge, as gRPC without TLS requires */
     nanos connect_timeout;     /* 0: 10 s */
     nanos timeout;             /* for the whole exchange; 0: none */
     const atomic_bool *cancel; /* may be NULL; set by any thread: ERR_INTERRUPTED soon after */
-    /* Gets the decoded body of a 2xx response as it arrives; status and headers are set by then.  Anything but ERR_OK
-     * ends the exchange and is returned by http_perform; the callback sets its own *why.  NULL drops the body. */
+    /* Receives the decoded body of a 2xx response as it arrives; status and headers are set by then.  Any result
+     * but ERR_OK ends the request and is returned by http_perform; the callback sets its own *why.  NULL discards
+     * the body. */
     enum err (*take)(void *context, const char *bytes, size_t length, nanos t);
-    /* May a redirection lead there?  Anything but ERR_OK, with its own *why, ends the exchange.  NULL: anywhere. */
+    /* Whether a redirect may be followed.  Any result but ERR_OK, with its own *why, ends the request.  NULL:
+     * always. */
     enum err (*may_follow)(void *context, const struct url *next, struct error *why);
     void *context;
 };

@@ -14,7 +14,7 @@
 
 /* ---- addresses ---- */
 
-/* An address that a socket can be bound to; of a name, any of its addresses. */
+/* Whether a socket can be bound to the address; for a name, to any of its addresses. */
 static bool is_ours(const struct addrinfo *found)
 {
     for (; found; found = found->ai_next) {
@@ -41,7 +41,7 @@ static enum err check_address(const char *address, struct error *why)
 {
     struct addrinfo *found = NULL;
     int code = find(address, NULL, &found);
-    /* Without IPv6 its addresses are none to bind to, which the attempt says better. */
+    /* On a host without IPv6, binding fails with a better message than a rejection here. */
     bool is_good = !code && (found->ai_family == AF_INET6 || is_ours(found));
     if (!code)
         freeaddrinfo(found);
@@ -82,7 +82,8 @@ bool http_access_reaches(const char *address, unsigned port, const struct url *u
     if (strtoul(url->port, NULL, 10) == port && !find(address, NULL, &here) &&
         !find(host, NULL, &there))
         for (const struct addrinfo *to = there; to && !reaches; to = to->ai_next)
-            /* What listens on all addresses has every one of this machine, and 0.0.0.0 as a destination is this one. */
+            /* A listener on all addresses is reached by every address of this machine, and 0.0.0.0 as a destination
+             * is this machine. */
             reaches =
                 is_same(here, to) || is_any(to->ai_addr) || (is_any(here->ai_addr) && is_ours(to));
     if (here)
@@ -92,7 +93,7 @@ bool http_access_reaches(const char *address, unsigned port, const struct url *u
     return reaches;
 }
 
-/* ---- who may ask ---- */
+/* ---- access ---- */
 
 enum err http_access_check(const char *address, const char *token, bool is_open, const char *advice,
                            struct error *why)
@@ -100,7 +101,7 @@ enum err http_access_check(const char *address, const char *token, bool is_open,
     struct url url;
     char text[300];
     if (token && strlen(token) < SECRET_SHORTEST)
-        return err_set(why, ERR_USAGE, "the token is too short: %d characters at least",
+        return err_set(why, ERR_USAGE, "the token is too short: expected at least %d characters",
                        SECRET_SHORTEST);
     enum err err = check_address(address, why);
     if (err)
@@ -123,7 +124,7 @@ bool http_access_has_token(struct http_exchange *exchange, const char *token)
            secret_matches(http_exchange_header(exchange, "x-ipw-token"), token);
 }
 
-/* "[::1]:80" and "name:80" without their port, and without brackets; false for what is neither. */
+/* Removes port and brackets of "[::1]:80" and "name:80"; false for anything else. */
 static bool host_name(const char *host, char *to, size_t size)
 {
     bool is_v6 = host[0] == '[';

@@ -38,7 +38,7 @@ void curl_set_peer(CURL *easy, bool is_local)
     if (is_local)
         curl.easy_setopt(easy, CURLOPT_NOPROXY, "*");
 #if LIBCURL_VERSION_NUM >= 0x075700
-    /* A canceled request does not wait for a name server that does not answer. */
+    /* A canceled request does not wait for a name server that does not respond. */
     curl.easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
 #endif
 }

@@ -1,4 +1,4 @@
-/* libcurl, opened when it is first needed and never closed.  Private to port/: http.c, http_relay.c and url.c. */
+/* libcurl, loaded when first needed and never unloaded.  Private to port/: http.c, http_relay.c and url.c. */
 #ifndef IPW_PORT_HTTP_LIBRARY_H
 #define IPW_PORT_HTTP_LIBRARY_H
 
@@ -47,7 +47,7 @@ extern struct curl_library curl;
 /* ERR_UNSUPPORTED, with how to install it, when it cannot be opened.  Any thread. */
 enum err curl_load(struct error *why) MUST_USE;
 
-/* What every transfer needs to reach its peer: trusted certificates, and no proxy for this machine. */
+/* Options of every transfer: trusted certificates, and no proxy for this machine. */
 void curl_set_peer(CURL *easy, bool is_local);
 
 #endif

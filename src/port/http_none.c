@@ -1,4 +1,4 @@
-/* A build without libcurl's header: no request can be made, and every call says so. */
+/* A build without libcurl's header: no request can be made, and every call returns an error. */
 #include <stdint.h>
 #include <string.h>
 
@@ -48,7 +48,7 @@ void http_relay_free(struct http_relay *relay)
 {
 }
 
-void http_relay_turn(struct http_relay *relay)
+void http_relay_process(struct http_relay *relay)
 {
 }
 

@@ -1,12 +1,13 @@
-/* A call owns its connection until its response is complete; then the connection is kept for the next.  Where a kept
- * connection turns out to be closed before a byte of the response came, the request is sent once more on a new one: the
- * server had closed it when the request was on its way.
+/* A call owns its connection until its response is complete; then the connection is kept alive for the next call.  If
+ * a reused connection turns out to be closed before a byte of the response arrives, the request is sent once more on a
+ * new one: the server had closed it while the request was on its way.
  *
- * After a stream of events some servers (llama.cpp's) promise to keep the connection and close it all the same, on a busy
- * machine only when the next request, which must not be sent twice, is on its way.  So such a connection is on trial
- * first, and what became of it is remembered of the server: see enum habit.
+ * After a stream of server-sent events some servers (llama.cpp's) announce keep-alive and close the connection all the
+ * same, on a busy machine only when the next request, which must not be sent twice, is on its way.  So such a
+ * connection is first put on probation, and the result is remembered for the server: see enum keep_alive.
  *
- * The response is read where it lies: head, then a body that has a length, is chunked, or ends with the connection. */
+ * The response is parsed in place: the head, then a body that has a length, is chunked, or ends with the
+ * connection. */
 #define _GNU_SOURCE
 #include "port/http_plain.h"
 
@@ -28,22 +29,23 @@
 enum {
     HEAD_MAX = 256 * 1024,
     READ = 64 * 1024,
-    READS = 4, /* at a time: others wait too */
+    READS = 4, /* per event: other connections wait too */
     KEPT_MAX = 1024,
-    TRIALS = 16,       /* connections on trial, at a time, of a server whose habit is not known */
-    TRIALS_PASSED = 5, /* after which it is */
+    TRIALS =
+        16, /* concurrent connections on probation for a server whose keep-alive behavior is unknown */
+    TRIALS_PASSED = 5, /* after which its behavior is known */
 };
 
-#define LOOK_PERIOD (250 * NS_PER_MS)
-#define FRESH       (50 * NS_PER_MS)
+#define CHECK_PERIOD (250 * NS_PER_MS)
+#define FRESH        (50 * NS_PER_MS)
 #define TRIAL                                                                                      \
-    NS_PER_S /* a connection that is open that long after a stream was not closed for it */
+    NS_PER_S /* a connection that is still open this long after a stream was not closed because of it */
 
 enum state {
     CONNECTING,
     SENDING,
     HEAD,
-    LENGTH,      /* a body of so many bytes */
+    LENGTH,      /* a body of known length */
     CHUNK_SIZE,  /* the line before a chunk */
     CHUNK,       /* its bytes */
     CHUNK_END,   /* the line end after it */
@@ -52,10 +54,10 @@ enum state {
 };
 
 /* What a server does with a connection after a stream of events. */
-enum habit {
-    HABIT_UNKNOWN, /* none is used again; some are left open, to learn */
-    HABIT_KEEPS,   /* TRIALS_PASSED times it left one open: they are used again at once */
-    HABIT_CLOSES,  /* it closed one, and none is used again; for good */
+enum keep_alive {
+    KEEP_ALIVE_UNKNOWN, /* connections are not reused; some are left open to find out */
+    KEEP_ALIVE_WORKS,   /* it kept TRIALS_PASSED connections open: they are reused at once */
+    KEEP_ALIVE_BROKEN,  /* it closed one: connections are never reused */
 };
 
 struct server {
@@ -63,21 +65,22 @@ struct server {
     size_t origin_length;
     struct sockaddr_storage address;
     socklen_t address_size;
-    enum habit habit;
+    enum keep_alive keep_alive;
     unsigned passed, on_trial;
     struct server *next;
 };
 
-/* A connection, registered once for as long as it lasts: changing what is waited for costs as much as sending. */
+/* A connection, registered with the loop once for its lifetime: changing the watched events costs as much as a
+ * send. */
 struct link {
     struct plain_pool *pool;
-    struct plain_call *call; /* NULL: it is kept for the next */
+    struct plain_call *call; /* NULL: idle, kept alive for the next call */
     struct event_watch watch;
     struct server *server;
     nanos kept_since;
-    bool is_on_trial; /* since then */
+    bool is_on_trial; /* since this time */
     bool had_stream;
-    struct link *next, *previous; /* of those that are kept */
+    struct link *next, *previous; /* list of idle connections */
 };
 
 struct plain_call {
@@ -88,15 +91,15 @@ struct plain_call {
     struct link *link;
     enum state state;
     struct text out; /* request line and headers */
-    size_t sent;     /* of them and the body */
-    struct text in;  /* what came and is not handled yet: head, lines */
+    size_t sent;     /* bytes of these and of the body */
+    struct text in;  /* received and not processed yet: head, lines */
     struct text lines;
-    uint64_t left; /* of the body, or of a chunk */
+    uint64_t left; /* of the body or chunk */
     int status;
     bool is_reused, is_paused, keeps, is_stream;
-    bool is_resumed;           /* what is in memory is to be given */
-    bool in_callback, is_over; /* canceled or ended meanwhile */
-    nanos deadline;            /* of the connection; 0: it is there */
+    bool is_resumed;           /* buffered data is to be delivered */
+    bool in_callback, is_over; /* canceled or ended in a callback */
+    nanos deadline;            /* for connecting; 0: connected */
     struct plain_call *next, *previous;
 };
 
@@ -107,7 +110,7 @@ struct plain_pool {
     size_t kept_count;
     struct plain_call *calls;
     bool has_resumed;
-    nanos next_look; /* for deadlines */
+    nanos next_check; /* when deadlines are checked next */
     char buffer[READ];
 };
 
@@ -153,8 +156,8 @@ static bool may_keep(const struct link *link, bool is_stream)
     const struct server *server = link->server;
     if (link->pool->kept_count >= KEPT_MAX)
         return false;
-    return !is_stream || server->habit == HABIT_KEEPS ||
-           (server->habit == HABIT_UNKNOWN && server->on_trial < TRIALS);
+    return !is_stream || server->keep_alive == KEEP_ALIVE_WORKS ||
+           (server->keep_alive == KEEP_ALIVE_UNKNOWN && server->on_trial < TRIALS);
 }
 
 static void keep(struct plain_call *call)
@@ -163,7 +166,7 @@ static void keep(struct plain_call *call)
     struct link *link = call->link;
     call->link = NULL;
     link->call = NULL;
-    end_trial(link); /* it was answered: passed */
+    end_trial(link); /* it was reused successfully */
     if (!may_keep(link, call->is_stream) || event_loop_watch(pool->loop, &link->watch, EPOLLIN)) {
         close_link(link);
         return;
@@ -180,7 +183,7 @@ static void keep(struct plain_call *call)
     pool->kept_count++;
 }
 
-/* Has the server neither closed it nor sent anything? */
+/* Whether the server has neither closed the connection nor sent anything. */
 static bool is_quiet(const struct link *link)
 {
     char byte;
@@ -188,19 +191,20 @@ static bool is_quiet(const struct link *link)
            (errno == EAGAIN || errno == EINTR);
 }
 
-/* The server has closed it.  Later than TRIAL after a stream it was for being idle, which says nothing. */
+/* The server closed the connection.  More than TRIAL after a stream that was an idle timeout and tells nothing
+ * about streams. */
 static void note_closed(const struct link *link)
 {
     if (link->is_on_trial)
-        link->server->habit = HABIT_CLOSES;
+        link->server->keep_alive = KEEP_ALIVE_BROKEN;
 }
 
 static bool may_take(const struct link *link)
 {
-    return !link->had_stream || link->server->habit == HABIT_KEEPS;
+    return !link->had_stream || link->server->keep_alive == KEEP_ALIVE_WORKS;
 }
 
-/* Looking costs a system call: not for one that was in use just now, as the loop reports it when it is closed. */
+/* Checking costs a system call: skipped for a connection used just now, since the loop reports when it is closed. */
 static bool is_usable(const struct link *link, nanos now)
 {
     return (!link->is_on_trial && now - link->kept_since < FRESH) || is_quiet(link);
@@ -222,8 +226,8 @@ static struct link *take_kept(struct plain_call *call)
     return NULL;
 }
 
-/* Looks at the connections that are on trial; those of a server that closes are of no use. */
-static void judge_trials(struct plain_pool *pool, nanos now)
+/* Checks connections on probation; those of a server that closes them are useless. */
+static void check_trials(struct plain_pool *pool, nanos now)
 {
     for (struct link *link = pool->kept, *next; link; link = next) {
         struct server *server = link->server;
@@ -233,10 +237,11 @@ static void judge_trials(struct plain_pool *pool, nanos now)
             if (!passed)
                 note_closed(link);
             end_trial(link);
-            if (passed && ++server->passed >= TRIALS_PASSED && server->habit == HABIT_UNKNOWN)
-                server->habit = HABIT_KEEPS;
+            if (passed && ++server->passed >= TRIALS_PASSED &&
+                server->keep_alive == KEEP_ALIVE_UNKNOWN)
+                server->keep_alive = KEEP_ALIVE_WORKS;
         }
-        if (link->had_stream && server->habit == HABIT_CLOSES) {
+        if (link->had_stream && server->keep_alive == KEEP_ALIVE_BROKEN) {
             take_out(link);
             close_link(link);
         }
@@ -313,8 +318,8 @@ static void fail(struct plain_call *call, int failure)
 
 /* ---- reading ---- */
 
-/* Gives bytes of the body; false when the call is paused, or over. */
-static bool give(struct plain_call *call, const char *bytes, size_t length)
+/* Delivers bytes of the body; false when the call is paused or over. */
+static bool deliver(struct plain_call *call, const char *bytes, size_t length)
 {
     call->in_callback = true;
     bool taken = call->request.take(call->request.context, bytes, length, clock_now());
@@ -337,7 +342,7 @@ static const char *find(const struct text *lines, const char *name)
     return NULL;
 }
 
-/* What follows the head. */
+/* The state after the head. */
 static enum state body_state(struct plain_call *call)
 {
     const char *given = find(&call->lines, "Content-Length");
@@ -355,7 +360,7 @@ static enum state body_state(struct plain_call *call)
     return UNTIL_CLOSE;
 }
 
-/* The lines of the head, without the first. */
+/* Splits the head into lines, without the status line. */
 static void split_head(struct plain_call *call, const char *head, size_t length)
 {
     const char *end = head + length, *line = memchr(head, '\n', length);
@@ -374,7 +379,7 @@ static void split_head(struct plain_call *call, const char *head, size_t length)
     }
 }
 
-/* Bytes of `in` that were used; 0: more must come.  -1: it is no HTTP. */
+/* Number of bytes of `in` consumed; 0: incomplete.  -1: not HTTP. */
 static ssize_t read_head(struct plain_call *call)
 {
     const char *head = text_get(&call->in), *end = NULL;
@@ -406,7 +411,7 @@ static ssize_t read_head(struct plain_call *call)
     return end - head;
 }
 
-/* A line of the chunked coding; as read_head. */
+/* A line of the chunked coding; returns as read_head. */
 static ssize_t read_line(struct plain_call *call, const char *bytes, size_t length)
 {
     const char *end = memchr(bytes, '\n', length);
@@ -425,7 +430,7 @@ static ssize_t read_line(struct plain_call *call, const char *bytes, size_t leng
             return -1;
         call->state = CHUNK_SIZE;
     } else if (is_empty) {
-        call->state = LENGTH; /* of nothing more */
+        call->state = LENGTH; /* empty */
         call->left = 0;
     }
     return end + 1 - bytes;
@@ -436,12 +441,12 @@ static bool is_complete(const struct plain_call *call)
     return call->state == LENGTH && call->left == 0;
 }
 
-/* Gives bytes of the body away; 0: the call is over, or paused, and these bytes come again. */
+/* Delivers bytes of the body; 0: the call is over or paused, and the bytes are delivered again. */
 static ssize_t read_body(struct plain_call *call, const char *at, size_t length)
 {
     if (call->state != UNTIL_CLOSE && length > call->left)
         length = (size_t)call->left;
-    if (!give(call, at, length) || call->is_over)
+    if (!deliver(call, at, length) || call->is_over)
         return 0;
     call->left -= call->state == UNTIL_CLOSE ? 0 : length;
     if (call->state == CHUNK && call->left == 0)
@@ -449,7 +454,7 @@ static ssize_t read_body(struct plain_call *call, const char *at, size_t length)
     return (ssize_t)length;
 }
 
-/* Handles what is in `in`.  False: the call is over, or paused. */
+/* Processes the buffered input.  False: the call is over or paused. */
 static bool handle(struct plain_call *call)
 {
     size_t used = 0;
@@ -498,18 +503,19 @@ static bool handle(struct plain_call *call)
 
 static void start_again(struct plain_call *call);
 
-/* The server may have begun to work on what was sent: only what changes nothing is sent twice (RFC 9110, 9.2.2). */
+/* The server may have started to process the request: only idempotent requests are sent twice (RFC 9110, 9.2.2). */
 static bool may_repeat(const struct plain_call *call)
 {
     const char *method = call->request.method;
     return call->sent == 0 || strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
 }
 
-/* The connection has ended. */
+/* The connection was closed. */
 static void on_closed(struct plain_call *call, int failure)
 {
     if (call->is_reused && call->state <= HEAD && !call->in.length && call->link->had_stream)
-        call->server->habit = HABIT_CLOSES; /* whatever it was for: a request may be lost */
+        call->server->keep_alive =
+            KEEP_ALIVE_BROKEN; /* for whatever reason: reuse may lose a request */
     if (call->state == UNTIL_CLOSE && !failure)
         finish(call, ERR_OK, "");
     else if (call->is_reused && call->state <= HEAD && !call->in.length && may_repeat(call))
@@ -551,7 +557,7 @@ static unsigned wanted_events(const struct plain_call *call)
     return call->state <= SENDING ? EPOLLIN | EPOLLOUT : EPOLLIN;
 }
 
-/* The server takes no more.  Perhaps it has answered before: a body that is too large, for example. */
+/* The server accepts no more data.  It may have responded early, for example with 413. */
 static void read_early_answer(struct plain_call *call)
 {
     call->state = HEAD;
@@ -587,12 +593,12 @@ static bool send_rest(struct plain_call *call)
     return true;
 }
 
-/* It is gone, and the next at this address may be another. */
-static void forget_habit(struct server *server)
+/* The server is gone; another one may use its address later. */
+static void reset_keep_alive(struct server *server)
 {
     server->passed = 0;
-    if (server->habit == HABIT_KEEPS)
-        server->habit = HABIT_UNKNOWN;
+    if (server->keep_alive == KEEP_ALIVE_WORKS)
+        server->keep_alive = KEEP_ALIVE_UNKNOWN;
 }
 
 static bool connected(struct plain_call *call)
@@ -601,7 +607,7 @@ static bool connected(struct plain_call *call)
     socklen_t size = sizeof failure;
     getsockopt(call->link->watch.fd, SOL_SOCKET, SO_ERROR, &failure, &size);
     if (failure) {
-        forget_habit(call->server);
+        reset_keep_alive(call->server);
         fail(call, failure);
         return false;
     }
@@ -612,7 +618,7 @@ static bool connected(struct plain_call *call)
 
 static void on_ready(struct plain_call *call, unsigned events)
 {
-    if (call->is_paused) { /* it would be ready again and again */
+    if (call->is_paused) { /* level-triggered: it would be reported again and again */
         event_loop_unwatch(call->pool->loop, &call->link->watch);
         return;
     }
@@ -623,7 +629,7 @@ static void on_ready(struct plain_call *call, unsigned events)
             return;
         (void)!event_loop_watch(call->pool->loop, &call->link->watch, wanted_events(call));
     }
-    /* An early answer, such as 413, comes before all of a body is sent. */
+    /* An early response, such as 413, arrives before all of the body is sent. */
     if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
         if (call->state == SENDING)
             call->state = HEAD;
@@ -631,7 +637,7 @@ static void on_ready(struct plain_call *call, unsigned events)
     }
 }
 
-/* A server that closes a connection that is kept, or speaks unasked: it is of no use any more. */
+/* The server closed an idle connection or sent unsolicited data: it cannot be reused. */
 static void on_link(void *context, unsigned events)
 {
     struct link *link = context;
@@ -733,7 +739,7 @@ static void write_request(struct plain_call *call)
     text_add(out, "\r\n");
 }
 
-/* On a kept connection, or a new one; false with errno when there is neither. */
+/* Uses an idle connection or a new one; false with errno when neither is available. */
 static bool open_connection(struct plain_call *call, bool may_reuse)
 {
     struct link *link = may_reuse ? take_kept(call) : NULL;
@@ -779,7 +785,7 @@ enum err plain_call_start(struct plain_pool *pool, const struct relay_request *r
         *out = NULL;
         return err_set(why, err_from_errno(failure), "%s", strerror(failure));
     }
-    /* The request goes out at once where it can: what fails is seen when the answer is waited for. */
+    /* Send the request immediately if possible: a failure is detected when the response is awaited. */
     if (call->is_reused) {
         const struct iovec parts[2] = {{call->out.bytes, call->out.length},
                                        {(char *)request->body, request->body_length}};
@@ -805,7 +811,8 @@ void plain_call_resume(struct plain_call *call)
         return;
     call->is_paused = false;
     (void)!event_loop_watch(call->pool->loop, &call->link->watch, wanted_events(call));
-    call->is_resumed = call->pool->has_resumed = true; /* it may be called from its own take */
+    call->is_resumed = call->pool->has_resumed =
+        true; /* may be called from its own take callback */
 }
 
 void plain_call_cancel(struct plain_call *call)
@@ -818,15 +825,15 @@ void plain_call_cancel(struct plain_call *call)
     release(call);
 }
 
-void plain_pool_turn(struct plain_pool *pool)
+void plain_pool_process(struct plain_pool *pool)
 {
     nanos now = clock_now();
-    if (!pool->has_resumed && now < pool->next_look)
+    if (!pool->has_resumed && now < pool->next_check)
         return;
     pool->has_resumed = false;
-    if (now >= pool->next_look) {
-        pool->next_look = now + LOOK_PERIOD;
-        judge_trials(pool, now);
+    if (now >= pool->next_check) {
+        pool->next_check = now + CHECK_PERIOD;
+        check_trials(pool, now);
     }
     for (struct plain_call *call = pool->calls, *next; call; call = next) {
         next = call->next;
@@ -845,7 +852,7 @@ nanos plain_pool_due(const struct plain_pool *pool)
     bool must_look = pool->calls;
     for (const struct server *server = pool->servers; server; server = server->next)
         must_look = must_look || server->on_trial;
-    return pool->has_resumed ? 0 : must_look ? pool->next_look : INT64_MAX;
+    return pool->has_resumed ? 0 : must_look ? pool->next_check : INT64_MAX;
 }
 
 void plain_pool_free(struct plain_pool *pool)

@@ -1,6 +1,6 @@
-/* The way of http_relay to a server without TLS: HTTP/1.1 on our own connections, kept and reused.  Private to port/.
- * libcurl takes several times as long for a short request, and three times the memory for an open stream.  Ownership is as
- * in port/http_relay.h. */
+/* The path of http_relay to a server without TLS: HTTP/1.1 on our own keep-alive connections.  Private to port/.
+ * libcurl takes several times as long for a short request, and three times the memory per open stream.  Ownership
+ * is as in port/http_relay.h. */
 #ifndef IPW_PORT_HTTP_PLAIN_H
 #define IPW_PORT_HTTP_PLAIN_H
 
@@ -9,7 +9,7 @@
 struct plain_pool;
 struct plain_call;
 
-/* How a call begins, whichever way it goes. */
+/* Common initial members of a call of either kind. */
 struct relay_call {
     bool is_plain;
 };
@@ -17,7 +17,7 @@ struct relay_call {
 struct plain_pool *plain_pool_new(struct event_loop *loop); /* NULL: out of memory */
 void plain_pool_free(struct plain_pool *pool);
 
-/* "http://" and an address of this machine: no name server is to be asked, and no proxy. */
+/* "http://" and a loopback address: needs neither name resolution nor a proxy. */
 bool plain_pool_serves(const struct plain_pool *pool, const struct relay_request *request);
 
 enum err plain_call_start(struct plain_pool *pool, const struct relay_request *request,
@@ -25,8 +25,8 @@ enum err plain_call_start(struct plain_pool *pool, const struct relay_request *r
 void plain_call_resume(struct plain_call *call);
 void plain_call_cancel(struct plain_call *call);
 
-/* Handles connections that do not come to be, and calls that were resumed; and when it must be called next. */
-void plain_pool_turn(struct plain_pool *pool);
+/* Handles connection timeouts and resumed calls; and the time of the next such call. */
+void plain_pool_process(struct plain_pool *pool);
 nanos plain_pool_due(const struct plain_pool *pool);
 
 #endif

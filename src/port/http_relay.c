@@ -1,6 +1,6 @@
-/* Plain connections to this machine go by port/http_plain.h; all others by
- * libcurl's multi interface, driven by the loop's ready sockets (curl_multi_socket_action).  Handles are used again:
- * making one costs more than a short request. */
+/* Plain HTTP connections to this machine use port/http_plain.h; all others libcurl's multi interface, driven by the
+ * loop's ready sockets (curl_multi_socket_action).  Easy handles are reused: creating one costs more than a short
+ * request. */
 #include "port/http_relay.h"
 
 #include <stdint.h>
@@ -33,7 +33,7 @@ struct curl_call {
     struct text head;  /* of the response */
     int status;
     bool has_head;
-    char detail[CURL_ERROR_SIZE]; /* what libcurl says of a failure; "" without */
+    char detail[CURL_ERROR_SIZE]; /* libcurl's error message; "" if none */
     struct curl_call *next, *previous;
 };
 
@@ -187,13 +187,13 @@ static size_t on_body(char *bytes, size_t unit, size_t count, void *context)
                                                                        : CURL_WRITEFUNC_PAUSE;
 }
 
-/* Not as CURLOPT_POSTFIELDS: with those libcurl sends a request once more when a kept connection turns out to be closed,
- * whatever the server has done with it by then (RFC 9110, 9.2.2).  What was read here cannot be read again. */
+/* Not CURLOPT_POSTFIELDS: with it libcurl resends a request when a reused connection turns out to be closed,
+ * whatever the server has done with it by then (RFC 9110, 9.2.2).  A body read from this callback cannot be resent. */
 static size_t on_upload(char *to, size_t unit, size_t count, void *context)
 {
     struct curl_call *call = context;
-    size_t left = call->request.body_length - call->body_given, most = unit * count;
-    size_t length = left < most ? left : most;
+    size_t left = call->request.body_length - call->body_given, max = unit * count;
+    size_t length = left < max ? left : max;
     if (length)
         memcpy(to, call->request.body + call->body_given, length);
     call->body_given += length;
@@ -236,7 +236,7 @@ static bool has_header(const struct text *headers, const char *name)
     return false;
 }
 
-/* What the client sent, and none of what libcurl would add. */
+/* The client's headers, and none that libcurl would add. */
 static enum err build_headers(const struct text *headers, struct curl_slist **list)
 {
     static const char *const OWN[] = {"Accept", "Content-Type", "User-Agent"};
@@ -334,7 +334,7 @@ void relay_call_cancel(struct relay_call *call)
         release((struct curl_call *)call);
 }
 
-/* ---- ends ---- */
+/* ---- completion ---- */
 
 static enum err err_of(CURLcode code)
 {
@@ -379,10 +379,10 @@ static void finish(CURL *easy, CURLcode code)
     request.done(request.context, err_of(code), why);
 }
 
-void http_relay_turn(struct http_relay *relay)
+void http_relay_process(struct http_relay *relay)
 {
     int running, left;
-    plain_pool_turn(relay->plain);
+    plain_pool_process(relay->plain);
     if (relay->due <= clock_now()) {
         relay->due = INT64_MAX;
         curl.multi_socket_action(relay->multi, CURL_SOCKET_TIMEOUT, 0, &running);

@@ -1,9 +1,9 @@
-/* libmicrohttpd with epoll, without threads of its own: its epoll descriptor is one of the loop's.
+/* libmicrohttpd with epoll and without its own threads: its epoll descriptor is watched by the loop.
  *
- * A connection whose answer is not there yet is suspended, and resumed by every piece of it.  libmicrohttpd does not
- * look at a suspended connection: that the client has gone is seen by a watch of our own on its socket.  Its timeout is
- * one of inactivity, which a client that sends a byte now and then never reaches: deadlines for whole requests are our
- * own too. */
+ * A connection whose response is not ready is suspended, and resumed for every part of it.  libmicrohttpd does not
+ * poll a suspended connection: a watch of our own on its socket detects that the client disconnected.  Its timeout
+ * is an inactivity timeout, which a client that sends a byte now and then never reaches: deadlines for complete
+ * requests are our own too. */
 #define _GNU_SOURCE
 #include "port/http_server.h"
 
@@ -28,7 +28,7 @@ enum {
     HEADER_MAX = 16 * 1024,     /* bytes of request line and headers */
     BLOCK = 4096,               /* bytes that libmicrohttpd asks for at once */
     SLOWEST_UPLOAD = 16 * 1024, /* bytes/s */
-    DISCARD_MAX = 4,            /* bodies that are too large are read up to so many limits */
+    DISCARD_MAX = 4, /* bodies that are too large are read up to this multiple of the limit */
     KEEPALIVE_S = 30,
     KEEPALIVE_PROBES = 3,
     KEEPALIVE_EVERY_S = 10,
@@ -88,10 +88,10 @@ struct connection {
     struct http_server *server;
     struct event_watch socket;
     struct http_exchange *exchange;
-    bool gone;      /* the client has closed its side */
-    bool is_idle;   /* nothing has come since the last answer */
-    bool has_more;  /* something came after the start of the request */
-    nanos deadline; /* for the next whole request; 0: none, a request is being answered */
+    bool gone;      /* the client has disconnected */
+    bool is_idle;   /* nothing was received since the last response */
+    bool has_more;  /* data was received after the start of the request */
+    nanos deadline; /* for the next complete request; 0: none, a request is being answered */
     struct connection *next, *previous;
 };
 
@@ -103,7 +103,7 @@ struct http_server {
     int listener;
     unsigned port;
     bool is_ready;    /* the daemon has something to do */
-    nanos next_sweep; /* for deadlines */
+    nanos next_sweep; /* when deadlines are checked next */
     struct connection *connections;
 };
 
@@ -115,10 +115,10 @@ struct http_exchange {
     struct connection *connection;
     char *target, *method;
     struct text body;
-    size_t received; /* bytes of the body, those that were discarded too */
+    size_t received; /* bytes of the body, including discarded ones */
     void *data;
-    struct text headers; /* of the answer, "Name\0value\0"... */
-    struct text out;     /* what is not sent yet, from `sent` on */
+    struct text headers; /* of the response, "Name\0value\0"... */
+    struct text out;     /* not sent yet, from `sent` on */
     size_t sent;
     int status;
     uint64_t length; /* of the answer's body, as begun */
@@ -143,7 +143,7 @@ static void sleep_connection(struct http_exchange *exchange)
 
 /* ---- connections ---- */
 
-/* Its first byte is there: the rest has to come. */
+/* The first byte of a request arrived: start its deadline. */
 static void expect_request(struct connection *connection)
 {
     connection->is_idle = false;
@@ -164,16 +164,16 @@ static void on_socket(void *context, unsigned events)
         wake_connection(connection->exchange);
 }
 
-/* A peer that vanished without a word is noticed within a minute, also while nothing is sent. */
+/* Keep-alive probes detect within a minute that a peer vanished, even while nothing is sent. */
 static void tune_socket(int fd, nanos write_limit)
 {
     const int on = 1, idle = KEEPALIVE_S, every = KEEPALIVE_EVERY_S, probes = KEEPALIVE_PROBES;
-    const unsigned most_ms = (unsigned)(write_limit / NS_PER_MS);
+    const unsigned timeout_ms = (unsigned)(write_limit / NS_PER_MS);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof every);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
-    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &most_ms, sizeof most_ms);
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof timeout_ms);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
@@ -185,7 +185,7 @@ static void open_connection(struct http_server *server, struct MHD_Connection *m
     struct connection *connection = info ? calloc(1, sizeof *connection) : NULL;
     *slot = connection;
     if (!connection)
-        return; /* its requests are refused */
+        return; /* its requests are rejected */
     tune_socket(info->connect_fd, server->options.write_limit);
     connection->server = server;
     connection->deadline = clock_now() + server->options.request_limit;
@@ -223,7 +223,7 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
         close_connection(context, slot);
 }
 
-/* Requests that do not finish, and idle connections. */
+/* Closes connections with incomplete requests past their deadline, and idle ones. */
 static void sweep(struct http_server *server, nanos now)
 {
     server->next_sweep = now + SWEEP_PERIOD;
@@ -237,7 +237,7 @@ static void sweep(struct http_server *server, nanos now)
 
 /* ---- requests ---- */
 
-/* The target as the client wrote it: libmicrohttpd's own is decoded.  What this returns is the context of the
+/* The target as the client sent it: libmicrohttpd passes it decoded.  The return value becomes the context of the
  * request. */
 static void *on_target(void *context, const char *target, struct MHD_Connection *mhd_connection)
 {
@@ -253,14 +253,15 @@ static void *on_target(void *context, const char *target, struct MHD_Connection 
     exchange->mhd = mhd_connection;
     exchange->connection = info->socket_context;
     exchange->connection->exchange = exchange;
-    if (exchange->connection->is_idle) /* its bytes came with those of the last one */
+    if (exchange->connection
+            ->is_idle) /* its bytes arrived together with those of the last request */
         expect_request(exchange->connection);
     return exchange;
 }
 
-static ssize_t on_read(void *context, uint64_t at, char *to, size_t most);
+static ssize_t on_read(void *context, uint64_t at, char *to, size_t max);
 
-/* An answer that is there as a whole is sent with its head; the exchange keeps its bytes. */
+/* A complete response is sent together with its head; the exchange keeps its bytes. */
 static struct MHD_Response *make_response(struct http_exchange *exchange)
 {
     size_t length = exchange->out.length - exchange->sent;
@@ -280,7 +281,7 @@ static enum MHD_Result queue_answer(struct http_exchange *exchange)
         return MHD_NO;
     while (at < end) {
         const char *value = at + strlen(at) + 1;
-        /* libmicrohttpd refuses an empty value; white space around it does not belong to it. */
+        /* libmicrohttpd rejects an empty value; white space around a value is not part of it. */
         (void)mhd.add_header(response, at, *value ? value : " ");
         at = value + strlen(value) + 1;
     }
@@ -310,7 +311,7 @@ static enum MHD_Result count_framing(void *context, enum MHD_ValueKind kind, con
     return MHD_YES;
 }
 
-/* A body whose length can be read in two ways, or in none (RFC 9112, 6): it is not waited for. */
+/* A body whose length is ambiguous or invalid (RFC 9112, 6) is rejected without reading it. */
 static bool refuse_framing(struct http_exchange *exchange)
 {
     static const char TWICE[] =
@@ -329,7 +330,7 @@ static bool refuse_framing(struct http_exchange *exchange)
     return true;
 }
 
-/* All of it is there. */
+/* The request is complete. */
 static void hand_over(struct http_exchange *exchange)
 {
     static const char TOO_LARGE[] = "{\"error\":{\"message\":\"the request body is too "
@@ -371,7 +372,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd_conn
         return MHD_NO;
     if (exchange->answer != ANSWER_NONE)
         return queue_answer(exchange);
-    if (!exchange->method) { /* the headers are there */
+    if (!exchange->method) { /* the headers are complete */
         exchange->method = strdup(method);
         exchange->connection->deadline = clock_now() + exchange->server->options.request_limit;
         if (exchange->method && refuse_framing(exchange))
@@ -395,8 +396,8 @@ static void release(struct http_exchange *exchange)
     connection->exchange = NULL;
     connection->is_idle = true;
     connection->deadline = clock_now() + exchange->server->options.idle_limit;
-    /* The next request began before this one had its answer: its first byte was reported then, and is not again.  Or what
-     * was reported was the end of this one. */
+    /* The next request began before this one was answered: its first byte was reported then, and is not reported
+     * again.  Or what was reported was the end of this request. */
     if (connection->has_more && ioctl(connection->socket.fd, FIONREAD, &waiting) == 0 &&
         waiting > 0)
         expect_request(connection);
@@ -424,9 +425,9 @@ static void on_completed(void *context, struct MHD_Connection *mhd_connection, v
     release(exchange);
 }
 
-/* ---- answers ---- */
+/* ---- responses ---- */
 
-static ssize_t on_read(void *context, uint64_t at, char *to, size_t most)
+static ssize_t on_read(void *context, uint64_t at, char *to, size_t max)
 {
     struct http_exchange *exchange = context;
     size_t left = exchange->out.length - exchange->sent;
@@ -434,7 +435,7 @@ static ssize_t on_read(void *context, uint64_t at, char *to, size_t most)
     if (exchange->connection->gone)
         return MHD_CONTENT_READER_END_WITH_ERROR;
     if (left) {
-        size_t length = left < most ? left : most;
+        size_t length = left < max ? left : max;
         memcpy(to, exchange->out.bytes + exchange->sent, length);
         exchange->sent += length;
         if (length == left) {
@@ -535,7 +536,7 @@ void http_exchange_begin(struct http_exchange *exchange, int status, uint64_t le
 
 void http_exchange_send(struct http_exchange *exchange, const char *bytes, size_t length)
 {
-    if (exchange->sent > exchange->out.length / 2) { /* keeps what is unsent at the front */
+    if (exchange->sent > exchange->out.length / 2) { /* moves unsent bytes to the front */
         memmove(exchange->out.bytes, exchange->out.bytes + exchange->sent,
                 exchange->out.length - exchange->sent);
         exchange->out.length -= exchange->sent;
@@ -550,7 +551,7 @@ void http_exchange_send(struct http_exchange *exchange, const char *bytes, size_
 void http_exchange_end(struct http_exchange *exchange, bool whole)
 {
     if (!whole && exchange->answer == ANSWER_NONE)
-        exchange->connection->gone = true; /* nothing was begun */
+        exchange->connection->gone = true; /* no response was started */
     exchange->answer = whole ? ANSWER_WHOLE : ANSWER_CUT;
     wake_connection(exchange);
 }
@@ -623,7 +624,7 @@ static enum err open_listener(struct http_server *server, struct error *why)
 static enum err start_daemon(struct http_server *server, struct error *why)
 {
     const struct http_server_options *options = &server->options;
-    /* Its memory of a connection holds the headers and what is read at once. */
+    /* Its memory per connection holds the headers and one read. */
     size_t memory = HEADER_MAX + BLOCK;
     bool is_tls = options->tls_cert;
     const struct MHD_OptionItem tls[] = {
@@ -692,7 +693,7 @@ void http_server_close(struct http_server *server)
         }
         mhd.run(server->daemon);
         event_loop_unwatch(server->loop, &server->watch);
-        mhd.stop_daemon(server->daemon); /* closes the listener, too */
+        mhd.stop_daemon(server->daemon); /* also closes the listener */
     } else if (server->listener >= 0) {
         close(server->listener);
     }
@@ -704,7 +705,7 @@ unsigned http_server_port(const struct http_server *server)
     return server->port;
 }
 
-void http_server_turn(struct http_server *server)
+void http_server_process(struct http_server *server)
 {
     MHD_UNSIGNED_LONG_LONG wait_ms;
     nanos now = clock_now();

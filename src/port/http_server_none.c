@@ -1,4 +1,4 @@
-/* A build without libmicrohttpd's header: nothing can be served, and every call says so. */
+/* A build without libmicrohttpd's header: nothing can be served, and every call returns an error. */
 #include "core/units.h"
 #include "port/http_server.h"
 
@@ -25,7 +25,7 @@ unsigned http_server_port(const struct http_server *server)
     return 0;
 }
 
-void http_server_turn(struct http_server *server)
+void http_server_process(struct http_server *server)
 {
 }
 

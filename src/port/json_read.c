@@ -1,6 +1,5 @@
 #include "port/json_read.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +11,13 @@
 #include "core/units.h"
 #include "port/file.h"
 
-/* A struct jv is a cJSON under another name. */
-static const cJSON *of(const struct jv *value)
+/* A struct jv is a cJSON. */
+static const cJSON *cjson_of(const struct jv *value)
 {
     return (const cJSON *)value;
 }
 
-static struct jv *as(cJSON *item)
+static struct jv *jv_of(cJSON *item)
 {
     return (struct jv *)item;
 }
@@ -54,39 +53,19 @@ static enum err parse(const char *bytes, size_t length, struct jv **out, struct 
         cJSON_Delete(item);
         return bad_at("text after the JSON value", bytes, stopped, why);
     }
-    *out = as(item);
+    *out = jv_of(item);
     return ERR_OK;
 }
 
-/* The code unit of "\\uXXXX"; -1 for anything else. */
-static long escaped_unit(const char *at, const char *end)
-{
-    char digits[5] = "", *stop;
-    if (end - at < 6 || at[0] != '\\' || at[1] != 'u')
-        return -1;
-    memcpy(digits, at + 2, 4);
-    long unit = strtol(digits, &stop, 16);
-    return *stop || !isxdigit((unsigned char)digits[0]) ? -1 : unit;
-}
-
-static bool is_high_surrogate(long unit)
-{
-    return unit >= 0xD800 && unit < 0xDC00;
-}
-
-static bool is_low_surrogate(long unit)
-{
-    return unit >= 0xDC00 && unit < 0xE000;
-}
-
-/* The next escape at or after `from` that cJSON cannot represent, or NULL: a NUL, at which its strings end, or half of
- * a surrogate pair, which servers send when they stream an emoji in parts. */
+/* The next escape at or after `from` that cJSON cannot represent, or NULL: a NUL, which ends its strings, or an
+ * unpaired surrogate, which servers send when they split an emoji between chunks. */
 static const char *find_unusable(const char *from, const char *end)
 {
     while ((from = memchr(from, '\\', (size_t)(end - from)))) {
-        long unit = escaped_unit(from, end);
-        bool is_pair = is_high_surrogate(unit) && is_low_surrogate(escaped_unit(from + 6, end));
-        if (unit == 0 || is_low_surrogate(unit) || (is_high_surrogate(unit) && !is_pair))
+        long unit = json_escaped_unit(from, end);
+        bool is_pair =
+            json_is_high_surrogate(unit) && json_is_low_surrogate(json_escaped_unit(from + 6, end));
+        if (unit == 0 || json_is_low_surrogate(unit) || (json_is_high_surrogate(unit) && !is_pair))
             return from;
         from += is_pair ? 12 : end - from >= 2 ? 2 : 1; /* past an escaped backslash too */
     }
@@ -118,12 +97,12 @@ enum err jv_parse(const char *bytes, size_t length, struct jv **out, struct erro
     return parse(bytes, length, out, why);
 }
 
-enum err jv_read(const char *path, size_t most, struct jv **out, struct error *why)
+enum err jv_read(const char *path, size_t max, struct jv **out, struct error *why)
 {
     struct text bytes = {0};
     struct error reason = {0};
     *out = NULL;
-    enum err err = file_read(path, most, &bytes, why);
+    enum err err = file_read(path, max, &bytes, why);
     if (!err && (err = jv_parse(text_get(&bytes), bytes.length, out, &reason)))
         err_set(why, err, "%.160s: %s", path, reason.text);
     text_release(&bytes);
@@ -132,7 +111,7 @@ enum err jv_read(const char *path, size_t most, struct jv **out, struct error *w
 
 enum err jv_object_new(struct jv **out)
 {
-    *out = as(cJSON_CreateObject());
+    *out = jv_of(cJSON_CreateObject());
     return *out ? ERR_OK : ERR_NO_MEMORY;
 }
 
@@ -143,28 +122,29 @@ void jv_free(struct jv *value)
 
 bool jv_is_null(const struct jv *value)
 {
-    return !value || cJSON_IsNull(of(value));
+    return !value || cJSON_IsNull(cjson_of(value));
 }
 
 bool jv_is_object(const struct jv *value)
 {
-    return cJSON_IsObject(of(value));
+    return cJSON_IsObject(cjson_of(value));
 }
 
 bool jv_is_array(const struct jv *value)
 {
-    return cJSON_IsArray(of(value));
+    return cJSON_IsArray(cjson_of(value));
 }
 
 bool jv_is_bool(const struct jv *value)
 {
-    return cJSON_IsBool(of(value));
+    return cJSON_IsBool(cjson_of(value));
 }
 
 const struct jv *jv_get(const struct jv *object, const char *key)
 {
-    return cJSON_IsObject(of(object)) ? as(cJSON_GetObjectItemCaseSensitive(of(object), key))
-                                      : NULL;
+    return cJSON_IsObject(cjson_of(object))
+               ? jv_of(cJSON_GetObjectItemCaseSensitive(cjson_of(object), key))
+               : NULL;
 }
 
 const struct jv *jv_path(const struct jv *value, const char *path)
@@ -180,7 +160,7 @@ const struct jv *jv_path(const struct jv *value, const char *path)
         uint64_t index;
         if (jv_is_array(value))
             value = parse_u64(step, &index) == ERR_OK && index < jv_count(value)
-                        ? as(cJSON_GetArrayItem(of(value), (int)index))
+                        ? jv_of(cJSON_GetArrayItem(cjson_of(value), (int)index))
                         : NULL;
         else
             value = jv_get(value, step);
@@ -190,12 +170,12 @@ const struct jv *jv_path(const struct jv *value, const char *path)
 
 const char *jv_text(const struct jv *value)
 {
-    return cJSON_IsString(of(value)) ? of(value)->valuestring : NULL;
+    return cJSON_IsString(cjson_of(value)) ? cjson_of(value)->valuestring : NULL;
 }
 
 double jv_number(const struct jv *value)
 {
-    return cJSON_IsNumber(of(value)) ? of(value)->valuedouble : UNKNOWN;
+    return cJSON_IsNumber(cjson_of(value)) ? cjson_of(value)->valuedouble : UNKNOWN;
 }
 
 bool jv_integer(const struct jv *value, int64_t *out)
@@ -210,7 +190,7 @@ bool jv_integer(const struct jv *value, int64_t *out)
 
 bool jv_bool(const struct jv *value, bool fallback)
 {
-    return jv_is_bool(value) ? cJSON_IsTrue(of(value)) : fallback;
+    return jv_is_bool(value) ? cJSON_IsTrue(cjson_of(value)) : fallback;
 }
 
 size_t jv_count(const struct jv *value)
@@ -223,7 +203,7 @@ size_t jv_count(const struct jv *value)
 
 const struct jv *jv_first(const struct jv *value)
 {
-    return jv_is_array(value) || jv_is_object(value) ? as(of(value)->child) : NULL;
+    return jv_is_array(value) || jv_is_object(value) ? jv_of(cjson_of(value)->child) : NULL;
 }
 
 const struct jv *jv_first_member(const struct jv *object)
@@ -233,7 +213,7 @@ const struct jv *jv_first_member(const struct jv *object)
 
 const struct jv *jv_next(const struct jv *child)
 {
-    return child ? as(of(child)->next) : NULL;
+    return child ? jv_of(cjson_of(child)->next) : NULL;
 }
 
 bool jv_numbers(const struct jv *array, double *out, size_t count)
@@ -251,13 +231,13 @@ bool jv_numbers(const struct jv *array, double *out, size_t count)
 
 const char *jv_key(const struct jv *child)
 {
-    return child ? of(child)->string : NULL;
+    return child ? cjson_of(child)->string : NULL;
 }
 
-/* Replaces a value by a copy of another; its key and neighbors stay. */
+/* Replaces a value by a copy of another; its key and siblings stay. */
 static enum err assign(cJSON *place, const struct jv *value)
 {
-    cJSON *copy = cJSON_Duplicate(of(value), 1);
+    cJSON *copy = cJSON_Duplicate(cjson_of(value), 1);
     if (!copy)
         return ERR_NO_MEMORY;
     cJSON before = *place;
@@ -272,12 +252,12 @@ static enum err assign(cJSON *place, const struct jv *value)
     return ERR_OK;
 }
 
-/* The new last member, or NULL without memory. */
+/* The appended member, or NULL when out of memory. */
 static const struct jv *append(cJSON *object, const char *key, const struct jv *value)
 {
-    cJSON *copy = cJSON_Duplicate(of(value), 1);
+    cJSON *copy = cJSON_Duplicate(cjson_of(value), 1);
     if (!copy || cJSON_AddItemToObject(object, key, copy))
-        return as(copy);
+        return jv_of(copy);
     cJSON_Delete(copy);
     return NULL;
 }
@@ -292,18 +272,18 @@ enum err jv_put(struct jv *object, const char *key, const struct jv *value)
 
 /* ---- members by key ---- */
 
-/* Where the key is, or where it belongs. */
+/* The slot of the key, or the free slot for it. */
 static const struct jv **find_slot(const struct jv_index *index, const char *key)
 {
     size_t at = (size_t)hash_mix(hash_string(HASH_START, key));
     for (;; at++) {
         const struct jv **slot = &index->slots[at & (index->capacity - 1)];
-        if (!*slot || !strcmp(of(*slot)->string, key))
+        if (!*slot || !strcmp(cjson_of(*slot)->string, key))
             return slot;
     }
 }
 
-/* The first of several members with one key is kept. */
+/* Of duplicate keys the first one is kept. */
 static void add_to_index(struct jv_index *index, const struct jv *member)
 {
     const struct jv **slot = find_slot(index, jv_key(member));
@@ -358,17 +338,17 @@ enum err jv_index_put(struct jv_index *index, struct jv *object, const char *key
 enum err jv_merge(struct jv *into, const struct jv *from)
 {
     for (const struct jv *child = jv_first(from); child; child = jv_next(child)) {
-        cJSON *known = cJSON_GetObjectItemCaseSensitive((cJSON *)into, of(child)->string);
+        cJSON *known = cJSON_GetObjectItemCaseSensitive((cJSON *)into, cjson_of(child)->string);
         enum err err = cJSON_IsObject(known) && jv_is_object(child)
-                           ? jv_merge(as(known), child)
-                           : jv_put(into, of(child)->string, child);
+                           ? jv_merge(jv_of(known), child)
+                           : jv_put(into, cjson_of(child)->string, child);
         if (err)
             return err;
     }
     return ERR_OK;
 }
 
-/* A string, number or literal; nesting is written by hand, since the writer's depth is limited. */
+/* Prints a string, number or literal; nesting is printed without the writer, whose depth is limited. */
 static void print_leaf(const cJSON *item, struct text *out)
 {
     struct json json;
@@ -411,7 +391,7 @@ static void print_value(const cJSON *item, struct text *out)
 
 enum err jv_print(const struct jv *value, struct text *out)
 {
-    print_value(of(value), out);
+    print_value(cjson_of(value), out);
     return out->failed ? ERR_NO_MEMORY : ERR_OK;
 }
 

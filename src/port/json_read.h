@@ -1,5 +1,5 @@
-/* Reading JSON, with cJSON, which only this module knows.  In a build without it jv_available says so, and everything
- * that needs to read JSON is unavailable with that reason.
+/* A JSON parser based on cJSON, which only this module uses.  In a build without it jv_available returns an error, and
+ * everything that needs to read JSON is unavailable for that reason.
  *
  * jv_parse returns a tree that jv_free frees; every other pointer points into it.  Every accessor accepts NULL as a
  * missing value, so that paths can be followed without checks. */
@@ -17,7 +17,7 @@ struct json;
 struct text;
 
 /* ERR_UNSUPPORTED, with how to install it, when this build has no JSON reader. */
-extern const char *const JV_MISSING; /* how to install it; NULL: it is there */
+extern const char *const JV_MISSING; /* how to install it; NULL: it is available */
 MUST_USE static inline enum err jv_available(struct error *why)
 {
     return JV_MISSING ? err_set(why, ERR_UNSUPPORTED, "%s", JV_MISSING) : ERR_OK;
@@ -27,9 +27,9 @@ MUST_USE static inline enum err jv_available(struct error *why)
  * NUL and half of an escaped surrogate pair become U+FFFD. */
 enum err jv_parse(const char *bytes, size_t length, struct jv **out, struct error *why) MUST_USE;
 
-/* A file of at most `most` bytes; the error names it. */
-enum err jv_read(const char *path, size_t most, struct jv **out, struct error *why) MUST_USE;
-/* An empty object, to be filled by those below; likewise. */
+/* Reads a file of at most `max` bytes; the error names it. */
+enum err jv_read(const char *path, size_t max, struct jv **out, struct error *why) MUST_USE;
+/* An empty object to be filled with the functions below; freed by jv_free. */
 enum err jv_object_new(struct jv **out) MUST_USE;
 void jv_free(struct jv *value);
 
@@ -59,11 +59,11 @@ const struct jv *jv_first_member(const struct jv *object); /* NULL unless an obj
 const struct jv *jv_next(const struct jv *child);
 const char *jv_key(const struct jv *child); /* NULL in an array */
 
-/* An object's members by key: jv_get looks through all of them, which is too slow for each of 50,000 columns.  Only
- * jv_index_put may change an object while it is indexed.  Release with jv_index_release; an index whose init failed,
- * or of no object, is empty. */
+/* An index of an object's members: jv_get is a linear search, which is too slow for each of 50,000 columns.  Only
+ * jv_index_put may change an object while it is indexed.  Release with jv_index_release; an index whose init
+ * failed, or of a value that is not an object, is empty. */
 struct jv_index {
-    const struct jv **slots; /* a hash table, half full at most */
+    const struct jv **slots; /* a hash table, at most half full */
     size_t capacity, count;
 };
 
@@ -83,7 +83,7 @@ enum err jv_merge(struct jv *into, const struct jv *from) MUST_USE;
 /* Appends compact JSON. */
 enum err jv_print(const struct jv *value, struct text *out) MUST_USE;
 
-/* The same as a member of what is being written; null for NULL. */
+/* Writes the value as a member of the current object; null for NULL. */
 enum err jv_to_json(const struct jv *value, const char *key, struct json *json) MUST_USE;
 
 #endif

@@ -1,4 +1,4 @@
-/* A build without cJSON: JSON cannot be read, and every call says so. */
+/* A build without cJSON: JSON cannot be read, and every call returns an error. */
 #include "port/json_read.h"
 
 #include "core/text.h"
@@ -12,7 +12,7 @@ enum err jv_parse(const char *bytes, size_t length, struct jv **out, struct erro
     return jv_available(why);
 }
 
-enum err jv_read(const char *path, size_t most, struct jv **out, struct error *why)
+enum err jv_read(const char *path, size_t max, struct jv **out, struct error *why)
 {
     *out = NULL;
     return jv_available(why);

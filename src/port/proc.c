@@ -23,7 +23,7 @@
 #include "core/text.h"
 #include "port/file.h"
 
-/* The signal mask and dispositions that we were started with, which a child gets back. */
+/* The signal mask and dispositions at program start, restored in children. */
 static sigset_t mask_before;
 static bool mask_is_set;
 static void (*pipe_before)(int) = SIG_ERR;
@@ -43,8 +43,8 @@ static void handled_signals(sigset_t *set)
     sigaddset(set, SIGCHLD);
 }
 
-/* Under nohup, or in the background of a script, some of these are ignored on purpose.  A blocked signal is delivered
- * to sigwait even so: an ignored one must not be waited for. */
+/* Under nohup, or in the background of a script, some of these are ignored on purpose.  sigwait would still receive
+ * a blocked signal that is ignored: an ignored one is not waited for. */
 void proc_block_signals(void)
 {
     sigset_t set;
@@ -64,12 +64,12 @@ static void end_at_once(int number)
     _exit(128 + number);
 }
 
-/* What the thread's mask lets through is for this thread alone: those that it starts block all signals. */
-static void let_signals_end(bool yes)
+/* Unblocks the signals for this thread only: threads that it starts block all signals. */
+static void set_signals_fatal(bool yes)
 {
     sigset_t set;
     if (!mask_is_set)
-        return; /* they do that anyway */
+        return; /* they end the process anyway */
     handled_signals(&set);
     sigdelset(&set, SIGCHLD);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
@@ -82,16 +82,16 @@ static void let_signals_end(bool yes)
 
 void proc_end_by_signals(void)
 {
-    let_signals_end(true);
+    set_signals_fatal(true);
 }
 
 void proc_defer_signals(void)
 {
-    let_signals_end(false);
+    set_signals_fatal(false);
 }
 
-/* The signal stays pending until someone asks, rather than being counted by a handler: threads go on together, and a
- * query may end while the handler's thread has not yet run it. */
+/* The signal stays pending until it is polled, instead of being counted by a handler: threads resume together, and a
+ * query may end before the handler's thread has run it. */
 static void continue_signal(sigset_t *set)
 {
     sigemptyset(set);
@@ -112,7 +112,7 @@ unsigned proc_stops(void)
     static const struct timespec at_once;
     sigset_t set;
     continue_signal(&set);
-    pthread_mutex_lock(&lock); /* taken and counted is one step for all */
+    pthread_mutex_lock(&lock); /* receiving and counting must be one step */
     if (sigtimedwait(&set, NULL, &at_once) == SIGCONT)
         counted++;
     unsigned stops = counted;
@@ -132,7 +132,7 @@ void proc_hold_standard_files(void)
     for (int fd = 0; fd < 3; fd++)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
             open("/dev/null", MODES[fd] | O_CLOEXEC) != fd)
-            return; /* no /dev/null to hold them with */
+            return; /* without /dev/null the descriptors cannot be occupied */
 }
 
 int proc_signal_fd(void)
@@ -156,7 +156,7 @@ int proc_poll_signal(nanos patience)
     return number > 0 ? number : 0;
 }
 
-/* ---- the child's side ---- */
+/* ---- child side ---- */
 
 static _Noreturn void become_command(int go, int failure, char *const argv[])
 {
@@ -181,7 +181,7 @@ static _Noreturn void become_command(int go, int failure, char *const argv[])
     _exit(n == (ssize_t)sizeof number ? 127 : 126);
 }
 
-/* False when the parent is gone already, whose end would not be signaled. */
+/* False when the parent has ended already: its death would not be signaled. */
 static bool become_helper(int output, pid_t parent)
 {
     int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -190,9 +190,9 @@ static bool become_helper(int output, pid_t parent)
            dup2(output, STDERR_FILENO) >= 0;
 }
 
-/* ---- the parent's side ---- */
+/* ---- parent side ---- */
 
-/* output: of a helper; -1 for another child. */
+/* output: for a helper; -1 for other children. */
 static enum err prepare(struct child *child, char *const argv[], int output, struct error *why)
 {
     int go[2], failure[2];
@@ -305,7 +305,7 @@ int child_wait(struct child *child, struct child_end *end, bool *from_terminal)
     for (;;) {
         if (child_poll(child, end))
             return 0;
-        /* SIGCHLD is blocked and only taken here, so that none is lost in between. */
+        /* SIGCHLD is blocked and received only here, so none is lost in between. */
         siginfo_t info;
         int number = sigwaitinfo(&set, &info);
         if (number > 0 && number != SIGCHLD) {
@@ -320,12 +320,12 @@ void proc_adopt_orphans(void)
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 }
 
-/* Helpers that may still run; they are children of ours, but no orphans. */
+/* Helpers that may still run; they are our children but do not count as orphans. */
 enum { HELPERS_MAX = 64 };
 static pthread_mutex_t helpers_lock = PTHREAD_MUTEX_INITIALIZER;
 static pid_t helpers[HELPERS_MAX]; /* under the lock; 0: free */
 
-/* Call with the lock held: whether it is a helper, which with `forget` it is no more. */
+/* Call with the lock held: whether the process is a helper; `forget` removes it from the list. */
 static bool is_helper(pid_t pid, bool forget)
 {
     for (size_t i = 0; i < HELPERS_MAX; i++)
@@ -347,7 +347,7 @@ static unsigned count_children(void)
     /* Of the real machine, whatever root prefix the sensors are read under. */
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return 1; /* there is at least the one that waitpid saw */
+        return 1; /* at least the one that waitpid reported */
     ssize_t n = read(fd, list, sizeof list - 1);
     close(fd);
     unsigned count = 0;
@@ -380,19 +380,19 @@ int proc_await_orphans(void)
 
 /* ---- the watchdog ---- */
 
-/* Closes what we inherited, `first` and above: a pipe of another child's must not be kept open here. */
+/* Closes inherited descriptors from `first` on: the pipe of another child must not stay open here. */
 static void close_from(unsigned first)
 {
 #ifdef SYS_close_range
     if (syscall(SYS_close_range, first, ~0U, 0) == 0)
         return;
 #endif
-    long most = sysconf(_SC_OPEN_MAX);
-    for (long fd = (long)first; fd < (most > 0 && most < 65536 ? most : 65536); fd++)
+    long max = sysconf(_SC_OPEN_MAX);
+    for (long fd = (long)first; fd < (max > 0 && max < 65536 ? max : 65536); fd++)
         close((int)fd);
 }
 
-/* In a fork of a process that may have threads: system calls only. */
+/* Runs in a fork of a process that may have threads: async-signal-safe calls only. */
 static _Noreturn void watch(int alive, int hold, char *const argv[])
 {
     enum { ALIVE = 3, HOLD = 4, HIGH = 16 }; /* descriptors */
@@ -432,7 +432,7 @@ enum err watchdog_start(struct watchdog *watchdog, int hold, char *const argv[],
     if (pid == 0) {
         close(ends[1]);
         setsid();
-        pid = fork(); /* so that this process need not wait for it */
+        pid = fork(); /* double fork, so that this process need not wait for it */
         if (pid == 0)
             watch(ends[0], hold, argv);
         _exit(pid < 0);
@@ -456,7 +456,7 @@ void watchdog_end(struct watchdog *watchdog, bool run_command)
     if (watchdog->alive < 0)
         return;
     if (!run_command && write(watchdog->alive, "e", 1) != 1)
-        errno = 0; /* it is gone */
+        errno = 0; /* the watchdog has ended */
     close(watchdog->alive);
     watchdog->alive = -1;
 }
@@ -483,8 +483,8 @@ enum err proc_find(const char *name, char *to, size_t size)
     return ERR_NOT_FOUND;
 }
 
-/* The program gets default handling of the signals that we block or ignore; `apart`: also the priority of an ordinary
- * program, and no signals of our terminal. */
+/* Restores default handling of the signals that we block or ignore; `apart`: also default priority and no signals
+ * from our terminal. */
 static void reset_signals(posix_spawnattr_t *attributes, bool apart)
 {
     sigset_t none, all;
@@ -527,7 +527,7 @@ static int spawn(const char *const argv[], int input, int output, int messages, 
     return failed;
 }
 
-/* The first line of its standard error that is not blank. */
+/* The first non-blank line of its standard error. */
 static void first_line(int messages, char *to, size_t size)
 {
     char bytes[2048];
@@ -555,7 +555,7 @@ static enum err run_filter(const char *const argv[], int input, int output, int 
     if (WEXITSTATUS(status) == 0)
         return ERR_OK;
     first_line(messages, line, sizeof line);
-    /* Where posix_spawn cannot report a missing program (under valgrind), it exits so. */
+    /* Where posix_spawn cannot report a missing program (under valgrind), the child exits with 127. */
     if (WEXITSTATUS(status) == 127)
         return err_set(why, ERR_NOT_FOUND, "%s cannot be run: %s", argv[0], line);
     return err_set(why, ERR_IO, "%s failed (%d): %s", argv[0], WEXITSTATUS(status), line);
@@ -585,7 +585,7 @@ enum err proc_filter(const char *const argv[], const struct text *input, int out
 
 static pid_t helpers_owner;
 
-/* A program that ends without closing its sensors leaves none behind. */
+/* At exit: helpers whose sensors were not closed are killed. */
 static void kill_helpers(void)
 {
     for (size_t i = 0; i < HELPERS_MAX && helpers_owner == getpid(); i++)
@@ -635,7 +635,7 @@ void helper_end(struct helper *helper)
         return;
     close(helper->output);
     pthread_mutex_lock(&helpers_lock);
-    /* One that was waited for is gone, and its number may be another's. */
+    /* One that was waited for is gone, and its PID may have been reused. */
     if (is_helper(helper->pid, true)) {
         kill(helper->pid, SIGKILL);
         while (waitpid(helper->pid, NULL, 0) < 0 && errno == EINTR)
@@ -659,7 +659,7 @@ void proc_own_cost(struct own_cost *out)
 void proc_limit_heaps(void)
 {
 #ifdef __GLIBC__
-    enum { HEAPS = 4 }; /* enough that threads seldom wait for one another */
+    enum { HEAPS = 4 }; /* enough to avoid most contention between threads */
     mallopt(M_ARENA_MAX, HEAPS);
 #endif
 }

@@ -1,6 +1,6 @@
-/* Child processes with a ready/go handshake, other programs as filters, signals, and the cost of this process itself.
+/* Child processes with a ready/go handshake, programs as filters, signals, and the resource usage of this process.
  *
- * A measured child is forked early and waits; whatever must be running before it starts can be set up meanwhile, and
+ * A measured child is forked early and waits; everything that must run before it starts can be set up meanwhile, and
  * child_go then costs one write.  A struct child owns the process until child_wait has reported its end. */
 #ifndef IPW_PORT_PROC_H
 #define IPW_PORT_PROC_H
@@ -14,8 +14,8 @@
 
 struct child {
     pid_t pid;
-    int go;      /* write end: a byte lets the child run */
-    int failure; /* read end: errno of an exec that failed; end of file when it worked */
+    int go;      /* write end: a byte starts the child */
+    int failure; /* read end: errno of a failed exec; end of file on success */
 };
 
 struct child_end {
@@ -29,12 +29,12 @@ struct child_end {
 /* Forks; the child waits for child_go. */
 enum err child_prepare(struct child *child, char *const argv[], struct error *why) MUST_USE;
 
-/* The same for a child that works for us: it writes to `output`, reads nothing, and gets SIGTERM when we are killed. */
+/* The same for a helper: it writes to `output`, has no input, and receives SIGTERM when we are killed. */
 enum err child_prepare_helper(struct child *child, char *const argv[], int output,
                               struct error *why) MUST_USE;
 
-/* Lets it run and waits until it has executed the command.  When that fails, the error says why, the child is gone,
- * and *exit_code is 127 (not found) or 126. */
+/* Starts it and waits until it has executed the command.  On failure *why is set, the child has ended, and
+ * *exit_code is 127 (not found) or 126. */
 enum err child_go(struct child *child, int *exit_code, struct error *why) MUST_USE;
 
 /* Ends a child that was prepared but will not run. */
@@ -54,70 +54,70 @@ void proc_adopt_orphans(void);
 /* How many adopted processes still run. */
 unsigned proc_orphans(void);
 
-/* Waits until none does and returns 0, or the number of a signal that came first. */
+/* Waits until none runs and returns 0, or the number of a signal that arrived first. */
 int proc_await_orphans(void);
 
-/* Occupies standard descriptors that we were started without, so that no file or sensor we open gets their number and
- * what is written to them.  Using them fails as before, and a child finds them closed as we did.  Call first. */
+/* Occupies standard descriptors that are closed, so that no file or sensor gets their number and the output written
+ * to them.  Using them fails as before, and children inherit them closed.  Call first. */
 void proc_hold_standard_files(void);
 
 /* Blocks the signals that child_wait reports, in the calling thread and those it starts.  One that was ignored when we
  * were started stays ignored.  Call once, before any thread starts. */
 void proc_block_signals(void);
 
-/* Until proc_defer_signals, a signal that proc_block_signals blocked ends the process at once, with status 128 + its
- * number: for work that may block for long, in a driver or a file, and that leaves nothing half done. */
+/* Until proc_defer_signals, a signal blocked by proc_block_signals ends the process at once, with status 128 + its
+ * number: for work that may block for long, in a driver or a file, and leaves no partial result. */
 void proc_end_by_signals(void);
 void proc_defer_signals(void);
 
-/* Notes from now on that this process was stopped and continued (SIGSTOP, Ctrl-Z, fg).  Call before threads start. */
+/* Detects from now on that this process was stopped and continued (SIGSTOP, Ctrl-Z, fg).  Call before threads start. */
 void proc_watch_stops(void);
-/* Grows by 1 when it was since the last call, of any thread. */
+/* Incremented when it was, since the last call by any thread. */
 unsigned proc_stops(void);
 
-/* Makes a closed pipe, and a file at the limit of its size (ulimit -f), a failed write for us; a child gets SIGPIPE and
- * SIGXFSZ as we found them.  Call once. */
+/* Turns a closed pipe and the file size limit (ulimit -f) into failed writes; children get the original dispositions
+ * of SIGPIPE and SIGXFSZ.  Call once. */
 void proc_ignore_write_signals(void);
 
-/* One of those signals if it is pending or comes within `patience`; 0 otherwise. */
+/* Returns one of those signals if it is pending or arrives within `patience`; 0 otherwise. */
 int proc_poll_signal(nanos patience);
 
 /* A descriptor that is readable while one is pending, for an event loop; the caller closes it.  -1 on failure. */
 int proc_signal_fd(void);
 
-/* A process that outlives this one, however it ends, SIGKILL included, and then runs a command: for what must be undone
- * in any case.  It is no child of ours and ignores the signals of a terminal; call before proc_adopt_orphans, which
- * would make it one. */
+/* A process that outlives this one, even after SIGKILL, and then runs a command: for settings that must be restored
+ * in any case.  It is not our child and ignores terminal signals; call before proc_adopt_orphans, which would adopt
+ * it. */
 struct watchdog {
-    int alive; /* write end: its closing by our end is the signal */
+    int alive; /* write end: closed when we end, which triggers the command */
 };
 
-/* argv[0] is a path.  The command's standard error is ours, its input and output are /dev/null.  `hold` is a descriptor
- * that stays open until the command runs: a lock. */
+/* argv[0] is a path.  The command inherits our standard error; its input and output are /dev/null.  `hold` is a
+ * descriptor that stays open until the command runs: a lock. */
 enum err watchdog_start(struct watchdog *watchdog, int hold, char *const argv[], struct error *why)
     MUST_USE;
-/* Ends it; `run_command`: after it has run its command. */
+/* Ends the watchdog; `run_command`: after running its command. */
 void watchdog_end(struct watchdog *watchdog, bool run_command);
 
-/* A program that runs beside us while its output is read, and that is neither an orphan nor what is measured. */
+/* A program that runs beside us while its output is read; neither an orphan nor measured. */
 struct helper {
     pid_t pid;  /* 0: none */
-    int output; /* read end of its standard output; reads do not wait */
+    int output; /* read end of its standard output; non-blocking */
 };
 
-/* argv[0] is a path.  Its standard input and error are /dev/null; signals of a terminal do not reach it. */
+/* argv[0] is a path.  Its standard input and error are /dev/null; it receives no terminal signals. */
 enum err helper_start(struct helper *helper, const char *const argv[], struct error *why) MUST_USE;
-/* Ends it, if it has not ended by itself. */
+/* Ends it if it is still running. */
 void helper_end(struct helper *helper);
 
 struct text;
 
-/* The file that PATH has for this program; ERR_NOT_FOUND when it has none that may be run. */
+/* Looks up a program in PATH; ERR_NOT_FOUND when there is no executable. */
 enum err proc_find(const char *name, char *to, size_t size) MUST_USE;
 
-/* Runs argv[0] (a path) with `input` to read and `output` to write to, and waits for its end.  No shell is involved, so
- * that no byte of the input can become a command.  A program that fails, or that a signal kills, is ERR_IO with the
- * first line of its standard error. */
+/* Runs argv[0] (a path) with `input` as standard input and `output` as standard output, and waits.  No shell is
+ * involved, so no byte of the input can become a command.  A program that fails, or is killed by a signal, is ERR_IO
+ * with the first line of its standard error. */
 enum err proc_filter(const char *const argv[], const struct text *input, int output,
                      struct error *why) MUST_USE;
 
@@ -127,11 +127,11 @@ struct own_cost {
 };
 void proc_own_cost(struct own_cost *out);
 
-/* Limits the C library's heaps, of which it creates up to eight per CPU and never shrinks one: for a program whose
- * threads pass memory to one another.  Call before the threads start. */
+/* Limits the number of malloc arenas, of which glibc creates up to eight per CPU and shrinks none: for a program
+ * whose threads pass memory to one another.  Call before the threads start. */
 void proc_limit_heaps(void);
 
-/* Allows this process as many open files, or as many as it may be allowed. */
+/* Raises the limit on open files to `wanted`, or to the hard limit. */
 void proc_raise_file_limit(unsigned wanted);
 
 #endif

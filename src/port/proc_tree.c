@@ -10,7 +10,7 @@
 #include "core/units.h"
 #include "port/fs.h"
 
-/* ---- who listens ---- */
+/* ---- listeners ---- */
 
 enum { SOCKETS_MAX = 64, STATE_LISTEN = 0x0A };
 
@@ -107,7 +107,7 @@ size_t proc_listeners(unsigned port, int pids[static PROC_LISTENERS_MAX])
 struct process {
     int pid, parent;
     struct proc_time own;
-    uint64_t ticks; /* its own, and those of children that it has waited for */
+    uint64_t ticks; /* its own and those of children it has waited for */
     bool belongs, settled;
 };
 
@@ -116,7 +116,7 @@ struct processes {
     size_t count;
 };
 
-/* The name, in parentheses, may hold anything: the fields are counted from its end. */
+/* The name, in parentheses, may contain any byte: fields are counted from its end. */
 static bool read_process(const char *pid, struct process *out)
 {
     char path[64], text[1024];
@@ -236,7 +236,7 @@ bool proc_tree_has(const int *pids, size_t count, int pid)
 
 void proc_name(int pid, char *to, size_t size)
 {
-    char path[64], name[64]; /* with its line end it may not fit where the name does */
+    char path[64], name[64]; /* with its newline it may not fit into the caller's buffer */
     str_format(path, sizeof path, "/proc/%d/comm", pid);
     str_copy(to, size, fs_read_text(path, name, sizeof name) == ERR_OK ? name : "");
 }

@@ -1,5 +1,5 @@
-/* Processes of this machine as /proc shows them: who listens on a port, the CPU time of a process with all its
- * descendants, and whose child a process is.  Paths go through port/fs.h, so that a test can replace /proc. */
+/* Processes of this machine as /proc shows them: listeners on a port, CPU time of a process tree, and ancestry.
+ * Paths go through port/fs.h, so that a test can replace /proc. */
 #ifndef IPW_PORT_PROC_TREE_H
 #define IPW_PORT_PROC_TREE_H
 
@@ -10,35 +10,34 @@
 enum { PROC_LISTENERS_MAX = 64 };
 
 /* The processes that accept connections to a port of this machine; 0 when there is none, or none that this user may
- * look into.  A process that only forwards to one that cannot be seen (docker-proxy, ssh) does not count. */
+ * inspect.  A process that only forwards to an invisible one (docker-proxy, ssh) does not count. */
 size_t proc_listeners(unsigned port, int pids[static PROC_LISTENERS_MAX]);
 
-/* CPU seconds so far of these processes, their descendants, and the children that those have waited for.  UNKNOWN
- * when one of `pids` is gone. */
+/* CPU seconds so far of these processes, their descendants, and their reaped children.  UNKNOWN when one of `pids`
+ * has ended. */
 double proc_tree_cpu_s(const int *pids, size_t count);
 
-/* The CPU time that each process of this machine has used itself, by pid; 0 where they cannot be seen.  The caller
- * frees *out. */
+/* CPU time of each process of this machine, by PID; 0 entries where /proc is not accessible.  The caller frees *out. */
 struct proc_time {
     int pid;
     uint64_t started, ticks; /* in clock ticks: since boot, and of CPU time */
 };
 size_t proc_times(struct proc_time **out);
 
-/* A process, its parent and so on, as far as they can be seen; 0 when it is gone. */
+/* A process, its parent and so on, as far as visible; 0 when it has ended. */
 enum { PROC_ANCESTRY_MAX = 24 };
 size_t proc_ancestry(int pid, int out[static PROC_ANCESTRY_MAX]);
 
-/* Whether a process is one of them, or a descendant. */
+/* Whether a process is one of these or a descendant. */
 bool proc_tree_has(const int *pids, size_t count, int pid);
 
-/* Its name, at most 15 bytes; "" when it is gone. */
+/* Process name, at most 15 bytes; "" when it has ended. */
 void proc_name(int pid, char *to, size_t size);
 
-/* Its cgroup in the unified hierarchy, or in that of CPU time: "/system.slice/x.service"; "" when it is gone. */
+/* Its cgroup in the unified hierarchy, or in that of CPU time: "/system.slice/x.service"; "" when it has ended. */
 void proc_cgroup(int pid, char *to, size_t size);
 
-/* Whether our process ids are those that drivers use: in a container they are not. */
+/* Whether our PIDs are those that drivers report: they are not in a container with its own PID namespace. */
 bool proc_sees_host_pids(void);
 
 #endif

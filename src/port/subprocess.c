@@ -1,7 +1,7 @@
-/* The child is a supervisor, a fork of ours, and the program is its child.  The supervisor adopts whatever the program
- * leaves behind, in whichever group or session, kills it when the program has ended or when we have (the pipe `life` is
- * closed then, however we end), and reports how the program ended with the CPU time of all.  Both are forks that make
- * system calls only, since other threads may hold locks. */
+/* Our child is a supervisor (a fork without exec), and the program is its child.  The supervisor is a subreaper: it
+ * adopts every process that the program leaves behind, in whichever group or session, kills them when the program or
+ * we end (the pipe `life` is closed, however we end), and reports how the program ended with the CPU time of all.
+ * Both forks make async-signal-safe calls only, since other threads may hold locks. */
 #define _GNU_SOURCE
 #include "port/subprocess.h"
 
@@ -23,11 +23,11 @@
 #include "port/confine.h"
 
 enum {
-    WATCH_MS = 50,   /* how often cancellation is checked */
-    REAP_MS = 1000,  /* how often a supervisor waits for what it has adopted */
-    NO_PIDFD_MS = 5, /* and for the program, where the kernel does not report its end */
-    KILL_MS = 2000,  /* what is not dead by then (it has become another user's) is left alone */
-    SUPERVISOR_MS = 5000, /* and then the supervisor, should it not have ended either */
+    WATCH_MS = 50,        /* how often cancellation is checked */
+    REAP_MS = 1000,       /* how often a supervisor reaps adopted processes */
+    NO_PIDFD_MS = 5,      /* and polls for the program's end where the kernel has no pidfd */
+    KILL_MS = 2000,       /* processes that survive this long (they changed user) are left alone */
+    SUPERVISOR_MS = 5000, /* then the supervisor itself is killed */
 };
 
 /* ---- the program ---- */
@@ -38,7 +38,7 @@ struct pipes {
 
 /* What a supervisor reports. */
 struct ending {
-    bool has_ended; /* the program itself; else it was killed */
+    bool has_ended; /* the program exited by itself; otherwise it was killed */
     int status;
     double cpu_s;
 };
@@ -65,10 +65,10 @@ static bool open_pipes(struct pipes *pipes)
            pipe2(pipes->life, O_CLOEXEC) == 0 && pipe2(pipes->report, O_CLOEXEC) == 0;
 }
 
-static bool limit(int resource, uint64_t most)
+static bool limit(int resource, uint64_t max)
 {
-    struct rlimit limits = {.rlim_cur = (rlim_t)most, .rlim_max = (rlim_t)most};
-    return most == 0 || setrlimit((__rlimit_resource_t)resource, &limits) == 0;
+    struct rlimit limits = {.rlim_cur = (rlim_t)max, .rlim_max = (rlim_t)max};
+    return max == 0 || setrlimit((__rlimit_resource_t)resource, &limits) == 0;
 }
 
 static bool limit_resources(const struct subprocess_options *options)
@@ -78,7 +78,7 @@ static bool limit_resources(const struct subprocess_options *options)
            limit(RLIMIT_CPU, options->cpu_s) && setrlimit(RLIMIT_CORE, &none) == 0;
 }
 
-/* The child has no signal of ours blocked or ignored. */
+/* The child starts with default signal handling. */
 static void default_signals(void)
 {
     static const int CHANGED[] = {SIGPIPE, SIGXFSZ, SIGCHLD, SIGINT,  SIGTERM,
@@ -90,10 +90,10 @@ static void default_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Closes these descriptors and those between, or has execve close them. */
+/* Closes a range of descriptors, immediately or on execve. */
 static bool close_between(unsigned first, unsigned last, bool at_execve)
 {
-    enum { MOST = 1 << 20 };
+    enum { DESCRIPTORS_MAX = 1 << 20 };
     struct rlimit open_files;
     if (first > last)
         return true;
@@ -105,7 +105,7 @@ static bool close_between(unsigned first, unsigned last, bool at_execve)
     /* Linux before 5.11. */
     if (getrlimit(RLIMIT_NOFILE, &open_files) != 0)
         return false;
-    for (unsigned fd = first; fd <= last && fd < MOST && fd < open_files.rlim_max; fd++)
+    for (unsigned fd = first; fd <= last && fd < DESCRIPTORS_MAX && fd < open_files.rlim_max; fd++)
         if ((at_execve ? fcntl((int)fd, F_SETFD, FD_CLOEXEC) : close((int)fd)) != 0 &&
             errno != EBADF)
             return false;
@@ -119,10 +119,10 @@ static _Noreturn void fail(const struct pipes *pipes)
     _exit(n == (ssize_t)sizeof number ? 127 : 126);
 }
 
-/* Descriptors that we were started with, sockets among them, are not a confined program's; the pipe that tells of a
- * failure is closed by execve in any case. */
-static _Noreturn void become(const struct subprocess_options *options, const struct pipes *pipes,
-                             int files, pid_t supervisor)
+/* A confined program does not inherit descriptors that we were started with, such as sockets; the pipe that reports
+ * a failed exec is closed on execve in any case. */
+static _Noreturn void exec_program(const struct subprocess_options *options,
+                                   const struct pipes *pipes, int files, pid_t supervisor)
 {
     char *const *environment = options->environment ? (char *const *)options->environment : environ;
     bool ready =
@@ -139,8 +139,8 @@ static _Noreturn void become(const struct subprocess_options *options, const str
 
 /* ---- the supervisor ---- */
 
-/* No signal of a terminal, or of the program, ends it; nothing of ours stays open in it. */
-static void keep_apart(bool confined)
+/* Terminal signals and signals of the program do not end it; it keeps none of our descriptors. */
+static void isolate(bool confined)
 {
     static const int IGNORED[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
                                   SIGPIPE, SIGTSTP, SIGUSR1, SIGUSR2};
@@ -168,7 +168,7 @@ static void close_all_but(int a, int b)
         close(null);
 }
 
-/* Waits for those that have ended; false when there is nobody left. */
+/* Reaps ended processes; false when there are no children left. */
 static bool reap(pid_t program, struct ending *ending)
 {
     pid_t waited;
@@ -181,7 +181,7 @@ static bool reap(pid_t program, struct ending *ending)
     return waited == 0 || errno != ECHILD;
 }
 
-/* A list of numbers, each followed by a space; false where the kernel has none (CONFIG_PROC_CHILDREN). */
+/* Reads a space-separated list of PIDs; false where the kernel lacks CONFIG_PROC_CHILDREN. */
 static bool kill_children(void)
 {
     char bytes[4096];
@@ -203,12 +203,12 @@ static bool kill_children(void)
     return true;
 }
 
-/* Who dies leaves us its children, which die next. */
+/* Children of a killed process are reparented to us and killed next. */
 static void kill_all(pid_t program, struct ending *ending)
 {
     const struct timespec nap = {.tv_nsec = NS_PER_MS};
     for (int i = 0; i < KILL_MS; i++) {
-        /* Until it is waited for no other group can have its number. */
+        /* Until it is reaped no other group can have its PID. */
         if (!kill_children() || !ending->has_ended)
             kill(-program, SIGKILL);
         if (!reap(program, ending))
@@ -240,13 +240,13 @@ static _Noreturn void supervise(const struct subprocess_options *options, const 
                                 int files)
 {
     pid_t self = getpid();
-    keep_apart(options->confined);
+    isolate(options->confined);
     pid_t program = fork();
     if (program == 0)
-        become(options, pipes, files, self);
+        exec_program(options, pipes, files, self);
     if (program < 0)
         fail(pipes);
-    (void)setpgid(program, program); /* whoever comes first: killing the group must work at once */
+    (void)setpgid(program, program); /* in parent and child: killing the group must work at once */
     close_all_but(pipes->life[0], pipes->report[1]);
     struct ending ending = {0};
     struct pollfd polled[] = {{.fd = pipes->life[0], .events = POLLIN},
@@ -335,11 +335,12 @@ bool subprocess_has_ended(const struct subprocess *process)
     return !process->pid || await_report(process, 0);
 }
 
-/* Until nothing of it runs. */
+/* Waits until none of its processes runs. */
 static void stop(struct subprocess *process)
 {
     close_end(&process->life);
-    kill(process->pid, SIGCONT); /* a program may have stopped it, where signals are not confined */
+    kill(process->pid,
+         SIGCONT); /* a program may have stopped it, where signals are not restricted */
     if (!await_report(process, SUPERVISOR_MS))
         kill(process->pid, SIGKILL);
 }
@@ -367,10 +368,10 @@ void subprocess_end(struct subprocess *process, struct subprocess_end *end)
     *process = NONE;
 }
 
-/* ---- a whole run ---- */
+/* ---- running to completion ---- */
 
-/* Reads what is there; closes the descriptor at its end.  `taker`: who gets it, instead of the output. */
-static void drain(int *fd, size_t most, const struct subprocess_run *taker, struct text *output,
+/* Reads available data; closes the descriptor at end of file.  `taker` receives it instead of the output. */
+static void drain(int *fd, size_t max, const struct subprocess_run *taker, struct text *output,
                   size_t *kept, size_t *dropped)
 {
     char bytes[4096];
@@ -385,7 +386,7 @@ static void drain(int *fd, size_t most, const struct subprocess_run *taker, stru
             taker->take(taker->context, bytes, (size_t)n);
             continue;
         }
-        size_t space = most - *kept, length = (size_t)n < space ? (size_t)n : space;
+        size_t space = max - *kept, length = (size_t)n < space ? (size_t)n : space;
         text_add_bytes(output, bytes, length);
         *kept += length;
         *dropped += (size_t)n - length;
@@ -414,7 +415,7 @@ static void take_output(struct watch *watch)
           &watch->result->dropped);
 }
 
-static void give_input(struct watch *watch)
+static void write_input(struct watch *watch)
 {
     const struct subprocess_run *run = watch->run;
     while (watch->process.input >= 0 && watch->written < run->input_length) {
@@ -423,7 +424,7 @@ static void give_input(struct watch *watch)
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
             return;
         if (n < 0 && errno != EINTR)
-            break; /* it reads no more */
+            break; /* the program closed its input */
         watch->written += n > 0 ? (size_t)n : 0;
     }
     close_end(&watch->process.input);
@@ -460,7 +461,7 @@ static void watch_until_end(struct watch *watch)
             return;
         }
         wait_for_change(watch);
-        give_input(watch);
+        write_input(watch);
         take_output(watch);
     }
 }
@@ -474,15 +475,15 @@ enum err subprocess_run(const struct subprocess_options *options, const struct s
     if (err)
         return err;
     fcntl(watch.process.input, F_SETFL, O_NONBLOCK);
-    give_input(&watch);
+    write_input(&watch);
     watch_until_end(&watch);
-    stop(&watch.process); /* what it left in the background would keep the pipes open */
+    stop(&watch.process); /* background processes would keep the pipes open */
     take_output(&watch);
     subprocess_end(&watch.process, &result->end);
     return output->failed ? err_no_memory(why) : ERR_OK;
 }
 
-/* ---- commands of a user ---- */
+/* ---- command templates ---- */
 
 void subprocess_command(const char *given, const char *const *names, struct text *out)
 {

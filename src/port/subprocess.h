@@ -1,8 +1,8 @@
-/* A program that runs beside us in a process group of its own, with pipes, limits and, where asked, confined: for programs
- * whose text we did not write (a model's shell command, an agent, a server of tools).
+/* A program that runs in its own process group with pipes, resource limits and, on request, a sandbox: for programs
+ * that we did not write (a model's shell command, an agent, a tool server).
  *
- * A struct subprocess owns its descriptors and the process until subprocess_end, which kills all that the program started:
- * nothing that it left in the background survives it, in a session of its own neither, nor does it survive us. */
+ * A struct subprocess owns its descriptors and the process until subprocess_end, which kills every process that the
+ * program started: no background process survives it, not even in a session of its own, and none survives us. */
 #ifndef IPW_PORT_SUBPROCESS_H
 #define IPW_PORT_SUBPROCESS_H
 
@@ -23,35 +23,35 @@ struct subprocess_options {
     size_t memory_bytes;            /* of address space, per process; 0: no limit */
     size_t file_bytes;              /* largest file that it may write; 0: no limit */
     unsigned cpu_s;                 /* of CPU time, per process; 0: no limit */
-    /* As port/confine.h has it, and without descriptors of ours: it writes in `directory` only, and reads there,
-     * what the system's programs need and `readable` (paths, NULL-terminated; may be NULL). */
+    /* Sandboxed (port/confine.h) and without our descriptors: it can write only to `directory`, and read that, the
+     * files that system programs need and `readable` (paths, NULL-terminated; may be NULL). */
     bool confined;
     const char *const *readable;
 };
 
 struct subprocess {
-    pid_t pid;    /* of what supervises it; 0: none */
+    pid_t pid;    /* of its supervisor; 0: none */
     int input;    /* write end of its standard input; -1 once closed */
-    int output;   /* read end of its standard output; reads do not wait */
-    int messages; /* the same of its standard error */
-    int life;     /* closed, it ends */
-    int report;   /* can be read once it has ended, with all that it started */
+    int output;   /* read end of its standard output; non-blocking */
+    int messages; /* the same for its standard error */
+    int life;     /* closing it ends the program */
+    int report;   /* readable once the program and all its processes have ended */
 };
 
 struct subprocess_end {
     int exit_code; /* its own, or 128 + signal */
     int signal;    /* that ended it; 0 when it exited */
-    double cpu_s;  /* with all that it started */
+    double cpu_s;  /* including all descendants */
 };
 
 /* ERR_NOT_FOUND when the program is missing. */
 enum err subprocess_start(struct subprocess *process, const struct subprocess_options *options,
                           struct error *why) MUST_USE;
 
-/* Has the program ended?  What it had left in the background is then dead, too. */
+/* Whether the program has ended; its background processes are then dead, too. */
 bool subprocess_has_ended(const struct subprocess *process);
 
-/* Kills it with what it started, and waits.  *end (may be NULL) tells how it had ended. */
+/* Kills all its processes and waits.  *end (may be NULL) is how the program had ended. */
 void subprocess_end(struct subprocess *process, struct subprocess_end *end);
 
 struct subprocess_run {
@@ -60,9 +60,9 @@ struct subprocess_run {
     nanos timeout;             /* 0: none */
     const atomic_bool *cancel; /* may be NULL */
     size_t output_limit;       /* bytes of standard output and error that are kept, together */
-    /* Gets standard output as it comes, which is then not kept; may be NULL. */
+    /* Receives standard output as it arrives, which is then not kept; may be NULL. */
     void (*take)(void *context, const char *bytes, size_t length);
-    /* Called while it runs, when `watched` can be read; may be NULL. */
+    /* Called while it runs when `watched` is readable; may be NULL. */
     void (*ready)(void *context);
     int watched;
     void *context;
@@ -74,13 +74,13 @@ struct subprocess_result {
     size_t dropped; /* bytes of output beyond the limit */
 };
 
-/* Runs a program to its end; standard output and error, as they came, are appended to *output. */
+/* Runs a program to completion; its standard output and error are appended to *output in order of arrival. */
 enum err subprocess_run(const struct subprocess_options *options, const struct subprocess_run *run,
                         struct text *output, struct subprocess_result *result, struct error *why)
     MUST_USE;
 
-/* Appends a command line for `sh -c`: {name} in it, for each of the names (NULL-terminated), is the variable IPW_NAME in
- * quotes, so that no value can become a command. */
+/* Appends a command line for `sh -c`: each {name} (of the NULL-terminated names) is replaced by the quoted variable
+ * IPW_NAME, so that no value can become a command. */
 void subprocess_command(const char *given, const char *const *names, struct text *out);
 
 #endif

@@ -15,7 +15,7 @@
 
 #include "core/clock.h"
 
-/* Alternate screen, cursor hidden, no wrapping at the right edge; and the way back. */
+/* Alternate screen, cursor hidden, no wrapping at the right edge; and the reverse. */
 static const char ENTER[] = "\033[?1049h\033[?25l\033[?7l\033[H\033[2J";
 static const char LEAVE[] = "\033[0m\033[?7h\033[?25h\033[?1049l";
 
@@ -82,14 +82,14 @@ enum err term_write(const char *bytes, size_t length)
     return ERR_OK;
 }
 
-/* Only calls that a signal handler may make. */
+/* Async-signal-safe calls only. */
 static void leave_screen(void)
 {
     if (!term.is_entered)
         return;
     term.is_entered = 0;
     if (write(STDOUT_FILENO, LEAVE, sizeof LEAVE - 1) < 0)
-        return; /* the terminal is gone: nothing to restore */
+        return; /* the terminal was closed: nothing to restore */
     tcsetattr(STDIN_FILENO, TCSADRAIN, &term.before);
 }
 
@@ -102,8 +102,8 @@ static enum err enter_screen(void)
     /* Signal keys stay on (Ctrl-C, Ctrl-Z), and so does output processing. */
     raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | IEXTEN);
     raw.c_iflag &= ~(tcflag_t)IXON; /* Ctrl-S would freeze the view */
-    /* 1, not 0: a shell that gets the terminal in this state (after a SIGSTOP, which cannot be caught) would take an
-     * empty read for the end of its input. */
+    /* 1, not 0: a shell that gets the terminal in this state (after SIGSTOP, which cannot be caught) would take an
+     * empty read for end of file. */
     raw.c_cc[VMIN] = 1;
     raw.c_cc[VTIME] = 0;
     if (tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) < 0)
@@ -174,7 +174,7 @@ static void stop(void)
     raise(SIGTSTP); /* pending, since it is blocked: delivered by the next line */
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
-    /* We know that we were continued: discard the signal that says so. */
+    /* Discard the SIGCONT that continued us. */
     struct timespec at_once = {0};
     sigemptyset(&set);
     sigaddset(&set, SIGCONT);
@@ -189,7 +189,7 @@ static void resume(void)
         term.input_ended = true;
 }
 
-/* The next signal that matters to the caller; false when there was none. */
+/* The next signal that the caller handles; false when there is none. */
 static bool next_signal(enum term_event *event, int *value)
 {
     struct signalfd_siginfo info;
@@ -236,7 +236,7 @@ static int parse_key(const char *keys, size_t count, size_t *used)
     }
     if (count < 2 || (keys[1] != '[' && keys[1] != 'O'))
         return KEY_ESCAPE;
-    /* Another sequence: skip it, up to the letter or ~ that ends it. */
+    /* An unknown sequence: skip it, up to its final byte (a letter or ~). */
     for (*used = 2; *used < count && (keys[*used] < '@' || keys[*used] > '~');)
         ++*used;
     *used += *used < count;

@@ -29,7 +29,7 @@ enum term_key {
     KEY_ESCAPE,
 };
 
-/* Can a full-screen view be shown: are input and output terminals with cursor movement? */
+/* Whether a full-screen view can be shown: input and output are terminals with cursor movement. */
 bool term_possible(void);
 
 /* Does the user's locale use UTF-8?  Does not change the program's own locale. */
@@ -42,7 +42,7 @@ void term_block_signals(void);
 enum err term_open(struct error *why) MUST_USE;
 void term_close(void);
 
-/* Columns and rows; 80 x 24 when the terminal does not say. */
+/* Columns and rows; 80 x 24 when the terminal does not report them. */
 void term_size(unsigned *columns, unsigned *rows);
 
 /* Waits for an event, at most until the monotonic time `until`. */

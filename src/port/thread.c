@@ -20,7 +20,7 @@ void deadline_init(struct deadline *deadline)
     atomic_init(&deadline->woken, 0);
 }
 
-/* The kernel ends sleeps up to the timer slack late, 50 us by default. */
+/* The kernel may delay wake-ups by the timer slack, 50 us by default. */
 static void set_timer_slack(void)
 {
     static _Thread_local bool is_set;
@@ -52,7 +52,7 @@ void deadline_wake(struct deadline *deadline)
     syscall(SYS_futex, &deadline->woken, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-/* Synchronous faults stay enabled: they belong to the thread that causes them. */
+/* Synchronous signals stay enabled: they belong to the thread that causes them. */
 enum err thread_start(pthread_t *thread, void *(*body)(void *), void *argument)
 {
     static const int FAULTS[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
@@ -94,7 +94,7 @@ bool thread_run(void *(*body)(void *), void *context, nanos limit)
     return true;
 }
 
-bool thread_any_left(void)
+bool thread_any_abandoned(void)
 {
     return atomic_load(&any_left);
 }

@@ -21,18 +21,19 @@ void deadline_init(struct deadline *deadline);
 bool deadline_wait(struct deadline *deadline, nanos at);
 void deadline_wake(struct deadline *deadline);
 
-/* Starts a thread that gets no signals: in a host program they are for the threads that expect them. */
+/* Starts a thread with all signals blocked: in a host program they are for the threads that expect them. */
 enum err thread_start(pthread_t *thread, void *(*body)(void *), void *argument) MUST_USE;
 
-/* Waits for its end until the monotonic time `until`.  False: it has not ended, and is left behind; what it uses must
- * stay as long as the process. */
+/* Waits for its end until the monotonic time `until`.  False: it is still running and is abandoned; the memory it
+ * uses must never be freed. */
 bool thread_join(pthread_t thread, nanos until) MUST_USE;
 
-/* Runs body(context) in a thread and waits for its end, at most `limit`.  False: it is left behind, with the context. */
+/* Runs body(context) in a thread and waits for its end, at most `limit`.  False: the thread is abandoned, with the
+ * context. */
 bool thread_run(void *(*body)(void *), void *context, nanos limit) MUST_USE;
 
-/* Whether a thread was left behind: exit handlers of libraries may wait for a lock that it holds. */
-bool thread_any_left(void);
+/* Whether a thread was abandoned: exit handlers of libraries may wait for a lock that it holds. */
+bool thread_any_abandoned(void);
 
 /* Sleeps that long, even when interrupted. */
 void thread_sleep(nanos length);
@@ -48,7 +49,7 @@ void thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock, nanos limit);
  * the time. */
 void thread_set_realtime(void);
 
-/* Lets others go first, of what the calling thread does in the background. */
+/* Lowers the priority of the calling thread, for background work. */
 void thread_set_background(void);
 
 /* Names the calling thread (15 bytes) and pins it to a CPU (-1: does not); a CPU that is not available (cgroup,

@@ -33,7 +33,7 @@ static void hold_login(CURLU *parsed, struct url *out)
     secret_add_login(user, password);
 }
 
-/* The whole without its login; libcurl adds the slash of an empty path. */
+/* The complete URL without its login; libcurl adds the slash of an empty path. */
 static bool show(CURLU *parsed, const char *given, struct url *out)
 {
     static const CURLUPart LOGIN[] = {CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_OPTIONS};

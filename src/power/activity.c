@@ -50,7 +50,7 @@ enum err activity_rows_of(const struct freq_curves *curves, struct activity_rows
     return err_set(why, ERR_NO_DATA, "no activities (fp, dram): this model needs them");
 }
 
-/* The features of a target at a clock; ERR_NO_DATA without its activities or fmax. */
+/* Features of a target at a clock; ERR_NO_DATA without its activities or fmax. */
 static enum err activity_features(const struct freq_target *target, double mhz, double *features,
                                   struct error *why)
 {
@@ -67,7 +67,7 @@ static enum err activity_features(const struct freq_target *target, double mhz, 
     return ERR_OK;
 }
 
-/* Measured over predicted watts, the median of the probes; 1 without any. */
+/* Ratio of measured to predicted watts, the median of the probes; 1 without probes. */
 static double anchor_of(const struct freq_target *target, const double *at_probes)
 {
     double ratios[PROBES_MAX];
@@ -78,8 +78,8 @@ static double anchor_of(const struct freq_target *target, const double *at_probe
     return count ? select_median(ratios, count) : 1;
 }
 
-/* Predictions from watts and relative times (UNKNOWN: none) at mhz[count].  With probes, watts are re-anchored: scaled by
- * the median of measured over predicted watts at them; `at_probes` are the watts predicted there. */
+/* Predictions from watts and relative times (UNKNOWN: none) at mhz[count].  With probes, watts are re-anchored:
+ * scaled by the median ratio of measured to predicted watts; `at_probes` are the watts predicted there. */
 static void activity_finish(const struct freq_target *target, const double *mhz,
                             const double *watts, const double *relative, size_t count,
                             const double *at_probes, struct freq_prediction *out)

@@ -1,5 +1,5 @@
-/* What models of activities have in common: they predict power and relative time, T / T(fmax), from the activities of an
- * application at fmax and the relative clock, f / fmax.  Rows to fit them to, and predictions made of what they say.
+/* Common code of the activity models, which predict power and relative time, T / T(fmax), from the activities of an
+ * application at fmax and the relative clock, f / fmax: the rows they are fitted to, and their predictions.
  *
  * Ownership: activity_rows_release frees rows. */
 #ifndef IPW_POWER_ACTIVITY_H
@@ -24,12 +24,12 @@ struct activity_rows {
     size_t count;
 };
 
-/* One row per sample with its own activities; applications without any are left out.  ERR_NO_DATA where all are. */
+/* One row per sample with its own activities; applications without any are excluded.  ERR_NO_DATA if all are. */
 enum err activity_rows_of(const struct freq_curves *curves, struct activity_rows *out,
                           struct error *why) MUST_USE;
 void activity_rows_release(struct activity_rows *rows);
 
-/* A model that gives watts and relative times of a row of features. */
+/* A model: computes watts and relative times from a row of features. */
 typedef enum err activity_function(const void *state, const struct freq_target *target,
                                    const double (*features)[ACTIVITY_FEATURES], size_t count,
                                    double *watts, double *relative, struct error *why);

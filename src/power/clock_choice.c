@@ -1,9 +1,10 @@
-/* Both ends of a saving come from one fit, so that what they share cancels: its ± is how much the saving at the chosen
- * clock moves when the model is fitted again without every fifth clock (a jackknife), and the clocks that those fits
- * would have picked give the regret.  Without refits it is the scatter of measurements about the fit at both ends.
+/* Both ends of a saving come from one fit, so that common errors cancel: its ± is how much the saving at the chosen
+ * clock changes when the model is refitted without every fifth clock (a jackknife), and the clocks that those fits
+ * select give the regret.  Without refits it is the scatter of measurements about the fit at both ends.
  *
- * What is not fitted has the scatter of its repeats, of all settings together: a few repeats say little each.  The best
- * of many noisy settings looks better than it is, so that the ± holds for all of them at once (Bonferroni). */
+ * Measurements that are not fitted have the scatter of their repeats, pooled over all settings, since a few repeats
+ * determine it poorly.  The best of many noisy settings looks better than it is, so the ± holds for all of them
+ * simultaneously (Bonferroni). */
 #include "power/clock_choice.h"
 
 #include <math.h>
@@ -21,11 +22,11 @@
 enum { REFITS = 5 };
 /* Student's t of FREQ_LEVEL with REFITS - 1 degrees of freedom. */
 #define REFIT_T 2.1318
-/* A fit without a fifth of fewer clocks would no longer be one of a sweep. */
-enum { REFIT_LEAST = POWER_SWEEP_LEAST * REFITS / (REFITS - 1) };
-#define SAME_MHZ 0.5 /* drivers round 7.5 MHz steps */
-#define SLOWER   0.05
-#define COPIES   1e-9 /* relative: measurements that are closer were not made twice */
+/* With fewer clocks, a fit without a fifth of them would no longer be a fit of a sweep. */
+enum { REFIT_MIN = POWER_SWEEP_MIN * REFITS / (REFITS - 1) };
+#define SAME_MHZ       0.5 /* drivers round 7.5 MHz steps */
+#define SLOWER         0.05
+#define COPY_TOLERANCE 1e-9 /* relative: closer measurements are copies, not repeats */
 
 void clock_choice_flags(const struct clock_choice *choice,
                         void (*take)(void *context, const char *name), void *context)
@@ -71,7 +72,7 @@ static void refuse(struct clock_choice *choice, unsigned flag, const char *reaso
 
 /* ---- candidates ---- */
 
-/* The clocks to choose from, ascending, and fmax among them; a lower one than was measured is a guess, and left out. */
+/* The candidate clocks, ascending, including fmax; none below the measured range, which would be extrapolation. */
 static double *candidate_clocks(const struct clock_question *q, size_t *count)
 {
     const struct freq_curve *curve = q->curve;
@@ -93,11 +94,11 @@ static double *candidate_clocks(const struct clock_question *q, size_t *count)
     return mhz;
 }
 
-/* Of all usable measurements of the GPU: the heat sink is the same for every application.  Theil-Sen, as a GPU that was
- * not yet warm is an outlier. */
+/* Uses all usable measurements of the GPU: the heat sink is the same for every application.  Theil-Sen, since a GPU
+ * that was not warm yet is an outlier. */
 static enum err fit_thermal(const struct clock_question *q, struct thermal_fit *out)
 {
-    enum { LEAST = 3 };
+    enum { POINTS_MIN = 3 };
     const struct freq_points *points = &q->data->points;
     double *watts = malloc((points->count + 1) * 2 * sizeof *watts);
     struct theil_sen line;
@@ -113,7 +114,7 @@ static enum err fit_thermal(const struct clock_question *q, struct thermal_fit *
         celsius[out->count++] = p->temperature_c;
     }
     enum err err = theil_sen(watts, celsius, out->count, &line);
-    if (!err && out->count >= LEAST && line.slope > 0) {
+    if (!err && out->count >= POINTS_MIN && line.slope > 0) {
         out->resistance_c_per_w = line.slope;
         out->ambient_c = line.intercept;
     }
@@ -121,8 +122,8 @@ static enum err fit_thermal(const struct clock_question *q, struct thermal_fit *
     return err;
 }
 
-/* The median of the usable points at the nearest clock that was measured; elsewhere by the fit, where there is one.
- * UNKNOWN: nothing has a temperature. */
+/* The median of the usable points at the nearest measured clock; elsewhere from the fit, if there is one.  UNKNOWN:
+ * no temperatures. */
 static double temperature_at(const struct clock_question *q, const struct thermal_fit *thermal,
                              const struct optimize_point *at, double *values)
 {
@@ -236,14 +237,14 @@ static enum err measured_points(const struct clock_question *q, struct clock_cho
     return ERR_OK;
 }
 
-/* ---- how certain ---- */
+/* ---- uncertainty ---- */
 
 static double saving_of(const struct optimize_point *point, const struct optimize_point *baseline)
 {
     return 1 - point->figures[FREQ_ENERGY_J].value / baseline->figures[FREQ_ENERGY_J].value;
 }
 
-/* The curve without the samples fold, fold + REFITS ...: at mhz[] of the choice's points, into points[]. */
+/* Refits without the samples fold, fold + REFITS ... and predicts points[] at the clocks of the choice's points. */
 static enum err refit(const struct clock_question *q, const struct clock_choice *choice,
                       size_t fold, struct freq_sample *samples, struct optimize_point *points,
                       struct error *why)
@@ -269,15 +270,15 @@ static enum err refit(const struct clock_question *q, const struct clock_choice 
     return err;
 }
 
-/* What refits say of the saving at each clock, and which clocks they would have chosen. */
-static enum err judge_by_refits(const struct clock_question *q, struct clock_choice *out,
-                                struct error *why)
+/* Savings at each clock by the refits, and the clocks that they would have chosen. */
+static enum err errors_by_refits(const struct clock_question *q, struct clock_choice *out,
+                                 struct error *why)
 {
     struct freq_sample *samples = calloc(q->curve->count, sizeof *samples);
     struct optimize_point *points = calloc(out->count, sizeof *points);
     struct online *savings = calloc(out->count, sizeof *savings);
     enum err err = samples && points && savings ? ERR_OK : err_no_memory(why);
-    double regret = 0, most = 0;
+    double regret = 0, max = 0;
     size_t picked = 0;
     for (size_t fold = 0; !err && fold < REFITS; fold++) {
         err = refit(q, out, fold, samples, points, why);
@@ -290,8 +291,8 @@ static enum err judge_by_refits(const struct clock_question *q, struct clock_cho
         if (at.is_found) {
             double excess =
                 optimize_objective(&q->goal, &out->points[at.best]) / out->optimum.objective - 1;
-            regret += fmax(0, excess); /* a pick beyond the limits may seem better */
-            most = fmax(most, excess);
+            regret += fmax(0, excess); /* a pick outside the limits may have a lower objective */
+            max = fmax(max, excess);
             picked++;
         }
     }
@@ -303,7 +304,7 @@ static enum err judge_by_refits(const struct clock_question *q, struct clock_cho
         out->error_method = "refits that leave out every fifth clock";
         out->refits = REFITS;
         out->regret_mean = picked ? regret / (double)picked : UNKNOWN;
-        out->regret_most = picked ? most : UNKNOWN;
+        out->regret_max = picked ? max : UNKNOWN;
     }
     free(samples);
     free(points);
@@ -311,8 +312,8 @@ static enum err judge_by_refits(const struct clock_question *q, struct clock_cho
     return err;
 }
 
-/* Of refits that there are, what is wider: of times that do not follow the model they all err alike. */
-static void judge_by_intervals(struct clock_choice *out)
+/* Widens the refits' interval to that of the fit: where times do not follow the model, all refits err alike. */
+static void errors_by_intervals(struct clock_choice *out)
 {
     const struct freq_value *base = &out->baseline.figures[FREQ_ENERGY_J];
     bool is_wider = false;
@@ -331,14 +332,14 @@ static void judge_by_intervals(struct clock_choice *out)
         out->flags |= CHOICE_NO_INTERVAL;
 }
 
-/* By how much the measured energy is off the fitted one, in ln, along the clocks: medians of a few neighbors each. */
+/* Deviation of measured from fitted energy, in ln, along the clocks: medians of a few neighbors each. */
 struct misfit {
     double *mhz, *off;
     size_t count;
-    double scatter; /* the standard deviation of one */
+    double scatter; /* standard deviation of one deviation */
 };
 
-/* The scatter is of each against the mean of its neighbors, whatever the fit. */
+/* Scatter of each value about the mean of its neighbors, independent of the fit. */
 static double scatter_of(const double *off, size_t count, double *scratch)
 {
     for (size_t i = 1; i + 1 < count; i++)
@@ -347,7 +348,7 @@ static double scatter_of(const double *off, size_t count, double *scratch)
     return 1.4826 / sqrt(1.5) * quantile_sorted(scratch, count - 2, 0.5);
 }
 
-/* out->mhz and out->off have capacity for every sample, as points and scratch have. */
+/* out->mhz and out->off have capacity for every sample, as do points and scratch. */
 static enum err find_misfit(const struct clock_question *q, struct optimize_point *points,
                             double *scratch, struct misfit *out, struct error *why)
 {
@@ -370,11 +371,11 @@ static enum err find_misfit(const struct clock_question *q, struct optimize_poin
         out->mhz[out->count] = (out->mhz[from] + out->mhz[from + size - 1]) / 2;
         out->off[out->count++] = quantile_sorted(scratch, size, 0.5);
     }
-    out->scatter = out->count >= REFIT_LEAST ? scatter_of(out->off, out->count, scratch) : UNKNOWN;
+    out->scatter = out->count >= REFIT_MIN ? scatter_of(out->off, out->count, scratch) : UNKNOWN;
     return err;
 }
 
-/* low, median and high of the three about a clock. */
+/* Minimum, median and maximum of the three deviations around a clock. */
 static void misfit_at(const struct misfit *misfit, double mhz, double *three)
 {
     size_t at = 1;
@@ -384,8 +385,8 @@ static void misfit_at(const struct misfit *misfit, double mhz, double *three)
     sort_ascending(three, 3);
 }
 
-/* Where the two ends are off by more than scatter explains, the ± has the saving by any of the three about each: at fmax,
- * which has neighbors on one side only, their median would not do. */
+/* Where the deviations at both ends exceed the scatter, the ± covers the savings by any of the three around each
+ * end: at fmax, which has neighbors on one side only, their median would be biased. */
 static void widen_at(const struct misfit *misfit, struct clock_choice *out, size_t i)
 {
     const double SIGNIFICANT = 2.5, MEDIAN_OF_3 = 0.67, LEVEL_Z = 1.645;
@@ -394,15 +395,15 @@ static void widen_at(const struct misfit *misfit, struct clock_choice *out, size
     misfit_at(misfit, out->baseline.freq_mhz, base);
     misfit_at(misfit, point->freq_mhz, at);
     double off = fmax(fabs(expm1(at[2] - base[0])), fabs(expm1(at[0] - base[2])));
-    double most = (1 - saving_of(point, &out->baseline)) * (off + LEVEL_Z * error);
-    if (!(fabs(at[1] - base[1]) > SIGNIFICANT * MEDIAN_OF_3 * error) || point->saving_error >= most)
+    double max = (1 - saving_of(point, &out->baseline)) * (off + LEVEL_Z * error);
+    if (!(fabs(at[1] - base[1]) > SIGNIFICANT * MEDIAN_OF_3 * error) || point->saving_error >= max)
         return;
-    point->saving_error = most;
+    point->saving_error = max;
     if (i == out->optimum.best)
         out->error_method = "measurements around both ends, which the fit does not follow";
 }
 
-/* A curve that is not of the model's family is off by more at some clocks than at others, and all refits alike. */
+/* A curve outside the model's family deviates more at some clocks than at others, equally in all refits. */
 static enum err widen_by_misfit(const struct clock_question *q, struct clock_choice *out,
                                 struct error *why)
 {
@@ -423,7 +424,7 @@ static enum err widen_by_misfit(const struct clock_question *q, struct clock_cho
     return err;
 }
 
-/* Relative, of one run, over all points with repeats.  Copies of one measurement have no scatter to tell of. */
+/* Relative scatter of a single run, pooled over all points with repeats.  Copies of one measurement are ignored. */
 static double pooled_scatter(const struct clock_choice *choice, enum freq_figure figure,
                              double *freedom)
 {
@@ -436,7 +437,7 @@ static double pooled_scatter(const struct clock_choice *choice, enum freq_figure
         squares += (point->runs - 1) * point->scatter[figure] * point->scatter[figure];
         *freedom += point->runs - 1;
     }
-    if (!(squares > *freedom * COPIES * COPIES))
+    if (!(squares > *freedom * COPY_TOLERANCE * COPY_TOLERANCE))
         *freedom = 0;
     return *freedom > 0 ? sqrt(squares / *freedom) : UNKNOWN;
 }
@@ -449,7 +450,7 @@ static unsigned repeats_flag(const struct clock_choice *choice)
 }
 
 /* Sets the saving's ±; returns that of the objective relative to the baseline's, UNKNOWN without repeats. */
-static double judge_by_repeats(const struct optimize_goal *goal, struct clock_choice *out)
+static double errors_by_repeats(const struct optimize_goal *goal, struct clock_choice *out)
 {
     double freedom, unused;
     double energy = pooled_scatter(out, FREQ_ENERGY_J, &freedom);
@@ -467,11 +468,11 @@ static double judge_by_repeats(const struct optimize_goal *goal, struct clock_ch
     double apart = t * sqrt(1.0 / best->runs + 1.0 / out->baseline.runs);
     out->error_method = "repeats, for all settings at once";
     out->flags &= ~(unsigned)CHOICE_NO_INTERVAL;
-    /* A slow run uses more energy as well: the two do not cancel. */
+    /* A slow run also uses more energy: the two errors do not cancel. */
     return apart * (energy + goal->time_exponent * (is_known(time) ? time : 0));
 }
 
-/* Pauses of the logs at both ends, which neither refits nor residuals see. */
+/* Pauses of the logs at both ends, which neither refits nor residuals include. */
 static void widen_by_pauses(const struct freq_curve *curve, struct clock_choice *out)
 {
     double error = freq_samples_pause_error(curve->samples, curve->count) * sqrt(2);
@@ -501,10 +502,10 @@ struct freq_value clock_choice_latency(double *seconds, size_t count, double p)
     return (struct freq_value){mean, mean - error, mean + error};
 }
 
-/* ---- the answer ---- */
+/* ---- the result ---- */
 
-/* Whether nothing is known of what a limit is about. */
-static bool is_limit_blind(const struct clock_choice *choice, enum optimize_limit limit)
+/* Whether the figure that a limit applies to is unknown at every point. */
+static bool is_limit_unknown(const struct clock_choice *choice, enum optimize_limit limit)
 {
     const struct optimize_point *baseline = &choice->baseline;
     size_t known = 0;
@@ -520,23 +521,22 @@ static bool is_limit_blind(const struct clock_choice *choice, enum optimize_limi
 static void explain_latency(const struct clock_choice *choice, const struct optimize_goal *goal,
                             unsigned limit, struct text *out)
 {
-    size_t known = 0, least = goal->slo_quantile > 0
-                                  ? quantile_least_count(goal->slo_quantile, FREQ_LEVEL)
-                                  : 2;
-    double most = 0;
+    size_t known = 0,
+           min = goal->slo_quantile > 0 ? quantile_min_count(goal->slo_quantile, FREQ_LEVEL) : 2;
+    double max = 0;
     for (size_t i = 0; i < choice->count; i++) {
         known += is_known(choice->points[i].latency[limit - LIMIT_LATENCY].value);
-        most = fmax(most, choice->points[i].queries);
+        max = fmax(max, choice->points[i].queries);
     }
     if (known)
         return;
-    if (most >= (double)least)
+    if (max >= (double)min)
         text_add(out, " (not recorded)");
     else if (goal->slo_quantile > 0)
         text_addf(out, " (p%.0f needs %zu queries in each run, the runs have %.0f)",
-                  100 * goal->slo_quantile, least, most);
+                  100 * goal->slo_quantile, min, max);
     else
-        text_addf(out, " (%zu queries are needed in each run)", least);
+        text_addf(out, " (%zu queries are needed in each run)", min);
 }
 
 static void name_limits(const struct optimize_goal *goal, struct clock_choice *out)
@@ -547,8 +547,8 @@ static void name_limits(const struct optimize_goal *goal, struct clock_choice *o
         if (!(out->optimum.limits & 1u << i))
             continue;
         text_addf(&reason, " %s%s", optimize_limit_name((enum optimize_limit)i),
-                  !is_limit_blind(out, (enum optimize_limit)i) ? ""
-                  : i == LIMIT_TEMPERATURE                     ? " (no temperature was measured)"
+                  !is_limit_unknown(out, (enum optimize_limit)i) ? ""
+                  : i == LIMIT_TEMPERATURE                       ? " (no temperature was measured)"
                                            : " (the baseline has no quality above 0)");
         if (optimize_limit_is_latency(i))
             explain_latency(out, goal, i, &reason);
@@ -589,8 +589,8 @@ static bool is_lowest(const struct clock_choice *choice, const struct optimize_p
     return is_clock;
 }
 
-/* Of the pick; the saving's ± is still unknown. */
-static void settle(const struct optimize_goal *goal, struct clock_choice *out)
+/* Sets the result of the chosen point; the ± of the saving is still unknown. */
+static void set_result(const struct optimize_goal *goal, struct clock_choice *out)
 {
     out->optimum = optimize_pick(goal, &out->baseline, out->points, out->count);
     (void)optimize_front(goal, out->points, out->count);
@@ -629,12 +629,12 @@ static void start(struct clock_choice *out)
                                  .saving_error = UNKNOWN,
                                  .slowdown = UNKNOWN,
                                  .regret_mean = UNKNOWN,
-                                 .regret_most = UNKNOWN};
+                                 .regret_max = UNKNOWN};
 }
 
-/* A saving that may be none, or that a cold baseline makes, is no reason to change a clock; a limit that the highest
- * clock is not within is one. */
-static void doubt(const struct optimize_goal *goal, struct clock_choice *out)
+/* Withdraws a recommendation if the saving is not significant, or due to a cold baseline; but not if the highest
+ * clock violates a limit. */
+static void check_significance(const struct optimize_goal *goal, struct clock_choice *out)
 {
     char reason[sizeof out->reason];
     if (!out->is_recommended || out->flags & CHOICE_STAY ||
@@ -657,7 +657,7 @@ static void doubt(const struct optimize_goal *goal, struct clock_choice *out)
     }
 }
 
-/* Whether the list of legal clocks has a higher one than was measured, which savings would be against. */
+/* Whether the supported clocks include a higher one than was measured, which savings should be relative to. */
 static bool is_below_max(const struct clock_question *q)
 {
     for (size_t i = 0; q->clocks && i < q->clocks->count; i++)
@@ -676,41 +676,41 @@ enum err clock_choice_of(const struct clock_question *q, struct clock_choice *ou
     out->measured = q->curve->count;
     out->flags = (q->data ? 0 : CHOICE_UNCHECKED) | (is_below_max(q) ? CHOICE_BELOW_MAX : 0);
     const char *is_void = void_finding(q, out);
-    /* Of a few clocks the fit is mostly what other applications look like: only where it is requested. */
-    bool is_fitted = !q->data || q->curve->count >= POWER_SWEEP_LEAST ||
-                     (q->is_always_fitted && q->curve->count);
+    /* With a few clocks the fit is dominated by the prior from other applications: only on request. */
+    bool is_fitted =
+        !q->data || q->curve->count >= POWER_SWEEP_MIN || (q->is_always_fitted && q->curve->count);
     enum err err = is_fitted ? fitted_points(q, out, why) : measured_points(q, out, why);
     if (!err)
         err = add_temperatures(q, out, why);
     if (err)
         return err;
-    settle(&q->goal, out);
+    set_result(&q->goal, out);
     if (is_void)
         refuse(out, CHOICE_NO_OPTIMUM, is_void);
     if (!out->is_recommended)
         return ERR_OK;
     bool is_refitted =
-        q->curve->count >= REFIT_LEAST && q->model->kind->has_probes && !q->model->kind->is_slow;
+        q->curve->count >= REFIT_MIN && q->model->kind->has_probes && !q->model->kind->is_slow;
     if (is_refitted)
-        err = judge_by_refits(q, out, why);
+        err = errors_by_refits(q, out, why);
     if (!is_fitted) {
         out->flags |= repeats_flag(out);
-        (void)judge_by_repeats(&q->goal, out);
+        (void)errors_by_repeats(&q->goal, out);
     }
     if (!is_known(out->points[out->optimum.best].saving_error) ||
         (is_refitted && out->checks & 1u << CHECK_NOISY_TIME))
-        judge_by_intervals(out);
+        errors_by_intervals(out);
     else
-        widen_by_pauses(q->curve, out); /* the intervals of the fit are wider already */
+        widen_by_pauses(q->curve, out); /* the intervals of the fit include it already */
     if (!err && is_refitted && q->data)
         err = widen_by_misfit(q, out, why);
     out->saving_error = out->points[out->optimum.best].saving_error;
-    doubt(&q->goal, out);
+    check_significance(&q->goal, out);
     return err;
 }
 
-/* A setting may be worth its energy by being faster: what counts is the objective. */
-static void doubt_setting(const struct optimize_goal *goal, double error, struct clock_choice *out)
+/* A setting may be worth its energy by being faster: significance is that of the objective. */
+static void check_setting(const struct optimize_goal *goal, double error, struct clock_choice *out)
 {
     char reason[sizeof out->reason];
     double left = out->optimum.objective / optimize_objective(goal, &out->baseline);
@@ -734,13 +734,13 @@ enum err clock_choice_of_settings(struct optimize_point *points, size_t count, s
         return err_set(why, ERR_NO_DATA, "no settings");
     out->baseline = points[baseline];
     out->flags = CHOICE_MEASURED | CHOICE_NO_INTERVAL | repeats_flag(out);
-    settle(goal, out);
+    set_result(goal, out);
     if (void_because)
         refuse(out, CHOICE_NO_OPTIMUM, void_because);
     if (out->is_recommended && !(out->flags & CHOICE_STAY)) {
-        double error = judge_by_repeats(goal, out);
+        double error = errors_by_repeats(goal, out);
         out->saving_error = out->points[out->optimum.best].saving_error;
-        doubt_setting(goal, error, out);
+        check_setting(goal, error, out);
     }
     return ERR_OK;
 }
@@ -768,13 +768,13 @@ struct clock_effect clock_choice_at(const struct clock_choice *choice,
     return effect;
 }
 
-/* The effects of a clock on the recommended choices of its GPU; false where it is not within the limits of one. */
+/* The effects of a clock on the recommended choices of its GPU; false if it violates a limit of one of them. */
 static bool policy_at(const struct clock_choice *choices, size_t count,
                       const struct optimize_goal *goal, double mhz, struct clock_policy *policy)
 {
     policy->freq_mhz = mhz;
     policy->applications = 0;
-    policy->regret_mean = policy->regret_most = policy->saving_mean = policy->saving_error = 0;
+    policy->regret_mean = policy->regret_max = policy->saving_mean = policy->saving_error = 0;
     for (size_t i = 0; i < count; i++) {
         if (!choices[i].is_recommended || strcmp(choices[i].gpu, policy->gpu) != 0)
             continue;
@@ -783,7 +783,7 @@ static bool policy_at(const struct clock_choice *choices, size_t count,
             return false;
         policy->applications++;
         policy->regret_mean += effect.regret;
-        policy->regret_most = fmax(policy->regret_most, effect.regret);
+        policy->regret_max = fmax(policy->regret_max, effect.regret);
         policy->saving_mean += effect.saving;
         policy->saving_error = hypot(policy->saving_error, effect.saving_error);
     }
@@ -801,7 +801,7 @@ static struct clock_policy policy_of(const struct clock_choice *choices, size_t 
     struct clock_policy best = {.freq_mhz = UNKNOWN,
                                 .applications = applications,
                                 .regret_mean = UNKNOWN,
-                                .regret_most = UNKNOWN,
+                                .regret_max = UNKNOWN,
                                 .saving_mean = UNKNOWN,
                                 .saving_error = UNKNOWN};
     (void)str_copy(best.gpu, sizeof best.gpu, first->gpu);
@@ -809,7 +809,7 @@ static struct clock_policy policy_of(const struct clock_choice *choices, size_t 
         struct clock_policy at = best;
         if (!policy_at(choices, count, goal, first->points[i].freq_mhz, &at))
             continue;
-        if (!(rule == POLICY_MINIMAX ? at.regret_most >= best.regret_most
+        if (!(rule == POLICY_MINIMAX ? at.regret_max >= best.regret_max
                                      : at.regret_mean >= best.regret_mean))
             best = at;
     }

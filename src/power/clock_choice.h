@@ -1,6 +1,6 @@
-/* The best clock of an application (power/optimize.h), from a fitted model or from the medians that were measured, with
- * what an operator must know before setting it: savings against the fitted highest clock and their interval, regret, and
- * when there is no meaningful answer.  Also one clock for several applications of a GPU.
+/* The best clock of an application (power/optimize.h), from a fitted model or from measured medians, with the
+ * information needed before setting it: savings relative to the fitted highest clock with their interval, regret, and
+ * when there is no meaningful result.  Also one clock for several applications of a GPU.
  *
  * Ownership: clock_choice_release frees a choice. */
 #ifndef IPW_POWER_CLOCK_CHOICE_H
@@ -10,18 +10,18 @@
 #include "power/optimize.h"
 
 enum choice_flag {
-    CHOICE_NO_OPTIMUM = 1,    /* no meaningful one: see the reason */
-    CHOICE_NO_SETTING = 2,    /* none is within the limits */
-    CHOICE_MEASURED = 4,      /* medians as measured, the baseline too: nothing was fitted */
+    CHOICE_NO_OPTIMUM = 1,    /* no meaningful optimum: see the reason */
+    CHOICE_NO_SETTING = 2,    /* none satisfies the limits */
+    CHOICE_MEASURED = 4,      /* measured medians, including the baseline: nothing was fitted */
     CHOICE_NO_INTERVAL = 8,   /* the saving has no ± */
-    CHOICE_LOWEST = 16,       /* the best is the lowest setting known: a lower one may be better */
+    CHOICE_LOWEST = 16,       /* the best is the lowest known setting: a lower one may be better */
     CHOICE_STAY = 32,         /* the baseline is the best: the highest clock, or its setting */
     CHOICE_FAR_BASELINE = 64, /* fmax itself was not usable: the fit is extrapolated to it */
-    CHOICE_SLOW_BASELINE = 128, /* measured slower than a lower clock: cold, or another setting */
-    CHOICE_UNCHECKED = 256,     /* a model read from a file: its measurements are not at hand */
+    CHOICE_SLOW_BASELINE = 128, /* slower than a lower clock: cold, or another workload */
+    CHOICE_UNCHECKED = 256,     /* a model loaded from a file: its measurements are not available */
     CHOICE_NO_REPEATS = 512,    /* single runs as measured: differences may be noise */
     CHOICE_BELOW_MAX = 1024,    /* the GPU has higher clocks than were measured */
-    CHOICE_NEAR_SLO = 2048,     /* the interval of a latency reaches over its SLO */
+    CHOICE_NEAR_SLO = 2048,     /* the interval of a latency includes its SLO */
 };
 /* Calls back with the name of every flag and data check of a choice. */
 struct clock_choice;
@@ -32,12 +32,12 @@ struct clock_question {
     const struct freq_curve
         *curve; /* names and fmax; its samples unless the model is from a file */
     const struct freq_model *model;
-    bool is_always_fitted;        /* of a few clocks too, else they are taken as measured */
+    bool is_always_fitted;        /* fit even a few clocks, which are otherwise used as measured */
     const struct freq_data *data; /* NULL: the model is from a file */
     const struct clock_list
-        *clocks;              /* legal ones; NULL or without this GPU: those that were measured */
-    double lowest_mhz;        /* that the model knows */
-    const char *void_because; /* no optimum is meaningful; NULL: not known */
+        *clocks;              /* supported clocks; NULL or without this GPU: the measured ones */
+    double lowest_mhz;        /* lowest clock that the model was fitted to */
+    const char *void_because; /* why no optimum is meaningful; NULL: unknown */
     struct optimize_goal goal;
 };
 
@@ -59,11 +59,11 @@ struct clock_choice {
     struct optimum optimum;
     bool is_recommended;         /* points[optimum.best] */
     char reason[240];            /* "": recommended */
-    double saving, saving_error; /* shares of the baseline's energy; error: 90 % */
+    double saving, saving_error; /* relative to the baseline's energy; error: 90 % */
     const char *error_method;    /* NULL: none */
     double slowdown;             /* share */
     double regret_mean,
-        regret_most; /* of the clocks that refits pick; shares of the best objective */
+        regret_max; /* of the clocks that refits choose; relative to the best objective */
     size_t refits;
     unsigned flags;  /* enum choice_flag */
     unsigned checks; /* bits of enum data_check */
@@ -71,36 +71,35 @@ struct clock_choice {
 
 enum err clock_choice_of(const struct clock_question *question, struct clock_choice *out,
                          struct error *why) MUST_USE;
-/* Of settings that are not clocks alone: points (which the choice takes over) as measured, the baseline among them.
- * void_because: no optimum is meaningful; NULL: not known.
- * Repeats give the ±; a best setting whose objective they cannot tell from the baseline's is not recommended. */
+/* For settings other than clocks: measured points (owned by the choice afterwards), including the baseline.
+ * void_because: why no optimum is meaningful; NULL: unknown.  Repeats give the ±; a best setting whose objective
+ * does not differ significantly from the baseline's is not recommended. */
 enum err clock_choice_of_settings(struct optimize_point *points, size_t count, size_t baseline,
                                   const struct optimize_goal *goal, const char *void_because,
                                   struct clock_choice *out, struct error *why) MUST_USE;
-/* The percentile of latencies (which are sorted) that an SLO is for, with an interval of order statistics at FREQ_LEVEL;
- * UNKNOWN where they are too few for its upper end.  p 0: the mean, by Student's t. */
+/* The percentile of latencies (sorted in place) for an SLO, with an interval by order statistics at FREQ_LEVEL;
+ * UNKNOWN if they are too few for its upper end.  p 0: the mean, by Student's t. */
 struct freq_value clock_choice_latency(double *seconds, size_t count, double p);
 void clock_choice_release(struct clock_choice *choice);
 
-/* What a choice's points say of a clock. */
+/* The effect of a clock according to a choice's points. */
 struct clock_effect {
-    bool is_known; /* the clock is one of them, within the limits */
+    bool is_known; /* the clock is one of them and satisfies the limits */
     double regret, saving, saving_error, slowdown;
 };
 struct clock_effect clock_choice_at(const struct clock_choice *choice,
                                     const struct optimize_goal *goal, double mhz);
 
-/* One clock for the applications of a GPU, by their regrets: the least mean, or the least of the worst. */
+/* One clock for all applications of a GPU: minimizes the mean, or the maximum, of their regrets. */
 enum policy_rule { POLICY_MEAN, POLICY_MINIMAX };
 struct clock_policy {
     char gpu[40];
-    double freq_mhz;     /* UNKNOWN: no clock is within the limits of all */
+    double freq_mhz;     /* UNKNOWN: no clock satisfies all limits */
     size_t applications; /* with a recommendation */
-    double regret_mean, regret_most;
-    double saving_mean,
-        saving_error; /* error: 90 %, the applications' being independent; UNKNOWN */
+    double regret_mean, regret_max;
+    double saving_mean, saving_error; /* error: 90 %, assuming independent applications; UNKNOWN */
 };
-/* Of the GPUs with two such applications or more, into out[count]; returns how many. */
+/* For GPUs with at least two such applications, into out[count]; returns their number. */
 size_t clock_policies_of(const struct clock_choice *choices, size_t count,
                          const struct optimize_goal *goal, enum policy_rule rule,
                          struct clock_policy *out);

@@ -68,7 +68,7 @@ enum err clock_list_read(struct clock_list *list, const char *path, struct error
     return err;
 }
 
-/* "H200" of "NVIDIA H200 x1": without maker, and without how many of them a machine has. */
+/* "H200" of "NVIDIA H200 x1": without vendor and device count. */
 static void model_name(const char *gpu, char *to, size_t size)
 {
     static const char MAKER[] = "NVIDIA ";
@@ -87,7 +87,7 @@ static bool is_same_gpu(const char *one, const char *other)
     return str_equal_nocase(a, b);
 }
 
-/* The nearest clock of a GPU; UNKNOWN for one that is not listed. */
+/* The nearest clock of a GPU; UNKNOWN if the GPU is not listed. */
 static double nearest(const struct clock_list *list, const char *gpu, double mhz)
 {
     double nearest = UNKNOWN;
@@ -109,7 +109,7 @@ bool clock_list_is_legal(const struct clock_list *list, const char *gpu, double 
     return fabs(nearest(list, gpu, mhz) - mhz) <= 0.5;
 }
 
-size_t clock_list_usable(const struct clock_list *list, const char *gpu, double least, double *out,
+size_t clock_list_usable(const struct clock_list *list, const char *gpu, double min, double *out,
                          size_t limit)
 {
     double mem_mhz = UNKNOWN;
@@ -119,7 +119,7 @@ size_t clock_list_usable(const struct clock_list *list, const char *gpu, double 
             mem_mhz = fmax(mem_mhz, list->items[i].mem_mhz); /* of a number and a NaN: the number */
     for (size_t i = 0; i < list->count && count < limit; i++) {
         const struct clock_entry *entry = &list->items[i];
-        if (is_same_gpu(entry->gpu, gpu) && entry->mhz >= least && !(entry->mem_mhz < mem_mhz))
+        if (is_same_gpu(entry->gpu, gpu) && entry->mhz >= min && !(entry->mem_mhz < mem_mhz))
             out[count++] = entry->mhz;
     }
     sort_ascending(out, count);

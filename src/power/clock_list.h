@@ -1,5 +1,5 @@
-/* The clocks that GPUs support, as their drivers list them: read from a file (gpu, mem_mhz, graphics_mhz), or added by
- * who asked the driver.  Nothing is assumed of a GPU whose list is not given.
+/* The supported clocks of GPUs, as their drivers list them: read from a file (gpu, mem_mhz, graphics_mhz), or added by
+ * the caller.  Nothing is assumed of a GPU whose list is not given.
  *
  * Ownership: a zeroed struct clock_list is empty; clock_list_release frees it. */
 #ifndef IPW_POWER_CLOCK_LIST_H
@@ -29,9 +29,9 @@ void clock_list_release(struct clock_list *list);
 bool clock_list_has(const struct clock_list *list, const char *gpu);
 /* Whether one of a GPU's clocks is within half a MHz: drivers round 7.5 MHz steps. */
 bool clock_list_is_legal(const struct clock_list *list, const char *gpu, double mhz);
-/* The different clocks of a GPU of at least `least` MHz, ascending, into out[limit]; returns how many there are.  They
- * are those of the highest memory clock, at which work runs. */
-size_t clock_list_usable(const struct clock_list *list, const char *gpu, double least, double *out,
+/* The distinct clocks of a GPU of at least `min` MHz, ascending, into out[limit]; returns their number.  They are
+ * those at the highest memory clock. */
+size_t clock_list_usable(const struct clock_list *list, const char *gpu, double min, double *out,
                          size_t limit);
 
 #endif

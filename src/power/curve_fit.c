@@ -1,6 +1,6 @@
-/* The knee is searched on a grid, where for each candidate the time is linear in two unknowns; the polynomial is
- * linear in its coefficients.  Both are least absolute deviations by reweighting (stats/least_squares.h), the former
- * written out for two unknowns because it runs for every candidate. */
+/* The knee is found by a grid search, where for each candidate the time is linear in two unknowns; the polynomial is
+ * linear in its coefficients.  Both use least absolute deviations by reweighting (stats/least_squares.h), the former
+ * specialized for two unknowns because it runs for every candidate. */
 #include "power/curve_fit.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@
 /* ---- time ---- */
 
 enum { KNEES = 24, KNEES_FINER = 4, KNEE_ROUNDS = 20 };
-/* A knee must explain this much more of the deviations than none does. */
+/* A knee is accepted only if it reduces the deviations to this share of those without one. */
 #define KNEE_GAIN 0.97
 
 double time_fit_at(const struct time_fit *fit, double u)
@@ -30,7 +30,7 @@ static double deviations(const struct time_fit *fit, const double *u, const doub
     return sum;
 }
 
-/* Of a few probes every one counts: least absolute deviations would pass through three and ignore the rest. */
+/* Least squares for a few probes: least absolute deviations would interpolate three and ignore the others. */
 static double squares(const struct time_fit *fit, const double *u, const double *t, size_t count)
 {
     double sum = 0;
@@ -64,7 +64,7 @@ static double fit_at_knee(struct time_fit *fit, const double *u, const double *t
     double best = INFINITY;
     struct time_fit found = *fit;
     reweighted_step(fit, u, t, count, 0);
-    if (count < POWER_SWEEP_LEAST)
+    if (count < POWER_SWEEP_MIN)
         return squares(fit, u, t, count);
     for (unsigned round = 0; round < KNEE_ROUNDS; round++) {
         double cost = deviations(fit, u, t, count);
@@ -81,7 +81,7 @@ static double fit_at_knee(struct time_fit *fit, const double *u, const double *t
     return best;
 }
 
-/* max(t0, tc u): time does not depend on the clock until the compute units need more. */
+/* max(t0, tc u): memory-bound until the compute units become the bottleneck. */
 static struct time_fit fit_pair(double u0, double t0, double u1, double t1)
 {
     if (u0 > u1)
@@ -92,7 +92,7 @@ static struct time_fit fit_pair(double u0, double t0, double u1, double t1)
     return (struct time_fit){t0, slope, t0 / slope};
 }
 
-/* Takes the knee where it explains more than the best so far, and enough more than none. */
+/* Accepts the knee if it reduces the deviations more than the best so far, and sufficiently. */
 static void try_knee(double knee, const double *u, const double *t, size_t count, double limit,
                      double *best, struct time_fit *out)
 {
@@ -136,9 +136,9 @@ enum err time_fit(const double *u, const double *seconds, size_t count, struct t
 
 enum { CUBIC_TERMS = 4 };
 
-/* Of a probe: what is left after the median of a few runs, relative. */
+/* Relative noise of a probe: the residual after the median of a few runs. */
 #define PROBE_NOISE 0.009
-/* Of the power at fmax that scales the others, likewise. */
+/* Relative noise of the power at fmax, which scales the others. */
 #define SCALE_NOISE 0.03
 
 static void terms_of(double x, size_t terms, double *row)
@@ -184,7 +184,7 @@ static enum err fit_sweep(const struct freq_sample *samples, size_t count, doubl
 enum err power_shape(const struct freq_curve *curve, struct power_shape *out)
 {
     *out = (struct power_shape){0};
-    if (curve->count < POWER_SWEEP_LEAST)
+    if (curve->count < POWER_SWEEP_MIN)
         return ERR_OK;
     enum err err = fit_sweep(curve->samples, curve->count, curve->fmax_mhz, POWER_TERMS, out->c);
     out->is_known = !err && out->c[0] > 0;
@@ -214,7 +214,7 @@ struct power_prior power_prior_of(const struct power_shape *shapes, size_t count
     struct power_prior prior = {0};
     for (size_t i = 0; i < count; i++)
         prior.curves += i != left_out && shapes[i].is_known;
-    if (prior.curves < POWER_PRIOR_LEAST)
+    if (prior.curves < POWER_PRIOR_MIN)
         return *power_prior_builtin();
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; i != left_out && shapes[i].is_known && k < POWER_TERMS; k++)
@@ -247,13 +247,13 @@ static double dot(const double *a, const double *b)
     return sum;
 }
 
-/* The prior's mean moved by the probes as far as its covariance and their noise allow (a Kalman gain). */
+/* Updates the prior's mean with the probes according to its covariance and their noise (a Kalman gain). */
 static enum err fit_probes(const struct freq_sample *samples, size_t count, double fmax_mhz,
                            const struct power_prior *prior, double *c)
 {
-    double rows[POWER_SWEEP_LEAST][POWER_TERMS] = {{0}}, spread[POWER_SWEEP_LEAST][POWER_TERMS];
-    double system[POWER_SWEEP_LEAST * POWER_SWEEP_LEAST] = {0}, off[POWER_SWEEP_LEAST] = {0};
-    double gain[POWER_SWEEP_LEAST];
+    double rows[POWER_SWEEP_MIN][POWER_TERMS] = {{0}}, spread[POWER_SWEEP_MIN][POWER_TERMS];
+    double system[POWER_SWEEP_MIN * POWER_SWEEP_MIN] = {0}, off[POWER_SWEEP_MIN] = {0};
+    double gain[POWER_SWEEP_MIN];
     size_t top = 0;
     for (size_t i = 0; i < count; i++)
         top = samples[i].freq_mhz > samples[top].freq_mhz ? i : top;
@@ -286,7 +286,7 @@ enum err power_fit(const struct freq_sample *samples, size_t count, double fmax_
         return ERR_NO_DATA;
     for (size_t i = 0; i < count; i++)
         out->lowest = fmin(out->lowest, samples[i].freq_mhz / fmax_mhz);
-    if (count < POWER_SWEEP_LEAST) {
+    if (count < POWER_SWEEP_MIN) {
         out->lowest = fmin(out->lowest, 0.35); /* the prior's range */
         return fit_probes(samples, count, fmax_mhz, prior, out->c);
     }

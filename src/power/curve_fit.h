@@ -1,11 +1,11 @@
 /* The two curves of the roofline model, for one application on one GPU, against the relative frequency x = f / fmax:
  *
  *   time   t0 + t1 max(0, 1/x - knee)   memory-bound above the knee clock, compute-bound below it
- *   power  max(idle, sum c[k] (x - 1)^k)  a cubic, whose rise above the voltage floor is steeper
+ *   power  max(idle, sum c[k] (x - 1)^k)  a cubic, which rises more steeply above the voltage floor
  *
- * Fitted by least absolute deviations, so that cold runs and throttled ones do not move them.  Where there are only
- * a few probes, the shape of the power curve comes from other applications: a normal distribution of relative
- * coefficients (struct power_prior), updated by the probes.  Plain data; nothing is owned. */
+ * Fitted by least absolute deviations, which are robust to cold and throttled runs.  With only a few probes, the
+ * shape of the power curve comes from other applications: a normal distribution of relative coefficients (struct
+ * power_prior), updated by the probes.  Plain data; nothing is owned. */
 #ifndef IPW_POWER_CURVE_FIT_H
 #define IPW_POWER_CURVE_FIT_H
 
@@ -22,8 +22,8 @@ struct time_fit {
     double knee;   /* in fmax / f, at least 1 */
 };
 
-/* u is fmax / f.  One point scales as 1 / f, the worst that a lower clock can do; two give max(t0, tc u).
- * ERR_NO_DATA without a point. */
+/* u is fmax / f.  One point scales as 1 / f, the worst case of a lower clock; two give max(t0, tc u).  ERR_NO_DATA
+ * without a point. */
 enum err time_fit(const double *u, const double *seconds, size_t count, struct time_fit *out)
     MUST_USE;
 double time_fit_at(const struct time_fit *fit, double u);
@@ -39,28 +39,28 @@ double power_fit_at(const struct power_fit *fit, double x);
 
 /* Of c[k] / c[0]. */
 struct power_prior {
-    size_t curves; /* that it was learned from */
+    size_t curves; /* number of curves that it was fitted to */
     double mean[POWER_TERMS];
     double covariance[POWER_TERMS][POWER_TERMS];
 };
 
-/* Learned from full sweeps on one V100; used where no other applications are at hand. */
+/* Fitted to full sweeps on one V100; used where no other applications are available. */
 const struct power_prior *power_prior_builtin(void);
 
-/* The relative coefficients of a full sweep; false for a curve with fewer than POWER_SWEEP_LEAST samples. */
-enum { POWER_PRIOR_LEAST = 4, POWER_SWEEP_LEAST = 8 };
+/* The relative coefficients of a full sweep; false for a curve with fewer than POWER_SWEEP_MIN samples. */
+enum { POWER_PRIOR_MIN = 4, POWER_SWEEP_MIN = 8 };
 struct power_shape {
     double c[POWER_TERMS];
     bool is_known;
 };
 enum err power_shape(const struct freq_curve *curve, struct power_shape *out) MUST_USE;
 
-/* From the known shapes but for shapes[left_out] (count: none is); the built-in one with fewer than
- * POWER_PRIOR_LEAST. */
+/* From the known shapes except shapes[left_out] (count: all of them); the built-in one for fewer than
+ * POWER_PRIOR_MIN. */
 struct power_prior power_prior_of(const struct power_shape *shapes, size_t count, size_t left_out);
 
-/* With POWER_SWEEP_LEAST samples or more a cubic by least absolute deviations, with fewer the prior and the samples.
- * ERR_NO_DATA without a sample. */
+/* A cubic by least absolute deviations for POWER_SWEEP_MIN samples or more; the prior updated by the samples for
+ * fewer.  ERR_NO_DATA without a sample. */
 enum err power_fit(const struct freq_sample *samples, size_t count, double fmax_mhz, double idle_w,
                    const struct power_prior *prior, struct power_fit *out) MUST_USE;
 

@@ -1,5 +1,5 @@
-/* The checks in their order: single values, then what points say together, then what the curves made of them say.  A
- * point that one check excludes is not seen by the next.  After cold rows were excluded the curves are made again. */
+/* The checks run in this order: single values, groups of points, curves.  Points that one check excludes are not
+ * seen by the next.  The curves are recomputed after cold rows have been excluded. */
 #include "power/data_checks.h"
 
 #include <math.h>
@@ -17,14 +17,14 @@
 #include "stats/descriptive.h"
 
 #define CLOCK_TOLERANCE_MHZ 20.0 /* more than one step of any driver's list */
-#define COLD_LEAST          0.05 /* above the fit */
-#define COLD_SPREADS        4.0  /* likewise, in standard deviations of the others */
-#define NOISE_MOST          0.05
-#define IDLE_RATIO          1.35 /* median power over idle power: less is a GPU that waits */
+#define COLD_MIN            0.05 /* above the fit */
+#define COLD_SPREADS        4.0  /* the same in standard deviations of the others */
+#define NOISE_MAX           0.05
+#define IDLE_RATIO          1.35 /* median power over idle power: below this the GPU mostly waits */
 #define IDLE_ACTIVITY       0.15
-#define COLD_SHARE_MOST     0.25 /* of the frequencies, from the first that was measured */
+#define COLD_SHARE_MAX      0.25 /* of the frequencies, from the first that was measured */
 
-enum { VECTOR_LEAST = 5, POINTS_LEAST = 5 };
+enum { VECTOR_MIN = 5, POINTS_MIN = 5 };
 
 static const struct {
     const char *name, *done;
@@ -58,7 +58,7 @@ const char *data_severity_name(enum data_severity severity)
 
 /* ---- findings ---- */
 
-/* One group of points, and where findings go. */
+/* One group of points, and the destination of findings. */
 struct checking {
     struct freq_points *points;
     const struct clock_list *clocks;
@@ -102,7 +102,7 @@ static void add_finding(struct checking *c, enum data_check check, const struct 
         c->err = ERR_NO_MEMORY;
 }
 
-void data_findings_release(struct data_findings *findings)
+static void data_findings_release(struct data_findings *findings)
 {
     free(findings->items);
     *findings = (struct data_findings){0};
@@ -160,7 +160,7 @@ static void check_values(struct checking *c, size_t first, size_t end)
         throttled += (p->flags & FREQ_THROTTLED) != 0;
         missed += (p->flags & FREQ_OFF_CLOCK) != 0;
         if (p->flags & (FREQ_FAILED | FREQ_THROTTLED | FREQ_OFF_CLOCK) && p->freq_mhz > 0)
-            continue; /* left out already, perhaps without figures */
+            continue; /* excluded already, possibly without figures */
         if (is_invalid(p)) {
             p->flags |= FREQ_INVALID;
             invalid++;
@@ -206,7 +206,7 @@ static bool is_in_catalog(const char *gpu)
     return false;
 }
 
-/* What the reader of logs noticed. */
+/* Problems detected by the log reader. */
 static void check_logs(struct checking *c, size_t first, size_t end)
 {
     static const struct {
@@ -244,7 +244,7 @@ static void check_gpus(struct checking *c)
     }
 }
 
-/* ---- points together ---- */
+/* ---- groups of points ---- */
 
 static void check_duplicates(struct checking *c, size_t first, size_t end)
 {
@@ -268,7 +268,7 @@ static int by_seq(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-/* In the order that the file says they were measured in, timestamps must not fall. */
+/* Timestamps must not decrease in the recorded order of measurement. */
 static void check_timestamps(struct checking *c, size_t first, size_t end)
 {
     const struct freq_point **order = calloc(end - first, sizeof *order);
@@ -293,7 +293,7 @@ static void check_timestamps(struct checking *c, size_t first, size_t end)
     free(order);
 }
 
-/* The first run at a frequency starts with cold caches and whatever had to be loaded. */
+/* The first run at a frequency includes start-up costs: cold caches and loading. */
 static void check_first_runs(struct checking *c, size_t first, size_t end)
 {
     struct freq_point *items = c->points->items;
@@ -301,7 +301,7 @@ static void check_first_runs(struct checking *c, size_t first, size_t end)
     for (size_t i = first, next; i < end; i = next) {
         size_t later = 0;
         for (next = i + 1; next < end && items[next].freq_mhz == items[i].freq_mhz;)
-            next++; /* an unknown frequency equals none */
+            next++; /* an unknown frequency equals no other */
         for (size_t k = i; k < next; k++)
             later += items[k].run > 1 && !(items[k].flags & FREQ_UNUSABLE);
         for (size_t k = i; k < next; k++)
@@ -323,7 +323,7 @@ static double vector_value(const struct freq_point *p, enum vector which)
     return which == VECTOR_TIME ? p->time_s : which == VECTOR_POWER ? p->power_w : p->raw_time_s;
 }
 
-/* 0 for a vector that is too short or constant to be another's. */
+/* 0 for a vector that is too short or constant to be a copy. */
 static uint64_t vector_hash(const struct freq_points *points, size_t first, size_t end,
                             enum vector which)
 {
@@ -339,7 +339,7 @@ static uint64_t vector_hash(const struct freq_points *points, size_t first, size
         high = fmax(high, pair[1]);
         count++;
     }
-    return count < VECTOR_LEAST || low == high ? 0 : hash ? hash : 1;
+    return count < VECTOR_MIN || low == high ? 0 : hash ? hash : 1;
 }
 
 struct vector_group {
@@ -356,7 +356,7 @@ static void mark_identical(struct checking *c, const struct vector_group *group,
             c->points->items[i].flags |= FREQ_INVALID;
 }
 
-/* One finding for each set of applications of a GPU that share a vector: which of them it belongs to nobody knows. */
+/* One finding per set of applications of a GPU that share a vector: the original cannot be determined. */
 static void check_vectors(struct checking *c, struct vector_group *groups, size_t count,
                           enum vector which)
 {
@@ -377,7 +377,7 @@ static void check_vectors(struct checking *c, struct vector_group *groups, size_
                 groups[k].hash = 0;
                 same++;
                 rows += groups[k].end - groups[k].first;
-                if (which == VECTOR_TIME) /* named one by one: a command asks about one of them */
+                if (which == VECTOR_TIME) /* one finding each: a command may query one of them */
                     add_finding(c, CHECK[which], &items[groups[k].first], 0,
                                 "%s: the same vector as '%s'", column,
                                 items[groups[i].first].application);
@@ -445,7 +445,7 @@ static enum err residuals_of(const struct freq_curve *curve, struct time_residua
     return err;
 }
 
-/* When a frequency was first measured: a sweep without an order is taken to start at fmax. */
+/* When a frequency was first measured: a sweep without order is assumed to start at fmax. */
 static double first_seq(const struct freq_points *points, size_t first, size_t end, double mhz)
 {
     double seq = UNKNOWN;
@@ -477,12 +477,12 @@ static size_t mark_cold(struct checking *c, size_t first, size_t end, double mhz
     return rows;
 }
 
-/* Walks the clocks in the order of measurement for as long as their times are far above the fit of all. */
+/* Iterates over the clocks in the order of measurement while their times are far above the fit of all. */
 static void check_baseline(struct checking *c, const struct freq_curve *curve,
                            const struct time_residuals *r, size_t first, size_t end)
 {
     struct sequenced *order = calloc(curve->count + 1, sizeof *order);
-    double limit = fmax(COLD_LEAST, COLD_SPREADS * r->spread), worst = 0, excess = 0;
+    double limit = fmax(COLD_MIN, COLD_SPREADS * r->spread), worst = 0, excess = 0;
     size_t rows = 0, clocks = 0;
     if (!order) {
         c->err = ERR_NO_MEMORY;
@@ -492,8 +492,7 @@ static void check_baseline(struct checking *c, const struct freq_curve *curve,
         order[i] =
             (struct sequenced){i, first_seq(c->points, first, end, curve->samples[i].freq_mhz)};
     qsort(order, curve->count, sizeof *order, by_first_seq);
-    for (size_t i = 0; i < curve->count && (double)i < COLD_SHARE_MOST * (double)curve->count;
-         i++) {
+    for (size_t i = 0; i < curve->count && (double)i < COLD_SHARE_MAX * (double)curve->count; i++) {
         const struct freq_sample *s = &curve->samples[order[i].sample];
         if (!(r->relative[order[i].sample] > limit))
             break;
@@ -522,7 +521,7 @@ static double median_power(const struct freq_curve *curve)
     return median;
 }
 
-/* From the data, else from the catalog where it was measured on that device. */
+/* From the data, else from the catalog if it was measured on that device. */
 static double idle_power(const struct freq_curve *curve)
 {
     struct hardware found;
@@ -544,8 +543,8 @@ static void check_idle(struct checking *c, const struct freq_curve *curve,
                     "median power is %.1f W, idle power %.1f W: the GPU is mostly idle", watts,
                     idle);
     else if (active < IDLE_ACTIVITY)
-        add_finding(c, CHECK_IDLE_GPU, of, 0,
-                    "the GPU is active %.0f %% of the time: it hardly works", 100 * active);
+        add_finding(c, CHECK_IDLE_GPU, of, 0, "the GPU is active %.0f %% of the time: mostly idle",
+                    100 * active);
 }
 
 static void check_curve(struct checking *c, const struct freq_curve *curve, size_t first,
@@ -555,18 +554,18 @@ static void check_curve(struct checking *c, const struct freq_curve *curve, size
     bool has_time = false;
     for (size_t i = 0; i < curve->count; i++)
         has_time |= curve->samples[i].time_s > 0 && curve->samples[i].window_s > 0;
-    if (has_time && curve->count >= POINTS_LEAST) {
+    if (has_time && curve->count >= POINTS_MIN) {
         c->err = residuals_of(curve, &r);
         if (!c->err && !is_final)
             check_baseline(c, curve, &r, first, end);
-        if (!c->err && is_final && r.spread > NOISE_MOST)
+        if (!c->err && is_final && r.spread > NOISE_MAX)
             add_finding(c, CHECK_NOISY_TIME, &c->points->items[first], 0,
                         "times scatter by %.1f %% around their fit", 100 * r.spread);
         free(r.relative);
     }
     if (c->err || !is_final)
         return;
-    if (curve->count < POINTS_LEAST)
+    if (curve->count < POINTS_MIN)
         add_finding(c, CHECK_TOO_FEW_POINTS, &c->points->items[first], curve->count,
                     "%zu usable clock%s", curve->count, curve->count == 1 ? "" : "s");
     if (curve->count)
@@ -613,7 +612,7 @@ enum err data_checks_run(struct freq_points *points, const struct clock_list *cl
     return err_explain(why, c.err);
 }
 
-/* ---- measurements, read and checked ---- */
+/* ---- reading and checking measurements ---- */
 
 size_t freq_data_usable(const struct freq_data *data)
 {

@@ -60,7 +60,7 @@ void freq_errors_finish(struct freq_errors *errors, double *error)
     *errors = (struct freq_errors){0};
 }
 
-/* ---- one application left out ---- */
+/* ---- leave-one-application-out ---- */
 
 static enum err collect(const struct freq_model_kind *kind, const void *state,
                         const struct freq_curve *curve, struct freq_errors *errors,
@@ -80,11 +80,11 @@ static enum err collect(const struct freq_model_kind *kind, const void *state,
         freq_errors_add(errors, &curve->samples[i], &out[i]);
     free(out);
     free(mhz);
-    /* An application without activities tells nothing of a model of them. */
+    /* An application without activities is not used for activity models. */
     return err == ERR_NO_DATA ? ERR_OK : err;
 }
 
-/* The curves without those of one fold; the samples are shared. */
+/* The curves except those of one fold; the samples are shared. */
 static struct freq_curves without(const struct freq_curves *curves, size_t fold, size_t folds,
                                   struct freq_curve *scratch)
 {
@@ -111,7 +111,7 @@ enum err freq_calibrate(const struct freq_model_kind *kind, const void *state,
         struct freq_curves rest = without(curves, fold, folds, scratch);
         struct error unable = {0};
         void *other = NULL;
-        /* Too few applications are left: the interval stays unknown. */
+        /* Too few applications remain: the interval stays unknown. */
         if (kind->fit(&rest, options, &other, &unable))
             continue;
         for (size_t i = fold; !err && i < curves->count; i += folds)

@@ -1,11 +1,10 @@
-/* Points from the logs of GPU profilers, one per log and GPU: a file, or a directory in which a study left the logs of
- * its runs.
+/* Points from the logs of GPU profilers, one per log and GPU: a file, or a directory with the logs of a study.
  *
- * What a log says is worth more than its name: names hold the clock that was asked for, and are wrong about it in
- * public data.  So the clock, the GPU and the activities come from the rows, and the name gives what they do not have.
+ * The content of a log has precedence over its name: names contain the requested clock, which is wrong in some public
+ * data.  So the clock, the GPU and the activities come from the rows, and the name provides what they lack.
  *
- * Of a log only the part from the first to the last row with an active GPU is the work.  What is before it (a program
- * that starts, a download) says what the idle GPU draws; what is after it is left out. */
+ * Only the part of a log from the first to the last row with an active GPU is the workload.  The rows before it
+ * (start-up, a download) give the idle power; the rows after it are ignored. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -23,28 +22,28 @@
 #include "wire/gpu_log.h"
 
 #define LOG_LIMIT ((size_t)256 << 20)
-#define GAP_SHARE 0.1 /* of the rows: a longer pause may separate a stray reading from the work */
+#define GAP_SHARE 0.1 /* of the rows: a longer pause may follow a stray reading */
 #define STRAY_SHARE                                                                                \
-    0.02 /* of the activity: as little before or after such a pause is not the work */
-#define COUNTER_ERROR  0.2 /* a counter that is farther off the mean power is not believed */
+    0.02 /* of the activity: less than this before or after such a pause is not part of the workload */
+#define COUNTER_ERROR  0.2 /* a counter that deviates more from the mean power is ignored */
 #define PAUSE_SPACINGS 10  /* a longer step of the timestamps is a pause of the log */
-#define SET_SPACINGS   2   /* that the counter says passed in a pause: the clock was set forward */
-#define PAUSE_ERROR    0.5 /* of the energy of a pause: nobody saw what the GPU did in it */
+#define SET_SPACINGS   2   /* of the counter's time in a pause: the clock was set forward */
+#define PAUSE_ERROR    0.5 /* of the energy of a pause, in which the GPU was not observed */
 
 enum { GAP_ROWS = 20, IDLE_ROWS = 3, DEPTH_MAX = 4 };
 
 /* ---- names ---- */
 
-/* What the names of a log and of its directory say. */
+/* Information from the names of a log and of its directory. */
 struct log_name {
     char gpu[40], application[64];
     char run_id[32]; /* of timing_summary.log */
     unsigned run;    /* from 1; 0: not given */
     double seq, mhz;
-    char perf[96]; /* "GV100-dvfs-LSTM": begin of the name of its file of times; "": none */
+    char perf[96]; /* "GV100-dvfs-LSTM": prefix of its timing file; "": none */
 };
 
-/* A number of digits alone; the first byte after it, or NULL. */
+/* Parses digits only; returns the first byte after them, or NULL. */
 static const char *digits(const char *at, double *out)
 {
     size_t length = strspn(at, "0123456789");
@@ -117,7 +116,7 @@ static bool name_of_legacy(const char *name, struct log_name *out)
     return true;
 }
 
-/* Any other: "<application>_1410MHz.log". */
+/* Any other name: "<application>_1410MHz.log". */
 static void name_of_other(const char *name, struct log_name *out)
 {
     for (const char *at = name; *at; at++) {
@@ -152,7 +151,7 @@ static struct log_name name_of(const char *path)
     return out;
 }
 
-/* ---- what a study recorded of a run beside its log ---- */
+/* ---- run information recorded beside the log ---- */
 
 /* timing_summary.log: run_id,frequency_mhz,duration_seconds,exit_code,status */
 static void outcome_of(struct csv_grid *grid, const struct log_name *name, struct freq_point *point)
@@ -256,7 +255,7 @@ static void read_perf(const char *folder, const struct log_name *name, struct fr
     }
     if (count > 0)
         free(entries);
-    if (found == 1) /* of several, nobody knows which belongs to the log */
+    if (found == 1) /* with several, the one of this log is unknown */
         point->raw_time_s = time_in_perf(path, name);
 }
 
@@ -269,7 +268,7 @@ struct log_rows {
     char gpu_name[96];
 };
 
-/* The last line may be cut in the middle of a number: without its end it is no row. */
+/* A last line without a newline may be truncated and is ignored. */
 static enum err read_rows(struct text *bytes, struct log_rows *out)
 {
     struct gpu_log log = {0};
@@ -292,7 +291,7 @@ static enum err read_rows(struct text *bytes, struct log_rows *out)
     return ERR_OK;
 }
 
-/* The rows of one GPU, how long each stands for, and which are the work: from `first` to before `end`. */
+/* The rows of one GPU, the duration that each represents, and the range of the workload, [first, end). */
 struct gpu_rows {
     const struct gpu_log_row **items;
     double *spans; /* s; UNKNOWN */
@@ -302,11 +301,11 @@ struct gpu_rows {
     bool is_unordered, has_pauses, has_activities;
 };
 
-/* Of a row: one of its values, or ACTIVE, the share of time in which the GPU worked. */
+/* Index of a value of a row, or ACTIVE, the share of time in which the GPU was active. */
 enum { ACTIVE = GPU_LOG_VALUES };
 
-/* Some drivers leave the activity of the graphics engine at 0.  Where the log has neither, utilization must do; a row
- * that lacks what others have is UNKNOWN, for the two differ. */
+/* Some drivers leave the graphics engine activity at 0.  Where the log has neither, utilization is used; a row that
+ * lacks what others have is UNKNOWN, because the two differ. */
 static double value_of(const struct gpu_rows *rows, size_t i, unsigned which)
 {
     const double *values = rows->items[i]->values;
@@ -320,17 +319,17 @@ static bool is_active(const struct gpu_rows *rows, size_t i)
     return value_of(rows, i, ACTIVE) > 0;
 }
 
-/* Moves `first` over a stray reading that a long pause separates from the work; toward the end likewise, by `step`. */
+/* Advances `first` past a stray reading that a long pause separates from the workload; from the end with `step` -1. */
 static size_t skip_stray(const struct gpu_rows *rows, size_t from, long step, double total)
 {
-    double gap_most = fmax(GAP_ROWS, GAP_SHARE * (double)rows->count), sum = 0;
+    double gap_max = fmax(GAP_ROWS, GAP_SHARE * (double)rows->count), sum = 0;
     size_t gap = 0;
     for (size_t i = from; i < rows->count; i = (size_t)((long)i + step)) {
         if (!is_active(rows, i)) {
             gap++;
             continue;
         }
-        if ((double)gap > gap_most && sum < STRAY_SHARE * total)
+        if ((double)gap > gap_max && sum < STRAY_SHARE * total)
             return skip_stray(rows, i, step, total);
         if (sum > STRAY_SHARE * total)
             break;
@@ -358,7 +357,7 @@ static void find_work(struct gpu_rows *rows)
     rows->end = skip_stray(rows, last, -1, total) + 1;
 }
 
-/* The median over the work of rows that are active, or of all where that is not known. */
+/* The median over the active rows of the workload, or over all where activity is unknown. */
 static double median_in_work(const struct gpu_rows *rows, enum gpu_log_value value)
 {
     size_t known = 0;
@@ -381,7 +380,7 @@ static double mean_of(const struct gpu_rows *rows, size_t first, size_t end, uns
     return known ? sum / (double)known : UNKNOWN;
 }
 
-/* Zeros are left out, as in the published definition of fp and dram; 0 where all are. */
+/* Zeros are excluded, as in the published definition of fp and dram; 0 if all are. */
 static double mean_nonzero(const struct gpu_rows *rows, enum gpu_log_value which)
 {
     double sum = 0;
@@ -397,7 +396,7 @@ static double mean_nonzero(const struct gpu_rows *rows, enum gpu_log_value which
 
 /* ---- time ---- */
 
-/* Steps between timestamps.  One that is not above 0 is a clock that was set back. */
+/* Differences of timestamps.  One that is not positive means that the clock was set back. */
 static bool span_by_timestamps(struct gpu_rows *rows)
 {
     size_t known = 0;
@@ -420,7 +419,7 @@ static bool is_pause(const struct gpu_rows *rows, size_t i)
     return rows->spans[i] >= PAUSE_SPACINGS * rows->usual_s;
 }
 
-/* Between the rows before and after a pause. */
+/* Mean of the power before and after a pause. */
 static double held_power(const struct gpu_rows *rows, size_t i)
 {
     double before = value_of(rows, i - 1, GPU_LOG_POWER_W);
@@ -433,7 +432,7 @@ static double counted_since(const struct gpu_rows *rows, size_t i)
     return value_of(rows, i, GPU_LOG_ENERGY_J) - value_of(rows, i - 1, GPU_LOG_ENERGY_J);
 }
 
-/* Whether the clock was set forward before row i: the counter hardly grew, or a later row is back at the old time. */
+/* Whether the clock was set forward before row i: the counter hardly increased, or a later row is earlier. */
 static bool is_set_forward(const struct gpu_rows *rows, size_t i, double earliest_later_s)
 {
     double passed_s = ratio(counted_since(rows, i), held_power(rows, i));
@@ -442,9 +441,9 @@ static bool is_set_forward(const struct gpu_rows *rows, size_t i, double earlies
     return is_set_back || (passed_s >= 0 && passed_s < SET_SPACINGS * rows->usual_s);
 }
 
-/* A logger that stalls leaves a pause, in which the work goes on: it counts as time, unless the clock was set forward,
- * as when the duration that the study recorded has no room for it.  The pause before the first row of the work is not
- * part of it. */
+/* A stalled logger leaves a pause, during which the workload continues: it counts as time, unless the clock was set
+ * forward, for example when the duration recorded by the study is too short for it.  The pause before the first row
+ * of the workload is excluded. */
 static void settle_pauses(struct gpu_rows *rows, double recorded_s)
 {
     double with = 0, without = 0, earliest_s = UNKNOWN;
@@ -467,7 +466,7 @@ static void settle_pauses(struct gpu_rows *rows, double recorded_s)
     }
 }
 
-/* A table has no times.  The energy counter over the mean power is how long it took; else what the study recorded. */
+/* A table has no timestamps.  The duration is the energy counter over the mean power; else as recorded by the study. */
 static void span_by_counter(struct gpu_rows *rows, double recorded_s)
 {
     const struct gpu_log_row *first = NULL, *last = NULL;
@@ -493,17 +492,17 @@ static void span_by_counter(struct gpu_rows *rows, double recorded_s)
 
 static double highest(const struct gpu_rows *rows, enum gpu_log_value which)
 {
-    double most = UNKNOWN;
+    double max = UNKNOWN;
     for (size_t i = rows->first; i < rows->end; i++)
-        most = fmax(most, value_of(rows, i, which));
-    return most;
+        max = fmax(max, value_of(rows, i, which));
+    return max;
 }
 
-/* The mean over a pause that ends with row i: by the counter, else held; unseen_j is what was held. */
-static double pause_power(const struct gpu_rows *rows, size_t i, double most_w, double *unseen_j)
+/* Mean power over a pause that ends with row i: from the counter, else interpolated (energy in unseen_j). */
+static double pause_power(const struct gpu_rows *rows, size_t i, double max_w, double *unseen_j)
 {
     double counted = counted_since(rows, i) / rows->spans[i], held = held_power(rows, i);
-    if (counted > 0 && counted < 2 * most_w)
+    if (counted > 0 && counted < 2 * max_w)
         return counted;
     *unseen_j += is_known(held) ? held * rows->spans[i] : 0;
     return held;
@@ -512,11 +511,10 @@ static double pause_power(const struct gpu_rows *rows, size_t i, double most_w, 
 static void set_energy(const struct gpu_rows *rows, struct freq_point *point)
 {
     double joules = 0, powered_s = 0, time_s = 0, unseen_j = 0;
-    double most_w = highest(rows, GPU_LOG_POWER_W);
+    double max_w = highest(rows, GPU_LOG_POWER_W);
     for (size_t i = rows->first; i < rows->end; i++) {
-        double watts = i > rows->first && is_pause(rows, i)
-                           ? pause_power(rows, i, most_w, &unseen_j)
-                           : value_of(rows, i, GPU_LOG_POWER_W);
+        double watts = i > rows->first && is_pause(rows, i) ? pause_power(rows, i, max_w, &unseen_j)
+                                                            : value_of(rows, i, GPU_LOG_POWER_W);
         time_s += rows->spans[i];
         joules += is_known(watts) ? watts * rows->spans[i] : 0;
         powered_s += is_known(watts) ? rows->spans[i] : 0;
@@ -536,7 +534,7 @@ static void set_energy(const struct gpu_rows *rows, struct freq_point *point)
     }
 }
 
-/* The row before the work may hold its begin. */
+/* The row before the workload may include its start. */
 static double idle_before(const struct gpu_rows *rows)
 {
     size_t known = 0;
@@ -580,7 +578,7 @@ struct importing {
     size_t logs;
 };
 
-/* The GPU as the caller or the name calls it, unless the log knows better. */
+/* The GPU as given by the caller or the name, unless the log has it. */
 static void set_gpu(const struct importing *im, const struct log_name *name,
                     const struct log_rows *rows, struct freq_point *point)
 {
@@ -645,7 +643,7 @@ static enum err add_gpu(struct importing *im, const struct log_rows *all, unsign
         set_figures(&rows, &point);
         if (!is_one)
             (void)str_format(point.gpu, sizeof point.gpu, "%.30s:%u", begin->gpu, gpu);
-        /* Of several GPUs those that did nothing are not part of the work. */
+        /* Of several GPUs, idle ones are not part of the workload. */
         if (is_one || !(highest(&rows, GPU_LOG_UTILIZATION) <= 0) || is_active(&rows, rows.first))
             err = add_point(im, &point);
     }
@@ -671,7 +669,7 @@ static enum err add_gpus(struct importing *im, const struct log_rows *rows,
     }
     for (size_t i = 0; !err && i < count; i++)
         err = add_gpu(im, rows, gpus[i], begin, count == 1);
-    return err ? err : count ? ERR_OK : add_point(im, begin); /* no power: the checks say so */
+    return err ? err : count ? ERR_OK : add_point(im, begin); /* no power: reported by the checks */
 }
 
 static enum err import_log(struct importing *im, const char *path, struct text *bytes)
@@ -703,7 +701,7 @@ static enum err import_log(struct importing *im, const char *path, struct text *
     return err;
 }
 
-/* Files that are no log are skipped: a directory of results has many. */
+/* Files that are not logs are skipped: result directories contain many. */
 static enum err import_file(struct importing *im, const char *path)
 {
     struct text bytes = {0};

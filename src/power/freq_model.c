@@ -1,4 +1,4 @@
-/* What every model has in common: its name, its front door, its file. */
+/* Common code of all models: registry, fitting and prediction, and the file format. */
 #include "power/freq_model.h"
 
 #include <inttypes.h>
@@ -172,7 +172,8 @@ static enum err model_from_json(struct freq_model *model, const struct jv *objec
     if (!format || strcmp(format, FORMAT) != 0 || !name)
         return err_set(why, ERR_BAD_VALUE, "not a model of `ipw power fit`");
     if (jv_number(jv_get(object, "version")) != 1)
-        return err_set(why, ERR_BAD_VALUE, "a model of another version of ipw");
+        return err_set(why, ERR_BAD_VALUE,
+                       "the model was written by an incompatible version of ipw");
     model->kind = freq_model_find(name, why);
     if (!model->kind)
         return ERR_BAD_VALUE;

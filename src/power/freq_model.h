@@ -24,7 +24,7 @@ struct json;
 struct jv;
 struct text;
 
-/* Of every interval. */
+/* Level of every interval. */
 #define FREQ_LEVEL 0.9
 
 enum freq_figure { FREQ_POWER_W, FREQ_TIME_S, FREQ_ENERGY_J, FREQ_FIGURES };
@@ -43,14 +43,14 @@ struct freq_prediction {
     bool is_extrapolated;                    /* outside the clocks that were measured */
 };
 
-/* What is predicted for.  Unknown figures are UNKNOWN or 0. */
+/* The target of a prediction.  Unknown figures are UNKNOWN or 0. */
 struct freq_target {
-    const char *gpu, *application; /* NULL: not an application of the model */
+    const char *gpu, *application; /* NULL: not an application that the model was fitted to */
     double fmax_mhz;
     double idle_w;
     double activity[FREQ_ACTIVITIES]; /* at fmax */
     double fmax_time_s,
-        fmax_window_s; /* measured at fmax, for models of activities; else of the first probe */
+        fmax_window_s; /* measured at fmax, for activity models; else of the first probe */
     const struct freq_sample *probes; /* the highest clock first */
     size_t probe_count;
 };
@@ -60,7 +60,7 @@ struct freq_model_options {
     double ridge;          /* penalty of ridge; 0: 1.0 */
     unsigned trees;        /* of rf and gbt; 0: their defaults */
     bool is_published;     /* fgcs with its published coefficients */
-    bool without_interval; /* none is calibrated, which takes several fits */
+    bool without_interval; /* skips the calibration, which takes several fits */
 };
 
 /* Where a model comes from. */
@@ -72,8 +72,8 @@ struct freq_provenance {
     size_t rows, rows_used;
     size_t curves;
     uint64_t seed;
-    char findings[256]; /* names of the data checks that found something, with commas */
-    char voids[512];    /* "GPU application" whose optimum is meaningless, with commas */
+    char findings[256]; /* comma-separated names of the data checks with findings */
+    char voids[512];    /* comma-separated "GPU application" whose optimum is meaningless */
 };
 
 struct freq_model {
@@ -83,22 +83,22 @@ struct freq_model {
     struct freq_provenance provenance;
 };
 
-/* One kind of model, a module each. */
+/* One kind of model; each is a module. */
 struct freq_model_kind {
     const char *name, *summary;
-    bool has_probes; /* it needs probes of a new application, else its activities */
+    bool has_probes; /* predicts a new application from probes, else from its activities */
     bool is_slow;    /* to fit: fewer folds in a validation */
     enum err (*fit)(const struct freq_curves *curves, const struct freq_model_options *options,
                     void **state, struct error *why);
-    /* Values, and intervals where the model has its own: else they are UNKNOWN and freq_model_predict adds them. */
+    /* Values, and intervals where the model has its own: else UNKNOWN, and freq_model_predict adds them. */
     enum err (*predict)(const void *state, const struct freq_target *target, const double *mhz,
                         size_t count, struct freq_prediction *out, struct error *why);
-    /* Half-widths of its intervals; NULL: as freq_calibrate has it. */
+    /* Half-widths of its intervals; NULL: freq_calibrate is used. */
     enum err (*calibrate)(const void *state, const struct freq_curves *curves,
                           const struct freq_model_options *options, double *error,
                           struct error *why);
-    /* The names, fmax and idle power of an application that it was fitted to, without samples, and the lowest clock
-     * of those; false past the last.  NULL: it keeps none. */
+    /* Names, fmax and idle power of an application that it was fitted to, without samples, and its lowest clock;
+     * false past the last.  NULL: none are kept. */
     bool (*application)(const void *state, size_t index, struct freq_curve *out,
                         double *lowest_mhz);
     void (*save)(const void *state, struct json *json); /* members of an open object */
@@ -135,19 +135,19 @@ static inline struct freq_value freq_value_within(double value, double error)
 
 /* ---- intervals: freq_calibrate.c ---- */
 
-/* How wide the intervals of a model must be, for applications that it was not fitted to.
+/* Interval widths of a model, for applications that it was not fitted to.
  *
- * They are conformal: the model is fitted again without each application, and the interval is as wide as FREQ_LEVEL of
- * the relative errors on the one left out.  That assumes nothing of the model, and `ipw power validate` reports how many
- * measurements the intervals really cover. */
+ * Conformal prediction: the model is refitted without each application, and the interval is the FREQ_LEVEL quantile
+ * of the relative errors on the one left out.  This assumes nothing about the model, and `ipw power validate`
+ * reports the actual coverage. */
 
-/* error[FREQ_FIGURES]: relative half-widths; UNKNOWN with fewer than two curves.  By the kind's own way where it has
- * one. */
+/* error[FREQ_FIGURES]: relative half-widths; UNKNOWN for fewer than two curves.  Uses the kind's own method if it
+ * has one. */
 enum err freq_calibrate(const struct freq_model_kind *kind, const void *state,
                         const struct freq_curves *curves, const struct freq_model_options *options,
                         double *error, struct error *why) MUST_USE;
 
-/* Relative errors of predictions, by figure, as they are collected. */
+/* Collected relative errors of predictions, by figure. */
 struct freq_errors {
     double *items[FREQ_FIGURES];
     size_t count[FREQ_FIGURES];
@@ -159,10 +159,10 @@ void freq_errors_add(struct freq_errors *errors, const struct freq_sample *measu
 /* The half-widths; releases the errors. */
 void freq_errors_finish(struct freq_errors *errors, double *error);
 
-/* The probes that a calibration imagines of a new application. */
+/* The number of probes assumed by a calibration for a new application. */
 enum { FREQ_PROBES = 3, FREQ_PROBE_NEAR = 5 };
 
-/* The target of a curve that the model does not know: its probes, and its activities and times at fmax. */
+/* The target of a curve that the model was not fitted to: its probes, and its activities and times at fmax. */
 struct freq_target freq_target_of(const struct freq_curve *curve, const struct freq_sample *probes,
                                   size_t probe_count);
 

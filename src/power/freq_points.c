@@ -1,6 +1,6 @@
-/* Points are rows of a file, found by the names of its columns: ours, or those that public data sets use.  Curves are
- * made by sorting the usable points by GPU, application and frequency and taking medians of equal ones: a median of
- * three runs is not moved by one that a download or a neighbor delayed. */
+/* Points are rows of a file, whose columns are found by name: ours, or those used in public data sets.  Curves are
+ * made by sorting the usable points by GPU, application and frequency and taking medians of equal ones: the median
+ * of three runs is robust to one that was delayed by a download or another process. */
 #include "power/freq_points.h"
 
 #include <math.h>
@@ -78,7 +78,7 @@ enum column {
     COLUMNS
 };
 
-/* Ours first, then those of public files, the most processed first.  Letter case does not matter. */
+/* Our names first, then those of public files, the most processed first.  Case-insensitive. */
 static const struct {
     const char *names[10];
 } KNOWN[COLUMNS] = {
@@ -117,7 +117,7 @@ static long column_named(const struct csv_row *header, const char *name)
     return -1;
 }
 
-/* What a file is read by. */
+/* State of reading a file. */
 struct reading {
     const struct freq_source *source;
     struct csv_reader csv;
@@ -129,7 +129,7 @@ struct reading {
     struct error *why;
 };
 
-/* The columns that the caller mapped: each of ours once, to one that the file has. */
+/* The columns mapped by the caller: each of ours at most once, to an existing one. */
 static enum err map_columns(struct reading *r, const struct csv_row *header)
 {
     const struct params *map = r->source->columns;
@@ -167,7 +167,7 @@ static void recognize_columns(struct reading *r, const struct csv_row *header)
         }
 }
 
-/* A condition names one of the file's columns, or ours. */
+/* A condition refers to one of the file's columns, or ours. */
 static enum err find_where(struct reading *r, const struct csv_row *header)
 {
     for (size_t i = 0; r->where && i < r->where->count; i++) {
@@ -178,7 +178,7 @@ static enum err find_where(struct reading *r, const struct csv_row *header)
         for (size_t c = 0; r->where_at[i] < 0 && c < COLUMNS; c++)
             if (str_equal_nocase(KNOWN[c].names[0], key))
                 r->where_at[i] = r->at[c];
-        /* A file of one GPU needs no such column where the caller names the GPU. */
+        /* A file of one GPU needs no such column if the caller names the GPU. */
         if (r->where_at[i] < 0 && !(str_equal_nocase(key, "gpu") && r->source->gpu &&
                                     str_equal_nocase(r->source->gpu, r->where->items[i].value)))
             return err_set(r->why, ERR_BAD_VALUE, "%.200s: --where: no column '%.40s'",
@@ -230,7 +230,7 @@ static bool is_selected(const struct reading *r)
     return true;
 }
 
-/* UNKNOWN for what profilers write where they have no value. */
+/* UNKNOWN for the placeholders that profilers write. */
 static enum err number(const struct reading *r, enum column column, double *out)
 {
     static const char *const NONE[] = {"",    "n/a",  "[n/a]", "nan",  "-nan",
@@ -273,7 +273,7 @@ static enum err read_numbers(const struct reading *r, struct freq_point *point)
     return ERR_OK;
 }
 
-/* The published definition, of a file that has only the parts. */
+/* The published definition, for a file that has only the components. */
 static enum err read_fp(const struct reading *r, struct freq_point *point)
 {
     double fp64, fp32;
@@ -325,7 +325,7 @@ static enum err read_point(const struct reading *r, struct freq_point *point)
         err = read_flags(r, point);
     if (!err && parse_double(cell(r, r->at[RUN]), &run) == ERR_OK && run >= 1 && run < 1e9)
         point->run = (unsigned)run;
-    /* Utilization is a percentage where profilers write it. */
+    /* Profilers write utilization as a percentage. */
     if (point->activity[FREQ_UTIL] > 1)
         point->activity[FREQ_UTIL] /= 100;
     return err;
@@ -390,7 +390,7 @@ static int by_place(const void *a, const void *b)
     int order = strcmp(p->gpu, q->gpu);
     if (!order)
         order = strcmp(p->application, q->application);
-    if (!order) /* an unknown one first: NaN would have no place */
+    if (!order) /* unknown ones first: NaN cannot be ordered */
         order = is_known(p->freq_mhz) && is_known(q->freq_mhz)
                     ? (p->freq_mhz > q->freq_mhz) - (p->freq_mhz < q->freq_mhz)
                     : is_known(p->freq_mhz) - is_known(q->freq_mhz);
@@ -415,7 +415,7 @@ size_t freq_points_group(const struct freq_points *points, size_t first)
     return end;
 }
 
-/* The window that the mean power is of: runs record energy over another time than that of the work. */
+/* The window of the mean power: runs record energy over a different time than that of the workload. */
 static double window_of(const struct freq_point *p)
 {
     double window = ratio(p->energy_j, p->power_w);
@@ -490,7 +490,7 @@ static struct freq_sample sample_of(const struct freq_point *points, size_t coun
     return sample;
 }
 
-/* Idle power: runs start at it, and one that starts warm shows more. */
+/* Idle power: runs start idle, and a warm start shows a higher value. */
 static double idle_of(const struct freq_point *points, size_t count, double *scratch)
 {
     size_t known = 0;
@@ -517,7 +517,7 @@ static enum err add_curve(struct freq_curves *curves, const struct freq_point *p
         struct freq_sample sample = sample_of(points + i, next - i, scratch);
         if (is_known(sample.power_w))
             curve->samples[curve->count++] = sample;
-        /* A clock counts even where its points do not. */
+        /* A clock counts even if its points are not usable. */
         for (size_t k = i; k < next; k++)
             if (!(points[k].flags & (FREQ_ILLEGAL | FREQ_OFF_CLOCK | FREQ_INVALID)))
                 curve->fmax_mhz = fmax(curve->fmax_mhz, points[k].freq_mhz);
@@ -525,7 +525,7 @@ static enum err add_curve(struct freq_curves *curves, const struct freq_point *p
     return ERR_OK;
 }
 
-/* The clock that every curve of a GPU is normalized by. */
+/* The clock that all curves of a GPU are normalized by. */
 static void set_fmax(struct freq_curves *curves)
 {
     for (size_t i = 0, next; i < curves->count; i = next) {
@@ -588,7 +588,7 @@ double freq_curve_activity(const struct freq_curve *curve, enum freq_activity ac
 
 /* ---- probes ---- */
 
-#define PROBE_LOWEST 0.45 /* of fmax: below it few applications have their optimum */
+#define PROBE_LOWEST 0.45 /* of fmax: few applications have their optimum below it */
 
 static double sample_figure(const struct freq_sample *s, size_t which)
 {

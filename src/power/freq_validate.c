@@ -1,8 +1,8 @@
-/* Every protocol assigns samples to folds; a fold's samples are predicted by a model of the others and kept as trials,
- * from which all scores are made at the end.
+/* Every protocol assigns samples to folds; a fold's samples are predicted by a model of the others and stored as
+ * trials, from which all scores are computed at the end.
  *
- * Where a model has no interval of its own, a trial's interval is as wide as FREQ_LEVEL of the errors of the trials of the
- * other folds: its coverage is measured without having seen the fold. */
+ * If a model has no interval of its own, a trial's interval is the FREQ_LEVEL quantile of the errors of the trials
+ * in the other folds: its coverage is measured without using the fold. */
 #include "power/freq_validate.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@
 #include "power/freq_model.h"
 #include "stats/descriptive.h"
 
-enum { FOLDS_DEFAULT = 5, SLOW_FOLDS = 5, NEAR_DEFAULT = 5, PROBES_MOST = 7, NO_FOLD = -1 };
+enum { FOLDS_DEFAULT = 5, SLOW_FOLDS = 5, NEAR_DEFAULT = 5, PROBES_MAX = 7, NO_FOLD = -1 };
 
 static const char *const PROTOCOLS[FREQ_PROTOCOLS] = {"random", "frequency", "application", "gpu"};
 
@@ -49,7 +49,7 @@ struct trial {
     const struct freq_curve *curve;
     const struct freq_sample *sample;
     int fold;
-    bool is_probe; /* predicted, but not scored */
+    bool is_probe; /* predicted but not scored */
     bool is_predicted;
     struct freq_prediction predicted;
 };
@@ -85,7 +85,7 @@ static void fold_rows(struct work *w)
     w->folds = w->options->folds ? w->options->folds : FOLDS_DEFAULT;
     for (size_t i = 0; i < w->count; i++)
         w->trials[i].fold = (int)(i % w->folds);
-    for (size_t i = w->count; i-- > 1;) { /* the folds are shuffled, the samples stay */
+    for (size_t i = w->count; i-- > 1;) { /* shuffles the folds, not the samples */
         size_t other = random_below(&random, i + 1);
         int fold = w->trials[i].fold;
         w->trials[i].fold = w->trials[other].fold;
@@ -93,7 +93,7 @@ static void fold_rows(struct work *w)
     }
 }
 
-/* Equal clocks, of whatever application, are left out together. */
+/* Equal clocks of all applications are left out together. */
 static enum err fold_frequencies(struct work *w)
 {
     double *clocks = malloc((w->count + 1) * sizeof *clocks);
@@ -108,22 +108,22 @@ static enum err fold_frequencies(struct work *w)
             clocks[different++] = clocks[i];
     w->folds = w->kind->is_slow && different > SLOW_FOLDS ? SLOW_FOLDS : different;
     for (size_t i = 0; i < w->count; i++) {
-        const double *at =
-            bsearch(&w->trials[i].sample->freq_mhz, clocks, different, sizeof *clocks, compare_doubles);
+        const double *at = bsearch(&w->trials[i].sample->freq_mhz, clocks, different,
+                                   sizeof *clocks, compare_doubles);
         w->trials[i].fold = (int)((size_t)(at - clocks) % w->folds);
     }
     free(clocks);
     return ERR_OK;
 }
 
-/* By application, the same on every GPU being one; or by GPU. */
+/* By application (the same on every GPU is one) or by GPU. */
 static void fold_names(struct work *w, bool is_gpu)
 {
     for (size_t i = 0; i < w->count; i++) {
         const struct freq_curve *curve = w->trials[i].curve;
         w->trials[i].fold = NO_FOLD;
         for (size_t k = 0; k < i && w->trials[i].fold == NO_FOLD;
-             k += w->trials[k].curve->count) /* the first trial of each curve before */
+             k += w->trials[k].curve->count) /* the first trial of each previous curve */
             if (strcmp(is_gpu ? w->trials[k].curve->gpu : w->trials[k].curve->application,
                        is_gpu ? curve->gpu : curve->application) == 0)
                 w->trials[i].fold = w->trials[k].fold;
@@ -175,7 +175,7 @@ static enum err without_fold(const struct work *w, int fold, struct freq_curves 
 
 /* ---- predicting ---- */
 
-/* The clocks whose median a probe is were seen, and are not scored. */
+/* Clocks that a probe is the median of were used, and are not scored. */
 static void mark_probes(const struct work *w, struct trial *trials, size_t count,
                         const struct freq_sample *probes, size_t probe_count)
 {
@@ -190,7 +190,7 @@ static void mark_probes(const struct work *w, struct trial *trials, size_t count
     }
 }
 
-/* What a curve is predicted by: as an application of the model, or as a new one. */
+/* The target of a curve: a known application of the model, or a new one. */
 static struct freq_target target_of(const struct work *w, struct trial *trials, size_t count,
                                     struct freq_sample *probes)
 {
@@ -204,7 +204,7 @@ static struct freq_target target_of(const struct work *w, struct trial *trials, 
     return target;
 }
 
-/* Rows of an application that is in the fit, each with its own activities: as public studies score their models. */
+/* Rows of an application that is in the fit, each with its own activities: as in public studies. */
 static enum err predict_rows(const struct work *w, const void *state, struct freq_target *target,
                              const struct trial *trials, size_t count, int fold,
                              struct freq_prediction *out)
@@ -222,11 +222,11 @@ static enum err predict_rows(const struct work *w, const void *state, struct fre
     return err;
 }
 
-/* The trials of a fold among those of one curve. */
+/* Predicts the trials of a fold among those of one curve. */
 static enum err predict_curve(const struct work *w, const void *state, struct trial *trials,
                               size_t count, int fold)
 {
-    struct freq_sample probes[PROBES_MOST] = {0};
+    struct freq_sample probes[PROBES_MAX] = {0};
     struct freq_prediction *out = calloc(count + 1, sizeof *out);
     double *mhz = calloc(count + 1, sizeof *mhz);
     size_t wanted = 0, at = 0;
@@ -284,11 +284,11 @@ static bool is_scored(const struct trial *trial, size_t figure)
            is_known(trial->predicted.figures[figure].value) && is_known(measured_of(trial, figure));
 }
 
-/* A fold without an interval of its own has that of the others' errors. */
+/* A fold without an interval of its own gets that of the others' errors. */
 static enum err set_intervals(struct work *w, size_t figure)
 {
     double *errors = malloc((w->count + 1) * sizeof *errors);
-    /* Few enough folds to go through all trials for each: left-out clocks have the model's own interval, or share
+    /* Few enough folds to iterate over all trials for each: left-out clocks have the model's own interval, or share
      * that of their fold modulo this. */
     enum { GROUPS = 24 };
     if (!errors)
@@ -375,8 +375,8 @@ static struct freq_score score_of(const struct work *w, const struct freq_valida
 
 extern const struct freq_model_kind freq_model_roofline;
 
-/* The curve's own fit over all of its samples says what each clock really costs: single measurements are too noisy to
- * have an optimum. */
+/* The true cost of each clock is that of a fit to all samples of the curve: single measurements are too noisy to
+ * define an optimum. */
 static enum err set_regret(const struct work *w, const struct trial *trials, size_t count,
                            struct freq_curve_score *score)
 {
@@ -439,11 +439,11 @@ static enum err score_curves(const struct work *w, const struct data_findings *f
         online_add(&regrets, score->regret);
     }
     out->regret_mean = online_mean(&regrets);
-    out->regret_most = online_max(&regrets);
+    out->regret_max = online_max(&regrets);
     return err;
 }
 
-/* ---- the whole ---- */
+/* ---- validation ---- */
 
 void freq_validation_release(struct freq_validation *validation)
 {
@@ -457,7 +457,7 @@ static size_t probes_of(const struct freq_model_kind *kind,
     if (freq_protocol_leaks(options->protocol))
         return 0;
     if (options->probes >= 0)
-        return options->probes < PROBES_MOST ? (size_t)options->probes : PROBES_MOST;
+        return options->probes < PROBES_MAX ? (size_t)options->probes : PROBES_MAX;
     return kind->has_probes || options->protocol == FREQ_GPU ? FREQ_PROBES : 0;
 }
 

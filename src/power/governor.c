@@ -1,5 +1,5 @@
-/* Levels are logarithms of latency / SLO, so that noise, bounds and steps are sums.  A step down aims at AIM below the
- * SLO, a step up begins at RAISE below it; both are widened by the noise. */
+/* Levels are logarithms of latency / SLO, so that noise, bounds and steps add up.  A step down targets AIM below the
+ * SLO, a step up is triggered at RAISE below it; both are widened by the noise. */
 #include "power/governor.h"
 
 #include <math.h>
@@ -7,30 +7,30 @@
 #include "core/units.h"
 
 enum {
-    FIRST = 2,         /* readings before the first step */
-    HELD = 6,          /* readings before a step once it has settled */
-    SKIP = 1,          /* readings after a change that mix two settings */
-    REST = 3,          /* readings at the default after a violation, doubled each time ... */
-    REST_MOST = 48,    /* ... up to this */
-    BARRED = 30,       /* readings for which a setting is barred, doubled each time ... */
-    BARRED_MOST = 960, /* ... up to this */
-    COST_BARRED = 120, /* likewise, for its energy: a property of card and model */
-    MISSING_MOST = 2,  /* readings that may be missing in a row */
-    MEAN_OVER = 8,     /* readings */
-    PROOF = 3,         /* readings at a setting that is said to be cheaper */
+    FIRST_READINGS = 2,   /* readings before the first step */
+    SETTLED = 6,          /* readings before a step once settled */
+    SKIPPED_READINGS = 1, /* readings after a change that mix two settings */
+    BACKOFF = 3,          /* readings at the default after a violation, doubled each time ... */
+    BACKOFF_MAX = 48,     /* ... up to this */
+    BARRED = 30,          /* readings for which a setting is barred, doubled each time ... */
+    BARRED_MAX = 960,     /* ... up to this */
+    COST_BARRED = 120,    /* the same for its energy: a property of card and model */
+    MISSING_MAX = 2,      /* consecutive readings that may be missing */
+    MEAN_OVER = 8,        /* readings */
+    CONFIRMATIONS = 3,    /* readings that confirm that a setting is cheaper */
 };
-static const double AIM = 0.06, AIM_NOISE = 2.6;     /* below the SLO, in ln; at least that noise */
-static const double RAISE = 0.02, RAISE_NOISE = 1.0; /* likewise */
-static const double STEP_LEAST = 0.03, STEP_HELD = 0.06; /* smaller ones are not worth a change */
-static const double STEP_MOST = 0.29;                    /* ln(4/3): at most a quarter lower */
-static const double NOISE_FIRST = 0.02, NOISE_LEAST = 0.005;
-static const double ELASTICITY_MOST = 4, FADE = 0.998; /* per reading */
-/* With a queue each step costs more than the one before. */
-static const double STEEPER = 1.25;
-static const double SEEN = 0.3; /* an elasticity below this may be a response that is late */
-/* ln of energy per token, whose noise is that of what is asked for. */
-static const double COSTLIER = 0.04, COST_NOISE = 3, COST_NOISE_FIRST = 0.05;
-static const double POWER_AIM = 0.03, POWER_EXPONENT = 3, POWER_UP_MOST = 0.14;
+static const double AIM = 0.06, AIM_NOISE = 2.6;     /* below the SLO, in ln; minimum / noise */
+static const double RAISE = 0.02, RAISE_NOISE = 1.0; /* the same for a step up */
+static const double STEP_MIN = 0.03, STEP_SETTLED = 0.06; /* smaller steps are not worth a change */
+static const double STEP_MAX = 0.29;                      /* ln(4/3): at most a quarter lower */
+static const double NOISE_FIRST = 0.02, NOISE_MIN = 0.005;
+static const double ELASTICITY_MAX = 4, DECAY = 0.998; /* per reading */
+/* With a queue, each step costs more than the previous one. */
+static const double ELASTICITY_GROWTH = 1.25;
+static const double ELASTICITY_MIN = 0.3; /* a smaller elasticity may be a delayed response */
+/* ln of energy per token, whose noise is that of the requests. */
+static const double COST_INCREASE = 0.04, COST_NOISE = 3, COST_NOISE_FIRST = 0.05;
+static const double POWER_AIM = 0.03, POWER_EXPONENT = 3, POWER_UP_MAX = 0.14;
 
 /* ---- state ---- */
 
@@ -70,7 +70,7 @@ void governor_init(struct governor *governor, const struct governor_options *opt
         .model_factor = options->slowdown ? 1 : UNKNOWN,
         .floor_span = BARRED,
         .over_span = BARRED,
-        .rest_span = REST,
+        .rest_span = BACKOFF,
         .t_s = -INFINITY,
     };
     governor->options.elasticity = governor->elasticity;
@@ -79,9 +79,9 @@ void governor_init(struct governor *governor, const struct governor_options *opt
     governor->from = value(governor, governor->at);
 }
 
-static unsigned doubled(unsigned span, unsigned most)
+static unsigned doubled(unsigned span, unsigned max)
 {
-    return span * 2 < most ? span * 2 : most;
+    return span * 2 < max ? span * 2 : max;
 }
 
 static struct governor_decision stay(const struct governor *g, enum governor_action action)
@@ -101,7 +101,7 @@ static struct governor_decision move(struct governor *g, size_t to, enum governo
     g->now = NO_LEVEL;
     g->last = g->cost_last = UNKNOWN;
     g->at = to;
-    g->skip = SKIP;
+    g->skip = SKIPPED_READINGS;
     g->is_learned = false;
     if (action != GOVERNOR_LOWER)
         g->best_cost = UNKNOWN;
@@ -109,14 +109,14 @@ static struct governor_decision move(struct governor *g, size_t to, enum governo
     return decision;
 }
 
-/* Settings below this one are barred, for a while. */
+/* Bars the settings below this one, for a while. */
 static void bar_below(struct governor *g, size_t floor)
 {
     if (g->options.is_advice)
         return;
     g->floor = floor;
     g->floor_left = g->floor_span;
-    g->floor_span = doubled(g->floor_span, BARRED_MOST);
+    g->floor_span = doubled(g->floor_span, BARRED_MAX);
     g->calm = 0;
 }
 
@@ -130,18 +130,18 @@ static void age(struct governor *g)
     g->over_left -= g->over_left > 0;
     if (g->rest)
         g->rest--;
-    /* A plant that changed long ago is another one. */
+    /* A bar this old no longer applies: the workload may have changed. */
     if (++g->calm > 4 * g->floor_span) {
         g->floor_span = g->floor_span / 2 > BARRED ? g->floor_span / 2 : BARRED;
-        g->rest_span = REST;
+        g->rest_span = BACKOFF;
         g->calm = 0;
     }
-    g->elasticity = fmax(g->options.elasticity, g->elasticity * FADE);
+    g->elasticity = fmax(g->options.elasticity, g->elasticity * DECAY);
 }
 
 /* ---- levels ---- */
 
-/* The mean of the first MEAN_OVER, then one that forgets. */
+/* The mean of the first MEAN_OVER values, then an exponential moving average. */
 static void add_to(double *mean, unsigned count, double found)
 {
     double weight = 1.0 / (count < MEAN_OVER ? count : MEAN_OVER);
@@ -149,23 +149,24 @@ static void add_to(double *mean, unsigned count, double found)
         *mean = is_known(*mean) ? *mean + weight * (found - *mean) : found;
 }
 
-/* Updates the standard deviation of readings by two in a row.  A change of the load is not noise, so that one of them
- * counts for so much at most; quick to grow and slow to fall, it is rather too large, by a quarter. */
+/* Updates the standard deviation of readings from two consecutive ones.  A change of the load is not noise, so the
+ * contribution of one difference is limited; the estimate grows quickly and decays slowly, and is about a quarter
+ * too large. */
 static void learn_noise(double *noise, double *last, double reading)
 {
     double variance = *noise * *noise;
     if (is_known(*last) && is_known(reading)) {
         double found = fmin((reading - *last) * (reading - *last) / 2, 9 * variance);
         double weight = found > variance ? 0.1 : 0.03;
-        *noise = fmax(NOISE_LEAST, sqrt(variance * (1 - weight) + weight * found));
+        *noise = fmax(NOISE_MIN, sqrt(variance * (1 - weight) + weight * found));
     }
     *last = reading;
 }
 
-/* Latency rose some readings after a step down: from now on an unchanged one is waited for longer. */
+/* Latency rose some readings after a step down: from now on, wait longer when it appears unchanged. */
 static void note_late(struct governor *g)
 {
-    if (value(g, g->at) < g->from && g->now.count >= 1 && g->now.count <= HELD) {
+    if (value(g, g->at) < g->from && g->now.count >= 1 && g->now.count <= SETTLED) {
         g->is_late = true;
         g->is_flat = false;
     }
@@ -182,7 +183,7 @@ static void learn_level(struct governor *g, const struct governor_reading *readi
     if (!g->options.has_slo)
         return;
     learn_noise(&g->noise, &g->last, level);
-    if (level > now->mean + 3 * g->noise + 0.02) { /* a late response, or more load */
+    if (level > now->mean + 3 * g->noise + 0.02) { /* a delayed response, or more load */
         note_late(g);
         *now = (struct governor_level){1, level, now->cost, now->watts};
     } else {
@@ -207,7 +208,7 @@ static double raise_at(const struct governor *g)
     return -fmax(RAISE, RAISE_NOISE * g->noise);
 }
 
-/* What the last step did to latency, per ln of the setting; UNKNOWN without two levels. */
+/* Effect of the last step on latency, per ln of the setting; UNKNOWN without two levels. */
 static double observed_elasticity(const struct governor *g)
 {
     double step = log(g->from / value(g, g->at));
@@ -223,7 +224,7 @@ static double model_step(const struct governor *g, double from, size_t to)
     return log(g->options.slowdown[to] / g->options.slowdown[at]);
 }
 
-/* Holds the last step against the bound and against the model. */
+/* Compares the last step with the bound and with the model. */
 static void learn_step(struct governor *g)
 {
     double seen = observed_elasticity(g), error = difference_error(g);
@@ -231,9 +232,9 @@ static void learn_step(struct governor *g)
     if (!is_known(seen) || !(step > 0))
         return;
     double certain = seen - error / step;
-    g->is_flat = seen + error / step < SEEN;
+    g->is_flat = seen + error / step < ELASTICITY_MIN;
     if (certain > g->elasticity)
-        g->elasticity = fmin(certain * STEEPER, ELASTICITY_MOST);
+        g->elasticity = fmin(certain * ELASTICITY_GROWTH, ELASTICITY_MAX);
     if (!is_known(g->model_factor))
         return;
     double expected = model_step(g, g->from, g->at) * g->model_factor;
@@ -247,28 +248,28 @@ static void learn_step(struct governor *g)
         g->model_factor = UNKNOWN;
 }
 
-/* ---- where to ---- */
+/* ---- choosing a setting ---- */
 
-/* ln of the latency at a setting relative to now, at worst. */
+/* Worst-case ln of the latency at a setting relative to now. */
 static double worst_change(const struct governor *g, double now, size_t to)
 {
     double bound = g->elasticity * log(now / value(g, to));
-    double still_held = bound + aim(g) + g->noise; /* the bound takes it up to the SLO */
+    double still_held = bound + aim(g) + g->noise; /* reaches the SLO by the bound */
     if (!is_known(g->model_factor) || !is_known(g->options.slowdown[to]))
         return g->is_flat ? still_held : bound;
     double model = model_step(g, value(g, g->at), to) * g->model_factor;
-    /* Until a step went as the model said, one that it is wrong about must still hold the SLO. */
+    /* Until the model has been confirmed by a step, the SLO must hold even if the model is wrong. */
     return g->is_model_proven ? model : fmax(model, still_held);
 }
 
-/* The model's least energy: below it there is nothing to gain. */
+/* The setting of minimum energy by the model: lower ones save nothing. */
 static size_t model_floor(const struct governor *g)
 {
     size_t best = 0;
-    double least = INFINITY;
+    double min = INFINITY;
     for (size_t i = 0; g->options.energy && i < g->options.count; i++)
-        if (g->options.energy[i] < least) {
-            least = g->options.energy[i];
+        if (g->options.energy[i] < min) {
+            min = g->options.energy[i];
             best = i;
         }
     return best;
@@ -282,7 +283,7 @@ static size_t floor_of(const struct governor *g)
     return floor < g->ceiling ? floor : g->ceiling;
 }
 
-/* The clock that the readings are of: the default is a range, and power or heat may hold the card below it. */
+/* The actual clock of the readings: the default is a range, and power or thermal limits may keep the card below it. */
 static double running_at(const struct governor *g, const struct governor_reading *reading)
 {
     double set = value(g, g->at);
@@ -291,23 +292,23 @@ static double running_at(const struct governor *g, const struct governor_reading
     return lower ? reading->setting : set;
 }
 
-/* A setting is left for a lower one after a few readings that happened to be low: their error is against us. */
-static double level_at_most(const struct governor *g)
+/* A setting is left for a lower one after a few readings that happened to be low: adds their standard error. */
+static double level_upper_bound(const struct governor *g)
 {
     return g->now.mean + g->noise / sqrt(g->now.count < MEAN_OVER ? g->now.count : MEAN_OVER);
 }
 
-/* The lowest setting that holds the SLO at worst; the present one when none is worth it. */
+/* The lowest setting that meets the SLO in the worst case; the current one when none is worth the change. */
 static size_t lower_by_latency(const struct governor *g, const struct governor_reading *reading,
-                               double least)
+                               double min)
 {
-    double now = running_at(g, reading), slack = aim(g) - level_at_most(g);
+    double now = running_at(g, reading), slack = aim(g) - level_upper_bound(g);
     size_t best = g->at;
     for (size_t to = g->at; to-- > floor_of(g);) {
         double step = log(now / value(g, to));
-        if (step > STEP_MOST || worst_change(g, now, to) > slack)
+        if (step > STEP_MAX || worst_change(g, now, to) > slack)
             break;
-        if (step >= least)
+        if (step >= min)
             best = to;
     }
     return best;
@@ -316,7 +317,7 @@ static size_t lower_by_latency(const struct governor *g, const struct governor_r
 /* A latency that hardly depends on the clock needs a larger step: assume half of the bound. */
 static size_t raise_by_latency(const struct governor *g)
 {
-    double wanted = log(value(g, g->at)) + 2 * fmax(g->now.mean - aim(g), STEP_LEAST);
+    double wanted = log(value(g, g->at)) + 2 * fmax(g->now.mean - aim(g), STEP_MIN);
     size_t to = g->at;
     while (to < g->ceiling && log(value(g, to)) < wanted)
         to++;
@@ -329,7 +330,7 @@ static size_t raise_by_latency(const struct governor *g)
 static size_t step_up(const struct governor *g)
 {
     size_t to = g->at;
-    while (to < top(g) && log(value(g, to) / value(g, g->at)) < STEP_LEAST)
+    while (to < top(g) && log(value(g, to) / value(g, g->at)) < STEP_MIN)
         to++;
     return to;
 }
@@ -344,42 +345,42 @@ static struct governor_decision violated(struct governor *g, double latency)
     double step = log(g->from / value(g, g->at));
     double seen = (log(latency) - g->before.mean) / step;
     if (step > 0 && !g->is_learned && seen > g->elasticity) /* not UNKNOWN */
-        g->elasticity = fmin(seen, ELASTICITY_MOST);
+        g->elasticity = fmin(seen, ELASTICITY_MAX);
     bar_below(g, step_up(g));
     g->rest = g->rest_span;
-    g->rest_span = doubled(g->rest_span, REST_MOST);
+    g->rest_span = doubled(g->rest_span, BACKOFF_MAX);
     return move(g, g->ceiling, GOVERNOR_VIOLATED);
 }
 
-/* Whether the steps down have passed the least energy per token; keeps the cheapest setting of them. */
+/* Whether the steps down have passed the minimum energy per token; records the cheapest setting. */
 static bool is_costlier(struct governor *g)
 {
     if (!is_known(g->now.cost))
         return false;
-    if (g->now.count > HELD || g->best == g->at || !(g->best_cost < g->now.cost)) {
+    if (g->now.count > SETTLED || g->best == g->at || !(g->best_cost < g->now.cost)) {
         g->best_cost = g->now.cost;
         g->best_count = g->now.count;
         g->best = g->at;
     }
     double error = g->cost_noise * sqrt(1.0 / g->now.count + 1.0 / g->best_count);
-    return g->best > g->at && log(g->now.cost / g->best_cost) > COSTLIER + COST_NOISE * error;
+    return g->best > g->at && log(g->now.cost / g->best_cost) > COST_INCREASE + COST_NOISE * error;
 }
 
-/* Whether this reading and the one before it were costlier, each by itself: a server that stalls does less work for a
- * moment, and more after it. */
+/* Whether this reading and the previous one were both costlier: a server that stalls does less work for a moment,
+ * and more after it. */
 static bool is_costlier_again(struct governor *g)
 {
     bool was_costlier = g->was_costlier;
-    g->was_costlier = g->best > g->at && g->cost_last - log(g->best_cost) > COSTLIER;
+    g->was_costlier = g->best > g->at && g->cost_last - log(g->best_cost) > COST_INCREASE;
     return was_costlier && g->was_costlier;
 }
 
-/* Back at the cheaper setting, a few readings show whether it is: it may have had one that was too low. */
-static void prove_cheaper(struct governor *g)
+/* Back at the cheaper setting, a few readings confirm that it is: a single low one may have been noise. */
+static void confirm_cheaper(struct governor *g)
 {
-    if (!is_known(g->left_cost) || g->now.count < PROOF)
+    if (!is_known(g->left_cost) || g->now.count < CONFIRMATIONS)
         return;
-    if (!(log(g->left_cost / g->now.cost) > COSTLIER / 2)) {
+    if (!(log(g->left_cost / g->now.cost) > COST_INCREASE / 2)) {
         g->floor = 0;
         g->floor_left = 0;
         g->floor_span = BARRED;
@@ -390,9 +391,9 @@ static void prove_cheaper(struct governor *g)
 static struct governor_decision hold_latency(struct governor *g,
                                              const struct governor_reading *reading)
 {
-    /* An unchanged latency may be one that has not responded yet. */
-    unsigned wait = FIRST + g->is_late;
-    if ((g->is_flat && !g->is_late) || fabs(observed_elasticity(g)) >= SEEN)
+    /* An unchanged latency may be a delayed response. */
+    unsigned wait = FIRST_READINGS + g->is_late;
+    if ((g->is_flat && !g->is_late) || fabs(observed_elasticity(g)) >= ELASTICITY_MIN)
         wait = 1;
     bool is_fresh = !g->is_learned;
     if (is_fresh && g->now.count < wait)
@@ -400,7 +401,7 @@ static struct governor_decision hold_latency(struct governor *g,
     if (is_fresh)
         learn_step(g);
     g->is_learned = true;
-    prove_cheaper(g);
+    confirm_cheaper(g);
     bool is_costly = is_costlier(g), is_confirmed = is_costlier_again(g);
     if (is_costly && is_confirmed) {
         size_t back = g->best < g->ceiling ? g->best : g->ceiling;
@@ -412,55 +413,55 @@ static struct governor_decision hold_latency(struct governor *g,
         bar_below(g, step_up(g));
         return move(g, raise_by_latency(g), GOVERNOR_RAISE);
     }
-    if (g->rest || is_costly || (!is_fresh && g->now.count < HELD))
+    if (g->rest || is_costly || (!is_fresh && g->now.count < SETTLED))
         return stay(g, GOVERNOR_HOLD);
-    size_t to = lower_by_latency(g, reading, is_fresh ? STEP_LEAST : STEP_HELD);
+    size_t to = lower_by_latency(g, reading, is_fresh ? STEP_MIN : STEP_SETTLED);
     return to < g->at ? move(g, to, GOVERNOR_LOWER) : stay(g, GOVERNOR_HOLD);
 }
 
-/* Moves the ceiling below the cap.  How much of the power is idle power is unknown: several steps may follow. */
+/* Moves the ceiling below the power cap.  The share of idle power is unknown: several steps may be needed. */
 static struct governor_decision lower_ceiling(struct governor *g, double watts)
 {
     double over = log(watts / g->options.max_power_w) + POWER_AIM;
-    double wanted = log(value(g, g->at)) - fmin(2 * STEP_MOST, fmax(over, STEP_LEAST));
+    double wanted = log(value(g, g->at)) - fmin(2 * STEP_MAX, fmax(over, STEP_MIN));
     size_t to = g->at;
     while (to > lowest(g) && log(value(g, to)) > wanted)
         to--;
     if (!g->options.is_advice && to < g->at) {
         g->over = g->at;
         g->over_left = g->over_span;
-        g->over_span = doubled(g->over_span, BARRED_MOST);
+        g->over_span = doubled(g->over_span, BARRED_MAX);
         g->ceiling = to;
     }
     return move(g, to, GOVERNOR_CAP);
 }
 
-/* Power grows with the cube of the clock at worst. */
+/* Worst case: power grows with the cube of the clock. */
 static void raise_ceiling(struct governor *g)
 {
     double headroom = log(g->options.max_power_w / g->now.watts) - POWER_AIM;
-    double most = log(value(g, g->at)) + fmin(POWER_UP_MOST, headroom / POWER_EXPONENT);
+    double max = log(value(g, g->at)) + fmin(POWER_UP_MAX, headroom / POWER_EXPONENT);
     size_t to = g->at;
-    if (g->ceiling == top(g) || g->at < g->ceiling || g->now.count < FIRST)
+    if (g->ceiling == top(g) || g->at < g->ceiling || g->now.count < FIRST_READINGS)
         return;
-    while (to < top(g) && to + 1 < g->over && log(value(g, to + 1)) <= most)
+    while (to < top(g) && to + 1 < g->over && log(value(g, to + 1)) <= max)
         to++;
-    if (log(value(g, to) / value(g, g->at)) >= STEP_LEAST || to == top(g))
+    if (log(value(g, to) / value(g, g->at)) >= STEP_MIN || to == top(g))
         g->ceiling = to;
 }
 
-/* Without an SLO: the ceiling, or what the model says costs less. */
+/* Without an SLO: the ceiling, or the setting of minimum energy by the model. */
 static struct governor_decision follow_ceiling(struct governor *g)
 {
     size_t to = g->ceiling, best = model_floor(g);
     if (g->options.energy && best < to)
         to = best > lowest(g) ? best : lowest(g);
-    if (to == g->at || g->now.count < FIRST)
+    if (to == g->at || g->now.count < FIRST_READINGS)
         return stay(g, to == g->at ? GOVERNOR_HOLD : GOVERNOR_LEARN);
     return move(g, to, to > g->at ? GOVERNOR_RAISE : GOVERNOR_LOWER);
 }
 
-/* ---- a reading ---- */
+/* ---- processing a reading ---- */
 
 static bool is_usable(const struct governor *g, const struct governor_reading *reading)
 {
@@ -473,8 +474,8 @@ static bool is_usable(const struct governor *g, const struct governor_reading *r
 static struct governor_decision without_reading(struct governor *g)
 {
     g->last = UNKNOWN;
-    g->unknown += g->unknown < MISSING_MOST;
-    if (g->unknown < MISSING_MOST)
+    g->unknown += g->unknown < MISSING_MAX;
+    if (g->unknown < MISSING_MAX)
         return stay(g, GOVERNOR_HOLD);
     struct governor_decision decision = move(g, top(g), GOVERNOR_STALE);
     g->ceiling = top(g);
@@ -493,7 +494,7 @@ struct governor_decision governor_step(struct governor *governor,
     g->unknown = 0;
     g->t_s = reading->t_s;
     age(g);
-    bool is_above = value(g, g->at) > g->from; /* a late reading may be of the lower setting */
+    bool is_above = value(g, g->at) > g->from; /* a delayed reading may be of the lower setting */
     if (g->options.has_slo && reading->latency > 1 && !(g->skip && is_above))
         return violated(g, reading->latency);
     if (g->skip) {

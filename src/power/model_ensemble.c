@@ -1,5 +1,5 @@
 /* ensemble: the mean of roofline, poly2 and fgcs, each weighted by the inverse square of its error on applications that
- * it was not fitted to.  A member that cannot be fitted (no activities) or that knows no such figure is left out. */
+ * it was not fitted to.  A member that cannot be fitted (no activities) or does not predict the figure is skipped. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static const struct freq_model_kind *const MEMBERS[] = {&freq_model_roofline, &f
 enum { COUNT = 3 };
 
 struct ensemble {
-    void *states[COUNT]; /* NULL: left out */
+    void *states[COUNT]; /* NULL: skipped */
     double weights[COUNT];
     double errors[COUNT][FREQ_FIGURES]; /* half-widths of their intervals, while fitting */
 };
@@ -31,9 +31,9 @@ static void ensemble_release(void *state)
 
 /* ---- fitting ---- */
 
-/* From the half-widths of the member's own intervals; 1 where they are not known. */
-static enum err weigh_member(struct ensemble *ensemble, size_t i, const struct freq_curves *curves,
-                             const struct freq_model_options *options, struct error *why)
+/* From the half-widths of the member's own intervals; 1 if they are unknown. */
+static enum err set_weights(struct ensemble *ensemble, size_t i, const struct freq_curves *curves,
+                            const struct freq_model_options *options, struct error *why)
 {
     double *error = ensemble->errors[i];
     enum err err = freq_calibrate(MEMBERS[i], ensemble->states[i], curves, options, error, why);
@@ -57,7 +57,7 @@ static enum err ensemble_fit(const struct freq_curves *curves,
             ensemble->states[i] = NULL;
             continue;
         }
-        err = weigh_member(ensemble, i, curves, options, why);
+        err = set_weights(ensemble, i, curves, options, why);
         fitted++;
     }
     if (!err && !fitted)

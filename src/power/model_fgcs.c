@@ -19,7 +19,7 @@ enum { POWER_TERMS = 4, TIME_TERMS = 5 };
 
 struct fgcs {
     double power[POWER_TERMS], time[TIME_TERMS];
-    double log_fmax; /* of ln(1 + fmax); UNKNOWN: the target's */
+    double log_fmax; /* ln(1 + fmax); UNKNOWN: that of the target */
     bool has_time;
 };
 

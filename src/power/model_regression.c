@@ -1,5 +1,5 @@
-/* linear, ridge, poly2, poly3: least squares of power and of relative time on the activities and the clock, and on their
- * products up to a degree.  Columns are standardized, which is what a penalty (ridge) needs and what keeps cubes of
+/* linear, ridge, poly2, poly3: least squares of power and of relative time on the activities and the clock, and on
+ * their products up to a degree.  Columns are standardized, as the ridge penalty requires; it also keeps cubes of
  * shares well conditioned. */
 #include <math.h>
 #include <stdlib.h>
@@ -68,8 +68,8 @@ static void standardize(struct regression *r, const struct activity_rows *rows)
         r->scale[j] = r->scale[j] > 0 ? sqrt(r->scale[j]) : 1; /* constant: its column is 0 */
 }
 
-/* A penalty is rows of its own: sqrt(ridge) on the diagonal, the mean apart.  Without one a tiny penalty decides where
- * columns depend on each other, as when all activities are equal. */
+/* The penalty is added as rows: sqrt(ridge) on the diagonal, except for the mean.  Without ridge a tiny penalty
+ * resolves linearly dependent columns, as when all activities are equal. */
 static enum err fit_surface(const struct regression *r, const double *x, const double *y,
                             size_t count, struct surface *out)
 {

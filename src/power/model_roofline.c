@@ -1,6 +1,6 @@
-/* roofline: for each application a knee of time and a cubic of power (power/curve_fit.h).  A new application is
- * predicted from probes of its own, with the shape of the power curve learned from the others: everything is relative to
- * fmax and to the power there, so that it carries over to another GPU. */
+/* roofline: for each application a time curve with a knee and a cubic power curve (power/curve_fit.h).  A new
+ * application is predicted from its own probes, with the shape of the power curve learned from the others:
+ * everything is relative to fmax and to the power there, so that it transfers to another GPU. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,17 +19,17 @@ struct roofline_fit {
     bool has_time;
     struct time_fit time, window;
     struct power_fit power;
-    double error[FREQ_FIGURES]; /* relative, FREQ_LEVEL; UNKNOWN: that of probes in general */
+    double error[FREQ_FIGURES]; /* relative, FREQ_LEVEL; UNKNOWN: use that of probes */
 };
 
-enum { PROBE_COUNTS = 4 }; /* more probes have the interval of this many */
+enum { PROBE_COUNTS = 4 }; /* more probes use the interval of this many */
 
 struct roofline {
     struct roofline_fit *fits;
     size_t count;
     struct power_prior prior;
     double probe_error[PROBE_COUNTS]
-                      [FREQ_FIGURES]; /* of new applications, by the number of probes - 1 */
+                      [FREQ_FIGURES]; /* for new applications, by the number of probes - 1 */
 };
 
 /* ---- fitting ---- */
@@ -78,7 +78,7 @@ static void predict_one(const struct roofline_fit *fit, double mhz, struct freq_
         out->figures[k] = freq_value_within(values[k], fit->error[k]);
 }
 
-/* Half-widths from the residuals, widened for the parameters that were fitted to them. */
+/* Half-widths from the residuals, with a correction for the degrees of freedom. */
 static enum err set_errors(const struct freq_sample *samples, size_t count,
                            struct roofline_fit *fit)
 {
@@ -121,7 +121,7 @@ static enum err fit_samples(const struct freq_sample *samples, size_t count, dou
     enum err err = power_fit(samples, count, fit->fmax_mhz, idle_w, prior, &fit->power);
     if (!err)
         err = fit_times(samples, count, fit);
-    if (!err && count >= POWER_SWEEP_LEAST)
+    if (!err && count >= POWER_SWEEP_MIN)
         err = set_errors(samples, count, fit);
     return err;
 }
@@ -133,7 +133,7 @@ static void roofline_release(void *state)
     free(roofline);
 }
 
-/* Each application predicted from so many probes of it and the shapes of the others. */
+/* Predicts each application from that many of its probes and the shapes of the others. */
 static enum err calibrate_probes(struct roofline *roofline, const struct freq_curves *curves,
                                  const struct power_shape *shapes, size_t wanted)
 {
@@ -144,7 +144,7 @@ static enum err calibrate_probes(struct roofline *roofline, const struct freq_cu
         struct power_prior prior = power_prior_of(shapes, curves->count, i);
         struct roofline_fit fit = {.fmax_mhz = curve->fmax_mhz};
         struct freq_sample probes[PROBE_COUNTS] = {0};
-        if (curve->count < POWER_SWEEP_LEAST)
+        if (curve->count < POWER_SWEEP_MIN)
             continue;
         size_t count = freq_curve_probes(curve, wanted, FREQ_PROBE_NEAR, probes);
         err = fit_samples(probes, count, curve->idle_w, &prior, &fit);
@@ -270,7 +270,7 @@ static enum err probed_fit(const struct roofline *roofline, const struct freq_ta
     enum err err =
         fit_samples(target->probes, target->probe_count, target->idle_w, &roofline->prior, out);
     size_t row = (target->probe_count < PROBE_COUNTS ? target->probe_count : PROBE_COUNTS) - 1;
-    if (target->probe_count < POWER_SWEEP_LEAST) /* a sweep has the interval of its residuals */
+    if (target->probe_count < POWER_SWEEP_MIN) /* a sweep has the interval of its residuals */
         memcpy(out->error, roofline->probe_error[row], sizeof out->error);
     return err_explain(why, err);
 }
@@ -288,7 +288,7 @@ static enum err roofline_predict(const void *state, const struct freq_target *ta
     return err;
 }
 
-/* Of the number of probes that others are calibrated with too. */
+/* For the number of probes that other models are calibrated with. */
 static enum err roofline_calibrate(const void *state, const struct freq_curves *curves,
                                    const struct freq_model_options *options, double *error,
                                    struct error *why)

@@ -1,6 +1,6 @@
-/* rf and gbt: a random forest and gradient-boosted trees, by XGBoost's library, opened at run time ($IPW_XGBOOST, else
- * Debian's libxgboost.so.0).  One ensemble of trees predicts power, another relative time; both are kept as the library
- * writes them, so that a saved model predicts the same. */
+/* rf and gbt: a random forest and gradient-boosted trees, by the XGBoost library, loaded at run time ($IPW_XGBOOST,
+ * else Debian's libxgboost.so.0).  One ensemble of trees predicts power, another relative time; both are stored in
+ * the library's own format, so that a saved model gives the same predictions. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ struct xgboost {
 
 static enum err open_library(struct xgboost *x, struct error *why)
 {
-    static struct dl library; /* stays open: its threads do not survive being unloaded */
+    static struct dl library; /* never closed: its threads do not survive unloading */
     const char *given = getenv("IPW_XGBOOST");
     const char *const names[] = {given && given[0] ? given : "libxgboost.so.0",
                                  given && given[0] ? NULL : "libxgboost.so", NULL};
@@ -98,7 +98,7 @@ static enum err boost(const struct tree_fit *fit, handle matrix, handle booster)
     return bad ? ERR_IO : ERR_OK;
 }
 
-/* Rows of features and the values to fit; those that are not known are left out. */
+/* Rows of features and target values; rows with unknown values are excluded. */
 static enum err fit_booster(const struct tree_fit *fit, const struct activity_rows *rows,
                             bool is_time, handle *out, struct error *why)
 {
@@ -164,8 +164,8 @@ static enum err trees_fit(const struct freq_curves *curves, struct tree_fit *fit
     return err;
 }
 
-/* As scikit-learn's forest: every tree grows fully on its own sample of the rows, and all are averaged.  Samples are
- * drawn without replacement, of the size that a bootstrap has in different rows. */
+/* As scikit-learn's random forest: every tree is fully grown on its own sample of the rows, and all are averaged.
+ * Samples are drawn without replacement, of the size that a bootstrap sample has in distinct rows. */
 static enum err rf_fit(const struct freq_curves *curves, const struct freq_model_options *options,
                        void **state, struct error *why)
 {

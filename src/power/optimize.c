@@ -1,4 +1,4 @@
-/* Choosing among settings, and reading them from files of measurements. */
+/* Choosing among settings, and reading measured settings from files. */
 #include "power/optimize.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "port/file.h"
 #include "stats/descriptive.h"
 
-/* Limits hold for a figure that rounding put beside them. */
+/* Tolerance of limits for rounding. */
 #define SLACK 1e-9
 
 static const char *const LIMIT_NAMES[OPTIMIZE_LIMITS] = {
@@ -39,7 +39,7 @@ const char *optimize_latency_name(enum optimize_latency latency)
 
 /* ---- limits ---- */
 
-/* As a share of the baseline's; more is better. */
+/* Relative to the baseline; higher is better. */
 static double relative_quality(const struct optimize_goal *goal,
                                const struct optimize_point *baseline,
                                const struct optimize_point *point)
@@ -52,23 +52,23 @@ static double relative_quality(const struct optimize_goal *goal,
 unsigned optimize_broken(const struct optimize_goal *goal, const struct optimize_point *baseline,
                          const struct optimize_point *point)
 {
-    const double most[] = {
+    const double max[] = {
         [LIMIT_SLOWDOWN] =
             point->figures[FREQ_TIME_S].value / baseline->figures[FREQ_TIME_S].value - 1,
         [LIMIT_TIME] = point->figures[FREQ_TIME_S].value,
         [LIMIT_POWER] = point->figures[FREQ_POWER_W].value,
         [LIMIT_TEMPERATURE] = point->temperature_c,
     };
-    const double least[] = {relative_quality(goal, baseline, point),
-                            point->freq_mhz / baseline->freq_mhz};
+    const double min[] = {relative_quality(goal, baseline, point),
+                          point->freq_mhz / baseline->freq_mhz};
     unsigned broken = 0;
     for (unsigned i = 0; i < OPTIMIZE_LIMITS; i++) {
         double limit = goal->limits[i];
         if (!is_known(limit))
             continue;
         double figure = optimize_limit_is_latency(i) ? point->latency[i - LIMIT_LATENCY].value
-                        : i < LIMIT_LATENCY          ? most[i]
-                                                     : least[i - LIMIT_QUALITY];
+                        : i < LIMIT_LATENCY          ? max[i]
+                                                     : min[i - LIMIT_QUALITY];
         bool is_within = i < LIMIT_QUALITY ? figure <= limit + SLACK * (1 + fabs(limit))
                                            : figure >= limit - SLACK;
         broken |= is_within ? 0 : 1u << i;
@@ -76,7 +76,7 @@ unsigned optimize_broken(const struct optimize_goal *goal, const struct optimize
     return broken;
 }
 
-/* ---- the best ---- */
+/* ---- the optimum ---- */
 
 static void find_range(const struct optimize_goal *goal, const struct optimize_point *baseline,
                        const struct optimize_point *points, size_t count, struct optimum *out)
@@ -89,7 +89,7 @@ static void find_range(const struct optimize_goal *goal, const struct optimize_p
         }
 }
 
-/* A limit binds where a setting that it alone, or with others, keeps out has a better objective. */
+/* A limit is binding if a setting that it excludes, alone or with others, has a better objective. */
 static unsigned binding_limits(const struct optimize_goal *goal,
                                const struct optimize_point *baseline,
                                const struct optimize_point *points, size_t count, double objective)
@@ -130,9 +130,9 @@ struct optimum optimize_pick(const struct optimize_goal *goal,
     return out;
 }
 
-/* ---- the front ---- */
+/* ---- Pareto front ---- */
 
-/* Figures of which less is better. */
+/* Figures to be minimized. */
 struct costs {
     double items[3];
     size_t count;
@@ -190,7 +190,7 @@ enum column { FREQ, POWER, TIME, ENERGY, TEMPERATURE, QUALITY, COLUMNS };
 static const char *const COLUMN_NAMES[COLUMNS] = {"freq_mhz", "power_w",       "time_s",
                                                   "energy_j", "temperature_c", NULL};
 
-/* What rows are read by. */
+/* State of reading rows. */
 struct reading {
     const struct setting_source *source;
     struct csv_grid grid;
@@ -198,7 +198,7 @@ struct reading {
     size_t setting_count;
     long at[COLUMNS];
     double *values;      /* COLUMNS per row; UNKNOWN */
-    size_t *settings_of; /* index of the point of each row; SIZE_MAX: left out */
+    size_t *settings_of; /* index of the point of each row; SIZE_MAX: excluded */
     struct error *why;
 };
 
@@ -219,7 +219,8 @@ static enum err find_columns(struct reading *r)
     while (!err && rest) {
         char name[64];
         if (r->setting_count == SETTINGS_MAX || !str_next_item(&rest, name, sizeof name))
-            return err_set(r->why, ERR_USAGE, "--setting: not columns, with commas (at most %d)",
+            return err_set(r->why, ERR_USAGE,
+                           "--setting: expected comma-separated columns (at most %d)",
                            SETTINGS_MAX);
         err = named(r, name, &r->settings[r->setting_count++]);
     }

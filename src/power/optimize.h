@@ -1,6 +1,6 @@
-/* Which of several settings (clocks, batches, precisions ...) is best: the least E T^n within limits, the
- * Pareto-optimal ones, and how flat the objective is around the best.  Pure: figures in, an answer out; where they come
- * from is power/clock_choice.h.  Unknown figures are UNKNOWN; a point with one that a limit needs is not within it. */
+/* Selection among several settings (clocks, batches, precisions ...): the minimum of E T^n within limits, the
+ * Pareto-optimal ones, and how flat the objective is around the minimum.  Pure; power/clock_choice.h provides the
+ * figures.  Unknown figures are UNKNOWN; a point without a figure that a limit needs does not satisfy it. */
 #ifndef IPW_POWER_OPTIMIZE_H
 #define IPW_POWER_OPTIMIZE_H
 
@@ -10,28 +10,28 @@
 #include "metrics/efficiency.h"
 #include "power/freq_model.h"
 
-/* What a latency SLO may be of: seconds of a query. */
+/* Latencies that an SLO can refer to, in seconds per query. */
 enum optimize_latency {
     LATENCY_TTFT, /* time to first token */
-    LATENCY_ITL, /* inter-token latency: of a query's tokens the same percentile as of the queries */
+    LATENCY_ITL, /* inter-token latency: the same percentile over a query's tokens as over the queries */
     LATENCY_TPOT,  /* time per output token after the first */
-    LATENCY_QUERY, /* from sending to the end of the answer */
+    LATENCY_QUERY, /* end-to-end latency */
     OPTIMIZE_LATENCIES
 };
 const char *optimize_latency_name(enum optimize_latency latency); /* "ttft" */
 
 struct optimize_point {
-    char setting[200]; /* "": the clock is all there is to say */
+    char setting[200]; /* "": the clock alone identifies the setting */
     double freq_mhz;   /* UNKNOWN: not a clock */
     struct freq_value figures[FREQ_FIGURES];
     double quality; /* in any unit */
     double temperature_c;
-    struct freq_value latency[OPTIMIZE_LATENCIES]; /* of the SLOs alone, as the goal has them */
-    double queries;                                /* of a run, of which these are */
+    struct freq_value latency[OPTIMIZE_LATENCIES]; /* for the SLOs of the goal only */
+    double queries;                                /* queries per run, for these latencies */
     unsigned runs;                                 /* measurements; 0: a fit */
     double scatter
-        [FREQ_FIGURES];  /* relative, of one run: / sqrt(runs) is the standard error; UNKNOWN */
-    double saving_error; /* of its energy against the baseline's, a share; UNKNOWN */
+        [FREQ_FIGURES]; /* relative scatter of one run: / sqrt(runs) is the standard error; UNKNOWN */
+    double saving_error; /* of its energy relative to the baseline's, a share; UNKNOWN */
     bool is_extrapolated;
     bool is_front; /* set by optimize_front */
 };
@@ -70,10 +70,10 @@ static inline bool optimize_limit_is_latency(unsigned limit)
 struct optimize_goal {
     double time_exponent;           /* n of E T^n: 0 energy, 1 EDP, 2 ED2P */
     double limits[OPTIMIZE_LIMITS]; /* UNKNOWN: none */
-    double slo_quantile;            /* of the queries that latency SLOs are for; 0: their mean */
-    bool is_quality_falling;        /* a lower figure is better: perplexity, FID, LPIPS */
+    double slo_quantile;            /* quantile of the queries for latency SLOs; 0: their mean */
+    bool is_quality_falling;        /* lower is better: perplexity, FID, LPIPS */
 };
-/* Without limits. */
+/* EDP without limits. */
 static inline struct optimize_goal optimize_goal_edp(void)
 {
     struct optimize_goal goal = {.time_exponent = 1};
@@ -96,43 +96,42 @@ static inline double optimize_objective(const struct optimize_goal *goal,
     return energy_delay_product(point->figures[FREQ_ENERGY_J].value,
                                 point->figures[FREQ_TIME_S].value, goal->time_exponent);
 }
-/* The bits (1 << limit) of the limits that a point is not within. */
+/* Bit mask (1 << limit) of the limits that a point violates. */
 unsigned optimize_broken(const struct optimize_goal *goal, const struct optimize_point *baseline,
                          const struct optimize_point *point);
 
-/* Of settings whose objective is this close to the best one. */
+/* Settings whose objective is this close to the optimum count as equivalent. */
 #define OPTIMIZE_FLAT 0.01
 
 struct optimum {
-    unsigned binding; /* bits of the limits that keep better settings out; 0: none does */
+    unsigned binding; /* bits of the limits that exclude better settings; 0: none */
     bool is_found;
     size_t best; /* the first of equals */
     double objective;
     double low_mhz, high_mhz; /* range of the settings within OPTIMIZE_FLAT */
     size_t usable;            /* points with energy and time */
-    size_t within;            /* of these, within the limits */
-    unsigned limits; /* bits: not found, and these limits exclude every usable point, or, where none
-                                 does alone, exclude all together */
+    size_t within;            /* of these, satisfying the limits */
+    unsigned limits;          /* bits: if not found, the limits that exclude every usable point */
 };
 struct optimum optimize_pick(const struct optimize_goal *goal,
                              const struct optimize_point *baseline,
                              const struct optimize_point *points, size_t count);
 
-/* Marks the points that no other beats in energy, time and, where every point has one, quality.  Returns how many. */
+/* Marks the Pareto-optimal points in energy, time and, where every point has one, quality.  Returns their number. */
 size_t optimize_front(const struct optimize_goal *goal, struct optimize_point *points,
                       size_t count);
 
-/* ---- settings other than clocks alone ---- */
+/* ---- settings other than clocks ---- */
 
 struct params;
 
-/* Measurements of settings (batch, precision, model file ...) from a CSV file: one point per setting, the median of its
- * rows, with its quality where a column has one. */
+/* Measurements of settings (batch, precision, model file ...) from a CSV file: one point per setting, the median of
+ * its rows, with its quality if there is a column for it. */
 struct setting_source {
     const char *path;
-    const char *settings;                 /* columns that name a setting, with commas */
+    const char *settings;                 /* comma-separated columns that identify a setting */
     const char *quality;                  /* column; NULL: none */
-    const struct params *columns, *where; /* as of struct freq_source */
+    const struct params *columns, *where; /* as in struct freq_source */
 };
 
 struct setting_points {
@@ -145,9 +144,9 @@ struct setting_points {
 enum err setting_points_read(const struct setting_source *source, struct setting_points *out,
                              struct error *why) MUST_USE;
 
-/* Takes the quality of the points from a CSV file with the columns setting (as points have it) and value: FID, CLIP
- * score, LPIPS ... computed elsewhere.  Rows of one setting are averaged; a setting that is not in the file is unknown, one
- * that nobody measured an error. */
+/* Adds the quality of the points from a CSV file with the columns setting (as in the points) and value: FID, CLIP
+ * score, LPIPS ... computed elsewhere.  Rows of one setting are averaged; a setting that is not in the file is
+ * unknown, one that was not measured is an error. */
 enum err setting_points_add_quality(const char *path, struct setting_points *points,
                                     struct error *why) MUST_USE;
 

@@ -1,4 +1,4 @@
-/* The best setting of a sweep (power/clock_choice.h): clocks by a fit, anything else as measured, and what was left out. */
+/* The best setting of a sweep (power/clock_choice.h): clocks by a fit, other settings as measured; exclusions. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 /* ---- latencies of the queries ---- */
 
-/* Seconds; UNKNOWN where the record has it not. */
+/* Seconds; UNKNOWN if the record does not have it. */
 static double query_latency(const struct run_table *table, enum optimize_latency latency, double p,
                             size_t row)
 {
@@ -42,7 +42,7 @@ static enum err load_latencies(const char *directory, const struct optimize_goal
     struct run_table table;
     enum err err = run_table_load(directory, NULL, WANTED, &table, why);
     if (err)
-        return err == ERR_NO_DATA ? ERR_OK : err; /* without records nothing is known */
+        return err == ERR_NO_DATA ? ERR_OK : err; /* without records the latency is unknown */
     double *seconds = malloc((table.rows + 1) * sizeof *seconds);
     for (unsigned k = 0; seconds && k < OPTIMIZE_LATENCIES; k++) {
         size_t count = 0;
@@ -78,9 +78,9 @@ enum err sweep_choice_latencies(struct sweep_points *points, const char *directo
     return err;
 }
 
-/* ---- what was left out ---- */
+/* ---- excluded attempts ---- */
 
-/* What was left out, as the checks of a file would say it. */
+/* Adds findings for excluded attempts, as the checks of a file do. */
 static enum err note_exclusions(const struct sweep_points *points, struct clock_choice *out,
                                 struct data_findings *findings)
 {

@@ -30,7 +30,7 @@ const char *sweep_quality_name(enum sweep_quality quality)
 
 /* ---- knobs ---- */
 
-/* With '-' for '_' as well; letter case does not matter. */
+/* '-' and '_' are equivalent; case-insensitive. */
 static bool is_named(const char *knob, const char *name)
 {
     char plain[40];
@@ -58,7 +58,7 @@ static bool is_default(const char *value)
     return str_equal_nocase(value, "default");
 }
 
-/* A knob whose values are not numbers is no clock; one of them may be the default. */
+/* Only a knob with numeric values can be a clock; one value may be the default. */
 static bool has_numbers(const struct sweep *sweep, size_t knob)
 {
     size_t numbers = 0;
@@ -72,7 +72,7 @@ static bool has_numbers(const struct sweep *sweep, size_t knob)
     return numbers > 0;
 }
 
-/* A knob of another name, such as the frequency of requests, is a clock only where --columns says so. */
+/* A knob of another name, such as a request rate, is a clock only if --columns says so. */
 static long find_clock(const struct sweep *sweep)
 {
     for (size_t k = 0; k < sweep->knob_count; k++)
@@ -81,7 +81,7 @@ static long find_clock(const struct sweep *sweep)
     return -1;
 }
 
-/* The GPU clock at a setting; UNKNOWN without such a knob, and where it was left at its default. */
+/* The GPU clock at a setting; UNKNOWN without such a knob, or at its default. */
 static double clock_at(const struct sweep_points *points, size_t point)
 {
     double mhz = UNKNOWN;
@@ -122,7 +122,7 @@ static enum sweep_exclusion exclusion_of(const struct sweep_attempt *attempt)
     return attempt->joules > 0 && attempt->seconds > 0 ? SWEEP_USED : SWEEP_UNMEASURED;
 }
 
-/* What a profile cost, divided by its answers. */
+/* Energy and time of a profile per answer. */
 static void take_query(const struct summary *summary, const struct sweep_attempt *attempt,
                        struct sweep_measurement *out)
 {
@@ -133,7 +133,7 @@ static void take_query(const struct summary *summary, const struct sweep_attempt
     out->query_seconds = latency->count > 0 ? latency->avg : ratio(attempt->seconds, queries);
 }
 
-/* Of the GPU that did most of the work. */
+/* Of the busiest GPU. */
 static void take_activities(const struct summary_conditions *conditions, double *out)
 {
     double busiest = -1;
@@ -146,7 +146,7 @@ static void take_activities(const struct summary_conditions *conditions, double 
         busiest = busy;
         out[FREQ_FP] = activity[SUMMARY_FP32_ACTIVE] / 2 + activity[SUMMARY_FP64_ACTIVE];
         out[FREQ_DRAM] = activity[SUMMARY_DRAM_ACTIVE];
-        /* That anything ran, which a kernel on one SM does, too. */
+        /* That anything ran, even a kernel on a single SM. */
         out[FREQ_SM] = fmax(activity[SUMMARY_SM_ACTIVE], activity[SUMMARY_UTILIZATION]);
         out[FREQ_UTIL] = activity[SUMMARY_UTILIZATION];
     }
@@ -203,12 +203,12 @@ static void load_attempt(const char *directory, const struct sweep *sweep,
     found = found && summary_load(path, &summary, NULL) == ERR_OK;
     if (found)
         take_summary(&summary, sweep, attempt, out);
-    else if (sweep->profile) /* what it is the figure of is not known */
+    else if (sweep->profile) /* the unit of its figure is unknown */
         attempt->joules = attempt->seconds = UNKNOWN;
     summary_release(&summary);
 }
 
-/* Whether settings have different numbers of queries: of a text that is cut into windows, for instance. */
+/* Whether settings have different numbers of queries, for example because a text is cut into windows. */
 static bool has_uneven_queries(const struct sweep_points *points)
 {
     const struct sweep *sweep = &points->sweep;
@@ -224,10 +224,10 @@ static bool has_uneven_queries(const struct sweep_points *points)
     return false;
 }
 
-/* Brings an attempt to the basis of all, with the same relative ±, and decides whether it is used.  Of a profile the
- * energy of its queries counts, not that of its start and end. */
-static void settle_attempt(const struct sweep_points *points, struct sweep_attempt *attempt,
-                           struct sweep_measurement *out)
+/* Converts an attempt to the common unit, with the same relative ±, and decides whether it is used.  For a profile
+ * the energy of its queries counts, without start-up and shutdown. */
+static void normalize_attempt(const struct sweep_points *points, struct sweep_attempt *attempt,
+                              struct sweep_measurement *out)
 {
     if (points->sweep.profile) {
         double joules = out->query_joules * (points->is_per_query ? 1 : out->queries);
@@ -277,7 +277,7 @@ enum err sweep_points_load(const char *directory, struct sweep_points *out, stru
     out->is_uneven = sweep->profile && has_uneven_queries(out);
     out->is_per_query = sweep->profile && !out->is_uneven;
     for (size_t i = 0; i < sweep->count; i++) {
-        settle_attempt(out, &sweep->attempts[i], &out->items[i]);
+        normalize_attempt(out, &sweep->attempts[i], &out->items[i]);
         out->idled += !out->items[i].exclusion && has_flag(sweep->attempts[i].flags, "gpu_idle");
     }
     out->quality = first_quality(out);
@@ -406,7 +406,7 @@ static enum err is_wanted(const struct sweep_points *points, size_t point,
     return ERR_OK;
 }
 
-/* Means over the attempts that are used of what is no part of sweep_figures. */
+/* Means over the used attempts of figures that are not in sweep_figures. */
 static void mean_conditions(const struct sweep_points *points, size_t point,
                             struct optimize_point *out)
 {
@@ -420,8 +420,8 @@ static void mean_conditions(const struct sweep_points *points, size_t point,
     out->figures[FREQ_POWER_W].value = ratio(watts, known);
 }
 
-/* Means over the runs of percentiles and of their intervals: repeats ask the same questions, so that their queries do not
- * add up to more.  Of a run that has too few nothing is known, and then of none. */
+/* Means over the runs of percentiles and of their intervals: repeats use the same questions, so their queries cannot
+ * be pooled.  UNKNOWN if any run has too few. */
 static void mean_latencies(const struct sweep_points *points, size_t point,
                            struct optimize_point *out)
 {
@@ -525,7 +525,7 @@ bool sweep_points_is_fitted(const struct sweep_points *points)
     for (size_t p = 0; p < sweep->point_count; p++)
         clocks += is_known(clock_at(points, p));
     return sweep->knob_count == 1 && clocks > 0 &&
-           (clocks == sweep->point_count || clocks >= POWER_SWEEP_LEAST);
+           (clocks == sweep->point_count || clocks >= POWER_SWEEP_MIN);
 }
 
 const char *sweep_points_void(const struct sweep_points *points)
@@ -536,14 +536,14 @@ const char *sweep_points_void(const struct sweep_points *points)
 
 /* ---- measurements at clocks ---- */
 
-/* The knob that --columns freq_mhz=KNOB names, or the one that is known as the clock. */
+/* The knob named by --columns freq_mhz=KNOB, or the one known as the clock. */
 static enum err choose_clock(const struct freq_source *source, struct sweep_points *points,
                              struct error *why)
 {
     const struct params *columns = source->columns;
     for (size_t i = 0; columns && i < columns->count; i++) {
         if (!str_equal_nocase(columns->items[i].key, "freq_mhz"))
-            return err_set(why, ERR_USAGE, "--columns: of a sweep, freq_mhz=KNOB alone");
+            return err_set(why, ERR_USAGE, "--columns: a sweep accepts only freq_mhz=KNOB");
         points->clock = knob_named(&points->sweep, columns->items[i].value);
         if (points->clock < 0 || !has_numbers(&points->sweep, (size_t)points->clock))
             return err_set(why, ERR_USAGE, "--columns: the sweep has no knob '%.40s' with numbers",
@@ -557,7 +557,7 @@ static enum err choose_clock(const struct freq_source *source, struct sweep_poin
                    source->path);
 }
 
-/* "llama batch=8": other knobs are other work. */
+/* "llama batch=8": other knob values are other workloads. */
 static void name_application(const struct sweep_points *points, size_t point, const char *work,
                              char *to, size_t size)
 {
@@ -583,7 +583,7 @@ static struct freq_point freq_point_of(const struct sweep_points *points, size_t
     (void)str_copy(point.gpu, sizeof point.gpu, gpu ? gpu : m->gpu);
     name_application(points, attempt->point, m->application, point.application,
                      sizeof point.application);
-    point.run = attempt->repeat + 1; /* none is a first run: all start alike, in random order */
+    point.run = attempt->repeat + 1; /* no first runs: all start alike, in random order */
     point.seq = (double)index;
     point.freq_mhz = clock_at(points, attempt->point);
     point.time_s = attempt->seconds;
@@ -606,7 +606,7 @@ static enum err add_attempts(struct freq_points *out, const struct freq_source *
         bool wanted = false;
         struct freq_point point = freq_point_of(points, i, source->gpu);
         err = is_wanted(points, points->sweep.attempts[i].point, source->where, &wanted, why);
-        if (err || !wanted || !is_known(point.freq_mhz)) { /* the default is no clock */
+        if (err || !wanted || !is_known(point.freq_mhz)) { /* the default is not a clock */
             out->other_rows += !err;
             continue;
         }

@@ -1,6 +1,6 @@
-/* Headers of messages that pass, as lines "Name: value" with a NUL after each, and secrets in them. */
+/* HTTP headers as lines "Name: value", each followed by a NUL, and the redaction of secrets in them. */
 #define _GNU_SOURCE
-#include "proxy/passage.h"
+#include "proxy/observer.h"
 
 #include <string.h>
 #include <strings.h>
@@ -34,7 +34,7 @@ bool header_is_hop_by_hop(const char *name, const char *connection)
     return is_listed(connection, name);
 }
 
-/* What upstream servers read in more than one way could hide a header, or a second request. */
+/* Strict validation: servers parse malformed headers differently, which allows request smuggling. */
 bool header_is_name(const char *name)
 {
     static const char OTHERS[] = "!#$%&'*+-.^_`|~";

@@ -1,7 +1,8 @@
 /* One thread and one event loop: the server's connections and those to the upstream server (port/http_server.h,
- * port/http_relay.h).  A passage is one request on its way: it exists as long as its exchange with the client.
+ * port/http_relay.h).  A transfer is one request that is being forwarded; it lives as long as its exchange with the
+ * client.
  *
- *   request -> passage, upstream call -> head, pieces (passed on first, then observed) -> end -> owner, client
+ *   request -> transfer, upstream call -> headers, data (forwarded first, then observed) -> end -> owner, client
  *
  * A client that disconnects ends its exchange, which cancels the call.  A client that reads slowly pauses the call once
  * UNSENT_MAX bytes are waiting. */
@@ -26,21 +27,21 @@
 #include "port/proc.h"
 #include "port/thread.h"
 #include "port/url.h"
-#include "proxy/passage.h"
+#include "proxy/observer.h"
 #include "wire/prometheus.h"
 
 enum {
     BODY_MAX = 64 * 1024 * 1024,
     UNSENT_MAX = 256 * 1024,
     CONNECTIONS_MAX = 16384,
-    KEYS_MAX = 256, /* API keys that are kept as secrets */
+    KEYS_MAX = 256, /* limit of distinct API keys registered as secrets */
     SHOWN_REQUESTS = 100,
 };
 #define CONNECT_LIMIT (10 * NS_PER_S)
 #define REQUEST_LIMIT (30 * NS_PER_S)
 #define IDLE_LIMIT    (75 * NS_PER_S)
 #define WRITE_LIMIT   (60 * NS_PER_S)
-#define ENERGY_LIMIT  (3 * NS_PER_S) /* that an answer waits for its energy */
+#define ENERGY_LIMIT  (3 * NS_PER_S) /* maximum delay of a response for its energy */
 
 struct settled {
     uint64_t id;
@@ -50,44 +51,45 @@ struct settled {
 struct proxy {
     struct proxy_options options;
     struct url upstream;
-    char origin[300], prefix[256]; /* of the upstream: "http://host:port", "/v1" or "" */
+    char origin[300], prefix[256]; /* upstream URL: "http://host:port", "/v1" or "" */
     struct event_loop *loop;
     struct http_server *server;
     struct http_relay *relay;
     struct status *status;
-    struct passage *passages;
+    struct transfer *transfers;
     uint64_t next_id;
-    uint64_t keys[KEYS_MAX]; /* hashes */
+    uint64_t keys[KEYS_MAX]; /* hashes of the API keys */
     size_t key_count;
     pthread_t thread;
     atomic_bool refuse, stop;
     atomic_uint in_flight;
     atomic_uint_fast64_t unrecorded;
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the following fields */
     struct settled *settled;
     size_t settled_count, settled_capacity;
 };
 
-struct passage {
+struct transfer {
     struct proxy *proxy;
     struct http_exchange *exchange;
-    struct relay_call *call;       /* NULL: over */
-    struct proxy_request *request; /* NULL: no inference, or handed to the owner */
-    uint64_t id;                   /* of the request */
+    struct relay_call *call; /* NULL: finished */
+    struct proxy_request
+        *request; /* NULL: not an inference request, or already passed to the owner */
+    uint64_t id;  /* id of the request */
     struct observer observer;
-    const char *connection;         /* of the client's headers; NULL without */
-    struct text url, headers, body; /* of the call; body: only where it was changed */
+    const char *connection;         /* the client's Connection header; NULL if absent */
+    struct text url, headers, body; /* of the upstream call; body: only if modified */
     struct usage_filter filter;
-    bool filters, is_paused, has_begun;
-    bool keeps; /* the answer is kept back until its energy is known */
+    bool filters_usage, is_paused, has_begun;
+    bool is_held; /* the response is held until its energy is known */
     bool is_event_stream;
-    int status;         /* of the kept answer */
-    struct text kept;   /* its body */
-    nanos energy_until; /* when the answer stops waiting for its energy; 0: it does not wait */
-    struct passage *next, *previous;
+    int status;            /* status of the held response */
+    struct text held;      /* body of the held response */
+    nanos energy_deadline; /* when a held response is sent without its energy; 0: not waiting */
+    struct transfer *next, *previous;
 };
 
-/* ---- answers of the proxy's own ---- */
+/* ---- the proxy's own endpoints ---- */
 
 static void reply_error(struct http_exchange *exchange, int status, const char *type,
                         const char *message)
@@ -113,7 +115,7 @@ static size_t wanted_count(const char *target)
     return count;
 }
 
-static void serve_own(struct proxy *proxy, struct http_exchange *exchange, const char *path)
+static void serve_status(struct proxy *proxy, struct http_exchange *exchange, const char *path)
 {
     struct text body = {0};
     const char *method = http_exchange_method(exchange);
@@ -133,10 +135,10 @@ static void serve_own(struct proxy *proxy, struct http_exchange *exchange, const
     text_release(&body);
 }
 
-/* ---- who asks ---- */
+/* ---- authorization ---- */
 
-/* An API key, if that header has one; NULL otherwise. */
-static const char *key_in(const char *name, const char *value)
+/* Returns the API key in this header; NULL if it has none. */
+static const char *find_api_key(const char *name, const char *value)
 {
     if (str_equal_nocase(name, "Authorization"))
         return value && strncasecmp(value, "Bearer ", 7) == 0 ? value + 7 : NULL;
@@ -148,10 +150,10 @@ enum { KEY_HEADER_COUNT = sizeof KEY_HEADERS / sizeof *KEY_HEADERS };
 
 static bool is_own_token(const struct proxy *proxy, const char *name, const char *value)
 {
-    return proxy->options.token && secret_matches(key_in(name, value), proxy->options.token);
+    return proxy->options.token && secret_matches(find_api_key(name, value), proxy->options.token);
 }
 
-/* The first header in which the client has a key, or another authorization, for the upstream server; NULL without. */
+/* The first header with an API key or other authorization for the upstream server; NULL if there is none. */
 static const char *find_key_header(struct proxy *proxy, struct http_exchange *exchange)
 {
     for (size_t i = 0; i < KEY_HEADER_COUNT; i++) {
@@ -162,7 +164,7 @@ static const char *find_key_header(struct proxy *proxy, struct http_exchange *ex
     return NULL;
 }
 
-static bool may_ask(const struct proxy *proxy, struct http_exchange *exchange)
+static bool is_authorized(const struct proxy *proxy, struct http_exchange *exchange)
 {
     const char *token = proxy->options.token;
     if (!token)
@@ -173,7 +175,7 @@ static bool may_ask(const struct proxy *proxy, struct http_exchange *exchange)
     return may;
 }
 
-static void hold_secret(struct proxy *proxy, const char *key, uint64_t hash)
+static void register_secret(struct proxy *proxy, const char *key, uint64_t hash)
 {
     for (size_t i = 0; i < proxy->key_count; i++)
         if (proxy->keys[i] == hash)
@@ -184,16 +186,16 @@ static void hold_secret(struct proxy *proxy, const char *key, uint64_t hash)
     secret_add_foreign(key);
 }
 
-/* Never the key itself: 32 bits of a hash tell keys apart, and lead back to none. */
+/* Never the key itself: 32 bits of a hash distinguish keys, and cannot be reversed. */
 static void label_key(struct proxy *proxy, struct http_exchange *exchange, char *to, size_t size)
 {
     const char *header = find_key_header(proxy, exchange);
-    const char *key = header ? key_in(header, http_exchange_header(exchange, header)) : NULL;
+    const char *key = header ? find_api_key(header, http_exchange_header(exchange, header)) : NULL;
     if (!key || !*key)
         return;
     uint64_t hash = hash_mix(hash_string(HASH_START, key));
     char label[16];
-    hold_secret(proxy, key, hash);
+    register_secret(proxy, key, hash);
     str_format(label, sizeof label, "key-%08" PRIx32, (uint32_t)(hash >> 32));
     const char *name =
         proxy->options.key_names ? params_get(proxy->options.key_names, label) : NULL;
@@ -211,44 +213,44 @@ static bool is_replaced(const struct proxy *proxy, const char *name)
     return false;
 }
 
-/* What the client sends goes on, but for the labels, what belongs to its connection, and the proxy's own token. */
-static void take_header(void *context, const char *name, const char *value)
+/* Forwards a client header, except labels, hop-by-hop headers and the proxy's own token. */
+static void forward_header(void *context, const char *name, const char *value)
 {
-    struct passage *passage = context;
-    if (header_is_hop_by_hop(name, passage->connection) || str_equal_nocase(name, "Host") ||
+    struct transfer *transfer = context;
+    if (header_is_hop_by_hop(name, transfer->connection) || str_equal_nocase(name, "Host") ||
         str_equal_nocase(name, "Expect") || strncasecmp(name, "x-ipw-", 6) == 0)
         return;
-    if (passage->filters && str_equal_nocase(name, "Accept-Encoding"))
-        return; /* the stream must be read to be changed */
-    if (is_own_token(passage->proxy, name, value) || is_replaced(passage->proxy, name))
+    if (transfer->filters_usage && str_equal_nocase(name, "Accept-Encoding"))
+        return; /* the filter needs an uncompressed stream */
+    if (is_own_token(transfer->proxy, name, value) || is_replaced(transfer->proxy, name))
         return;
-    header_add(&passage->headers, name, value);
+    header_add(&transfer->headers, name, value);
 }
 
-static void add_key(struct passage *passage)
+static void add_key(struct transfer *transfer)
 {
-    const struct proxy_options *options = &passage->proxy->options;
+    const struct proxy_options *options = &transfer->proxy->options;
     const struct params *ours = options->upstream_headers;
     char line[1024];
     for (size_t i = 0; ours && i < ours->count; i++)
-        header_add(&passage->headers, ours->items[i].key, ours->items[i].value);
-    if (!options->upstream_key || find_key_header(passage->proxy, passage->exchange))
+        header_add(&transfer->headers, ours->items[i].key, ours->items[i].value);
+    if (!options->upstream_key || find_key_header(transfer->proxy, transfer->exchange))
         return;
     if (str_format(line, sizeof line, "Bearer %s", options->upstream_key))
-        header_add(&passage->headers, "Authorization", line);
+        header_add(&transfer->headers, "Authorization", line);
 }
 
-/* ---- the way back ---- */
+/* ---- responses ---- */
 
-static void pass_to_owner(struct passage *passage)
+static void pass_to_owner(struct transfer *transfer)
 {
-    struct proxy *proxy = passage->proxy;
-    struct proxy_request *request = passage->request;
+    struct proxy *proxy = transfer->proxy;
+    struct proxy_request *request = transfer->request;
     if (!request)
         return;
     request->reply.done = clock_now();
-    observer_release(&passage->observer);
-    passage->request = NULL;
+    observer_release(&transfer->observer);
+    transfer->request = NULL;
     status_end(proxy->status, request);
     if (proxy->options.ended)
         proxy->options.ended(proxy->options.context, request);
@@ -256,18 +258,18 @@ static void pass_to_owner(struct passage *passage)
         proxy_request_free(request);
 }
 
-static void send_kept(struct passage *passage, const struct energy *energy)
+static void send_held(struct transfer *transfer, const struct energy *energy)
 {
-    struct http_exchange *exchange = passage->exchange;
+    struct http_exchange *exchange = transfer->exchange;
     bool known = energy && is_known(energy->joules);
     char figure[64];
-    passage->energy_until = 0;
-    if (passage->keeps) {
+    transfer->energy_deadline = 0;
+    if (transfer->is_held) {
         if (known && str_format(figure, sizeof figure, "%.6g", energy->joules))
             http_exchange_add_header(exchange, "x-ipw-energy-joules", figure);
-        http_exchange_begin(exchange, passage->status, passage->kept.length);
-        http_exchange_send(exchange, text_get(&passage->kept), passage->kept.length);
-        text_release(&passage->kept);
+        http_exchange_begin(exchange, transfer->status, transfer->held.length);
+        http_exchange_send(exchange, text_get(&transfer->held), transfer->held.length);
+        text_release(&transfer->held);
     } else {
         struct text comment = {0};
         if (known)
@@ -286,99 +288,100 @@ static bool is_type(const char *content_type, const char *wanted)
     return content_type && strncasecmp(content_type, wanted, strlen(wanted)) == 0;
 }
 
-static void on_head(void *context, int status, const struct text *headers)
+static void on_headers(void *context, int status, const struct text *headers)
 {
-    struct passage *passage = context;
+    struct transfer *transfer = context;
     const char *connection = header_find(headers, "Connection");
     const char *type = header_find(headers, "Content-Type");
     const char *given = header_find(headers, "Content-Length");
     const char *encoding = header_find(headers, "Content-Encoding");
     uint64_t length;
-    if (passage->request)
-        observer_begin(&passage->observer, status, encoding);
-    passage->is_event_stream = is_type(type, "text/event-stream");
+    if (transfer->request)
+        observer_begin(&transfer->observer, status, encoding);
+    transfer->is_event_stream = is_type(type, "text/event-stream");
     for (size_t at = 0; at < headers->length; at += strlen(headers->bytes + at) + 1) {
         char *line = headers->bytes + at, *colon = strchr(line, ':');
         if (!colon)
             continue;
         *colon = '\0';
         if (!header_is_hop_by_hop(line, connection))
-            http_exchange_add_header(passage->exchange, line, colon + 1 + strspn(colon + 1, " \t"));
+            http_exchange_add_header(transfer->exchange, line,
+                                     colon + 1 + strspn(colon + 1, " \t"));
         *colon = ':';
     }
-    bool tells_energy = passage->proxy->options.energy_header && passage->request;
-    passage->status = status;
-    passage->filters = passage->filters && passage->is_event_stream && !encoding;
-    passage->keeps =
-        tells_energy && !passage->is_event_stream && !is_type(type, "application/x-ndjson");
-    if (passage->keeps)
+    bool returns_energy = transfer->proxy->options.energy_header && transfer->request;
+    transfer->status = status;
+    transfer->filters_usage = transfer->filters_usage && transfer->is_event_stream && !encoding;
+    transfer->is_held =
+        returns_energy && !transfer->is_event_stream && !is_type(type, "application/x-ndjson");
+    if (transfer->is_held)
         return;
     if (!given || header_find(headers, "Transfer-Encoding") || parse_u64(given, &length) ||
-        passage->filters || (tells_energy && passage->is_event_stream))
+        transfer->filters_usage || (returns_energy && transfer->is_event_stream))
         length = HTTP_LENGTH_UNKNOWN;
-    passage->has_begun = true;
-    http_exchange_begin(passage->exchange, status, length);
+    transfer->has_begun = true;
+    http_exchange_begin(transfer->exchange, status, length);
 }
 
-static bool on_take(void *context, const char *bytes, size_t length, nanos t)
+static bool on_data(void *context, const char *bytes, size_t length, nanos t)
 {
-    struct passage *passage = context;
-    if (http_exchange_unsent(passage->exchange) > UNSENT_MAX) {
-        passage->is_paused = true;
+    struct transfer *transfer = context;
+    if (http_exchange_unsent(transfer->exchange) > UNSENT_MAX) {
+        transfer->is_paused = true;
         return false;
     }
-    if (passage->keeps) {
-        text_add_bytes(&passage->kept, bytes, length);
-    } else if (passage->filters) {
+    if (transfer->is_held) {
+        text_add_bytes(&transfer->held, bytes, length);
+    } else if (transfer->filters_usage) {
         struct text out = {0};
-        usage_filter_feed(&passage->filter, bytes, length, &out);
+        usage_filter_feed(&transfer->filter, bytes, length, &out);
         if (out.length)
-            http_exchange_send(passage->exchange, text_get(&out), out.length);
+            http_exchange_send(transfer->exchange, text_get(&out), out.length);
         text_release(&out);
     } else {
-        http_exchange_send(passage->exchange, bytes, length);
+        http_exchange_send(transfer->exchange, bytes, length);
     }
-    if (passage->request)
-        observer_take(&passage->observer, bytes, length, t);
+    if (transfer->request)
+        observer_take(&transfer->observer, bytes, length, t);
     return true;
 }
 
-/* No answer came: say so in the way of the protocol. */
-static void reply_failure(struct passage *passage, enum err err, const char *why)
+/* Reports that the upstream server did not respond, in the error format of the protocol. */
+static void reply_failure(struct transfer *transfer, enum err err, const char *why)
 {
     char message[400];
     str_format(message, sizeof message, "ipw proxy: cannot reach %s: %s",
-               passage->proxy->upstream.server, why);
-    reply_error(passage->exchange, err == ERR_TIMEOUT ? 504 : 502, "upstream_error", message);
+               transfer->proxy->upstream.server, why);
+    reply_error(transfer->exchange, err == ERR_TIMEOUT ? 504 : 502, "upstream_error", message);
 }
 
 static void on_done(void *context, enum err err, const char *why)
 {
-    struct passage *passage = context;
-    bool tells_energy = passage->proxy->options.energy_header && passage->request && !err;
-    passage->call = NULL;
-    if (passage->request) {
-        observer_end(&passage->observer, err, why);
-        pass_to_owner(passage);
+    struct transfer *transfer = context;
+    bool returns_energy = transfer->proxy->options.energy_header && transfer->request && !err;
+    transfer->call = NULL;
+    if (transfer->request) {
+        observer_end(&transfer->observer, err, why);
+        pass_to_owner(transfer);
     }
-    if (passage->filters) {
+    if (transfer->filters_usage) {
         struct text out = {0};
-        usage_filter_end(&passage->filter, &out);
+        usage_filter_end(&transfer->filter, &out);
         if (out.length)
-            http_exchange_send(passage->exchange, text_get(&out), out.length);
+            http_exchange_send(transfer->exchange, text_get(&out), out.length);
         text_release(&out);
     }
-    if (!passage->has_begun && !passage->keeps)
-        reply_failure(passage, err, why);
-    else if (tells_energy && (passage->keeps || passage->is_event_stream))
-        passage->energy_until = clock_now() + ENERGY_LIMIT;
-    else if (passage->keeps && !err)
-        send_kept(passage, NULL);
+    if (!transfer->has_begun && !transfer->is_held)
+        reply_failure(transfer, err, why);
+    else if (returns_energy && (transfer->is_held || transfer->is_event_stream))
+        transfer->energy_deadline = clock_now() + ENERGY_LIMIT;
+    else if (transfer->is_held && !err)
+        send_held(transfer, NULL);
     else
-        http_exchange_end(passage->exchange, !err);
+        http_exchange_end(transfer->exchange, !err);
 }
 
-/* ---- the way there ---- */
+/* ---- requests ---- */
 
 static void build_url(struct proxy *proxy, const char *target, struct text *out)
 {
@@ -390,82 +393,82 @@ static void build_url(struct proxy *proxy, const char *target, struct text *out)
     text_add(out, target);
 }
 
-static void begin_inference(struct passage *passage, enum proxy_kind kind, const char *path)
+static void begin_inference(struct transfer *transfer, enum proxy_kind kind, const char *path)
 {
-    struct proxy *proxy = passage->proxy;
-    struct proxy_request *request = passage->request = calloc(1, sizeof *request);
+    struct proxy *proxy = transfer->proxy;
+    struct proxy_request *request = transfer->request = calloc(1, sizeof *request);
     size_t length;
-    const char *body = http_exchange_body(passage->exchange, &length);
+    const char *body = http_exchange_body(transfer->exchange, &length);
     if (!request)
         return;
-    request->id = passage->id = proxy->next_id++;
+    request->id = transfer->id = proxy->next_id++;
     request->kind = kind;
     observe_request(request, path, body, length);
     observe_label(request->query, sizeof request->query,
-                  http_exchange_header(passage->exchange, "x-ipw-query"));
+                  http_exchange_header(transfer->exchange, "x-ipw-query"));
     observe_label(request->turn, sizeof request->turn,
-                  http_exchange_header(passage->exchange, "x-ipw-turn"));
-    label_key(proxy, passage->exchange, request->key, sizeof request->key);
+                  http_exchange_header(transfer->exchange, "x-ipw-turn"));
+    label_key(proxy, transfer->exchange, request->key, sizeof request->key);
     if (proxy->options.keep_content)
         text_add_bytes(&request->body, body, length);
-    observer_init(&passage->observer, request);
+    observer_init(&transfer->observer, request);
     status_begin(proxy->status, request);
     if (proxy->options.begins)
         proxy->options.begins(proxy->options.context, request->id, request->reply.sent);
 }
 
-static void start_call(struct passage *passage)
+static void start_call(struct transfer *transfer)
 {
-    struct proxy *proxy = passage->proxy;
+    struct proxy *proxy = transfer->proxy;
     struct error why = {0};
-    const char *method = http_exchange_method(passage->exchange);
+    const char *method = http_exchange_method(transfer->exchange);
     size_t length;
-    const char *body = http_exchange_body(passage->exchange, &length);
-    if (proxy->options.inject_usage && passage->request && passage->request->kind == PROXY_OPENAI &&
-        !strstr(passage->request->path, "/responses"))
-        passage->filters = usage_inject(body, length, &passage->body);
-    if (passage->filters) {
-        body = text_get(&passage->body);
-        length = passage->body.length;
+    const char *body = http_exchange_body(transfer->exchange, &length);
+    if (proxy->options.inject_usage && transfer->request &&
+        transfer->request->kind == PROXY_OPENAI && !strstr(transfer->request->path, "/responses"))
+        transfer->filters_usage = usage_inject(body, length, &transfer->body);
+    if (transfer->filters_usage) {
+        body = text_get(&transfer->body);
+        length = transfer->body.length;
     }
     bool has_body =
         length || !strcmp(method, "POST") || !strcmp(method, "PUT") || !strcmp(method, "PATCH");
-    build_url(proxy, http_exchange_target(passage->exchange), &passage->url);
-    passage->connection = http_exchange_header(passage->exchange, "Connection");
-    http_exchange_headers(passage->exchange, take_header, passage);
-    add_key(passage);
+    build_url(proxy, http_exchange_target(transfer->exchange), &transfer->url);
+    transfer->connection = http_exchange_header(transfer->exchange, "Connection");
+    http_exchange_headers(transfer->exchange, forward_header, transfer);
+    add_key(transfer);
     const struct relay_request request = {
         .method = method,
-        .url = text_get(&passage->url),
-        .headers = &passage->headers,
+        .url = text_get(&transfer->url),
+        .headers = &transfer->headers,
         .body = has_body ? body : NULL,
         .body_length = length,
         .connect_limit = CONNECT_LIMIT,
         .is_local = url_is_local(&proxy->upstream),
-        .head = on_head,
-        .take = on_take,
+        .head = on_headers,
+        .take = on_data,
         .done = on_done,
-        .context = passage,
+        .context = transfer,
     };
-    enum err err = http_relay_start(proxy->relay, &request, &passage->call, &why);
+    enum err err = http_relay_start(proxy->relay, &request, &transfer->call, &why);
     if (err)
-        on_done(passage, err, why.text);
+        on_done(transfer, err, why.text);
 }
 
-static struct passage *new_passage(struct proxy *proxy, struct http_exchange *exchange)
+static struct transfer *new_transfer(struct proxy *proxy, struct http_exchange *exchange)
 {
-    struct passage *passage = calloc(1, sizeof *passage);
-    if (!passage)
+    struct transfer *transfer = calloc(1, sizeof *transfer);
+    if (!transfer)
         return NULL;
-    passage->proxy = proxy;
-    passage->exchange = exchange;
-    passage->next = proxy->passages;
-    if (passage->next)
-        passage->next->previous = passage;
-    proxy->passages = passage;
+    transfer->proxy = proxy;
+    transfer->exchange = exchange;
+    transfer->next = proxy->transfers;
+    if (transfer->next)
+        transfer->next->previous = transfer;
+    proxy->transfers = transfer;
     atomic_fetch_add(&proxy->in_flight, 1);
-    http_exchange_set_data(exchange, passage);
-    return passage;
+    http_exchange_set_data(exchange, transfer);
+    return transfer;
 }
 
 static void check_header(void *context, const char *name, const char *value)
@@ -474,7 +477,8 @@ static void check_header(void *context, const char *name, const char *value)
     *is_valid = *is_valid && header_is_name(name) && header_is_value(value);
 }
 
-/* Connections to the upstream server are shared by all clients: what it might read as two requests must not pass. */
+/* Clients share connections to the upstream server: a request that it might parse as two (request smuggling) must not
+ * be forwarded. */
 static bool refuse_malformed(struct http_exchange *exchange, bool is_path)
 {
     bool is_valid = header_is_name(http_exchange_method(exchange));
@@ -495,16 +499,17 @@ static void on_request(void *context, struct http_exchange *exchange)
     bool fits = str_format(path, sizeof path, "%.*s", (int)strcspn(target, "?"), target);
     if (refuse_malformed(exchange, fits && header_is_target(target)))
         return;
-    if (!may_ask(proxy, exchange)) {
+    if (!is_authorized(proxy, exchange)) {
         reply_error(exchange, 401, "authentication_error",
-                    "ipw proxy needs its token: as x-ipw-token, or as the API key");
+                    "missing or invalid proxy token: send it as x-ipw-token, or as the API key");
         return;
     }
     if (str_starts(path, "/ipw/")) {
-        serve_own(proxy, exchange, path);
+        serve_status(proxy, exchange, path);
         return;
     }
-    if (strcmp(http_exchange_method(exchange), "TRACE") == 0) { /* would show the upstream's key */
+    if (strcmp(http_exchange_method(exchange), "TRACE") ==
+        0) { /* TRACE would echo the upstream key */
         reply_error(exchange, 405, "invalid_request_error", "TRACE is not allowed");
         return;
     }
@@ -512,8 +517,8 @@ static void on_request(void *context, struct http_exchange *exchange)
         reply_error(exchange, 503, "unavailable", "ipw proxy is shutting down");
         return;
     }
-    struct passage *passage = new_passage(proxy, exchange);
-    if (!passage) {
+    struct transfer *transfer = new_transfer(proxy, exchange);
+    if (!transfer) {
         reply_error(exchange, 500, "server_error", "out of memory");
         return;
     }
@@ -521,54 +526,54 @@ static void on_request(void *context, struct http_exchange *exchange)
     if (kind == PROXY_OTHER)
         status_count_other(proxy->status);
     else
-        begin_inference(passage, kind, path);
-    start_call(passage);
+        begin_inference(transfer, kind, path);
+    start_call(transfer);
 }
 
 static void on_drained(void *context, struct http_exchange *exchange)
 {
-    struct passage *passage = http_exchange_data(exchange);
+    struct transfer *transfer = http_exchange_data(exchange);
     (void)context;
-    if (!passage || !passage->is_paused || !passage->call)
+    if (!transfer || !transfer->is_paused || !transfer->call)
         return;
-    passage->is_paused = false;
-    relay_call_resume(passage->call);
+    transfer->is_paused = false;
+    relay_call_resume(transfer->call);
 }
 
 static void on_ended(void *context, struct http_exchange *exchange, bool complete)
 {
     struct proxy *proxy = context;
-    struct passage *passage = http_exchange_data(exchange);
+    struct transfer *transfer = http_exchange_data(exchange);
     (void)complete;
-    if (!passage)
+    if (!transfer)
         return;
-    if (passage->call)
-        relay_call_cancel(passage->call);
-    if (passage->request) {
-        /* Clients close their connection at "[DONE]", before the end of the body has come. */
+    if (transfer->call)
+        relay_call_cancel(transfer->call);
+    if (transfer->request) {
+        /* Clients close their connection at "[DONE]", before the end of the body. */
         bool is_whole =
-            observer_is_whole(&passage->observer) && !http_exchange_unsent(passage->exchange);
-        passage->request->canceled = !is_whole;
-        observer_end(&passage->observer, is_whole ? ERR_OK : ERR_INTERRUPTED,
+            observer_is_whole(&transfer->observer) && !http_exchange_unsent(transfer->exchange);
+        transfer->request->canceled = !is_whole;
+        observer_end(&transfer->observer, is_whole ? ERR_OK : ERR_INTERRUPTED,
                      "the client disconnected");
-        pass_to_owner(passage);
+        pass_to_owner(transfer);
     }
-    if (passage->next)
-        passage->next->previous = passage->previous;
-    if (passage->previous)
-        passage->previous->next = passage->next;
+    if (transfer->next)
+        transfer->next->previous = transfer->previous;
+    if (transfer->previous)
+        transfer->previous->next = transfer->next;
     else
-        proxy->passages = passage->next;
-    text_release(&passage->url);
-    text_release(&passage->headers);
-    text_release(&passage->body);
-    text_release(&passage->kept);
-    text_release(&passage->filter.held);
-    free(passage);
+        proxy->transfers = transfer->next;
+    text_release(&transfer->url);
+    text_release(&transfer->headers);
+    text_release(&transfer->body);
+    text_release(&transfer->held);
+    text_release(&transfer->filter.held);
+    free(transfer);
     atomic_fetch_sub(&proxy->in_flight, 1);
 }
 
-/* ---- energies ---- */
+/* ---- energy ---- */
 
 void proxy_count_unrecorded(struct proxy *proxy)
 {
@@ -586,7 +591,7 @@ void proxy_settle(struct proxy *proxy, uint64_t id, const struct energy *energy)
     }
     bool is_first = proxy->settled_count == 1;
     pthread_mutex_unlock(&proxy->lock);
-    /* Only an answer waits for it; whoever asks for the figures finds them, because that ends the loop's wait too. */
+    /* Wakes the loop only for held responses; a request for the metrics wakes it anyway. */
     if (is_first && proxy->options.energy_header)
         event_loop_wake(proxy->loop);
 }
@@ -601,24 +606,24 @@ static void take_settled(struct proxy *proxy)
     pthread_mutex_unlock(&proxy->lock);
     for (size_t i = 0; i < count; i++) {
         status_settle(proxy->status, items[i].id, &items[i].energy);
-        for (struct passage *p = proxy->options.energy_header ? proxy->passages : NULL; p;
+        for (struct transfer *p = proxy->options.energy_header ? proxy->transfers : NULL; p;
              p = p->next)
-            if (p->id == items[i].id && p->energy_until)
-                send_kept(p, &items[i].energy);
+            if (p->id == items[i].id && p->energy_deadline)
+                send_held(p, &items[i].energy);
     }
     free(items);
 }
 
-/* Answers whose energy does not come: other requests are still in flight, with which it is shared. */
-static nanos release_late(struct proxy *proxy)
+/* Sends held responses whose deadline has passed: their energy is shared with requests still in flight. */
+static nanos release_overdue(struct proxy *proxy)
 {
     nanos now = clock_now(), next = INT64_MAX;
-    for (struct passage *p = proxy->options.energy_header ? proxy->passages : NULL; p;
+    for (struct transfer *p = proxy->options.energy_header ? proxy->transfers : NULL; p;
          p = p->next) {
-        if (p->energy_until && p->energy_until <= now)
-            send_kept(p, NULL);
-        else if (p->energy_until && p->energy_until < next)
-            next = p->energy_until;
+        if (p->energy_deadline && p->energy_deadline <= now)
+            send_held(p, NULL);
+        else if (p->energy_deadline && p->energy_deadline < next)
+            next = p->energy_deadline;
     }
     return next;
 }
@@ -633,12 +638,12 @@ static void *proxy_main(void *argument)
         if (atomic_load(&proxy->refuse))
             http_server_refuse(proxy->server);
         take_settled(proxy);
-        nanos late = release_late(proxy);
-        http_relay_turn(proxy->relay);
-        http_server_turn(proxy->server);
+        nanos late = release_overdue(proxy);
+        http_relay_process(proxy->relay);
+        http_server_process(proxy->server);
         nanos relay = http_relay_due(proxy->relay), server = http_server_due(proxy->server);
         nanos until = relay < server ? relay : server;
-        event_loop_turn(proxy->loop, late < until ? late : until);
+        event_loop_run_once(proxy->loop, late < until ? late : until);
     }
     return NULL;
 }
@@ -717,7 +722,7 @@ enum err proxy_start(const struct proxy_options *options, struct proxy **out, st
         proxy->options.address = "127.0.0.1";
     proxy->next_id = options->first_id;
     pthread_mutex_init(&proxy->lock, NULL);
-    proc_raise_file_limit(4 * CONNECTIONS_MAX); /* each stream has two sockets */
+    proc_raise_file_limit(4 * CONNECTIONS_MAX); /* each stream uses two sockets */
     enum err err = open_parts(proxy, why);
     if (!err)
         err = err_explain(why, thread_start(&proxy->thread, proxy_main, proxy));
@@ -760,5 +765,5 @@ void proxy_stop(struct proxy *proxy)
     atomic_store(&proxy->stop, true);
     event_loop_wake(proxy->loop);
     pthread_join(proxy->thread, NULL);
-    release(proxy); /* the server ends every exchange, and that its request */
+    release(proxy); /* stopping the server ends every exchange and its request */
 }

@@ -1,6 +1,6 @@
-/* What the proxy tells about itself: counters for Prometheus, and the latest requests as JSON.  Model names come from
- * clients: so many are distinguished, the rest is "other". */
-#include "proxy/passage.h"
+/* The proxy's own metrics: counters for Prometheus, and the latest requests as JSON.  Model names come from clients, so
+ * the number of series is limited; further models count as "other". */
+#include "proxy/observer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -43,13 +43,13 @@ struct recent {
 };
 
 struct status {
-    struct model_totals models[MODELS_MAX]; /* the last one: other */
+    struct model_totals models[MODELS_MAX]; /* the last one is "other" */
     size_t model_count;
     uint64_t in_flight, others, settled, unmeasured;
     struct histogram ttft, itl, duration;
-    uint64_t newest; /* id */
-    unsigned char
-        model_of[UNSETTLED_MAX]; /* by id: energies come later than the recent requests may last */
+    uint64_t newest; /* highest id */
+    unsigned char model_of
+        [UNSETTLED_MAX]; /* by id: the energy may be reported after a request has left the recent list */
     struct recent recent[RECENT];
 };
 

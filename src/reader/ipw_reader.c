@@ -1,13 +1,13 @@
-/* ipw-reader: reads energy counters that only root may read, for users that may not.
+/* ipw-reader: serves energy counters that only root may read to the members of a group.
  *
  *   # ipw-reader --group ipw
  *
- * It opens the counters, then gives up every privilege that it has; an open counter stays readable.  Users connect to
- * a Unix socket, one connection per counter: the counter's path first, then one byte per reading wanted, answered by
- * the number alone.  Nothing else can be asked for, and no descriptor is handed out.
+ * It opens the counters, then drops all privileges; an open counter stays readable.  Users connect to a Unix socket,
+ * one connection per counter: the counter's path first, then one byte per reading wanted, answered by the counter's
+ * value.  There are no other requests, and no file descriptor is passed to clients.
  *
- * The kernel hides these counters because readings a thousand times a second tell what another program computes
- * (CVE-2020-8694): a counter is read at most every --interval-ms, and asked again within that it gives the same. */
+ * The kernel restricts these counters because frequent readings leak what another program computes (CVE-2020-8694): a
+ * counter is read at most once per --interval-ms; requests in between get the cached value. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@
 #include <unistd.h>
 
 enum { COUNTERS_MAX = 256, CLIENTS_MAX = 512, GROUPS_MAX = 256, PATH_LIMIT = 256 };
-enum { NOBODY = 65534, HELPED = -1 };
+enum { NOBODY = 65534, HELP_SHOWN = -1 };
 
 static const char *const PATTERNS[] = {
     "/sys/class/powercap/*/energy_uj",
@@ -43,15 +43,15 @@ static const char *const PATTERNS[] = {
 };
 
 static struct counter {
-    char path[PATH_LIMIT]; /* as on the real machine, without --root */
+    char path[PATH_LIMIT]; /* path on the real machine, without --root */
     int fd;
     int64_t read_ms;
-    char text[24]; /* the last answer: digits and a newline, or E and an errno */
+    char text[24]; /* cached response: digits and a newline, or E and an errno */
 } counters[COUNTERS_MAX];
 static size_t counter_count;
 
-static struct counter *asked[CLIENTS_MAX];     /* by each client; NULL until it has said which */
-static struct pollfd waiting[CLIENTS_MAX + 1]; /* the listening socket, then the clients */
+static struct counter *client_counters[CLIENTS_MAX]; /* NULL until the client has sent a path */
+static struct pollfd poll_fds[CLIENTS_MAX + 1];      /* the listening socket, then the clients */
 static size_t client_count;
 
 static struct options {
@@ -69,7 +69,7 @@ static int fail(const char *what, const char *detail)
 
 /* ---- counters ---- */
 
-/* A link inside /sys leads to a device's folder; the file itself must be one of sysfs, unless root tests elsewhere. */
+/* Follows links inside /sys to the device's directory.  The file must be on sysfs, unless --root is given for tests. */
 static void open_counter(const char *full)
 {
     struct statfs where;
@@ -111,7 +111,7 @@ static int64_t now_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Digits only leave this program, whatever a file may hold. */
+/* Passes on digits only, whatever the file contains. */
 static void read_counter(struct counter *counter)
 {
     int64_t now = now_ms();
@@ -153,46 +153,47 @@ static bool may_read(int fd)
 
 static void accept_client(void)
 {
-    int fd = accept4(waiting[0].fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int fd = accept4(poll_fds[0].fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0)
         return;
     if (client_count == CLIENTS_MAX || !may_read(fd)) {
         close(fd);
         return;
     }
-    asked[client_count] = NULL;
-    waiting[++client_count] = (struct pollfd){.fd = fd, .events = POLLIN};
+    client_counters[client_count] = NULL;
+    poll_fds[++client_count] = (struct pollfd){.fd = fd, .events = POLLIN};
 }
 
-/* False when the connection is to be closed. */
+/* Returns false if the connection is to be closed. */
 static bool serve_client(size_t i)
 {
     char request[PATH_LIMIT];
-    int fd = waiting[i + 1].fd;
+    int fd = poll_fds[i + 1].fd;
     ssize_t length = recv(fd, request, sizeof request - 1, MSG_DONTWAIT);
     if (length <= 0)
         return length < 0 && (errno == EAGAIN || errno == EINTR);
     request[length] = 0;
-    for (size_t j = 0; !asked[i] && j < counter_count; j++)
+    for (size_t j = 0; !client_counters[i] && j < counter_count; j++)
         if (!strcmp(counters[j].path, request))
-            asked[i] = &counters[j];
-    if (!asked[i])
+            client_counters[i] = &counters[j];
+    if (!client_counters[i])
         return false;
-    read_counter(asked[i]);
-    return send(fd, asked[i]->text, strlen(asked[i]->text), MSG_DONTWAIT | MSG_NOSIGNAL) > 0;
+    read_counter(client_counters[i]);
+    return send(fd, client_counters[i]->text, strlen(client_counters[i]->text),
+                MSG_DONTWAIT | MSG_NOSIGNAL) > 0;
 }
 
 static void serve(void)
 {
-    while (poll(waiting, client_count + 1, -1) >= 0 || errno == EINTR) {
+    while (poll(poll_fds, client_count + 1, -1) >= 0 || errno == EINTR) {
         for (size_t i = client_count; i-- > 0;) {
-            if (!waiting[i + 1].revents || serve_client(i))
+            if (!poll_fds[i + 1].revents || serve_client(i))
                 continue;
-            close(waiting[i + 1].fd);
-            waiting[i + 1] = waiting[client_count];
-            asked[i] = asked[--client_count];
+            close(poll_fds[i + 1].fd);
+            poll_fds[i + 1] = poll_fds[client_count];
+            client_counters[i] = client_counters[--client_count];
         }
-        if (waiting[0].revents)
+        if (poll_fds[0].revents)
             accept_client();
     }
 }
@@ -210,7 +211,7 @@ static int listen_at(const char *path)
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct stat there;
     if (!lstat(path, &there) && S_ISSOCK(there.st_mode))
-        unlink(path); /* of a reader that was killed */
+        unlink(path); /* left behind by a killed instance */
     umask(0117);
     if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) || listen(fd, 64) ||
         (options.has_group && chown(path, (uid_t)-1, options.group)))
@@ -218,7 +219,7 @@ static int listen_at(const char *path)
     return fd;
 }
 
-/* Nothing that this process may do from here on is more than anybody may. */
+/* From here on the process has no more rights than any user. */
 static bool drop_privileges(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -252,7 +253,7 @@ static int read_options(int argc, char **argv)
             break;
         case 'r':
             if (getauxval(AT_SECURE))
-                return fail("--root", "only for root");
+                return fail("--root", "must be run as root");
             options.root = optarg;
             break;
         case 'g':
@@ -267,7 +268,7 @@ static int read_options(int argc, char **argv)
                 STDOUT_FILENO,
                 "Usage: ipw-reader [--group NAME] [--socket FILE] [--interval-ms N]\n"
                 "Reads energy counters for root and the members of a group; start it as root.\n");
-            return HELPED;
+            return HELP_SHOWN;
         default:
             return 2;
         }
@@ -281,12 +282,12 @@ int main(int argc, char **argv)
 {
     int status = read_options(argc, argv);
     if (status)
-        return status == HELPED ? 0 : status;
+        return status == HELP_SHOWN ? 0 : status;
     open_counters();
     if (!counter_count)
         return fail("no energy counter can be read", "start it as root, on a machine that has one");
-    waiting[0] = (struct pollfd){.fd = listen_at(options.socket), .events = POLLIN};
-    if (waiting[0].fd < 0)
+    poll_fds[0] = (struct pollfd){.fd = listen_at(options.socket), .events = POLLIN};
+    if (poll_fds[0].fd < 0)
         return fail(options.socket, strerror(errno));
     if (!drop_privileges())
         return fail("cannot drop privileges", strerror(errno));

@@ -1,4 +1,4 @@
-/* What `ipw doctor` says of the machine, its sensors, and the parts of the program that need a library. */
+/* The report of `ipw doctor`: the machine, its sensors, and the parts of the program that need a library. */
 #include "report/doctor_report.h"
 
 #include <string.h>
@@ -223,7 +223,7 @@ void doctor_text(const struct host_report *host, const struct sensor_findings *f
 {
     write_host(host, out);
     text_add(out, "\n");
-    /* What works first; absence last, because it is what a reader needs least. */
+    /* Working sensors first; absent ones last, since they matter least. */
     for (int pass = SENSOR_OK; pass <= SENSOR_ABSENT; pass++)
         for (size_t i = 0; i < findings->count; i++)
             if ((int)findings->items[i].status == pass && is_shown(&findings->items[i]))

@@ -1,4 +1,4 @@
-/* What `ipw doctor` says: the machine, every sensor with its state, and what to do. */
+/* The report of `ipw doctor`: the machine, every sensor with its state, and how to fix problems. */
 #ifndef IPW_REPORT_DOCTOR_REPORT_H
 #define IPW_REPORT_DOCTOR_REPORT_H
 
@@ -14,11 +14,11 @@ void doctor_text(const struct host_report *host, const struct sensor_findings *f
 void doctor_json(const struct host_report *host, const struct sensor_findings *findings,
                  const struct check_row *rows, struct text *out);
 
-/* Does any sensor here measure (not estimate) energy, so that a run gets a total? */
+/* Whether any sensor here measures (not estimates) energy, so that a run has a total. */
 bool doctor_is_measured(const struct sensor_findings *findings, const struct check_row *rows);
 
-/* The parts of the program that need a library: a line for each that is missing, with how to install it.  The
- * measuring commands need none of them. */
+/* A line for each missing part of the program that needs a library, with how to install it.  The measuring commands
+ * need none of them. */
 void parts_text(struct text *out);
 
 #endif

@@ -1,5 +1,5 @@
-/* A dataset as Hugging Face saves it to disk: an Arrow stream, dataset_info.json for its columns and state.json for its
- * files; and the store that writes the records of a run so, with the schema of record.def. */
+/* A dataset on disk in the format of Hugging Face's save_to_disk: an Arrow stream, dataset_info.json for its columns
+ * and state.json for its files; and the store that writes a run's records so, with record.def's schema. */
 #include "rundir/store.h"
 
 #include <inttypes.h>
@@ -40,7 +40,7 @@ static void schema_features(const struct arrow_field *root, const char *key, str
     json_object_end(json);
 }
 
-/* The schema's own copy of the features, without which `datasets` would guess them. */
+/* The features as schema metadata, without which `datasets` would infer them. */
 static enum err open_writer(struct hf_dataset *dataset, struct error *why)
 {
     struct text text = {0};
@@ -75,7 +75,7 @@ enum err hf_dataset_open(const char *directory, struct arrow_field *root, struct
     else
         dataset->root = root;
     if (!err && !str_copy(dataset->directory, sizeof dataset->directory, directory))
-        err = err_set(why, ERR_BAD_VALUE, "too long a path: %.200s", directory);
+        err = err_set(why, ERR_BAD_VALUE, "path too long: %.200s", directory);
     if (!err)
         err = open_writer(dataset, why);
     if (err)
@@ -132,7 +132,7 @@ static enum err put_state(const struct hf_dataset *dataset, uint64_t fingerprint
     return err;
 }
 
-/* state.json is last: it is what names the others. */
+/* state.json is written last: it names the other files. */
 enum err hf_dataset_finish(struct hf_dataset *dataset, struct error *why)
 {
     uint64_t fingerprint;
@@ -153,7 +153,7 @@ void hf_dataset_close(struct hf_dataset *dataset)
 
 /* ---- the schema: a struct for each object that the paths of record.def lead through ---- */
 
-/* Every number is a double: the next item's may have a fraction. */
+/* Every number is a double: a later item may have a fraction. */
 static enum arrow_type type_of(const struct jv *example)
 {
     if (jv_is_bool(example))
@@ -172,7 +172,7 @@ static bool add_metadata(struct arrow_field *parent, const char *name, const str
     return true;
 }
 
-/* The struct of that name below `parent`, added when it is not the last one. */
+/* The struct of that name in `parent`, added unless it is the last one. */
 static struct arrow_field *enter(struct arrow_field *parent, const struct json_field_name *name)
 {
     char key[512];
@@ -211,7 +211,7 @@ static bool add_leaf(struct arrow_field *parent, const struct record_field *fiel
         if (field->at.type == FIELD_METADATA)
             return add_metadata(parent, name, metadata);
         return arrow_field_add(parent, name, TYPES[field->at.type]);
-    case ROLE_GROUP: /* its parts make it */
+    case ROLE_GROUP: /* its parts are the fields */
     case ROLE_EXTRA:
     case ROLE_DERIVED:
         break;

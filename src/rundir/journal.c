@@ -1,4 +1,4 @@
-/* Journals, and the records of a run as others get them: from the journal, else from Arrow files. */
+/* Journals, and reading the records of a run: from the journal, else from Arrow files. */
 #define _GNU_SOURCE
 #include "rundir/journal.h"
 
@@ -21,6 +21,7 @@
 #include "port/arrow.h"
 #include "port/file.h"
 #include "port/json_read.h"
+#include "rundir/record.h"
 
 enum { BLOCK = 1 << 16 };
 
@@ -32,9 +33,9 @@ static enum err failed(const struct journal *journal, const char *what, int prob
                                     : strerror(problem));
 }
 
-/* Where the last whole line ends: 0 when there is none. */
-static enum err whole_lines(const struct journal *journal, off_t size, off_t *out,
-                            struct error *why)
+/* End of the last complete line: 0 if there is none. */
+static enum err complete_length(const struct journal *journal, off_t size, off_t *out,
+                                struct error *why)
 {
     char block[BLOCK];
     for (off_t end = size; end > 0;) {
@@ -55,13 +56,13 @@ static enum err whole_lines(const struct journal *journal, off_t size, off_t *ou
     return ERR_OK;
 }
 
-static enum err cut_torn_line(struct journal *journal, struct error *why)
+static enum err truncate_partial_line(struct journal *journal, struct error *why)
 {
     struct stat status;
     off_t whole;
     if (fstat(journal->fd, &status))
         return failed(journal, "look at", errno, why);
-    enum err err = whole_lines(journal, status.st_size, &whole, why);
+    enum err err = complete_length(journal, status.st_size, &whole, why);
     if (!err && whole < status.st_size && ftruncate(journal->fd, whole))
         err = failed(journal, "cut", errno, why);
     return err;
@@ -71,11 +72,11 @@ enum err journal_open(struct journal *journal, const char *path, struct error *w
 {
     *journal = (struct journal){.fd = -1};
     if (!str_copy(journal->path, sizeof journal->path, path))
-        return err_set(why, ERR_BAD_VALUE, "too long a path: %.200s", path);
+        return err_set(why, ERR_BAD_VALUE, "path too long: %.200s", path);
     enum err err = file_open_own(path, O_RDWR | O_CREAT | O_APPEND, &journal->fd, why);
     if (err)
         return err;
-    err = cut_torn_line(journal, why);
+    err = truncate_partial_line(journal, why);
     if (!err && pthread_mutex_init(&journal->lock, NULL))
         err = err_no_memory(why);
     if (err) {
@@ -85,8 +86,9 @@ enum err journal_open(struct journal *journal, const char *path, struct error *w
     return err;
 }
 
-/* One write for the line and its newline, undone unless all of it went. */
-static enum err append_whole(struct journal *journal, const struct text *line, struct error *why)
+/* One write for the line and its newline; truncated again unless it was complete. */
+static enum err append_atomically(struct journal *journal, const struct text *line,
+                                  struct error *why)
 {
     struct stat before;
     if (fstat(journal->fd, &before))
@@ -104,7 +106,7 @@ static enum err append_whole(struct journal *journal, const struct text *line, s
         return ERR_OK;
     }
     int problem = errno;
-    if (n >= 0) /* less than all: the next byte is refused with the reason */
+    if (n >= 0) /* short write: the next byte fails with the reason */
         problem = write(journal->fd, "\n", 1) < 0 ? errno : ENOSPC;
     if (n >= 0 && ftruncate(journal->fd, before.st_size))
         problem = errno;
@@ -114,10 +116,10 @@ static enum err append_whole(struct journal *journal, const struct text *line, s
 
 /* ---- space for lines to come ---- */
 
-/* More than what is needed now is allocated, so that this is seldom done. */
+/* Allocates ahead, so that this is rare. */
 enum { AHEAD = 1 << 16 };
 
-/* Whether the file can grow by so much.  The space is allocated behind its end, which stays where it is. */
+/* Whether the file can grow by this much.  The space is allocated after its end, which does not move. */
 static enum err allocate(struct journal *journal, size_t bytes, struct error *why)
 {
     struct stat status;
@@ -140,7 +142,7 @@ static enum err allocate(struct journal *journal, size_t bytes, struct error *wh
     return ERR_OK;
 }
 
-/* What was allocated and not used goes back. */
+/* Frees allocated space that was not used. */
 static void trim(struct journal *journal)
 {
     struct stat status;
@@ -180,7 +182,7 @@ static enum err append(struct journal *journal, const struct text *line, bool ha
     struct text hidden = {0};
     if (line->failed)
         return err_no_memory(why);
-    if (line->length >= JOURNAL_LONGEST)
+    if (line->length >= JOURNAL_LINE_MAX)
         return err_set(why, ERR_BAD_VALUE, "a journal line of %zu MiB is too long",
                        line->length >> 20);
     if (line->length == 0 || memchr(line->bytes, '\n', line->length))
@@ -197,7 +199,7 @@ static enum err append(struct journal *journal, const struct text *line, bool ha
     if (journal->reserved && !has_space)
         err = allocate(journal, line->length + 1 + journal->reserved, why);
     if (!err)
-        err = append_whole(journal, line, why);
+        err = append_atomically(journal, line, why);
     if (has_space)
         release_bytes(journal, bytes);
     pthread_mutex_unlock(&journal->lock);
@@ -222,7 +224,7 @@ enum err journal_sync(struct journal *journal, struct error *why)
     bool dirty = journal->dirty;
     journal->dirty = false;
     pthread_mutex_unlock(&journal->lock);
-    /* Without the lock: a disk takes its time, and lines may be appended meanwhile. */
+    /* Without the lock: syncing takes time, and lines may be appended meanwhile. */
     if (!dirty || fdatasync(journal->fd) == 0)
         return ERR_OK;
     int problem = errno;
@@ -268,6 +270,78 @@ void journal_header_line(const struct journal_header *header, struct text *line)
     json_object_end(&json);
 }
 
+void journal_end_line(const struct journal_end *end, struct text *line)
+{
+    struct json json;
+    text_clear(line);
+    json_init(&json, line, false);
+    json_object(&json, NULL);
+    json_string(&json, "kind", "end");
+    json_integer(&json, "start", end->start);
+    json_number(&json, "ended_at", end->ended_at);
+    energy_to_json(&json, "energy", &end->energy);
+    json_number(&json, "accounted_joules", end->accounted_joules);
+    json_number(&json, "idle_joules", end->idle_joules);
+    json_number(&json, "unattributed_joules", end->unattributed_joules);
+    json_number(&json, "busy_joules", end->busy_joules);
+    json_number(&json, "busy_s", end->busy_s);
+    json_number(&json, "busy_covered_s", end->busy_covered_s);
+    if (end->unrecorded_requests >= 0)
+        json_integer(&json, "unrecorded_requests", end->unrecorded_requests);
+    json_object_end(&json);
+}
+
+static struct energy energy_from_json(const struct jv *value)
+{
+    struct record_energy read;
+    struct energy energy;
+    record_energy_from_json(value, &read);
+    record_energy_get(&read, &energy);
+    return energy;
+}
+
+void journal_end_read(const struct jv *tree, struct journal_end *out)
+{
+    *out = (struct journal_end){
+        .ended_at = jv_number(jv_get(tree, "ended_at")),
+        .energy = energy_from_json(jv_get(tree, "energy")),
+        .accounted_joules = jv_number(jv_get(tree, "accounted_joules")),
+        .idle_joules = jv_number(jv_get(tree, "idle_joules")),
+        .unattributed_joules = jv_number(jv_get(tree, "unattributed_joules")),
+        .busy_joules = jv_number(jv_get(tree, "busy_joules")),
+        .busy_s = jv_number(jv_get(tree, "busy_s")),
+        .busy_covered_s = jv_number(jv_get(tree, "busy_covered_s")),
+        .unrecorded_requests = -1,
+    };
+    (void)jv_integer(jv_get(tree, "start"), &out->start);
+    (void)jv_integer(jv_get(tree, "unrecorded_requests"), &out->unrecorded_requests);
+}
+
+void journal_line_read(const struct jv *tree, struct journal_line *out)
+{
+    const struct jv *own = jv_get(tree, "ipw");
+    const char *status = jv_text(jv_get(own, "status"));
+    *out = (struct journal_line){
+        .kind = journal_line_kind(tree),
+        .key = jv_text(jv_get(tree, "key")),
+        .started_at = jv_number(jv_get(tree, "started_at")),
+        .completed = status && strcmp(status, "completed") == 0,
+        .settled = jv_get(own, "energy") != NULL,
+        .judged = jv_get(own, "judge_energy") != NULL,
+        .energy = energy_from_json(jv_get(own, "energy")),
+        .attempt = jv_first(jv_get(own, "failed_attempts")),
+    };
+}
+
+bool journal_line_attempt(struct journal_line *line, struct energy *out)
+{
+    if (!line->attempt)
+        return false;
+    *out = energy_from_json(line->attempt);
+    line->attempt = jv_next(line->attempt);
+    return true;
+}
+
 static enum err compare_setting(const struct jv *now, const struct jv *then,
                                 journal_differs *differs, void *context)
 {
@@ -296,63 +370,52 @@ enum err journal_compare_settings(const struct jv *line, const char *settings,
     return err;
 }
 
-struct first_line {
-    double format;
-    enum run_kind kind;
-    struct run_repeat repeat;
-};
-
-static enum err take_first(void *context, const struct jv *line)
-{
-    struct first_line *first = context;
-    const char *kind = jv_text(jv_get(line, "kind"));
-    if (kind && strcmp(kind, "run") == 0) {
-        first->format = jv_number(jv_get(line, "format"));
-        first->kind = run_kind_named(jv_text(jv_get(line, "run_kind")));
-        const char *group = jv_text(jv_get(line, "repeat_group"));
-        str_copy(first->repeat.group, sizeof first->repeat.group, group ? group : "");
-        double number = jv_number(jv_get(line, "repeat_number"));
-        first->repeat.number = number >= 1 && number < 1e9 ? (unsigned)number : 0;
-    }
-    return ERR_INTERRUPTED; /* the first is enough */
-}
-
-static struct first_line read_first(const char *path)
-{
-    const struct first_line none = {.format = UNKNOWN, .kind = RUN_KIND_PROFILE};
-    struct first_line first = none;
-    uint64_t damaged;
-    struct error why = {0};
-    enum err err = journal_read(path, take_first, &first, &damaged, &why);
-    return err == ERR_INTERRUPTED ? first : none;
-}
-
-/* The format in the first line, a larger one being a later version's; UNKNOWN without a line that has it. */
+/* The format in the header, larger if written by a later version; UNKNOWN if there is none. */
 static double journal_format(const char *path)
 {
-    return read_first(path).format;
+    struct jv *header = journal_header(path);
+    double format = jv_number(jv_get(header, "format"));
+    jv_free(header);
+    return format;
 }
 
 enum run_kind journal_kind(const char *path)
 {
-    return read_first(path).kind;
+    struct jv *header = journal_header(path);
+    enum run_kind kind = run_kind_named(jv_text(jv_get(header, "run_kind")));
+    jv_free(header);
+    return kind;
+}
+
+double journal_started_at(const char *path)
+{
+    struct jv *header = journal_header(path);
+    double at = jv_number(jv_get(header, "started_at"));
+    jv_free(header);
+    return at > 0 && at < 8e9 ? at : UNKNOWN;
 }
 
 struct run_repeat journal_repeat(const char *path)
 {
-    return read_first(path).repeat;
+    struct jv *header = journal_header(path);
+    struct run_repeat repeat = {0};
+    const char *group = jv_text(jv_get(header, "repeat_group"));
+    double number = jv_number(jv_get(header, "repeat_number"));
+    str_copy(repeat.group, sizeof repeat.group, group ? group : "");
+    repeat.number = number >= 1 && number < 1e9 ? (unsigned)number : 0;
+    jv_free(header);
+    return repeat;
 }
 
-enum { STARTS_MOST = 100000 };
+enum { STARTS_MAX = 100000 };
 
 static enum err take_start(void *context, const struct jv *line)
 {
     struct journal_starts *starts = context;
-    const char *kind = jv_text(jv_get(line, "kind"));
     double at = jv_number(jv_get(line, "started_at"));
     int64_t number;
-    if (!kind || strcmp(kind, "run") != 0 || !(at > 0 && at < 8e9) ||
-        !jv_integer(jv_get(line, "start"), &number) || number < 1 || number > STARTS_MOST)
+    if (journal_line_kind(line) != JOURNAL_RUN || !(at > 0 && at < 8e9) ||
+        !jv_integer(jv_get(line, "start"), &number) || number < 1 || number > STARTS_MAX)
         return ERR_OK;
     while (starts->count < (size_t)number) {
         int64_t *longer =
@@ -415,8 +478,8 @@ void run_records_close(struct run_records *records)
     *records = (struct run_records){.format = UNKNOWN};
 }
 
-/* One Arrow file, row by row. */
-static enum err give_shard(const char *path, journal_take *take, void *context, struct error *why)
+/* Reads one Arrow file, row by row. */
+static enum err read_shard(const char *path, journal_take *take, void *context, struct error *why)
 {
     struct arrow_reader *reader;
     struct text row = {0};
@@ -437,16 +500,16 @@ static enum err give_shard(const char *path, journal_take *take, void *context, 
     return err;
 }
 
-enum err run_records_give(struct run_records *records, journal_take *take, void *context,
+enum err run_records_read(struct run_records *records, journal_take *take, void *context,
                           struct error *why)
 {
     char journal[FILE_PATH_MAX];
     enum err err = ERR_OK;
     for (size_t i = 0; !records->index && !err && i < records->shards.count; i++)
-        err = give_shard(records->shards.paths[i], take, context, why);
+        err = read_shard(records->shards.paths[i], take, context, why);
     if (!records->index)
         return err;
-    err = journal_index_give(records->index, take, context, &records->damaged, why);
+    err = journal_index_read(records->index, take, context, &records->damaged, why);
     if (records->damaged && !records->first_damaged &&
         run_path_file(records->directory, RUN_FILE_RECORDS, journal, sizeof journal))
         records->first_damaged = journal_first_damaged(journal);
@@ -455,7 +518,7 @@ enum err run_records_give(struct run_records *records, journal_take *take, void 
 
 /* ---- progress ---- */
 
-/* Quotes inside of strings are escaped: these bytes are what they seem. */
+/* Quotes inside strings are escaped, so that these bytes cannot occur in a string. */
 static void take_progress(struct run_progress *progress, const char *line, size_t length)
 {
     struct jv *value;

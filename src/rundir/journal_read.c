@@ -1,9 +1,9 @@
-/* Reading a journal: its lines one after the other, and the records that they make together.
+/* Reading a journal: its lines, and the records merged from them.
  *
- * A grade may be a million lines after its query, and a resumed run may replace any query, so a first pass
- * indexes the lines: 16 bytes each, sorted by key, which groups what makes a record.  What counts is
- * kept and sorted by the query's line, which restores the file's order; a second pass reads the lines again by
- * their offsets and merges them.  Memory holds the index and one record. */
+ * A grade may be a million lines after its query, and a resumed run may replace any query, so a first pass indexes the
+ * lines: 16 bytes each, sorted by key, which groups the lines of a record.  Valid lines are kept and sorted by the
+ * query's line, which restores the file's order; a second pass reads the lines again by their offsets and merges them.
+ * Memory holds the index and one record. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -13,6 +13,7 @@
 
 #include "core/grow.h"
 #include "core/hash.h"
+#include "core/json.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "port/json_read.h"
@@ -22,8 +23,7 @@ enum { BLOCK = 1 << 16, PATH_BYTES = 256 };
 
 struct line {
     const char
-        *bytes; /* without its newline; valid until the next call; NULL when it is cut short, or
-                          longer than any of ours */
+        *bytes; /* without its newline; valid until the next call; NULL if truncated or too long */
     size_t length;
     uint64_t at; /* its offset in the file */
 };
@@ -38,7 +38,7 @@ static enum err cannot_read(const char *path, int problem, struct error *why)
 struct window {
     char *bytes;
     size_t capacity, length;
-    uint64_t at; /* of bytes[0] */
+    uint64_t at; /* offset of bytes[0] */
 };
 
 static enum err window_reserve(struct window *window, size_t wanted, struct error *why)
@@ -56,7 +56,7 @@ static enum err window_reserve(struct window *window, size_t wanted, struct erro
     return ERR_OK;
 }
 
-/* Reads on behind what it holds; *more is false at the end of the file. */
+/* Reads more after the window's contents; *more is false at the end of the file. */
 static enum err window_extend(struct window *window, int fd, const char *path, bool *more,
                               struct error *why)
 {
@@ -80,7 +80,7 @@ static enum err window_extend(struct window *window, int fd, const char *path, b
 struct lines {
     int fd;
     struct window window;
-    size_t start;  /* of what was not given yet */
+    size_t start;  /* of the unread part */
     uint64_t size; /* of the file when it was opened */
     char path[PATH_BYTES];
 };
@@ -104,8 +104,8 @@ static void lines_close(struct lines *lines)
     *lines = (struct lines){.fd = -1};
 }
 
-/* Drops what was given. */
-static void forget_given(struct lines *lines)
+/* Drops lines that were already returned. */
+static void drop_consumed(struct lines *lines)
 {
     struct window *window = &lines->window;
     window->length -= lines->start;
@@ -121,7 +121,7 @@ static enum err lines_next(struct lines *lines, struct line *out, bool *end, str
     *end = false;
     *out = (struct line){.at = window->at + lines->start};
     for (size_t searched = 0;;) {
-        /* Before the first bytes are read there is nothing to point into. */
+        /* Before the first read there is no buffer. */
         const char *from = lines->start ? window->bytes + lines->start : window->bytes;
         size_t have = window->length - lines->start;
         const char *newline =
@@ -134,17 +134,17 @@ static enum err lines_next(struct lines *lines, struct line *out, bool *end, str
         }
         if (!more) {
             *end = have == 0 && !too_long;
-            lines->start = window->length; /* whatever there is was cut short */
+            lines->start = window->length; /* the remaining bytes are truncated */
             return ERR_OK;
         }
         searched = have;
-        if (have >= JOURNAL_LONGEST) {
+        if (have >= JOURNAL_LINE_MAX) {
             too_long = true;
             lines->start = window->length;
             searched = 0;
         }
         if (lines->start)
-            forget_given(lines);
+            drop_consumed(lines);
         enum err err = window_extend(window, lines->fd, lines->path, &more, why);
         if (err)
             return err;
@@ -152,7 +152,7 @@ static enum err lines_next(struct lines *lines, struct line *out, bool *end, str
     }
 }
 
-/* NULL in *out, and counted, when the line is no JSON object. */
+/* *out is NULL, and the line is counted, if it is not a JSON object. */
 static enum err parse(const struct line *line, struct jv **out, uint64_t *damaged)
 {
     *out = NULL;
@@ -193,6 +193,42 @@ enum err journal_read(const char *path, journal_take *take, void *context, uint6
     return err;
 }
 
+enum journal_line_kind journal_line_kind(const struct jv *tree)
+{
+    const char *name = jv_text(jv_get(tree, "kind"));
+    static const char *const NAMES[] = {[JOURNAL_RUN] = "run",
+                                        [JOURNAL_QUERY] = "query",
+                                        [JOURNAL_ENERGY] = "energy",
+                                        [JOURNAL_GRADE] = "grade",
+                                        [JOURNAL_END] = "end"};
+    for (unsigned i = JOURNAL_RUN; name && i <= JOURNAL_END; i++)
+        if (strcmp(name, NAMES[i]) == 0)
+            return (enum journal_line_kind)i;
+    return JOURNAL_OTHER;
+}
+
+/* A damaged first line is skipped: the line of the next start has the same facts. */
+static enum err take_header(void *context, const struct jv *line)
+{
+    struct jv **header = context;
+    if (journal_line_kind(line) != JOURNAL_RUN)
+        return ERR_OK;
+    enum err err = jv_object_new(header);
+    if (!err)
+        err = jv_merge(*header, line);
+    return err ? err : ERR_INTERRUPTED; /* only this line is needed */
+}
+
+struct jv *journal_header(const char *path)
+{
+    struct jv *header = NULL;
+    uint64_t damaged;
+    if (journal_read(path, take_header, &header, &damaged, NULL) == ERR_INTERRUPTED)
+        return header;
+    jv_free(header);
+    return NULL;
+}
+
 uint64_t journal_first_damaged(const char *path)
 {
     struct lines lines;
@@ -212,14 +248,14 @@ uint64_t journal_first_damaged(const char *path)
     return found;
 }
 
-/* ---- a look at a line without parsing it ---- */
+/* ---- scanning a line without parsing it ---- */
 
 struct skimmed {
     const char *kind, *key; /* point into the line; not terminated */
     size_t kind_length, key_length;
 };
 
-/* Takes a fixed text from the front. */
+/* Consumes a literal. */
 static bool take_fixed(const char **at, const char *end, const char *text)
 {
     size_t length = strlen(text);
@@ -229,7 +265,7 @@ static bool take_fixed(const char **at, const char *end, const char *text)
     return true;
 }
 
-/* Takes a string without escapes, from after its first quote to past its last one. */
+/* Consumes a string without escapes, from after its opening quote to past its closing quote. */
 static bool take_string(const char **at, const char *end, const char **string, size_t *length)
 {
     const char *quote = memchr(*at, '"', (size_t)(end - *at));
@@ -241,45 +277,17 @@ static bool take_string(const char **at, const char *end, const char **string, s
     return true;
 }
 
-/* Past the string that begins at `at`; NULL when it is not closed. */
-static const char *skip_string(const char *at, const char *end)
-{
-    for (at++; at < end && *at != '"'; at++) {
-        if ((unsigned char)*at < 0x20)
-            return NULL;
-        at += *at == '\\';
-    }
-    return at < end ? at + 1 : NULL;
-}
-
-/* A line that was torn, run into another or overwritten with zeros is not whole. */
+/* Detects a line that was truncated, merged with another or overwritten with zeros. */
 static bool is_whole(const char *at, const char *end)
 {
-    size_t depth = 0;
-    while (at < end) {
-        if (*at == '"') {
-            at = skip_string(at, end);
-            if (!at)
-                return false;
-            continue;
-        }
-        if ((unsigned char)*at < 0x20)
-            return false;
-        if (*at == '{' || *at == '[')
-            depth++;
-        if (*at == '}' || *at == ']') {
-            if (depth == 0 || (depth == 1 && at + 1 < end))
-                return false;
-            depth--;
-        }
-        at++;
-    }
-    return depth == 0;
+    bool control = false;
+    for (const char *byte = at; byte < end; byte++)
+        control |= (unsigned char)*byte < 0x20;
+    return !control && json_skip_value(at, end) == end;
 }
 
-/* True for a line that begins as ours do, {"kind":"...","key":"...", and whose strings and brackets are closed
- * at its end and not before.  Whether all between is JSON shows when it is parsed; any other line must be parsed
- * to be known. */
+/* True for a line that starts as ours do, {"kind":"...","key":"...", and whose strings and brackets are balanced
+ * exactly at its end.  Whether it is valid JSON is checked when it is parsed; any other line must be parsed first. */
 static bool skim(const struct line *line, struct skimmed *out)
 {
     if (!line->bytes)
@@ -294,9 +302,9 @@ static bool skim(const struct line *line, struct skimmed *out)
 
 /* ---- entries of the index ----
  *
- * While lines are found: `order` is the key, and `where` the offset, the start of the run that wrote the line, and
- * whether it is the query's own.  Once it is known what counts, `order` is the offset of the query's line,
- * and whether this line is another. */
+ * While lines are scanned, `order` is the key, and `where` the offset, the start that wrote the line, and whether it is
+ * the query's own.  For valid lines, `order` then becomes the offset of the query's line, and whether this line is
+ * another. */
 
 struct entry {
     uint64_t order, where;
@@ -329,7 +337,7 @@ static int compare_entries(const void *left, const void *right)
     return a->where < b->where ? -1 : a->where > b->where;
 }
 
-/* Digits of a number as printf writes them with that many at least; false for anything else. */
+/* Parses a number as printf writes it with at least that many digits; false for anything else. */
 static bool take_number(const char **at, const char *end, size_t digits, uint64_t most,
                         uint64_t *out)
 {
@@ -341,8 +349,8 @@ static bool take_number(const char **at, const char *end, size_t digits, uint64_
     return length >= digits && (length == digits || from[0] != '0') && *out <= most;
 }
 
-/* A key of ours ("q000012", "q000012.r1") as the numbers in it, so that two keys never share a code; any other one by
- * a hash of 63 bits. */
+/* A key of ours ("q000012", "q000012.r1") as its numbers, so that two keys never share a code; any other key as a hash
+ * of 63 bits. */
 static uint64_t code_of(const char *key, size_t length)
 {
     const uint64_t index_most = (UINT64_C(1) << 40) - 1, repeat_most = (UINT64_C(1) << 22) - 1;
@@ -361,14 +369,14 @@ static uint64_t code_of(const char *key, size_t length)
 
 struct journal_index {
     struct lines lines;
-    struct entry *entries; /* those that count */
+    struct entry *entries; /* the valid ones */
     size_t count, capacity;
-    struct window windows[2]; /* into which lines are read again */
+    struct window windows[2]; /* for reading lines again */
     unsigned last_window;
-    struct jv *kind;  /* what every record says it is */
+    struct jv *kind;  /* value of "kind" in every record */
     uint64_t starts;  /* `run` lines so far */
-    bool by_key;      /* several runs in one: records are given in the order of their keys */
-    uint64_t damaged; /* lines that cannot be read, as far as that was seen */
+    bool by_key;      /* merged runs: records are returned in the order of their keys */
+    uint64_t damaged; /* unreadable lines found so far */
 };
 
 static bool is_kind(const struct skimmed *line, const char *kind)
@@ -394,7 +402,7 @@ static enum err add_entry(struct journal_index *index, const struct line *line,
     return ERR_OK;
 }
 
-/* A line that is not written as we write it is parsed, to see what it is. */
+/* A line in another format is parsed to find its key. */
 static enum err add_parsed(struct journal_index *index, const struct line *line, struct error *why)
 {
     struct jv *value;
@@ -402,7 +410,7 @@ static enum err add_parsed(struct journal_index *index, const struct line *line,
     if (err || !value)
         return err;
     const char *kind = jv_text(jv_get(value, "kind")), *key = jv_text(jv_get(value, "key"));
-    if (kind && strcmp(kind, "run") == 0) { /* it has no key: it is always parsed */
+    if (journal_line_kind(value) == JOURNAL_RUN) { /* has no key, so it is always parsed */
         index->starts++;
         index->by_key = index->by_key || jv_bool(jv_get(value, JOURNAL_MERGED), false);
     }
@@ -431,7 +439,7 @@ static enum err find_lines(struct journal_index *index, struct error *why)
 
 /* ---- reading a line again ---- */
 
-/* The line at that offset, within what the window holds; false when its end is not there. */
+/* The line at that offset in the window; false if its end is not in it. */
 static bool line_within(const struct window *window, uint64_t at, struct line *out)
 {
     if (at < window->at || at >= window->at + window->length)
@@ -442,7 +450,7 @@ static bool line_within(const struct window *window, uint64_t at, struct line *o
     return newline;
 }
 
-/* Queries and their energies are near one another, grades may be far behind: a window for each. */
+/* Queries and their energies are close together, grades may be far away: one window each. */
 static enum err line_at(struct journal_index *index, uint64_t at, struct line *out,
                         struct error *why)
 {
@@ -454,7 +462,7 @@ static enum err line_at(struct journal_index *index, uint64_t at, struct line *o
     struct window *window = &index->windows[index->last_window = !index->last_window];
     window->at = at;
     window->length = 0;
-    for (bool more = true; more && window->length < JOURNAL_LONGEST + (size_t)1;) {
+    for (bool more = true; more && window->length < JOURNAL_LINE_MAX + (size_t)1;) {
         enum err err = window_extend(window, index->lines.fd, index->lines.path, &more, why);
         if (err)
             return err;
@@ -465,7 +473,7 @@ static enum err line_at(struct journal_index *index, uint64_t at, struct line *o
     return ERR_OK;
 }
 
-/* ---- what counts ---- */
+/* ---- valid lines ---- */
 
 /* The entries of one key, in the order of the file. */
 struct group {
@@ -484,8 +492,7 @@ static size_t count_queries(const struct group *group, size_t *last)
     return queries;
 }
 
-/* Takes the query lines that cannot be parsed out of a group: an earlier try that can be counts more than a later
- * one that cannot. */
+/* Removes query lines that cannot be parsed from a group: an earlier readable one is preferred. */
 static enum err drop_unreadable(struct group *group, struct journal_index *index, struct error *why)
 {
     size_t kept = 0;
@@ -507,10 +514,9 @@ static enum err drop_unreadable(struct group *group, struct journal_index *index
     return ERR_OK;
 }
 
-/* Where the lines that belong to the last query line begin.  A line may come before it (the energy of an attempt
- * that failed), but when an earlier start of the run tried the query too, what that one wrote is not of
- * this try. */
-static size_t first_of_try(const struct group *group, size_t last, size_t queries)
+/* Index of the first line that belongs to the last query line.  A line may precede it (the energy of a failed attempt),
+ * but lines written by an earlier start for the same query do not belong to it. */
+static size_t first_of_attempt(const struct group *group, size_t last, size_t queries)
 {
     const struct entry *entries = group->entries;
     size_t first = last;
@@ -518,13 +524,13 @@ static size_t first_of_try(const struct group *group, size_t last, size_t querie
         return 0;
     while (first > 0 && start_of(&entries[first - 1]) == start_of(&entries[last])) {
         if (is_query(&entries[first - 1]))
-            return last; /* one start, two tries: what is between them is the first one's */
+            return last; /* one start, two query lines: lines in between belong to the first */
         first--;
     }
     return first;
 }
 
-/* Keeps the last query line and what belongs to it, moved to entries[*kept] and on. */
+/* Keeps the last query line and the lines that belong to it, moved to entries[*kept]. */
 static enum err keep_group(struct group group, struct journal_index *index, size_t *kept,
                            struct error *why)
 {
@@ -538,13 +544,13 @@ static enum err keep_group(struct group group, struct journal_index *index, size
     if (queries == 0)
         return ERR_OK;
     uint64_t order = index->by_key ? group.entries[last].order : offset_of(&group.entries[last]);
-    for (size_t i = first_of_try(&group, last, queries); i < group.count; i++)
+    for (size_t i = first_of_attempt(&group, last, queries); i < group.count; i++)
         index->entries[(*kept)++] =
             (struct entry){order << 1 | (i != last), group.entries[i].where};
     return ERR_OK;
 }
 
-/* Often they are in order already: queries are numbered as they are written. */
+/* Often already sorted: queries are numbered in the order in which they are written. */
 static void sort_entries(struct journal_index *index)
 {
     size_t sorted = 1;
@@ -555,7 +561,7 @@ static void sort_entries(struct journal_index *index)
         qsort(index->entries, index->count, sizeof *index->entries, compare_entries);
 }
 
-static enum err choose(struct journal_index *index, struct error *why)
+static enum err select_valid(struct journal_index *index, struct error *why)
 {
     size_t kept = 0;
     enum err err = ERR_OK;
@@ -587,7 +593,7 @@ void journal_index_free(struct journal_index *index)
 
 static enum err fill_index(struct journal_index *index, const char *path, struct error *why)
 {
-    static const char QUERY[] = "{\"kind\":\"query\"}"; /* what a record stays */
+    static const char QUERY[] = "{\"kind\":\"query\"}"; /* overrides the kind of merged lines */
     enum err err = jv_available(why);
     if (!err)
         err = lines_open(&index->lines, path, why);
@@ -595,7 +601,7 @@ static enum err fill_index(struct journal_index *index, const char *path, struct
         err = jv_parse(QUERY, sizeof QUERY - 1, &index->kind, why);
     if (!err)
         err = find_lines(index, why);
-    return err ? err : choose(index, why);
+    return err ? err : select_valid(index, why);
 }
 
 enum err journal_index_new(struct journal_index **out, const char *path, struct error *why)
@@ -613,7 +619,7 @@ enum err journal_index_new(struct journal_index **out, const char *path, struct 
     return err;
 }
 
-/* Merges one line into the record that it belongs to, or begins it. */
+/* Merges one line into its record, or starts one. */
 static enum err merge_line(struct journal_index *index, const struct entry *entry,
                            struct jv **record, uint64_t *damaged, struct error *why)
 {
@@ -624,7 +630,7 @@ static enum err merge_line(struct journal_index *index, const struct entry *entr
         err = parse(&line, &value, damaged);
     if (err || !value)
         return err;
-    if ((entry->order & 1) == 0) { /* the query's own */
+    if ((entry->order & 1) == 0) { /* the query's own line */
         log_progress(index->lines.path, offset_of(entry), index->lines.size);
         *record = value;
         return ERR_OK;
@@ -637,7 +643,7 @@ static enum err merge_line(struct journal_index *index, const struct entry *entr
     return err_explain(why, err);
 }
 
-enum err journal_index_give(struct journal_index *index, journal_take *take, void *context,
+enum err journal_index_read(struct journal_index *index, journal_take *take, void *context,
                             uint64_t *damaged, struct error *why)
 {
     struct jv *record = NULL;
@@ -665,7 +671,7 @@ enum err journal_records(const char *path, journal_take *take, void *context, ui
     *damaged = 0;
     enum err err = journal_index_new(&index, path, why);
     if (!err)
-        err = journal_index_give(index, take, context, damaged, why);
+        err = journal_index_read(index, take, context, damaged, why);
     journal_index_free(index);
     return err;
 }

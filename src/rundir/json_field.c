@@ -1,5 +1,5 @@
-/* Access to one member by its row: a switch over the types of record.def, and walking the objects that
- * paths lead through. */
+/* Access to one member by its table row: a switch over the types of record.def, and traversal of the objects on a
+ * path. */
 #include "rundir/json_field.h"
 
 #include <string.h>
@@ -113,7 +113,7 @@ size_t json_field_split(const char *path, const char *model,
     }
 }
 
-/* How many of the names lead through what is open. */
+/* Number of leading names shared with the open objects. */
 static size_t shared(const struct json_field_name *open, size_t depth,
                      const struct json_field_name *names, size_t count)
 {
@@ -123,8 +123,8 @@ static size_t shared(const struct json_field_name *open, size_t depth,
     return same;
 }
 
-/* The last name of a path that is in the same object as the path before, as most are; NULL when it is not, and
- * then *last and *above are set to it. */
+/* The last name of a path if it is in the same object as the previous path, as most are; otherwise NULL, and *last and
+ * *above are updated. */
 static const char *name_beside(const char **last, size_t *above, const char *path)
 {
     if (*last && strncmp(path, *last, *above) == 0 && path[*above] != '/' && path[*above] != '*' &&
@@ -144,7 +144,7 @@ static void open_object(struct json *json, const struct json_field_name *name)
     if (name->bytes[name->length] == '\0') {
         json_object(json, name->bytes);
     } else if (name->length <
-               sizeof key) { /* only a model's name is longer, and that ends in NUL */
+               sizeof key) { /* only a model name is longer, and it is NUL-terminated */
         memcpy(key, name->bytes, name->length);
         key[name->length] = '\0';
         json_object(json, key);
@@ -166,7 +166,7 @@ const char *json_field_enter(struct json_field_writer *writer, const char *path)
         writer->open[writer->depth] = names[writer->depth];
         open_object(writer->json, &names[writer->depth]);
     }
-    return count ? names[above].bytes : path; /* the last name ends where the path does */
+    return count ? names[above].bytes : path; /* the last name is the end of the path */
 }
 
 void json_field_writer_end(struct json_field_writer *writer)
@@ -221,14 +221,14 @@ static const struct jv *child_of(const struct jv *parent, const struct json_fiel
     char key[64];
     if (name->bytes[name->length] == '\0')
         return jv_get(parent, name->bytes);
-    if (name->length >= sizeof key) /* only a model's name is so long, and that ends in NUL */
+    if (name->length >= sizeof key) /* only a model name is this long, and it is NUL-terminated */
         return NULL;
     memcpy(key, name->bytes, name->length);
     key[name->length] = '\0';
     return jv_get(parent, key);
 }
 
-/* Values mostly stand in the order of the fields: the one after the newest is tried first. */
+/* Values are mostly in the order of the fields: the next one is tried first. */
 static const struct jv *find_beside(struct json_field_reader *reader, const char *name)
 {
     if (!reader->parent)

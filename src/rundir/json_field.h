@@ -1,9 +1,8 @@
-/* Members of a struct bound to paths of a JSON object ("ipw.energy.joules"): one row of a table says where
- * a value is in both, and the functions here write, read and clear it.  record.c and summary.c have the
- * tables, which come from record.def.
+/* Members of a struct bound to paths of a JSON object ("ipw.energy.joules"): a table row gives the location of a value
+ * in both, and the functions here write, read and clear it.  record.c and summary.c have the tables, which come from
+ * record.def.
  *
- * Nothing here owns memory: texts and trees belong to the caller, and a struct that was read points into
- * the tree that it was read from. */
+ * Nothing here owns memory: strings and trees belong to the caller, and a struct that was read points into its tree. */
 #ifndef IPW_RUNDIR_JSON_FIELD_H
 #define IPW_RUNDIR_JSON_FIELD_H
 
@@ -16,15 +15,15 @@
 struct json;
 struct jv;
 
-/* The types of record.def, and what a member of each is in C. */
+/* The types of record.def, and the C type of a member of each. */
 enum json_field_type {
     FIELD_TEXT,     /* const char *; NULL is unknown */
     FIELD_NUMBER,   /* double; UNKNOWN */
     FIELD_INTEGER,  /* int64_t; INTEGER_UNKNOWN */
-    FIELD_WHOLE,    /* double that is stored as an integer; UNKNOWN */
+    FIELD_WHOLE,    /* double stored as an integer; UNKNOWN */
     FIELD_TRUTH,    /* int8_t: 1, 0, or -1 for unknown */
     FIELD_JSON,     /* struct json_any */
-    FIELD_METADATA, /* likewise: an object whose keys are not known beforehand */
+    FIELD_METADATA, /* the same: an object whose keys are not known in advance */
 };
 
 #define INTEGER_UNKNOWN INT64_MIN
@@ -38,10 +37,10 @@ static inline const char *text_or_empty(const char *text)
     return text ? text : "";
 }
 
-/* Any JSON value: as text, from whoever makes it; or parsed, from whoever reads it. */
+/* Any JSON value: as text when written; as a tree when read. */
 struct json_any {
-    const char *text;       /* NULL when it is not text */
-    const struct jv *value; /* NULL when it is not parsed; unknown when both are NULL */
+    const char *text;       /* NULL: not text */
+    const struct jv *value; /* NULL: not parsed; unknown if both are NULL */
 };
 
 #define FIELD_C_TEXT     const char *
@@ -67,7 +66,7 @@ static inline const void *json_field_member(const struct json_field *field, cons
     return (const char *)object + field->offset;
 }
 
-/* Numbers of any type as a double; UNKNOWN for what is none, a flag counts 1 or 0. */
+/* Numbers of any type as a double; UNKNOWN if it is not a number; a flag is 1 or 0. */
 static inline double json_field_number(const struct json_field *field, const void *object)
 {
     const void *member = json_field_member(field, object);
@@ -80,7 +79,7 @@ static inline double json_field_number(const struct json_field *field, const voi
     return UNKNOWN;
 }
 const char *json_field_text(const struct json_field *field,
-                            const void *object); /* NULL: unknown, or no text */
+                            const void *object); /* NULL: unknown, or not text */
 const struct jv *json_field_value(const struct json_field *field,
                                   const void *object); /* of a FIELD_JSON that was read; or NULL */
 
@@ -100,15 +99,15 @@ struct json_field_name {
 };
 
 struct json_field_writer {
-    struct json *json; /* with an object open, into which all is written */
+    struct json *json; /* with an open object, to which everything is written */
     const char *model; /* may be NULL */
-    const char *last;  /* the path before; NULL at first */
-    size_t above;      /* of that, what leads to its object */
+    const char *last;  /* the previous path; NULL at first */
+    size_t above;      /* length of its parent's path */
     struct json_field_name open[FIELD_DEPTH_MAX];
     size_t depth;
 };
 
-/* Opens the objects that lead to `path` and closes those that do not; returns the key to write. */
+/* Opens the objects on `path` and closes the others; returns the key to write. */
 const char *json_field_enter(struct json_field_writer *writer, const char *path);
 void json_field_write(struct json_field_writer *writer, const struct json_field *field,
                       const void *object);
@@ -117,27 +116,27 @@ void json_field_writer_end(struct json_field_writer *writer);
 struct json_field_reader {
     const struct jv *root;
     const char *model;
-    const char *last;        /* the path before; NULL at first */
-    size_t above;            /* of that, what leads to its object */
-    const struct jv *parent; /* the object that it is in; NULL when there is none */
-    const struct jv *found;  /* the newest value that was found in that object */
+    const char *last;        /* the previous path; NULL at first */
+    size_t above;            /* length of its parent's path */
+    const struct jv *parent; /* its parent object; NULL: none */
+    const struct jv *found;  /* the last value found in that object */
     struct json_field_name open[FIELD_DEPTH_MAX];
     const struct jv *values[FIELD_DEPTH_MAX]; /* of `open` */
     size_t depth;
 };
 
-/* NULL where there is nothing. */
+/* NULL if absent. */
 const struct jv *json_field_find(struct json_field_reader *reader, const char *path);
-/* The member stays as it is where there is nothing. */
+/* The member is unchanged if the value is absent. */
 void json_field_read(struct json_field_reader *reader, const struct json_field *field,
                      void *object);
 
-/* All fields of a table that ends with one without a path. */
+/* All fields of a table terminated by a row without a path. */
 void json_fields_clear(const struct json_field *field, void *object);
 void json_fields_write(struct json *json, const struct json_field *field, const void *object);
 void json_fields_read(const struct jv *tree, const struct json_field *field, void *object);
 
-/* The names on the way to a path, its own last; returns how many, 0 when they are too many. */
+/* Splits a path into names, the last its own; returns their number, 0: too many. */
 size_t json_field_split(const char *path, const char *model,
                         struct json_field_name names[static FIELD_DEPTH_MAX]);
 

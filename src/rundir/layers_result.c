@@ -1,5 +1,5 @@
-/* Tables bind members to keys, so that writing and reading cannot differ; the lists of the header make both the tables
- * and the structs. */
+/* Tables bind members to keys, so that writing and reading cannot diverge; the lists of layers_result.def generate both
+ * the tables and the structs. */
 #include "rundir/layers_result.h"
 
 #include <glob.h>
@@ -13,7 +13,7 @@
 #include "rundir/run_dir.h"
 #include "rundir/run_path.h"
 
-#define FILE_MOST ((size_t)256 << 20)
+#define FILE_MAX ((size_t)256 << 20)
 
 const char *const RESULT_PHASE[] = {"prefill", "decode"};
 
@@ -50,12 +50,12 @@ static fields OWN_FIELDS = {RESULT_OWN(OWN){0}};
 static fields HOST_FIELDS = {RESULT(TEXT, hardware_label) RESULT(TEXT, gpu){0}};
 /* clang-format on */
 
-/* What a list consists of; `parts` are the fields of the list "components" at the end of each row. */
+/* The element type of a list; `parts` are the fields of the list "components" at the end of each row. */
 struct row_type {
     const struct json_field *fields;
     size_t size;
-    const struct json_field *parts; /* NULL without one */
-    size_t components;              /* where the row has that list */
+    const struct json_field *parts; /* NULL: none */
+    size_t components;              /* offset of that list in the row */
 };
 
 static const struct row_type COMPONENT_ROW = {.fields = COMPONENT_FIELDS,
@@ -222,7 +222,7 @@ static void put_model(struct json *json, const struct layers_result *result, boo
     json_fields_write(json, SUM_FIELDS, result);
     put_idle(json, "idle", &result->idle);
     put_idle(json, "awake", &result->awake);
-    if (is_known(result->conditions.seconds)) /* older files have none */
+    if (is_known(result->conditions.seconds)) /* missing in older files */
         summary_conditions_to_json(json, "conditions", &result->conditions);
     put_rows(json, "components", &COMPONENT_ROW, result->components.items,
              result->components.count);
@@ -339,7 +339,7 @@ static enum err read_lists(const struct jv *tree, struct layers_result *out)
     return err;
 }
 
-/* `run`: the top of the file, which is the model itself where there is only one. */
+/* `run`: the top-level object of the file, which is the model itself if there is only one. */
 static enum err read_model(const struct jv *tree, const struct jv *run, struct layers_result *out)
 {
     const struct jv *devices = jv_get(tree, "devices"), *host = jv_get(run, "host");
@@ -380,7 +380,7 @@ static enum err add_model(struct layers_results *into, const struct jv *tree, co
     return read_model(tree, run, &models[into->count++]);
 }
 
-/* Takes the tree over. */
+/* Takes ownership of the tree. */
 static enum err add_models(struct layers_results *into, const char *path, struct jv *tree,
                            struct error *why)
 {
@@ -407,7 +407,7 @@ static enum err add_file(struct layers_results *into, const char *path, struct e
     struct text bytes = {0};
     struct error where = {0};
     struct jv *tree = NULL;
-    enum err err = file_read(path, FILE_MOST, &bytes, why);
+    enum err err = file_read(path, FILE_MAX, &bytes, why);
     if (!err && (err = jv_parse(text_get(&bytes), bytes.length, &tree, &where)))
         err_set(why, err, "%s is neither a run directory nor a result of ipw layers -o: %.120s",
                 path, where.text);
@@ -415,7 +415,7 @@ static enum err add_file(struct layers_results *into, const char *path, struct e
     return err ? err : add_models(into, path, tree, why);
 }
 
-/* The name of the directory may hold characters that are special in a pattern. */
+/* Escapes characters in the directory's name that are special in a glob pattern. */
 static enum err pattern_of(const char *directory, struct text *out)
 {
     for (const char *at = directory; *at; at++)
@@ -434,7 +434,7 @@ static enum err add_directory(struct layers_results *into, const char *path, str
     if (code == GLOB_NOSPACE)
         err = err_no_memory(why);
     for (size_t i = 0; !code && !err && i < found.gl_pathc; i++)
-        if (file_is_regular(found.gl_pathv[i])) /* else the reader of the run reports it */
+        if (file_is_regular(found.gl_pathv[i])) /* otherwise the reader of the run reports it */
             err = add_file(into, found.gl_pathv[i], why);
     globfree(&found);
     return err;

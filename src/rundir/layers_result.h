@@ -1,8 +1,8 @@
-/* What `ipw layers` measured of a model.  The JSON of `--json`, of `-o` and of layers.json in a run directory is
- * written and read here alone; anything unknown is UNKNOWN or NULL.
+/* Results of `ipw layers` for a model.  The JSON of `--json`, of `-o` and of layers.json in a run directory is written
+ * and read here alone; anything unknown is UNKNOWN or NULL.
  *
- * Ownership: a result owns its lists, the texts `devices` and `host` and, when it was read, the tree that all other
- * texts point into; otherwise these belong to whoever filled them in.  layers_results_release frees them. */
+ * Ownership: a result owns its lists, `devices`, `host` and, if it was read, the tree that all other strings point
+ * into; otherwise those strings belong to the caller that set them.  layers_results_release frees them. */
 #ifndef IPW_RUNDIR_LAYERS_RESULT_H
 #define IPW_RUNDIR_LAYERS_RESULT_H
 
@@ -20,7 +20,7 @@ struct jv;
 enum { RESULT_PHASES = 2 };
 extern const char *const RESULT_PHASE[RESULT_PHASES]; /* "prefill", "decode" */
 
-/* More instrumentation overhead than this is too much. */
+/* Maximum acceptable instrumentation overhead. */
 #define RESULT_OVERHEAD_PCT_MAX 5.0
 
 #include "rundir/layers_result.def"
@@ -38,7 +38,7 @@ struct result_components {
 struct result_layer {
     double index;
     RESULT_LAYER_SUM(RESULT_MEMBER)
-    struct result_components components; /* that took time, of both phases */
+    struct result_components components; /* those that took time, of both phases */
 };
 
 /* One phase at one prompt length. */
@@ -51,7 +51,7 @@ struct result_window {
     RESULT_WINDOW(RESULT_MEMBER)
 };
 
-/* Mean power while nothing runs, or while threads only wait; seconds UNKNOWN or 0: not measured. */
+/* Mean power while nothing runs, or while threads busy-wait; seconds UNKNOWN or 0: not measured. */
 struct result_idle {
     RESULT_IDLE(RESULT_MEMBER)
 };
@@ -67,12 +67,12 @@ struct layers_result {
     } null_test;
     struct record_energy energy; /* of one pass of the workload */
     RESULT_SUMS(RESULT_MEMBER)
-    struct result_idle idle, awake; /* nothing runs; threads busy-wait */
+    struct result_idle idle, awake; /* idle: nothing runs; awake: threads busy-wait */
     struct summary_conditions conditions;
     struct result_components components;
     struct result_layer *layers;
     size_t layers_measured;
-    bool has_outside; /* the layers: embedding, output ... */
+    bool has_outside; /* parts outside the layers: embedding, output ... */
     struct result_layer outside;
     struct result_setting *settings;
     size_t setting_count;
@@ -80,25 +80,25 @@ struct layers_result {
     size_t window_count;
     struct text devices; /* compact JSON */
 
-    /* Of the measurement, which may be of several models. */
+    /* Of the measurement, which may cover several models. */
     const char *started, *version, *hardware_label, *gpu;
     struct result_own {
         RESULT_OWN(RESULT_MEMBER)
     } own;
     struct text host; /* compact JSON */
-    struct jv *tree;  /* of the first model of a file */
+    struct jv *tree;  /* owned by the first model of a file */
 };
 
-/* Models that belong together: of one measurement, or of the files that were loaded. */
+/* Models of one measurement, or of all loaded files. */
 struct layers_results {
     struct layers_result *models;
     size_t count;
 };
 
-/* All of it unknown. */
+/* Sets everything to unknown. */
 void layers_result_init(struct layers_result *result);
 
-/* The last part of the model's path; "unnamed model" without one. */
+/* The last component of the model's path; "unnamed model" if it has none. */
 const char *layers_result_name(const struct layers_result *result);
 bool layers_result_is_estimated(const struct layers_result *result);
 
@@ -106,23 +106,23 @@ bool layers_result_is_estimated(const struct layers_result *result);
 const struct result_setting *layers_result_setting(const struct layers_result *result,
                                                    const struct result_window *window);
 
-/* Joules per token of a phase over all prompt lengths whose energy is known, and their ±; UNKNOWN when there is none.
- * The ± of the lengths add up, since sensors err alike. */
+/* Joules per token of a phase over all prompt lengths with known energy, and their ±; UNKNOWN if there is none. The ±
+ * of the lengths are added, since sensor errors are correlated. */
 double layers_result_per_token(const struct layers_result *result, const char *phase,
                                double *plus_minus);
 
-/* The members of a model, without its windows, into an open object. */
+/* Writes the members of a model, except its windows, into an open object. */
 void layers_result_to_json(const struct layers_result *result, struct json *json);
 
-/* What `ipw layers --json` prints; `several` models were asked for, even if only one was measured. */
+/* The output of `ipw layers --json`; `several`: several models were requested, even if only one was measured. */
 void layers_results_to_json(const struct layers_results *results, bool several, struct text *out);
 
 /* layers.json in a run directory: one model. */
 enum err layers_result_save(const char *directory, const struct layers_result *result,
                             struct error *why) MUST_USE;
 
-/* Adds the models of a file, or of every layers*.json in a directory.  A file that is no result of ipw layers is
- * ERR_BAD_VALUE, with its name; a directory without any adds nothing, and that is no error.  Nor does an error. */
+/* Adds the models of a file, or of every layers*.json in a directory.  ERR_BAD_VALUE names a file that is not a result
+ * of ipw layers; a directory without any adds nothing, without an error.  After an error nothing was added. */
 enum err layers_results_load(const char *path, struct layers_results *into, struct error *why)
     MUST_USE;
 void layers_results_release(struct layers_results *results);

@@ -1,4 +1,4 @@
-/* The table of a record's fields, made of record.def, and records as JSON. */
+/* The table of a record's fields, generated from record.def, and records as JSON. */
 #include "rundir/record.h"
 
 #include <pthread.h>
@@ -57,7 +57,7 @@ const struct record_field RECORD_FIELDS[] = {
     {.at = {.path = NULL}},
 };
 
-/* Rows by the numbers of their views; found once. */
+/* Rows by export, statistic or column number; built once. */
 static const struct record_field *EXPORTS[RECORD_EXPORTS];
 static const struct record_field *STATISTICS[RECORD_STATISTICS];
 static const struct record_field *NUMBERS[RUN_NUMBERS], *FLAGS[RUN_FLAGS], *WORDS[RUN_WORDS];
@@ -78,7 +78,7 @@ static void find_views(void)
     }
 }
 
-static void know_views(void)
+static void init_views(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, find_views);
@@ -86,19 +86,19 @@ static void know_views(void)
 
 const struct record_field *record_export(size_t n)
 {
-    know_views();
+    init_views();
     return EXPORTS[n];
 }
 
 const struct record_field *record_statistic(enum record_statistic statistic)
 {
-    know_views();
+    init_views();
     return STATISTICS[statistic];
 }
 
 const struct record_field *record_column(enum record_column_kind kind, int column)
 {
-    know_views();
+    init_views();
     return kind == COLUMN_NUMBER ? NUMBERS[column]
            : kind == COLUMN_FLAG ? FLAGS[column]
            : kind == COLUMN_WORD ? WORDS[column]
@@ -112,21 +112,21 @@ static bool is_member(const struct record_field *field)
     return field->role == ROLE_FIELD || field->role == ROLE_EXTRA || field->role == ROLE_PART;
 }
 
-/* A record without any value, made once: a run has millions of them. */
-static struct record NOTHING;
+/* A record with only unknown values, built once: a run has millions of records. */
+static struct record BLANK;
 
-static void make_nothing(void)
+static void init_blank(void)
 {
     for (const struct record_field *field = RECORD_FIELDS; field->at.path; field++)
         if (is_member(field))
-            json_field_clear(&field->at, &NOTHING);
+            json_field_clear(&field->at, &BLANK);
 }
 
 void record_init(struct record *record)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, make_nothing);
-    *record = NOTHING;
+    pthread_once(&once, init_blank);
+    *record = BLANK;
 }
 
 /* ---- energy ---- */
@@ -168,7 +168,7 @@ void record_energy_get(const struct record_energy *from, struct energy *out)
     str_copy(out->note, sizeof out->note, from->note ? from->note : "");
 }
 
-/* The order of core/energy.c, in which all our files have it; Arrow has another. */
+/* Order as in core/energy.c and all our files; Arrow has another. */
 static const struct json_field ENERGY[] = {
 #define ENERGY_FIELD(key, type_, member)                                                           \
     {.path = (key), .type = FIELD_##type_, .offset = offsetof(struct record_energy, member)}
@@ -206,7 +206,7 @@ void record_energy_from_json(const struct jv *value, struct record_energy *out)
 
 /* ---- JSON ---- */
 
-/* Is any part of the group known?  Its parts follow its row. */
+/* Whether any part of the group is known.  Its parts follow its row. */
 static bool is_group_known(const struct record_field *group, const struct record *record)
 {
     for (const struct record_field *part = group + 1; part->role == ROLE_PART; part++)

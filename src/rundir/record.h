@@ -1,11 +1,10 @@
-/* A record: what is known of one query, or of one repetition of a measured command.  The members come from
- * record.def, which also says where each is in records.jsonl, in the Arrow files, in the table of a run
- * and in exports.
+/* A record: the data of one query, or of one repetition of a measured command.  The members come from record.def, which
+ * also defines their locations in records.jsonl, in the Arrow files, in the table of a run and in exports.
  *
  * The runner fills parts of a record as they become known and journals each (record_line); a reader merges
  * the lines and gets the members back (record_from_json).
  *
- * Ownership: a record owns nothing.  Texts and trees belong to the caller. */
+ * Ownership: a record owns nothing.  Strings and trees belong to the caller. */
 #ifndef IPW_RUNDIR_RECORD_H
 #define IPW_RUNDIR_RECORD_H
 
@@ -25,7 +24,7 @@ struct record_stats {
     double avg, max, median, min;
 };
 
-/* struct energy (core/energy.h) with texts that are not copied, and all of it possibly unknown. */
+/* struct energy (core/energy.h) with borrowed strings; every member may be unknown. */
 struct record_energy {
     double joules, plus_minus, statistical, coverage, idle_joules, active_joules;
     const char *method, *source;
@@ -42,7 +41,7 @@ struct record {
 #include "rundir/record.def"
 };
 
-/* All of it unknown. */
+/* Sets everything to unknown. */
 void record_init(struct record *record);
 
 struct record_energy record_energy_of(const struct energy *energy); /* points into *energy */
@@ -52,34 +51,34 @@ void record_energy_from_json(const struct jv *value, struct record_energy *out);
 
 /* ---- JSON ---- */
 
-/* What is known of it, into an open object. */
+/* Writes the known values into an open object. */
 void record_to_json(const struct record *record, const char *model, struct json *json);
 
-/* A line of the journal, without its newline: {"kind": kind, "key": key, ...} and what is known. */
+/* A line of the journal, without its newline: {"kind": kind, "key": key, ...} and the known values. */
 void record_line(const struct record *record, const char *model, const char *kind, const char *key,
                  struct text *line);
 
-/* The members point into the tree.  energy_basis of a record of the Python IPW is what counts in it. */
+/* The members point into the tree.  energy_basis of a record of the Python IPW is the kind that counts in it. */
 void record_from_json(const struct jv *tree, const char *model, struct record *out);
 
-/* What the field `evaluation`, JSON text by the format of the Python IPW, says of who graded and why there is no
- * grade; "" and UNKNOWN where it says nothing. */
+/* The field `evaluation`, JSON text in the format of the Python IPW: the grader, and why there is no grade; "" and
+ * UNKNOWN if absent. */
 struct evaluation {
     char grader[64], reason[200];
     double score;
 };
 void record_evaluation(const struct record *record, struct evaluation *out);
 
-/* The rule of the Python IPW: the board counts where the record says so, or an older one was read by what reads
- * boards; but where the board is not known, the GPUs do, for energy and power together. */
+/* The rule of the Python IPW: the board counts if the record says so, or if an older record was read by a board's
+ * backend; but if the board's energy is unknown, the GPUs count, for energy and power together. */
 bool record_counts_board(const char *basis, const char *backend, bool is_board_known);
 
 /* ---- the table of fields ---- */
 
 enum record_role {
     ROLE_FIELD,    /* a member */
-    ROLE_EXTRA,    /* a member, in the journal alone */
-    ROLE_PART,     /* of a group */
+    ROLE_EXTRA,    /* a member, only in the journal */
+    ROLE_PART,     /* part of a group */
     ROLE_GROUP,    /* a record_energy; its parts follow */
     ROLE_NULLABLE, /* a struct that may be null; its fields follow */
     ROLE_EMPTY,    /* a struct without fields */
@@ -99,12 +98,12 @@ struct record_field {
     const char *export_name;
     unsigned statistic;          /* from 1; 0: none */
     const char *statistic_key;   /* in summary.json */
-    const char *statistic_label; /* "": in JSON alone */
+    const char *statistic_label; /* "": only in JSON */
     const char *statistic_unit;
     double statistic_scale;
 };
 
-/* In the order of record.def; a row without a path ends it. */
+/* In the order of record.def; terminated by a row without a path. */
 extern const struct record_field RECORD_FIELDS[];
 
 /* Columns of flat exports, from 0. */
@@ -120,7 +119,7 @@ enum {
 };
 const struct record_field *record_export(size_t n);
 
-/* The distributions over queries that a summary has, in the order in which tables show them. */
+/* The distributions over queries in a summary, in display order. */
 enum record_statistic {
 #define FIELD(member, type, path, unit, views, description) views
 #define PART(member, type, path, unit, views, description)  views
@@ -138,7 +137,7 @@ enum {
 };
 const struct record_field *record_statistic(enum record_statistic statistic);
 
-/* The row of a column of the run's table; `column` is one of that kind's enum. */
+/* The row of a column of the run's table; `column` is a value of that kind's enum. */
 const struct record_field *record_column(enum record_column_kind kind, int column);
 
 #endif

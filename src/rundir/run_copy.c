@@ -1,6 +1,6 @@
-/* The id is a hash of the journal's first line, which has the time of the start to the microsecond and all settings:
- * nothing is stored for it, so that runs of older versions have one, too.  The digest is a hash of all names, sizes and
- * bytes, taken again while the bytes are given: a run that changes meanwhile is not mistaken for either state. */
+/* The id is a hash of the journal's first line, which contains the start time in microseconds and all settings: it is
+ * not stored, so that runs of older versions have one, too.  The digest is a hash of all names, sizes and bytes,
+ * computed again while the bytes are read: a run that changes meanwhile is detected. */
 #define _GNU_SOURCE
 #include "rundir/run_copy.h"
 
@@ -24,7 +24,7 @@
 #include "rundir/run_path.h"
 #include "rundir/sweep.h"
 
-/* ---- which files ---- */
+/* ---- listing files ---- */
 
 static enum err add_file(struct run_copy *copy, const char *folder, const char *name,
                          const struct stat *status)
@@ -35,7 +35,7 @@ static enum err add_file(struct run_copy *copy, const char *folder, const char *
     copy->files = files;
     struct run_copy_file *file = &files[copy->count];
     if (!str_format(file->name, sizeof file->name, "%s%s%s", folder, *folder ? "/" : "", name))
-        return ERR_OK; /* none of ours is that long */
+        return ERR_OK; /* none of our files has such a long name */
     file->size = (uint64_t)status->st_size;
     file->changed_ns =
         (int64_t)status->st_mtim.tv_sec * 1000000000 + (int64_t)status->st_mtim.tv_nsec;
@@ -96,8 +96,8 @@ static void name_hash(uint64_t hash, char to[static RUN_ID_MAX])
     str_format(to, RUN_ID_MAX, "%016llx", (unsigned long long)hash_mix(hash));
 }
 
-/* One file; no more of it than it had when it was found. */
-static enum err give_file(const struct run_copy *copy, size_t index, char *buffer, uint64_t *hash,
+/* Reads one file, up to the size that it had when it was found. */
+static enum err read_file(const struct run_copy *copy, size_t index, char *buffer, uint64_t *hash,
                           run_copy_take *take, void *context, struct error *why)
 {
     const struct run_copy_file *file = &copy->files[index];
@@ -124,32 +124,32 @@ static enum err give_file(const struct run_copy *copy, size_t index, char *buffe
     return err;
 }
 
-static enum err give_all(const struct run_copy *copy, run_copy_take *take, void *context,
+static enum err read_all(const struct run_copy *copy, run_copy_take *take, void *context,
                          char digest[static RUN_ID_MAX], struct error *why)
 {
     uint64_t hash = HASH_START;
     char *buffer = malloc(RUN_COPY_PIECE);
     enum err err = buffer ? ERR_OK : err_no_memory(why);
     for (size_t i = 0; !err && i < copy->count; i++)
-        err = give_file(copy, i, buffer, &hash, take, context, why);
+        err = read_file(copy, i, buffer, &hash, take, context, why);
     free(buffer);
     name_hash(hash, digest);
     return err;
 }
 
-enum err run_copy_give(const struct run_copy *copy, run_copy_take *take, void *context,
+enum err run_copy_read(const struct run_copy *copy, run_copy_take *take, void *context,
                        struct error *why)
 {
     char digest[RUN_ID_MAX];
-    enum err err = give_all(copy, take, context, digest, why);
+    enum err err = read_all(copy, take, context, digest, why);
     if (!err && strcmp(digest, copy->digest) != 0)
         err = err_set(why, ERR_BUSY, "%s changed while it was read: try again", copy->directory);
     return err;
 }
 
-/* ---- what run it is ---- */
+/* ---- identity ---- */
 
-/* The first line of a journal, without its end, and the id that it gives; NULL without one. */
+/* The first line of a journal, without its newline, and its id; NULL if there is none. */
 static char *read_header(const char *directory, char id[static RUN_ID_MAX])
 {
     char path[FILE_PATH_MAX];
@@ -168,7 +168,7 @@ static char *read_header(const char *directory, char id[static RUN_ID_MAX])
     return line;
 }
 
-/* By the first line; a run of the Python IPW has none and is never resumed: its bytes name it. */
+/* By the first line; a run of the Python IPW has none and is never resumed: its id is the hash of its bytes. */
 static enum err identify(struct run_copy *copy, struct error *why)
 {
     char path[FILE_PATH_MAX];
@@ -189,7 +189,7 @@ static enum err identify(struct run_copy *copy, struct error *why)
     return ERR_OK;
 }
 
-/* The path itself, whatever the current directory and links call it: its last part is the run's name. */
+/* The canonical path: its last component is the run's name. */
 static enum err resolve(struct run_copy *copy, const char *directory, struct error *why)
 {
     char real[PATH_MAX];
@@ -218,7 +218,7 @@ enum err run_copy_open(const char *directory, struct run_copy *out, struct error
     if (!err)
         err = list_files(out, why);
     if (!err)
-        err = give_all(out, NULL, NULL, out->digest, why);
+        err = read_all(out, NULL, NULL, out->digest, why);
     if (!err)
         err = identify(out, why);
     if (err)
@@ -233,68 +233,68 @@ void run_copy_release(struct run_copy *copy)
     *copy = (struct run_copy){0};
 }
 
-/* ---- the way back ---- */
+/* ---- writing a copy ---- */
 
-static enum err refuse_name(const char *what, const char *name, struct error *why)
+static enum err invalid_name(const char *what, const char *name, struct error *why)
 {
     return err_set(why, ERR_BAD_VALUE, "invalid name of a %s: '%.100s'", what,
                    plain_text(name).text);
 }
 
-/* Whether a directory may get that name: it is free, or holds this very run. */
-static bool may_take(struct run_arrival *arrival, const char *id)
+/* Whether the directory name can be used: it is free, or contains this run. */
+static bool can_use_name(struct run_import *import, const char *id)
 {
     struct run_copy there;
     enum run_dir_state state;
     struct error absence;
-    if (run_dir_inspect(arrival->directory, &state, &absence))
+    if (run_dir_inspect(import->directory, &state, &absence))
         return false;
     if (state == RUN_DIR_NEW || state == RUN_DIR_EMPTY)
         return true;
-    if (state != RUN_DIR_HAS_RUN || run_copy_open(arrival->directory, &there, &absence))
+    if (state != RUN_DIR_HAS_RUN || run_copy_open(import->directory, &there, &absence))
         return false;
-    arrival->replaces = strcmp(there.id, id) == 0;
-    arrival->was_there = arrival->replaces && strcmp(there.digest, arrival->digest) == 0;
+    import->replaces = strcmp(there.id, id) == 0;
+    import->was_there = import->replaces && strcmp(there.digest, import->digest) == 0;
     run_copy_release(&there);
-    return arrival->replaces;
+    return import->replaces;
 }
 
-enum err run_copy_place(const char *directory, const char *path, char *parent, size_t size,
-                        struct error *why)
+enum err run_copy_parent(const char *directory, const char *path, char *parent, size_t size,
+                         struct error *why)
 {
     const char *last = strrchr(path, '/');
     if (!last || !str_is_plain(path) || path[0] == '/' || path[0] == '.' || strstr(path, "/.") ||
         strstr(path, "//"))
-        return refuse_name("sweep's run", path, why);
+        return invalid_name("sweep's run", path, why);
     return str_format(parent, size, "%s/%.*s", directory, (int)(last - path), path)
                ? ERR_OK
                : err_set(why, ERR_BAD_VALUE, "path too long: %.200s", directory);
 }
 
-enum err run_arrival_begin(struct run_arrival *arrival, const char *parent, const char *name,
-                           const char *id, const char *digest, struct error *why)
+enum err run_import_begin(struct run_import *import, const char *parent, const char *name,
+                          const char *id, const char *digest, struct error *why)
 {
-    char *at = arrival->directory;
-    *arrival = (struct run_arrival){.fd = -1, .hash = HASH_START};
-    str_copy(arrival->digest, sizeof arrival->digest, digest);
+    char *at = import->directory;
+    *import = (struct run_import){.fd = -1, .hash = HASH_START};
+    str_copy(import->digest, sizeof import->digest, digest);
     if (!*name || name[0] == '.' || strchr(name, '/') || !str_is_plain(name))
-        return refuse_name("run", name, why);
-    if (!str_format(arrival->temporary, sizeof arrival->temporary, "%s/.%.200s.%ld.tmp", parent,
-                    name, (long)getpid()) ||
+        return invalid_name("run", name, why);
+    if (!str_format(import->temporary, sizeof import->temporary, "%s/.%.200s.%ld.tmp", parent, name,
+                    (long)getpid()) ||
         !str_format(at, FILE_PATH_MAX, "%s/%s_%.8s", parent, name, id))
         return err_set(why, ERR_BAD_VALUE, "path too long: %.200s", parent);
     at[strlen(parent) + 1 + strlen(name)] = '\0';
-    bool taken = may_take(arrival, id);
+    bool taken = can_use_name(import, id);
     if (!taken) {
         str_format(at, FILE_PATH_MAX, "%s/%s_%.8s", parent, name, id);
-        taken = may_take(arrival, id);
+        taken = can_use_name(import, id);
     }
     if (!taken)
         return err_set(why, ERR_BUSY, "%s is not a run directory: choose another folder", at);
-    if (arrival->was_there)
+    if (import->was_there)
         return ERR_OK;
-    enum err err = run_dir_clear(arrival->temporary, why); /* of a process that had our number */
-    return err ? err : run_dir_make(arrival->temporary, why);
+    enum err err = run_dir_clear(import->temporary, why); /* left by a process with the same pid */
+    return err ? err : run_dir_make(import->temporary, why);
 }
 
 static bool is_ours(const char *name)
@@ -305,76 +305,76 @@ static bool is_ours(const char *name)
                                below ? name + sizeof FOLDER - 1 : name);
 }
 
-static enum err close_file(struct run_arrival *arrival, struct error *why)
+static enum err close_file(struct run_import *import, struct error *why)
 {
-    const struct timespec changed = {(time_t)(arrival->file.changed_ns / 1000000000),
-                                     (long)(arrival->file.changed_ns % 1000000000)};
+    const struct timespec changed = {(time_t)(import->file.changed_ns / 1000000000),
+                                     (long)(import->file.changed_ns % 1000000000)};
     const struct timespec times[2] = {{0, UTIME_NOW}, changed};
     enum err err = ERR_OK;
-    if (arrival->fd < 0)
+    if (import->fd < 0)
         return ERR_OK;
-    if (arrival->left)
+    if (import->left)
         err = err_set(why, ERR_BAD_VALUE, "%s is incomplete: %llu bytes are missing",
-                      arrival->file.name, (unsigned long long)arrival->left);
-    if (!err && (futimens(arrival->fd, times) || fsync(arrival->fd)))
-        err = err_set(why, err_from_errno(errno), "cannot write %s: %s", arrival->file.name,
+                      import->file.name, (unsigned long long)import->left);
+    if (!err && (futimens(import->fd, times) || fsync(import->fd)))
+        err = err_set(why, err_from_errno(errno), "cannot write %s: %s", import->file.name,
                       strerror(errno));
-    if (close(arrival->fd) && !err)
-        err = err_set(why, err_from_errno(errno), "cannot write %s: %s", arrival->file.name,
+    if (close(import->fd) && !err)
+        err = err_set(why, err_from_errno(errno), "cannot write %s: %s", import->file.name,
                       strerror(errno));
-    arrival->fd = -1;
+    import->fd = -1;
     return err;
 }
 
-enum err run_arrival_file(struct run_arrival *arrival, const struct run_copy_file *file,
-                          struct error *why)
-{
-    char path[FILE_PATH_MAX + RUN_COPY_NAME_MAX];
-    enum err err = close_file(arrival, why);
-    if (!err && !is_ours(file->name))
-        err = refuse_name("run's file", file->name, why);
-    if (err)
-        return err;
-    arrival->file = *file;
-    arrival->left = file->size;
-    arrival->hash = hash_file(arrival->hash, file);
-    str_format(path, sizeof path, "%s/%s", arrival->temporary, file->name);
-    err = file_make_parents(path, why);
-    return err ? err : file_open_own(path, O_WRONLY | O_CREAT | O_EXCL, &arrival->fd, why);
-}
-
-enum err run_arrival_put(struct run_arrival *arrival, const char *bytes, size_t length,
+enum err run_import_file(struct run_import *import, const struct run_copy_file *file,
                          struct error *why)
 {
-    if (arrival->fd < 0 || length > arrival->left)
-        return err_set(why, ERR_BAD_VALUE, "%s is longer than expected", arrival->file.name);
-    arrival->left -= length;
-    arrival->hash = hash_bytes(arrival->hash, bytes, length);
-    return file_write_all(arrival->fd, bytes, length)
-               ? err_set(why, err_from_errno(errno), "cannot write %s: %s", arrival->file.name,
+    char path[FILE_PATH_MAX + RUN_COPY_NAME_MAX];
+    enum err err = close_file(import, why);
+    if (!err && !is_ours(file->name))
+        err = invalid_name("run's file", file->name, why);
+    if (err)
+        return err;
+    import->file = *file;
+    import->left = file->size;
+    import->hash = hash_file(import->hash, file);
+    str_format(path, sizeof path, "%s/%s", import->temporary, file->name);
+    err = file_make_parents(path, why);
+    return err ? err : file_open_own(path, O_WRONLY | O_CREAT | O_EXCL, &import->fd, why);
+}
+
+enum err run_import_put(struct run_import *import, const char *bytes, size_t length,
+                        struct error *why)
+{
+    if (import->fd < 0 || length > import->left)
+        return err_set(why, ERR_BAD_VALUE, "%s is longer than expected", import->file.name);
+    import->left -= length;
+    import->hash = hash_bytes(import->hash, bytes, length);
+    return file_write_all(import->fd, bytes, length)
+               ? err_set(why, err_from_errno(errno), "cannot write %s: %s", import->file.name,
                          strerror(errno))
                : ERR_OK;
 }
 
-/* An other state of the run is there, perhaps with files of the user or the runs of a sweep: file by file, the summary
- * last, and what this state has not is deleted. */
-static enum err replace_files(struct run_arrival *arrival, struct error *why)
+/* Another state of the run exists, perhaps with files of the user or runs of a sweep: replaces file by file, the
+ * summary last, and deletes files that this state does not have. */
+static enum err replace_files(struct run_import *import, struct error *why)
 {
     struct run_copy now = {0}, before = {0};
     char from[FILE_PATH_MAX + RUN_COPY_NAME_MAX], to[FILE_PATH_MAX + RUN_COPY_NAME_MAX];
-    str_copy(now.directory, sizeof now.directory, arrival->temporary);
-    str_copy(before.directory, sizeof before.directory, arrival->directory);
+    str_copy(now.directory, sizeof now.directory, import->temporary);
+    str_copy(before.directory, sizeof before.directory, import->directory);
     enum err err = list_files(&now, why);
     if (!err)
         err = list_files(&before, why);
     for (size_t i = 0; !err && i < before.count; i++) {
-        str_format(to, sizeof to, "%s/%s", arrival->directory, before.files[i].name);
+        str_format(to, sizeof to, "%s/%s", import->directory, before.files[i].name);
         if (!bsearch(&before.files[i], now.files, now.count, sizeof *now.files, by_name))
             unlink(to);
     }
     for (size_t i = 0; !err && i < now.count; i++) {
-        str_format(from, sizeof from, "%s/%s", arrival->temporary, now.files[i].name);
-        str_format(to, sizeof to, "%s/%s", arrival->directory, now.files[i].name);
+        str_format(from, sizeof from, "%s/%s", import->temporary, now.files[i].name);
+        str_format(to, sizeof to, "%s/%s", import->directory, now.files[i].name);
         err = file_make_parents(to, why);
         if (!err && rename(from, to))
             err = err_set(why, err_from_errno(errno), "cannot write %s: %s", to, strerror(errno));
@@ -384,29 +384,29 @@ static enum err replace_files(struct run_arrival *arrival, struct error *why)
     return err;
 }
 
-static enum err publish(struct run_arrival *arrival, struct error *why)
+static enum err publish(struct run_import *import, struct error *why)
 {
-    if (arrival->replaces)
-        return replace_files(arrival, why);
-    return rename(arrival->temporary, arrival->directory)
-               ? err_set(why, err_from_errno(errno), "cannot create %s: %s", arrival->directory,
+    if (import->replaces)
+        return replace_files(import, why);
+    return rename(import->temporary, import->directory)
+               ? err_set(why, err_from_errno(errno), "cannot create %s: %s", import->directory,
                          strerror(errno))
                : ERR_OK;
 }
 
-enum err run_arrival_end(struct run_arrival *arrival, enum err err, struct error *why)
+enum err run_import_end(struct run_import *import, enum err err, struct error *why)
 {
     char arrived[RUN_ID_MAX];
     struct error ignored;
-    enum err closed = close_file(arrival, err ? &ignored : why);
+    enum err closed = close_file(import, err ? &ignored : why);
     err = err ? err : closed;
-    name_hash(arrival->hash, arrived);
-    if (!err && strcmp(arrived, arrival->digest) != 0)
+    name_hash(import->hash, arrived);
+    if (!err && strcmp(arrived, import->digest) != 0)
         err = err_set(why, ERR_BAD_VALUE, "%s differs from what was stored: hash %s, expected %s",
-                      arrival->directory, arrived, arrival->digest);
+                      import->directory, arrived, import->digest);
     if (!err)
-        err = publish(arrival, why);
-    (void)!run_dir_clear(arrival->temporary, &ignored); /* what is left of it */
+        err = publish(import, why);
+    (void)!run_dir_clear(import->temporary, &ignored); /* remaining files */
     return err;
 }
 

@@ -19,16 +19,16 @@
 
 #define LOCK_FILE ".lock"
 
-enum { PATH_LONGEST = 1024 };
+enum { PATH_SIZE = 1024 };
 
-/* ---- what a reader finds ---- */
+/* ---- checks before reading ---- */
 
-static bool is_waited_for(mode_t mode)
+static bool can_block(mode_t mode)
 {
     return S_ISFIFO(mode) || S_ISSOCK(mode) || S_ISCHR(mode) || S_ISBLK(mode);
 }
 
-/* Calls `check` for each entry until one is refused.  An unreadable directory is reported by whoever uses it. */
+/* Calls `check` for each entry until one fails.  An unreadable directory is reported by its user. */
 static enum err each_entry(const char *path,
                            enum err (*check)(const char *path, const char *name, int folder,
                                              struct error *why),
@@ -49,7 +49,7 @@ static enum err check_file(const char *path, const char *name, int folder, struc
 {
     struct stat status;
     if ((fnmatch("*.json*", name, 0) && fnmatch("*.csv", name, 0) && fnmatch("*.arrow", name, 0)) ||
-        fstatat(folder, name, &status, 0) || !is_waited_for(status.st_mode))
+        fstatat(folder, name, &status, 0) || !can_block(status.st_mode))
         return ERR_OK;
     return err_set(why, ERR_BAD_VALUE,
                    "%s/%s is a %s, not a regular file: copy its contents to a file", path, name,
@@ -63,7 +63,7 @@ enum err run_dir_check_files(const char *path, struct error *why)
     return each_entry(path, check_file, why);
 }
 
-/* ---- what a path holds ---- */
+/* ---- inspecting ---- */
 
 static bool has(int directory, const char *name)
 {
@@ -93,7 +93,7 @@ enum err run_dir_inspect(const char *path, enum run_dir_state *out, struct error
         return ERR_OK;
     }
     if (!dir && errno == ENOTDIR) {
-        *out = RUN_DIR_FOREIGN; /* a file, or something below one */
+        *out = RUN_DIR_FOREIGN; /* a file, or a path below one */
         return ERR_OK;
     }
     if (!dir)
@@ -106,7 +106,7 @@ enum err run_dir_inspect(const char *path, enum run_dir_state *out, struct error
 
 /* ---- making ---- */
 
-static enum err make_one(const char *path, struct error *why)
+static enum err make_directory(const char *path, struct error *why)
 {
     struct stat status;
     if (mkdir(path, 0777) == 0)
@@ -123,17 +123,17 @@ static enum err make_one(const char *path, struct error *why)
 
 enum err run_dir_make(const char *path, struct error *why)
 {
-    char partial[PATH_LONGEST];
+    char partial[PATH_SIZE];
     if (!*path || !str_copy(partial, sizeof partial, path))
         return err_set(why, ERR_BAD_VALUE, "invalid directory name '%.200s'", path);
     for (char *slash = partial + 1; (slash = strchr(slash, '/')); slash++) {
         *slash = '\0';
-        enum err err = make_one(partial, why);
+        enum err err = make_directory(partial, why);
         *slash = '/';
         if (err)
             return err;
     }
-    enum err err = make_one(partial, why);
+    enum err err = make_directory(partial, why);
     if (!err && access(path, W_OK | X_OK))
         err =
             err_set(why, err_from_errno(errno), "cannot write into %s: %s", path, strerror(errno));
@@ -142,8 +142,8 @@ enum err run_dir_make(const char *path, struct error *why)
 
 /* ---- clearing ---- */
 
-/* What a run makes.  "" is the directory itself; anything not listed is someone else's.  `measured`: a copy of the run
- * needs it; the others can be made again. */
+/* The files of a run.  "" is the directory itself; anything not listed is not ours.  `measured`: part of a copy; the
+ * others can be generated again. */
 static const struct {
     const char *folder, *pattern;
     bool measured;
@@ -154,7 +154,7 @@ static const struct {
     {"", "state.json", true},
     {"", "data-[0-9]*-of-[0-9]*.arrow", true},
     {"", "samples.csv", true},
-    {"", "samples-[0-9]*.csv", true}, /* of a run that was resumed */
+    {"", "samples-[0-9]*.csv", true}, /* of a resumed run */
     {"", "spans.jsonl", true},
     {"", "traces.jsonl", true}, /* of agents */
     {"", "layers.json", true},
@@ -173,7 +173,7 @@ static const struct {
     {RUN_TRACE_DATASET, ".*.tmp", false},
 };
 
-static bool is_made(const char *folder, const char *name)
+static bool is_run_file(const char *folder, const char *name)
 {
     for (size_t i = 0; i < sizeof MADE / sizeof *MADE; i++)
         if (!strcmp(MADE[i].folder, folder) && !fnmatch(MADE[i].pattern, name, 0))
@@ -187,13 +187,13 @@ bool run_dir_is_measured(const char *folder, const char *name)
         if (MADE[i].measured && !strcmp(MADE[i].folder, folder) &&
             !fnmatch(MADE[i].pattern, name, FNM_PATHNAME))
             return true;
-    return !*folder && !strcmp(name, "estimate.json"); /* the user's, for reports of this run */
+    return !*folder && !strcmp(name, "estimate.json"); /* the user's, for reports */
 }
 
 static enum err check_link(const char *path, const char *name, int folder, struct error *why)
 {
     struct stat status;
-    if (!is_made("", name) || fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) ||
+    if (!is_run_file("", name) || fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) ||
         !S_ISLNK(status.st_mode))
         return ERR_OK;
     return err_set(why, ERR_BAD_VALUE,
@@ -206,7 +206,7 @@ enum err run_dir_check_links(const char *path, struct error *why)
     return each_entry(path, check_link, why);
 }
 
-/* Takes `fd` over.  What is a directory under a name of ours is not ours: unlinkat leaves it. */
+/* Takes ownership of `fd`.  A directory with a name of ours is not ours: unlinkat fails on it. */
 static enum err clear_folder(int fd, const char *folder, const char *path, struct error *why)
 {
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -219,8 +219,8 @@ static enum err clear_folder(int fd, const char *folder, const char *path, struc
                        strerror(errno));
     }
     while (!err && (entry = readdir(dir)))
-        if (is_made(folder, entry->d_name) && unlinkat(fd, entry->d_name, 0) && errno != EISDIR &&
-            errno != ENOENT)
+        if (is_run_file(folder, entry->d_name) && unlinkat(fd, entry->d_name, 0) &&
+            errno != EISDIR && errno != ENOENT)
             err = err_set(why, err_from_errno(errno), "cannot delete %s in %s: %s", entry->d_name,
                           path, strerror(errno));
     closedir(dir);
@@ -229,13 +229,13 @@ static enum err clear_folder(int fd, const char *folder, const char *path, struc
 
 static enum err clear_below(int directory, const char *folder, const char *path, struct error *why)
 {
-    /* A link is not followed: what it leads to is not the run's. */
+    /* Symbolic links are not followed: their targets do not belong to the run. */
     int fd = openat(directory, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return ERR_OK;
     enum err err = clear_folder(fd, folder, path, why);
     if (!err)
-        unlinkat(directory, folder, AT_REMOVEDIR); /* stays when something else is in it */
+        unlinkat(directory, folder, AT_REMOVEDIR); /* fails if it contains other files */
     return err;
 }
 
@@ -248,8 +248,8 @@ static long lock_owner(int fd)
     return parse_u64(text, &pid) == ERR_OK ? (long)pid : 0;
 }
 
-/* Whether someone holds the lock; ERR_BUSY when that is another process. */
-static enum err see_lock(int directory, const char *path, bool *held, struct error *why)
+/* Whether the lock is held; ERR_BUSY if by another process. */
+static enum err check_lock(int directory, const char *path, bool *held, struct error *why)
 {
     *held = false;
     int fd = openat(directory, LOCK_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -271,7 +271,7 @@ enum err run_dir_clear(const char *path, struct error *why)
     if (directory < 0)
         return err_set(why, err_from_errno(errno), "cannot clear %s: %s", path, strerror(errno));
     bool held;
-    enum err err = see_lock(directory, path, &held, why);
+    enum err err = check_lock(directory, path, &held, why);
     if (!err)
         err = clear_below(directory, "analysis", path, why);
     if (!err)
@@ -294,27 +294,27 @@ enum err run_dir_check_idle(const char *path, struct error *why)
     int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0)
         return err_set(why, err_from_errno(errno), "cannot read %s: %s", path, strerror(errno));
-    enum err err = see_lock(directory, path, &held, why);
+    enum err err = check_lock(directory, path, &held, why);
     close(directory);
     return err;
 }
 
-void run_dir_drop(const char *path)
+void run_dir_remove_empty(const char *path)
 {
     enum run_dir_state state;
     struct error why;
-    char name[PATH_LONGEST];
+    char name[PATH_SIZE];
     if (run_dir_inspect(path, &state, &why) != ERR_OK || state != RUN_DIR_EMPTY ||
         !str_format(name, sizeof name, "%s/%s", path, LOCK_FILE))
         return;
     unlink(name);
-    rmdir(path); /* stays when another process was quicker: it is that one's now */
+    rmdir(path); /* fails if another process has used it meanwhile */
 }
 
 /* ---- the lock ---- */
 
-/* Does the name still lead to the file that was locked?  It may have been cleared in between. */
-static bool is_still(const char *name, int fd)
+/* Whether the path still refers to the locked file.  It may have been cleared meanwhile. */
+static bool is_same_file(const char *name, int fd)
 {
     struct stat there, here;
     return lstat(name, &there) == 0 && fstat(fd, &here) == 0 && there.st_ino == here.st_ino &&
@@ -325,17 +325,17 @@ static void write_owner(int fd)
 {
     char text[32];
     str_format(text, sizeof text, "%ld\n", (long)getpid());
-    /* The lock holds without it; only its name would be missing. */
+    /* The pid is informational: the lock is held without it. */
     if (ftruncate(fd, 0) == 0 && pwrite(fd, text, strlen(text), 0) < 0)
         errno = 0;
 }
 
 enum err run_dir_lock(const char *path, int *fd, struct error *why)
 {
-    char name[PATH_LONGEST];
+    char name[PATH_SIZE];
     *fd = -1;
     if (!str_format(name, sizeof name, "%s/%s", path, LOCK_FILE))
-        return err_set(why, ERR_BAD_VALUE, "too long a path: %.200s", path);
+        return err_set(why, ERR_BAD_VALUE, "path too long: %.200s", path);
     for (;;) {
         int lock;
         enum err err = file_open_own(name, O_RDWR | O_CREAT, &lock, why);
@@ -347,7 +347,7 @@ enum err run_dir_lock(const char *path, int *fd, struct error *why)
             return err_set(why, ERR_BUSY, "another run is writing into %s (process %ld)", path,
                            owner);
         }
-        if (is_still(name, lock)) {
+        if (is_same_file(name, lock)) {
             write_owner(lock);
             *fd = lock;
             return ERR_OK;

@@ -1,5 +1,5 @@
-/* catalog.db.  The file is touched in one transaction, so that several ipw at a time neither wait long nor see half
- * a row.  As a store (`ipw list stores`) it takes no records, only the summary at the end. */
+/* catalog.db.  All access is in one transaction, so that concurrent processes neither wait long nor see partial rows.
+ * As a store (`ipw list stores`) it uses no records, only the summary. */
 #define _GNU_SOURCE
 #include "rundir/run_index.h"
 
@@ -7,9 +7,11 @@
 #include <limits.h>
 #include <math.h>
 #include <sqlite3.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/text.h"
 #include "core/units.h"
@@ -64,7 +66,7 @@ int run_rows_open(const char *path, sqlite3 **db)
     int code = sqlite3_open_v2(path, db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
     if (!code)
         code = sqlite3_busy_timeout(*db, PATIENCE_MS);
-    /* IMMEDIATE: a process that must wait for another waits here, and not in the middle. */
+    /* IMMEDIATE: a process that must wait for another waits here, not in the middle. */
     return code ? code : sqlite3_exec(*db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
 }
 
@@ -150,7 +152,7 @@ int run_rows_put(sqlite3 *db, const char *key, const char *name, const struct su
 
 /* ---- the index ---- */
 
-/* The key is the directory's name, which stays true when all are moved. */
+/* The key is the directory's name, which stays valid if all runs are moved together. */
 #define KEY "directory"
 
 static int read_version(sqlite3 *db, int *version)
@@ -165,8 +167,8 @@ static int read_version(sqlite3 *db, int *version)
     return code == SQLITE_ROW ? SQLITE_OK : code;
 }
 
-/* Opens it and begins a transaction, in which the table is there.  One of an earlier version lacks columns: it is made
- * anew, and filled from the directories by the next refresh. */
+/* Opens the index and begins a transaction in which the table exists.  A table of an earlier version lacks columns: it
+ * is recreated, and filled from the directories by the next refresh. */
 static enum err begin(struct index *index, struct error *why)
 {
     int version = 0;
@@ -192,11 +194,35 @@ static enum err commit(struct index *index, int code, struct error *why)
     return code ? run_rows_failed(index->db, index->path, code, why) : ERR_OK;
 }
 
-/* What was not committed is undone. */
+/* Rolls back uncommitted changes. */
 static void end(struct index *index)
 {
     sqlite3_close(index->db);
     index->db = NULL;
+}
+
+/* It may be somebody's file of that name, so it is kept.  SQLite would roll its journal back into the new one. */
+static bool set_damaged_aside(const struct index *index)
+{
+    char journal[sizeof index->path + 16], aside[sizeof index->path + 16];
+    str_format(journal, sizeof journal, "%s-journal", index->path);
+    str_format(aside, sizeof aside, "%s.damaged", index->path);
+    return (!unlink(journal) || errno == ENOENT) && !rename(index->path, aside);
+}
+
+/* Writes in one transaction.  A damaged index is made again, since all of it comes from the directories, and `write` is
+ * called a second time. */
+static enum err update(struct index *index, int (*write)(sqlite3 *db, void *context), void *context,
+                       struct error *why)
+{
+    for (bool again = false;; again = true) {
+        enum err err = begin(index, why);
+        if (!err)
+            err = commit(index, write(index->db, context), why);
+        end(index);
+        if (err != ERR_BAD_VALUE || again || !set_damaged_aside(index))
+            return err;
+    }
 }
 
 /* ---- one run ---- */
@@ -217,21 +243,26 @@ static enum err locate(const char *directory, struct index *out, char name[stati
     return ERR_OK;
 }
 
+struct row {
+    const char *name;
+    const struct summary *summary;
+};
+
+static int write_row(sqlite3 *db, void *context)
+{
+    const struct row *row = context;
+    return run_rows_put(db, KEY, row->name, row->summary);
+}
+
 enum err run_index_put(const char *directory, const struct summary *summary, struct error *why)
 {
     struct index index = {0};
     char name[256];
     enum err err = locate(directory, &index, name, why);
-    if (err)
-        return err;
-    err = begin(&index, why);
-    if (!err)
-        err = commit(&index, run_rows_put(index.db, KEY, name, summary), why);
-    end(&index);
-    return err;
+    return err ? err : update(&index, write_row, &(struct row){name, summary}, why);
 }
 
-/* ---- all of them ---- */
+/* ---- refreshing ---- */
 
 static const struct run_list_entry *find_entry(const struct run_list *list, const char *name)
 {
@@ -241,8 +272,8 @@ static const struct run_list_entry *find_entry(const struct run_list *list, cons
     return NULL;
 }
 
-/* Deletes rows without a run, and counts the others. */
-static int drop_gone(sqlite3 *db, const struct run_list *list, bool *indexed)
+/* Deletes rows without a run, and marks the others. */
+static int delete_missing(sqlite3 *db, const struct run_list *list, bool *indexed)
 {
     sqlite3_stmt *names = NULL, *delete = NULL;
     int code = sqlite3_prepare_v2(db, "SELECT directory FROM runs", -1, &names, NULL);
@@ -292,37 +323,45 @@ static bool is_current(const struct index *index, const struct run_list *list, d
     return version == VERSION && !newer && rows == runs && known == runs;
 }
 
+struct refresh {
+    const struct run_list *list;
+    double changed_at; /* the index, before */
+    bool *indexed;     /* per entry */
+};
+
+static int write_missing(sqlite3 *db, void *context)
+{
+    const struct refresh *refresh = context;
+    const struct run_list *list = refresh->list;
+    memset(refresh->indexed, 0, list->count * sizeof *refresh->indexed);
+    int code = delete_missing(db, list, refresh->indexed);
+    for (size_t i = 0; !code && i < list->count; i++) {
+        const struct run_list_entry *entry = &list->entries[i];
+        if (entry->has_summary &&
+            (!refresh->indexed[i] || !(entry->written_at <= refresh->changed_at)))
+            code = run_rows_put(db, KEY, entry->name, &entry->summary);
+    }
+    return code;
+}
+
 enum err run_index_refresh(const char *parent, const struct run_list *list, struct error *why)
 {
     struct index index = {0};
-    double changed_at;
-    bool *indexed = calloc(list->count + 1, sizeof *indexed);
-    enum err err = indexed ? ERR_OK : err_no_memory(why);
+    struct refresh refresh = {.list = list,
+                              .indexed = calloc(list->count + 1, sizeof *refresh.indexed)};
+    enum err err = refresh.indexed ? ERR_OK : err_no_memory(why);
     if (!err && !str_format(index.path, sizeof index.path, "%s/%s", parent, INDEX_FILE))
         err = err_set(why, ERR_BAD_VALUE, "path too long: %.200s", parent);
-    if (err || is_current(&index, list, &changed_at)) {
-        free(indexed);
-        return err;
-    }
-    err = begin(&index, why);
-    if (!err) {
-        int code = drop_gone(index.db, list, indexed);
-        for (size_t i = 0; !code && i < list->count; i++) {
-            const struct run_list_entry *entry = &list->entries[i];
-            if (entry->has_summary && (!indexed[i] || !(entry->written_at <= changed_at)))
-                code = run_rows_put(index.db, KEY, entry->name, &entry->summary);
-        }
-        err = commit(&index, code, why);
-    }
-    end(&index);
-    free(indexed);
+    if (!err && !is_current(&index, list, &refresh.changed_at))
+        err = update(&index, write_missing, &refresh, why);
+    free(refresh.indexed);
     return err;
 }
 
 /* ---- reading ---- */
 
-/* A summary is written as soon as it is made: a row that was made at another time is of another summary, whatever the
- * time of the index, which other runs change. */
+/* A summary is written immediately after it was made: a row made at another time belongs to another summary, whatever
+ * the mtime of the index, which other runs change. */
 #define MADE_BEFORE_S 2.0
 
 struct run_index {

@@ -1,4 +1,4 @@
-/* A build without SQLite: the store is listed, and says what is missing; the runs are listed from their directories. */
+/* Build without SQLite: the store is listed as unavailable; runs are listed from their directories. */
 #include <stddef.h>
 
 #include "rundir/run_index.h"

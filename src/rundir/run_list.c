@@ -25,24 +25,14 @@ static double written_at(const char *directory)
     return (double)status.st_mtim.tv_sec + 1e-9 * (double)status.st_mtim.tv_nsec;
 }
 
-static double began_at(const char *directory)
-{
-    struct journal_starts starts;
-    if (journal_starts_read(directory, &starts, NULL))
-        return UNKNOWN;
-    double first = starts.count && starts.zero_ns[0] ? seconds(starts.zero_ns[0]) : UNKNOWN;
-    journal_starts_release(&starts);
-    return first;
-}
-
-/* An unfinished run says in its journal what it is. */
-static enum run_kind kind_of(const char *directory, const struct run_list_entry *entry)
+/* The kind and the start of an unfinished run are in its journal. */
+static void read_journal(const char *directory, struct run_list_entry *entry)
 {
     char path[FILE_PATH_MAX];
-    if (entry->has_summary)
-        return run_kind_named(entry->summary.run_kind);
-    return run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path) ? journal_kind(path)
-                                                                         : RUN_KIND_PROFILE;
+    if (!run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path))
+        return;
+    entry->kind = journal_kind(path);
+    entry->began_at = journal_started_at(path);
 }
 
 void run_list_entry_release(struct run_list_entry *entry)
@@ -63,9 +53,9 @@ static enum err read_entry(const char *directory, const char *name, struct run_l
     if (!out->name)
         return ERR_NO_MEMORY;
     out->has_summary = summary_load(directory, &out->summary, NULL) == ERR_OK;
-    out->kind = kind_of(directory, out);
+    out->kind = run_kind_named(out->summary.run_kind);
     if (!out->has_summary)
-        out->began_at = began_at(directory);
+        read_journal(directory, out);
     return ERR_OK;
 }
 
@@ -74,16 +64,16 @@ enum err run_list_read(const char *directory, struct run_list_entry *out, bool *
     return read_entry(directory, str_last_part(directory), out, found);
 }
 
-/* What becomes of each run of a folder: `kept` takes it, or, without one, `take` looks at it. */
+/* How each run of a folder is processed: added to `kept`, or passed to `take`. */
 struct visit {
     struct run_list *kept;
-    bool (*wants)(void *context, const char *name, double written_at); /* NULL: all of them */
+    bool (*wants)(void *context, const char *name, double written_at); /* NULL: all */
     enum err (*take)(void *context, const struct run_list_entry *entry);
     void *context;
-    struct run_index *index; /* in place of summaries that it has; NULL: none */
+    struct run_index *index; /* used instead of summaries; NULL: none */
 };
 
-/* Takes ownership of what the entry holds. */
+/* Takes ownership of the entry. */
 static enum err keep_entry(struct run_list *list, struct run_list_entry *entry)
 {
     struct run_list_entry *entries =
@@ -97,7 +87,7 @@ static enum err keep_entry(struct run_list *list, struct run_list_entry *entry)
     return ERR_OK;
 }
 
-/* False without a row in the index that is as new as the summary. */
+/* Returns false unless the index has a row as new as the summary. */
 static bool visit_indexed(const struct visit *visit, const char *name, double written,
                           enum err *err)
 {
@@ -201,7 +191,7 @@ enum err run_list_visit(const char *parent,
                         void *context, struct error *why)
 {
     struct visit visit = {.wants = wants, .take = take, .context = context};
-    (void)!run_index_open(parent, &visit.index, NULL); /* without one, from the directories */
+    (void)!run_index_open(parent, &visit.index, NULL); /* without an index, reads the directories */
     enum err err = visit_children(&visit, parent, why);
     run_index_close(visit.index);
     return err;
@@ -231,7 +221,7 @@ static bool is_run(const char *directory)
     return run_dir_inspect(directory, &state, NULL) == ERR_OK && state == RUN_DIR_HAS_RUN;
 }
 
-/* The runs of a sweep that succeeded, in the order of their points. */
+/* The successful runs of a sweep, in the order of their points. */
 static enum err add_points(struct run_inputs *inputs, const char *directory, bool separated,
                            size_t *added)
 {
@@ -287,8 +277,8 @@ static enum err add_children(struct run_inputs *inputs, const char *folder, bool
     return err;
 }
 
-/* Files that commands leave among runs, where a wildcard names them too. */
-static bool is_by_product(const char *word)
+/* Files that commands write among runs, which a wildcard may match. */
+static bool is_generated_file(const char *word)
 {
     static const char *const NAMES[] = {"catalog.db", "report.html", "plots", "analysis"};
     const char *slash = strrchr(word, '/');
@@ -298,7 +288,7 @@ static bool is_by_product(const char *word)
     return false;
 }
 
-/* What cannot be read is added as well: the command reports why. */
+/* Unreadable arguments are added as well: the command reports the reason. */
 static enum err add_word(struct run_inputs *inputs, const char *word, bool whole_sweeps)
 {
     size_t added = 0;
@@ -316,7 +306,7 @@ enum err run_inputs_find(const char *const *words, size_t count, bool whole_swee
     enum err err = ERR_OK;
     *out = (struct run_inputs){0};
     for (size_t i = 0; !err && i < count; i++)
-        if (count == 1 || !is_by_product(words[i]))
+        if (count == 1 || !is_generated_file(words[i]))
             err = add_word(out, words[i], whole_sweeps);
     if (err) {
         run_inputs_release(out);

@@ -1,6 +1,5 @@
-/* The runs in a folder: every directory in it that holds a run, with its summary.  The directories are the truth;
- * the run index (run_index.h) is made of them.
- * run_list_load allocates what run_list_release frees. */
+/* The runs in a folder: every directory in it that holds a run, with its summary.  The directories are authoritative;
+ * the run index (run_index.h) is derived from them. run_list_load allocates what run_list_release frees. */
 #ifndef IPW_RUNDIR_RUN_LIST_H
 #define IPW_RUNDIR_RUN_LIST_H
 
@@ -14,44 +13,44 @@
 struct run_list_entry {
     char *name; /* of the directory, without its parent */
     enum run_kind kind;
-    bool has_summary; /* else the run has not ended, or its summary cannot be read */
+    bool has_summary; /* false: the run has not ended, or its summary is unreadable */
     struct summary summary;
-    double written_at; /* of the summary's file, in seconds since 1970; UNKNOWN without one */
+    double written_at; /* mtime of the summary, in seconds since 1970; UNKNOWN without one */
     double began_at;   /* of a run without a summary; else UNKNOWN */
 };
 
 struct run_list {
-    struct run_list_entry *entries; /* by the time at which they started, unfinished ones last */
+    struct run_list_entry *entries; /* by start time, unfinished ones last */
     size_t count, capacity;
 };
 
-/* ERR_NOT_FOUND without the folder; one without runs gives an empty list.  Of a sweep, the runs of its attempts. */
+/* ERR_NOT_FOUND: no such folder; one without runs gives an empty list.  For a sweep, the runs of its attempts. */
 enum err run_list_load(const char *parent, struct run_list *out, struct error *why) MUST_USE;
 void run_list_release(struct run_list *list);
 
-/* One directory; *found: it is a run, and run_list_entry_release frees the entry. */
+/* Reads one directory; *found: it is a run, and run_list_entry_release frees the entry. */
 enum err run_list_read(const char *directory, struct run_list_entry *out, bool *found) MUST_USE;
 void run_list_entry_release(struct run_list_entry *entry);
 
-/* The same one by one, in no order, for those who keep less of each than a list: `wants` is called first, with the time
- * of the summary, and `take` gets what it wants, until it returns an error.  Of a run that the run index has, the summary
- * has the figures of the index alone: all directories need not be read. */
+/* The same one by one, in no order, without keeping them: `wants` is called first, with the mtime of the summary, and
+ * `take` with each wanted run, until it returns an error.  For a run in the run index, the summary has only the index's
+ * columns, so that not all directories need be read. */
 enum err run_list_visit(const char *parent,
                         bool (*wants)(void *context, const char *name, double written_at),
                         enum err (*take)(void *context, const struct run_list_entry *entry),
                         void *context, struct error *why) MUST_USE;
 
-/* What the arguments of a command name: a folder that is no run stands for the runs in it, a sweep for those of its
- * attempts that succeeded (or, with whole_sweeps, for itself), and what commands leave among runs (the run index, plots,
- * reports) is left out of several arguments, since a wildcard names it too.  run_inputs_release frees it. */
+/* Expands the arguments of a command: a folder that is not a run stands for the runs in it, a sweep for its successful
+ * attempts (or, with whole_sweeps, for itself), and files that commands write among runs (the run index, plots,
+ * reports) are dropped from several arguments, since wildcards match them.  run_inputs_release frees it. */
 struct run_inputs {
-    char **paths; /* count of them, then NULL */
+    char **paths; /* NULL-terminated */
     size_t count, capacity;
 };
 
 enum err run_inputs_find(const char *const *words, size_t count, bool whole_sweeps,
                          struct run_inputs *out, struct error *why) MUST_USE;
-/* The runs of a sweep that succeeded, with "--" between those of one setting and the next. */
+/* The successful runs of a sweep, with "--" between settings. */
 enum err run_inputs_settings(const char *sweep, struct run_inputs *out, struct error *why) MUST_USE;
 void run_inputs_release(struct run_inputs *inputs);
 

@@ -23,7 +23,7 @@
 
 enum { LABEL_MAX = 128 };
 
-/* A run of letters and digits inside the name. */
+/* A sequence of letters and digits inside the name. */
 struct token {
     const char *start;
     size_t length;
@@ -50,8 +50,8 @@ static size_t count(struct token token, int (*is)(int))
     return n;
 }
 
-/* "RTX" in "RTX 4090": a short family name in one case, or anything that has a number already. */
-static bool leads_a_number(struct token token)
+/* "RTX" in "RTX 4090": a short family name in one case, or anything that already contains a number. */
+static bool precedes_number(struct token token)
 {
     size_t letters = count(token, isalpha);
     if (letters == 0)
@@ -68,7 +68,7 @@ static void append(char *to, size_t size, struct token token)
     str_format(to + used, size - used, "%.*s", (int)token.length, token.start);
 }
 
-static void raise_if_no_capitals(char *label)
+static void uppercase_if_lowercase(char *label)
 {
     for (const char *c = label; *c; c++)
         if (isupper((unsigned char)*c))
@@ -77,7 +77,7 @@ static void raise_if_no_capitals(char *label)
         *c = (char)toupper((unsigned char)*c);
 }
 
-/* The label of one name; "" when it has neither a letter nor a digit. */
+/* The label of one name; "" if it has neither a letter nor a digit. */
 static void label_of(const char *name, char *to, size_t size)
 {
     struct token token, previous = {0}, first_number = {0}, last_word = {0};
@@ -86,7 +86,7 @@ static void label_of(const char *name, char *to, size_t size)
     to[0] = '\0';
     while (next_token(&at, &token)) {
         bool has_digit = count(token, isdigit) > 0;
-        if (previous.length && has_digit && leads_a_number(previous)) {
+        if (previous.length && has_digit && precedes_number(previous)) {
             append(to, size, previous);
             append(to, size, token);
             joined = true;
@@ -100,7 +100,7 @@ static void label_of(const char *name, char *to, size_t size)
     }
     if (!joined)
         append(to, size, first_number.length ? first_number : last_word);
-    raise_if_no_capitals(to);
+    uppercase_if_lowercase(to);
 }
 
 static bool has_number(const char *label)
@@ -150,7 +150,7 @@ static bool is_alnum(uint32_t code)
     return low < sizeof RANGES / sizeof *RANGES && code >= RANGES[low].first;
 }
 
-/* Copies without the underscores at both ends, and never half a character. */
+/* Copies without leading and trailing underscores, and truncates only between characters. */
 static void copy_stripped(const char *from, char *to, size_t size)
 {
     from += strspn(from, "_");
@@ -166,7 +166,7 @@ static void copy_stripped(const char *from, char *to, size_t size)
     to[length] = '\0';
 }
 
-/* The part of a model's name that tells it from others: of the path of a file, the file's name. */
+/* The distinguishing part of a model's name: for a path, the file name. */
 static size_t distinguishing_length(const char **model)
 {
     static const char SUFFIX[] = ".gguf";
@@ -244,6 +244,11 @@ bool run_kind_asks(enum run_kind kind)
     return kind == RUN_KIND_PROFILE || kind == RUN_KIND_AGENT;
 }
 
+bool run_kind_requests(enum run_kind kind)
+{
+    return run_kind_asks(kind) || kind == RUN_KIND_PROXY;
+}
+
 const char *run_kind_unit(enum run_kind kind, bool several)
 {
     return several ? KINDS[kind].units : KINDS[kind].unit;
@@ -296,7 +301,7 @@ static size_t digits_before(const char *path, size_t length)
     return count;
 }
 
-/* _20260131T235959Z at the end, 0 without one. */
+/* Length of _20260131T235959Z at the end, 0 if absent. */
 static size_t time_before(const char *path, size_t length)
 {
     enum { TIME = sizeof "_20260131T235959Z" - 1 };
@@ -315,7 +320,7 @@ size_t run_path_stem(const char *path)
     if (digits && stem > 2 && str_starts(path + stem - 2, "_r"))
         length = stem - 2;
     else if (digits && stem > 1 && path[stem - 1] == '-' && time_before(path, stem - 1))
-        length = stem - 1; /* of several in one second */
+        length = stem - 1; /* suffix of several runs in one second */
     return length - time_before(path, length);
 }
 
@@ -441,7 +446,7 @@ bool run_part_parse(const char *text, struct run_part *out)
     memcpy(number, text, length);
     number[length] = '\0';
     if (parse_u64(number, &first) || parse_u64(slash + 1, &second) || first < 1 || first > second ||
-        second > RUN_PARTS_MOST)
+        second > RUN_PARTS_MAX)
         return false;
     *out = (struct run_part){(unsigned)first, (unsigned)second};
     return true;

@@ -9,26 +9,26 @@
 
 #include "core/err.h"
 
-/* The short hardware name that run directories carry ("H10080GB", "EPYC9654"), compatible with the
- * runs of the Python IPW: its rules are kept to the letter, odd results included, so that old and
- * new runs of one machine get one name.
+/* The short hardware name that run directories carry ("H10080GB", "EPYC9654"), compatible with the runs of the Python
+ * IPW: its rules are followed exactly, including odd results, so that old and new runs of one machine have the same
+ * name.
  *
- * gpu_name is the aggregate name ("NVIDIA H200 x8"), cpu_brand the model name; either may be NULL
- * or "".  Writes "UNKNOWN_HW" when neither gives a label.  Cuts what does not fit. */
+ * gpu_name is the aggregate name ("NVIDIA H200 x8"), cpu_brand the model name; either may be NULL or "".  Writes
+ * "UNKNOWN_HW" if neither gives a label.  Truncates. */
 void hardware_label(const char *gpu_name, const char *cpu_brand, char *to, size_t size);
 
-/* Each character that is neither letter nor digit becomes "_" (none is collapsed), those at the ends
- * are dropped; "model" when nothing is left.  UTF-8 letters and digits count as such. */
+/* Each character that is neither a letter nor a digit becomes "_" (not collapsed), leading and trailing ones are
+ * removed; "model" if nothing is left.  Letters and digits may be non-ASCII UTF-8. */
 void model_slug(const char *model, char *to, size_t size);
 
-/* The directory's name, without its parent.  The dataset's name stays as it is, but for "/". */
+/* The directory's name, without its parent.  The dataset's name is unchanged, except for "/". */
 void run_dir_name(const char *hardware, const char *model, const char *dataset, char *to,
                   size_t size);
 
 /* ---- kinds of runs ---- */
 
-/* Which command measured it; in the header of records.jsonl ("run_kind"), and absent in those of version 0.1, which
- * are all of RUN_KIND_PROFILE. */
+/* The command that measured a run; "run_kind" in the header of records.jsonl, absent in version 0.1, whose runs are all
+ * RUN_KIND_PROFILE. */
 enum run_kind {
     RUN_KIND_PROFILE,
     RUN_KIND_RUN,
@@ -41,60 +41,62 @@ enum run_kind {
 
 /* "profile", "run", "layers", "sweep", "agent", "proxy" */
 const char *run_kind_name(enum run_kind kind);
-enum run_kind
-run_kind_named(const char *name); /* RUN_KIND_PROFILE for NULL and for unknown names */
+enum run_kind run_kind_named(const char *name); /* RUN_KIND_PROFILE for NULL and unknown names */
 
 /* Whether its records are queries of a dataset to a model. */
 bool run_kind_asks(enum run_kind kind);
 
-/* What a record of such a run is: "query" and "queries", "run" and "runs", "window" and "windows",
- * "point" and "points", "request" and "requests". */
+/* Whether they are requests to a model at all: these, and requests through a proxy. */
+bool run_kind_requests(enum run_kind kind);
+
+/* Name of a record of such a run: "query" and "queries", "run" and "runs", "window" and "windows", "point" and
+ * "points", "request" and "requests". */
 const char *run_kind_unit(enum run_kind kind, bool several);
 
-/* run_<hardware>_<subject>_<UTC time>, or layers_...: each has a name of its own.  hardware: NULL where it is not
- * known yet.  started_at is in seconds since 1970. */
+/* run_<hardware>_<subject>_<UTC time>, or layers_...: unique names.  hardware: NULL if not known yet.  started_at is in
+ * seconds since 1970. */
 void run_path_name(enum run_kind kind, const char *hardware, const char *subject, double started_at,
                    char *to, size_t size);
 
 /* ---- repeats ---- */
 
-/* NAME_r1, NAME_r2 ...: the directories of a run that was repeated as a whole.  All of them have one group in their
- * header and summary, by which readers know them. */
+/* NAME_r1, NAME_r2 ...: the directories of a run that was repeated as a whole.  All have the same group in their header
+ * and summary, by which readers identify them. */
 enum { REPEAT_GROUP_MAX = 40 };
 struct run_repeat {
     char group[REPEAT_GROUP_MAX]; /* "": not repeated */
     unsigned number;              /* from 1 */
-    double began; /* the first of them, by which all are named; seconds since 1970 */
+    double began; /* start of the first one, after which all are named; seconds since 1970 */
 };
 
-/* A new group, which no other has. */
+/* A new unique group. */
 struct run_repeat run_repeat_new(void);
 
-/* Appends _r<number>; false when it does not fit, or was not repeated. */
+/* Appends _r<number>; false if it does not fit, or if the run is not repeated. */
 bool run_repeat_name(const struct run_repeat *repeat, char *name, size_t size);
 
-/* The length of a path without what tells repeats apart at its end: "_r2", or a time as of run_path_name; all of it
- * without either. */
+/* The length of a path without the suffix that distinguishes repeats: "_r2", or a time as in run_path_name; the whole
+ * length if there is none. */
 size_t run_path_stem(const char *path);
 
 /* ---- parts ---- */
 
-/* Part `number` (from 1) of `of`; zeros: no part. */
+/* Part `number` (from 1) of `of`; zeros: not a part. */
 struct run_part {
     unsigned number, of;
 };
 
-/* As options and the settings of a journal have it: "2/4"; "" for no part. */
-enum { RUN_PART_MAX = 32, RUN_PARTS_MOST = 10000 };
+/* As in options and the settings of a journal: "2/4"; "": not a part. */
+enum { RUN_PART_MAX = 32, RUN_PARTS_MAX = 10000 };
 #define RUN_PART_KEY "shard"
 void run_part_name(const struct run_part *part, char *to, size_t size);
 bool run_part_parse(const char *text, struct run_part *out);
 
-/* Appends "_shard2of4" to the name of a directory; false when it does not fit.  The length of a path without that. */
+/* Appends "_shard2of4" to the name of a directory; false if it does not fit.  And the length of a path without it. */
 bool run_part_suffix(const struct run_part *part, char *name, size_t size);
 size_t run_part_stem(const char *path);
 
-/* FOLDER/NAME_shard2of4; false when it does not fit. */
+/* FOLDER/NAME_shard2of4; false if it does not fit. */
 bool run_part_path(const char *folder, const char *name, const struct run_part *part, char *to,
                    size_t size);
 
@@ -103,37 +105,37 @@ bool run_part_path(const char *folder, const char *name, const struct run_part *
 enum run_file {
     RUN_FILE_RECORDS,
     RUN_FILE_SPANS,
-    RUN_FILE_TRACES, /* what agents did */
+    RUN_FILE_TRACES, /* traces of agents */
     RUN_FILE_SUMMARY,
-    RUN_FILE_LAYERS,   /* what `ipw layers` measured */
-    RUN_FILE_ESTIMATE, /* what `ipw estimate` predicted for the run; put there by the user */
+    RUN_FILE_LAYERS,   /* results of `ipw layers` */
+    RUN_FILE_ESTIMATE, /* prediction of `ipw estimate` for the run; placed there by the user */
     RUN_FILES
 };
 
-/* False when it does not fit. */
+/* Returns false if it does not fit. */
 bool run_path_file(const char *directory, enum run_file file, char *to, size_t size);
 
-/* samples.csv, and samples-2.csv of the second start and so on. */
+/* samples.csv, and samples-2.csv for the second start ... */
 bool run_path_samples(const char *directory, unsigned start, char *to, size_t size);
 
-/* The start whose samples a file of that name has; 0 for another file. */
+/* The start whose samples are in a file of that name; 0: not a samples file. */
 unsigned run_path_start_of(const char *name);
 
 /* The Arrow files of a run, in order: data-00000-of-00002.arrow ... */
 struct run_shards {
     char **paths;
     size_t count;
-    unsigned expected; /* as their names say; 0 without any */
+    unsigned expected; /* according to their names; 0 without any */
 };
 
-/* ERR_NOT_FOUND without the directory.  run_shards_release frees it, also after an error. */
+/* ERR_NOT_FOUND: no such directory.  run_shards_release frees it, also after an error. */
 enum err run_shards_find(const char *directory, struct run_shards *out, struct error *why) MUST_USE;
 void run_shards_release(struct run_shards *shards);
 
-/* The key of a query: "q000012", and "q000012.r1" when it is repeated. */
+/* The key of a query: "q000012", and "q000012.r1" for a repeat. */
 enum { QUERY_KEY_MAX = 48 };
 char *query_key(uint64_t index, unsigned repeat, char to[static QUERY_KEY_MAX]);
-/* Into its numbers; false for anything else. */
+/* Parses a key into its numbers; false if invalid. */
 bool query_key_parse(const char *key, uint64_t *index, unsigned *repeat);
 
 #endif

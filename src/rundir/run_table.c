@@ -1,6 +1,6 @@
-/* What a run's table says of a row, and loading one: finding what a run directory holds, and the best source of
- * its records.  run_table_arrow.c and run_table_journal.c read the two sources, run_table_builder.c collects
- * columns; those that are made of others are added here. */
+/* Accessors and loading of a run's table: inspects a run directory and chooses the best source of its records.
+ * run_table_arrow.c and run_table_journal.c read the two sources, run_table_builder.c collects columns; columns derived
+ * from others are added here. */
 #include "rundir/run_table.h"
 
 #include <math.h>
@@ -17,9 +17,9 @@
 #include "rundir/run_path.h"
 #include "rundir/run_table_builder.h"
 
-/* ---- columns that are made of others ---- */
+/* ---- derived columns ---- */
 
-/* An energy above idle that is smaller than this share of the energy is the rounding of a difference. */
+/* An active energy smaller than this share of the energy is a rounding residue. */
 #define RESIDUE 1e-9
 
 static bool wants(struct run_wanted wanted, enum run_number column)
@@ -27,7 +27,7 @@ static bool wants(struct run_wanted wanted, enum run_number column)
     return wanted.numbers >> column & 1;
 }
 
-/* `wanted` and what its derived columns are made of. */
+/* `wanted` plus the inputs of its derived columns. */
 static struct run_wanted derive_needs(struct run_wanted wanted)
 {
     const uint64_t basis = RUN_WANT(RUN_BASIS_JOULES) | RUN_WANT(RUN_BASIS_WATTS);
@@ -35,7 +35,7 @@ static struct run_wanted derive_needs(struct run_wanted wanted)
         wanted.numbers |= RUN_WANT(RUN_JOULES) | RUN_WANT(RUN_LATENCY) | basis;
     if (wants(wanted, RUN_ACTIVE_JOULES))
         wanted.numbers |= RUN_WANT(RUN_JOULES);
-    if (wants(wanted, RUN_JOULES)) /* of a run that is not ours */
+    if (wants(wanted, RUN_JOULES)) /* for a run of the Python IPW */
         wanted.numbers |= RUN_WANT(RUN_BASIS_JOULES);
     if (wanted.numbers & basis)
         wanted.numbers |= RUN_WANT(RUN_GPU_JOULES) | RUN_WANT(RUN_SOC_JOULES) |
@@ -117,7 +117,7 @@ static enum err derive_joules(struct run_table *table)
     double *joules = table->numbers[RUN_JOULES] = builder_new_column(table);
     if (!joules)
         return ERR_NO_MEMORY;
-    /* The Python IPW writes exactly 0 for a query in which no sample fell: missing, not measured. */
+    /* The Python IPW writes exactly 0 for a query without a sample: missing, not measured. */
     for (size_t i = 0; i < table->rows; i++)
         joules[i] = basis[i] == 0 ? UNKNOWN : basis[i];
     return ERR_OK;
@@ -137,10 +137,9 @@ static enum err derive_watts(struct run_table *table)
     return ERR_OK;
 }
 
-/* ---- what is no energy ---- */
+/* ---- invalid energies ---- */
 
-/* Nothing gives energy back by answering: a figure below 0 is a broken record's or a counter's that was
- * set back, and says nothing about what was spent. */
+/* A negative energy comes from a corrupt record or a counter that was reset, and is treated as unknown. */
 static void drop_negative(struct run_table *table)
 {
     static const enum run_number ENERGIES[] = {
@@ -169,7 +168,7 @@ static void drop_residues(struct run_table *table)
             active[i] = 0;
 }
 
-/* Fills in the derived columns, then frees those that were loaded only for them. */
+/* Computes the derived columns, then frees inputs that were loaded only for them. */
 static enum err derive_columns(struct run_table *table, struct run_wanted wanted)
 {
     struct run_wanted all = derive_needs(wanted);
@@ -206,9 +205,7 @@ char *run_key(const struct run_table *table, size_t row, char *to)
                      repeat >= 1 && repeat < 1e9 ? (unsigned)repeat : 0, to);
 }
 
-enum { PATH_MOST = FILE_PATH_MAX };
-
-/* data-00000-of-00003.arrow says that there are three. */
+/* data-00000-of-00003.arrow: there should be three. */
 static void note_missing_shards(struct run_table *table, const struct run_shards *shards)
 {
     if (shards->expected > shards->count)
@@ -216,10 +213,10 @@ static void note_missing_shards(struct run_table *table, const struct run_shards
                    shards->count, shards->expected);
 }
 
-static enum err journal_path(const struct run_table *table, char path[static PATH_MOST],
+static enum err journal_path(const struct run_table *table, char path[static FILE_PATH_MAX],
                              struct error *why)
 {
-    if (run_path_file(table->directory, RUN_FILE_RECORDS, path, PATH_MOST))
+    if (run_path_file(table->directory, RUN_FILE_RECORDS, path, FILE_PATH_MAX))
         return ERR_OK;
     return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", table->directory);
 }
@@ -234,10 +231,10 @@ static void read_summary(struct run_table *table)
         table_note(table, "ignored: %s", why.text);
 }
 
-/* The journal goes on when a run is resumed; the Arrow files are made at its end. */
+/* A resumed run continues its journal; Arrow files are written at the end. */
 static bool is_journal_newer(const char *directory, const struct run_shards *shards)
 {
-    char path[PATH_MOST];
+    char path[FILE_PATH_MAX];
     struct stat journal, arrow;
     if (!run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path) || stat(path, &journal))
         return false;
@@ -249,7 +246,7 @@ static bool is_journal_newer(const char *directory, const struct run_shards *sha
     return false;
 }
 
-/* ---- whose rows ---- */
+/* ---- choosing the model ---- */
 
 static enum err set_model(struct run_table *table, const char *model, struct error *why)
 {
@@ -291,7 +288,7 @@ static enum err choose_model(struct run_table *table, const char *wanted, struct
 
 /* ---- loading ---- */
 
-struct asked {
+struct load_request {
     struct run_wanted wanted;
     size_t excerpts;
 };
@@ -324,8 +321,8 @@ void run_table_release(struct run_table *table)
     *table = (struct run_table){0};
 }
 
-/* As before the first row: another source begins anew. */
-static void forget_rows(struct run_table *table)
+/* Resets to the state before the first row, to load from another source. */
+static void clear_rows(struct run_table *table)
 {
     struct run_table fresh = {.directory = table->directory,
                               .summary = table->summary,
@@ -338,16 +335,16 @@ static void forget_rows(struct run_table *table)
     *table = fresh;
 }
 
-static enum err begin_builder(struct builder *builder, struct run_table *table, struct asked asked,
-                              struct error *why)
+static enum err begin_builder(struct builder *builder, struct run_table *table,
+                              struct load_request request, struct error *why)
 {
-    enum err err = builder_init(builder, table, derive_needs(asked.wanted));
-    builder->excerpts = asked.excerpts;
+    enum err err = builder_init(builder, table, derive_needs(request.wanted));
+    builder->excerpts = request.excerpts;
     return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
 }
 
 static enum err from_arrow(struct run_table *table, const struct run_shards *shards,
-                           const char *model, struct asked asked, struct error *why)
+                           const char *model, struct load_request request, struct error *why)
 {
     struct builder builder;
     enum err err = ERR_OK;
@@ -358,7 +355,7 @@ static enum err from_arrow(struct run_table *table, const struct run_shards *sha
         err = choose_model(table, model, why);
     if (err)
         return err;
-    err = begin_builder(&builder, table, asked, why);
+    err = begin_builder(&builder, table, request, why);
     for (size_t i = 0; !err && i < shards->count; i++)
         err = arrow_rows(shards->paths[i], table->model, &builder, why);
     builder_finish(&builder);
@@ -366,11 +363,11 @@ static enum err from_arrow(struct run_table *table, const struct run_shards *sha
     return err;
 }
 
-static enum err from_journal(struct run_table *table, const char *model, struct asked asked,
-                             struct error *why)
+static enum err from_journal(struct run_table *table, const char *model,
+                             struct load_request request, struct error *why)
 {
     struct builder builder;
-    char path[PATH_MOST];
+    char path[FILE_PATH_MAX];
     enum err err = journal_path(table, path, why);
     table->source = RUN_FROM_JOURNAL;
     model = model ? model : table->summary.model;
@@ -378,7 +375,7 @@ static enum err from_journal(struct run_table *table, const char *model, struct 
         err = set_model(table, model, why);
     if (err)
         return err;
-    err = begin_builder(&builder, table, asked, why);
+    err = begin_builder(&builder, table, request, why);
     if (!err)
         err = journal_rows(path, &builder, why);
     builder_finish(&builder);
@@ -392,7 +389,7 @@ static enum err from_journal(struct run_table *table, const char *model, struct 
 static bool is_of_sweep(const char *directory)
 {
     static const char POINTS[] = "/points";
-    char sweep[PATH_MOST], path[PATH_MOST];
+    char sweep[FILE_PATH_MAX], path[FILE_PATH_MAX];
     if (!str_copy(sweep, sizeof sweep, directory))
         return false;
     size_t length = strlen(sweep);
@@ -404,11 +401,11 @@ static bool is_of_sweep(const char *directory)
     return run_path_file(sweep, RUN_FILE_RECORDS, path, sizeof path) && file_exists(path);
 }
 
-/* The Arrow files, unless the journal knows more or they cannot be read. */
+/* From the Arrow files, unless the journal is newer or they cannot be read. */
 static enum err load_rows(struct run_table *table, const struct run_shards *shards,
-                          const char *model, struct asked asked, struct error *why)
+                          const char *model, struct load_request request, struct error *why)
 {
-    char journal[PATH_MOST];
+    char journal[FILE_PATH_MAX];
     enum err err = journal_path(table, journal, why);
     if (err)
         return err;
@@ -421,22 +418,22 @@ static enum err load_rows(struct run_table *table, const struct run_shards *shar
                            ? "; these are the points of a sweep, which is the directory above"
                            : "");
     if (!shards->count || is_journal_newer(table->directory, shards))
-        return from_journal(table, model, asked, why);
+        return from_journal(table, model, request, why);
     note_missing_shards(table, shards);
-    err = from_arrow(table, shards, model, asked, why);
+    err = from_arrow(table, shards, model, request, why);
     if ((err == ERR_BAD_VALUE || err == ERR_UNSUPPORTED || err == ERR_IO) && has_journal) {
         table_note(table, "the journal is read in place of the Arrow files: %s", why->text);
-        forget_rows(table);
-        err = from_journal(table, model, asked, why);
+        clear_rows(table);
+        err = from_journal(table, model, request, why);
     }
     return err;
 }
 
-static void note_state(struct run_table *table)
+static void add_notes(struct run_table *table)
 {
     if (!table->has_summary && !table->damaged_summary)
         table_note(table, "no summary.json: the run is unfinished; %zu record%s", table->rows,
-                   table->rows == 1 ? " is there" : "s are there");
+                   table->rows == 1 ? "" : "s");
     if (table->not_finite)
         table_note(table, "%llu values are not finite and count as unknown",
                    (unsigned long long)table->not_finite);
@@ -456,11 +453,11 @@ static void note_state(struct run_table *table)
         if (strcmp(table->words[RUN_METHOD].texts[id], "estimated") == 0)
             table_note(table, "energies are estimated by a model, not measured");
     if (table->model_count > 1)
-        table_note(table, "the records are of %zu models; these are of %s", table->model_count,
+        table_note(table, "the run has records of %zu models; these are of %s", table->model_count,
                    table->model);
 }
 
-static enum err load_into(struct run_table *table, const char *model, struct asked asked,
+static enum err load_into(struct run_table *table, const char *model, struct load_request request,
                           struct error *why)
 {
     struct run_shards shards;
@@ -469,7 +466,7 @@ static enum err load_into(struct run_table *table, const char *model, struct ask
         err = run_dir_check_files(table->directory, why);
     if (!err) {
         read_summary(table);
-        err = load_rows(table, &shards, model, asked, why);
+        err = load_rows(table, &shards, model, request, why);
     }
     run_shards_release(&shards);
     if (!err && !table->rows && table->damaged)
@@ -479,12 +476,12 @@ static enum err load_into(struct run_table *table, const char *model, struct ask
                       table->directory, (unsigned long long)table->damaged,
                       (unsigned long long)table->first_damaged);
     if (!err && !table->rows)
-        err = err_set(why, ERR_NO_DATA, "there is no record in %s yet", table->directory);
-    if (!err && (err = derive_columns(table, asked.wanted)))
+        err = err_set(why, ERR_NO_DATA, "no records in %s yet", table->directory);
+    if (!err && (err = derive_columns(table, request.wanted)))
         err_set(why, err, "%s", err_text(err));
     if (!err) {
         table->kind = run_kind_named(table->summary.run_kind);
-        note_state(table);
+        add_notes(table);
     }
     return err;
 }
@@ -499,7 +496,7 @@ enum err run_table_load_texts(const char *directory, const char *model, struct r
         return err_no_memory(why);
     enum err err = jv_available(&reason);
     if (!err)
-        err = load_into(out, model, (struct asked){wanted, excerpts}, &reason);
+        err = load_into(out, model, (struct load_request){wanted, excerpts}, &reason);
     if (err) {
         err_set(why, err, "%s", reason.text);
         run_table_release(out);

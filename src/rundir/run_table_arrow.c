@@ -8,11 +8,11 @@
 #include "core/units.h"
 #include "port/arrow.h"
 
-/* Where this file has a column; alternatives that it lacks are left out. */
+/* Location of a column in this file; alternatives that it lacks are omitted. */
 struct found {
     size_t count;
-    bool is_inside; /* it stands in the JSON that the first place has as text */
-    struct arrow_path places[PLACES_MOST];
+    bool is_inside; /* it is inside the JSON text at the first place */
+    struct arrow_path places[PLACES_MAX];
 };
 
 struct loading {
@@ -22,10 +22,10 @@ struct loading {
     struct arrow_path metrics; /* the model's struct */
     struct found row_texts[ROW_TEXTS];
     struct found numbers[RUN_NUMBERS], flags[RUN_FLAGS], words[RUN_WORDS];
-    size_t rows, capacity; /* of the batch; of the arrays below */
+    size_t rows, capacity; /* rows of the batch; capacity of the arrays below */
     double *values, *more;
     struct arrow_text *texts;
-    bool *there; /* does the record have this model? */
+    bool *there; /* whether the record has this model */
     bool all_there;
 };
 
@@ -44,7 +44,7 @@ enum err arrow_models(const char *path, struct run_table *table, struct error *w
     return err;
 }
 
-/* ---- where things are ---- */
+/* ---- locating columns ---- */
 
 static void find_places(const struct loading *loading, const struct places *places,
                         struct found *out)
@@ -53,8 +53,8 @@ static void find_places(const struct loading *loading, const struct places *plac
     for (size_t i = 0; i < places->count; i++) {
         const struct place *place = &places->items[i];
         if (place->inside && out->count)
-            continue; /* a column of its own, or the same text again */
-        const char *names[PLACE_NAMES_MOST + 2] = {"model_metrics", loading->model};
+            continue; /* a column of its own, or a duplicate */
+        const char *names[PLACE_NAMES_MAX + 2] = {"model_metrics", loading->model};
         size_t before = place->from_top ? 0 : 2;
         for (size_t n = 0; n < place->count; n++)
             names[before + n] = place->names[n];
@@ -105,7 +105,7 @@ static enum err reserve_row(struct loading *loading)
                                                                                 : ERR_NO_MEMORY;
 }
 
-/* Into values, those of records with this model only; returns how many. */
+/* Copies values of records with this model; returns their number. */
 static size_t take_numbers(struct loading *loading, const struct found *found)
 {
     uint64_t *not_finite = &loading->builder->table->not_finite;
@@ -128,7 +128,7 @@ static size_t take_numbers(struct loading *loading, const struct found *found)
     return kept;
 }
 
-/* Texts as numbers that stand for them. */
+/* Texts as fingerprints. */
 static void take_fingerprints(struct loading *loading, const struct found *found)
 {
     size_t kept = 0;
@@ -139,7 +139,7 @@ static void take_fingerprints(struct loading *loading, const struct found *found
                 builder_fingerprint(loading->texts[i].bytes, loading->texts[i].length);
 }
 
-/* A number serves as a word: levels are often counted. */
+/* A number may be used as a word: levels are often numbers. */
 static enum err add_number_words(struct loading *loading, enum run_word column,
                                  const struct found *found)
 {
@@ -148,7 +148,7 @@ static enum err add_number_words(struct loading *loading, enum run_word column,
     size_t count = take_numbers(loading, found);
     for (size_t i = 0; !err && i < count; i++) {
         double value = loading->values[i];
-        if (value >= 0 && value <= 9 && value == floor(value)) /* most levels; printing is slow */
+        if (value >= 0 && value <= 9 && value == floor(value)) /* fast path for most levels */
             memcpy(digits, (const char[]){(char)('0' + (int)value), '\0'}, 2);
         else
             str_format(digits, sizeof digits, "%.15g", value);
@@ -194,7 +194,7 @@ static struct arrow_text *texts_of(const struct loading *loading, const struct f
     return texts;
 }
 
-/* Those rows of the batch whose texts are kept; `rows` are already in the table. */
+/* Keeps the texts of selected rows of the batch; `rows` are already in the table. */
 static enum err add_texts(struct loading *loading)
 {
     struct builder *builder = loading->builder;

@@ -13,8 +13,8 @@
 #include "port/json_read.h"
 #include "rundir/record.h"
 
-/* More distinct words than this become "(others)": no group of queries shares them. */
-enum { WORDS_MOST = 65535, SLOTS_FIRST = 64, ROWS_FIRST = 1024 };
+/* Limit of distinct words; further ones become "(others)". */
+enum { WORDS_MAX = 65535, SLOTS_FIRST = 64, ROWS_FIRST = 1024 };
 
 _Static_assert(RUN_NUMBERS <= 64 && RUN_WORDS <= 64, "a column is a bit of run_wanted");
 
@@ -22,7 +22,7 @@ _Static_assert(RUN_NUMBERS <= 64 && RUN_WORDS <= 64, "a column is a bit of run_w
 
 static bool add_name(struct place *place, const char *name)
 {
-    if (place->count == PLACE_NAMES_MOST)
+    if (place->count == PLACE_NAMES_MAX)
         return false;
     place->names[place->count++] = name;
     return true;
@@ -35,8 +35,8 @@ static enum err places_init(struct places *places, const char *paths)
         return ERR_NO_MEMORY;
     char *rest = NULL;
     for (char *path = strtok_r(places->text, "|", &rest); path; path = strtok_r(NULL, "|", &rest)) {
-        if (places->count == PLACES_MOST)
-            return ERR_BAD_VALUE; /* record.def, not a user, is wrong */
+        if (places->count == PLACES_MAX)
+            return ERR_BAD_VALUE; /* an error in record.def, not of the user */
         struct place *place = &places->items[places->count++];
         place->from_top = path[0] == '/';
         char *colon = strchr(path, ':');
@@ -70,19 +70,11 @@ const struct jv *place_find(const struct place *place, const struct jv *record,
 
 /* ---- words ---- */
 
-static uint32_t hash_of(const char *bytes, size_t length)
-{
-    uint32_t hash = 2166136261U;
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ (unsigned char)bytes[i]) * 16777619U;
-    return hash;
-}
-
-/* The slot that holds the word, or the free one where it belongs. */
+/* The slot of the word, or the free slot for it. */
 static size_t slot_of(const struct word_index *index, const struct run_words *words,
                       const char *bytes, size_t length)
 {
-    size_t slot = hash_of(bytes, length) & (index->size - 1);
+    size_t slot = hash_mix(hash_bytes(HASH_START, bytes, length)) & (index->size - 1);
     for (; index->slots[slot]; slot = (slot + 1) & (index->size - 1)) {
         const char *text = words->texts[index->slots[slot] - 1];
         if (strncmp(text, bytes, length) == 0 && text[length] == '\0')
@@ -125,7 +117,7 @@ static enum err intern(struct word_index *index, struct run_words *words, const 
     if (2 * ((size_t)words->count + 1) > index->size && widen(index, words))
         return ERR_NO_MEMORY;
     size_t slot = slot_of(index, words, bytes, length);
-    if (!index->slots[slot] && words->count >= WORDS_MOST) {
+    if (!index->slots[slot] && words->count >= WORDS_MAX) {
         bytes = "(others)";
         length = strlen(bytes);
         slot = slot_of(index, words, bytes, length);
@@ -145,8 +137,7 @@ enum err builder_word(struct builder *builder, enum run_word column, const char 
     struct run_words *words = &builder->table->words[column];
     struct word_index *index = &builder->index[column];
     uint32_t id = 0;
-    const char *nul =
-        bytes ? memchr(bytes, '\0', length) : NULL; /* no word of ours goes on there */
+    const char *nul = bytes ? memchr(bytes, '\0', length) : NULL; /* truncate at a NUL */
     if (nul)
         length = (size_t)(nul - bytes);
     enum err err = bytes ? intern(index, words, bytes, length, &id) : ERR_OK;
@@ -173,7 +164,7 @@ double builder_fingerprint(const char *bytes, size_t length)
     if (!bytes)
         return UNKNOWN;
     uint64_t hash = hash_bytes(HASH_START, bytes, length);
-    hash ^= hash >> 32; /* the last bytes reach all bits */
+    hash ^= hash >> 32; /* mixes the last bytes into all bits */
     hash *= UINT64_C(0x9E3779B97F4A7C15);
     return (double)(hash >> 11);
 }
@@ -206,7 +197,7 @@ enum err builder_word_inside(struct builder *builder, enum run_word column, cons
     const struct places *places = &builder->words[column];
     const struct jv *value = NULL;
     struct jv *tree = NULL;
-    bool named = false; /* most texts do not have it, and need not be read for that */
+    bool named = false; /* most texts do not contain it, and need not be parsed */
     for (size_t i = 0; bytes && i < places->count && !named; i++)
         named = places->items[i].inside &&
                 memmem(bytes, length, places->items[i].inside, strlen(places->items[i].inside));
@@ -228,7 +219,7 @@ bool builder_wants_texts(const struct builder *builder, size_t row)
     return builder->excerpts && row == kept->count * (kept->stride ? kept->stride : 1);
 }
 
-/* Cut at a letter's end, with a mark that it goes on. */
+/* Truncated at a character boundary, with an ellipsis. */
 static enum err keep_text(struct slice text, char **out)
 {
     static const char MORE[] = " …";
@@ -254,7 +245,7 @@ static void excerpt_release(struct run_excerpt *excerpt)
     free(excerpt->answer);
 }
 
-/* Every other one goes, when there are twice as many as are wanted. */
+/* Drops every other one when there are twice as many as requested. */
 static void downsample_excerpts(struct run_excerpts *kept)
 {
     for (size_t i = 0; i < kept->count; i++)
@@ -440,7 +431,7 @@ void table_note(struct run_table *table, const char *format, ...)
     struct run_note *notes = realloc(table->notes, (table->note_count + 1) * sizeof *notes);
     va_list arguments;
     if (!notes)
-        return; /* a note that is lost is better than a table that is */
+        return; /* losing a note is better than losing the table */
     table->notes = notes;
     va_start(arguments, format);
     vsnprintf(notes[table->note_count++].text, sizeof notes->text, format, arguments);

@@ -23,7 +23,7 @@ static double number_at(const struct places *places, const struct jv *record,
     return value;
 }
 
-/* The question's text as a number; any other column as it is. */
+/* The question as a fingerprint; any other column unchanged. */
 static double value_of(const struct builder *builder, size_t column, const struct jv *record,
                        const struct jv *metrics)
 {
@@ -100,23 +100,9 @@ static enum err take_record(void *context, const struct jv *record)
     return err;
 }
 
-/* ---- how the run began ---- */
+/* ---- the header ---- */
 
-static enum err take_beginning(void *context, const struct jv *line)
-{
-    struct jv **header = context;
-    const char *kind = jv_text(jv_get(line, "kind"));
-    struct text text = {0};
-    if (!kind || strcmp(kind, "run") != 0)
-        return ERR_OK;
-    enum err err = jv_print(line, &text);
-    if (!err)
-        err = jv_parse(text_get(&text), text.length, header, NULL);
-    text_release(&text);
-    return err ? err : ERR_INTERRUPTED; /* the first is enough */
-}
-
-/* Takes the tree over.  A summary has all of it, and more; without one, what has the same path is the same. */
+/* Takes ownership of the tree.  A summary contains all of it; without one, equal paths have equal meaning. */
 static void read_header(struct run_table *table, struct jv *header)
 {
     static const struct json_field FIELDS[] = {
@@ -144,14 +130,11 @@ static void read_header(struct run_table *table, struct jv *header)
 enum err journal_rows(const char *path, struct builder *builder, struct error *why)
 {
     struct run_table *table = builder->table;
-    uint64_t damaged = 0;
     struct error reason = {0};
-    struct jv *header = NULL;
-    enum err err = journal_read(path, take_beginning, &header, &damaged, &reason);
+    struct jv *header = journal_header(path);
     if (header)
         read_header(table, header);
-    if (!err || err == ERR_INTERRUPTED)
-        err = journal_records(path, take_record, builder, &table->damaged, &reason);
+    enum err err = journal_records(path, take_record, builder, &table->damaged, &reason);
     table->ours = true;
     if (table->damaged)
         table->first_damaged = journal_first_damaged(path);

@@ -22,7 +22,7 @@
 
 enum { SAME_SECOND_MAX = 1000 };
 
-/* A name of its own: two runs may begin in the same second. */
+/* A unique name: two runs may start in the same second. */
 static enum err make_directory(struct run_writer *writer, const char *parent,
                                const struct journal_header *header, struct error *why)
 {
@@ -127,7 +127,7 @@ enum err run_writer_finish(struct run_writer *writer, const struct summary *summ
         err = summary_save(writer->directory, summary, why);
     if (err)
         return err;
-    /* The index can be made again from the directories: a run is not lost for it. */
+    /* The index can be rebuilt from the directories: a failure does not lose the run. */
     enum err indexed = run_index_put(writer->directory, summary, &reason);
     if (indexed && indexed != ERR_UNSUPPORTED)
         log_warn("the run is not in the index: %s", reason.text);
@@ -157,9 +157,8 @@ struct first {
 static enum err take_first(void *context, const struct jv *line)
 {
     struct first *first = context;
-    const char *kind = jv_text(jv_get(line, "kind"));
     const struct jv *settings = jv_get(line, "settings");
-    if (!kind || strcmp(kind, "run") != 0)
+    if (journal_line_kind(line) != JOURNAL_RUN)
         return ERR_OK;
     const char *part = jv_text(jv_get(settings, RUN_PART_KEY));
     if (part && !run_part_parse(part, &first->part))
@@ -173,7 +172,7 @@ static enum err take_first(void *context, const struct jv *line)
         text_add(&first->settings, "\n");
     }
     first->taken = true;
-    return ERR_INTERRUPTED; /* the rest is not needed */
+    return ERR_INTERRUPTED; /* only the first line is needed */
 }
 
 static enum err read_first(const char *directory, struct first *out, struct error *why)
@@ -188,7 +187,7 @@ static enum err read_first(const char *directory, struct first *out, struct erro
     return err == ERR_INTERRUPTED ? ERR_OK : err;
 }
 
-/* Sorts the directories by the number of their part into `sorted`, which has as many elements. */
+/* Sorts the directories by part number into `sorted`, which has as many elements. */
 static enum err sort_parts(const char *const *directories, size_t count, const char **sorted,
                            struct error *why)
 {
@@ -208,10 +207,11 @@ static enum err sort_parts(const char *const *directories, size_t count, const c
                           first.part.of);
         else if (!err && known.taken &&
                  strcmp(text_get(&known.settings), text_get(&first.settings)) != 0)
-            err = err_set(why, ERR_USAGE,
-                          "%s and %s are not of one run: model, dataset, prompt or parameters "
-                          "differ",
-                          directories[0], directories[i]);
+            err =
+                err_set(why, ERR_USAGE,
+                        "%s and %s are not shards of one run: model, dataset, prompt or parameters "
+                        "differ",
+                        directories[0], directories[i]);
         if (!err)
             sorted[first.part.number - 1] = directories[i];
         if (!err && !known.taken)
@@ -225,26 +225,26 @@ static enum err sort_parts(const char *const *directories, size_t count, const c
 
 /* ---- merging ---- */
 
-struct merging {
+struct merge_state {
     struct journal out;
-    unsigned before; /* starts of the parts so far */
+    unsigned before; /* starts of earlier parts */
     unsigned starts; /* of this part */
     struct error why;
 };
 
-/* What a line gets in its new place, as an object to be merged into it. */
-static enum err renumber(struct jv *line, const char *kind, unsigned before)
+/* Renumbers a line for the merged run, as an object to be merged into it. */
+static enum err renumber(struct jv *line, enum journal_line_kind kind, unsigned before)
 {
     struct text change = {0};
     struct jv *tree = NULL;
-    bool query = kind && strcmp(kind, "query") == 0, run = kind && strcmp(kind, "run") == 0;
+    bool query = kind == JOURNAL_QUERY;
     double start = jv_number(jv_path(line, query ? "ipw.start" : "start"));
     if (!(start >= 1 && start < 1e6))
         return ERR_OK;
     unsigned now = (unsigned)start + before;
     if (query)
         text_addf(&change, "{\"ipw\":{\"start\":%u}}", now);
-    else if (run)
+    else if (kind == JOURNAL_RUN)
         text_addf(&change, "{\"start\":%u,\"%s\":true,\"settings\":{\"%s\":null}}", now,
                   JOURNAL_MERGED, RUN_PART_KEY);
     else
@@ -260,44 +260,44 @@ static enum err renumber(struct jv *line, const char *kind, unsigned before)
 
 static enum err take_line(void *context, const struct jv *value)
 {
-    struct merging *merging = context;
+    struct merge_state *merge = context;
     struct text line = {0};
-    const char *kind = jv_text(jv_get(value, "kind"));
-    merging->starts += kind && strcmp(kind, "run") == 0;
-    enum err err = renumber((struct jv *)value, kind, merging->before);
+    enum journal_line_kind kind = journal_line_kind(value);
+    merge->starts += kind == JOURNAL_RUN;
+    enum err err = renumber((struct jv *)value, kind, merge->before);
     if (!err)
         err = jv_print(value, &line);
     if (!err)
-        err = journal_append(&merging->out, &line, &merging->why);
+        err = journal_append(&merge->out, &line, &merge->why);
     text_release(&line);
     return err;
 }
 
-/* One file of all parts; *starts becomes how many each has, by its `run` lines, if `count_starts`. */
+/* Merges one file of all parts; if `count_starts`, *starts is the number of `run` lines of each. */
 static enum err merge_lines(const char *const *parts, size_t count, enum run_file file,
                             const char *to, unsigned *starts, bool count_starts, struct error *why)
 {
-    struct merging merging = {0};
+    struct merge_state merge = {0};
     char path[FILE_PATH_MAX];
     if (!run_path_file(to, file, path, sizeof path))
         return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", to);
-    enum err err = journal_open(&merging.out, path, why);
+    enum err err = journal_open(&merge.out, path, why);
     if (err)
         return err;
     for (size_t i = 0; !err && i < count; i++) {
         uint64_t damaged;
-        merging.starts = 0;
+        merge.starts = 0;
         if (run_path_file(parts[i], file, path, sizeof path) && file_is_regular(path))
-            err = journal_read(path, take_line, &merging, &damaged, &merging.why);
+            err = journal_read(path, take_line, &merge, &damaged, &merge.why);
         if (count_starts)
-            starts[i] = merging.starts;
-        merging.before += starts[i];
+            starts[i] = merge.starts;
+        merge.before += starts[i];
     }
     if (!err)
-        err = journal_sync(&merging.out, &merging.why);
-    journal_close(&merging.out);
+        err = journal_sync(&merge.out, &merge.why);
+    journal_close(&merge.out);
     if (err)
-        err_set(why, err, "%s", merging.why.text[0] ? merging.why.text : err_text(err));
+        err_set(why, err, "%s", merge.why.text[0] ? merge.why.text : err_text(err));
     return err;
 }
 

@@ -1,5 +1,5 @@
-/* Writing and reading samples.csv.  A reader takes the columns by their names, so files of earlier versions,
- * which have fewer, are read too; numbers are parsed only in rows that pass the filter. */
+/* Writing and reading samples.csv.  A reader finds columns by name, so that files of earlier versions, which have
+ * fewer, can be read; numbers are parsed only in rows that match the filter. */
 #define _GNU_SOURCE
 #include "rundir/samples.h"
 
@@ -79,7 +79,7 @@ enum err samples_add(struct samples_writer *writer, const struct sample *sample)
     text_addf(out, "%.9f,", sample->t_s);
     csv_add(out, sample->sensor);
     text_add(out, ",");
-    csv_add(out, sample->device); /* these may hold a board maker's own label */
+    csv_add(out, sample->device); /* these may contain a board vendor's label */
     text_add(out, ",");
     csv_add(out, sample->channel);
     text_addf(out, ",%s,%s,%s,", sample->scope, sample->quantity, sample->unit);
@@ -110,15 +110,15 @@ enum { PIECES = 256 };
 struct source {
     FILE *file;
     off_t size;     /* of the file; 0: all of it is read */
-    int64_t budget; /* bytes of a piece */
-    int64_t left;   /* of the piece that is read */
+    int64_t budget; /* bytes per piece */
+    int64_t left;   /* of the current piece */
     int piece;      /* the next one */
-    char *line;     /* being given out */
+    char *line;     /* returned to the caller */
     size_t capacity, at, length;
 };
 
-/* The next line of a piece.  At the beginning of one may be the end of a line, which is left out, but for the
- * first: that begins with the columns' names. */
+/* The next line of a piece.  A piece may start with a partial line, which is skipped, except for the first, which
+ * starts with the header. */
 static bool next_line(struct source *source)
 {
     while (source->left <= 0) {
@@ -165,22 +165,23 @@ static void limit_source(struct source *source, uint64_t bytes_max)
 
 /* ---- rows ---- */
 
-struct reading {
+struct samples_reader {
     struct csv_reader csv;
     size_t columns[COLUMNS];
     const struct samples_query *query;
 };
 
-static const char *field(const struct reading *reading, const struct csv_row *row,
+static const char *field(const struct samples_reader *reader, const struct csv_row *row,
                          enum column column)
 {
-    size_t at = reading->columns[column];
+    size_t at = reader->columns[column];
     return at < row->count ? row->fields[at].start : "";
 }
 
-static double number(const struct reading *reading, const struct csv_row *row, enum column column)
+static double number(const struct samples_reader *reader, const struct csv_row *row,
+                     enum column column)
 {
-    const char *text = field(reading, row, column);
+    const char *text = field(reader, row, column);
     char *end;
     double value = strtod(text, &end);
     return end != text && *end == '\0' ? value : UNKNOWN;
@@ -191,71 +192,72 @@ static bool gives_joules(const char *quantity)
     return strcmp(quantity, "energy") == 0 || strcmp(quantity, "power") == 0;
 }
 
-static bool is_wanted(const struct reading *reading, const struct csv_row *row)
+static bool is_wanted(const struct samples_reader *reader, const struct csv_row *row)
 {
-    const struct samples_query *query = reading->query;
-    const char *quantity = field(reading, row, QUANTITY);
+    const struct samples_query *query = reader->query;
+    const char *quantity = field(reader, row, QUANTITY);
     if (query->quantity && strcmp(query->quantity, quantity) != 0)
         return false;
     if (query->kind == SAMPLES_ENERGY)
         return gives_joules(quantity);
-    return query->kind != SAMPLES_GAUGES || strcmp(field(reading, row, SCOPE), "none") == 0;
+    return query->kind != SAMPLES_GAUGES || strcmp(field(reader, row, SCOPE), "none") == 0;
 }
 
-static bool get_sample(const struct reading *reading, const struct csv_row *row, struct sample *out)
+static bool get_sample(const struct samples_reader *reader, const struct csv_row *row,
+                       struct sample *out)
 {
     *out = (struct sample){
-        .t_s = number(reading, row, T),
-        .sensor = field(reading, row, SENSOR),
-        .device = field(reading, row, DEVICE),
-        .channel = field(reading, row, CHANNEL),
-        .scope = field(reading, row, SCOPE),
-        .quantity = field(reading, row, QUANTITY),
-        .unit = field(reading, row, UNIT),
-        .value = number(reading, row, VALUE),
-        .sum = number(reading, row, SUM),
-        .covered = number(reading, row, COVERED),
-        .t_plus_minus_s = number(reading, row, SIGMA),
+        .t_s = number(reader, row, T),
+        .sensor = field(reader, row, SENSOR),
+        .device = field(reader, row, DEVICE),
+        .channel = field(reader, row, CHANNEL),
+        .scope = field(reader, row, SCOPE),
+        .quantity = field(reader, row, QUANTITY),
+        .unit = field(reader, row, UNIT),
+        .value = number(reader, row, VALUE),
+        .sum = number(reader, row, SUM),
+        .covered = number(reader, row, COVERED),
+        .t_plus_minus_s = number(reader, row, SIGMA),
     };
-    /* Joules are differences of the sum: without it such a row says nothing.  Three years are no moment of a run. */
-    return row->count > reading->columns[VALUE] && fabs(out->t_s) < 1e8 &&
+    /* Joules are differences of the sum: a row without it is useless.  Times of more than three years are invalid. */
+    return row->count > reader->columns[VALUE] && fabs(out->t_s) < 1e8 &&
            (is_known(out->sum) || !gives_joules(out->quantity));
 }
 
-/* By the names in the first row; later rows may lack fields at their end, as those of earlier versions do. */
-static enum err find_columns(struct reading *reading, struct error *why)
+/* By the names in the header; later rows may lack fields at the end, as in earlier versions. */
+static enum err find_columns(struct samples_reader *reader, struct error *why)
 {
     struct csv_row row;
     bool end;
-    enum err err = csv_reader_next(&reading->csv, &row, &end, why);
+    enum err err = csv_reader_next(&reader->csv, &row, &end, why);
     for (int i = 0; !err && i < COLUMNS; i++) {
-        reading->columns[i] = row.count;
+        reader->columns[i] = row.count;
         for (size_t k = row.count; k-- > 0;)
             if (slice_is(row.fields[k], NAMES[i]))
-                reading->columns[i] = k;
-        if (i <= SUM && reading->columns[i] == row.count)
+                reader->columns[i] = k;
+        if (i <= SUM && reader->columns[i] == row.count)
             err = err_set(why, ERR_BAD_VALUE, "unexpected columns: there is no %s", NAMES[i]);
     }
     return err;
 }
 
-static enum err read_rows(struct reading *reading, samples_take *take, void *context,
+static enum err read_rows(struct samples_reader *reader, samples_take *take, void *context,
                           struct samples_found *found, struct error *why)
 {
     bool end = false;
-    enum err err = find_columns(reading, why);
+    enum err err = find_columns(reader, why);
     while (!err && !end) {
         struct csv_row row;
         struct sample sample;
-        err = csv_reader_next(&reading->csv, &row, &end, why);
+        err = csv_reader_next(&reader->csv, &row, &end, why);
         if (err == ERR_BAD_VALUE) {
-            found->damaged += row.has_line_end; /* else it was cut by a kill */
+            found->damaged += row.has_line_end; /* otherwise truncated by a kill */
             err = ERR_OK;
             continue;
         }
-        if (err || end || !row.has_line_end || !is_wanted(reading, &row))
+        if (err || end || !row.has_line_end || !is_wanted(reader, &row))
             continue;
-        if (get_sample(reading, &row, &sample))
+        if (get_sample(reader, &row, &sample))
             err = take(context, &sample);
         else
             found->damaged++;
@@ -268,7 +270,7 @@ enum err samples_read(const char *directory, unsigned start, const struct sample
                       struct error *why)
 {
     char path[FILE_PATH_MAX];
-    struct reading reading = {.query = query};
+    struct samples_reader reader = {.query = query};
     struct error reason = {0};
     *found = (struct samples_found){0};
     if (!run_path_samples(directory, start, path, sizeof path))
@@ -278,13 +280,13 @@ enum err samples_read(const char *directory, unsigned start, const struct sample
         return err_set(why, err_from_errno(errno), "cannot read %s: %s", path, strerror(errno));
     limit_source(&source, query->bytes_max);
     found->in_part = source.size > 0;
-    csv_reader_source(&reading.csv, read_source, &source);
-    enum err err = read_rows(&reading, take, context, found, &reason);
+    csv_reader_source(&reader.csv, read_source, &source);
+    enum err err = read_rows(&reader, take, context, found, &reason);
     if (err && reason.text[0])
         err_set(why, err, "%s: %s", path, reason.text);
     else if (err && why && !why->text[0])
         err_set(why, err, "%s: %s", path, err_text(err));
-    csv_reader_release(&reading.csv);
+    csv_reader_release(&reader.csv);
     fclose(source.file);
     free(source.line);
     return err;
@@ -306,7 +308,7 @@ unsigned samples_starts(const char *directory)
 
 /* ---- power over time ---- */
 
-/* ---- which channels there are ---- */
+/* ---- finding channels ---- */
 
 static struct power_channel *find_channel(struct power *power, const struct sample *sample)
 {
@@ -319,14 +321,14 @@ static struct power_channel *find_channel(struct power *power, const struct samp
     return NULL;
 }
 
-enum { CHANNELS_MOST = 256 };
+enum { CHANNELS_MAX = 256 };
 
-static enum err note_channel(void *context, const struct sample *sample)
+static enum err update_channel(void *context, const struct sample *sample)
 {
     struct power *power = context;
     struct power_channel *channel = find_channel(power, sample);
     double t = sample->t_s;
-    if (!channel && power->count < CHANNELS_MOST) {
+    if (!channel && power->count < CHANNELS_MAX) {
         channel = &power->channels[power->count++];
         *channel = (struct power_channel){.first_t = t, .last_t = t};
         str_copy(channel->sensor, sizeof channel->sensor, sample->sensor);
@@ -343,9 +345,9 @@ static enum err note_channel(void *context, const struct sample *sample)
     return ERR_OK;
 }
 
-/* ---- which of them are drawn ---- */
+/* ---- choosing channels ---- */
 
-/* Is "SENSOR CHANNEL" one of the parts of a source, which " + " joins? */
+/* Whether "SENSOR CHANNEL" is one of the parts of a source, joined by " + ". */
 static bool source_names(const char *source, const struct power_channel *channel)
 {
     char words[200];
@@ -367,8 +369,8 @@ static bool is_source(const struct power_channel *channel, const struct summary 
     return false;
 }
 
-/* A power meter of the same thing that was read more often shows more of its course than the counter. */
-static struct power_channel *finest_like(struct power *power, struct power_channel *chosen)
+/* A power meter of the same domain that was read more often shows more detail than the counter. */
+static struct power_channel *find_finest(struct power *power, struct power_channel *chosen)
 {
     struct power_channel *finest = chosen;
     for (size_t i = 0; i < power->count; i++) {
@@ -388,7 +390,7 @@ static enum scope scope_named(const char *name)
     return SCOPE_NONE;
 }
 
-/* Its joules are in another of the same device; or it is the same part, with fewer samples. */
+/* Its joules are contained in another channel of the same device; or it is the same domain, with fewer samples. */
 static bool is_covered(const struct power *power, const struct power_channel *channel)
 {
     enum scope scope = scope_named(channel->scope);
@@ -409,7 +411,7 @@ static bool choose(struct power *power, const struct summary *summary)
     bool any = false;
     for (size_t i = 0; i < power->count; i++)
         if (is_source(&power->channels[i], summary))
-            finest_like(power, &power->channels[i])->shown = any = true;
+            find_finest(power, &power->channels[i])->shown = any = true;
     for (size_t i = 0; i < power->count && !any; i++)
         power->channels[i].shown = !is_covered(power, &power->channels[i]);
     for (size_t i = 0; i < power->count && !any; i++)
@@ -419,7 +421,7 @@ static bool choose(struct power *power, const struct summary *summary)
 
 /* ---- buckets ---- */
 
-static enum err lay_grid(struct power *power, size_t buckets_most)
+static enum err make_grid(struct power *power, size_t buckets_most)
 {
     double from = INFINITY, to = -INFINITY;
     uint64_t rows = 1;
@@ -457,7 +459,7 @@ static size_t bucket_at(const struct time_grid *grid, double t)
     return (size_t)fmin(fmax(place, 0), (double)grid->count - 1);
 }
 
-/* Joules between two readings, laid evenly over the buckets between them. */
+/* Distributes the joules between two readings evenly over the buckets between them. */
 static void spread_joules(const struct time_grid *grid, struct power_channel *channel, double t,
                           double joules)
 {
@@ -507,14 +509,14 @@ enum err power_read(const char *directory, unsigned start, const struct summary 
 {
     const struct samples_query query = {.kind = SAMPLES_ENERGY};
     struct samples_found found = {0};
-    *out = (struct power){.channels = calloc(CHANNELS_MOST, sizeof *out->channels)};
+    *out = (struct power){.channels = calloc(CHANNELS_MAX, sizeof *out->channels)};
     if (!out->channels)
         return err_no_memory(why);
-    enum err err = samples_read(directory, start, &query, note_channel, out, &found, why);
+    enum err err = samples_read(directory, start, &query, update_channel, out, &found, why);
     if (!err && !choose(out, summary))
         err = err_set(why, ERR_NO_DATA, "no reading of energy or power in the samples of start %u",
                       start);
-    if (!err && lay_grid(out, buckets_most))
+    if (!err && make_grid(out, buckets_most))
         err = err_no_memory(why);
     if (!err)
         err = samples_read(directory, start, &query, add_row, out, &found, why);

@@ -1,8 +1,7 @@
-/* samples.csv: every reading of every sensor during a start of a run, one row each.  samples-2.csv and so on
- * are those of later starts.  The rows are plain data; the runner makes them of the sampler's points.
+/* samples.csv: every reading of every sensor during a start of a run, one row each.  samples-2.csv and so on are those
+ * of later starts.  The rows are plain data, which the runner fills from the sampler's points.
  *
- * Ownership: a writer owns its file and buffer (samples_close); rows that are read are valid during the call
- * that gets them. */
+ * Ownership: a writer owns its file and buffer (samples_close); rows that are read are valid during the callback. */
 #ifndef IPW_RUNDIR_SAMPLES_H
 #define IPW_RUNDIR_SAMPLES_H
 
@@ -17,31 +16,31 @@
 struct summary;
 
 struct sample {
-    double t_s; /* seconds from the moment at which the start began with its queries */
+    double t_s; /* seconds since the start's queries began */
     const char *sensor, *device, *channel;
     const char *scope, *quantity, *unit; /* as core/quantity.h names them */
-    double value;                        /* UNKNOWN of a counter's first point and after a gap */
-    double sum;            /* running: joules, or value x time of what has no joules */
-    double covered;        /* share of the time since the row before; or UNKNOWN */
-    double t_plus_minus_s; /* UNKNOWN where t_s is exact */
+    double value;                        /* UNKNOWN for a counter's first point and after a gap */
+    double sum;            /* running sum: joules, or value x time for other quantities */
+    double covered;        /* share of the time since the previous row; or UNKNOWN */
+    double t_plus_minus_s; /* UNKNOWN: t_s is exact */
 };
 
 /* ---- writing ---- */
 
 struct samples_writer {
-    struct output file; /* of fd -1: not open */
+    struct output file; /* fd -1: not open */
     struct text text;
 };
 
-/* Writes the columns' names; replaces a file that is there.  `own`: it is in a run directory, and grows. */
+/* Writes the header; replaces an existing file.  `own`: it is in a run directory, and grows. */
 enum err samples_create(struct samples_writer *writer, const char *path, bool own,
                         struct error *why) MUST_USE;
 
-/* Rows go out together, in pieces of 64 KiB and with samples_flush. */
+/* Rows are buffered, and written in blocks of 64 KiB and by samples_flush. */
 enum err samples_add(struct samples_writer *writer, const struct sample *sample) MUST_USE;
 enum err samples_flush(struct samples_writer *writer) MUST_USE;
 
-/* Flushes and closes; the first error of the file. */
+/* Flushes and closes; returns the first error of the file. */
 enum err samples_close(struct samples_writer *writer);
 
 /* ---- reading ---- */
@@ -49,38 +48,37 @@ enum err samples_close(struct samples_writer *writer);
 enum samples_kind {
     SAMPLES_ALL,
     SAMPLES_ENERGY, /* energy counters and power */
-    SAMPLES_GAUGES, /* what gives no joules: clocks, utilization, temperature */
+    SAMPLES_GAUGES, /* other quantities: clocks, utilization, temperature */
 };
 
 struct samples_query {
     enum samples_kind kind;
-    const char *quantity; /* of this one alone; NULL: any */
-    uint64_t
-        bytes_max; /* of a larger file evenly spread pieces, so many bytes in total; 0: no limit */
+    const char *quantity; /* only this one; NULL: any */
+    uint64_t bytes_max;   /* read evenly spaced pieces of a larger file, this many bytes; 0: all */
 };
 
 struct samples_found {
-    uint64_t damaged; /* rows that cannot be read */
-    bool in_part;     /* pieces were read */
+    uint64_t damaged; /* unreadable rows */
+    bool in_part;     /* only pieces were read */
 };
 
 typedef enum err samples_take(void *context, const struct sample *sample);
 
-/* Those of a start, from 1, each channel's in the order of time, until `take` returns anything but ERR_OK.  A
- * last row without its line end was cut by a kill and is left out.  ERR_NOT_FOUND without the file, ERR_BAD_VALUE
- * when it does not have the columns. */
+/* The samples of a start, from 1, each channel's in the order of time, until `take` returns an error.  A last row
+ * without a newline was truncated by a kill and is skipped.  ERR_NOT_FOUND: no such file, ERR_BAD_VALUE: missing
+ * columns. */
 enum err samples_read(const char *directory, unsigned start, const struct samples_query *query,
                       samples_take *take, void *context, struct samples_found *found,
                       struct error *why) MUST_USE;
 
-/* The last start that has a file; 0: none has. */
+/* The last start with a file; 0: none. */
 unsigned samples_starts(const char *directory);
 
 /* ---- power over time ---- */
 
-/* The power of a run's devices over its time, out of samples.csv: for each channel that made a figure, the
- * mean, least and largest power in each of some thousand buckets.  The joules of a bucket are differences
- * of the running sum, so what is drawn adds up to what was counted.
+/* Power of a run's devices over time, from samples.csv: for each channel used in the figures, the mean, minimum and
+ * maximum power in each of some thousand buckets.  The joules of a bucket are differences of the running sum, so the
+ * plot adds up to the total.
  *
  * power_read fills what power_release frees. */
 
@@ -90,12 +88,12 @@ struct power_channel {
     bool shown;
     uint64_t rows;
     double first_t, last_t;
-    double last_sum;            /* while it is read */
-    double *joules, *covered_s; /* of each bucket, when shown */
+    double last_sum;            /* while reading */
+    double *joules, *covered_s; /* of each bucket, if shown */
     double *least, *largest;    /* watts; UNKNOWN in a bucket without a reading */
 };
 
-/* The time axis: bucket i is from + i x step and on, in seconds from the start of the queries. */
+/* The time axis: bucket i starts at from + i x step, in seconds since the start of the queries. */
 struct time_grid {
     double from, step;
     size_t count;
@@ -105,16 +103,16 @@ struct power {
     struct power_channel *channels;
     size_t count;
     struct time_grid grid;
-    uint64_t damaged; /* lines that could not be read */
+    uint64_t damaged; /* unreadable lines */
 };
 
-/* Of a start, from 1, in at most `buckets_most` buckets.  The sources of the summary's devices say which channels
- * count; where they name none, the outermost metered part of every device does, so that no joule is counted twice.
- * ERR_NOT_FOUND without the file, ERR_NO_DATA when nothing in it is of energy. */
+/* For a start, from 1, in at most `buckets_most` buckets.  The sources of the summary's devices determine the channels;
+ * if there are none, the outermost metered domain of every device is used, so that no joule is counted twice.
+ * ERR_NOT_FOUND: no file, ERR_NO_DATA: no energy in it. */
 enum err power_read(const char *directory, unsigned start, const struct summary *summary,
                     size_t buckets_most, struct power *out, struct error *why) MUST_USE;
 
-/* Mean watts of a bucket; UNKNOWN where no reading covers it. */
+/* Mean watts of a bucket; UNKNOWN if no reading covers it. */
 double power_mean(const struct power_channel *channel, size_t bucket);
 
 void power_release(struct power *power);

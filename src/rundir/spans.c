@@ -41,7 +41,7 @@ void span_to_json(const struct span_line *span, struct text *line)
         json_integer(&json, "input_tokens", span->input_tokens);
     if (span->output_tokens >= 0)
         json_integer(&json, "output_tokens", span->output_tokens);
-    /* Each piece after the one before, in whole microseconds: half the size of full times. */
+    /* Differences between chunks in whole microseconds: half the size of full times. */
     json_array(&json, "piece_gaps_us");
     nanos before = span->pieces_from;
     for (size_t i = 0; i < span->piece_count; i++) {
@@ -139,7 +139,7 @@ enum err spans_load_requests(const char *directory, struct spans *out, struct er
     return err;
 }
 
-size_t spans_lay_lanes(struct spans *spans, size_t lanes_max)
+size_t spans_assign_lanes(struct spans *spans, size_t lanes_max)
 {
     double *free_at = malloc((lanes_max + 1) * sizeof *free_at);
     size_t used = 0, most = 0;

@@ -1,4 +1,4 @@
-/* The stores of this build, filling them, and the two that make nothing: the journal, and the null store. */
+/* The stores of this build, filling them, and two that write nothing: the journal, and the null store. */
 #include "rundir/store.h"
 
 #include <errno.h>
@@ -16,14 +16,14 @@
 #include "rundir/record.h"
 #include "rundir/run_path.h"
 
-/* ---- jsonl: the journal was written while the run went on; this sees to it that it is there and on the disk
- * before anyone relies on it alone ---- */
+/* ---- jsonl: the journal is written during the run; this checks that it exists and is on disk before it is relied upon
+ * ---- */
 
 static enum err jsonl_open(const struct store_run *run, struct store *out, struct error *why)
 {
     char path[FILE_PATH_MAX];
     if (!run_path_file(run->directory, RUN_FILE_RECORDS, path, sizeof path))
-        return err_set(why, ERR_BAD_VALUE, "too long a path: %.200s", run->directory);
+        return err_set(why, ERR_BAD_VALUE, "path too long: %.200s", run->directory);
     if (access(path, R_OK))
         return err_set(why, err_from_errno(errno), "no journal in %s: %s", run->directory,
                        strerror(errno));
@@ -50,7 +50,7 @@ const struct store_driver store_jsonl = {
     .finish = jsonl_finish,
 };
 
-/* ---- null: takes everything and keeps nothing; the smallest store, and the cost of what comes before one ---- */
+/* ---- null: discards everything; the smallest store, for measuring the overhead of the others ---- */
 
 static enum err null_open(const struct store_run *run, struct store *out, struct error *why)
 {
@@ -107,11 +107,11 @@ void store_close(struct store *store)
     *store = (struct store){0};
 }
 
-/* ---- all of them ---- */
+/* ---- filling the stores ---- */
 
 enum { STORES_MAX = 8 };
 
-struct filling {
+struct fill_state {
     struct store stores[STORES_MAX];
     size_t count;
     struct jv *machine; /* merged into every record */
@@ -119,7 +119,7 @@ struct filling {
 };
 
 static enum err describe_machine(const struct record *machine, const char *model,
-                                 struct filling *filling)
+                                 struct fill_state *fill)
 {
     struct json json;
     struct text text = {0};
@@ -127,51 +127,51 @@ static enum err describe_machine(const struct record *machine, const char *model
     json_object(&json, NULL);
     record_to_json(machine, model, &json);
     json_object_end(&json);
-    enum err err = jv_parse(text_get(&text), text.length, &filling->machine, &filling->why);
+    enum err err = jv_parse(text_get(&text), text.length, &fill->machine, &fill->why);
     text_release(&text);
     return err;
 }
 
-static enum err open_all(const struct store_run *run, struct filling *filling)
+static enum err open_all(const struct store_run *run, struct fill_state *fill)
 {
     enum err err = ERR_OK;
-    for (size_t i = 0; !err && STORE_DRIVERS[i] && filling->count < STORES_MAX; i++) {
-        err = store_open(STORE_DRIVERS[i], run, &filling->stores[filling->count], &filling->why);
+    for (size_t i = 0; !err && STORE_DRIVERS[i] && fill->count < STORES_MAX; i++) {
+        err = store_open(STORE_DRIVERS[i], run, &fill->stores[fill->count], &fill->why);
         if (err == ERR_UNSUPPORTED) {
-            log_warn("%s is not written: %s", STORE_DRIVERS[i]->name, filling->why.text);
+            log_warn("%s is not written: %s", STORE_DRIVERS[i]->name, fill->why.text);
             err = ERR_OK;
         } else if (!err) {
-            filling->count++;
+            fill->count++;
         }
     }
     return err;
 }
 
-static enum err put_in_all(void *context, const struct jv *record)
+static enum err put_all(void *context, const struct jv *record)
 {
-    struct filling *filling = context;
-    enum err err = jv_merge((struct jv *)record, filling->machine);
-    for (size_t i = 0; !err && i < filling->count; i++)
-        err = store_put(&filling->stores[i], record, &filling->why);
+    struct fill_state *fill = context;
+    enum err err = jv_merge((struct jv *)record, fill->machine);
+    for (size_t i = 0; !err && i < fill->count; i++)
+        err = store_put(&fill->stores[i], record, &fill->why);
     return err;
 }
 
 enum err stores_fill(const struct store_run *run, struct journal_index *records,
                      const struct record *machine, const struct summary *summary, struct error *why)
 {
-    struct filling filling = {0};
+    struct fill_state fill = {0};
     uint64_t damaged;
-    enum err err = describe_machine(machine, run->model, &filling);
+    enum err err = describe_machine(machine, run->model, &fill);
     if (!err)
-        err = open_all(run, &filling);
+        err = open_all(run, &fill);
     if (!err)
-        err = journal_index_give(records, put_in_all, &filling, &damaged, &filling.why);
-    for (size_t i = 0; !err && i < filling.count; i++)
-        err = store_finish(&filling.stores[i], summary, &filling.why);
+        err = journal_index_read(records, put_all, &fill, &damaged, &fill.why);
+    for (size_t i = 0; !err && i < fill.count; i++)
+        err = store_finish(&fill.stores[i], summary, &fill.why);
     if (err)
-        err_set(why, err, "%s", filling.why.text[0] ? filling.why.text : err_text(err));
-    for (size_t i = 0; i < filling.count; i++)
-        store_close(&filling.stores[i]);
-    jv_free(filling.machine);
+        err_set(why, err, "%s", fill.why.text[0] ? fill.why.text : err_text(err));
+    for (size_t i = 0; i < fill.count; i++)
+        store_close(&fill.stores[i]);
+    jv_free(fill.machine);
     return err;
 }

@@ -1,8 +1,8 @@
-/* The contract of a store: somewhere that the finished records of a run go.
+/* The contract of a store: an output format for the records of a run.
  *
- * The truth of a run is its journal (journal.h), written as the run goes.  Stores are made of it at
- * the end, in one pass and in constant memory, and can be made again at any time.  A driver is one .c
- * file that exports one `const struct store_driver` and one line in stores.def.
+ * The journal (journal.h) is authoritative, and written during the run.  Stores are derived from it at the end, in one
+ * pass and in constant memory, and can be rebuilt at any time.  A driver is one .c file that exports one `const struct
+ * store_driver` and one line in stores.def.
  *
  * Ownership: the caller owns every struct here; a driver owns only what store->state points to, from a
  * successful open until close. */
@@ -24,10 +24,10 @@ struct store {
 };
 
 struct store_run {
-    const char *directory;     /* the run's */
-    const char *model;         /* as the user wrote it: names a column */
-    const struct jv *metadata; /* an object with one example value of each key that the items' own
-                                  metadata have, so that columns can be made; may be NULL */
+    const char *directory; /* of the run */
+    const char *model;     /* as given by the user: names a column */
+    /* Object with an example value of each key of the items' metadata, to make columns; may be NULL. */
+    const struct jv *metadata;
 };
 
 struct store_driver {
@@ -36,14 +36,14 @@ struct store_driver {
     enum err (*available)(struct error *why); /* NULL: always */
     enum err (*open)(const struct store_run *run, struct store *out, struct error *why);
 
-    /* One finished record: the query line with all that came later merged into it.  NULL: not needed. */
+    /* Adds one complete record: the query line merged with all later lines.  NULL: not needed. */
     enum err (*put)(struct store *store, const struct jv *record, struct error *why);
 
-    /* All records were given: makes the result visible, whole or not at all.  *summary is the run's,
-     * or NULL.  NULL: nothing is left to do. */
+    /* Called after all records: publishes the result atomically.  *summary is the run's, or NULL.  NULL: nothing to
+     * do. */
     enum err (*finish)(struct store *store, const struct summary *summary, struct error *why);
 
-    /* Frees everything; what was not finished leaves no trace.  NULL: free(store->state) does. */
+    /* Frees everything and removes unfinished output.  NULL: free(store->state) is enough. */
     void (*close)(struct store *store);
 };
 
@@ -57,26 +57,26 @@ enum err store_finish(struct store *store, const struct summary *summary, struct
     MUST_USE;
 void store_close(struct store *store);
 
-/* Fills all of them from the records of a journal, with what *machine knows merged into each.  A store that this build
- * lacks is skipped with a warning. */
+/* Fills all stores from the records of a journal, with *machine merged into each.  A store that this build lacks is
+ * skipped with a warning. */
 enum err stores_fill(const struct store_run *run, struct journal_index *records,
                      const struct record *machine, const struct summary *summary, struct error *why)
     MUST_USE;
 
 /* ---- datasets on disk (hf_dataset.c) ---- */
 
-/* A dataset on disk as Hugging Face saves it, and as the Python IPW reads it, one row at a time.  hf_dataset_open allocates
- * what hf_dataset_close frees; what was not finished leaves nothing behind. */
+/* A dataset on disk in the format of Hugging Face and the Python IPW, written row by row.  hf_dataset_open allocates
+ * what hf_dataset_close frees; an unfinished dataset is removed. */
 
 /* ERR_UNSUPPORTED, with how to install it, in a build without Arrow or JSON. */
 enum err hf_dataset_available(struct error *why) MUST_USE;
 
-/* Takes the fields over, also when it fails; NULL: out of memory. */
+/* Takes ownership of the fields, also if it fails; NULL: out of memory. */
 enum err hf_dataset_open(const char *directory, struct arrow_field *root, struct hf_dataset **out,
                          struct error *why) MUST_USE;
 enum err hf_dataset_add(struct hf_dataset *dataset, const struct jv *row, struct error *why)
     MUST_USE;
 enum err hf_dataset_finish(struct hf_dataset *dataset, struct error *why) MUST_USE;
-void hf_dataset_close(struct hf_dataset *dataset); /* NULL is none */
+void hf_dataset_close(struct hf_dataset *dataset); /* NULL is allowed */
 
 #endif

@@ -1,4 +1,4 @@
-/* The table of a summary's figures, made of record.def, and summary.json. */
+/* The table of a summary's figures, generated from record.def, and summary.json. */
 #include "rundir/summary.h"
 
 #include <pthread.h>
@@ -16,7 +16,7 @@
 
 #define SUMMARY_FILE "summary.json"
 
-/* A summary has a few kilobytes, and what a service reports of itself. */
+/* A summary has a few kilobytes, plus the service's information about itself. */
 #define SUMMARY_BYTES_MAX ((size_t)16 << 20)
 
 /* ---- the table ---- */
@@ -52,7 +52,7 @@ static void find_views(void)
     }
 }
 
-static void know_views(void)
+static void init_views(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, find_views);
@@ -60,13 +60,13 @@ static void know_views(void)
 
 const struct summary_field *summary_index(size_t n)
 {
-    know_views();
+    init_views();
     return INDEXES[n];
 }
 
 const struct summary_field *summary_gauge(size_t n)
 {
-    know_views();
+    init_views();
     return GAUGES[n];
 }
 
@@ -191,7 +191,7 @@ static void read_interval(const struct jv *value, struct summary *out)
         (struct summary_interval){jv_number(low), low ? jv_number(jv_next(low)) : UNKNOWN};
 }
 
-/* Without memory there is no list; what else is known is still reported. */
+/* If out of memory, the list is omitted; other figures are still reported. */
 static void read_idle(const struct jv *value, struct summary *out)
 {
     const struct jv *devices = jv_get(value, "devices");
@@ -339,7 +339,7 @@ static void read_gpu_processes(const struct jv *value, struct summary *out)
     }
 }
 
-/* A severity that we do not know is that of a later version: it may matter. */
+/* An unknown severity was written by a later version: it may matter. */
 static enum finding_severity severity_named(const char *name)
 {
     for (int i = FINDING_NOTE; name && i <= FINDING_BREAKS; i++)
@@ -390,7 +390,7 @@ static bool is_below(const char *path, const char *object)
 
 /* ---- writing ---- */
 
-/* How many rows of the object follow; *known when one of them is. */
+/* Number of rows of the object; *known if one of them is. */
 static size_t rows_below(const struct summary_field *object, const struct summary *summary,
                          bool *known)
 {
@@ -450,7 +450,7 @@ void summary_to_report(const struct summary *summary, struct text *out)
             list_at(field->at.path)->put(&json, json_field_enter(&writer, row.at.path), summary);
         else
             json_field_write(&writer, &row.at, summary);
-        if (strcmp(row.at.path, "conservation_error") == 0) /* what scripts look for stands first */
+        if (strcmp(row.at.path, "conservation_error") == 0) /* placed first for scripts */
             json_bool(&json, json_field_enter(&writer, "interrupted"), summary->interrupted == 1);
     }
     json_field_writer_end(&writer);
@@ -518,7 +518,7 @@ bool summary_is_complete(const char *directory)
     return complete;
 }
 
-/* ---- what it costs ---- */
+/* ---- cost and emissions ---- */
 
 double summary_device_seconds(const struct summary *summary)
 {
@@ -530,7 +530,7 @@ double summary_device_seconds(const struct summary *summary)
     return summary->seconds * (gpus ? gpus : 1);
 }
 
-/* Of a figure in joules per query or token; its ± is, relative, that of the run's energy. */
+/* For a figure in joules per query or token; its relative ± is that of the run's energy. */
 static struct charge charge_each(const struct summary *run, double joules, double count,
                                  double times)
 {
@@ -539,7 +539,7 @@ static struct charge charge_each(const struct summary *run, double joules, doubl
     return tariff_charge(&run->tariff, times * joules, times * joules * error, times * device_s);
 }
 
-/* Tokens that were not counted would make the others dear: unknown instead. */
+/* Unknown unless all tokens were counted: the cost per token would be too high. */
 static double tokens_if_all(const struct summary *run, double tokens, enum record_statistic which)
 {
     return run->statistics[which].count == run->completed ? tokens : UNKNOWN;
@@ -560,7 +560,7 @@ void summary_charge(struct summary *run)
                     tokens_if_all(run, run->output_tokens, STATISTIC_OUTPUT), MILLION);
 }
 
-static bool agree(const struct summary *parts, size_t count, const struct json_field *field)
+static bool copy_if_equal(const struct summary *parts, size_t count, const struct json_field *field)
 {
     const char *first = text_or_empty(json_field_text(field, &parts[0]));
     for (size_t i = 1; i < count; i++)
@@ -573,7 +573,7 @@ void summary_common(const struct summary *parts, size_t count, struct summary *o
 {
     for (const struct summary_field *field = SUMMARY_FIELDS; field->at.path; field++)
         if (field->role == SUMMARY_IS_FIELD && !str_starts(field->at.path, "ipw.") &&
-            (field->at.type != FIELD_TEXT || agree(parts, count, &field->at)))
+            (field->at.type != FIELD_TEXT || copy_if_equal(parts, count, &field->at)))
             json_field_copy(&field->at, &parts[0], out);
 }
 

@@ -1,8 +1,8 @@
-/* The summary of a run: its figures as a whole.  The members come from record.def, which also says where each
- * is in summary.json, in the run index and among the Prometheus gauges.
+/* The summary of a run: its overall figures.  The members come from record.def, which also defines their locations in
+ * summary.json, in the run index and among the Prometheus gauges.
  *
- * Ownership: a summary owns its arrays and, when it was read, the tree that its texts point into:
- * summary_release frees both.  Texts that the runner fills in belong to the runner. */
+ * Ownership: a summary owns its arrays and, if it was read, the tree that its strings point into: summary_release frees
+ * both.  Strings set by the runner belong to the runner. */
 #ifndef IPW_RUNDIR_SUMMARY_H
 #define IPW_RUNDIR_SUMMARY_H
 
@@ -38,17 +38,17 @@ struct summary_idle {
 
 struct summary_device {
     const char *id;
-    bool in_total; /* its energy is in the run's */
+    bool in_total; /* part of the run's energy */
     struct record_energy energy;
     double power_mean_w, power_max_w, residual; /* residual: of the cross-check */
 };
 
-/* What the machine was like while it was measured (attribute/conditions.h), and what of it may have changed the
+/* The state of the machine during the measurement (attribute/conditions.h), and findings that may have affected the
  * figures.  Plain data without pointers: it may be copied. */
 enum finding_severity {
-    FINDING_NOTE,    /* to know */
-    FINDING_WARNING, /* figures are less certain than their ± says */
-    FINDING_BREAKS,  /* figures say little of what was measured: not to be compared */
+    FINDING_NOTE,    /* informational */
+    FINDING_WARNING, /* figures are less certain than their ± */
+    FINDING_BREAKS,  /* figures are not representative: not comparable */
 };
 
 struct summary_finding {
@@ -70,20 +70,20 @@ enum summary_activity {
     SUMMARY_ACTIVITIES
 };
 
-struct summary_condition { /* of one device; UNKNOWN where it has no such sensor */
+struct summary_condition { /* of one device; UNKNOWN without such a sensor */
     char id[DEVICE_NAME_SIZE];
     double idle_w, idle_after_w;
     double temperature_begin_c, temperature_end_c;
     double clock_mhz;         /* mean */
-    double throttled_share;   /* of the time */
-    char activity_source[16]; /* "gpm", "dcgmi", "utilization"; "": no GPU, or nothing known */
+    double throttled_share;   /* share of the time */
+    char activity_source[16]; /* "gpm", "dcgmi", "utilization"; "": no GPU, or unknown */
     double activity[SUMMARY_ACTIVITIES];
 };
 
-struct summary_gpu_process { /* of others than what was measured */
+struct summary_gpu_process { /* of processes other than the measured ones */
     char device[DEVICE_NAME_SIZE];
     int64_t pid;
-    char name[16]; /* "" where it is unknown */
+    char name[16]; /* "" if unknown */
     double memory_bytes;
     double utilization_pct; /* mean over the measured time */
 };
@@ -91,20 +91,20 @@ struct summary_gpu_process { /* of others than what was measured */
 enum { SUMMARY_FINDINGS_MAX = 8, SUMMARY_CONDITIONS_MAX = 32, SUMMARY_GPU_PROCESSES_MAX = 64 };
 
 struct summary_conditions {
-    double seconds; /* measured */
+    double seconds; /* duration of the measurement */
     int64_t cpus;
-    double cpu_busy_s, cpu_own_s; /* CPU time of all processes; of what was measured, with ipw */
+    double cpu_busy_s, cpu_own_s; /* CPU time of all processes; of the measured ones and ipw */
     double background_cpus,
-        background_cpus_plus_minus; /* mean number that other processes kept busy */
+        background_cpus_plus_minus; /* mean number of CPUs used by other processes */
     double background_gpu_pct;      /* mean utilization by other processes, of the most used GPU */
     int64_t background_gpu_processes;
     struct summary_gpu_process gpu_processes[SUMMARY_GPU_PROCESSES_MAX];
     size_t gpu_process_count;
-    double background_joules; /* that other processes used on the CPUs, above idle */
+    double background_joules; /* active CPU energy of other processes */
     double idle_w, idle_plus_minus, idle_after_w,
         idle_after_plus_minus; /* of the counted devices */
     double idle_cpus;          /* busy CPUs while idle power was measured */
-    int64_t idle_tries;        /* measurements of idle power until one was accepted, or none was */
+    int64_t idle_tries;        /* attempts until idle power was accepted, or given up */
     struct summary_condition devices[SUMMARY_CONDITIONS_MAX];
     size_t device_count;
     struct summary_finding findings[SUMMARY_FINDINGS_MAX];
@@ -120,44 +120,44 @@ struct summary {
     struct summary_idle idle;
     struct summary_device *devices;
     size_t device_count;
-    const struct traces *traces; /* of an agent's run, to be written; not owned, NULL without */
-    struct jv *tree;             /* what it was read from; NULL when it was filled in */
+    const struct traces *traces; /* of an agent's run, to be written; not owned; or NULL */
+    struct jv *tree;             /* owner of the strings if it was read; or NULL */
 };
 
-/* All of it unknown. */
+/* Sets everything to unknown. */
 void summary_init(struct summary *summary);
 void summary_release(struct summary *summary);
 
 /* summary.json; on one line unless `pretty`. */
 void summary_to_json(const struct summary *summary, bool pretty, struct text *out);
 
-/* What `ipw profile --json` prints: the figures of "ipw", one object. */
+/* The output of `ipw profile --json`: the figures of "ipw", one object. */
 void summary_to_report(const struct summary *summary, struct text *out);
 
-/* Fills in what the run costs and emits, in total and per query and token, from its tariff and its other figures. */
+/* Computes cost and emissions of the run, in total and per query and token, from its tariff and other figures. */
 void summary_charge(struct summary *summary);
 
-/* Wall time x devices, s: what summary_charge counts.  Of runs that did not record it, by their devices. */
+/* Wall time x devices, in s, as used by summary_charge.  For runs that did not record it, from their devices. */
 double summary_device_seconds(const struct summary *summary);
 
-/* The conditions alone, as a member of an open object; and from such a member. */
-void summary_conditions_init(struct summary_conditions *conditions); /* all of it unknown */
+/* The conditions alone, written to or read from a member of an object. */
+void summary_conditions_init(struct summary_conditions *conditions); /* sets all to unknown */
 void summary_conditions_to_json(struct json *json, const char *key,
                                 const struct summary_conditions *conditions);
 void summary_conditions_from_json(const struct jv *value, struct summary_conditions *out);
 
-/* Takes the tree over, also when it fails; ERR_BAD_VALUE when it is no object. */
+/* Takes ownership of the tree, also if it fails; ERR_BAD_VALUE: not an object. */
 enum err summary_from_json(struct jv *tree, struct summary *out, struct error *why) MUST_USE;
 
-/* Of a run directory.  ERR_NOT_FOUND without the file: the run has not ended. */
+/* From a run directory.  ERR_NOT_FOUND: no such file: the run has not ended. */
 enum err summary_load(const char *directory, struct summary *out, struct error *why) MUST_USE;
-/* Whether a run there is complete. */
+/* Whether the run is complete. */
 bool summary_is_complete(const char *directory);
 enum err summary_save(const char *directory, const struct summary *summary, struct error *why)
     MUST_USE;
 
-/* Fills in what is no figure, such as options and the machine, as far as all of these agree on it.  Texts point into the
- * first. */
+/* Fills in fields that are not figures, such as options and the machine, if all parts have the same value.  Strings
+ * point into the first part. */
 void summary_common(const struct summary *parts, size_t count, struct summary *out);
 
 /* ---- the table of figures ---- */
@@ -174,7 +174,7 @@ struct summary_field {
     const char *gauge_name, *gauge_help, *gauge_label;
 };
 
-/* In the order of summary.json; a row without a path ends it. */
+/* In the order of summary.json; terminated by a row without a path. */
 extern const struct summary_field SUMMARY_FIELDS[];
 
 /* Columns of the run index and gauges, from 0. */
@@ -195,13 +195,13 @@ enum {
 const struct summary_field *summary_index(size_t n);
 const struct summary_field *summary_gauge(size_t n);
 
-/* The text of a column of the run index; NULL without one.  A run of the Python IPW has `dataset` alone,
- * which then stands for its name.  `summary` may be NULL. */
+/* The text of a column of the run index; NULL if there is none.  A run of the Python IPW has only `dataset`, which is
+ * then its name.  `summary` may be NULL. */
 const char *summary_index_text(const struct summary_field *column, const struct summary *summary);
 
 /* ---- the prediction ---- */
 
-/* What `ipw estimate` predicts for one request: type, member (which is the key of the HTML report too), path in
+/* Predictions of `ipw estimate` for one request: type, member (also the key in the HTML report), path in
  * estimate.json. */
 #define RUN_ESTIMATE(FIELD)                                                                        \
     FIELD(TEXT, hardware, "hardware_name")                                                         \
@@ -225,11 +225,11 @@ struct run_estimate {
 #define MEMBER(type, member, path) FIELD_C_##type member;
     RUN_ESTIMATE(MEMBER)
 #undef MEMBER
-    struct jv *tree; /* which the texts point into */
+    struct jv *tree; /* owner of the strings */
 };
 
-/* Of DIR/estimate.json, which the user puts there: ERR_NOT_FOUND without it, ERR_BAD_VALUE when it holds no estimate
- * of a request.  Release it in any case. */
+/* From DIR/estimate.json, placed there by the user: ERR_NOT_FOUND: no file, ERR_BAD_VALUE: not an estimate of a
+ * request. Always release it. */
 enum err run_estimate_load(const char *directory, struct run_estimate *out, struct error *why)
     MUST_USE;
 void run_estimate_release(struct run_estimate *estimate);

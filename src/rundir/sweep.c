@@ -17,8 +17,8 @@
 #include "rundir/summary.h"
 #include "stats/descriptive.h"
 
-/* A header with more is not ours: a sweep of so many points would take years. */
-enum { POINTS_MOST = 100000 };
+/* A header with more points is invalid: such a sweep would take years. */
+enum { POINTS_MAX = 100000 };
 
 /* ---- words ---- */
 
@@ -68,7 +68,7 @@ void sweep_release(struct sweep *sweep)
     *sweep = (struct sweep){0};
 }
 
-/* Takes the attempt's texts over. */
+/* Takes ownership of the attempt's strings. */
 static enum err keep_attempt(struct sweep *sweep, const struct sweep_attempt *attempt)
 {
     struct sweep_attempt mine = *attempt;
@@ -114,7 +114,7 @@ bool sweep_is(const char *directory)
     return file_is_directory(directory) && run_dir_inspect(directory, &state, NULL) == ERR_OK &&
            state == RUN_DIR_HAS_RUN &&
            run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path) &&
-           file_is_regular(path) && /* a pipe would be waited for */
+           file_is_regular(path) && /* not a FIFO, which would block */
            journal_kind(path) == RUN_KIND_SWEEP;
 }
 
@@ -206,7 +206,7 @@ enum err sweep_create(const struct sweep *sweep, const char *parent, struct run_
                       struct error *why)
 {
     struct text settings = {0}, subject = {0};
-    enum err err = jv_available(why); /* without, neither its runs nor itself could be read */
+    enum err err = jv_available(why); /* without JSON, neither it nor its runs could be read */
     if (err)
         return err;
     put_settings(sweep, &settings);
@@ -263,10 +263,10 @@ static enum err append_line(struct run_writer *writer, const struct text *line, 
     return err ? err : journal_sync(&writer->records, why);
 }
 
-/* In the folder of the attempt, until sweep_collect has it in the journal. */
+/* In the folder of the attempt, until sweep_collect has added it to the journal. */
 static const char STATE_FILE[] = "attempt.json";
 
-/* One that is to be made again has not ended. */
+/* An attempt that will be repeated has not ended. */
 static enum err put_state(const struct sweep *sweep, const char *directory, size_t point,
                           unsigned repeat, const struct text *line, struct error *why)
 {
@@ -297,11 +297,11 @@ enum err sweep_add(struct sweep *sweep, struct run_writer *writer,
     return err;
 }
 
-/* One more point, with copies of the words. */
+/* Adds a point, with copies of the words. */
 static enum err keep_point(struct sweep *sweep, char *const *values)
 {
     size_t count = sweep->point_count * sweep->knob_count;
-    enum err err = sweep->point_count < POINTS_MOST ? ERR_OK : ERR_BAD_VALUE;
+    enum err err = sweep->point_count < POINTS_MAX ? ERR_OK : ERR_BAD_VALUE;
     for (size_t k = 0; !err && k < sweep->knob_count; k++)
         err = sweep_word(&sweep->values, &count, values[k]);
     for (size_t i = sweep->point_count * sweep->knob_count; err && i < count; i++)
@@ -331,7 +331,7 @@ enum err sweep_extend(struct sweep *sweep, struct run_writer *writer, char *cons
     return err;
 }
 
-/* Energies of different methods sum to one of the weakest. */
+/* A sum of energies of different methods has the weakest method. */
 static bool is_weaker(const char *method, const char *than)
 {
     return strcmp(method, "estimated") == 0 ||
@@ -370,7 +370,7 @@ static void fill_summary(const struct sweep *sweep, const struct run_writer *wri
         const struct sweep_attempt *attempt = &sweep->attempts[i];
         *(attempt->exit_code ? &out->failed : &out->completed) += 1;
         add_known(&out->energy.joules, attempt->joules);
-        add_known(&out->energy.plus_minus, attempt->plus_minus); /* sensors err alike */
+        add_known(&out->energy.plus_minus, attempt->plus_minus); /* sensor errors are correlated */
         add_known(&out->seconds, attempt->seconds);
         add_evidence(attempt, &out->energy);
     }
@@ -380,7 +380,7 @@ enum err sweep_finish(struct sweep *sweep, struct run_writer *writer, struct err
 {
     struct text line = {0};
     struct summary summary;
-    if (sweep->only) /* others measure the rest */
+    if (sweep->only) /* other processes measure the others */
         return ERR_OK;
     text_add(&line, "{\"kind\":\"end\",\"state\":\"completed\"}");
     enum err err = journal_append(&writer->records, &line, why);
@@ -395,7 +395,7 @@ enum err sweep_finish(struct sweep *sweep, struct run_writer *writer, struct err
 
 /* ---- reading ---- */
 
-static enum err take_words(const struct jv *list, char ***words, size_t *count)
+static enum err read_words(const struct jv *list, char ***words, size_t *count)
 {
     enum err err = jv_is_array(list) ? ERR_OK : ERR_BAD_VALUE;
     for (const struct jv *item = jv_first(list); !err && item; item = jv_next(item)) {
@@ -411,12 +411,12 @@ static unsigned count_in(const struct jv *settings, const char *key)
     return value >= 0 && value <= 4294967295.0 ? (unsigned)value : 0;
 }
 
-static enum err take_points(const struct jv *points, struct sweep *sweep)
+static enum err read_points(const struct jv *points, struct sweep *sweep)
 {
     size_t found = 0, wanted = jv_count(points) * sweep->knob_count;
-    enum err err = jv_is_array(points) && jv_count(points) <= POINTS_MOST ? ERR_OK : ERR_BAD_VALUE;
+    enum err err = jv_is_array(points) && jv_count(points) <= POINTS_MAX ? ERR_OK : ERR_BAD_VALUE;
     for (const struct jv *point = jv_first(points); !err && point; point = jv_next(point))
-        err = jv_count(point) == sweep->knob_count ? take_words(point, &sweep->values, &found)
+        err = jv_count(point) == sweep->knob_count ? read_words(point, &sweep->values, &found)
                                                    : ERR_BAD_VALUE;
     if (err || found != wanted) {
         release_words(sweep->values, found);
@@ -427,7 +427,7 @@ static enum err take_points(const struct jv *points, struct sweep *sweep)
     return ERR_OK;
 }
 
-static enum err take_header(const struct jv *line, struct sweep *sweep)
+static enum err read_header(const struct jv *line, struct sweep *sweep)
 {
     const struct jv *settings = jv_get(line, "settings");
     const char *kind = jv_text(jv_get(settings, "points_are"));
@@ -453,7 +453,7 @@ static enum err take_header(const struct jv *line, struct sweep *sweep)
     sweep->seed = count_in(settings, "seed");
     sweep->repeats = count_in(settings, "repeats");
     sweep->most_repeats = count_in(settings, "most_repeats");
-    if (sweep->repeats > SWEEP_REPEATS_MOST || sweep->most_repeats > SWEEP_REPEATS_MOST)
+    if (sweep->repeats > SWEEP_REPEATS_MAX || sweep->most_repeats > SWEEP_REPEATS_MAX)
         return ERR_BAD_VALUE;
     sweep->until_pct = jv_number(jv_get(settings, "until_pct"));
     sweep->reruns = count_in(settings, "reruns");
@@ -461,18 +461,18 @@ static enum err take_header(const struct jv *line, struct sweep *sweep)
     sweep->cooldown_c = jv_number(jv_get(settings, "cooldown_c"));
     sweep->cooldown_min_c = jv_number(jv_get(settings, "cooldown_min_c"));
     sweep->cooldown_limit_s = jv_number(jv_get(settings, "cooldown_limit_s"));
-    enum err err = take_words(jv_get(settings, "knobs"), &sweep->knobs, &sweep->knob_count);
+    enum err err = read_words(jv_get(settings, "knobs"), &sweep->knobs, &sweep->knob_count);
     if (!err)
-        err = take_points(jv_get(settings, "points"), sweep);
+        err = read_points(jv_get(settings, "points"), sweep);
     if (!err)
-        err = take_words(jv_get(settings, "options"), &sweep->options, &sweep->option_count);
+        err = read_words(jv_get(settings, "options"), &sweep->options, &sweep->option_count);
     if (!err)
-        err = take_words(jv_get(settings, "command"), &sweep->command, &sweep->word_count);
+        err = read_words(jv_get(settings, "command"), &sweep->command, &sweep->word_count);
     return err;
 }
 
-/* What is no attempt at a point of this sweep is left out. */
-static enum err take_attempt(const struct jv *line, struct sweep *sweep)
+/* Ignores lines that are not attempts at a point of this sweep. */
+static enum err read_attempt(const struct jv *line, struct sweep *sweep)
 {
     double point = jv_number(jv_get(line, "point")), repeat = jv_number(jv_get(line, "repeat"));
     const char *path = jv_text(jv_get(line, "run")), *flags = jv_text(jv_get(line, "flags"));
@@ -508,7 +508,7 @@ static enum err take_attempt(const struct jv *line, struct sweep *sweep)
     return keep_attempt(sweep, &attempt);
 }
 
-static void forget_attempt(struct sweep *sweep, size_t i)
+static void drop_attempt(struct sweep *sweep, size_t i)
 {
     sweep_attempt_release(&sweep->attempts[i]);
     sweep->count--;
@@ -516,12 +516,12 @@ static void forget_attempt(struct sweep *sweep, size_t i)
             (sweep->count - i) * sizeof *sweep->attempts);
 }
 
-static void take_retry(const struct jv *line, struct sweep *sweep)
+static void read_retry(const struct jv *line, struct sweep *sweep)
 {
     double point = jv_number(jv_get(line, "point")), repeat = jv_number(jv_get(line, "repeat"));
     for (size_t i = sweep->count; i-- > 0;)
         if ((double)sweep->attempts[i].point + 1 == point && sweep->attempts[i].repeat == repeat)
-            forget_attempt(sweep, i);
+            drop_attempt(sweep, i);
     sweep->ended = false;
 }
 
@@ -533,18 +533,18 @@ static void set_repeats(struct sweep *sweep, unsigned repeats)
     sweep->ended = false;
 }
 
-static void take_repeats(const struct jv *line, struct sweep *sweep)
+static void read_repeats(const struct jv *line, struct sweep *sweep)
 {
     unsigned repeats = count_in(line, "repeats");
-    if (repeats > sweep->repeats && repeats <= SWEEP_REPEATS_MOST)
+    if (repeats > sweep->repeats && repeats <= SWEEP_REPEATS_MAX)
         set_repeats(sweep, repeats);
 }
 
-static enum err take_added(const struct jv *line, struct sweep *sweep)
+static enum err read_added(const struct jv *line, struct sweep *sweep)
 {
     char **words = NULL;
     size_t count = 0;
-    enum err err = take_words(jv_get(line, "values"), &words, &count);
+    enum err err = read_words(jv_get(line, "values"), &words, &count);
     if (!err)
         err = count == sweep->knob_count ? keep_point(sweep, words) : ERR_BAD_VALUE;
     release_words(words, count);
@@ -556,15 +556,15 @@ static enum err take_line(void *context, const struct jv *line)
     struct sweep *sweep = context;
     const char *kind = jv_text(jv_get(line, "kind"));
     if (kind && strcmp(kind, "retry") == 0)
-        take_retry(line, sweep);
+        read_retry(line, sweep);
     if (kind && strcmp(kind, "repeats") == 0)
-        take_repeats(line, sweep);
+        read_repeats(line, sweep);
     if (kind && strcmp(kind, "run") == 0)
-        return take_header(line, sweep);
+        return read_header(line, sweep);
     if (kind && strcmp(kind, "point") == 0)
-        return take_attempt(line, sweep);
+        return read_attempt(line, sweep);
     if (kind && strcmp(kind, "added") == 0)
-        return take_added(line, sweep);
+        return read_added(line, sweep);
     if (kind && strcmp(kind, "end") == 0)
         sweep->ended = true;
     return ERR_OK;
@@ -592,7 +592,7 @@ enum err sweep_load(const char *directory, struct sweep *out, struct error *why)
 
 static const char POINTS[] = "/points/p";
 
-/* Of a path such as SWEEP/points/p001_r1/run_x, or what several such have in common. */
+/* For a path such as SWEEP/points/p001_r1/run_x, or the common prefix of several. */
 size_t sweep_of_run(const char *run)
 {
     const char *found = NULL;
@@ -642,8 +642,8 @@ enum err sweep_reopen(struct sweep *sweep, const char *directory, struct run_wri
 
 /* ---- one process for each point ---- */
 
-/* Whether the attempt has ended: its state file is then read as a line of the journal. */
-static enum err take_state(struct sweep *sweep, const char *directory, size_t point,
+/* Whether the attempt has ended: its state file is then read like a line of the journal. */
+static enum err read_state(struct sweep *sweep, const char *directory, size_t point,
                            unsigned repeat, bool *found, struct error *why)
 {
     char path[FILE_PATH_MAX];
@@ -661,12 +661,12 @@ static enum err take_state(struct sweep *sweep, const char *directory, size_t po
     if (!err)
         err = jv_parse(content.bytes, content.length, &line, why);
     if (!err)
-        err = err_explain(why, take_attempt(line, sweep));
+        err = err_explain(why, read_attempt(line, sweep));
     if (!err && sweep->count > before) {
         const struct sweep_attempt *read = &sweep->attempts[before];
         *found = read->point == point && read->repeat == repeat;
         if (!*found)
-            forget_attempt(sweep, before);
+            drop_attempt(sweep, before);
     }
     if (!err && !*found)
         err = err_set(why, ERR_BAD_VALUE, "%s is not of this attempt: delete it", path);
@@ -675,17 +675,17 @@ static enum err take_state(struct sweep *sweep, const char *directory, size_t po
     return err;
 }
 
-static enum err take_states(struct sweep *sweep, const char *directory, size_t point,
+static enum err read_states(struct sweep *sweep, const char *directory, size_t point,
                             unsigned first, struct error *why)
 {
     bool found = true;
     enum err err = ERR_OK;
     for (unsigned repeat = first; !err && found && repeat <= sweep->most_repeats; repeat++)
-        err = take_state(sweep, directory, point, repeat, &found, why);
+        err = read_state(sweep, directory, point, repeat, &found, why);
     return err;
 }
 
-/* Of each point the first repeat that has no attempt; NULL when out of memory. */
+/* For each point the first repeat without an attempt; NULL: out of memory. */
 static unsigned *next_repeats(const struct sweep *sweep)
 {
     unsigned *next = calloc(sweep->point_count, sizeof *next);
@@ -705,7 +705,7 @@ enum err sweep_collect(struct sweep *sweep, struct run_writer *writer, struct er
     unsigned *next = next_repeats(sweep);
     enum err err = next ? ERR_OK : err_no_memory(why);
     for (size_t p = 0; !err && p < sweep->point_count; p++)
-        err = take_states(sweep, writer->directory, p, next[p], why);
+        err = read_states(sweep, writer->directory, p, next[p], why);
     for (size_t i = before; !err && i < sweep->count; i++) {
         struct text line = {0};
         put_attempt(sweep, &sweep->attempts[i], &line);
@@ -737,7 +737,7 @@ enum err sweep_open_point(struct sweep *sweep, const char *directory, size_t poi
     if (!err) {
         unsigned *next = next_repeats(sweep); /* after the lock: another may have just ended */
         sweep->only = point + 1;
-        err = next ? take_states(sweep, directory, point, next[point], why) : err_no_memory(why);
+        err = next ? read_states(sweep, directory, point, next[point], why) : err_no_memory(why);
         free(next);
     }
     if (err) {
@@ -757,7 +757,7 @@ enum err sweep_retry_failed(struct sweep *sweep, struct run_writer *writer, stru
         if (!attempt->exit_code)
             continue;
         if (!writer) {
-            forget_attempt(sweep, i);
+            drop_attempt(sweep, i);
             continue;
         }
         text_addf(&line, "{\"kind\":\"retry\",\"point\":%zu,\"repeat\":%u}", attempt->point + 1,
@@ -769,7 +769,7 @@ enum err sweep_retry_failed(struct sweep *sweep, struct run_writer *writer, stru
             str_format(path, sizeof path, "%s/%s", folder, STATE_FILE))
             unlink(path);
         if (!err)
-            forget_attempt(sweep, i);
+            drop_attempt(sweep, i);
         text_release(&line);
     }
     return err;
@@ -796,7 +796,7 @@ enum err sweep_repeat_more(struct sweep *sweep, unsigned repeats, struct run_wri
 
 /* ---- figures ---- */
 
-/* The gain error of a sensor is the same at every point: repeats do not reduce it, and differences cancel it. */
+/* The gain error of a sensor is the same at every point: repeats do not reduce it, and it cancels in differences. */
 static double common_part(const struct sweep_attempt *attempt)
 {
     double square = attempt->plus_minus * attempt->plus_minus;

@@ -1,5 +1,5 @@
-/* Tables bind members to keys, so that writing and reading cannot differ; the lists of traces.def make both the tables
- * and the structs. */
+/* Tables bind members to keys, so that writing and reading cannot diverge; the lists of traces.def generate both the
+ * tables and the structs. */
 #include "rundir/traces.h"
 
 #include <math.h>
@@ -71,7 +71,7 @@ static double figure_at(const struct turn_trace *turn, size_t offset)
     return *(const double *)figure;
 }
 
-/* Over the turns; UNKNOWN where a turn does not know it, or over those that do. */
+/* Sum over the turns; UNKNOWN if unknown for a turn, or over those with a known value. */
 static double sum_turns(const struct query_trace *trace, size_t offset, bool all)
 {
     double sum = trace->turn_count && all ? 0 : UNKNOWN;
@@ -138,7 +138,7 @@ static size_t tools_of(const struct turn_trace *turn)
     return count;
 }
 
-/* Nothing better is known: the turns' parts of the query's energy by their time. */
+/* Fallback: divides the query's energy among the turns by their time. */
 static void split_by_time(struct query_trace *trace)
 {
     double all_s = SUM(wall_clock_s);
@@ -187,7 +187,7 @@ void query_trace_compute(struct query_trace *trace)
 
 /* ---- writing ---- */
 
-/* What is not known of a span is left out: there are many. */
+/* Omits unknown values of a span: there are many. */
 static void put_known(struct json *json, const struct json_field *field, const void *object)
 {
     struct json_field_writer writer = {.json = json};
@@ -258,7 +258,7 @@ static enum err read_spans(const struct jv *list, struct query_trace *out)
     return out->spans ? ERR_OK : ERR_NO_MEMORY;
 }
 
-/* What only must be there: a name, a kind of work, and the number of each turn. */
+/* Requires only a name, a workload type, and the number of each turn. */
 static enum err read_trace(const struct jv *value, struct query_trace *out)
 {
     const struct jv *ours = jv_get(value, "ipw");
@@ -276,7 +276,7 @@ static enum err read_trace(const struct jv *value, struct query_trace *out)
     return err;
 }
 
-/* The trace takes a copy of the line's tree: its texts point into it. */
+/* Keeps a copy of the line's tree, which its strings point into. */
 static enum err copy_tree(const struct jv *line, struct jv **out)
 {
     enum err err = jv_object_new(out);
@@ -285,7 +285,7 @@ static enum err copy_tree(const struct jv *line, struct jv **out)
 
 /* ---- by key ---- */
 
-/* The slot of a key, or the free one where it belongs. */
+/* The slot of a key, or the free slot for it. */
 static size_t *find_slot(const struct traces *traces, const char *key)
 {
     size_t mask = traces->slot_count - 1, at = hash_mix(hash_string(HASH_START, key)) & mask;
@@ -318,7 +318,7 @@ static enum err reserve_slot(struct traces *traces)
     return ERR_OK;
 }
 
-/* In the place of one of the same key. */
+/* Replaces one with the same key. */
 static enum err add_trace(struct traces *traces, const struct query_trace *trace)
 {
     struct query_trace *known = traces_find(traces, trace->ipw.key);

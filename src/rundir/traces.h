@@ -1,9 +1,9 @@
-/* traces.jsonl: what each query of an agent did, turn by turn, in the format of the Python IPW (docs/formats.md), with
- * the spans and energies of ours in an object "ipw" of each query.  Files of the Python IPW, old and new, are read as
- * well as our own; what a file does not have is unknown.
+/* traces.jsonl: the turns of each query of an agent, in the format of the Python IPW (docs/formats.md), with our spans
+ * and energies in an object "ipw" of each query.  Files of the Python IPW, old and new, can be read as well; missing
+ * values are unknown.
  *
- * Ownership: traces that were loaded own their lists and the trees that their texts point into: traces_release.  Of one
- * that is to be written, all belongs to whoever filled it in; query_trace_release frees its lists. */
+ * Ownership: loaded traces own their lists and the trees that their strings point into: traces_release.  A trace to be
+ * written borrows its strings; query_trace_release frees its lists. */
 #ifndef IPW_RUNDIR_TRACES_H
 #define IPW_RUNDIR_TRACES_H
 
@@ -42,20 +42,20 @@ struct query_trace {
 struct traces {
     struct query_trace *items;
     size_t count, capacity;
-    uint64_t damaged;   /* lines that are no trace */
-    uint64_t missing;   /* for the summary: queries with a record and no trace */
-    const char *config; /* for the summary: how the agent was run, a JSON object; may be NULL */
-    size_t *slots;      /* a hash table of places plus one, by key; 0 is free */
+    uint64_t damaged;   /* lines that are not traces */
+    uint64_t missing;   /* for the summary: queries with a record but no trace */
+    const char *config; /* for the summary: the agent's configuration, as JSON; may be NULL */
+    size_t *slots;      /* hash table by key of indexes plus one; 0 is free */
     size_t slot_count;
 };
 
-/* All of it as the Python IPW has it where nothing is said: mostly unknown. */
+/* The defaults of the Python IPW: mostly unknown. */
 void turn_trace_init(struct turn_trace *turn);
 void query_trace_init(struct query_trace *trace);
 void query_trace_release(struct query_trace *trace);
 
-/* Fills in what is computed from the turns.  Where the query's energy is known and no turn's is, the turns get their
- * part of it by wall clock, and ipw.energy_split says so. */
+/* Computes sums from the turns.  If the query's energy is known but no turn's, it is divided among the turns by wall
+ * clock, and ipw.energy_split says so. */
 void query_trace_compute(struct query_trace *trace);
 
 /* GPU and CPU energy: of the query, else the sum of its turns. */
@@ -68,24 +68,24 @@ double query_trace_cpu_watts(const struct query_trace *trace);
 /* A line, without its newline. */
 void query_trace_to_json(const struct query_trace *trace, struct text *line);
 
-/* Computed traces of a run directory, in the order of the file; of a query that is there twice, the last.
- * ERR_NOT_FOUND without the file. */
+/* Loads and computes the traces of a run directory, in the order of the file; for a key that occurs twice, the last.
+ * ERR_NOT_FOUND: no such file. */
 bool traces_exist(const char *directory);
 enum err traces_load(const char *directory, struct traces *out, struct error *why) MUST_USE;
 void traces_release(struct traces *traces);
 
-/* Of a query's key; NULL without one. */
+/* By the query's key; NULL: none. */
 struct query_trace *traces_find(const struct traces *traces, const char *key);
 
-/* What the Python IPW's exporter has in summary.json: totals, efficiency, averages, statistics, and those without
- * outliers, as members of an open object. */
+/* The figures of the Python IPW's exporter for summary.json: totals, efficiency, averages, statistics, and those
+ * without outliers, as members of an open object. */
 void traces_summary_to_json(const struct traces *traces, struct json *json);
 
-/* traces.jsonl with one line per query, as other programs expect it: a run in progress has several. */
+/* Rewrites traces.jsonl with one line per query, as other programs expect it: a run in progress has several. */
 enum err traces_save(const char *directory, const struct traces *traces, struct error *why)
     MUST_USE;
 
-/* hf_dataset/ of a run directory: one row per query, as the Python IPW has it.  ERR_UNSUPPORTED in a build without
+/* Writes hf_dataset/ in a run directory: one row per query, as in the Python IPW.  ERR_UNSUPPORTED in a build without
  * Arrow. */
 enum err traces_save_dataset(const char *directory, const struct traces *traces, struct error *why)
     MUST_USE;

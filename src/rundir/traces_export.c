@@ -1,4 +1,4 @@
-/* What is made of traces: the figures of the Python IPW's exporter for summary.json, and its dataset. */
+/* Exports of traces: the figures of the Python IPW's exporter for summary.json, and its dataset. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -56,13 +56,13 @@ static const struct statistic {
 
 enum { STATISTIC_COUNT = sizeof STATISTICS / sizeof *STATISTICS };
 
-/* Some traces, by pointer: all of them, or those that are no outliers. */
+/* A selection of traces, by pointer: all, or those that are not outliers. */
 struct selection {
     const struct query_trace **items;
     size_t count;
 };
 
-/* The known ones; UNKNOWN without any. */
+/* Sum of the known values; UNKNOWN if there are none. */
 static double sum_of(const struct selection *some, figure *of)
 {
     double sum = UNKNOWN;
@@ -71,7 +71,7 @@ static double sum_of(const struct selection *some, figure *of)
     return sum;
 }
 
-/* UNKNOWN where one of them is: a part of the tokens is no total. */
+/* UNKNOWN if one value is: a partial sum is not a total. */
 static double total_of_all(const struct selection *some, figure *of)
 {
     double sum = some->count ? 0 : UNKNOWN;
@@ -128,7 +128,7 @@ static void put_totals(struct json *json, const struct selection *all)
     json_object_end(json);
 }
 
-/* The exporter's own meaning of ipj and ipw, which are not ours: docs/metrics.md. */
+/* ipj and ipw as defined by the exporter, which differ from ours: docs/metrics.md. */
 static void put_efficiency(struct json *json, const struct selection *some)
 {
     double accuracy = tally_of(some).accuracy, joules = sum_of(some, query_trace_gpu_joules),
@@ -151,7 +151,7 @@ static void put_averages(struct json *json, const struct selection *all)
     json_object_end(json);
 }
 
-/* The deviation of one value is 0 there. */
+/* The standard deviation of one value is 0 there. */
 static void put_statistic(struct json *json, const struct statistic *row,
                           const struct selection *some, double *values)
 {
@@ -185,7 +185,7 @@ static int by_wall_clock(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A twentieth from each end by wall clock, at least one query; nothing is left of fewer than four. */
+/* Drops 5 % at each end by wall clock, at least one query; everything if there are fewer than four. */
 static size_t drop_outliers(struct selection *some)
 {
     size_t before = some->count, drop = before / 20 > 1 ? before / 20 : 1;
@@ -227,7 +227,7 @@ static void put_normalized(struct json *json, struct selection *some)
     json_object_end(json);
 }
 
-/* Ours: what was wrong with the events of all queries. */
+/* Ours: problems of the events of all queries. */
 static void put_events(struct json *json, const struct selection *all, uint64_t missing)
 {
     static const struct {
@@ -268,7 +268,7 @@ void traces_summary_to_json(const struct traces *traces, struct json *json)
     put_statistics(json, &all);
     json_object_end(json);
     put_events(json, &all, traces->missing);
-    put_normalized(json, &all); /* which drops some of them */
+    put_normalized(json, &all); /* drops some of them */
     free((void *)all.items);
 }
 
@@ -322,7 +322,7 @@ static struct arrow_field *make_fields(void)
     return NULL;
 }
 
-/* The trace itself has most of the columns under the same names; the others are put beside them. */
+/* The trace has most of the columns under the same names; the others are added. */
 static void write_row(const struct query_trace *trace, struct text *line, struct text *row)
 {
     struct text score = {0};
@@ -390,15 +390,15 @@ enum err traces_save_dataset(const char *directory, const struct traces *traces,
 
 /* ---- the file, at the end of a run ---- */
 
-/* Lines that are no traces would be lost: the file with them stays under another name.  False where that cannot be. */
+/* Lines that are not traces would be lost: renames the file that contains them.  False if that fails. */
 static bool keep_damaged(const char *directory, uint64_t damaged)
 {
-    enum { NAMES_MOST = 100 };
+    enum { NAMES_MAX = 100 };
     char path[600], kept[640];
-    bool is_kept = false, is_taken = true; /* that name, by an earlier one */
+    bool is_kept = false, is_taken = true; /* is_taken: the name exists already */
     if (!str_format(path, sizeof path, "%s/traces.jsonl", directory))
         return false;
-    for (int i = 1; i < NAMES_MOST && is_taken; i++) {
+    for (int i = 1; i < NAMES_MAX && is_taken; i++) {
         str_format(kept, sizeof kept, "%s.damaged", path);
         if (i > 1)
             str_format(kept, sizeof kept, "%s.damaged.%d", path, i);

@@ -1,4 +1,4 @@
-/* Sensors are read while every CPU computes: a counter that does not change under that load is dead. */
+/* Reads the sensors while every CPU is busy: a counter that does not change under that load is dead. */
 #define _GNU_SOURCE
 #include "runner/check.h"
 
@@ -41,7 +41,7 @@ static void *load_main(void *argument)
     double lanes[LANES];
     for (int lane = 0; lane < LANES; lane++)
         lanes[lane] = 1.0 + lane * 0.01;
-    volatile double keep = 0; /* the compiler must assume that the result is read */
+    volatile double keep = 0; /* prevents dead-code elimination */
     while (!atomic_load_explicit(&load->stopping, memory_order_relaxed)) {
         keep = compute_round(lanes);
         atomic_fetch_add_explicit(&load->rounds, 1, memory_order_relaxed);
@@ -80,10 +80,10 @@ double load_stop(struct load *load)
 
 /* ---- the check ---- */
 
-/* Long enough for a dozen updates of the slowest common sensor (a tenth of a second). */
+/* Long enough for a dozen updates of the slowest common sensor (100 ms). */
 #define CHECK_TIME (1200 * NS_PER_MS)
 
-/* Whether this channel works: a counter must have advanced, a power reading must not be 0 W only. */
+/* Whether the channel works: a counter must advance, a power reading must not always be 0 W. */
 static bool is_working(struct sampler *sampler, size_t source, size_t channel, nanos from, nanos to)
 {
     const struct sensor_channel *row = &sampler_sensor(sampler, source)->channels[channel];
@@ -158,7 +158,7 @@ static void check_sensor(struct session *session, size_t index, nanos from, nano
     }
 }
 
-/* Whether an open sensor gives joules: without one there is nothing to put a load on for. */
+/* Whether an open sensor measures energy: otherwise no load is needed. */
 static bool has_energy(const struct session *session)
 {
     for (size_t i = 0; i < session->findings.count; i++) {

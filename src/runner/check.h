@@ -22,16 +22,16 @@ struct load *load_start(unsigned threads);
 /* Ends it; returns the number of billions of multiply-adds done. */
 double load_stop(struct load *load);
 
-/* What was measured of one finding; UNKNOWN where nothing was. */
+/* Measurements of one finding; UNKNOWN if not measured. */
 struct check_row {
     double period_ms; /* between updates of its first energy or power channel */
     double read_us;   /* the fastest read */
     double watts;     /* mean over the check */
-    bool counts;      /* its joules are measured and can enter the machine's total */
+    bool counts;      /* its energy is measured and can be part of the machine's total */
 };
 
-/* rows has one element for each finding of the session.  Takes about a second and a half where a sensor
- * gives joules; else it ends at once. */
+/* rows has one element for each finding of the session.  Takes about 1.5 s if a sensor measures energy; otherwise
+ * returns immediately. */
 void check_run(struct session *session, struct check_row *rows);
 
 #endif

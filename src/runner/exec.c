@@ -23,8 +23,8 @@ static enum err measure_idle(const struct exec_options *options, struct exec_res
     return err;
 }
 
-/* Waits for the end of the command.  The first signal is passed on (unless the terminal has sent it to
- * the command as well), the second becomes SIGTERM, the third SIGKILL. */
+/* Waits for the command to exit.  The first signal is forwarded (unless the terminal has sent it to the command as
+ * well), the second becomes SIGTERM, the third SIGKILL. */
 static void wait_for_end(struct child *child, struct child_end *end, int *signal_number)
 {
     pid_t pid = child->pid;
@@ -62,7 +62,7 @@ static enum err run_once(struct session *session, const struct exec_options *opt
         return err;
     wait_for_end(&child, &run->end, &result->signal);
     if (run->end.rss_mb <= own.rss_mb)
-        run->end.rss_mb = UNKNOWN; /* the kernel counts our own pages before the exec */
+        run->end.rss_mb = UNKNOWN; /* includes our own pages before the exec */
     if (options->wait_all && !result->signal)
         result->signal = proc_await_orphans();
     run->to = clock_now();

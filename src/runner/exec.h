@@ -1,6 +1,6 @@
-/* Measuring a command: idle power first if requested, then warm-ups, then runs, each from its go signal
- * to its end.  exec_measure fills a result that exec_result_release frees; after an error or an
- * interruption it holds what was measured until then. */
+/* Measuring a command: idle power first if requested, then warm-ups, then runs, each from its start to its exit.
+ * exec_measure fills a result that exec_result_release frees; after an error or an interruption it holds the completed
+ * runs. */
 #ifndef IPW_RUNNER_EXEC_H
 #define IPW_RUNNER_EXEC_H
 
@@ -31,20 +31,20 @@ struct exec_run {
     nanos from, to;
     double wall_s;
     struct child_end end;
-    unsigned left_running; /* processes it left running when it ended */
+    unsigned left_running; /* processes still running when it exited */
     struct ledger ledger;
 };
 
 struct exec_result {
     struct exec_run *runs;
     size_t count;
-    int exit_code; /* of the first run that failed, else 0; 126/127 when it could not start */
-    int signal;    /* that interrupted the measurement; 0 for none */
+    int exit_code; /* of the first run that failed, else 0; 126/127: it could not be started */
+    int signal;    /* that interrupted the measurement; 0: none */
     struct conditions conditions;
     bool has_idle; /* idle power was measured on an idle machine */
     struct baseline idle;
-    struct ledger mean; /* over the runs; empty when count is 0 */
-    nanos started;      /* samples up to here are those of another run in this session */
+    struct ledger mean; /* mean over the runs; empty if count is 0 */
+    nanos started;      /* earlier samples belong to another run of this session */
     nanos started_wall; /* since the epoch */
 };
 

@@ -1,6 +1,6 @@
-/* One loop, in the thread of the command: wait for the end of an interval, read, decide, set.  Requests in flight at a
- * change belong to both settings; the control law leaves the first reading after one out.  An interval ends when the
- * server's metrics were taken: what the GPU drew and what the server did are of the same time, however late it is. */
+/* One loop, in the thread of the command: wait for the end of an interval, read, decide, set.  Requests in flight
+ * during a change belong to both settings; the control law ignores the first reading after a change.  An interval ends
+ * when the server's metrics were scraped, so that GPU energy and server metrics cover the same time. */
 #include "runner/govern.h"
 
 #include <math.h>
@@ -20,14 +20,14 @@
 #include "wire/prometheus.h"
 
 enum {
-    BODY_MOST = 32 << 20,
-    OBSERVATIONS_LEAST = 10,
-    WINDOW_MOST = 6,
+    BODY_MAX = 32 << 20,
+    OBSERVATIONS_MIN = 10,
+    WINDOW_MAX = 6,
     LIMIT_STEPS = 40,
     SCRAPE_MOST_S = 2
 };
 static const double QUANTILE = 0.95;
-static const double WINDOW_ERROR_MOST = 0.05; /* of a window's length, for a rate */
+static const double WINDOW_ERROR_MAX = 0.05; /* relative to the window's length, for a rate */
 static char *const RESTORE[] = {"/proc/self/exe", "sweep", "--restore", NULL};
 
 /* ---- names of metrics ---- */
@@ -66,20 +66,20 @@ static const char *const METRIC_WORDS[GOVERN_METRICS] = {"time to first token",
 
 /* ---- state ---- */
 
-/* When a server took its metrics: while it was asked. */
+/* One scrape; its time is uncertain by half of the duration of the request. */
 struct scrape {
-    nanos at, error; /* at most */
+    nanos at, error; /* error: upper bound */
 };
 
 struct loop {
     const struct govern_options *options;
     struct gpu_control *control;
-    const char *id; /* of the GPU */
+    const char *id; /* id of the GPU */
     struct session session;
     struct http *http;
     char url[1024];
     struct prometheus older, newer;
-    bool has_older, has_missed; /* missed: the last scrape failed */
+    bool has_older, has_missed; /* has_missed: the last scrape failed */
     unsigned window;            /* intervals since `older` */
     const struct metric_name *names[GOVERN_METRICS];
     char problem[160];
@@ -88,7 +88,7 @@ struct loop {
     struct governor governor;
     nanos start, from;
     struct scrape older_at;
-    double power_sum[2]; /* default, governed */
+    double power_sum[2]; /* [0] at the default, [1] governed */
     size_t power_count[2];
 };
 
@@ -171,7 +171,7 @@ static enum err find_application(const struct govern_options *options,
                    options->model, options->application ? options->application : "");
 }
 
-/* Time and energy of every setting, relative to the default; nothing is known of clocks that were not measured. */
+/* Time and energy of every setting relative to the default; clocks that were not measured are unknown. */
 static enum err predict(struct loop *loop, const struct freq_model *model, struct error *why)
 {
     struct freq_curve curve = {0};
@@ -217,7 +217,7 @@ static enum err load_model(struct loop *loop, struct error *why)
 
 /* ---- the server's metrics ---- */
 
-/* A URL without a path is that of the server. */
+/* A URL without a path is the server's base URL. */
 static enum err set_url(struct loop *loop, struct error *why)
 {
     const char *given = loop->options->metrics_url, *host = strstr(given, "://");
@@ -233,18 +233,16 @@ static enum err fetch(struct loop *loop, struct prometheus *out, struct scrape *
     nanos asked = clock_now();
     struct text body = {0};
     struct http_response response = {0};
-    enum err err = http_fetch(loop->http, loop->url, NULL, SCRAPE_MOST_S * NS_PER_S, BODY_MOST,
+    enum err err = http_fetch(loop->http, loop->url, NULL, SCRAPE_MOST_S * NS_PER_S, BODY_MAX,
                               &body, &response, why);
     nanos error = (clock_now() - asked) / 2;
     *when = (struct scrape){asked + error, error};
     if (!err && response.status / 100 != 2)
-        err = err_set(why, ERR_IO, "the metrics endpoint answered with HTTP status %d",
-                      response.status);
+        err = err_set(why, ERR_IO, "the metrics endpoint returned HTTP status %d", response.status);
     if (!err) {
         err = prometheus_parse(out, text_get(&body), body.length, why);
         if (err == ERR_BAD_VALUE)
-            (void)err_set(why, err,
-                          "the metrics endpoint did not answer in Prometheus' text format");
+            (void)err_set(why, err, "the metrics endpoint did not return Prometheus' text format");
     }
     http_response_release(&response);
     text_release(&body);
@@ -257,7 +255,7 @@ static bool has_metric(const struct prometheus *metrics, const struct metric_nam
                              : prometheus_has(metrics, name->name);
 }
 
-/* A server may create its series with the first request: what is not there yet is looked for again. */
+/* A server may create a series with the first request: missing ones are looked up again. */
 static void find_names(struct loop *loop, const struct prometheus *metrics)
 {
     for (int m = 0; m < GOVERN_METRICS; m++)
@@ -278,7 +276,7 @@ static bool is_of_server(const char *name)
     return false;
 }
 
-/* Whether the metrics are those of an inference server that could have the metric later. */
+/* Whether these are metrics of an inference server, which may add the metric later. */
 static bool is_server(const struct prometheus *metrics)
 {
     for (size_t i = 0; i < metrics->count; i++)
@@ -287,7 +285,7 @@ static bool is_server(const struct prometheus *metrics)
     return false;
 }
 
-/* Whether a counter of the server has grown: requests come in, whatever the wanted metrics say. */
+/* Whether a counter of the server has increased: it processes requests, even if the required metrics are missing. */
 static bool is_working(const struct loop *loop)
 {
     for (size_t i = 0; i < loop->newer.count; i++) {
@@ -301,7 +299,7 @@ static bool is_working(const struct loop *loop)
     return false;
 }
 
-/* Why there is no latency.  A metric that is not there while the server works will hardly come. */
+/* The reason for missing latencies.  One that is missing although requests were served is probably not supported. */
 static const char *explain_missing(struct loop *loop)
 {
     for (int m = 0; m < GOVERN_METRICS; m++)
@@ -351,7 +349,7 @@ static void read_metric(struct loop *loop, enum govern_metric metric, struct gov
     double slo_s = loop->options->slo_s[metric];
     step->is_mean[metric] = !is_known(window.quantile) && is_known(window.mean);
     step->latency_s[metric] = step->is_mean[metric] ? window.mean : window.quantile;
-    if (window.is_at_least && window.quantile <= slo_s) /* somewhere above the last bound */
+    if (window.is_at_least && window.quantile <= slo_s) /* above the last bucket bound */
         step->latency_s[metric] = 2 * slo_s;
     if (!(step->observations <= window.count))
         step->observations = window.count;
@@ -367,7 +365,7 @@ static double tokens_between(const struct loop *loop)
     return UNKNOWN;
 }
 
-/* The largest of latency / SLO; UNKNOWN unless every metric has a figure. */
+/* The maximum of latency / SLO; UNKNOWN unless every metric has a value. */
 static double relative_latency(const struct loop *loop, const struct govern_step *step)
 {
     double largest = 0;
@@ -379,15 +377,15 @@ static double relative_latency(const struct loop *loop, const struct govern_step
     return largest > 0 ? largest : UNKNOWN;
 }
 
-/* Per second between two scrapes; UNKNOWN where it is not certain enough how long that was, as after a stall. */
+/* Rate per second between two scrapes; UNKNOWN if the duration is too uncertain, as after a stall. */
 static double rate_between(const struct loop *loop, const struct scrape *newer, double count)
 {
     double window = seconds(newer->at - loop->older_at.at);
     double error = seconds(newer->error + loop->older_at.error);
-    return error <= WINDOW_ERROR_MOST * window ? ratio(count, window) : UNKNOWN;
+    return error <= WINDOW_ERROR_MAX * window ? ratio(count, window) : UNKNOWN;
 }
 
-static void take_newer(struct loop *loop, const struct scrape *when)
+static void advance_scrape(struct loop *loop, const struct scrape *when)
 {
     struct prometheus older = loop->older;
     loop->older = loop->newer;
@@ -396,9 +394,10 @@ static void take_newer(struct loop *loop, const struct scrape *when)
     loop->window = 0;
 }
 
-/* One scrape may fail: the next one is of both intervals.  After two, the default is in force and requests of the outage
- * are not of it. */
-static void miss_scrape(struct loop *loop, struct govern_step *step, const struct error *why)
+/* One scrape may fail: the next one covers both intervals.  After two, the default has been restored, and requests of
+ * the outage are ignored. */
+static void handle_failed_scrape(struct loop *loop, struct govern_step *step,
+                                 const struct error *why)
 {
     (void)str_copy(loop->problem, sizeof loop->problem, why->text);
     step->problem = loop->problem;
@@ -407,8 +406,8 @@ static void miss_scrape(struct loop *loop, struct govern_step *step, const struc
     loop->has_missed = true;
 }
 
-/* Reads the metrics of the time since `older`; `to` becomes when they were taken.  A few observations are no
- * distribution: they wait for more. */
+/* Reads the metrics since `older`; sets `to` to the time of the scrape.  With too few observations for a percentile,
+ * the window is extended. */
 static void read_metrics(struct loop *loop, nanos *to, struct govern_step *step,
                          struct governor_reading *reading)
 {
@@ -420,7 +419,7 @@ static void read_metrics(struct loop *loop, nanos *to, struct govern_step *step,
     enum err err = fetch(loop, &loop->newer, &when, &why);
     *to = when.at > *to ? when.at : *to;
     if (err) {
-        miss_scrape(loop, step, &why);
+        handle_failed_scrape(loop, step, &why);
         return;
     }
     loop->has_missed = false;
@@ -428,7 +427,7 @@ static void read_metrics(struct loop *loop, nanos *to, struct govern_step *step,
     if (!loop->has_older) {
         step->problem = "first reading";
         loop->has_older = true;
-        take_newer(loop, &when);
+        advance_scrape(loop, &when);
         return;
     }
     for (int m = 0; m < GOVERN_METRICS; m++)
@@ -437,15 +436,15 @@ static void read_metrics(struct loop *loop, nanos *to, struct govern_step *step,
     reading->latency = relative_latency(loop, step);
     step->tokens_per_s = rate_between(loop, &when, tokens_between(loop));
     reading->work_per_s = step->tokens_per_s > 0 ? step->tokens_per_s : UNKNOWN;
-    bool is_few = step->observations < OBSERVATIONS_LEAST && !(reading->latency > 1);
-    if (is_few && step->observations > 0 && loop->window < WINDOW_MOST) {
+    bool is_few = step->observations < OBSERVATIONS_MIN && !(reading->latency > 1);
+    if (is_few && step->observations > 0 && loop->window < WINDOW_MAX) {
         reading->is_waiting = true;
         step->problem = "too few requests yet";
         return;
     }
     if (!is_known(reading->latency))
         step->problem = explain_missing(loop);
-    take_newer(loop, &when);
+    advance_scrape(loop, &when);
 }
 
 /* ---- the GPU ---- */
@@ -521,7 +520,7 @@ static enum err set_decided(struct loop *loop, const struct govern_step *step, s
                                      : gpu_control_set(loop->control, knob, step->decided, why);
 }
 
-/* A limit is no clock: what the GPU ran at says nothing of it. */
+/* A power limit is not a clock: the clock that was read says nothing about it. */
 static double running_setting(const struct loop *loop, const struct govern_step *step)
 {
     return loop->options->knob == KNOB_GRAPHICS_CLOCK ? step->clock_mhz : UNKNOWN;
@@ -541,8 +540,8 @@ static void count_step(struct loop *loop, const struct govern_step *step, bool w
     }
 }
 
-static enum err take_step(struct loop *loop, nanos to, const struct govern_watch *watch,
-                          struct govern_result *out, struct error *why)
+static enum err run_step(struct loop *loop, nanos to, const struct govern_watch *watch,
+                         struct govern_result *out, struct error *why)
 {
     struct govern_step step = {.latency_s = {UNKNOWN, UNKNOWN},
                                .observations = UNKNOWN,
@@ -587,7 +586,7 @@ static enum err run_loop(struct loop *loop, const struct govern_watch *watch,
             out->signal = proc_poll_signal((to < end ? to : end) - now);
         if (out->signal || (now >= end && end < to))
             break;
-        err = take_step(loop, now, watch, out, why);
+        err = run_step(loop, now, watch, out, why);
         if (!out->signal)
             out->signal = proc_poll_signal(0);
     }
@@ -600,7 +599,7 @@ static void name_metrics(const struct loop *loop, struct govern_result *out)
         out->metric_name[m] = loop->names[m] ? loop->names[m]->name : NULL;
 }
 
-/* By the reading at the start. */
+/* From the reading at the start. */
 static void find_bounds(const struct loop *loop, struct govern_result *out)
 {
     for (int m = 0; m < GOVERN_METRICS; m++) {
@@ -613,11 +612,11 @@ static void find_bounds(const struct loop *loop, struct govern_result *out)
     }
 }
 
-static void take_result(struct loop *loop, struct govern_result *out)
+static void fill_result(struct loop *loop, struct govern_result *out)
 {
     nanos now = clock_now();
     struct ledger ledger;
-    name_metrics(loop, out); /* some appear with the first request */
+    name_metrics(loop, out); /* some series appear with the first request */
     out->seconds = seconds(now - loop->start);
     out->default_w = ratio(loop->power_sum[0], (double)loop->power_count[0]);
     out->governed_w = ratio(loop->power_sum[1], (double)loop->power_count[1]);
@@ -682,7 +681,7 @@ enum err govern_execute(const struct govern_options *options, const struct gover
         watch->begin(watch->context, out);
         err = run_loop(&loop, watch, out, why);
     }
-    /* First of all: the rest takes a moment. */
+    /* Restores first: the cleanup below takes a while. */
     enum err ended = gpu_control_end(loop.control, &late);
     loop.control = NULL;
     if (ended && !err) {
@@ -690,7 +689,7 @@ enum err govern_execute(const struct govern_options *options, const struct gover
         *why = late;
     }
     if (loop.start)
-        take_result(&loop, out);
+        fill_result(&loop, out);
     out->was_set = out->changes > 0;
     release(&loop);
     return err;

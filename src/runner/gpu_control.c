@@ -1,8 +1,8 @@
-/* A controlled GPU: its lock, its saved state, its watchdog, and an open sensor of its own.
+/* A controlled GPU: its lock, its saved state, its watchdog, and its own open sensor.
  *
- * Order is everything here.  Locked clocks cannot be read back, so a card that is constrained already is refused, and
- * "unlocked" is the state to go back to.  The watchdog starts before the state file is written and the file before the
- * first request: whenever the process is killed, either nothing was changed or the watchdog finds the file. */
+ * The order matters.  Locked clocks cannot be read back, so a card that is already constrained is refused, and
+ * "unlocked" is the state to restore.  The watchdog starts before the state file is written, and the file before the
+ * first change: whenever the process is killed, either nothing was changed or the watchdog finds the file. */
 #include "runner/gpu_control.h"
 
 #include <errno.h>
@@ -22,14 +22,14 @@
 #include "port/thread.h"
 #include "sensors/registry.h"
 
-enum { UUID_SIZE = 96, STATE_MOST = 4096 };
+enum { UUID_SIZE = 96, STATE_MAX = 4096 };
 static const char STATE_HEADER[] = "ipw-gpu-state 1";
 
-/* What a state file holds: enough to restore without the process that wrote it. */
+/* Contents of a state file: enough to restore the GPU from another process. */
 struct saved {
     char uuid[UUID_SIZE];
     unsigned knobs;
-    double limit_w; /* UNKNOWN unless the power limit is among the knobs */
+    double limit_w; /* UNKNOWN unless the power limit is one of the knobs */
 };
 
 struct gpu_control {
@@ -40,7 +40,7 @@ struct gpu_control {
     int lock;
     struct watchdog watchdog;
     bool is_saved;
-    bool in_use; /* others work on it: that its power limit holds it back is no reason to refuse */
+    bool in_use; /* under load: being throttled by its power limit is no reason to refuse */
     double set[KNOB_COUNT]; /* UNKNOWN: not set */
 };
 
@@ -51,7 +51,7 @@ static bool has(unsigned knobs, enum sensor_knob knob)
 
 /* ---- the directory of locks and states ---- */
 
-/* Ours alone: in /tmp anyone could have made it first. */
+/* Must be owned by and private to this user: in /tmp anyone could have created it first. */
 static bool usable_directory(const char *path)
 {
     struct stat status;
@@ -81,12 +81,12 @@ static enum err find_directory(char *to, size_t size, struct error *why)
 
 /* ---- the lock ---- */
 
-/* A child of a process that was just killed, or a watchdog that has just restored, may hold the lock a moment longer. */
+/* A child of a killed process, or a watchdog that has just restored, may hold the lock a moment longer. */
 static enum err lock_gpu(const char *directory, const char *uuid, int *fd, struct error *why)
 {
     char path[FILE_PATH_MAX];
     if (!str_format(path, sizeof path, "%s/%s.lock", directory, uuid))
-        return err_set(why, ERR_BAD_VALUE, "too long a path: %.200s", directory);
+        return err_set(why, ERR_BAD_VALUE, "path too long: %.200s", directory);
     enum err err = file_open_own(path, O_RDWR | O_CREAT, fd, why);
     nanos until = clock_now() + NS_PER_S;
     while (err == ERR_OK && flock(*fd, LOCK_EX | LOCK_NB) != 0) {
@@ -101,7 +101,7 @@ static enum err lock_gpu(const char *directory, const char *uuid, int *fd, struc
     return err;
 }
 
-/* The watchdog has the same lock open until it ends: unlocking is for all of them. */
+/* The watchdog has inherited the lock: unlocking releases it for both. */
 static void unlock_gpu(int fd)
 {
     flock(fd, LOCK_UN);
@@ -130,7 +130,7 @@ static enum err write_state(const struct gpu_control *control, struct error *why
     return err;
 }
 
-/* One "key value" line of a state file; false for what no version of ours wrote. */
+/* Parses one "key value" line of a state file; false for an unknown line. */
 static bool parse_line(char *line, struct saved *out)
 {
     uint64_t number;
@@ -156,8 +156,8 @@ static enum err read_state(const char *path, struct saved *out, struct error *wh
     struct text text = {0};
     bool ended = false, fine = false;
     *out = (struct saved){.limit_w = UNKNOWN};
-    enum err err = file_read(path, STATE_MOST, &text, why);
-    char bytes[STATE_MOST + 1], *rest;
+    enum err err = file_read(path, STATE_MAX, &text, why);
+    char bytes[STATE_MAX + 1], *rest;
     if (err == ERR_OK) {
         str_copy(bytes, sizeof bytes, text_get(&text));
         char *line = strtok_r(bytes, "\n", &rest);
@@ -187,7 +187,7 @@ static const char *fact(const struct sensor *sensor, const char *key)
     return "";
 }
 
-/* Opens the one finding that can be opened; *why is its reason when it cannot. */
+/* Opens the only finding that can be opened; otherwise *why is the reason. */
 static enum err open_finding(const struct sensor_findings *findings, const char *device,
                              struct sensor *out, struct error *why)
 {
@@ -226,8 +226,8 @@ enum err gpu_control_query(const char *device, struct sensor *out, struct error 
     return open_device(device, out, why);
 }
 
-/* A card that something else constrains already: what is measured would not be what was set, and a locked range cannot
- * be read back to restore it. */
+/* Refuses a card that is already constrained: it would not run at the settings, and a locked range cannot be read back
+ * to restore it. */
 static enum err check_free(struct gpu_control *control, struct sensor_limits *limits,
                            struct error *why)
 {
@@ -260,7 +260,7 @@ static enum err check_free(struct gpu_control *control, struct sensor_limits *li
     return ERR_OK;
 }
 
-/* Requests the saved state, of every knob even when one fails; returns the first failure. */
+/* Requests the saved state of every knob, even if one fails; returns the first failure. */
 static enum err request_saved(struct sensor *sensor, const struct saved *saved, struct error *why)
 {
     const struct sensor_control *control = sensor->driver->control;
@@ -308,9 +308,9 @@ static enum err take_lock(struct gpu_control *control, struct error *why)
     return ERR_OK;
 }
 
-/* Asking for the state that it is in already changes nothing, and shows whether requests are accepted at all. */
-static enum err save_and_try(struct gpu_control *control, char *const restore_command[],
-                             struct error *why)
+/* Requesting the current state changes nothing, and shows whether requests are accepted at all. */
+static enum err save_and_probe(struct gpu_control *control, char *const restore_command[],
+                               struct error *why)
 {
     struct sensor_limits limits;
     enum err err = check_free(control, &limits, why);
@@ -377,14 +377,14 @@ enum err gpu_control_begin(const char *device, unsigned knobs, char *const resto
     control->in_use = knobs & GPU_CONTROL_IN_USE;
     control->saved.knobs = knobs & ~GPU_CONTROL_IN_USE;
     str_copy(control->saved.uuid, sizeof control->saved.uuid, fact(&control->sensor, "uuid"));
-    /* It becomes a file's name. */
+    /* It becomes a file name. */
     if (!control->saved.uuid[0] || strchr(control->saved.uuid, '/'))
         err = err_set(why, ERR_UNSUPPORTED, "%s has no UUID: it cannot be locked",
                       control->sensor.id);
     if (err == ERR_OK)
         err = take_lock(control, why);
     if (err == ERR_OK)
-        err = save_and_try(control, restore_command, why);
+        err = save_and_probe(control, restore_command, why);
     if (err != ERR_OK) { /* nothing was changed */
         remove_state(control);
         release(control, false);
@@ -436,12 +436,12 @@ static bool near_target(double target, double mhz)
     return !is_known(target) || (is_known(mhz) && fabs(mhz - target) <= 5);
 }
 
-static void judge(const struct gpu_control *control, const struct sensor_limits *limits,
-                  struct gpu_clock *out)
+static void classify_clock(const struct gpu_control *control, const struct sensor_limits *limits,
+                           struct gpu_clock *out)
 {
     unsigned bits = is_known(limits->throttle) ? (unsigned)limits->throttle : 0;
     double limit_w = control->set[KNOB_POWER_LIMIT];
-    bits &= ~(unsigned)THROTTLE_LIMIT; /* what was locked here */
+    bits &= ~(unsigned)THROTTLE_LIMIT; /* expected: we locked the clocks */
     if (is_known(limit_w))
         bits &= ~(unsigned)THROTTLE_POWER;
     *out = (struct gpu_clock){GPU_CLOCK_OFF_TARGET, limits->graphics_mhz};
@@ -464,7 +464,7 @@ enum err gpu_control_reached(struct gpu_control *control, nanos patience, struct
         enum err err = control->operations->limits(&control->sensor, &limits, why);
         if (err != ERR_OK)
             return err;
-        judge(control, &limits, out);
+        classify_clock(control, &limits, out);
         if (out->state == GPU_CLOCK_REACHED || clock_now() >= until)
             return ERR_OK;
         thread_sleep(50 * NS_PER_MS);
@@ -484,7 +484,7 @@ enum err gpu_control_end(struct gpu_control *control, struct error *why)
     return err;
 }
 
-/* One state file; ERR_BUSY: a running process holds its GPU. */
+/* Restores one state file; ERR_BUSY: a running process controls its GPU. */
 static enum err restore_one(const char *directory, const char *uuid, struct error *why)
 {
     char path[FILE_PATH_MAX];
@@ -510,7 +510,7 @@ static enum err restore_one(const char *directory, const char *uuid, struct erro
     }
     if (err == ERR_OK)
         unlink(path);
-    else if (err == ERR_BUSY) /* of the device: only the lock's is "held" */
+    else if (err == ERR_BUSY) /* an error of the device: only the lock's is "held" */
         err = ERR_IO;
     unlock_gpu(lock);
     return err;

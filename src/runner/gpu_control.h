@@ -1,4 +1,4 @@
-/* Exclusive control of one GPU's clocks and power limit, which are put back whatever happens.
+/* Exclusive control of one GPU's clocks and power limit, which are restored however the process ends.
  *
  *     static char *const RESTORE[] = {"/proc/self/exe", "sweep", "--restore", NULL};
  *     err = gpu_control_begin("0", 1U << KNOB_GRAPHICS_CLOCK, RESTORE, &control, &why);
@@ -8,11 +8,11 @@
  *         err = gpu_control_reached(control, 2 * NS_PER_S, &clock, &why);
  *     err = gpu_control_end(control, &why);
  *
- * Settings outlive the process that makes them, so that ending it is not enough.  The previous state is saved in a file
- * before the first change.  gpu_control_end restores it: call it on every way out, a signal that child_wait or
- * proc_poll_signal reports included.  After any other end (exit, a fatal signal, SIGKILL) a watchdog process runs the
- * restore command, which must call gpu_control_restore.  Where even that is killed, as by a cgroup, the file remains,
- * and the same command by hand restores the GPU.
+ * Settings persist after the process exits.  The previous state is therefore saved in a file before the first change.
+ * gpu_control_end restores it: call it on every exit path, including signals reported by child_wait or
+ * proc_poll_signal.  After any other end (exit, a fatal signal, SIGKILL) a watchdog process runs the restore command,
+ * which must call gpu_control_restore.  If the watchdog is killed as well, as by a cgroup, the file remains, and
+ * running the command manually restores the GPU.
  *
  * The files are in /run/ipw, else $XDG_RUNTIME_DIR/ipw, else /tmp/ipw-UID, under the root prefix: UUID.lock, locked while
  * a GPU is controlled, and UUID.state. */
@@ -42,53 +42,54 @@ enum err gpu_control_query(const char *device, struct sensor *out, struct error 
 enum err gpu_control_begin(const char *device, unsigned knobs, char *const restore_command[],
                            struct gpu_control **out, struct error *why) MUST_USE;
 
-/* Among the knobs: others are at work on the device, which may be held back by its power limit. */
+/* A flag besides the knobs: the device is under load and may be throttled by its power limit. */
 #define GPU_CONTROL_IN_USE (1U << KNOB_COUNT)
 
-/* The device of gpu_control_begin for its queries alone: it is neither locked nor may anything be set. */
+/* Opens the device of gpu_control_begin for queries only: it is not locked, and nothing may be set. */
 enum err gpu_control_open(const char *device, struct gpu_control **out, struct error *why) MUST_USE;
 
-/* Whether gpu_control_begin would take it, as far as queries tell; its errors. */
+/* Whether gpu_control_begin would succeed, as far as queries show; same errors. */
 enum err gpu_control_is_free(struct gpu_control *control, struct error *why) MUST_USE;
 
 /* Requests a clock (MHz) or power limit (W). */
 enum err gpu_control_set(struct gpu_control *control, enum sensor_knob knob, double value,
                          struct error *why) MUST_USE;
-/* Puts one knob back as it was found. */
+/* Restores the initial value of one knob. */
 enum err gpu_control_reset(struct gpu_control *control, enum sensor_knob knob, struct error *why)
     MUST_USE;
 
 enum gpu_clock_state {
     GPU_CLOCK_REACHED,
-    GPU_CLOCK_IDLE,      /* no load: the clock shows nothing */
-    GPU_CLOCK_THROTTLED, /* held back by heat, power or the system */
+    GPU_CLOCK_IDLE,      /* no load: the clock is not meaningful */
+    GPU_CLOCK_THROTTLED, /* by temperature, power or the system */
     GPU_CLOCK_OFF_TARGET,
 };
 
 struct gpu_clock {
     enum gpu_clock_state state;
-    double graphics_mhz; /* as last read; UNKNOWN where not reported */
+    double graphics_mhz; /* last reading; UNKNOWN if not reported */
 };
 
-/* Reads clocks and limits until all that was set is reached, at most for `patience`; call under load.  An error means
- * that nothing could be read. */
+/* Reads clocks and limits until the settings are reached, for at most `patience`; call under load.  An error means that
+ * nothing could be read. */
 enum err gpu_control_reached(struct gpu_control *control, nanos patience, struct gpu_clock *out,
                              struct error *why) MUST_USE;
 
-/* The sensor that the control uses, for its queries (driver->control->clocks, limits) in this thread. */
+/* The sensor used for control, for queries (driver->control->clocks, limits) in this thread. */
 struct sensor *gpu_control_sensor(struct gpu_control *control);
 
 /* Restores the previous state and frees *control (NULL does nothing).  After an error the state file remains, and the
- * watchdog tries once more. */
+ * watchdog retries once. */
 enum err gpu_control_end(struct gpu_control *control, struct error *why) MUST_USE;
 
 struct gpu_restored {
-    unsigned restored; /* GPUs whose saved state was put back */
-    unsigned held;     /* those that a running process controls: left alone */
-    unsigned failed;   /* their files remain */
+    unsigned restored; /* GPUs whose saved state was restored */
+    unsigned held;     /* controlled by a running process: not changed */
+    unsigned failed;   /* their state files remain */
 };
 
-/* Puts back every saved state that no running process holds.  Returns the first failure; nothing to restore is none. */
+/* Restores every saved state whose GPU no running process controls.  Returns the first failure; ERR_OK if there are
+ * none. */
 enum err gpu_control_restore(struct gpu_restored *out, struct error *why) MUST_USE;
 
 #endif

@@ -13,8 +13,8 @@
 #include "sensors/registry.h"
 #include "sensors/sensor.h"
 
-/* "<name> xN" for N equal cards, "<vendor> (N GPUs)" for a mixture; the names that runs of the
- * Python IPW carry. */
+/* "<name> xN" for N identical cards, "<vendor> (N GPUs)" for different ones; the same names as in runs of the Python
+ * IPW. */
 static void name_gpus(const struct sensor_findings *findings, char *to, size_t size)
 {
     const char *first = NULL;
@@ -52,7 +52,7 @@ static void list_uuids(const struct sensor_findings *findings, char *to, size_t 
         to[0] = '\0';
 }
 
-/* NVML knows nothing of a Jetson's GPU.  As there, the board's name stands for it. */
+/* NVML does not report a Jetson's GPU: the board's name is used instead, as in the Python IPW. */
 static const char *jetson_name(const struct sensor_findings *findings)
 {
     for (size_t i = 0; i < findings->count; i++)
@@ -76,7 +76,7 @@ static void describe_gpus(const struct sensor_findings *findings, struct host_re
     out->gpu_backend = jetson ? "sysfs/ina3221" : amd ? "AMDSMI" : "NVML";
 }
 
-void host_report_take(const struct sensor_findings *findings, struct host_report *out)
+void host_report_fill(const struct sensor_findings *findings, struct host_report *out)
 {
     host_info_read(&out->info);
     describe_gpus(findings, out);

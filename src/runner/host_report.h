@@ -1,4 +1,4 @@
-/* The machine that was measured: every report includes it.  Plain data owned by the caller. */
+/* The measured machine, included in every report.  Plain data owned by the caller. */
 #ifndef IPW_RUNNER_HOST_REPORT_H
 #define IPW_RUNNER_HOST_REPORT_H
 
@@ -14,30 +14,28 @@ struct summary;
 
 struct host_report {
     struct host_info info;
-    char gpu[128]; /* "NVIDIA H200 x8"; of a Jetson its board; "" without one */
-    char gpu_uuids
-        [512]; /* separated by commas, in their order; "" when one is unknown or they do not fit */
-    const char *gpu_vendor, *gpu_type,
-        *gpu_backend; /* as the Python IPW calls them; NULL without one */
-    char label[64];   /* short hardware name for run directories */
+    char gpu[128];       /* "NVIDIA H200 x8"; on a Jetson the board; "" if none */
+    char gpu_uuids[512]; /* comma-separated, in order; "" if one is unknown or they do not fit */
+    const char *gpu_vendor, *gpu_type, *gpu_backend; /* names in the Python IPW; or NULL */
+    char label[64]; /* short hardware name for the names of run directories */
 };
 
-/* The catalog entry of this machine: of its first GPU, else of its CPU.  Probes the sensors.  ERR_NOT_FOUND names
- * the device that is not in the catalog.  The caller releases *out. */
+/* The catalog entry of this machine: of its first GPU, else of its CPU.  Probes the sensors.  ERR_NOT_FOUND names the
+ * device missing from the catalog.  The caller releases *out. */
 enum err host_find_hardware(struct hardware *out, struct error *why) MUST_USE;
 
-void host_report_take(const struct sensor_findings *findings, struct host_report *out);
+void host_report_fill(const struct sensor_findings *findings, struct host_report *out);
 void host_to_json(struct json *json, const char *key, const struct host_report *host);
 
-/* What the summary of a run, and the records of its stores, say of the machine.  The texts stay those of the host, the
- * baseline and the ledger, which must outlive the summary. */
+/* Fills the machine's part of a summary or a record.  The strings are borrowed from the host, the baseline and the
+ * ledger, which must outlive the summary. */
 void run_summary_host(const struct host_report *host, struct summary *out);
 void run_record_machine(const struct summary *summary, struct record *out);
 
-/* How many devices are paid for by the hour: the GPUs or, without any, the machine. */
+/* Number of devices with an hourly price: the GPUs, or 1 for a machine without any. */
 double run_devices(const struct ledger *ledger); /* NULL is allowed */
 
-/* Idle power and the energy of each device, and device time; either may be NULL.  ERR_NO_MEMORY is the only error. */
+/* Idle power, energy of each device, and device time; either argument may be NULL.  ERR_NO_MEMORY is the only error. */
 enum err run_summary_devices(const struct baseline *idle, const struct ledger *ledger,
                              struct summary *out) MUST_USE;
 

@@ -1,10 +1,10 @@
-/* The designed grids.  llama.cpp.  Products: every format, by the number of tokens that share the weights and by the size of the
- * matrix; for single tokens, whose time is that of reading weights, also by the bytes of all weights, from what a cache
- * holds to what only memory does.  Attention: by queries, earlier tokens and the size of a head.  The rest: by rows.
- * ONNX Runtime.  Convolutions by positions and channels, products by rows and size, the rest by elements.
+/* The grids of timed operations.  llama.cpp.  Products: every format, by the number of tokens that share the weights
+ * and by the size of the matrix; for single tokens, which are limited by reading weights, also by the working set, from
+ * the size of a cache to that of memory.  Attention: by queries, earlier tokens and head size.  Others: by rows.  ONNX
+ * Runtime.  Convolutions by positions and channels, products by rows and size, others by elements.
  *
- * Other processes only add time, and threads that wait for each other multiply what they add.  So the grid is timed in
- * rounds, of which each operation keeps the shortest, and whatever the rounds do not agree on is timed again. */
+ * Interference only adds time, and barriers between threads amplify it.  So the grid is timed in rounds, of which each
+ * operation keeps the shortest, and operations whose rounds differ are timed again. */
 #define _GNU_SOURCE
 #include "runner/op_timings.h"
 
@@ -25,53 +25,53 @@
 enum {
     BLOCK = 256, /* elements: rows of some formats are multiples of it */
     LARGE_SIDE = 2048,
-    MATRICES_MOST = 1024,
+    MATRICES_MAX = 1024,
     HEADS = 4,
     WIDTH = 1024, /* of rows between products */
-    CHAIN = 128,  /* at most: operations of a graph whose start must not count for much */
+    CHAIN = 128,  /* maximum number of operations in a graph, to amortize its start */
     CHAIN_ELEMENTS = 1 << 20,
-    FEW_ROWS = 8,
+    FEW_ROWS = 16,
     ROUNDS = 3,
-    ROUNDS_LEAST = 2, /* where little time is given */
-    AGAIN = 6,
-    HOPELESS_LEAST = 12,
+    ROUNDS_MIN = 2, /* if the time budget is small */
+    REPEATS_MAX = 6,
+    DISTURBED_MIN = 12,
 };
 
-#define GRAPH_BYTES    (16 * MEBI) /* of weights that a graph reads: about a millisecond */
-#define SHORT_BUDGET_S 2e-3
-#define ROUND_PAUSE    (6 * NS_PER_S)
-#define RAN_LEAST      0.9  /* of the time: with less, threads waited for a CPU */
-#define DIFFER_MOST    0.20 /* between the two shortest rounds */
-#define DIFFER_START   0.5
-#define UNSETTLED_MOST (1 / 3.0) /* of the operations */
-#define SLOWER_MOST    1.2       /* several threads than one */
+#define GRAPH_BYTES      (16 * MEBI) /* of weights read by a graph: about a millisecond */
+#define SHORT_BUDGET_S   2e-3
+#define ROUND_PAUSE      (6 * NS_PER_S)
+#define RAN_MIN          0.9  /* of the time: with less, threads waited for a CPU */
+#define DIFFERENCE_MAX   0.20 /* between the two shortest rounds */
+#define DIFFERENCE_START 0.5
+#define UNSETTLED_MAX    (1 / 3.0) /* of the operations */
+#define SLOWDOWN_MAX     1.2       /* several threads relative to one */
 
-/* By their numbers in GGUF files. */
+/* GGUF type numbers. */
 static const uint32_t FORMATS[] = {0, 1, 8, 2, 3, 6, 12, 13, 14};
 static const int64_t SIDES[] = {128, 512, LARGE_SIDE};
 static const int64_t ROWS[] = {1, 4, 16, 64, 512};
 static const struct {
     double bytes;
-    int64_t least, most; /* sides of the matrices of models that weigh as much */
-    bool has_several;    /* timed for several tokens too */
-} HELD[] = {{1 * MEBI, 128, 512, true},
-            {8 * MEBI, 128, LARGE_SIDE, false},
-            {64 * MEBI, 512, LARGE_SIDE, true},
-            {256 * MEBI, LARGE_SIDE, LARGE_SIDE, false}};
+    int64_t min, max; /* sides of the matrices of models of that size */
+    bool has_several; /* also timed for several tokens */
+} WORKING_SETS[] = {{1 * MEBI, 128, 512, true},
+                    {8 * MEBI, 128, LARGE_SIDE, true},
+                    {64 * MEBI, 512, LARGE_SIDE, true},
+                    {256 * MEBI, LARGE_SIDE, LARGE_SIDE, false}};
 static const int64_t QUERIES[] = {1, 16, 63, 64, 512};
 static const int64_t CONTEXTS[] = {64, 256, 1024};
 static const int64_t HEAD_SIZES[] = {32, 64, 96, 128};
 static const int64_t CHAIN_ROWS[] = {1, 4, 64, 512};
 
-/* An operation and what its rounds took. */
+/* An operation and the times of its rounds. */
 struct point {
     struct hardware_timing timing;
     struct op_timer_shape shape;
     struct ort_shape operator; /* of ONNX Runtime */
     const char *label;
-    double best_s, second_s; /* the two shortest of the undisturbed rounds; INFINITY: not yet */
-    double disturbed_s;      /* the shortest of the others */
-    bool is_missing;         /* the library does not compute it */
+    double best_s, second_s; /* the two shortest undisturbed rounds; INFINITY: none yet */
+    double disturbed_s;      /* the shortest disturbed round */
+    bool is_missing;         /* not supported by the library */
 };
 
 struct grid {
@@ -120,9 +120,9 @@ static enum err add_product(struct grid *grid, const struct tensor_type *type, i
                             int64_t side, double held)
 {
     double bytes = (double)(side * side) * type->block_bytes / type->block_elements;
-    int64_t matrices = (int64_t)fmin(fmax(1, held / bytes), MATRICES_MOST);
+    int64_t matrices = (int64_t)fmin(fmax(1, held / bytes), MATRICES_MAX);
     double each = fmax(1, floor(GRAPH_BYTES / bytes)); /* matrices of a graph */
-    int64_t graphs = (int64_t)fmin(ceil((double)matrices / each), OP_TIMER_GRAPHS_MOST);
+    int64_t graphs = (int64_t)fmin(ceil((double)matrices / each), OP_TIMER_GRAPHS_MAX);
     const struct op_timer_shape shape = {.op = OP_TIMER_PRODUCT,
                                          .format = type->number,
                                          .rows = rows,
@@ -140,8 +140,7 @@ static enum err add_product(struct grid *grid, const struct tensor_type *type, i
                &shape);
 }
 
-/* Many tokens work on weights that are in a cache by then: two matrices are enough, or as many as make the start of a
- * graph count for little. */
+/* Weights used by many tokens are in a cache: two matrices suffice, or enough to amortize the start of a graph. */
 static enum err add_side(struct grid *grid, const struct tensor_type *type, int64_t side)
 {
     double bytes = (double)(side * side) * type->block_bytes / type->block_elements;
@@ -151,10 +150,10 @@ static enum err add_side(struct grid *grid, const struct tensor_type *type, int6
             err = add_product(grid, type, ROWS[r], side, fmax(2 * bytes, 1 * MEBI));
             continue;
         }
-        for (size_t h = 0; !err && h < COUNT_OF(HELD); h++)
-            if (side >= HELD[h].least && side <= HELD[h].most &&
-                (ROWS[r] == 1 || HELD[h].has_several))
-                err = add_product(grid, type, ROWS[r], side, fmax(HELD[h].bytes, bytes));
+        for (size_t h = 0; !err && h < COUNT_OF(WORKING_SETS); h++)
+            if (side >= WORKING_SETS[h].min && side <= WORKING_SETS[h].max &&
+                (ROWS[r] == 1 || WORKING_SETS[h].has_several))
+                err = add_product(grid, type, ROWS[r], side, fmax(WORKING_SETS[h].bytes, bytes));
     }
     return err;
 }
@@ -170,13 +169,13 @@ static enum err add_format(struct grid *grid, uint32_t number)
     return err;
 }
 
-/* ---- the rest ---- */
+/* ---- other operations ---- */
 
-/* Repetitions of an operation in a graph: small ones many times, so that its start counts for little. */
+/* Repetitions of an operation in a graph: many for small ones, to amortize its start. */
 static int64_t chain_of(int64_t elements)
 {
-    int64_t least = elements < CHAIN_ELEMENTS ? CHAIN_ELEMENTS / elements : 1;
-    return least < CHAIN ? least : CHAIN;
+    int64_t min = elements < CHAIN_ELEMENTS ? CHAIN_ELEMENTS / elements : 1;
+    return min < CHAIN ? min : CHAIN;
 }
 
 static enum err add_attention(struct grid *grid, int64_t size)
@@ -186,7 +185,7 @@ static enum err add_attention(struct grid *grid, int64_t size)
         for (size_t q = 0; !err && q < COUNT_OF(QUERIES); q++) {
             int64_t context = CONTEXTS[c] < QUERIES[q] ? QUERIES[q] : CONTEXTS[c];
             if (c > 0 && CONTEXTS[c] <= QUERIES[q])
-                continue; /* timed as the context before */
+                continue; /* timed as the previous context */
             err = add(grid, timing_op_name(TIMING_ATTENTION),
                       (struct hardware_timing){.op = TIMING_ATTENTION,
                                                .rows = (double)QUERIES[q],
@@ -262,7 +261,7 @@ static enum err add_operator(struct grid *grid, const char *label, enum timing_o
     return err;
 }
 
-/* The larger a window, the fewer channels and positions it takes to fill the time. */
+/* Larger windows need fewer channels and positions to fill the time. */
 static enum err add_convs(struct grid *grid)
 {
     static const struct {
@@ -356,7 +355,7 @@ static enum err time_point(struct grid *grid, struct point *point)
         return ERR_OK;
     if (err)
         return err_set(grid->why, err, "%s", inner.text);
-    if (took.ran < RAN_LEAST) {
+    if (took.ran < RAN_MIN) {
         point->disturbed_s = fmin(point->disturbed_s, took.seconds);
         return ERR_OK;
     }
@@ -365,17 +364,17 @@ static enum err time_point(struct grid *grid, struct point *point)
     return ERR_OK;
 }
 
-/* What it takes is below what its rounds say, as far as they agree. */
+/* The true time may be shorter than the shortest round by as much as the two shortest differ. */
 static double differs_by(const struct point *point)
 {
     return isinf(point->second_s) ? INFINITY : point->second_s / point->best_s - 1;
 }
 
-/* Starting threads varies more than what they compute. */
+/* Thread start-up varies more than computation. */
 static bool is_unsettled(const struct point *point)
 {
     bool is_start = point->timing.op == TIMING_PASS || point->timing.op == TIMING_STEP;
-    return differs_by(point) > (is_start ? DIFFER_START : DIFFER_MOST);
+    return differs_by(point) > (is_start ? DIFFERENCE_START : DIFFERENCE_MAX);
 }
 
 static bool is_timed(const struct point *point)
@@ -383,7 +382,7 @@ static bool is_timed(const struct point *point)
     return !point->is_missing && (!isinf(point->best_s) || !isinf(point->disturbed_s));
 }
 
-/* Of the same work but for the tokens, of which it has fewer. */
+/* The same work with fewer tokens. */
 static bool is_part_of(const struct point *a, const struct point *b)
 {
     const struct hardware_timing *x = &a->timing, *y = &b->timing;
@@ -392,14 +391,15 @@ static bool is_part_of(const struct point *a, const struct point *b)
            (x->rows > FEW_ROWS || x->held <= y->held);
 }
 
-/* Longer than one with more tokens: it may be another kernel, and then it is as long when it is timed again. */
+/* Longer than an operation with more tokens: possibly another kernel, which then takes as long when it is timed
+ * again. */
 static bool is_suspect(const struct grid *grid, const struct point *point)
 {
     if (is_unsettled(point))
         return true;
     for (size_t i = 0; i < grid->count; i++)
         if (is_part_of(point, &grid->points[i]) &&
-            point->best_s > (1 + DIFFER_MOST) * grid->points[i].best_s)
+            point->best_s > (1 + DIFFERENCE_MAX) * grid->points[i].best_s)
             return true;
     return false;
 }
@@ -417,7 +417,7 @@ static void describe(const struct point *point, char *to, size_t size)
                    100 * off);
 }
 
-/* The rounds of few operations may differ: they count with the shortest, and are named. */
+/* The rounds of a few operations may differ: these use the shortest, and are reported. */
 static enum err judge_rounds(struct grid *grid, size_t count)
 {
     size_t timed = 0, unsettled = 0;
@@ -438,18 +438,18 @@ static enum err judge_rounds(struct grid *grid, size_t count)
     str_format(grid->out->unsettled, sizeof grid->out->unsettled,
                "%zu of %zu operations of %s could not be timed undisturbed (%s)", unsettled, timed,
                grid->runtime, named);
-    return (double)unsettled > UNSETTLED_MOST * (double)timed
+    return (double)unsettled > UNSETTLED_MAX * (double)timed
                ? err_set(grid->why, ERR_BUSY, "%s", grid->out->unsettled)
                : ERR_OK;
 }
 
-/* Threads that wait for each other make a busy machine slow: it is not worth the time to go on. */
-static bool is_hopeless(const struct grid *grid, size_t timed)
+/* On a busy machine waiting threads amplify delays: give up early. */
+static bool is_too_busy(const struct grid *grid, size_t timed)
 {
     size_t disturbed = 0;
     for (size_t i = 0; i < timed; i++)
         disturbed += isinf(grid->points[i].best_s) && !isinf(grid->points[i].disturbed_s);
-    return disturbed >= HOPELESS_LEAST && disturbed > timed / 3;
+    return disturbed >= DISTURBED_MIN && disturbed > timed / 3;
 }
 
 static enum err time_round(struct grid *grid)
@@ -462,13 +462,14 @@ static enum err time_round(struct grid *grid)
             err = report(grid, label = point->label);
         if (!err && !point->is_missing)
             err = time_point(grid, point);
-        if (!err && is_hopeless(grid, i + 1))
+        if (!err && is_too_busy(grid, i + 1))
             err = judge_rounds(grid, i + 1);
     }
     return err;
 }
 
-/* A host may be slower for seconds, and the operators of ONNX Runtime take no longer than that: their rounds are spread. */
+/* A host may be slower for seconds, as long as the operators of ONNX Runtime take: their rounds are spread over
+ * time. */
 static enum err await_round(struct grid *grid)
 {
     if (!grid->onnx || grid->options->budget_s < SHORT_BUDGET_S)
@@ -481,7 +482,7 @@ static enum err time_rounds(struct grid *grid)
 {
     const char *label = NULL;
     enum err err = ERR_OK;
-    int rounds = grid->options->budget_s < SHORT_BUDGET_S ? ROUNDS_LEAST : ROUNDS;
+    int rounds = grid->options->budget_s < SHORT_BUDGET_S ? ROUNDS_MIN : ROUNDS;
     for (size_t i = 0; i < grid->count; i++) {
         grid->all += label != grid->points[i].label ? (unsigned)rounds : 0;
         label = grid->points[i].label;
@@ -494,7 +495,7 @@ static enum err time_rounds(struct grid *grid)
     }
     if (!err)
         err = report(grid, "repeating operations whose rounds differ");
-    for (int again = 0; !err && again < AGAIN; again++)
+    for (int again = 0; !err && again < REPEATS_MAX; again++)
         for (size_t i = 0; !err && i < grid->count; i++)
             if (is_timed(&grid->points[i]) && is_suspect(grid, &grid->points[i]))
                 err = time_point(grid, &grid->points[i]);
@@ -503,15 +504,15 @@ static enum err time_rounds(struct grid *grid)
 
 /* ---- verdict ---- */
 
-/* Work that threads divide takes no longer than on one of them, if they run at once: what the rounds cannot tell, since
- * a machine that never runs them at once is as slow each time. */
+/* Parallelized work takes no longer than on one thread if threads run concurrently: rounds alone cannot detect this,
+ * since a machine that never runs them concurrently is equally slow each time. */
 static enum err judge_threads(struct grid *grid)
 {
     const struct timings_options *options = grid->options;
     for (size_t i = 0; options->threads > 1 && !grid->onnx && i < grid->count; i++) {
         const struct point *point = &grid->points[i];
         struct op_time alone = {0};
-        double least = INFINITY;
+        double min = INFINITY;
         bool is_large = point->timing.op == TIMING_PRODUCT && point->timing.depth == LARGE_SIDE &&
                         (point->timing.rows == 1 || point->timing.rows == ROWS[COUNT_OF(ROWS) - 1]);
         if (!is_large || isinf(point->best_s))
@@ -519,13 +520,12 @@ static enum err judge_threads(struct grid *grid)
         for (int again = 0; again < 2; again++)
             if (!grid->clock(grid->context, 1, &point->shape, options->budget_s, &alone,
                              &(struct error){0}))
-                least = fmin(least, alone.seconds);
-        if (point->best_s > SLOWER_MOST * least)
+                min = fmin(min, alone.seconds);
+        if (point->best_s > SLOWDOWN_MAX * min)
             return err_set(grid->why, ERR_BUSY,
                            "%u threads take %.1f times as long as one (%s, %.0f tokens): they do "
                            "not run concurrently",
-                           options->threads, point->best_s / least, point->label,
-                           point->timing.rows);
+                           options->threads, point->best_s / min, point->label, point->timing.rows);
     }
     return ERR_OK;
 }
@@ -562,7 +562,7 @@ static enum err take_table(struct grid *grid)
 /* ---- llama.cpp's library ---- */
 
 struct timers {
-    struct op_timer *all, *one; /* of several threads; of one */
+    struct op_timer *all, *one; /* with several threads; with one */
 };
 
 static enum err library_clock(void *context, unsigned threads, const struct op_timer_shape *shape,

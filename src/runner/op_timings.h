@@ -1,5 +1,5 @@
-/* Operations of llama.cpp and of ONNX Runtime timed on this machine, over the sizes, formats and memories that models have: the part of a
- * calibration that times are estimated from.
+/* Operations of llama.cpp and of ONNX Runtime timed on this machine, over the sizes, precisions and working sets of
+ * models: the part of a calibration from which times are estimated.
  *
  * Ownership: timings_measure fills a struct that timings_release frees. */
 #ifndef IPW_RUNNER_OP_TIMINGS_H
@@ -11,25 +11,25 @@
 struct op_time;
 struct op_timer_shape;
 
-/* How an operation is timed on so many threads; ERR_UNSUPPORTED where it cannot be. */
+/* Times an operation on a number of threads; ERR_UNSUPPORTED if it cannot be timed. */
 typedef enum err timings_clock(void *context, unsigned threads, const struct op_timer_shape *shape,
                                double budget_s, struct op_time *out, struct error *why);
 
 struct timings_options {
     unsigned threads;                                                /* at least 1 */
-    double budget_s;                                                 /* for each operation */
+    double budget_s;                                                 /* time per operation */
     void (*progress)(const char *load, unsigned done, unsigned all); /* may be NULL */
     timings_clock *clock; /* NULL: llama.cpp's library on this machine */
-    void *context;        /* of `clock` */
+    void *context;        /* passed to `clock` */
 };
 
 struct timings {
     struct hardware_timings table; /* runtime NULL: the library is not installed */
     char source[160];
-    char missing[240];   /* why there are none; "" */
-    char unsettled[240]; /* operations whose rounds differ, few enough to go on; "" */
+    char missing[240];   /* why there are none; or "" */
+    char unsettled[240]; /* operations whose rounds differ, if few enough to continue; or "" */
     struct hardware_timing *items;
-    int signal; /* that ended it; 0 */
+    int signal; /* that ended the measurement; or 0 */
 };
 
 /* Every operation is timed in three rounds (two with a budget below 2 ms), which are spread over the whole time, and counts with its shortest.  One whose
@@ -39,7 +39,7 @@ struct timings {
  * ERR_INTERRUPTED with out->signal; without the library it is no error, and `missing` says why. */
 enum err timings_measure(const struct timings_options *options, struct timings *out,
                          struct error *why) MUST_USE;
-/* The same of ONNX Runtime's library, without `clock`. */
+/* The same for ONNX Runtime's library, without `clock`. */
 enum err timings_measure_onnx(const struct timings_options *options, struct timings *out,
                               struct error *why) MUST_USE;
 void timings_release(struct timings *timings);

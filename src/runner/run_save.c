@@ -1,4 +1,4 @@
-/* One record per repetition of a command, or per measured window of a model; the summary is over all of them. */
+/* One record per repetition of a command, or per measured window of a model; the summary is over all records. */
 #include "runner/run_save.h"
 
 #include <stdlib.h>
@@ -24,7 +24,7 @@
 
 /* ---- a repetition ---- */
 
-/* By kind of device, as the records of queries have it: what several kinds measure is counted once. */
+/* By kind of device, like the records of queries: energy measured by several kinds is counted once. */
 static void fill_devices(const struct ledger *ledger, struct record *out)
 {
     for (size_t i = 0; i < ledger->count; i++) {
@@ -43,15 +43,15 @@ static void fill_devices(const struct ledger *ledger, struct record *out)
                                                     : NULL;
 }
 
-/* What was measured as one: its place among the others, its times since the first, and its energy. */
+/* One unit of a measurement: its index, its times since the first, and its energy. */
 struct unit {
     unsigned index, repeat;
     nanos from, to, zero;
-    double started_at; /* of the first, on the wall clock */
+    double started_at; /* of the first unit, wall clock */
     const struct energy *energy;
 };
 
-/* The record and the span that stand for it; the caller has filled in what is special to its kind. */
+/* Writes its record and span; the caller has filled in the fields specific to its kind. */
 static enum err add_unit(struct run_writer *writer, const struct unit *unit, struct record *record,
                          struct error *why)
 {
@@ -109,9 +109,9 @@ static enum err add_run(struct run_writer *writer, const struct exec_result *res
     return add_unit(writer, &unit, &record, why);
 }
 
-/* ---- all of them ---- */
+/* ---- the summary ---- */
 
-/* UNKNOWN values of some repetitions are left out. */
+/* Ignores UNKNOWN values of some repetitions. */
 static struct summary_statistic statistic_of(double *values, size_t count)
 {
     static const double PS[] = {0.5, 0.95};
@@ -130,7 +130,7 @@ static struct summary_statistic statistic_of(double *values, size_t count)
         online_stddev(&online), found[1], (int64_t)known};
 }
 
-/* A record as far as the summary needs it. */
+/* The fields of a record used by the summary. */
 struct figures {
     double joules, seconds;
     bool failed;
@@ -154,16 +154,16 @@ static enum err fill_statistics(const struct figures *units, size_t count, struc
     return ERR_OK;
 }
 
-/* A measurement as the summary sees it. */
+/* The measurement for the summary. */
 struct measured {
     enum run_kind kind;
     const struct run_save *save;
     const struct figures *units;
     size_t count;
     struct energy total;
-    const struct baseline *idle; /* NULL without one */
+    const struct baseline *idle; /* NULL: not measured */
     const struct summary_conditions *conditions;
-    const struct ledger *ledger; /* of the devices; of several repetitions the mean */
+    const struct ledger *ledger; /* of the devices; for several repetitions the mean */
     double started_at;
     bool interrupted;
 };
@@ -239,8 +239,8 @@ static enum err save_samples(const struct run_save *save, const struct run_write
 
 /* ---- ipw run ---- */
 
-/* "sleep 1" and ["sleep","1"], without secrets. */
-static void spell_command(char *const *argv, struct text *words, struct text *list)
+/* "sleep 1" and ["sleep","1"], with secrets redacted. */
+static void format_command(char *const *argv, struct text *words, struct text *list)
 {
     struct json json;
     json_init(&json, list, false);
@@ -286,7 +286,7 @@ enum err run_save(const struct run_save *save, const struct exec_result *result,
     struct run_writer writer;
     struct text command = {0}, arguments = {0};
     nanos zero = result->count ? result->runs[0].from : save->session->started;
-    spell_command(save->argv, &command, &arguments);
+    format_command(save->argv, &command, &arguments);
     struct journal_header header = {.kind = RUN_KIND_RUN,
                                     .start = 1,
                                     .started_at = seconds(result->started_wall),
@@ -310,7 +310,7 @@ enum err run_save(const struct run_save *save, const struct exec_result *result,
 
 /* ---- ipw layers ---- */
 
-/* Windows without instrumentation give the energy; the others only times. */
+/* Only windows without instrumentation measure energy; the others measure times. */
 static bool is_measured(const struct layers_model *model, const struct layers_window *window)
 {
     return !window->timed && window->setting < model->setting_count;

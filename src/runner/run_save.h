@@ -1,5 +1,5 @@
-/* The run directory of what `ipw run` or `ipw layers` measured: one record per repetition or window, the samples, and
- * a summary.  Nothing is owned. */
+/* Saves a measurement of `ipw run` or `ipw layers` as a run directory: one record per repetition or window, the
+ * samples, and a summary.  Borrows everything. */
 #ifndef IPW_RUNNER_RUN_SAVE_H
 #define IPW_RUNNER_RUN_SAVE_H
 
@@ -17,16 +17,16 @@ struct tariff;
 struct session;
 
 struct run_save {
-    const char *parent; /* of the run directory; NULL: runs */
+    const char *parent; /* parent of the run directory; NULL: runs */
     char *const *argv;  /* the command of `ipw run` */
     struct session *session;
     const struct host_report *host;
     struct own_cost own;
-    struct run_repeat repeat;    /* zeros: the only run */
+    struct run_repeat repeat;    /* zeros: a single run */
     const struct tariff *tariff; /* NULL: none */
 };
 
-/* Needs no optional library.  directory: where it is. */
+/* Needs no optional library.  directory: receives its path. */
 enum err run_save(const struct run_save *save, const struct exec_result *result, char *directory,
                   size_t size, struct error *why) MUST_USE;
 

@@ -5,7 +5,7 @@
 #include "core/quantity.h"
 #include "sampler/sampler.h"
 
-struct appending {
+struct append_state {
     const struct samples_log *log;
     struct samples_writer *out;
     const struct sensor *sensor;
@@ -14,8 +14,8 @@ struct appending {
     enum err err;
 };
 
-/* How much of the time since the point before is covered: all of it or, after a gap, nothing; something
- * between where the history was thinned. */
+/* Share of the time since the previous point that is covered: all of it or, after a gap, nothing; in between if the
+ * history was thinned. */
 static double covered_share(const struct samples_written *before,
                             const struct timeline_point *point)
 {
@@ -27,27 +27,27 @@ static double covered_share(const struct samples_written *before,
 
 static bool append_points(const struct timeline_point *points, size_t count, void *context)
 {
-    struct appending *appending = context;
-    const struct sensor_channel *channel = appending->channel;
-    for (size_t i = 0; i < count && !appending->err; i++) {
+    struct append_state *state = context;
+    const struct sensor_channel *channel = state->channel;
+    for (size_t i = 0; i < count && !state->err; i++) {
         struct sample sample = {
-            .t_s = seconds(points[i].t - appending->log->zero),
-            .sensor = appending->sensor->id,
+            .t_s = seconds(points[i].t - state->log->zero),
+            .sensor = state->sensor->id,
             .device = channel->device,
             .channel = channel->name,
             .scope = scope_name(channel->scope),
             .quantity = quantity_name(channel->quantity),
             .unit = quantity_unit(channel->quantity),
             .value =
-                points[i].value, /* a counter's first point, and one after a gap, has no power */
+                points[i].value, /* a counter's first point, and one after a gap, have no power */
             .sum = points[i].sum,
-            .covered = covered_share(appending->written, &points[i]),
+            .covered = covered_share(state->written, &points[i]),
             .t_plus_minus_s = points[i].t_sigma > 0 ? points[i].t_sigma : UNKNOWN,
         };
-        appending->err = samples_add(appending->out, &sample);
-        *appending->written = (struct samples_written){points[i].t, points[i].covered};
+        state->err = samples_add(state->out, &sample);
+        *state->written = (struct samples_written){points[i].t, points[i].covered};
     }
-    return appending->err == ERR_OK;
+    return state->err == ERR_OK;
 }
 
 static size_t channels_in_all(const struct sampler *sampler)
@@ -76,20 +76,20 @@ enum err samples_log_open(struct samples_log *log, struct sampler *sampler, nano
 
 enum err samples_log_append(struct samples_log *log)
 {
-    struct appending appending = {.log = log, .out = &log->out, .written = log->written};
-    for (size_t s = 0; s < sampler_count(log->sampler) && !appending.err; s++) {
-        appending.sensor = sampler_sensor(log->sampler, s);
-        for (size_t c = 0; c < appending.sensor->channel_count && !appending.err; c++) {
-            appending.channel = &appending.sensor->channels[c];
-            nanos after = appending.written->t > log->since ? appending.written->t : log->since;
-            enum err err = sampler_points(log->sampler, s, c, after, append_points, &appending);
-            if (!appending.err)
-                appending.err = err;
-            appending.written++;
+    struct append_state state = {.log = log, .out = &log->out, .written = log->written};
+    for (size_t s = 0; s < sampler_count(log->sampler) && !state.err; s++) {
+        state.sensor = sampler_sensor(log->sampler, s);
+        for (size_t c = 0; c < state.sensor->channel_count && !state.err; c++) {
+            state.channel = &state.sensor->channels[c];
+            nanos after = state.written->t > log->since ? state.written->t : log->since;
+            enum err err = sampler_points(log->sampler, s, c, after, append_points, &state);
+            if (!state.err)
+                state.err = err;
+            state.written++;
         }
     }
     enum err err = samples_flush(&log->out);
-    return appending.err ? appending.err : err;
+    return state.err ? state.err : err;
 }
 
 enum err samples_log_close(struct samples_log *log)

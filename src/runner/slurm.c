@@ -1,6 +1,5 @@
-/* Beside each script, array-1.sh, array-1.job has
- * the number of its job and the same parts, so that whoever continues the work knows what is queued.  Programs of Slurm
- * are run by argv; what squeue prints is the only thing that is read of it. */
+/* Next to each script, array-1.sh, array-1.job has the job id and the same parts, so that a later process knows what is
+ * queued.  Slurm's programs are run by argv; only the output of squeue is parsed. */
 #define _DEFAULT_SOURCE /* realpath */
 #include "runner/slurm.h"
 
@@ -17,16 +16,16 @@
 #include "port/file.h"
 #include "port/proc.h"
 
-/* How often results are looked for, and squeue is asked; both begin short and grow: thousands of users ask one
+/* Polling intervals for results and for squeue; both start short and grow, since thousands of users share one
  * controller.  A shared file system may show a file only some seconds after it was written on another node. */
-static const nanos PAUSE_FIRST = 100 * NS_PER_MS, PAUSE_MOST = 5 * NS_PER_S;
+static const nanos PAUSE_FIRST = 100 * NS_PER_MS, PAUSE_MAX = 5 * NS_PER_S;
 static const nanos SEEN_LATE = 3 * NS_PER_S;
 
-/* Slurm's MaxArraySize is 1001 unless a cluster has another. */
-enum { ANSWER_MAX = 1 << 22, JOB_MAX = 24, ARRAY_MOST = 1000 };
+/* Slurm's default MaxArraySize is 1001. */
+enum { ANSWER_MAX = 1 << 22, JOB_MAX = 24, ARRAY_MAX = 1000 };
 
-/* All paths are absolute, for other nodes. */
-struct place {
+/* All paths are absolute, for use on other nodes. */
+struct slurm_paths {
     char program[PATH_MAX], directory[PATH_MAX];
     char folder[PATH_MAX + 8];
 };
@@ -50,8 +49,8 @@ enum err slurm_available(struct error *why)
     return err ? err : find_program("squeue", path, sizeof path, why);
 }
 
-/* argv[0] is a name, to be found in PATH; *out is what the program prints. */
-static enum err ask(const char *argv[], struct text *out, struct error *why)
+/* argv[0] is looked up in PATH; *out is the program's stdout. */
+static enum err run_program(const char *argv[], struct text *out, struct error *why)
 {
     char path[FILE_PATH_MAX];
     const struct text nothing = {0};
@@ -78,7 +77,7 @@ static enum err ask(const char *argv[], struct text *out, struct error *why)
 
 /* ---- clocks of a node ---- */
 
-enum { CLOCKS_MOST = 10000, WORDS_MOST = 64 };
+enum { CLOCKS_MAX = 10000, WORDS_MAX = 64 };
 
 static int by_highest(const void *left, const void *right)
 {
@@ -86,15 +85,15 @@ static int by_highest(const void *left, const void *right)
     return (*a < *b) - (*a > *b);
 }
 
-/* Lines of the plan such as " 1  gpu-clock=1785: true". */
-static enum err take_clocks(const char *plan, double **out, size_t *count, struct error *why)
+/* Parses lines of the plan such as " 1  gpu-clock=1785: true". */
+static enum err parse_clocks(const char *plan, double **out, size_t *count, struct error *why)
 {
     static const char KNOB[] = "gpu-clock=", NO_CONTROL[] = "measures only: ";
     const char *reason = strstr(plan, NO_CONTROL);
-    *out = calloc(CLOCKS_MOST, sizeof **out);
+    *out = calloc(CLOCKS_MAX, sizeof **out);
     if (!*out)
         return err_no_memory(why);
-    for (const char *at = plan; (at = strstr(at, KNOB)) && *count < CLOCKS_MOST;) {
+    for (const char *at = plan; (at = strstr(at, KNOB)) && *count < CLOCKS_MAX;) {
         char *end;
         at += sizeof KNOB - 1;
         double mhz = strtod(at, &end);
@@ -113,7 +112,7 @@ enum err slurm_clocks(const struct slurm_options *options, const char *devices, 
                       double **out, size_t *count, struct error *why)
 {
     char program[PATH_MAX] = "", lowest[32];
-    struct text words[4 + WORDS_MOST] = {{0}}, plan = {0};
+    struct text words[4 + WORDS_MAX] = {{0}}, plan = {0};
     const char *argv[16 + sizeof words / sizeof *words] = {"srun", "--quiet", "--nodes=1",
                                                            "--ntasks=1"};
     const char *const names[] = {"partition", "gres", "time", "account"};
@@ -125,7 +124,7 @@ enum err slurm_clocks(const struct slurm_options *options, const char *devices, 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (values[i])
             text_addf(&words[made++], "--%s=%s", names[i], values[i]);
-    for (size_t i = 0; i < options->more_count && i < WORDS_MOST; i++)
+    for (size_t i = 0; i < options->more_count && i < WORDS_MAX; i++)
         text_addf(&words[made++], "--%s", options->more[i] + strspn(options->more[i], "-"));
     for (size_t i = 0; i < made; i++)
         argv[used++] = text_get(&words[i]);
@@ -138,10 +137,10 @@ enum err slurm_clocks(const struct slurm_options *options, const char *devices, 
         if (devices || (i != 7 && i != 8))
             argv[used++] = rest[i];
     enum err err = readlink("/proc/self/exe", program, sizeof program - 1) > 0
-                       ? ask(argv, &plan, why)
+                       ? run_program(argv, &plan, why)
                        : err_set(why, ERR_IO, "the path of this program is not known");
     if (!err)
-        err = take_clocks(text_get(&plan), out, count, why);
+        err = parse_clocks(text_get(&plan), out, count, why);
     for (size_t i = 0; i < made; i++)
         text_release(&words[i]);
     text_release(&plan);
@@ -150,7 +149,7 @@ enum err slurm_clocks(const struct slurm_options *options, const char *devices, 
 
 /* ---- the folder ---- */
 
-static enum err find_place(const char *directory, struct place *out, struct error *why)
+static enum err find_paths(const char *directory, struct slurm_paths *out, struct error *why)
 {
     ssize_t length = readlink("/proc/self/exe", out->program, sizeof out->program - 1);
     out->program[length > 0 ? length : 0] = '\0';
@@ -160,20 +159,20 @@ static enum err find_place(const char *directory, struct place *out, struct erro
     return ERR_OK;
 }
 
-/* array-N and the suffix; false when it does not fit. */
-static bool array_path(const struct place *place, unsigned number, const char *suffix,
+/* Path of array-N with a suffix; false if it does not fit. */
+static bool array_path(const struct slurm_paths *paths, unsigned number, const char *suffix,
                        char to[static PATH_MAX])
 {
-    return str_format(to, PATH_MAX, "%s/array-%u.%s", place->folder, number, suffix);
+    return str_format(to, PATH_MAX, "%s/array-%u.%s", paths->folder, number, suffix);
 }
 
 bool slurm_was_used(const char *directory)
 {
-    struct place place;
-    return !find_place(directory, &place, NULL) && file_is_directory(place.folder);
+    struct slurm_paths paths;
+    return !find_paths(directory, &paths, NULL) && file_is_directory(paths.folder);
 }
 
-static enum err put_file(const char *path, const struct text *content, struct error *why)
+static enum err write_file(const char *path, const struct text *content, struct error *why)
 {
     int fd;
     enum err err = content->failed ? err_no_memory(why)
@@ -187,7 +186,7 @@ static enum err put_file(const char *path, const struct text *content, struct er
     return err;
 }
 
-/* A job, and the parts by index in its array. */
+/* A job, and the part of each array index. */
 struct job {
     char id[JOB_MAX];
     size_t *parts;
@@ -207,8 +206,8 @@ static void release_jobs(struct jobs *jobs)
     *jobs = (struct jobs){0};
 }
 
-/* "4711 3 1 2" */
-static enum err take_job(struct jobs *jobs, const char *text)
+/* Parses "4711 3 1 2". */
+static enum err parse_job(struct jobs *jobs, const char *text)
 {
     size_t digits = strspn(text, "0123456789");
     struct job *items = grow(jobs->items, &jobs->capacity, jobs->count, sizeof *items);
@@ -216,7 +215,7 @@ static enum err take_job(struct jobs *jobs, const char *text)
         return ERR_NO_MEMORY;
     jobs->items = items;
     if (!digits || digits >= JOB_MAX)
-        return ERR_OK; /* not ours */
+        return ERR_OK; /* not one of our files */
     struct job *job = &items[jobs->count++];
     *job = (struct job){0};
     memcpy(job->id, text, digits);
@@ -234,19 +233,19 @@ static enum err take_job(struct jobs *jobs, const char *text)
     return ERR_OK;
 }
 
-static enum err read_jobs(const struct place *place, struct jobs *out, struct error *why)
+static enum err read_jobs(const struct slurm_paths *paths, struct jobs *out, struct error *why)
 {
     char path[PATH_MAX];
     enum err err = ERR_OK;
     *out = (struct jobs){0};
-    for (unsigned number = 1; !err && array_path(place, number, "sh", path) && file_exists(path);
+    for (unsigned number = 1; !err && array_path(paths, number, "sh", path) && file_exists(path);
          number++) {
         struct text text = {0};
-        if (!array_path(place, number, "job", path) || !file_is_regular(path))
-            continue; /* not submitted by us */
+        if (!array_path(paths, number, "job", path) || !file_is_regular(path))
+            continue; /* script that was not submitted */
         err = file_read(path, FILE_SMALL, &text, why);
         if (!err)
-            err = err_explain(why, take_job(out, text_get(&text)));
+            err = err_explain(why, parse_job(out, text_get(&text)));
         text_release(&text);
     }
     if (err)
@@ -278,9 +277,9 @@ static enum err add_part(struct slurm_queue *queue, size_t *capacity, const stru
     return ERR_OK;
 }
 
-/* "12 3 RUNNING None" */
-static enum err take_element(struct slurm_queue *queue, size_t *capacity, const struct jobs *jobs,
-                             const char *line)
+/* Parses "12 3 RUNNING None". */
+static enum err parse_element(struct slurm_queue *queue, size_t *capacity, const struct jobs *jobs,
+                              const char *line)
 {
     char id[JOB_MAX] = "", *end;
     size_t length = strspn(line, "0123456789"), before = queue->count;
@@ -289,7 +288,7 @@ static enum err take_element(struct slurm_queue *queue, size_t *capacity, const 
     memcpy(id, line, length);
     size_t index = strtoul(line + length + 1, &end, 10);
     if (end == line + length + 1 || *end != ' ')
-        return ERR_OK; /* of no array */
+        return ERR_OK; /* not an array element */
     enum err err = add_part(queue, capacity, jobs, id, index);
     if (!err && !str_starts(end + 1, "PENDING"))
         queue->running += queue->count - before;
@@ -298,7 +297,7 @@ static enum err take_element(struct slurm_queue *queue, size_t *capacity, const 
     return err;
 }
 
-/* Jobs that Slurm has forgotten have ended.  ERR_LOST: it does not answer. */
+/* Jobs unknown to Slurm have ended.  ERR_LOST: Slurm does not respond. */
 static enum err read_queue(const struct jobs *jobs, struct slurm_queue *out, struct error *why)
 {
     struct text ids = {0}, answer = {0};
@@ -310,13 +309,13 @@ static enum err read_queue(const struct jobs *jobs, struct slurm_queue *out, str
         text_addf(&ids, "%s%s", i ? "," : "", jobs->items[i].id);
     const char *argv[] = {"squeue",       "--noheader",           "--array", "--jobs",
                           text_get(&ids), "--format=%F %K %T %r", NULL};
-    enum err err = ids.failed ? err_no_memory(why) : ask(argv, &answer, why);
+    enum err err = ids.failed ? err_no_memory(why) : run_program(argv, &answer, why);
     if (err == ERR_IO)
         err = strstr(why->text, "Invalid job id") ? ERR_OK : ERR_LOST;
     for (char *line = answer.bytes; !err && line && *line;) {
         char *next = line + strcspn(line, "\n");
         next += *next ? (*next = '\0', 1) : 0;
-        err = err_explain(why, take_element(out, &capacity, jobs, line));
+        err = err_explain(why, parse_element(out, &capacity, jobs, line));
         line = next;
     }
     text_release(&answer);
@@ -333,7 +332,7 @@ static enum err add_own_words(struct text *out, struct error *why)
     struct text words = {0};
     enum err err = file_read("/proc/self/cmdline", FILE_SMALL, &words, why);
     for (size_t at = 0; !err && at < words.length; at += strlen(words.bytes + at) + 1)
-        if (at) { /* not the program */
+        if (at) { /* skip the program name */
             text_add(out, " ");
             text_add_shell(out, words.bytes + at);
         }
@@ -342,14 +341,14 @@ static enum err add_own_words(struct text *out, struct error *why)
 }
 
 static enum err write_script(const struct slurm_work *work, const struct slurm_options *options,
-                             const struct place *place, const size_t *parts, size_t count,
+                             const struct slurm_paths *paths, const size_t *parts, size_t count,
                              char path[static PATH_MAX], struct error *why)
 {
     struct text script = {0}, command = {0};
     unsigned number = 1;
-    while (array_path(place, number, "sh", path) && file_exists(path))
+    while (array_path(paths, number, "sh", path) && file_exists(path))
         number++;
-    text_add_shell(&command, place->program);
+    text_add_shell(&command, paths->program);
     enum err err = work->same_call ? add_own_words(&command, why) : ERR_OK;
     for (size_t i = 0; work->command[i]; i++) {
         text_add(&command, " ");
@@ -358,7 +357,7 @@ static enum err write_script(const struct slurm_work *work, const struct slurm_o
     }
     const struct slurm_array array = {.options = options,
                                       .name = work->name,
-                                      .logs = place->folder,
+                                      .logs = paths->folder,
                                       .parts = parts,
                                       .count = count,
                                       .command = text_get(&command),
@@ -366,7 +365,7 @@ static enum err write_script(const struct slurm_work *work, const struct slurm_o
     if (!err)
         err = slurm_script(&array, &script, why);
     if (!err)
-        err = put_file(path, &script, why);
+        err = write_file(path, &script, why);
     text_release(&script);
     text_release(&command);
     return err;
@@ -376,8 +375,8 @@ static enum err submit_script(const char *script, char job[static JOB_MAX], stru
 {
     const char *argv[] = {"sbatch", "--parsable", script, NULL};
     struct text answer = {0};
-    enum err err = ask(argv, &answer, why);
-    size_t digits = strspn(text_get(&answer), "0123456789"); /* then ";cluster", maybe */
+    enum err err = run_program(argv, &answer, why);
+    size_t digits = strspn(text_get(&answer), "0123456789"); /* may be followed by ";cluster" */
     if (!err && (digits == 0 || digits >= JOB_MAX))
         err = err_set(why, ERR_BAD_VALUE, "sbatch printed no job number but '%.80s'",
                       text_get(&answer));
@@ -387,9 +386,9 @@ static enum err submit_script(const char *script, char job[static JOB_MAX], stru
     return err;
 }
 
-/* Were we killed before this, the job would be submitted again; its elements do nothing twice. */
-static enum err keep_job(const char *script, const char *job, const size_t *parts, size_t count,
-                         struct error *why)
+/* If we are killed before this, the job is submitted again; its elements skip completed parts. */
+static enum err write_job(const char *script, const char *job, const size_t *parts, size_t count,
+                          struct error *why)
 {
     char path[PATH_MAX];
     struct text line = {0};
@@ -399,14 +398,15 @@ static enum err keep_job(const char *script, const char *job, const size_t *part
     text_add(&line, "\n");
     size_t stem = strlen(script) - strlen("sh");
     bool fits = str_format(path, sizeof path, "%.*sjob", (int)stem, script);
-    enum err err = fits ? put_file(path, &line, why) : err_set(why, ERR_BAD_VALUE, "path too long");
+    enum err err =
+        fits ? write_file(path, &line, why) : err_set(why, ERR_BAD_VALUE, "path too long");
     text_release(&line);
     return err;
 }
 
-/* Without those whose elements have not ended.  The caller frees *parts. */
-static enum err list_parts(const struct slurm_work *work, const struct place *place, bool submit,
-                           size_t **out, size_t *count, struct error *why)
+/* Excludes parts whose elements have not ended.  The caller frees *parts. */
+static enum err list_parts(const struct slurm_work *work, const struct slurm_paths *paths,
+                           bool submit, size_t **out, size_t *count, struct error *why)
 {
     struct jobs jobs = {0};
     struct slurm_queue queue = {0};
@@ -414,7 +414,7 @@ static enum err list_parts(const struct slurm_work *work, const struct place *pl
     *count = 0;
     enum err err = parts ? ERR_OK : err_no_memory(why);
     if (!err && submit)
-        err = read_jobs(place, &jobs, why);
+        err = read_jobs(paths, &jobs, why);
     if (!err && submit)
         err = read_queue(&jobs, &queue, why);
     if (!err)
@@ -436,22 +436,22 @@ enum err slurm_submit(const struct slurm_work *work, const struct slurm_options 
                       size_t *count, bool submit,
                       void (*wrote)(const char *script, const char *job), struct error *why)
 {
-    struct place place;
+    struct slurm_paths paths;
     size_t *parts = NULL;
     char script[PATH_MAX], job[JOB_MAX];
     str_format(script, sizeof script, "%s/slurm/", work->directory);
     enum err err = file_make_parents(script, why);
     if (!err)
-        err = find_place(work->directory, &place, why);
+        err = find_paths(work->directory, &paths, why);
     if (!err)
-        err = list_parts(work, &place, submit, &parts, count, why);
-    for (size_t i = 0; !err && i < *count; i += ARRAY_MOST) {
-        size_t some = *count - i < ARRAY_MOST ? *count - i : ARRAY_MOST;
-        err = write_script(work, options, &place, parts + i, some, script, why);
+        err = list_parts(work, &paths, submit, &parts, count, why);
+    for (size_t i = 0; !err && i < *count; i += ARRAY_MAX) {
+        size_t some = *count - i < ARRAY_MAX ? *count - i : ARRAY_MAX;
+        err = write_script(work, options, &paths, parts + i, some, script, why);
         if (!err && submit)
             err = submit_script(script, job, why);
         if (!err && submit)
-            err = keep_job(script, job, parts + i, some, why);
+            err = write_job(script, job, parts + i, some, why);
         if (!err)
             wrote(script, submit ? job : NULL);
     }
@@ -461,7 +461,7 @@ enum err slurm_submit(const struct slurm_work *work, const struct slurm_options 
 
 /* ---- following ---- */
 
-/* Sets *queued; what cannot be learned leaves it as it was. */
+/* Updates *queued; unchanged if Slurm does not respond. */
 static enum err poll_jobs(const struct jobs *jobs, const struct slurm_follow *follow, size_t left,
                           bool *queued, struct error *why)
 {
@@ -485,11 +485,11 @@ enum err slurm_follow(const char *directory, const struct slurm_follow *follow, 
 {
     nanos pause = PAUSE_FIRST, gone = 0;
     struct jobs jobs = {0};
-    struct place place;
+    struct slurm_paths paths;
     *signal = 0;
-    enum err err = find_place(directory, &place, why);
+    enum err err = find_paths(directory, &paths, why);
     if (!err)
-        err = read_jobs(&place, &jobs, why);
+        err = read_jobs(&paths, &jobs, why);
     bool queued = jobs.count > 0;
     if (!err)
         err = follow->collect(follow->context, left, why);
@@ -503,7 +503,7 @@ enum err slurm_follow(const char *directory, const struct slurm_follow *follow, 
             break;
         if (!err)
             *signal = proc_poll_signal(queued ? pause : PAUSE_FIRST);
-        pause = pause * 5 / 4 < PAUSE_MOST ? pause * 5 / 4 : PAUSE_MOST;
+        pause = pause * 5 / 4 < PAUSE_MAX ? pause * 5 / 4 : PAUSE_MAX;
         if (!err && !*signal)
             err = follow->collect(follow->context, left, why);
     }

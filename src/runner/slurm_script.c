@@ -1,5 +1,5 @@
-/* The script of an array has its options as #SBATCH lines and the numbers of its parts in a bash array, so that any
- * selection of parts, in any order, is an array of consecutive indices. */
+/* The script of a job array has its options as #SBATCH lines and its part numbers in a bash array, so that any
+ * selection of parts, in any order, maps to consecutive array indices. */
 #include <limits.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include "core/text.h"
 #include "runner/slurm.h"
 
-/* sbatch reads #SBATCH lines as words, with quotes. */
+/* sbatch parses #SBATCH lines as words, with quotes. */
 static enum err add_path(struct text *out, const char *option, const char *path, const char *rest,
                          struct error *why)
 {
@@ -59,7 +59,7 @@ static enum err add_options(const struct slurm_array *array, struct text *out, s
     enum err err = add_path(out, "chdir", here, "", why);
     if (!err)
         err = add_path(out, "output", array->logs, "/%A_%a.log", why);
-    /* Whatever was done is not done again. */
+    /* A requeued element skips completed work. */
     text_add(out, "#SBATCH --open-mode=append\n#SBATCH --requeue\n");
     if (!err)
         err = add_option(out, "partition", options->partition, why);

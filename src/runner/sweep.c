@@ -22,7 +22,7 @@ static const nanos COOL_PAUSE = 200 * NS_PER_MS;
 
 /* ---- the order ---- */
 
-/* Is this repeat beyond those that all points get worth making? */
+/* Whether another repeat is needed to meet the precision target. */
 static bool is_uncertain(const struct sweep *sweep, size_t point)
 {
     struct sweep_figures figures = sweep_figures(sweep, point);
@@ -31,11 +31,11 @@ static bool is_uncertain(const struct sweep *sweep, size_t point)
     return !is_known(figures.error_pct) || figures.error_pct > sweep->until_pct;
 }
 
-/* The order of a round; returns how many points it has. */
+/* Order of the points in a round; returns their number. */
 static size_t shuffle(const struct sweep *sweep, unsigned round,
-                      size_t order[static SWEEP_POINTS_MOST])
+                      size_t order[static SWEEP_POINTS_MAX])
 {
-    size_t count = sweep->point_count < SWEEP_POINTS_MOST ? sweep->point_count : SWEEP_POINTS_MOST;
+    size_t count = sweep->point_count < SWEEP_POINTS_MAX ? sweep->point_count : SWEEP_POINTS_MAX;
     struct random random = random_from(sweep->seed, round);
     for (size_t i = 0; i < count; i++)
         order[i] = i;
@@ -43,7 +43,7 @@ static size_t shuffle(const struct sweep *sweep, unsigned round,
     return count;
 }
 
-/* Whether it is to be made at all, or again after all others: by then a hot GPU has had time to cool. */
+/* Whether the attempt is to be made, or repeated after all others: by then a hot GPU has had time to cool. */
 static bool is_wanted(const struct sweep *sweep, const struct sweep_step *step,
                       const struct sweep_attempt *made, bool again)
 {
@@ -54,11 +54,11 @@ static bool is_wanted(const struct sweep *sweep, const struct sweep_step *step,
     return !again && (step->repeat <= sweep->repeats || is_uncertain(sweep, step->point));
 }
 
-/* Those of a round that are wanted, until `visit` returns true. */
+/* Visits the wanted attempts of a round, until `visit` returns true. */
 static bool visit_round(const struct sweep *sweep, unsigned round, bool again, sweep_visit *visit,
                         void *context)
 {
-    size_t order[SWEEP_POINTS_MOST], made[SWEEP_POINTS_MOST] = {0}; /* made: index + 1 */
+    size_t order[SWEEP_POINTS_MAX], made[SWEEP_POINTS_MAX] = {0}; /* made: index + 1 */
     size_t count = shuffle(sweep, round, order);
     for (size_t i = 0; i < sweep->count; i++)
         if (sweep->attempts[i].repeat == round && sweep->attempts[i].point < count)
@@ -73,10 +73,10 @@ static bool visit_round(const struct sweep *sweep, unsigned round, bool again, s
     return false;
 }
 
-/* How many attempts of each round were made, and of its rejected ones that come again: what has none left is not looked
- * through for each of thousands of attempts. */
+/* Number of attempts made in each round, and of rejected ones to be repeated: completed rounds are skipped, since there
+ * may be thousands of attempts. */
 struct rounds {
-    size_t *made, *rejected; /* most_repeats + 1 of each */
+    size_t *made, *rejected; /* most_repeats + 1 elements each */
 };
 
 static bool count_rounds(const struct sweep *sweep, struct rounds *out)
@@ -141,7 +141,7 @@ static bool is_unfinished(const struct sweep *sweep, size_t point)
 
 size_t sweep_unfinished(const struct sweep *sweep, size_t *points)
 {
-    size_t order[SWEEP_POINTS_MOST], found = 0, count = shuffle(sweep, 1, order);
+    size_t order[SWEEP_POINTS_MAX], found = 0, count = shuffle(sweep, 1, order);
     for (size_t i = 0; i < count; i++)
         if (is_unfinished(sweep, order[i])) {
             if (points)
@@ -160,68 +160,69 @@ bool sweep_has_failures(const struct sweep *sweep)
     return false;
 }
 
-/* What the attempts at a point took so far. */
-struct past {
+/* Durations of the attempts at a point so far. */
+struct attempt_times {
     double seconds, waited;
     size_t timed;
-    unsigned made; /* of `repeats` */
+    unsigned made; /* number of `repeats` made */
 };
 
-static void add_past(const struct sweep *sweep, const struct sweep_attempt *attempt,
-                     struct past *past)
+static void add_attempt_time(const struct sweep *sweep, const struct sweep_attempt *attempt,
+                             struct attempt_times *times)
 {
     if (attempt->wall_s > 0) {
-        past->seconds += attempt->wall_s;
-        past->waited += is_known(attempt->waited_s) ? attempt->waited_s : 0;
-        past->timed++;
+        times->seconds += attempt->wall_s;
+        times->waited += is_known(attempt->waited_s) ? attempt->waited_s : 0;
+        times->timed++;
     }
-    past->made +=
+    times->made +=
         attempt->repeat <= sweep->repeats &&
-        !(sweep_is_rejected(attempt) && attempt->tries <= sweep->reruns); /* comes again */
+        !(sweep_is_rejected(attempt) && attempt->tries <= sweep->reruns); /* will be repeated */
 }
 
-/* How long a GPU takes to cool depends on what ran before, which is random: that of all points. */
-static double expect(const struct sweep *sweep, size_t point, const struct past *own,
-                     const struct past *all)
+/* How long a GPU takes to cool depends on the previous attempt, which is random: the mean of all points is used. */
+static double expected_time(const struct sweep *sweep, size_t point,
+                            const struct attempt_times *own, const struct attempt_times *all)
 {
-    const struct past *past = own->timed ? own : all;
+    const struct attempt_times *times = own->timed ? own : all;
     double wait = all->timed ? all->waited / (double)all->timed : 0;
-    double wall = ratio(past->seconds, (double)past->timed);
-    if (!past->timed && point < sweep->expected_count)
+    double wall = ratio(times->seconds, (double)times->timed);
+    if (!times->timed && point < sweep->expected_count)
         wall = sweep->expected_s[point];
     return wall + (sweep->cooldown_s > wait ? sweep->cooldown_s : wait);
 }
 
 double sweep_expected(const struct sweep *sweep, size_t point)
 {
-    struct past own = {0}, all = {0};
+    struct attempt_times own = {0}, all = {0};
     for (size_t i = 0; i < sweep->count; i++) {
-        add_past(sweep, &sweep->attempts[i], &all);
+        add_attempt_time(sweep, &sweep->attempts[i], &all);
         if (sweep->attempts[i].point == point)
-            add_past(sweep, &sweep->attempts[i], &own);
+            add_attempt_time(sweep, &sweep->attempts[i], &own);
     }
-    return expect(sweep, point, &own, &all);
+    return expected_time(sweep, point, &own, &all);
 }
 
 size_t sweep_left(const struct sweep *sweep, double *seconds_left)
 {
     size_t left = 0, count = sweep->point_count;
-    struct past all = {0}, *own = calloc(count + 1, sizeof *own);
+    struct attempt_times all = {0}, *own = calloc(count + 1, sizeof *own);
     *seconds_left = own ? 0 : UNKNOWN;
     for (size_t i = 0; own && i < sweep->count; i++) {
-        add_past(sweep, &sweep->attempts[i], &all);
-        add_past(sweep, &sweep->attempts[i], &own[sweep->attempts[i].point]);
+        add_attempt_time(sweep, &sweep->attempts[i], &all);
+        add_attempt_time(sweep, &sweep->attempts[i], &own[sweep->attempts[i].point]);
     }
     for (size_t p = 0; own && p < count; p++)
         if (own[p].made < sweep->repeats && (!sweep->only || sweep->only == p + 1)) {
             left += sweep->repeats - own[p].made;
-            *seconds_left += (sweep->repeats - own[p].made) * expect(sweep, p, &own[p], &all);
+            *seconds_left +=
+                (sweep->repeats - own[p].made) * expected_time(sweep, p, &own[p], &all);
         }
     free(own);
     return left;
 }
 
-/* ---- what others took ---- */
+/* ---- durations of earlier runs ---- */
 
 static bool same_words(char *const *a, size_t a_count, char *const *b, size_t b_count)
 {
@@ -242,7 +243,7 @@ static bool same_setting(const struct sweep *a, size_t point, const struct sweep
     return same;
 }
 
-/* At the same settings; at others the mean of all.  Whether the sweep is of the same work. */
+/* Durations of an earlier sweep at the same settings; at others its mean.  Returns whether it is of the same work. */
 static bool expect_as_sweep(struct sweep *sweep, const char *directory)
 {
     struct sweep earlier;
@@ -258,7 +259,7 @@ static bool expect_as_sweep(struct sweep *sweep, const char *directory)
             other++;
         sweep->expected_s[p] =
             sweep_expected(&earlier, other) -
-            (earlier.cooldown_s > 0 ? earlier.cooldown_s : 0); /* ours is added */
+            (earlier.cooldown_s > 0 ? earlier.cooldown_s : 0); /* ours is added later */
     }
     sweep_release(&earlier);
     return same;
@@ -277,7 +278,7 @@ static double option_number(const struct sweep *sweep, const char *const *names,
     return value;
 }
 
-/* Of a run that the sweep repeats at some setting, or of a profile of the same model and dataset. */
+/* Duration of a run with the same command at some setting, or of a profile of the same model and dataset. */
 static bool expect_as_run(struct sweep *sweep, const struct run_list_entry *entry)
 {
     const struct summary *summary = &entry->summary;
@@ -336,7 +337,7 @@ enum err sweep_expect_from(struct sweep *sweep, const char *parent, struct text 
 
 /* ---- an attempt ---- */
 
-/* What an attempt that was killed left there would pass for this one's. */
+/* Files of a killed attempt would be mistaken for this one's. */
 static enum err clear_folder(const char *folder, struct error *why)
 {
     struct run_list list;
@@ -352,7 +353,7 @@ static enum err clear_folder(const char *folder, struct error *why)
     return err;
 }
 
-/* The options of the sweep go before those of a profile, which may change them, and its place behind. */
+/* The options of the sweep precede those of a profile, which may override them; its output directory comes last. */
 static char **build_argv(const struct sweep *sweep, size_t point, const char *folder)
 {
     char **argv = NULL, **words = sweep_words(sweep, point);
@@ -380,7 +381,7 @@ static char **build_argv(const struct sweep *sweep, size_t point, const char *fo
     return argv;
 }
 
-/* A signal to us ends the child too, which ends its command; a second one kills it. */
+/* A signal to us also interrupts the child, which ends its command; a second one kills it. */
 static void wait_for(struct child *child, struct child_end *end, int *signal_number)
 {
     pid_t pid = child->pid;
@@ -394,8 +395,8 @@ static void wait_for(struct child *child, struct child_end *end, int *signal_num
     }
 }
 
-/* Whatever an attempt starts writes to its log, and holds its lock for as long as it runs: after a sweep was killed,
- * its last attempt may still be about to end, and would be measured with the next one. */
+/* Every process of an attempt writes to its log, and holds its lock while it runs: after a sweep was killed, its last
+ * attempt may still be running, and would be measured together with the next one. */
 static enum err open_log(const char *folder, int *log, int *signal_number, struct error *why)
 {
     char path[FILE_PATH_MAX];
@@ -433,7 +434,7 @@ static enum err run_child(char *const *argv, int log, int *exit_code, int *signa
     return err;
 }
 
-/* The codes of the run's warnings, after what was seen of the GPU that was controlled. */
+/* The codes of the run's warnings, after the flag of the controlled GPU. */
 static void add_flags(const struct summary *summary, const char *seen, struct text *out)
 {
     if (seen)
@@ -445,7 +446,7 @@ static void add_flags(const struct summary *summary, const char *seen, struct te
     }
 }
 
-/* What its run says; an attempt that failed early left none. */
+/* Reads the attempt's run; an attempt that failed early has none. */
 static enum err take_run(const char *directory, const char *folder, const char *seen,
                          struct sweep_attempt *attempt, struct error *why)
 {
@@ -479,7 +480,7 @@ static enum err take_run(const char *directory, const char *folder, const char *
     return err;
 }
 
-/* With the GPU set as the point wants it; *seen is what sweep_control_unwatch says. */
+/* Runs with the GPU at the point's settings; *seen is the flag of sweep_control_unwatch. */
 static enum err run_controlled(const struct sweep *sweep, size_t point,
                                struct sweep_control *control, char *const *argv, int log,
                                int *exit_code, int *signal_number, const char **seen,
@@ -495,10 +496,10 @@ static enum err run_controlled(const struct sweep *sweep, size_t point,
     return err;
 }
 
-static enum err make_attempt(const struct sweep *sweep, const char *directory,
-                             struct sweep_control *control, const struct sweep_step *step,
-                             const char *flag, struct sweep_attempt *out, int *signal_number,
-                             struct error *why)
+static enum err run_attempt(const struct sweep *sweep, const char *directory,
+                            struct sweep_control *control, const struct sweep_step *step,
+                            const char *flag, struct sweep_attempt *out, int *signal_number,
+                            struct error *why)
 {
     char folder[FILE_PATH_MAX];
     const char *seen = NULL;
@@ -523,7 +524,7 @@ static enum err make_attempt(const struct sweep *sweep, const char *directory,
     return err || *signal_number ? err : take_run(directory, folder, seen ? seen : flag, out, why);
 }
 
-/* Waits for a GPU that is hotter than wanted, at most until then; *celsius is what it is at. */
+/* Waits for a GPU that is too hot, until the deadline; *celsius is its temperature. */
 static enum err cool_down(const struct sweep *sweep, struct sweep_control *control,
                           const struct sweep_progress *progress, nanos until, double *celsius,
                           int *signal, struct error *why)
@@ -548,8 +549,8 @@ static enum err cool_down(const struct sweep *sweep, struct sweep_control *contr
     return err;
 }
 
-/* Brings the GPU into the band of temperatures before an attempt: a cold one by making the attempt, of which nothing is
- * kept.  One that does not get there is measured nevertheless; *flag says so. */
+/* Brings the GPU into the temperature range before an attempt: a cold one by unmeasured runs.  If that fails, it is
+ * measured anyway, and *flag is set. */
 static enum err reach_temperature(const struct sweep *sweep, const char *directory,
                                   struct sweep_control *control,
                                   const struct sweep_progress *progress,
@@ -564,7 +565,7 @@ static enum err reach_temperature(const struct sweep *sweep, const char *directo
         struct sweep_attempt warmup = {0};
         double before = celsius;
         progress->cool(progress->context, sweep, celsius);
-        err = make_attempt(sweep, directory, control, step, NULL, &warmup, signal, why);
+        err = run_attempt(sweep, directory, control, step, NULL, &warmup, signal, why);
         sweep_attempt_release(&warmup);
         if (!err && !*signal)
             err = cool_down(sweep, control, progress, until, &celsius, signal, why);
@@ -589,10 +590,10 @@ static enum err record(struct sweep *sweep, struct run_writer *writer,
     return err;
 }
 
-/* All that are left, of the points that are there. */
-static enum err make_all(struct sweep *sweep, struct run_writer *writer,
-                         struct sweep_control *control, const struct sweep_progress *progress,
-                         int *signal, struct error *why)
+/* Makes all remaining attempts at the existing points. */
+static enum err run_attempts(struct sweep *sweep, struct run_writer *writer,
+                             struct sweep_control *control, const struct sweep_progress *progress,
+                             int *signal, struct error *why)
 {
     struct sweep_step step;
     enum err err = ERR_OK;
@@ -609,7 +610,7 @@ static enum err make_all(struct sweep *sweep, struct run_writer *writer,
             break;
         double waited_s = seconds(clock_now() - began);
         progress->begin(progress->context, sweep, &step);
-        err = make_attempt(sweep, writer->directory, control, &step, flag, &attempt, signal, why);
+        err = run_attempt(sweep, writer->directory, control, &step, flag, &attempt, signal, why);
         attempt.waited_s = waited_s;
         if (!err && !*signal) {
             err = record(sweep, writer, &attempt, progress, why);
@@ -627,7 +628,7 @@ enum err sweep_execute(struct sweep *sweep, struct run_writer *writer,
     enum err err = ERR_OK;
     *signal = 0;
     for (bool more = true; !err && !*signal && more;) {
-        err = make_all(sweep, writer, control, progress, signal, why);
+        err = run_attempts(sweep, writer, control, progress, signal, why);
         more = false;
         if (!err && !*signal && !sweep->only)
             err = sweep_refine(sweep, writer, &more, why);

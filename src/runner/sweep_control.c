@@ -23,9 +23,9 @@ static const struct {
 static char *const RESTORE[] = {"/proc/self/exe", "sweep", "--restore", NULL};
 static const nanos WATCH_PERIOD = 100 * NS_PER_MS, WATCH_PATIENCE = 3 * NS_PER_S;
 
-/* A point is flagged when this share of what was seen under load was not as set: a clock takes a moment to change. */
+/* A point is flagged if this share of the readings under load was off target: a clock takes a moment to change. */
 static const double FLAG_SHARE = 0.1;
-enum { SEEN_LEAST = 5 };
+enum { SEEN_MIN = 5 };
 
 struct sweep_control {
     struct gpu_control *gpu;
@@ -33,20 +33,20 @@ struct sweep_control {
     pthread_t watcher;
     unsigned seen[GPU_CLOCK_OFF_TARGET + 1];
     bool lost;
-    bool is_stuck; /* the watcher did not return from the driver: all that it uses must stay */
+    bool is_stuck; /* the watcher thread is blocked in the driver: what it uses must stay */
 };
 
-/* Nothing of the sensor may be used while another thread is in its driver. */
+/* The sensor must not be used while another thread is in its driver. */
 static enum err check_answers(const struct sweep_control *control, struct error *why)
 {
-    return control->is_stuck ? err_set(why, ERR_LOST, "the driver of %s does not answer",
+    return control->is_stuck ? err_set(why, ERR_LOST, "the driver of %s does not respond",
                                        sweep_control_device(control))
                              : ERR_OK;
 }
 
 /* ---- the knobs ---- */
 
-/* KNOB_COUNT: the command's alone. */
+/* KNOB_COUNT: only a placeholder of the command. */
 static enum sensor_knob knob_of(const struct sweep *sweep, size_t index)
 {
     enum sensor_knob knob = 0;
@@ -90,9 +90,9 @@ enum err sweep_control_check(const struct sweep *sweep, struct error *why)
                            "--control needs a --knob gpu-clock, mem-clock or power-limit");
 }
 
-/* ---- what the GPU supports ---- */
+/* ---- supported values ---- */
 
-/* Whether one of the clocks (highest first) is the wanted one; drivers round 7.5 MHz steps. */
+/* Whether the wanted clock is supported (clocks: highest first); drivers round 7.5 MHz steps. */
 static enum err check_clock(const char *device, const char *name, double wanted,
                             const double *clocks, size_t count, struct error *why)
 {
@@ -110,7 +110,7 @@ static enum err check_clock(const char *device, const char *name, double wanted,
                    wanted, device, low, low[0] && high[0] ? ", " : "", high);
 }
 
-/* 0 where it lists none. */
+/* 0 if none is listed. */
 static double highest_memory_clock(struct sensor *sensor)
 {
     double *clocks, highest = 0;
@@ -121,7 +121,7 @@ static double highest_memory_clock(struct sensor *sensor)
     return highest;
 }
 
-/* The memory clock of a point, at which graphics clocks are listed. */
+/* The memory clock of a point, for which graphics clocks are listed. */
 static double memory_clock(const struct sweep *sweep, size_t point, double highest)
 {
     for (size_t k = 0; k < sweep->knob_count; k++)
@@ -165,7 +165,7 @@ static enum err check_limit(const struct sensor_limits *limits, const char *devi
     return ERR_OK;
 }
 
-/* A driver that lists no clocks refuses a wrong one when it is set. */
+/* A driver that lists no clocks refuses an invalid one when it is set. */
 static enum err check_value(struct sensor *sensor, const struct sensor_limits *limits,
                             double memory_mhz, const struct sweep *sweep, size_t point, size_t knob,
                             struct error *why)
@@ -195,7 +195,7 @@ static enum err check_supported(struct gpu_control *gpu, const struct sweep *swe
     double memory = highest_memory_clock(sensor);
     enum err err = sensor->driver->control->limits(sensor, &limits, why);
     for (size_t p = 0; !err && p < sweep->point_count; p++) {
-        /* The clocks of memory first: those of graphics are listed for one of them. */
+        /* Memory clocks first: graphics clocks are listed per memory clock. */
         for (size_t k = 0; !err && k < sweep->knob_count; k++)
             if (knob_of(sweep, k) == KNOB_MEMORY_CLOCK)
                 err = check_value(sensor, &limits, memory, sweep, p, k, why);
@@ -216,7 +216,7 @@ static const char *devices_of(const struct sweep *sweep)
     return "";
 }
 
-/* As sampler/session.c warns of it: another vendor's driver may have matched what one did not. */
+/* Same check as in sampler/session.c: another vendor's driver may match what one did not. */
 enum err sweep_control_devices(const char *devices, struct error *why)
 {
     const struct sensor_config config = {.devices = devices};
@@ -242,7 +242,7 @@ enum err sweep_control_devices(const char *devices, struct error *why)
     return err;
 }
 
-/* A driver or a container may let a knob be reset, which gpu_control_begin tries, and not be set. */
+/* A driver or a container may permit resetting a knob, which gpu_control_begin tries, but not setting it. */
 static enum err try_knobs(struct sweep_control *control, const struct sweep *sweep,
                           struct error *why)
 {
@@ -277,7 +277,7 @@ enum err sweep_control_begin(const struct sweep *sweep, struct sweep_control **o
     if (!err)
         err = try_knobs(control, sweep, why);
     if (err) {
-        (void)!gpu_control_end(control->gpu, NULL); /* what was tried is put back */
+        (void)!gpu_control_end(control->gpu, NULL); /* restores what was tried */
         free(control);
         return err;
     }
@@ -294,7 +294,7 @@ enum err sweep_control_plan(const struct sweep *sweep, struct error *why)
     err = gpu_control_is_free(gpu, why);
     if (!err)
         err = check_supported(gpu, sweep, why);
-    (void)!gpu_control_end(gpu, NULL); /* it has nothing to restore */
+    (void)!gpu_control_end(gpu, NULL); /* nothing to restore */
     return err;
 }
 
@@ -306,7 +306,7 @@ const char *sweep_control_device(const struct sweep_control *control)
 enum err sweep_control_end(struct sweep_control *control, struct error *why)
 {
     enum err err = control ? check_answers(control, why) : ERR_OK;
-    if (err) /* the watchdog restores it when this process ends */
+    if (err) /* the watchdog restores it when this process exits */
         return err;
     if (control)
         err = gpu_control_end(control->gpu, why);
@@ -337,7 +337,7 @@ static enum err set_defaults(struct sweep *sweep)
     return ERR_OK;
 }
 
-/* Keeps the first of points that are the same. */
+/* Keeps the first of equal points. */
 static void drop_repeated(struct sweep *sweep)
 {
     size_t kept = 0, width = sweep->knob_count;
@@ -354,7 +354,7 @@ static void drop_repeated(struct sweep *sweep)
     sweep->point_count = kept;
 }
 
-enum err sweep_control_forgo(struct sweep *sweep, const struct error *reason)
+enum err sweep_control_disable(struct sweep *sweep, const struct error *reason)
 {
     enum err err = set_defaults(sweep);
     if (err)
@@ -417,7 +417,7 @@ const char *sweep_control_unwatch(struct sweep_control *control)
         return "throttled";
     if (seen[GPU_CLOCK_OFF_TARGET] > FLAG_SHARE * busy)
         return "off_target_clock";
-    return busy == 0 && seen[GPU_CLOCK_IDLE] >= SEEN_LEAST ? "gpu_idle" : NULL;
+    return busy == 0 && seen[GPU_CLOCK_IDLE] >= SEEN_MIN ? "gpu_idle" : NULL;
 }
 
 enum err sweep_control_restore(unsigned *restored, unsigned *held, struct error *why)

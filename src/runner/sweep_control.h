@@ -1,5 +1,5 @@
-/* The knobs of a sweep that are the GPU's own: gpu-clock and mem-clock in MHz, power-limit in W.  Each attempt is made
- * with the values of its point, and the GPU is watched meanwhile.  The value "default" leaves a knob as it was found. */
+/* The knobs of a sweep that are set on the GPU: gpu-clock and mem-clock in MHz, power-limit in W.  Each attempt runs at
+ * the values of its point, and the GPU is monitored meanwhile.  The value "default" leaves a knob unchanged. */
 #ifndef IPW_RUNNER_SWEEP_CONTROL_H
 #define IPW_RUNNER_SWEEP_CONTROL_H
 
@@ -11,42 +11,44 @@
 
 struct sweep_control;
 
-/* Whether the values are numbers, of at least one such knob.  ERR_USAGE names what is wrong; touches no GPU. */
+/* Checks that the values are numbers, and that there is at least one such knob.  ERR_USAGE says why not.  Accesses no
+ * GPU. */
 enum err sweep_control_check(const struct sweep *sweep, struct error *why) MUST_USE;
 
-/* What sweep_control_begin checks, by queries alone: nothing is locked or set. */
+/* The checks of sweep_control_begin by queries only: nothing is locked or set. */
 enum err sweep_control_plan(const struct sweep *sweep, struct error *why) MUST_USE;
 
-/* ERR_USAGE, with those there are, when --devices names a GPU that is not there. */
+/* ERR_USAGE, listing the available ones, if --devices names a GPU that does not exist. */
 enum err sweep_control_devices(const char *devices, struct error *why) MUST_USE;
 
-/* Takes control of the GPU that the sweep's --devices option selects, and checks that it supports the values (ERR_USAGE
- * names the nearest ones) and that they may be set: one of each knob is, for a moment.  Other errors are those of gpu_control_begin. */
+/* Takes control of the GPU selected by the sweep's --devices option, and checks that it supports the values (ERR_USAGE
+ * names the nearest ones) and that they may be set, by setting one value of each knob briefly.  Other errors:
+ * gpu_control_begin. */
 enum err sweep_control_begin(const struct sweep *sweep, struct sweep_control **out,
                              struct error *why) MUST_USE;
 
-/* The graphics clocks that the GPU supports at its highest memory clock and that are at least `least` MHz, highest first.
- * The caller frees *out.  The GPU, which --devices selects, is not changed. */
+/* The graphics clocks supported at the highest memory clock that are at least `least` MHz, highest first. The caller
+ * frees *out.  The GPU, selected by --devices, is not changed. */
 enum err sweep_control_clocks(const char *devices, double least, double **out, size_t *count,
                               struct error *why) MUST_USE;
 
-/* Degrees Celsius of that GPU, UNKNOWN where it does not report them. */
+/* Temperature of that GPU in degrees Celsius; UNKNOWN if not reported. */
 enum err sweep_control_temperature(struct sweep_control *control, const struct sweep *sweep,
                                    double *celsius, struct error *why) MUST_USE;
 
-/* Whether that error leaves measuring without control, which sweep_control_forgo prepares: the knobs keep the one value
- * "default", and points that then are the same are dropped. */
+/* Whether measuring without control is possible after this error.  sweep_control_disable prepares it: the knobs keep
+ * only the value "default", and points that become equal are dropped. */
 bool sweep_control_is_refused(enum err err);
-enum err sweep_control_forgo(struct sweep *sweep, const struct error *reason) MUST_USE;
+enum err sweep_control_disable(struct sweep *sweep, const struct error *reason) MUST_USE;
 
-/* The device, as messages name it. */
+/* Name of the device for messages. */
 const char *sweep_control_device(const struct sweep_control *control);
 
 /* Sets the values of a point. */
 enum err sweep_control_set(struct sweep_control *control, const struct sweep *sweep, size_t point,
                            struct error *why) MUST_USE;
 
-/* Watches the GPU until sweep_control_unwatch, which returns a flag of the attempt, NULL for none: "throttled",
+/* Monitors the GPU until sweep_control_unwatch, which returns a flag of the attempt, or NULL: "throttled",
  * "off_target_clock", "gpu_idle" (it had nothing to do) or "gpu_lost". */
 enum err sweep_control_watch(struct sweep_control *control, struct error *why) MUST_USE;
 const char *sweep_control_unwatch(struct sweep_control *control);
@@ -54,7 +56,7 @@ const char *sweep_control_unwatch(struct sweep_control *control);
 /* Restores the GPU; NULL does nothing. */
 enum err sweep_control_end(struct sweep_control *control, struct error *why) MUST_USE;
 
-/* What gpu_control_restore does, for commands. */
+/* gpu_control_restore for commands. */
 enum err sweep_control_restore(unsigned *restored, unsigned *held, struct error *why) MUST_USE;
 
 #endif

@@ -1,4 +1,4 @@
-/* The points of a sweep: from knobs or from a list, and the command's words at each. */
+/* The points of a sweep, from knobs or from a list, and the command's words at each. */
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,12 +11,7 @@
 #include "power/optimize.h"
 #include "runner/sweep.h"
 
-enum {
-    POINTS_MOST = SWEEP_POINTS_MOST,
-    VALUE_MAX = 1024,
-    NAME_MAX_BYTES = 64,
-    LIST_MOST = 1 << 24
-};
+enum { POINTS_MAX = SWEEP_POINTS_MAX, VALUE_MAX = 1024, NAME_MAX_BYTES = 64, LIST_MAX = 1 << 24 };
 
 /* ---- knobs ---- */
 
@@ -40,12 +35,12 @@ static enum err add_value(struct values *values, const char *knob, const char *v
         if (strcmp(values->items[i], value) == 0)
             return err_set(why, ERR_USAGE, "--knob %s: value '%.80s' given more than once", knob,
                            value);
-    if (values->count >= POINTS_MOST)
-        return err_set(why, ERR_USAGE, "--knob %s has more than %d values", knob, POINTS_MOST);
+    if (values->count >= POINTS_MAX)
+        return err_set(why, ERR_USAGE, "--knob %s has more than %d values", knob, POINTS_MAX);
     return sweep_word(&values->items, &values->count, value) ? err_no_memory(why) : ERR_OK;
 }
 
-/* "600-1200:150" into its numbers; false for anything else, which is a value as it is. */
+/* Parses "600-1200:150"; false for anything else, which is a literal value. */
 static bool parse_range(const char *item, double *low, double *high, double *step)
 {
     char copy[VALUE_MAX];
@@ -65,9 +60,9 @@ static enum err add_range(struct values *values, const char *knob, const char *i
     if (!(step > 0) || high < low)
         return err_set(why, ERR_USAGE, "--knob %s: '%s' is not a range LOW-HIGH:STEP", knob, item);
     double count = floor((high - low) / step * (1 + 1e-12) + 1e-9) + 1;
-    if (count > POINTS_MOST)
+    if (count > POINTS_MAX)
         return err_set(why, ERR_USAGE, "--knob %s: '%s' has more than %d values", knob, item,
-                       POINTS_MOST);
+                       POINTS_MAX);
     enum err err = ERR_OK;
     for (size_t i = 0; !err && i < (size_t)count; i++) {
         char value[32];
@@ -120,7 +115,7 @@ static enum err parse_knob(const char *word, struct sweep *sweep, struct values 
     return err;
 }
 
-/* How many points there are; 0, and why, when that is not possible. */
+/* The number of points; 0, with the reason, if that is not possible. */
 static size_t count_points(const struct values *values, const struct sweep *sweep, bool paired,
                            struct error *why)
 {
@@ -132,8 +127,8 @@ static size_t count_points(const struct values *values, const struct sweep *swee
             return 0;
         }
         points *= paired ? 1 : values[k].count;
-        if (points > POINTS_MOST) {
-            err_set(why, ERR_USAGE, "the knobs have more than %d combinations", POINTS_MOST);
+        if (points > POINTS_MAX) {
+            err_set(why, ERR_USAGE, "the knobs have more than %d combinations", POINTS_MAX);
             return 0;
         }
     }
@@ -157,7 +152,7 @@ static enum err combine(const struct values *values, struct sweep *sweep, size_t
             sweep->point_count++;
     }
     for (size_t i = sweep->point_count * sweep->knob_count; i < added; i++)
-        free(sweep->values[i]); /* of a point that was not completed */
+        free(sweep->values[i]); /* values of an incomplete point */
     return err;
 }
 
@@ -187,9 +182,9 @@ static enum err take_list(const struct csv_grid *grid, const char *path, struct 
 {
     size_t added = 0;
     enum err err = ERR_OK;
-    if (!grid->rows || grid->rows > POINTS_MOST)
+    if (!grid->rows || grid->rows > POINTS_MAX)
         return err_set(why, ERR_USAGE, "%s has %zu settings; expected 1 to %d", path, grid->rows,
-                       POINTS_MOST);
+                       POINTS_MAX);
     for (size_t k = 0; !err && k < grid->columns; k++) {
         const char *name = grid->cells[k];
         err = is_name(name, strlen(name))
@@ -216,7 +211,7 @@ enum err sweep_read_list(const char *path, struct sweep *sweep, struct error *wh
     struct text text = {0};
     struct csv_grid grid = {0};
     struct error detail = {0};
-    enum err err = file_read(path, LIST_MOST, &text, why);
+    enum err err = file_read(path, LIST_MAX, &text, why);
     if (!err && !text.length)
         err = err_set(why, ERR_USAGE, "%s is empty: its first line must name the knobs", path);
     if (!err && csv_grid_read(text.bytes, text.length, &grid, &detail))
@@ -230,7 +225,7 @@ enum err sweep_read_list(const char *path, struct sweep *sweep, struct error *wh
 
 /* ---- the command ---- */
 
-/* The knob whose placeholder is here, and its length; knob_count for none. */
+/* The knob whose placeholder starts here, and its length; knob_count: none. */
 static size_t placeholder_at(const struct sweep *sweep, const char *at, size_t *length)
 {
     for (size_t k = 0; *at == '{' && k < sweep->knob_count; k++) {
@@ -299,13 +294,12 @@ char **sweep_words(const struct sweep *sweep, size_t point)
 
 /* ---- probes ---- */
 
-/* Mode probe: a few clocks that a model of power and time can be fitted to, then clocks near the optimum that it
- * predicts, until that is among those that were measured.  Where the sweep has other knobs, each of their settings has
- * a curve of its own. */
+/* Mode probe: a few clocks to which a model of power and time is fitted, then clocks near the predicted optimum, until
+ * that was measured.  If the sweep has other knobs, each of their settings has its own curve. */
 
-/* The lowest probe, as a share of the highest clock, and how near to a measured clock another one tells nothing new. */
+/* The lowest probe as a share of the highest clock, and how near to a measured clock another is redundant. */
 static const double LOWEST_PROBE = 0.45, NEAR = 0.04;
-enum { ADDED_MOST = 6 }; /* clocks that one curve gets beyond its probes */
+enum { ADDED_MAX = 6 }; /* additional clocks per curve beyond its probes */
 
 static const char KNOB[] = "gpu-clock";
 
@@ -326,7 +320,7 @@ void sweep_probe_knob(const double *clocks, size_t count, unsigned probes, struc
     text_addf(out, "%s=", KNOB);
     for (unsigned i = 0; i < probes; i++) {
         double mhz = nearest(clocks, count, high - (high - low) * i / fmax(probes - 1.0, 1));
-        if (mhz != last) /* a short list */
+        if (mhz != last) /* skip duplicates of a short list */
             text_addf(out, "%s%.10g", i ? "," : "", mhz);
         last = mhz;
     }
@@ -348,7 +342,7 @@ static double clock_at(const struct sweep *sweep, size_t point, size_t knob)
     return parse_double(sweep->values[point * sweep->knob_count + knob], &mhz) ? UNKNOWN : mhz;
 }
 
-/* Whether all but the clock is the same. */
+/* Whether two points differ only in the clock. */
 static bool same_curve(const struct sweep *sweep, size_t knob, size_t a, size_t b)
 {
     for (size_t k = 0; k < sweep->knob_count; k++)
@@ -358,7 +352,7 @@ static bool same_curve(const struct sweep *sweep, size_t knob, size_t a, size_t 
     return true;
 }
 
-/* What was measured of the curve that `first` is a point of. */
+/* Collects the measurements of the curve through point `first`. */
 static enum err collect(const struct sweep *sweep, size_t knob, size_t first,
                         struct freq_points *out)
 {
@@ -379,7 +373,7 @@ static enum err collect(const struct sweep *sweep, size_t knob, size_t first,
     return err;
 }
 
-/* The clock of the least E T^n that a model of the measurements predicts; UNKNOWN if it cannot be predicted. */
+/* The clock with the least E T^n by a model fitted to the measurements; UNKNOWN if it cannot be predicted. */
 static enum err predict_best(const struct freq_curves *curves, double exponent,
                              const double *clocks, size_t count, double *best, struct error *why)
 {
@@ -424,7 +418,7 @@ static bool is_measured(const struct sweep *sweep, size_t knob, size_t first, do
     return false;
 }
 
-/* The best clock, then one on either side of it; UNKNOWN when all three are known well enough. */
+/* The best clock, then one on either side of it; UNKNOWN if all three were measured well enough. */
 static double next_clock(const struct sweep *sweep, size_t knob, size_t first, double best,
                          const double *clocks, size_t count)
 {
@@ -465,7 +459,7 @@ static enum err refine_curve(struct sweep *sweep, struct run_writer *writer, siz
         err = err_explain(why, freq_curves_of(&points, &curves));
     if (!err && curves.count && curves.items[0].count)
         err = predict_best(&curves, sweep->time_exponent, clocks, count, &best, why);
-    if (err == ERR_NO_DATA) /* too few were measured: there is nothing to refine */
+    if (err == ERR_NO_DATA) /* too few measurements to refine */
         err = ERR_OK;
     double mhz = is_known(best) ? next_clock(sweep, knob, first, best, clocks, count) : UNKNOWN;
     if (!err && is_known(mhz)) {
@@ -491,7 +485,7 @@ enum err sweep_refine(struct sweep *sweep, struct run_writer *writer, bool *adde
             first++;
         for (size_t q = 0; q < points; q++)
             on_curve += same_curve(sweep, knob, p, q);
-        if (first == p && on_curve < SWEEP_PROBES_MOST + ADDED_MOST)
+        if (first == p && on_curve < SWEEP_PROBES_MAX + ADDED_MAX)
             err = refine_curve(sweep, writer, knob, p, added, why);
     }
     return err;

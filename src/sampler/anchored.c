@@ -1,31 +1,31 @@
 /* Energy is appended point by point as power arrives, and each anchor is compared with the energy at its time.  The
- * offset between energy and counter stays the same from anchor to anchor, so errors of single anchors (their ticks are
- * known to milliseconds) do not add up. */
+ * offset between energy and counter is constant from anchor to anchor, so errors of single anchors (their ticks are
+ * known to milliseconds) do not accumulate. */
 #include "sampler/anchored.h"
 
 #include <math.h>
 
-/* Uncertainty of energy beyond the last anchor, before a ratio is known and at least. */
+/* Relative uncertainty of energy after the last anchor: before a ratio is known, and the minimum. */
 #define DOUBT_FIRST 0.05
-#define DOUBT_LEAST 0.002
+#define DOUBT_MIN   0.002
 
-/* An anchor says something about the ratio when the times of both are this well known against their distance; one
- * whose time is known worse than this is none. */
+/* The ratio is updated from two anchors whose times are known to this share of their distance; an anchor whose time
+ * is known to less than the second share is ignored. */
 #define TIMING_SHARE 0.02
-#define TIMING_MOST  0.2
+#define TIMING_MAX   0.2
 
-/* What is owed is made up for in this time at most, and never takes more than this share of the power. */
-#define OWED_MOST       (30 * NS_PER_S)
-#define OWED_MOST_SHARE 0.5
+/* The difference at an anchor is corrected within this time, by at most this share of the power. */
+#define OWED_TIME_MAX  (30 * NS_PER_S)
+#define OWED_SHARE_MAX 0.5
 
-/* Beyond these, power and counter do not measure the same thing. */
-#define RATIO_LEAST 0.2
-#define RATIO_MOST  5.0
+/* Outside this range power and counter do not measure the same device. */
+#define RATIO_MIN 0.2
+#define RATIO_MAX 5.0
 
-/* How long a gap of power waits for the counter. */
-#define HOLD_MOST (2 * NS_PER_S)
+/* How long a gap in power waits for the counter. */
+#define HOLD_MAX (2 * NS_PER_S)
 
-/* An anchor that the counter does not confirm for this many of its periods is too old. */
+/* An anchor not confirmed by the counter for this many of its periods is stale. */
 enum { PERIODS_TRUSTED = 4, CHUNK = 64 };
 
 void anchored_init(struct anchored *anchored, const struct timeline *counter,
@@ -82,7 +82,7 @@ static void set_anchor(struct anchored *anchored, const struct timeline_point *p
     anchored->energy_covered = at->energy_covered;
 }
 
-/* From here on the counter is followed anew: at first, and after a reset. */
+/* Restarts from this anchor: initially, and after a reset. */
 static void start_at(struct anchored *anchored, const struct timeline_point *point,
                      const struct moment *at)
 {
@@ -91,14 +91,14 @@ static void start_at(struct anchored *anchored, const struct timeline_point *poi
     anchored->owed = 0;
 }
 
-/* How much of a difference is believed that may be noise of this standard deviation. */
+/* Weight of a difference that may be noise of this standard deviation. */
 static double trust(double difference, double noise)
 {
-    double squared = difference * difference, least = 4 * noise * noise;
-    return squared > 0 ? squared / (squared + least) : 0;
+    double squared = difference * difference, min = 4 * noise * noise;
+    return squared > 0 ? squared / (squared + min) : 0;
 }
 
-/* What an interval between two anchors shows of the ratio. */
+/* Updates the ratio from the interval between two anchors. */
 static void learn_ratio(struct anchored *anchored, const struct timeline_point *point,
                         const struct moment *at)
 {
@@ -109,11 +109,11 @@ static void learn_ratio(struct anchored *anchored, const struct timeline_point *
         timing > TIMING_SHARE * seconds(elapsed))
         return;
     double seen = (point->sum - anchored->anchor.sum) / power;
-    seen = fmin(RATIO_MOST, fmax(RATIO_LEAST, seen));
+    seen = fmin(RATIO_MAX, fmax(RATIO_MIN, seen));
     double noise = timing / seconds(elapsed), off = fabs(seen / anchored->ratio - 1) + noise;
-    /* It differs with the load, and by when the ticks were. */
+    /* The ratio depends on the load and on errors of the tick times. */
     anchored->ratio += trust(seen - anchored->ratio, noise) * (seen - anchored->ratio);
-    anchored->doubt = fmax(DOUBT_LEAST, anchored->has_ratio ? (anchored->doubt + off) / 2 : noise);
+    anchored->doubt = fmax(DOUBT_MIN, anchored->has_ratio ? (anchored->doubt + off) / 2 : noise);
     anchored->has_ratio = true;
 }
 
@@ -127,9 +127,9 @@ static void take_anchor(struct anchored *anchored, const struct timeline_point *
         start_at(anchored, point, at);
         return;
     }
-    /* While ticks are learned, several come per second: the better dated one is where to begin. */
+    /* While ticks are being learned, several anchors arrive per second: start from the one whose time is known best. */
     if (hypot(point->t_sigma, before->t_sigma) > TIMING_SHARE * seconds(elapsed) &&
-        elapsed < OWED_MOST) {
+        elapsed < OWED_TIME_MAX) {
         if (!anchored->has_ratio && point->t_sigma < before->t_sigma)
             start_at(anchored, point, at);
         return;
@@ -138,12 +138,12 @@ static void take_anchor(struct anchored *anchored, const struct timeline_point *
     double off = anchored->offset + point->sum - at->energy;
     double watts = (point->sum - before->sum) / seconds(elapsed);
     anchored->owed = off * trust(off, watts * hypot(point->t_sigma, before->t_sigma));
-    anchored->owed_over = elapsed < OWED_MOST ? elapsed : OWED_MOST;
+    anchored->owed_over = elapsed < OWED_TIME_MAX ? elapsed : OWED_TIME_MAX;
     anchored->carried = fmax(fabs(off), anchored->carried / 2);
     set_anchor(anchored, point, at);
 }
 
-/* Points of the counter that energy has come up to. */
+/* Processes the points of the counter up to the end of energy. */
 static enum err take_anchors(struct anchored *anchored)
 {
     const struct timeline_point *end = timeline_last(&anchored->energy);
@@ -160,7 +160,7 @@ static enum err take_anchors(struct anchored *anchored)
             break;
         anchored->seen = point.t;
         err = look_up(anchored, point.t, &at);
-        if (!err && point.t_sigma <= TIMING_MOST)
+        if (!err && point.t_sigma <= TIMING_MAX)
             take_anchor(anchored, &point, &at);
     }
     return err;
@@ -186,20 +186,20 @@ static enum err append(struct anchored *anchored, const struct timeline_point *p
     return timeline_append(&anchored->energy, &point);
 }
 
-/* A part of what is owed, for one more interval of power. */
+/* The part of the outstanding correction that is applied in one interval of power. */
 static double make_up(struct anchored *anchored, double joules, nanos length)
 {
     double share =
         anchored->owed_over > length ? seconds(length) / seconds(anchored->owed_over) : 1;
-    double most = OWED_MOST_SHARE * joules;
-    double part = fmax(-most, fmin(most, share * anchored->owed));
+    double max = OWED_SHARE_MAX * joules;
+    double part = fmax(-max, fmin(max, share * anchored->owed));
     anchored->owed -= part;
     anchored->owed_over = anchored->owed_over > length ? anchored->owed_over - length : 0;
     return part;
 }
 
-/* The joules of a gap of power that ends at `to`, by the counter: what it has beyond the power around the gap.
- * ERR_NO_DATA: it has not been read since. */
+/* The joules of a gap in power that ends at `to`: those of the counter minus the power around the gap.  ERR_NO_DATA:
+ * the counter has not been read since. */
 static enum err bridge(const struct anchored *anchored, const struct timeline_point *to,
                        double *joules)
 {
@@ -224,13 +224,13 @@ static enum err bridge(const struct anchored *anchored, const struct timeline_po
     return ERR_OK;
 }
 
-/* Adds one point of power.  False in *taken: it waits for the counter. */
+/* Adds one point of power.  False in *taken: it has to wait for the counter. */
 static enum err take_power(struct anchored *anchored, const struct timeline_point *point,
                            nanos newest, bool *taken)
 {
     *taken = true;
     if (!anchored->has_last) {
-        anchored->seen = point->t - 1; /* anchors before the first power are none */
+        anchored->seen = point->t - 1; /* anchors before the first power reading are ignored */
         return append(anchored, point, 0, false);
     }
     bool is_trusted = !anchored->has_anchor || point->t - anchored->anchor.t <= anchored->trusted;
@@ -241,7 +241,7 @@ static enum err take_power(struct anchored *anchored, const struct timeline_poin
     }
     enum err err =
         anchored->has_anchor && is_trusted ? bridge(anchored, point, &joules) : ERR_BAD_VALUE;
-    if (err == ERR_NO_DATA && newest - point->t < HOLD_MOST) {
+    if (err == ERR_NO_DATA && newest - point->t < HOLD_MAX) {
         *taken = false;
         return ERR_OK;
     }

@@ -1,9 +1,9 @@
-/* A counter that is read seldom, continued by power: the energy of a cheap session.
+/* A rarely read counter interpolated by power: the energy of a cheap session.
  *
- * Between two readings of the counter (anchors) energy is the integral of a power channel of the same device, times
- * the ratio of counter to integral that earlier anchors showed.  At an anchor the difference is known, and is made up
- * for over the time to the next one; so energy follows the counter without ever being revised or decreasing.  Time
- * that power does not cover (the process was stopped) is bridged by the counter's own joules.
+ * Between two readings of the counter (anchors), energy is the integral of a power channel of the same device times the
+ * ratio of counter to integral at earlier anchors.  At an anchor the difference is known, and is corrected over the
+ * time to the next one; so energy follows the counter without ever being revised or decreasing.  Time that power does
+ * not cover (the process was stopped) is filled with the counter's own joules.
  *
  * Pure over timelines; the owner calls it under the sampler's lock. */
 #ifndef IPW_SAMPLER_ANCHORED_H
@@ -19,21 +19,21 @@
 struct anchored {
     const struct timeline *counter, *power; /* not owned */
     struct timeline energy;     /* the result: joules, with a point for each of `power` */
-    struct timeline_point last; /* of power: what energy includes so far */
+    struct timeline_point last; /* last point of power included in energy */
     bool has_last;
     struct timeline_point anchor; /* the last one, of the counter */
     bool has_anchor;
     bool has_ratio;
-    double offset;    /* energy less the counter's running sum, as it should be, J */
+    double offset;    /* target of (energy - running sum of the counter), J */
     double power_sum; /* running sum of power at the anchor, J */
     nanos power_covered, energy_covered;
-    nanos seen;      /* the newest point of the counter that was compared */
+    nanos seen;      /* newest point of the counter that was compared */
     double ratio;    /* of counter to power */
-    double doubt;    /* relative standard uncertainty of energy beyond the last anchor */
-    double owed;     /* what is to be made up for, J */
-    nanos owed_over; /* in this time */
-    double carried;  /* by how much energy was off at recent anchors, J */
-    nanos trusted;   /* for so long after an anchor; then the counter is taken for dead */
+    double doubt;    /* relative standard uncertainty of energy after the last anchor */
+    double owed;     /* outstanding correction, J */
+    nanos owed_over; /* time over which it is applied */
+    double carried;  /* error of energy at recent anchors, J */
+    nanos trusted;   /* how long an anchor is valid; then the counter is considered dead */
 };
 
 /* period: between readings of the counter. */
@@ -41,13 +41,13 @@ void anchored_init(struct anchored *anchored, const struct timeline *counter,
                    const struct timeline *power, struct spill *spill, nanos period);
 void anchored_release(struct anchored *anchored);
 
-/* Takes what the two timelines have gained.  *wants_counter: energy waits for a reading of the counter. */
+/* Processes new points of both timelines.  *wants_counter: energy waits for a reading of the counter. */
 enum err anchored_advance(struct anchored *anchored, bool *wants_counter) MUST_USE;
 
-/* Whether there is an anchor, and energy therefore is the counter's. */
+/* Whether there is an anchor, so that energy is that of the counter. */
 bool anchored_is_usable(const struct anchored *anchored);
 
-/* Like window_read(energy, ...), with what is uncertain about the time beyond the last anchor. */
+/* Like window_read(energy, ...), including the uncertainty of the time after the last anchor. */
 enum err anchored_window(const struct anchored *anchored, nanos from, nanos to, struct window *out)
     MUST_USE;
 

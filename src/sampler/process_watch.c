@@ -1,12 +1,12 @@
-/* A reading gives the utilization since the one before; times the time between them it adds up per process.  Whose
- * child a process is must be read while it lives, so that is noted at every reading, for whoever asks later. */
+/* Each reading gives the utilization since the previous one; utilization x time is summed per process.  A process's
+ * ancestry can only be read while it lives, so it is recorded at every reading for later use. */
 #include "sampler/process_watch.h"
 
 #include <string.h>
 
 #include "core/clock.h"
 
-/* Between readings, each of which costs the driver milliseconds: at first, and in a watch that has lasted. */
+/* Time between readings, each of which costs the driver milliseconds: at first, and in a long watch. */
 #define WATCH_PERIOD      (5 * NS_PER_S)
 #define WATCH_PERIOD_LATE (15 * NS_PER_S)
 #define WATCH_LATE        (20 * NS_PER_S)

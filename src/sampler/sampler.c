@@ -12,24 +12,24 @@
 #include "sampler/shaped.h"
 #include "sampler/source.h"
 
-/* Rings are drained this often; they hold several times what the fastest source produces in it. */
+/* How often rings are drained; they hold several times the samples of the fastest source in that time. */
 #define DRAIN_PERIOD       (100 * NS_PER_MS)
-#define DRAIN_PERIOD_CHEAP NS_PER_S /* nothing is read a thousand times per second there */
+#define DRAIN_PERIOD_CHEAP NS_PER_S /* no sensor is read a thousand times per second there */
 
-/* How long to wait for the first two updates: of cheap counters, which tick every millisecond, and
- * of those whose ticks are followed, which may take a tenth of a second each. */
-#define READY_CHEAP  (40 * NS_PER_MS)
-#define READY_FOLLOW (330 * NS_PER_MS)
-#define READY_MOST   (3 * NS_PER_S)
+/* How long to wait for the first two updates: of cheap counters, which tick every millisecond, and of sensors whose
+ * ticks are followed, which may take a tenth of a second each. */
+#define READY_CHEAP   (40 * NS_PER_MS)
+#define READY_FOLLOW  (330 * NS_PER_MS)
+#define READY_TIMEOUT (3 * NS_PER_S)
 /* The assumed period of a followed sensor until it is learned: the slowest common one. */
 #define UPDATE_UNKNOWN (100 * NS_PER_MS)
-#define SETTLE_MOST    (400 * NS_PER_MS)
-#define SETTLE_LEAST   (10 * NS_PER_MS)
+#define SETTLE_MAX     (400 * NS_PER_MS)
+#define SETTLE_MIN     (10 * NS_PER_MS)
 /* A read that takes longer than this will not return: the slowest known take 15 ms. */
-#define READ_MOST  NS_PER_S
-#define WATCH_MOST (100 * NS_PER_MS)
-#define MARK_MOST  (15 * NS_PER_MS)
-/* How long the reads that a tick requested take. */
+#define READ_TIMEOUT NS_PER_S
+#define WATCH_MAX    (100 * NS_PER_MS)
+#define MARK_MAX     (15 * NS_PER_MS)
+/* Duration of the reads requested by a tick. */
 #define TICK_READ   (3 * NS_PER_MS)
 #define SLEEP_FIRST (500 * NS_PER_US)
 #define SLEEP_LAST  (10 * NS_PER_MS)
@@ -115,7 +115,7 @@ static void *open_main(void *argument)
     return NULL;
 }
 
-/* In a thread of its own, because a driver may not return: what it uses is then left to it. */
+/* Opens in a separate thread, because a driver may hang: its memory is then left to that thread. */
 static enum err open_source(struct sampler *sampler, const struct sensor_finding *finding,
                             struct source **out, struct error *why)
 {
@@ -127,7 +127,7 @@ static enum err open_source(struct sampler *sampler, const struct sensor_finding
     }
     *work = (struct opening){
         .source = source, .finding = *finding, .spill = &sampler->spill, .pace = sampler->pace};
-    if (!thread_run(open_main, work, SENSOR_CALL_MOST))
+    if (!thread_run(open_main, work, SENSOR_CALL_TIMEOUT))
         return err_set(why, ERR_TIMEOUT, "the driver does not return from a call");
     enum err err = work->err;
     *why = work->why;
@@ -178,7 +178,7 @@ static void drain_source(struct source *source)
         source_poke(source);
 }
 
-/* The timeline that answers for a channel: of a counter that power continues, that. */
+/* The timeline to use for a channel: for an anchored counter, the anchored energy. */
 static const struct timeline *timeline_of(const struct source *source, size_t channel)
 {
     return (int)channel == source->anchored_channel && anchored_is_usable(&source->anchored)
@@ -234,7 +234,7 @@ void sampler_stop(struct sampler *sampler)
         return;
     for (size_t i = 0; i < sampler->count; i++)
         source_stop(sampler->sources[i]);
-    nanos until = clock_now() + READ_MOST;
+    nanos until = clock_now() + READ_TIMEOUT;
     for (size_t i = 0; i < sampler->count; i++)
         source_join(sampler->sources[i], until);
     atomic_store(&sampler->stopping, true);
@@ -253,70 +253,71 @@ static bool follows_ticks(const struct source *source, size_t channel)
     return source->described.groups[source->described.channels[channel].group].follow_ticks;
 }
 
-/* How long the driver has not returned from a read; 0 unless that is too long. */
+/* How long a driver has been hanging in a read; 0 unless that is too long. */
 static nanos blocked_for(const struct source *source)
 {
     nanos began = atomic_load(&source->counts.reading);
     nanos took = began ? clock_now() - began : 0;
-    return took > READ_MOST ? took : 0;
+    return took > READ_TIMEOUT ? took : 0;
 }
 
-/* When the newest read that includes this channel began; 0 before the first.  A source's other groups say nothing about
- * it: on a busy machine their reads may be long done while this one's is still due. */
+/* When the newest read that includes this channel began; 0 before the first.  Reads of the source's other groups do
+ * not count: on a busy machine they may be done while this one is still due. */
 static nanos last_read_of(const struct source *source, size_t channel)
 {
     return atomic_load(&source->counts.last_read[source->described.channels[channel].group]);
 }
 
-/* Whether a channel had its time.  On a busy machine that counts from when the thread came to read, not
- * from when we began to wait: else what is measured next would begin without a reading. */
-static bool had_its_time(const struct source *source, size_t channel, nanos waited, nanos limit)
+/* Whether the time limit of a channel has passed.  On a busy machine it counts from when the reader thread ran, not
+ * from when we began to wait: otherwise the next measurement would begin without a reading. */
+static bool has_waited_enough(const struct source *source, size_t channel, nanos waited,
+                              nanos limit)
 {
     nanos began = clock_now() - waited, first = atomic_load(&source->counts.first_read);
     nanos since = first > began ? first : began;
     return waited > limit && ((first && last_read_of(source, channel) > since + limit) ||
-                              waited > READY_MOST || blocked_for(source) > 0);
+                              waited > READY_TIMEOUT || blocked_for(source) > 0);
 }
 
 static bool has_begun(const struct source *source, size_t channel, nanos waited)
 {
     const struct series *series = &source->series[channel];
-    /* A counter's first point is at a tick whose time is known: a beginning. */
+    /* The first point of a counter is at a tick of known time: sufficient as a start. */
     if (timeline_count(&series->timeline) > 0)
         return true;
     if (series->channel->secondary)
         return true; /* only the primary channel is worth waiting for */
     if (series->channel->quantity != QTY_ENERGY)
-        return series->missing > 0 || had_its_time(source, channel, waited, READY_FOLLOW);
-    return had_its_time(source, channel, waited,
-                        follows_ticks(source, channel) ? READY_FOLLOW : READY_CHEAP);
+        return series->missing > 0 || has_waited_enough(source, channel, waited, READY_FOLLOW);
+    return has_waited_enough(source, channel, waited,
+                             follows_ticks(source, channel) ? READY_FOLLOW : READY_CHEAP);
 }
 
-/* How long to wait for what happened at an instant, at most: readings of another host come late. */
-static nanos settle_most(const struct source *source, size_t channel)
+/* Maximum time to wait for readings up to an instant: those of another host arrive late. */
+static nanos settle_limit(const struct source *source, size_t channel)
 {
-    return SETTLE_MOST + source->described.channels[channel].behind;
+    return SETTLE_MAX + source->described.channels[channel].behind;
 }
 
-/* How long a channel may take to show what happened at an instant. */
+/* How long a channel may take to have readings up to an instant. */
 static nanos patience(const struct source *source, size_t channel)
 {
     nanos update = atomic_load(&source->periods[channel]);
     if (update == 0 && follows_ticks(source, channel))
-        update = UPDATE_UNKNOWN; /* still being learned */
+        update = UPDATE_UNKNOWN; /* not learned yet */
     unsigned group = source->described.channels[channel].group;
     nanos reads = source->reader.schedules[group].period;
     nanos limit = 2 * update + (follows_ticks(source, channel) ? update : 0);
-    limit += source->described.groups[group].period_min; /* a poke may not lead to a read sooner */
+    limit += source->described.groups[group].period_min; /* a poke may not cause a read sooner */
     if (source->series[channel].channel->quantity == QTY_POWER)
         limit += reads;
-    limit += SETTLE_LEAST + source->described.channels[channel].behind;
-    nanos most = settle_most(source, channel);
-    return limit < most ? limit : most;
+    limit += SETTLE_MIN + source->described.channels[channel].behind;
+    nanos max = settle_limit(source, channel);
+    return limit < max ? limit : max;
 }
 
-/* The first tick at or after t of a counter of this source; t while there is none.  Power samples
- * must reach that far to shape the joules of the interval that contains t. */
+/* The first tick at or after t of a counter of this source; t while there is none.  Power samples must reach that
+ * far to shape the joules of the interval that contains t. */
 static nanos tick_after(const struct source *source, nanos t)
 {
     for (size_t i = 0; i < source->described.channel_count; i++) {
@@ -339,26 +340,27 @@ static bool reaches(const struct source *source, size_t channel, nanos t, nanos 
         t = tick_after(source, t);
     if (last && last->t >= t)
         return true;
-    /* A lost device has no more readings to give, and a driver that does not return has none either. */
+    /* A lost device or a hanging driver returns no more readings. */
     if (atomic_load(&source->counts.lost) > atomic_load(&source->counts.back) ||
         blocked_for(source) > 0)
         return true;
-    nanos most = settle_most(source, channel);
-    if (waited > most + READ_MOST)
+    nanos max = settle_limit(source, channel);
+    if (waited > max + READ_TIMEOUT)
         return true;
-    /* On a busy machine the reader thread may not have come to it yet: the sensor is not at fault. */
+    /* On a busy machine the reader thread may not have run yet: not the sensor's fault. */
     if (last_read_of(source, channel) < t)
         return false;
     if (!last)
         return true;
-    /* A read that is being made returns, or is soon known to be blocked, which is then the reason of what is missing. */
-    if (waited > most)
+    /* A read in progress either returns or is soon known to be blocked, which is then the reason for the missing
+     * reading. */
+    if (waited > max)
         return atomic_load(&source->counts.reading) == 0;
     return waited > patience(source, channel);
 }
 
-/* Whether this channel responds to a poke at once.  Followed ticks come at their own time, and an
- * instantaneous power reading needs no sharp edge. */
+/* Whether this channel responds to a poke immediately.  Followed ticks come at their own time, and an instantaneous
+ * power reading needs no sharp edge. */
 static bool responds_at_once(const struct source *source, size_t channel)
 {
     const struct sensor_channel *row = &source->described.channels[channel];
@@ -375,14 +377,14 @@ static bool is_done(const struct source *source, size_t channel, enum wait_kind 
     case WAIT_BEGIN:
         return has_begun(source, channel, waited);
     case WAIT_MARK:
-        return !responds_at_once(source, channel) || waited > MARK_MOST ||
+        return !responds_at_once(source, channel) || waited > MARK_MAX ||
                reaches(source, channel, t, waited);
     default:
         return reaches(source, channel, t, waited);
     }
 }
 
-/* Sleeps until every energy channel is done, poking the sources that are not. */
+/* Sleeps until every energy channel is done, poking sources that are not. */
 static void wait_for(struct sampler *sampler, enum wait_kind kind, nanos t)
 {
     nanos began = clock_now(), pause = SLEEP_FIRST;
@@ -402,15 +404,15 @@ static void wait_for(struct sampler *sampler, enum wait_kind kind, nanos t)
                 source_poke(source);
         }
         if (all)
-            drain(sampler); /* of reads that ended since, too */
+            drain(sampler); /* including reads that ended since */
         pthread_mutex_unlock(&sampler->lock);
         if (all) {
             static const char *const WHAT[] = {"begun", "marked", "settled"};
             log_debug("%s after %.1f ms", WHAT[kind], 1e3 * seconds(waited));
             return;
         }
-        /* Millisecond counters respond within the first pauses; for the slow ones a read at every
-         * pause would cost work and bring nothing new. */
+        /* Millisecond counters respond within the first pauses; for slow ones a read at every pause would cost CPU
+         * and return nothing new. */
         thread_sleep(pause);
         pause = pause < SLEEP_LAST ? pause + pause / 2 : pause;
     }
@@ -433,7 +435,7 @@ void sampler_settle(struct sampler *sampler, nanos t)
 
 /* ---- ticks of a monitor ---- */
 
-/* When a channel's readings will have come up to t; 0 where they have, or will not. */
+/* When the readings of a channel will reach t; 0 if they already do, or never will. */
 static nanos tick_due(const struct source *source, size_t channel, nanos t)
 {
     const struct sensor_channel *row = &source->described.channels[channel];
@@ -441,7 +443,7 @@ static nanos tick_due(const struct source *source, size_t channel, nanos t)
     unsigned group = row->group;
     if (!quantity_gives_joules(row->quantity) || row->secondary)
         return 0;
-    if ((int)channel == source->anchored_channel) { /* power does it */
+    if ((int)channel == source->anchored_channel) { /* energy follows the power channel */
         long power = sensor_shape_channel(&source->described, channel);
         series = &source->series[power];
         group = source->described.channels[power].group;
@@ -456,7 +458,7 @@ static nanos tick_due(const struct source *source, size_t channel, nanos t)
     return due;
 }
 
-/* When all readings will have come up to t, of those that do until then; 0 where none is missing. */
+/* When all readings that will reach t before `until` do; 0 if none is missing. */
 static nanos ticks_due(struct sampler *sampler, nanos t, nanos until)
 {
     nanos due = 0;
@@ -471,25 +473,25 @@ static nanos ticks_due(struct sampler *sampler, nanos t, nanos until)
     return due;
 }
 
-/* Sleeps until the reads have been made rather than looking for them: that would cost more than they do. */
-void sampler_tick(struct sampler *sampler, nanos t, nanos most)
+/* Sleeps until the reads are due instead of polling, which would cost more than the reads. */
+void sampler_tick(struct sampler *sampler, nanos t, nanos max)
 {
     if (!sampler->pace.cheap) {
         sampler_settle(sampler, t);
         return;
     }
-    nanos until = clock_now() + most - TICK_READ, due = ticks_due(sampler, t, INT64_MAX);
+    nanos until = clock_now() + max - TICK_READ, due = ticks_due(sampler, t, INT64_MAX);
     for (size_t i = 0; i < sampler->count && due > 0; i++)
-        source_request(sampler->sources[i], t, most > 0);
-    while (most > 0 && (due = ticks_due(sampler, t, until)) > 0 && clock_now() <= until) {
+        source_request(sampler->sources[i], t, max > 0);
+    while (max > 0 && (due = ticks_due(sampler, t, until)) > 0 && clock_now() <= until) {
         nanos left = due + TICK_READ - clock_now();
         thread_sleep(left > TICK_READ ? left : TICK_READ);
     }
 }
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
-/* Takes the lock, with every sample of the source in its timelines; the caller unlocks. */
+/* Takes the lock after draining the source's samples into its timelines; the caller unlocks. */
 static struct source *lock_drained(struct sampler *sampler, size_t source)
 {
     pthread_mutex_lock(&sampler->lock);
@@ -520,7 +522,7 @@ static nanos period_of(const struct source *source, size_t channel)
     if ((int)channel != source->anchored_channel)
         return atomic_load(&source->periods[channel]);
     long power = sensor_shape_channel(&source->described, channel);
-    return source->reader.schedules[source->described.channels[power].group].least;
+    return source->reader.schedules[source->described.channels[power].group].min;
 }
 
 void sampler_channel(struct sampler *sampler, size_t source, size_t channel,
@@ -609,7 +611,7 @@ enum err sampler_running(struct sampler *sampler, size_t source, size_t channel,
     struct shaped_cursor cursor = {0};
     enum err err = ERR_OK;
     if (timeline != &locked->series[channel].timeline)
-        power_channel = -1; /* it has the shape of power already */
+        power_channel = -1; /* already shaped by power */
     for (size_t i = 0; i < count && !err; i++)
         err = power_channel < 0
                   ? window_running(timeline, &cursor.counter, times[i], &sums[i], &covered[i])
@@ -629,7 +631,7 @@ enum err sampler_values(struct sampler *sampler, size_t source, size_t channel, 
     return err;
 }
 
-/* The points of (after, until], as many as fit. */
+/* The points in (after, until], as many as fit. */
 static enum err next_points(struct sampler *sampler, const struct timeline *timeline, nanos after,
                             nanos until, struct timeline_point *out, size_t *count)
 {
@@ -657,7 +659,7 @@ enum err sampler_points(struct sampler *sampler, size_t source, size_t channel, 
     struct channel_state newest;
     sampler_channel(sampler, source, channel, &newest);
     const struct timeline *timeline = timeline_of(sampler->sources[source], channel);
-    /* By time, not by index: the history may be thinned while the callback works. */
+    /* By time, not by index: the history may be thinned during the callback. */
     for (;;) {
         size_t count = CHUNK;
         enum err err = next_points(sampler, timeline, after, newest.t, chunk, &count);
@@ -669,10 +671,10 @@ enum err sampler_points(struct sampler *sampler, size_t source, size_t channel, 
 
 /* ---- processes ---- */
 
-/* Requests a reading of every source that can tell, and waits for them. */
+/* Requests a reading of every source whose driver reports processes, and waits for them. */
 static void request_watch(struct sampler *sampler, void (*request)(struct process_watch *))
 {
-    nanos until = clock_now() + WATCH_MOST;
+    nanos until = clock_now() + WATCH_MAX;
     for (size_t i = 0; i < sampler->count; i++) {
         if (!sampler->sources[i]->described.driver->processes)
             continue;

@@ -24,7 +24,7 @@ static enum err begin_after_gap(struct series *series, const struct channel_samp
         .t = sample->t, .value = value, .t_sigma = (double)sample->sigma_us * 1e-6};
     if (last) {
         if (sample->t <= last->t)
-            return ERR_OK; /* a gap known before any new reading: the last point remains */
+            return ERR_OK; /* a gap before any new reading: the last point remains */
         point.covered = last->covered;
         point.sum = last->sum;
         point.variance = last->variance;
@@ -59,12 +59,11 @@ static enum err append_covered(struct series *series, const struct channel_sampl
 
 /* ---- counters ---- */
 
-/* What a counter advanced by, in J; UNKNOWN when it was reset or that is unclear.
+/* Increment of a counter, in J; UNKNOWN after a reset or where that is unclear.
  *
- * A counter with a modulus that goes down has wrapped or was reset; one without has been reset.
- * The device's largest power decides: more than it can have drawn in the time was a reset.  The
- * period is added to the time because a read just before a tick and one just after it are close
- * together and yet see a whole tick's energy. */
+ * A counter with a modulus that decreases has wrapped or was reset; one without has been reset.  The device's
+ * maximum power decides: an increment that needs more power was a reset.  The period is added to the elapsed time
+ * because a read just before a tick and one just after it are close together and yet see a whole tick's energy. */
 static double advance(const struct series *series, uint64_t count, nanos elapsed)
 {
     const struct sensor_channel *channel = series->channel;
@@ -75,13 +74,13 @@ static double advance(const struct series *series, uint64_t count, nanos elapsed
         steps = channel->wraps_at - series->last_count + count;
     }
     double joules = (double)steps * channel->joules_per_count;
-    double most = channel->watts_max * (seconds(elapsed) + 0.1);
-    if (channel->watts_max > 0 && joules > most)
+    double max = channel->watts_max * (seconds(elapsed) + 0.1);
+    if (channel->watts_max > 0 && joules > max)
         return UNKNOWN;
     double full_wrap = (double)channel->wraps_at * channel->joules_per_count;
     if (channel->wraps_at && channel->watts_max > 0 &&
         channel->watts_max * seconds(elapsed) > full_wrap)
-        return UNKNOWN; /* so long unread that it may have wrapped unseen */
+        return UNKNOWN; /* not read for so long that a wrap may have been missed */
     return joules;
 }
 
@@ -105,13 +104,14 @@ static enum err take_count(struct series *series, const struct channel_sample *s
     }
     enum err err = append_covered(series, sample, joules, 0, joules / seconds(elapsed));
     if (!err)
-        series->last_count = sample->count; /* else the next one includes these joules too */
+        series->last_count =
+            sample->count; /* otherwise the next increment includes these joules too */
     return err;
 }
 
 /* ---- sampled values ---- */
 
-/* A meter of a whole device never reads exactly 0 W while it works; a rail or a part may. */
+/* The meter of a whole device never reads exactly 0 W while it works; that of a rail or a part may. */
 static bool may_be_zero(const struct sensor_channel *channel)
 {
     switch (channel->scope) {
@@ -145,7 +145,7 @@ static enum err refuse(struct series *series, const struct channel_sample *sampl
     series->zeros += sample->value == 0;
     if (!series->channel->interval_mean) {
         series->last_error = ERR_BAD_VALUE;
-        return ERR_OK; /* the readings on both sides of it still cover the time */
+        return ERR_OK; /* the readings before and after it still cover the time */
     }
     /* The next mean begins here, so nothing covers the time of this one. */
     note_gap(series, ERR_BAD_VALUE);
@@ -172,8 +172,8 @@ static enum err take_value(struct series *series, const struct channel_sample *s
     double dt = seconds(sample->t - last->t);
     if (series->timeline.shape == SHAPE_MEANS)
         return append_covered(series, sample, value * dt, 0, value);
-    /* Between two readings the value ran somewhere from one to the other; the straight line is
-     * the middle of that, and a uniform error of that width has a twelfth of its square. */
+    /* Between two readings the value was anywhere between the two; the straight line is the mean, and the variance
+     * of a uniform distribution of that width is a twelfth of its square. */
     double spread = (value - before) * dt;
     return append_covered(series, sample, (before + value) / 2 * dt, spread * spread / 12, value);
 }
@@ -182,14 +182,14 @@ static enum err take_missing(struct series *series, const struct channel_sample 
 {
     series->missing++;
     series->last_error = sample->why;
-    /* The first read of a mean-since-the-last-read has no value, but its time is where the first
-     * mean begins; so again after a gap. */
+    /* The first read of a mean-since-last-read channel has no value, but its time is where the first mean begins;
+     * likewise after a gap. */
     const struct timeline_point *last = timeline_last(&series->timeline);
     bool none_yet = !series->has_last || !last || !is_known(last->value);
     if (!series->channel->interval_mean || (!none_yet && sample->why != ERR_NO_DATA))
         return ERR_OK;
     if (!none_yet)
-        note_gap(series, ERR_NO_DATA); /* the driver starts again: this interval stays uncovered */
+        note_gap(series, ERR_NO_DATA); /* the driver restarts: this interval stays uncovered */
     series->has_last = true;
     return begin_after_gap(series, sample, UNKNOWN);
 }

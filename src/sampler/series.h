@@ -13,15 +13,15 @@
 struct series {
     const struct sensor_channel *channel; /* not owned */
     struct timeline timeline;
-    nanos gap_limit; /* readings farther apart than this do not cover the time between */
+    nanos gap_limit; /* readings farther apart than this do not cover the time between them */
     bool has_last;
     uint64_t last_count;
     double last_value;
     unsigned long updates; /* new values */
     unsigned long missing; /* reads without a value */
-    unsigned long gaps;    /* intervals between two readings of which nothing is known */
-    unsigned long refused; /* readings that cannot be true */
-    unsigned long zeros;   /* those of them that are 0 W: a meter that is dead */
+    unsigned long gaps;    /* intervals between two readings that are unknown */
+    unsigned long refused; /* implausible readings */
+    unsigned long zeros;   /* of these, 0 W: a dead meter */
     enum err last_error;   /* of the newest missing one */
 };
 

@@ -14,7 +14,7 @@
 
 /* ---- the list of drivers ---- */
 
-/* One word of the list: "rapl", or "remote=HOST", whose argument is what follows the "=".  NULL: it has none. */
+/* One item of the list: "rapl", or "remote=HOST", whose argument follows the "=".  NULL: no argument. */
 struct wanted {
     char name[256];
     const char *argument;
@@ -33,7 +33,7 @@ static bool next_wanted(const char **list, struct wanted *out)
     return true;
 }
 
-/* Whether the list names a driver; what it gives it as arguments is added with commas between. */
+/* Whether the list names a driver; its arguments are appended, separated by commas. */
 static bool is_listed(const char *list, const char *name, struct text *arguments)
 {
     struct wanted word;
@@ -53,7 +53,7 @@ static enum err check_names(const char *list, struct error *why)
     struct wanted word;
     while (list) {
         if (!next_wanted(&list, &word))
-            return err_set(why, ERR_USAGE, "--sensors: an empty or too long name");
+            return err_set(why, ERR_USAGE, "--sensors: empty or too long name");
         const struct sensor_driver *driver = sensor_driver_find(word.name, why);
         if (!driver)
             return ERR_USAGE;
@@ -102,7 +102,7 @@ static enum err add_hung(struct session *session, const struct sensor_driver *dr
     return add_finding(session, &hung);
 }
 
-/* In a thread of its own, because a driver may not return: what it uses is then left to it. */
+/* Probes in a separate thread, because a driver may hang: its memory is then left to that thread. */
 static enum err probe(struct session *session, const struct sensor_config *config,
                       const struct sensor_driver *driver, struct text *arguments)
 {
@@ -119,7 +119,7 @@ static enum err probe(struct session *session, const struct sensor_config *confi
         work->config.devices = work->devices = strdup(config->devices);
     if ((config->devices && !work->devices) || work->arguments.failed)
         err = ERR_NO_MEMORY;
-    else if (!thread_run(probe_main, work, SENSOR_CALL_MOST))
+    else if (!thread_run(probe_main, work, SENSOR_CALL_TIMEOUT))
         return add_hung(session, driver);
     for (size_t i = 0; i < work->findings.count && !err; i++)
         err = add_finding(session, &work->findings.items[i]);
@@ -136,7 +136,7 @@ static enum err probe_all(struct session *session, const struct session_options 
     for (const struct sensor_driver *const *d = SENSOR_DRIVERS; *d && !err; d++) {
         struct text arguments = {0};
         if (!options->drivers || is_listed(options->drivers, (*d)->name, &arguments))
-            err = probe(session, &options->sensors, *d, &arguments); /* takes them */
+            err = probe(session, &options->sensors, *d, &arguments); /* takes ownership */
     }
     return err;
 }
@@ -159,14 +159,14 @@ static enum sensor_status status_of(enum err err)
     }
 }
 
-/* Opens every readable finding; one that fails to open gets the reason. */
+/* Opens every readable finding; one that cannot be opened gets the reason. */
 static enum err add_sources(struct session *session)
 {
     session->source_of = malloc((session->findings.count + 1) * sizeof *session->source_of);
     if (!session->source_of)
         return ERR_NO_MEMORY;
     struct error why = {0};
-    const struct sensor_driver *hung = NULL; /* its other devices are not tried */
+    const struct sensor_driver *hung = NULL; /* its other devices are skipped */
     for (size_t i = 0; i < session->findings.count; i++) {
         struct sensor_finding *finding = &session->findings.items[i];
         session->source_of[i] = -1;
@@ -192,7 +192,7 @@ static enum err add_sources(struct session *session)
     return ERR_OK;
 }
 
-/* What was asked for by its address must be there: a sum that silently lacks a host would be wrong. */
+/* A sensor requested by address must be available: a sum that silently lacks a host would be wrong. */
 static enum err check_named(const struct session *session, struct error *why)
 {
     for (size_t i = 0; i < session->findings.count; i++) {
@@ -206,8 +206,8 @@ static enum err check_named(const struct session *session, struct error *why)
     return ERR_OK;
 }
 
-/* Which GPUs are measured must never be left to chance: a name that matched none is reported, unless
- * another vendor's driver may have matched it. */
+/* Which GPUs are measured must never be ambiguous: a name that matched none is reported, unless another vendor's
+ * driver may have matched it. */
 static void warn_unmatched(const struct session *session, const char *devices)
 {
     const struct sensor_finding *unmatched = NULL;

@@ -1,5 +1,5 @@
-/* A session: what was found on this machine, and a sampler over everything that can be read.
- * session_open fills what session_close frees. */
+/* A session: the sensors found on this machine, and a sampler over all that can be read.  session_close frees what
+ * session_open allocates. */
 #ifndef IPW_SAMPLER_SESSION_H
 #define IPW_SAMPLER_SESSION_H
 
@@ -15,9 +15,9 @@ struct session_options {
         drivers; /* comma-separated names, with NAME=ARGUMENT where a driver takes one; NULL for all */
     nanos period;         /* between reads; 0 for each sensor's own */
     nanos counter_period; /* between readings of an expensive counter; 0: its own */
-    bool recent;          /* keep the newest readings only: windows reach back seconds */
-    bool cheap;           /* for monitors: little CPU first (sampler_set_cheap) */
-    bool may_lack;        /* what an argument names and cannot be read is a finding, not an error */
+    bool recent;          /* keep only the newest readings: windows reach back seconds */
+    bool cheap;           /* for monitors: minimize CPU use (sampler_set_cheap) */
+    bool may_lack;        /* an argument that cannot be read is a finding, not an error */
 };
 
 struct session {

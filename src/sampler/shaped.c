@@ -1,23 +1,23 @@
-/* The uncertainty of an edge inside an interval of the counter has five parts.  A straight line misses
- * what the samples show; the samples miss what happens between two of them; they may be late, by an
- * unknown part of their spacing; counter and samples disagree, and where in the interval is unknown;
- * and the time of the counter's ticks is known only so well. */
+/* The uncertainty of an edge inside an interval of the counter has five components: the deviation of the samples
+ * from a straight line; unknown changes between two samples; the unknown delay of the samples, up to their spacing;
+ * the disagreement of counter and samples, at an unknown place in the interval; and the uncertainty of the counter's
+ * tick times. */
 #include "sampler/shaped.h"
 
 #include <math.h>
 
-/* Samples that cover less than this of a counter's interval say too little about its shape. */
+/* Samples that cover less than this share of a counter's interval do not define its shape. */
 #define COVERS_ENOUGH 0.98
 
-/* Samples of an interval that its shape is judged by. */
-enum { JUDGED_MOST = 256 };
+/* Maximum number of samples of an interval used for its shape. */
+enum { JUDGED_MAX = 256 };
 
-/* A sample is a mean over some part of its spacing, at a time that drivers do not document: its date is
- * uncertain by this share of the spacing. */
+/* A sample is a mean over some part of its spacing, at a time that drivers do not document: its time is uncertain by
+ * this share of the spacing. */
 #define LAG_SHARE 0.25
 
-/* Steps that are shorter than a sample show in it in part only: what samples differ by is less than
- * what the power does. */
+/* Steps shorter than a sample are attenuated in it: differences of samples are smaller than those of the power, by
+ * this factor. */
 #define STEPS_SHOWN 0.65
 
 static double square(double x)
@@ -66,7 +66,7 @@ static void judge_point(const struct shaped *shape, const struct timeline_point 
     out->count++;
 }
 
-/* What the samples show inside the interval. */
+/* Statistics of the samples inside the interval. */
 static enum err judge_samples(const struct timeline *power, const struct shaped *shape,
                               struct judged *out)
 {
@@ -79,8 +79,8 @@ static enum err judge_samples(const struct timeline *power, const struct shaped 
         err = timeline_after(power, shape->to.t, &end);
     if (err || at == 0)
         return err;
-    if (end - at > JUDGED_MOST)
-        end = at + JUDGED_MOST;
+    if (end - at > JUDGED_MAX)
+        end = at + JUDGED_MAX;
     for (; at < end && !err; at += capacity) {
         if (capacity > end - at)
             capacity = end - at;
@@ -101,8 +101,8 @@ static double watts_at(const struct timeline *power, nanos t)
     return p.value;
 }
 
-/* Each answer counts by the other's variance, over the interval as a whole, where f(1-f) is 1/6 in the
- * mean.  Of n deviations from the line one is that of its end. */
+/* Each estimate is weighted by the other's variance, over the interval as a whole, where f(1-f) has a mean of 1/6.
+ * One of n deviations from the line is that of its end. */
 static void weigh(struct shaped *shape, const struct judged *judged)
 {
     double n = judged->count, ratio = shape->joules / shape->whole;
@@ -116,7 +116,7 @@ static void weigh(struct shaped *shape, const struct judged *judged)
     shape->weight = samples > 0 ? shape->line_variance / (shape->line_variance + samples) : 1;
 }
 
-/* Fills the rest of an interval that was found. */
+/* Fills the remaining fields of an interval. */
 static void take_samples(const struct timeline *power, struct running_cursor *cursor,
                          struct shaped *shape)
 {
@@ -146,12 +146,12 @@ struct placed {
     double line;   /* variance of the straight line */
     double inside; /* of what happens between two samples */
     double
-        ahead; /* power there above what it is at the interval's ends: what being late costs, W */
+        ahead; /* power there above that at the interval's ends, which a delay would misplace, W */
 };
 
-/* The variance of a straight line through the sample around t.  The power may have stepped there from one
- * neighbor's level to the other's, at any time; and where samples differ throughout the interval, it may
- * have risen and fallen in it as well, in one burst on either side of t, as between ticks of a counter. */
+/* The variance of a straight line through the sample around t.  The power may have stepped there from one neighbor's
+ * level to the other's at any time; and where samples differ throughout the interval, it may also have risen and
+ * fallen in one burst on either side of t, as between ticks of a counter. */
 static double step_missed(const struct timeline *power, double mean_step, nanos t)
 {
     struct timeline_point p[3];
@@ -169,8 +169,8 @@ static double step_missed(const struct timeline *power, double mean_step, nanos 
 }
 
 /* The sum of the counter at t, within the interval; false where the samples do not reach. */
-static bool place_sum(const struct shaped *shape, double power_sum, nanos power_covered, nanos t,
-                      double *share, double *sum)
+static bool place_edge(const struct shaped *shape, double power_sum, nanos power_covered, nanos t,
+                       double *share, double *sum)
 {
     double reach = (double)(power_covered - shape->power_covered);
     if (t > shape->from.t && (reach <= 0 || reach < COVERS_ENOUGH * (double)(t - shape->from.t)))
@@ -188,7 +188,7 @@ static bool place(const struct shaped *shape, const struct timeline *power, nano
     double power_sum;
     nanos covered;
     if (!shape->usable || window_running(power, &cursor, t, &power_sum, &covered) != ERR_OK ||
-        !place_sum(shape, power_sum, covered, t, &out->share, &out->sum))
+        !place_edge(shape, power_sum, covered, t, &out->share, &out->sum))
         return false;
     double s = fmin(1, fmax(0, out->share)), ratio = shape->joules / shape->whole;
     double near =
@@ -208,7 +208,7 @@ static double shaped_variance(const struct shaped *shape, const struct placed *a
            square(shape->weight) * (at->inside + square(shape->disagreement) * s * (1 - s));
 }
 
-/* When the ticks around it were, at the power of that interval, and the counter's last digit. */
+/* From the times of the adjacent ticks, at the power of that interval, and the counter's resolution. */
 static double tick_variance(const struct timeline *counter, const struct shaped *shape,
                             double share)
 {
@@ -219,9 +219,9 @@ static double tick_variance(const struct timeline *counter, const struct shaped 
 
 /* ---- windows ---- */
 
-/* A window inside one interval of the counter: its share of the interval's joules.  The uncertainty
- * of the interval (when its ticks were, its last digits) then counts by that share only, where two
- * separate edges would count it twice in full. */
+/* A window inside one interval of the counter gets its share of the interval's joules.  The uncertainty of the
+ * interval (tick times, resolution) then counts by that share only, where two separate edges would count it twice in
+ * full. */
 static void set_inside(const struct timeline *counter, const struct shaped *shape,
                        const struct placed at[2], double length, struct window *out)
 {
@@ -267,7 +267,7 @@ enum err shaped_window(const struct timeline *counter, const struct timeline *po
     for (int i = 0; i < 2; i++) {
         struct running_cursor cursor = {0}, power_cursor = {0};
         is_placed[i] = find_interval(counter, edges[i], &shapes[i]) == ERR_OK &&
-                       edges[i] > shapes[i].from.t; /* on a tick there is nothing to place */
+                       edges[i] > shapes[i].from.t; /* no placement needed on a tick */
         if (is_placed[i])
             take_samples(power, &power_cursor, &shapes[i]);
         is_placed[i] = is_placed[i] && place(&shapes[i], power, edges[i], &at[i]) &&
@@ -292,7 +292,7 @@ enum err shaped_running(const struct timeline *counter, const struct timeline *p
     const struct timeline_point *a = &cursor->counter.before;
     if (err || !cursor->counter.between || t == a->t)
         return err;
-    if (!cursor->known || cursor->shape.from.t != a->t) { /* once for each interval */
+    if (!cursor->known || cursor->shape.from.t != a->t) { /* once per interval */
         cursor->known = true;
         cursor->shape = (struct shaped){.from = *a, .to = cursor->counter.after};
         take_samples(power, &cursor->power, &cursor->shape);
@@ -301,7 +301,7 @@ enum err shaped_running(const struct timeline *counter, const struct timeline *p
     nanos power_covered;
     if (cursor->shape.usable &&
         window_running(power, &cursor->power, t, &power_sum, &power_covered) == ERR_OK &&
-        place_sum(&cursor->shape, power_sum, power_covered, t, &share, &placed))
+        place_edge(&cursor->shape, power_sum, power_covered, t, &share, &placed))
         *sum = placed;
     return ERR_OK;
 }

@@ -1,9 +1,8 @@
-/* Windows of a counter whose joules are placed by finer power samples of the same thing.
+/* Windows of a counter whose joules are distributed in time by finer power samples of the same device.
  *
- * A counter says how many joules were spent between two of its ticks, not when.  Where samples cover
- * that interval, an edge of a window inside it is placed between two answers, each weighted by the
- * other's variance: a straight line, and the shape of the samples.  The counter gives the amount, so
- * the sum over adjacent windows is still the counter's.
+ * A counter reports how many joules were spent between two of its ticks, not when.  Where samples cover that interval,
+ * an edge of a window inside it is a mean of two estimates, each weighted by the other's variance: a straight line, and
+ * the shape of the samples.  The counter gives the amount, so the sum over adjacent windows is still the counter's.
  *
  * Pure over timelines; the caller owns every struct. */
 #ifndef IPW_SAMPLER_SHAPED_H
@@ -16,7 +15,7 @@
 #include "sampler/timeline.h"
 #include "sampler/window.h"
 
-/* Like window_read(counter, ...); an edge that the samples do not cover stays on the straight line. */
+/* Like window_read(counter, ...); an edge that the samples do not cover is interpolated linearly. */
 enum err shaped_window(const struct timeline *counter, const struct timeline *power, nanos from,
                        nanos to, struct window *out) MUST_USE;
 
@@ -25,15 +24,15 @@ struct shaped {
     struct timeline_point from, to;
     bool usable;          /* the samples cover it */
     double joules;        /* by the counter */
-    double whole;         /* by the samples */
-    double power_sum;     /* running sum of the samples where it begins */
-    nanos power_covered;  /* and what they cover before */
-    double watts[2];      /* by the samples, at its ends */
-    double weight;        /* of the samples' shape; the rest is the straight line's */
+    double whole;         /* integral of the samples */
+    double power_sum;     /* running sum of the samples at its start */
+    nanos power_covered;  /* and the time they cover before it */
+    double watts[2];      /* of the samples, at both ends */
+    double weight;        /* of the samples' shape; the remainder is that of the straight line */
     double line_variance; /* of a straight line inside it, J^2 */
     double steps;         /* between samples in it, square of the mean, J^2 */
     double deviation;     /* of the power from its mean, root mean square, W */
-    double lag;           /* how far the samples may be off in time, s */
+    double lag;           /* possible delay of the samples, s */
     double disagreement;  /* of counter and samples, J */
 };
 

@@ -7,8 +7,8 @@
 #include "core/text.h"
 #include "sensors/registry.h"
 
-/* Finding a sensor's period: cheap reads are first made this densely for this long (RAPL updates
- * every millisecond); a group that follows ticks then goes on more slowly (NVIDIA: 100 ms). */
+/* Learning a sensor's period: cheap sensors are first read this often for this long (RAPL updates every
+ * millisecond); a group that follows ticks then continues more slowly (NVIDIA: 100 ms). */
 #define LEARN_FINE_STEP   (250 * NS_PER_US)
 #define LEARN_FINE_TIME   (15 * NS_PER_MS)
 #define LEARN_COARSE_STEP (4 * NS_PER_MS)
@@ -16,42 +16,42 @@
 #define LEARN_COARSE_TIME (1000 * NS_PER_MS)
 #define LEARN_AGAIN       (30 * NS_PER_S)
 #define LEARN_AGAIN_CHEAP (300 * NS_PER_S)
-/* A counter that power continues and whose period is not known yet, because it changed with every read: a few reads
- * close together at each of its readings date that one. */
+/* An anchored counter whose period is not known yet, because it changed with every read: a few reads close together
+ * at each anchor determine its time. */
 #define LEARN_ANCHOR_AGAIN (500 * NS_PER_MS)
 #define LEARN_ANCHOR_TIME  (100 * NS_PER_MS)
 #define CLOSE_READS        16
 #define CHEAP_READ         (100 * NS_PER_US)
 
-/* Between reads in a cheap session, of what misses nothing in between. */
+/* Period in a cheap session of groups that lose no data between reads. */
 #define CHEAP_PERIOD (2 * NS_PER_S)
 
-/* The first readings of a counter that power continues come sooner: they show how the two compare. */
+/* The first anchors of a counter come sooner: they give the ratio of counter to power. */
 #define ANCHOR_FIRST NS_PER_S
 
-/* A read that is due by an eighth of its least period is made along with others: one wake-up for all. */
+/* A read due within an eighth of its minimum period is made together with others: one wake-up for all. */
 #define EARLY_SHARE 8
 
-/* A tick that nobody waits for may be shifted by so small a part of the time between two, to where it was expected. */
+/* A tick that no thread waits for may be shifted by this fraction of the tick interval, to its expected time. */
 #define EXPECTED_SHARE 16
 
-/* A counter that its driver wants to be read more often than this has only coarse power beside it. */
-#define LEAST_SHAPED NS_PER_S
+/* A counter whose driver requests more frequent reads has only coarse power samples. */
+#define SHAPED_MIN NS_PER_S
 
-/* A counter that updates faster than this is dated to its last update when it is read. */
+/* A counter that updates faster than this is timestamped with its last update when it is read. */
 #define UPDATES_FAST (20 * NS_PER_MS)
 
-/* Doubtful readings in a row that are held back for a better one. */
-#define HELD_MOST     3
+/* Maximum number of consecutive ambiguous readings that are held back. */
+#define HELD_MAX      3
 
 #define SILENT_AFTER  (5 * NS_PER_S)
 #define SILENT_PERIOD NS_PER_S
 
 #define REOPEN_FIRST  (500 * NS_PER_MS)
-#define REOPEN_MOST   (5 * NS_PER_S)
+#define REOPEN_MAX    (5 * NS_PER_S)
 
 /* A suspend shorter than this is indistinguishable from the skew of two clock reads. */
-#define SUSPEND_LEAST (100 * NS_PER_MS)
+#define SUSPEND_MIN (100 * NS_PER_MS)
 
 /* ---- setup ---- */
 
@@ -78,8 +78,8 @@ static nanos group_period(const struct sensor_group *group, nanos wanted)
     return period < group->period_min ? group->period_min : period;
 }
 
-/* Whether it does not matter for energy how often a group is read: counters and means miss nothing. */
-static bool misses_nothing(const struct sensor *sensor, unsigned group)
+/* Whether the read frequency of a group does not matter for energy: counters and means lose nothing. */
+static bool is_lossless(const struct sensor *sensor, unsigned group)
 {
     for (size_t i = 0; i < sensor->channel_count; i++) {
         const struct sensor_channel *channel = &sensor->channels[i];
@@ -89,7 +89,7 @@ static bool misses_nothing(const struct sensor *sensor, unsigned group)
     return true;
 }
 
-/* The counter of a group that power continues between readings that far apart; -1 for none. */
+/* The anchored counter of a group with reads that far apart; -1 for none. */
 static int anchored_in(const struct sensor *sensor, unsigned group)
 {
     for (size_t i = 0; i < sensor->channel_count; i++)
@@ -99,15 +99,14 @@ static int anchored_in(const struct sensor *sensor, unsigned group)
     return -1;
 }
 
-/* Whether a tick waits for a group: what nobody waits for is read along with what is. */
+/* Whether a tick waits for a group: others are read along with it. */
 static bool is_awaited(const struct sensor *sensor, unsigned group)
 {
     for (size_t i = 0; i < sensor->channel_count; i++) {
         const struct sensor_channel *channel = &sensor->channels[i];
         if (!quantity_gives_joules(channel->quantity) || channel->secondary)
             continue;
-        long power =
-            sensor_shape_channel(sensor, i); /* in place of a counter that is read seldom */
+        long power = sensor_shape_channel(sensor, i); /* in place of an anchored counter */
         if (channel->group == group || (power >= 0 && sensor->channels[power].group == group))
             return true;
     }
@@ -128,39 +127,38 @@ static struct schedule make_schedule(const struct sensor *sensor, unsigned g,
     const struct sensor_group *group = &sensor->groups[g];
     struct schedule schedule = {
         .period = group_period(group, pace->period),
-        .least = group->period_min,
+        .min = group->period_min,
         .guide = find_guide(sensor, g),
     };
     for (size_t i = 0; i < sensor->channel_count; i++)
         if (sensor->channels[i].group == g && sensor->channels[i].lag > schedule.lag)
             schedule.lag = sensor->channels[i].lag;
-    bool is_collected = schedule.lag > 0; /* by the driver, until it is read */
+    bool is_collected = schedule.lag > 0; /* buffered by the driver until read */
     schedule.is_awaited = is_awaited(sensor, g);
     if (pace->cheap)
-        schedule.lag = longest_lag(sensor); /* one wake-up for all that a tick asks for */
+        schedule.lag = longest_lag(sensor); /* one wake-up for all groups of a tick */
     bool is_shaped = anchored_in(sensor, g) >= 0;
     bool is_counter =
         schedule.guide >= 0 && sensor->channels[schedule.guide].quantity == QTY_ENERGY;
     if (pace->cheap && group->cheap_period > 0 && (!is_counter || is_shaped)) {
         schedule.period = group->cheap_period;
-        schedule.least = group->cheap_least;
+        schedule.min = group->cheap_period_min;
         schedule.anchor_gap = is_counter ? ANCHOR_FIRST : 0;
     } else if (pace->cheap && pace->period == 0 && schedule.period < CHEAP_PERIOD &&
-               misses_nothing(sensor, g) && !group->follow_ticks) {
+               is_lossless(sensor, g) && !group->follow_ticks) {
         schedule.period = CHEAP_PERIOD;
     } else if (is_shaped && pace->period == 0 && schedule.period < pace->counter &&
-               schedule.period >= LEAST_SHAPED) {
+               schedule.period >= SHAPED_MIN) {
         schedule.period = pace->counter;
     } else if (pace->counter > 0 && pace->period == 0 && !is_counter && !group->follow_ticks) {
-        nanos seldom = is_collected ? group->cheap_period : group->cheap_least;
+        nanos seldom = is_collected ? group->cheap_period : group->cheap_period_min;
         schedule.period = schedule.period > seldom ? schedule.period : seldom;
     }
     return schedule;
 }
 
-/* How far apart two readings of a channel may be and still be joined by a line.  Mean power since the read before is
- * that of all the time in between, however late a busy machine lets this one be; what a driver collects until it is read
- * may have overflowed. */
+/* Maximum distance of two readings of a channel that are joined by a line.  Mean power since the previous read
+ * covers all the time in between, however late the read is; a driver's buffer may have overflowed. */
 static nanos gap_limit(const struct schedule *schedule, const struct sensor_group *group,
                        const struct sensor_channel *channel)
 {
@@ -226,8 +224,8 @@ enum err source_init(struct source *source, const struct sensor_finding *finding
     return ERR_OK;
 }
 
-/* The series are the owner's; what the thread uses goes with the last of the two. */
-static void let_go(struct source *source)
+/* The series belong to the owner; the thread's data is freed by the last of the two. */
+static void source_unref(struct source *source)
 {
     if (atomic_fetch_sub(&source->holders, 1) > 1)
         return;
@@ -244,13 +242,13 @@ void source_free(struct source *source)
         series_release(&source->series[i]);
     if (source->anchored_channel >= 0)
         anchored_release(&source->anchored);
-    let_go(source);
+    source_unref(source);
 }
 
 /* ---- reading ---- */
 
-/* A sample that does not fit into a full ring costs resolution; a lost gap would falsify the result,
- * so it goes before the channel's next sample. */
+/* A sample that does not fit into a full ring costs resolution; a lost gap would falsify the result, so it is pushed
+ * before the channel's next sample. */
 static void push(struct source *source, struct channel_sample sample)
 {
     uint8_t *owed = &source->reader.gap_owed[sample.channel];
@@ -267,7 +265,7 @@ static void push(struct source *source, struct channel_sample sample)
         ring_push(&source->ring, &sample);
 }
 
-/* What lies between the last sample of every channel and the next is unknown from here on. */
+/* The time between the last sample of every channel and the next is unknown. */
 static void push_gaps(struct source *source, enum err why)
 {
     nanos now = clock_now();
@@ -285,23 +283,23 @@ static void push_gaps(struct source *source, enum err why)
     }
 }
 
-/* A counter's first reading may be as old as its period: joined to the first update it would put a
- * whole tick's joules into less than a tick.  It serves as a beginning only where that age is known
- * to be small against the distance between reads. */
-static bool dates_first(const struct source *source, unsigned channel)
+/* A counter's first reading may be as old as its period: joined to the first update it would put a whole tick's
+ * joules into less than a tick.  It is used as a start only where that age is known to be small compared with the
+ * distance between reads. */
+static bool accepts_first(const struct source *source, unsigned channel)
 {
     nanos period = source->reader.ticks[channel].period;
     unsigned group = source->described.channels[channel].group;
     return period > 0 && period <= source->reader.schedules[group].period / 4;
 }
 
-/* A value found so close to a tick that it may belong to that tick or to the one before is dated to
- * the period only.  The next read decides which it was: it dates this one, or is a newer one that
- * includes these joules too.  So this one is held back; but not forever. */
-static bool is_doubtful(struct reader *reader, unsigned channel, const struct tick_time *when)
+/* A value found so close to a tick that it may belong to that tick or to the previous one is known to a period only.
+ * The next read resolves it: the value is unchanged, or a newer one that includes these joules.  So this one is held
+ * back, a limited number of times. */
+static bool is_ambiguous(struct reader *reader, unsigned channel, const struct tick_time *when)
 {
     const struct tick *tick = &reader->ticks[channel];
-    if (!tick->locked || when->sigma <= tick->period / 8 || reader->held[channel] >= HELD_MOST) {
+    if (!tick->locked || when->sigma <= tick->period / 8 || reader->held[channel] >= HELD_MAX) {
         reader->held[channel] = 0;
         return false;
     }
@@ -333,9 +331,9 @@ static void pass_count(struct source *source, const struct observation *o, nanos
     bool is_first = !reader->has_last[o->channel];
     reader->has_last[o->channel] = true;
     reader->last_count[o->channel] = o->count;
-    if (is_first && !dates_first(source, o->channel))
+    if (is_first && !accepts_first(source, o->channel))
         return;
-    if (is_doubtful(reader, o->channel, &when))
+    if (is_ambiguous(reader, o->channel, &when))
         return;
     push_count(source, o, when.t, (uint32_t)(when.sigma / NS_PER_US));
 }
@@ -419,7 +417,7 @@ void source_read_group(struct source *source, unsigned group)
     atomic_store_explicit(&source->counts.group_read[group], after, memory_order_relaxed);
     for (size_t i = 0; i < seen.count; i++)
         pass_on(source, &seen.items[i], (after - before) / 2);
-    /* Who waits for a read waits for what it brought. */
+    /* Waiters for a read expect its samples to be pushed. */
     if (!atomic_load(&source->counts.first_read))
         atomic_store(&source->counts.first_read, before);
     atomic_store(&source->counts.last_read[group], before);
@@ -434,7 +432,7 @@ void source_read_group(struct source *source, unsigned group)
 
 /* ---- scheduling ---- */
 
-/* A counter that power continues is read too seldom for that: its period tells how old a reading may be. */
+/* An anchored counter is read too rarely for that: its period bounds the age of a reading. */
 static bool follows_ticks(const struct source *source, unsigned group)
 {
     return source->described.groups[group].follow_ticks &&
@@ -447,7 +445,7 @@ static void begin_learning(struct source *source, struct schedule *schedule, uns
     bool follows = source->described.groups[group].follow_ticks;
     bool cheap = schedule->best < CHEAP_READ;
     bool is_seldom =
-        source->cheap || schedule->period > LEAST_SHAPED; /* learning costs more reads */
+        source->cheap || schedule->period > SHAPED_MIN; /* learning costs additional reads */
     bool is_anchor = schedule->anchor_gap > 0, has_tried = schedule->learn_again > 0;
     schedule->learn_again = now + (is_anchor   ? LEARN_ANCHOR_AGAIN
                                    : is_seldom ? LEARN_AGAIN_CHEAP
@@ -474,15 +472,15 @@ static nanos next_while_learning(struct source *source, struct schedule *schedul
         schedule->learn_until = 0;
         return 0;
     }
-    /* An expensive read (an NVIDIA counter takes 5 ms of CPU) is made less often: the phase is
-     * then known less well at first, and later reads narrow it. */
+    /* An expensive read (an NVIDIA counter takes 5 ms of CPU) is made less often: the phase is then less precise at
+     * first, and later reads narrow it. */
     nanos coarse = is_anchor ? LEARN_ANCHOR_STEP : 4 * schedule->best;
     if (coarse < LEARN_COARSE_STEP)
         coarse = LEARN_COARSE_STEP;
     return now + (follows ? coarse : LEARN_FINE_STEP);
 }
 
-/* Whether a counter has not changed for so long that it is dead, or as good as that: reading it costs only CPU. */
+/* Whether a counter has not changed for so long that it is considered dead: reading it only costs CPU. */
 static bool is_silent(const struct source *source, const struct schedule *schedule)
 {
     return schedule->guide >= 0 &&
@@ -502,9 +500,9 @@ static nanos next_by_period(struct source *source, struct schedule *schedule, na
     return next + behind * schedule->period;
 }
 
-/* As seldom as requested; but at first not so far ahead that the tick would not be known there: each
- * read makes the period more precise, and the next one may be farther away.  Reads cost CPU, so this
- * has an end where a slow read keeps the phase from becoming sharp. */
+/* As rarely as requested, but at first not so far ahead that the tick cannot be predicted: each read makes the
+ * period more precise, and the next one may be farther away.  Limited, because reads cost CPU and a slow read may
+ * never make the phase precise. */
 static nanos follow_gap(const struct tick *tick, struct schedule *schedule)
 {
     nanos wanted = schedule->period * 3 / 4, reach = tick_reach(tick);
@@ -514,7 +512,7 @@ static nanos follow_gap(const struct tick *tick, struct schedule *schedule)
     return reach;
 }
 
-/* The next reading of a counter that power continues: soon at first, then as seldom as requested. */
+/* The next reading of an anchored counter: soon at first, then as rarely as requested. */
 static nanos next_anchor(struct schedule *schedule, nanos now)
 {
     nanos gap = schedule->anchor_gap < schedule->period ? schedule->anchor_gap : schedule->period;
@@ -577,11 +575,11 @@ nanos source_request_due(const struct source *source, unsigned group, nanos t)
     nanos at = t + schedule->lag + (update < UPDATES_FAST ? 2 * update : 0);
     nanos last = atomic_load_explicit(&source->counts.group_read[group], memory_order_relaxed);
     bool silent = atomic_load_explicit(&source->counts.silent[group], memory_order_relaxed);
-    nanos least = silent && schedule->least < SILENT_PERIOD ? SILENT_PERIOD : schedule->least;
-    return at > last + least ? at : last + least;
+    nanos min = silent && schedule->min < SILENT_PERIOD ? SILENT_PERIOD : schedule->min;
+    return at > last + min ? at : last + min;
 }
 
-/* Whether a tick's request has not been met yet.  Followed ticks come at their own time. */
+/* Whether a tick's request is still pending.  Followed ticks come at their own time. */
 static bool is_requested(const struct source *source, unsigned group, nanos t)
 {
     const struct schedule *schedule = &source->reader.schedules[group];
@@ -590,8 +588,8 @@ static bool is_requested(const struct source *source, unsigned group, nanos t)
            (schedule->is_awaited || atomic_load(&source->requests_all));
 }
 
-/* Plans the reads that a tick requested or, where they have been made, those of the tick that is expected after it: a
- * thread that waits for that time already need not be woken for the request, which costs as much as the read. */
+/* Plans the reads requested by a tick or, when these are done, those of the next expected tick: a thread that
+ * already sleeps until then need not be woken for the request, which costs as much as the read. */
 static void plan_requested(struct source *source)
 {
     nanos t = atomic_load(&source->requested), expected = t + atomic_load(&source->every);
@@ -624,7 +622,7 @@ static void read_due(struct source *source, bool poked)
             poked && !follows && now >= schedule->last + source->described.groups[g].period_min;
         bool can_be_early =
             is_any && schedule->guide < 0 && now >= atomic_load(&source->requested) + schedule->lag;
-        nanos early = can_be_early ? schedule->least / EARLY_SHARE : 0;
+        nanos early = can_be_early ? schedule->min / EARLY_SHARE : 0;
         if (now + early < schedule->next && !on_demand)
             continue;
         bool was_due = now + early >= schedule->next;
@@ -650,10 +648,10 @@ static void try_reopen(struct source *source)
     struct reader *reader = &source->reader;
     struct error why;
     if (deadline_wait(&source->deadline, reader->reopen_at) || clock_now() < reader->reopen_at)
-        return; /* poked: perhaps to stop */
+        return; /* poked, possibly to stop */
     reader->reopen_wait *= 2;
-    if (reader->reopen_wait > REOPEN_MOST)
-        reader->reopen_wait = REOPEN_MOST;
+    if (reader->reopen_wait > REOPEN_MAX)
+        reader->reopen_wait = REOPEN_MAX;
     reader->reopen_at = clock_now() + reader->reopen_wait;
     if (sensor_open(&source->finding, &reader->sensor, &why) != ERR_OK)
         return;
@@ -675,7 +673,7 @@ static void try_reopen(struct source *source)
 static void notice_suspend(struct source *source)
 {
     nanos suspended = clock_suspended();
-    if (suspended - source->reader.suspended > SUSPEND_LEAST) {
+    if (suspended - source->reader.suspended > SUSPEND_MIN) {
         log_warn("%s: the machine was suspended for %.1f s; that time is not measured",
                  source->finding.id, seconds(suspended - source->reader.suspended));
         push_gaps(source, ERR_LOST);
@@ -683,7 +681,7 @@ static void notice_suspend(struct source *source)
     source->reader.suspended = suspended;
 }
 
-/* Slow reads must not take priority over the work that is measured. */
+/* Slow reads must not take priority over the measured work. */
 static bool is_cheap(const struct source *source)
 {
     bool cheap = true;
@@ -717,7 +715,7 @@ static void *source_main(void *argument)
         poked = deadline_wait(&source->deadline, next);
         atomic_store(&source->wakes, INT64_MAX);
     }
-    let_go(source);
+    source_unref(source);
     return NULL;
 }
 
@@ -755,7 +753,7 @@ void source_request(struct source *source, nanos t, bool all)
     nanos before = atomic_load(&source->requested), every = atomic_load(&source->every);
     nanos off = t - before - every;
     if (!all && every > 0 && off < every / EXPECTED_SHARE && off > -every / EXPECTED_SHARE)
-        t -= off; /* as expected */
+        t -= off; /* shift to the expected time */
     atomic_store(&source->requests_all, all);
     atomic_store(&source->requested, t);
     atomic_store(&source->every, before > 0 && t > before ? t - before : 0);

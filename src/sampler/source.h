@@ -1,6 +1,5 @@
-/* A source: one sensor, the thread that reads it, and the ring that takes its samples.
- * Private to the sampler.  The thread owns everything in `struct reader`; the rest is set before
- * it starts, atomic, or guarded by the sampler's lock. */
+/* A source: one sensor, the thread that reads it, and the ring for its samples.  Private to the sampler.  The thread
+ * owns everything in `struct reader`; the rest is set before it starts, atomic, or guarded by the sampler's lock. */
 #ifndef IPW_SAMPLER_SOURCE_H
 #define IPW_SAMPLER_SOURCE_H
 
@@ -23,16 +22,15 @@ struct schedule {
     nanos period; /* between reads, when not following ticks */
     nanos next;
     nanos last;
-    nanos learn_until;    /* polling fast to find the sensor's period until then; 0: not learning */
-    nanos learn_again;    /* not before this */
-    unsigned close_reads; /* reads made sooner than requested, to know the phase better */
-    nanos lag;            /* reads show only what was this long before */
-    nanos
-        anchor_gap;  /* in a cheap session: to the next reading of a counter that power continues */
-    nanos least;     /* in a cheap session: between reads that ticks request */
-    bool is_awaited; /* it has what ticks wait for */
-    int guide;       /* channel whose ticks are followed; -1 none */
-    nanos best;      /* the fastest read so far; 0 none */
+    nanos learn_until; /* until then polling fast to learn the sensor's period; 0: not learning */
+    nanos learn_again; /* earliest time to learn again */
+    unsigned close_reads; /* reads made sooner than requested, for a more precise phase */
+    nanos lag;            /* reads show only values at least this old */
+    nanos anchor_gap;     /* in a cheap session: time to the next anchor of an anchored counter */
+    nanos min;            /* in a cheap session: minimum time between reads requested by ticks */
+    bool is_awaited;      /* ticks wait for this group */
+    int guide;            /* channel whose ticks are followed; -1 none */
+    nanos best;           /* the fastest read so far; 0 none */
 };
 
 struct reader {
@@ -43,20 +41,19 @@ struct reader {
     uint64_t last_count[SENSOR_CHANNELS_MAX];
     double last_value[SENSOR_CHANNELS_MAX];
     bool has_last[SENSOR_CHANNELS_MAX];
-    uint8_t held[SENSOR_CHANNELS_MAX]; /* doubtful readings held back in a row */
-    uint8_t
-        gap_owed[SENSOR_CHANNELS_MAX]; /* why there is a gap that did not fit into the full ring */
+    uint8_t held[SENSOR_CHANNELS_MAX];     /* consecutive ambiguous readings held back */
+    uint8_t gap_owed[SENSOR_CHANNELS_MAX]; /* reason of a gap that did not fit into the full ring */
     struct schedule schedules[SENSOR_GROUPS_MAX];
     nanos suspended; /* clock_suspended() at the last read */
     nanos reopen_at; /* while lost: when to try next */
     nanos reopen_wait;
-    bool changed; /* came back as another device, and that was reported */
+    bool changed; /* reopened as another device, and reported */
 };
 
 struct source_counts {
     _Atomic unsigned long reads;
     _Atomic int64_t first_read;   /* when the first read began; 0 until its samples are pushed */
-    _Atomic int64_t reading;      /* when the read that is being made began; 0 between reads */
+    _Atomic int64_t reading;      /* start of the current read; 0 between reads */
     _Atomic unsigned long failed; /* reads that returned an error */
     _Atomic unsigned long late;   /* deadlines that passed before their read */
     _Atomic unsigned long lost;   /* times the device went away */
@@ -64,82 +61,81 @@ struct source_counts {
     _Atomic int64_t read_ns;      /* time spent reading, in total */
     _Atomic int64_t read_ns_best; /* the fastest read of group 0 */
     _Atomic int64_t last_read
-        [SENSOR_GROUPS_MAX]; /* when the newest read of each began; its samples are pushed */
-    _Atomic int64_t group_read[SENSOR_GROUPS_MAX]; /* when the newest read of each ended */
-    atomic_bool silent[SENSOR_GROUPS_MAX];         /* its counter does not change any more */
+        [SENSOR_GROUPS_MAX]; /* start of the newest read of each group, whose samples are pushed */
+    _Atomic int64_t group_read[SENSOR_GROUPS_MAX]; /* end of the newest read of each group */
+    atomic_bool silent[SENSOR_GROUPS_MAX];         /* its counter no longer changes */
 };
 
 struct source {
     struct sensor_finding finding;
-    struct sensor described; /* what was opened; its state is NULL: never read through it */
+    struct sensor described; /* the sensor as opened; its state is NULL: never read through it */
     struct reader reader;
     struct ring ring;
     struct series series[SENSOR_CHANNELS_MAX]; /* under the sampler's lock */
     bool cheap;                                /* of a cheap session */
-    int anchored_channel;                      /* the counter that power continues; -1 none */
+    int anchored_channel;                      /* the anchored counter; -1 none */
     struct anchored anchored;                  /* under the sampler's lock */
     _Atomic int64_t periods[SENSOR_CHANNELS_MAX];
-    _Atomic int64_t requested; /* a tick's time: what is cheap is read then */
+    _Atomic int64_t requested; /* time of a tick: cheap groups are read then */
     _Atomic int64_t
-        every; /* from the tick before to that one: the next is expected as much later */
-    atomic_bool requests_all; /* also what the tick does not wait for */
-    _Atomic int64_t wakes;    /* when the thread does by itself; INT64_MAX while it is awake */
-    atomic_bool edge;         /* a window's edge: everything is read now */
+        every; /* time since the previous tick: the next is expected after the same time */
+    atomic_bool requests_all; /* also groups that the tick does not wait for */
+    _Atomic int64_t wakes;    /* when the thread wakes by itself; INT64_MAX while it is awake */
+    atomic_bool edge;         /* a window edge: all groups are read now */
     struct source_counts counts;
     struct process_watch processes;
     struct deadline deadline;
     pthread_t thread;
     bool running;
-    atomic_uint holders; /* its owner and its thread: the last one that lets go of it frees it */
+    atomic_uint holders; /* reference count: its owner and its thread */
     atomic_bool stopping;
 };
 
-/* How often a session wants readings. */
+/* Read periods requested by a session. */
 struct source_pace {
-    nanos period; /* between reads; 0: each group's own default */
-    nanos
-        counter; /* at least, between reads of an expensive counter that power shapes; 0: its own */
+    nanos period;  /* between reads; 0: each group's own default */
+    nanos counter; /* minimum for an expensive counter shaped by power; 0: its own */
     bool cheap;
 };
 
-/* Opens the sensor and prepares. */
+/* Opens the sensor and initializes the source. */
 enum err source_init(struct source *source, const struct sensor_finding *finding,
                      struct spill *spill, const struct source_pace *pace, struct error *why)
     MUST_USE;
 enum err source_start(struct source *source) MUST_USE;
-/* Tells the thread to end; source_join waits for that, until a monotonic time.  A thread that a driver
- * does not return from is left behind, with what it uses. */
+/* Asks the thread to end; source_join waits for it, until a monotonic time.  A thread that hangs in a driver is
+ * abandoned, with the memory it uses. */
 void source_stop(struct source *source);
 void source_join(struct source *source, nanos until);
-/* Of a stopped source; frees the source too. */
+/* Frees a stopped source. */
 void source_free(struct source *source);
 
-/* Requests a read now rather than at the next deadline. */
+/* Requests a read now instead of at the next deadline. */
 void source_poke(struct source *source);
 
-/* In a cheap session: requests a read that shows the time t, of the groups that are cheap enough: all of them, or those
- * whose joules a tick waits for. */
+/* In a cheap session: requests a read that shows time t, of the groups that are cheap enough: all of them, or those
+ * whose energy a tick waits for. */
 void source_request(struct source *source, nanos t, bool all);
 
-/* When that read is made, of one group. */
+/* When that read of one group will be made. */
 nanos source_request_due(const struct source *source, unsigned group, nanos t);
 
-/* One read of a group, as the thread does it: for the benchmark of its cost. */
+/* One read of a group, as the thread makes it: for benchmarks. */
 void source_read_group(struct source *source, unsigned group);
 
 /* ---- device identity (identity.c) ---- */
 
-/* Drivers number their own cards from 0 and never see each other; here one card that
- * two drivers report is refused, two cards that are both called "gpu0" get names and locations of
- * their own, and a lost device is recognized when it comes back. */
+/* Drivers number their own cards from 0 and do not know each other: a card that two drivers report is rejected here,
+ * two cards that are both called "gpu0" get distinct names and locations, and a lost device is recognized when it
+ * reappears. */
 
-/* Makes the names of `added` unique among the others (all of the sampler's sensors so far).
- * ERR_UNSUPPORTED when it is a card that one of them measures already. */
+/* Makes the names of `added` unique among the others (all sensors of the sampler so far).  ERR_UNSUPPORTED when one
+ * of them already measures this card. */
 enum err identity_check(const struct sensor *const *others, size_t count, struct sensor *added,
                         struct error *why) MUST_USE;
 
-/* Whether readings of `now` continue those of `before`.  An index may pass to a neighboring card when
- * a card falls off the bus: its joules must not be added to the lost one's. */
+/* Whether readings of `now` continue those of `before`.  An index may pass to another card when a card falls off the
+ * bus: its joules must not be added to those of the lost one. */
 bool identity_continues(const struct sensor *before, const struct sensor *now);
 
 #endif

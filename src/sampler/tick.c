@@ -2,16 +2,16 @@
 
 #include <string.h>
 
-/* A tick counts as well known when its slack is below this share of the period. */
+/* A tick is well known when its slack is below this share of the period. */
 #define KNOWN_SHARE 32
-/* A sensor's clock wanders by up to this share of the period: 50 ppm. */
+/* Drift of a sensor's clock per period: 50 ppm. */
 #define WANDER_SHARE 20000
-/* Every so many ticks one is read on both sides. */
+/* Every this many ticks one is read on both sides. */
 #define CHECK_EVERY 16
-/* The base line over which the period is measured, in ticks. */
+/* The baseline over which the period is measured, in ticks. */
 #define BASELINE 256
-/* After so many missing predicted ticks in a row the phase is lost. */
-#define MISSES_MOST 3
+/* After this many missed predicted ticks in a row the phase is lost. */
+#define MISSES_MAX 3
 
 /* 1/sqrt(3): the standard deviation of a uniform error is its half-width times this. */
 static nanos uniform_sigma(nanos half_width)
@@ -36,7 +36,7 @@ static nanos steps_to(const struct tick *tick, nanos from, nanos t)
     return (offset + (offset >= 0 ? tick->period / 2 : -tick->period / 2)) / tick->period;
 }
 
-/* How well the tick `steps` after the known one is predicted. */
+/* Uncertainty of the prediction `steps` ticks after the known one. */
 static nanos slack_after(const struct tick *tick, nanos steps)
 {
     nanos slack = tick->slack + steps * (tick->period_slack + tick->period / WANDER_SHARE);
@@ -83,7 +83,7 @@ static void set_anchor(struct tick *tick)
     tick->anchor_steps = 0;
 }
 
-/* Locks when the run gives the period well enough to predict the next ticks. */
+/* Locks when the run gives the period precisely enough to predict the next ticks. */
 static void try_lock(struct tick *tick, nanos low, nanos high)
 {
     nanos middle = low + (high - low) / 2, slack = (high - low) / 2;
@@ -102,8 +102,8 @@ static void try_lock(struct tick *tick, nanos low, nanos high)
     set_anchor(tick);
 }
 
-/* A change seen with unchanged reads before it is a tick caught between two reads.  Four such in
- * a row, evenly spaced, give period and phase. */
+/* A change after unchanged reads brackets a tick between two reads.  Four of them in a row, evenly spaced, give
+ * period and phase. */
 static void learn(struct tick *tick, nanos low, nanos high)
 {
     if (!tick->seen_change || tick->unchanged == 0) {
@@ -128,7 +128,7 @@ static void learn(struct tick *tick, nanos low, nanos high)
 
 /* ---- following ---- */
 
-/* A long base line makes the period precise. */
+/* A long baseline makes the period precise. */
 static void refine_period(struct tick *tick, nanos steps)
 {
     tick->anchor_steps += steps;
@@ -159,8 +159,8 @@ static struct tick_time follow(struct tick *tick, nanos low, nanos high)
     }
     bool skipped = high - low > tick->period;
     if (skipped && (edge + slack > high || edge - slack < from)) {
-        /* The read came so close to a tick that the value may belong to that one or to the one
-         * before: the date is anywhere in the period.  The next read may decide it. */
+        /* The read was so close to a tick that the value may belong to that one or to the previous one: it is known
+         * to the period only.  The next read may resolve it. */
         bool earlier = edge - slack >= from;
         tick->edge = earlier ? edge - tick->period : edge;
         tick->anchor_steps += earlier ? steps - 1 : steps;
@@ -168,14 +168,14 @@ static struct tick_time follow(struct tick *tick, nanos low, nanos high)
         tick->doubt = high;
         return (struct tick_time){middle, uniform_sigma((high - from) / 2)};
     }
-    nanos least = max_nanos(edge - slack, from), most = min_nanos(edge + slack, high);
-    bool refuted = least > most;
+    nanos min = max_nanos(edge - slack, from), max = min_nanos(edge + slack, high);
+    bool refuted = min > max;
     if (refuted) {
-        least = from;
-        most = high;
+        min = from;
+        max = high;
     }
-    tick->edge = least + (most - least) / 2;
-    tick->slack = (most - least + 1) / 2;
+    tick->edge = min + (max - min) / 2;
+    tick->slack = (max - min + 1) / 2;
     if (refuted)
         set_anchor(tick);
     else
@@ -183,21 +183,21 @@ static struct tick_time follow(struct tick *tick, nanos low, nanos high)
     return (struct tick_time){tick->edge, uniform_sigma(tick->slack)};
 }
 
-/* The value was new in a read close to a tick, and is the same after that tick's latest moment: so
- * the tick had come before that read. */
+/* The value was new in a read close to a tick, and unchanged after that tick's latest time: so the tick came before
+ * that read. */
 static void resolve_doubt(struct tick *tick)
 {
-    nanos slack = slack_after(tick, 1), least = tick->edge + tick->period - slack;
-    nanos most = min_nanos(least + 2 * slack, tick->doubt);
-    tick->edge = least + (most - least) / 2;
-    tick->slack = (most - least + 1) / 2;
+    nanos slack = slack_after(tick, 1), min = tick->edge + tick->period - slack;
+    nanos max = min_nanos(min + 2 * slack, tick->doubt);
+    tick->edge = min + (max - min) / 2;
+    tick->slack = (max - min + 1) / 2;
     tick->doubt = 0;
     tick->unchanged = 0;
     refine_period(tick, 1);
 }
 
-/* A read without a new value although a tick was due: the tick is late, or the value happened to
- * repeat.  Several ticks in a row mean that the phase is lost.  True when it dates the last new value. */
+/* A read without a new value although a tick was due: the tick is late, or the value repeated.  Several in a row
+ * mean that the phase is lost.  True when this gives the time of the last new value. */
 static bool note_unchanged(struct tick *tick, nanos t)
 {
     if (!tick->locked)
@@ -210,7 +210,7 @@ static bool note_unchanged(struct tick *tick, nanos t)
     nanos due = tick->edge + steps * tick->period + slack_after(tick, steps);
     if (t > due + tick->period / 2)
         tick->misses++;
-    if (tick->misses >= MISSES_MOST)
+    if (tick->misses >= MISSES_MAX)
         tick_unlock(tick);
     return false;
 }
@@ -260,12 +260,12 @@ nanos tick_reach(const struct tick *tick)
     nanos good = tick->period / (KNOWN_SHARE / 2);
     if (!tick->locked || tick->slack >= good)
         return 0;
-    nanos widens = tick->period_slack + tick->period / WANDER_SHARE; /* with every tick */
+    nanos widens = tick->period_slack + tick->period / WANDER_SHARE; /* per tick */
     return (good - tick->slack) / max_nanos(1, widens) * tick->period;
 }
 
-/* The value is still the old one: wait for the tick's latest moment; when that has passed, read
- * once more a little later, and then leave it: the next tick is read on both sides. */
+/* The value is unchanged: wait for the tick's latest time; when that has passed, read once more a little later, then
+ * give up: the next tick is read on both sides. */
 static nanos next_while_due(const struct tick *tick, nanos now)
 {
     nanos margin = max_nanos(1, tick->period / KNOWN_SHARE);
@@ -281,9 +281,8 @@ static nanos next_while_due(const struct tick *tick, nanos now)
     return before > now ? before : before + 2 * slack + margin;
 }
 
-/* When to read before the tick: where it is not known well, to split the interval; now and then
- * just before it, to verify the prediction.  0 for neither.  A slow read says little about the time
- * it takes, so it is made to end where it matters. */
+/* When to read before the tick: where it is not known precisely, to bisect the interval; now and then just before
+ * it, to verify the prediction.  0 for neither.  A slow read is scheduled so that it ends at that time. */
 static nanos probe_time(struct tick *tick, nanos edge, nanos slack)
 {
     nanos blur = 2 * tick->read_within;
@@ -313,8 +312,8 @@ nanos tick_next_read(struct tick *tick, nanos now, nanos gap)
     nanos latest = edge + slack, probe = probe_time(tick, edge, slack);
     if (probe <= now)
         return latest;
-    /* When ticks are skipped on purpose, a probe finds a new value in any case: only the pair of
-     * reads, before and after, says on which side of it the tick fell. */
+    /* When ticks are skipped on purpose, a probe finds a new value in any case: only the pair of reads, before and
+     * after, shows on which side of it the tick fell. */
     if (steps > 1)
         tick->second_look = latest;
     return probe;

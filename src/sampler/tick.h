@@ -1,13 +1,12 @@
 /* Learning when a sensor updates.
  *
- * A sensor shows a new value every T (1 ms for RAPL, 100 ms for an NVIDIA energy counter) and the
- * same one in between.  Given every read - was the value new? - this finds T and the phase,
- * predicts when the next read is worth making, and dates each new value to the tick that produced it
- * rather than to the read that found it.
+ * A sensor shows a new value every T (1 ms for RAPL, 100 ms for an NVIDIA energy counter) and the same one in between.
+ * From every read and whether its value was new, this module learns T and the phase, predicts when the next read is
+ * useful, and timestamps each new value with the tick that produced it instead of the read that found it.
  *
- * What is known of a tick is an interval, edge +- slack.  It widens with every predicted tick (T is
- * known only so well) and each read cuts it: an old value says "not yet", a new one "already".  A
- * read that leaves nothing of it proves the prediction wrong, and the read alone counts then.
+ * The time of a tick is an interval, edge +- slack.  It widens with every predicted tick (T is uncertain) and each read
+ * narrows it: an old value is an upper bound, a new one a lower bound.  A read that contradicts the interval
+ * invalidates the prediction, and the interval restarts from the read.
  *
  * Pure: no clock, no I/O.  One struct per channel, owned by the thread that reads it. */
 #ifndef IPW_SAMPLER_TICK_H
@@ -23,11 +22,11 @@ struct tick {
     bool locked;        /* phase known: period and edge predict the ticks */
     nanos edge;         /* the latest tick known or predicted */
     nanos slack;        /* half-width of that */
-    nanos anchor;       /* an earlier tick: the base line that makes the period precise */
+    nanos anchor;       /* an earlier tick: start of the baseline for the period */
     nanos anchor_slack;
     nanos anchor_steps; /* ticks from there to edge */
     nanos doubt; /* a read up to here may or may not have seen the tick after `edge`; 0 none */
-    nanos dated; /* the last time given to a new value */
+    nanos dated; /* timestamp of the last new value */
 
     /* the last read, and the last change */
     nanos read_t, read_within;
@@ -36,18 +35,18 @@ struct tick {
     bool seen_read, seen_change;
 
     /* planning */
-    nanos second_look; /* a probe was planned: the read that must follow it; 0 none */
+    nanos second_look; /* a probe was planned: time of the read that must follow it; 0 none */
     unsigned planned;
-    unsigned misses; /* predicted ticks that did not come, in a row */
+    unsigned misses; /* consecutive predicted ticks that did not occur */
 
-    /* learning: the run of evenly spaced changes, each with unchanged reads before it */
+    /* learning: the run of evenly spaced changes, each after unchanged reads */
     unsigned run;
     nanos run_low, run_high; /* bracket of the run's first change */
     nanos intervals[8];      /* newest distances between changes */
     unsigned interval_count;
 };
 
-/* When a new value really appeared, and how sure that is. */
+/* When a new value appeared, with its uncertainty. */
 struct tick_time {
     nanos t;
     nanos sigma; /* standard uncertainty */
@@ -55,23 +54,21 @@ struct tick_time {
 
 void tick_init(struct tick *tick);
 
-/* Reports a read at t and whether the value was new.  The read took a while: the value was taken
- * in t - within .. t + within.  For a new value *when says when it appeared; such times never
- * decrease and are never after t.  The first read dates nothing: its value may be as old as T.
- * True when *when is such a time: of every new value, and of one that was read so close to a tick that
- * it was dated badly, once a read after that tick found it unchanged. */
+/* Adds a read at t and whether the value was new.  The value was taken in t - within .. t + within.  For a new value
+ * *when is the time at which it appeared; these times never decrease and are never after t.  The first read gives no
+ * time: its value may be as old as T.  True when *when is set: for every new value, and for an ambiguous one once a
+ * read after the tick found it unchanged. */
 bool tick_observe(struct tick *tick, nanos t, nanos within, bool is_new, struct tick_time *when);
 
-/* The best moment for the next read: just after the first predicted tick that is at least `gap`
- * after now.  Where the tick is not known well, and now and then to see that it still is, a read
- * before that splits the interval in which it is expected.  0 when not locked: poll. */
+/* The best time for the next read: just after the first predicted tick that is at least `gap` after now.  Where the
+ * tick is not known precisely, and now and then for verification, a read before that bisects the interval in which
+ * it is expected.  0 when not locked: poll. */
 nanos tick_next_read(struct tick *tick, nanos now, nanos gap);
 
-/* How far ahead ticks are predicted well: a read farther away than this would find a tick that it
- * cannot date. */
+/* How far ahead ticks can be predicted: a read farther away would find a tick whose time is ambiguous. */
 nanos tick_reach(const struct tick *tick);
 
-/* Forgets the phase (suspend, driver reload) but keeps the period as a guess. */
+/* Discards the phase (suspend, driver reload) but keeps the period as a guess. */
 void tick_unlock(struct tick *tick);
 
 #endif

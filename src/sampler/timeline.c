@@ -109,8 +109,8 @@ static enum err spill_oldest(struct timeline *timeline)
     return ERR_OK;
 }
 
-/* Keeps every second point of the tail, the newest and the oldest among them.  Running sums make
- * this lossless for energy; a counter's value becomes the mean over the merged interval. */
+/* Keeps every second point of the tail, including the newest and the oldest.  Running sums make this lossless for
+ * energy; a counter's value becomes the mean over the merged interval. */
 static void downsample_tail(struct timeline *timeline)
 {
     struct timeline_point *tail = timeline->tail;
@@ -136,10 +136,10 @@ static void drop_oldest(struct timeline *timeline)
 /* Ensures capacity for one more point in the tail. */
 static enum err reserve_point(struct timeline *timeline)
 {
-    size_t most = 2 * (timeline->spill->keeps_nothing ? TIMELINE_RECENT : TIMELINE_BLOCK);
+    size_t max = 2 * (timeline->spill->keeps_nothing ? TIMELINE_RECENT : TIMELINE_BLOCK);
     if (timeline->tail && timeline->tail_count < timeline->tail_capacity)
         return ERR_OK;
-    if (!timeline->tail || timeline->tail_capacity < most) {
+    if (!timeline->tail || timeline->tail_capacity < max) {
         /* Start small: most channels of most runs never fill a block. */
         size_t capacity = timeline->tail_capacity ? timeline->tail_capacity * 4 : 64;
         struct timeline_point *tail = realloc(timeline->tail, capacity * sizeof *tail);
@@ -208,9 +208,8 @@ static size_t after_in(const struct timeline_point *points, size_t low, size_t h
     return low;
 }
 
-/* Same in a spilled block.  Samples are nearly evenly spaced, so the position is guessed from the
- * time and one short read around the guess usually contains it; otherwise the half that must contain
- * it is searched. */
+/* The same in a spilled block.  Samples are nearly evenly spaced, so the position is interpolated from the time, and
+ * one short read around it usually contains it; otherwise the half that must contain it is searched. */
 static enum err after_in_block(const struct timeline *timeline, size_t block, nanos wanted,
                                nanos block_end, size_t *out)
 {

@@ -1,11 +1,11 @@
-/* A timeline: one channel's history as running sums, so that any window is the difference of two
- * interpolated points, found by binary search.
+/* A timeline: one channel's history as running sums, so that any window is the difference of two interpolated points,
+ * found by binary search.
  *
- * Memory is bounded: beyond two blocks the oldest block goes to a scratch file shared by all the
- * timelines of a sampler, and only its first time and extremes stay in memory.  When there is no
- * space for the scratch file, the points in memory are thinned to every second one instead: running
- * sums lose resolution by that, never energy, and `thinned` counts it.  A spill that keeps nothing drops the oldest
- * points instead: windows since then are as exact as ever, and neither memory nor disk grows.
+ * Memory is bounded: beyond two blocks the oldest block is spilled to a scratch file shared by all timelines of a
+ * sampler, and only its first time and extremes stay in memory.  When there is no space for the scratch file, the
+ * points in memory are thinned to every second one instead: running sums lose resolution, never energy, and `thinned`
+ * counts it.  A spill with keeps_nothing drops the oldest points instead: later windows are exact, and neither memory
+ * nor disk use grows.
  *
  * The caller owns struct timeline and struct spill; a timeline is used under one lock. */
 #ifndef IPW_SAMPLER_TIMELINE_H
@@ -34,7 +34,7 @@ enum { TIMELINE_BLOCK = 2048, TIMELINE_RECENT = 512 };
 struct spill {
     int fd; /* -1 until first needed */
     long long blocks;
-    bool keeps_nothing; /* for a program that runs for weeks, and asks about the last seconds */
+    bool keeps_nothing; /* for a program that runs for weeks and queries the last seconds */
     bool failed;
     struct error why;
 };
@@ -42,7 +42,7 @@ struct spill {
 void spill_init(struct spill *spill);
 void spill_release(struct spill *spill);
 
-/* How the value runs between two points. */
+/* Interpolation between two points. */
 enum timeline_shape {
     SHAPE_MEANS,  /* constant: value is the mean over the interval that ends there */
     SHAPE_POINTS, /* straight line from reading to reading */
@@ -57,7 +57,7 @@ struct timeline_block {
 struct timeline {
     struct spill *spill; /* shared, not owned */
     enum timeline_shape shape;
-    double resolution; /* J: what a counter's last digit stands for; 0 for readings */
+    double resolution; /* J per count of a counter; 0 for readings */
     struct timeline_point *tail;
     size_t tail_count;
     size_t tail_capacity;
@@ -85,7 +85,7 @@ enum err timeline_after(const struct timeline *timeline, nanos wanted, size_t *o
 enum err timeline_read(const struct timeline *timeline, size_t first, size_t count,
                        struct timeline_point *out) MUST_USE;
 
-/* Smallest and largest value of the points [first, last); infinities the wrong way round for none. */
+/* Smallest and largest value of the points [first, last); +infinity and -infinity for none. */
 enum err timeline_range(const struct timeline *timeline, size_t first, size_t last, double *low,
                         double *high) MUST_USE;
 

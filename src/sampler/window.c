@@ -10,7 +10,7 @@
 struct edge {
     double sum;
     nanos covered;
-    double variance;      /* gathered up to here */
+    double variance;      /* accumulated up to here */
     double edge_variance; /* of the interpolation itself */
     size_t index;         /* first point after the instant */
 };
@@ -22,8 +22,7 @@ static double sum_between(const struct timeline *timeline, const struct timeline
     if (timeline->shape == SHAPE_MEANS || b->covered == a->covered)
         return straight;
     double dt = seconds(b->t - a->t), whole = b->sum - a->sum;
-    /* Where thinning has removed the readings between, the line from a to b is no longer what
-     * was summed. */
+    /* Where thinning has removed readings in between, the line from a to b is not what was integrated. */
     double line = dt * (a->value + b->value) / 2;
     if (fabs(line - whole) > 1e-9 * (fabs(line) + fabs(b->sum)))
         return straight;
@@ -38,8 +37,8 @@ static nanos covered_between(const struct timeline_point *a, const struct timeli
     return a->covered + (nanos)((double)(b->covered - a->covered) * f);
 }
 
-/* The largest value so close to an instant that the instant may have been there: of another host, whose clock is known
- * less well than readings are apart. */
+/* The largest value near an instant whose time is uncertain: that of another host, whose clock is known less
+ * precisely than readings are apart. */
 static double highest_near(const struct timeline *timeline, nanos t, double sigma)
 {
     size_t first, last;
@@ -51,13 +50,12 @@ static double highest_near(const struct timeline *timeline, nanos t, double sigm
     return timeline_range(timeline, first, last, &low, &high) == ERR_OK ? high : 0;
 }
 
-/* Inside an interval a counter does not say when its joules were spent.  What it spent beyond its
- * neighbors' power may have come in one burst anywhere in it: before the edge with probability f,
- * when a straight line misses 1-f of it, or after, when the line has f of it too much.  That is a
- * variance of f(1-f) times the burst squared.  The time of a tick is uncertain too: that times
- * the power is the second part; the counter's last digit is the third (a whole joule on some
- * platforms).  Readings of power need none of this: their timestamps are good, and what they leave
- * uncertain between them is in the running variance. */
+/* Inside an interval a counter does not show when its joules were spent.  What it spent above its neighbors' power
+ * may have come in one burst anywhere in it: before the edge with probability f, when a straight line misses 1-f of
+ * it, or after, when the line has f of it too much.  That is a variance of f(1-f) times the burst squared.  The
+ * second part is the uncertainty of the tick's time times the power; the third is the counter's resolution (a whole
+ * joule on some platforms).  Readings of power need none of this: their timestamps are precise, and the uncertainty
+ * between them is in the running variance. */
 static double edge_variance(const struct timeline *timeline, const struct timeline_point *around,
                             nanos t, double f)
 {
@@ -199,12 +197,12 @@ enum err window_extremes(const struct timeline *timeline, nanos from, nanos to, 
         last++;
     if (includes_previous)
         first--;
-    double least, most;
-    err = timeline_range(timeline, first, last, &least, &most);
-    if (err || most < least)
+    double min, max;
+    err = timeline_range(timeline, first, last, &min, &max);
+    if (err || max < min)
         return err ? err : ERR_NO_DATA;
-    *low = least;
-    *high = most;
+    *low = min;
+    *high = max;
     return ERR_OK;
 }
 
@@ -246,7 +244,7 @@ static enum err find_values(const struct timeline *timeline, nanos from, nanos t
     return out->first < out->end ? ERR_OK : ERR_NO_DATA;
 }
 
-/* By insertion: most windows hold a handful of values. */
+/* Insertion sort: most windows hold a handful of values. */
 static void sort_values(double *values, size_t count)
 {
     for (size_t i = 1; i < count; i++) {

@@ -1,4 +1,4 @@
-/* Questions about windows of time: the integral of a channel, its running sum, its values.
+/* Queries about windows of time: the integral of a channel, its running sum, its values.
  *
  * Pure over timelines; the caller owns every struct. */
 #ifndef IPW_SAMPLER_WINDOW_H
@@ -27,35 +27,34 @@ enum err window_read(const struct timeline *timeline, nanos from, nanos to, stru
 
 /* ---- running sums ---- */
 
-/* The position of the last call of window_running: zero it before the first. */
+/* State of window_running between calls: zero it before the first. */
 struct running_cursor {
     struct timeline_point before, after;
-    bool between; /* the two hold points with nothing between them */
+    bool between; /* the two are adjacent points */
 };
 
-/* The running sum and the covered time at one instant: a window's sum is the difference of two of
- * these.  Before the first and after the last point they are constant.  Fast where the instant is
- * between the same two points as the last one. */
+/* The running sum and the covered time at one instant: a window's sum is the difference of two of these.  Constant
+ * before the first and after the last point.  Fast when the instant is between the same two points as the previous
+ * one. */
 enum err window_running(const struct timeline *timeline, struct running_cursor *cursor, nanos t,
                         double *sum, nanos *covered) MUST_USE;
 
 /* ---- values ---- */
 
-/* Smallest and largest value in the covered part of the window: of the means of every interval that
- * reaches into it; of the readings inside and the one that was current when it began. */
+/* Smallest and largest value in the covered part of the window: of the means of every interval that overlaps it; of
+ * the readings inside and the one that was current at its start. */
 enum err window_extremes(const struct timeline *timeline, nanos from, nanos to, double *low,
                          double *high) MUST_USE;
 
-/* UNKNOWN where nothing was read. */
+/* UNKNOWN without a reading. */
 struct value_stats {
     double avg; /* over the covered time, or of the values where no time is covered */
     double max, median, min;
 };
 
-/* Values are the readings inside the window, or, where none fell inside, the one that was current when
- * it began and is not older than `stale`; of means (counters), every interval that reaches into it.
- * The median of very many values is that of a few hundred of them, evenly chosen; extremes are
- * always of all.  ERR_NO_DATA when there is no value. */
+/* Values are the readings inside the window or, without any, the one that was current at its start and is not older
+ * than `stale`; for means (counters), every interval that overlaps it.  The median of many values is that of a few
+ * hundred of them, evenly chosen; extremes are always of all.  ERR_NO_DATA when there is no value. */
 enum err window_values(const struct timeline *timeline, nanos from, nanos to, nanos stale,
                        struct value_stats *out) MUST_USE;
 

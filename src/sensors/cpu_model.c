@@ -121,7 +121,7 @@ static enum err cpu_model_open(const struct sensor_finding *finding, struct sens
         .period_default = 100 * NS_PER_MS,
         .period_min = 10 * NS_PER_MS, /* the kernel counts in ticks of 10 ms */
         .cheap_period = 2 * NS_PER_S,
-        .cheap_least = NS_PER_S / 2,
+        .cheap_period_min = NS_PER_S / 2,
     };
     out->group_count = 1;
     add_facts(out, &host, &figure);

@@ -303,12 +303,12 @@ static void add_gpu_extras(struct sensor *out, struct sysfs_channels *set, const
 
 static void set_groups(struct sensor *out, const struct chip *chip)
 {
-    nanos period = chip->known->period_default, least = chip->known->period_min;
+    nanos period = chip->known->period_default, min = chip->known->period_min;
     if (out->channels[0].period)
-        period = out->channels[0].period > least ? out->channels[0].period : least;
+        period = out->channels[0].period > min ? out->channels[0].period : min;
     out->groups[0] = (struct sensor_group){
         .period_default = period,
-        .period_min = least,
+        .period_min = min,
         .follow_ticks = true,
     };
     out->group_count = 1;

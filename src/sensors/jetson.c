@@ -21,8 +21,7 @@ enum {
 };
 
 /* Milliamperes here, times millivolts from the second file. */
-static const struct sysfs_rule MICROWATT_PRODUCT = {
-    .factor = 1e-6, .least = -OFFSET_MA, .floor = 0};
+static const struct sysfs_rule MICROWATT_PRODUCT = {.factor = 1e-6, .min = -OFFSET_MA, .floor = 0};
 
 struct rail {
     char label[32];
@@ -173,9 +172,9 @@ static void add_temperature(struct sensor *out, struct sysfs_channels *set)
             !str_format(path, sizeof path, "/sys/class/thermal/%s/temp", zones.items[i]))
             continue;
         /* A powered-down GPU reads far below zero: no temperature. */
-        channel = sysfs_channels_add(
-            set, out, "temperature", "board", QTY_TEMPERATURE, path,
-            (struct sysfs_rule){.factor = 1e-3, .least = -60000, .floor = -60000});
+        channel =
+            sysfs_channels_add(set, out, "temperature", "board", QTY_TEMPERATURE, path,
+                               (struct sysfs_rule){.factor = 1e-3, .min = -60000, .floor = -60000});
     }
     fs_names_release(&zones);
     if (channel)

@@ -1,10 +1,10 @@
-/* Sensors of another host, through the `ipw monitor` that runs there.
+/* Sensors of another host, through the `ipw monitor` running there.
  *
- * Each of its devices is a sensor here.  A read asks for the points of energy since the last one (wire/readings.h) and
- * places them on our timeline by the difference of the clocks, whose uncertainty is that of their times: so it enters
- * the energy of a window as error x power at its edges.  A monitor that was started again counts from 0: its device is
- * lost and comes back, and the time between stays uncovered.  A connection that fails for a moment costs nothing, as
- * the monitor keeps the points of the last minutes. */
+ * Each of its devices is a sensor here.  A read requests the energy points since the last one (wire/readings.h) and
+ * places them on our timeline by the clock offset, whose uncertainty is that of their times: it enters the energy of
+ * a window as time error x power at its edges.  A restarted monitor counts from 0: its device is lost and comes
+ * back, and the time between stays uncovered.  A short connection failure loses nothing, as the monitor keeps the
+ * points of the last minutes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,26 +25,26 @@
 #define GRPC_PORT       "50053"
 
 /* A read must return within two seconds. */
-#define REQUEST_MOST (1500 * NS_PER_MS)
-/* Between calls of a gRPC server, each of which gives one point. */
-#define GRPC_LEAST (200 * NS_PER_MS)
-/* So long without an answer, the device counts as lost. */
+#define REQUEST_TIMEOUT (1500 * NS_PER_MS)
+/* Minimum time between calls of a gRPC server, each of which gives one point. */
+#define GRPC_PERIOD_MIN (200 * NS_PER_MS)
+/* Without an answer for this long, the device counts as lost. */
 #define LOST_AFTER (3 * NS_PER_S)
-/* How far back the first read goes, so that a window has a start at once. */
+/* How far back the first read goes, so that a window has a start immediately. */
 #define HISTORY (20 * NS_PER_S)
-/* What a point of the monitor is late by at least, and at most, beyond two of its intervals. */
-#define LATE_LEAST (50 * NS_PER_MS)
-#define LATE_MOST  (500 * NS_PER_MS)
-/* Sums of covered time are exact but for rounding in JSON. */
+/* Minimum and maximum delay of a point of the monitor in addition to two of its intervals. */
+#define LATE_MIN (50 * NS_PER_MS)
+#define LATE_MAX (500 * NS_PER_MS)
+/* Sums of covered time are exact except for rounding in JSON. */
 #define ROUNDING         NS_PER_US
 
 #define JOULES_PER_COUNT 1e-6
-/* No device draws more: for those of which the monitor knows no limit. */
-#define WATTS_MOST 1e5
+/* For devices without a known limit: no device draws more. */
+#define WATTS_MAX 1e5
 
-enum { BODY_MOST = 8 << 20, FIRST_EXCHANGES = 3 };
+enum { BODY_MAX = 8 << 20, FIRST_EXCHANGES = 3 };
 
-/* One energy channel: which domain there it is, and how far it has come, in the server's terms. */
+/* One energy channel: its domain on the server, and the last point read, in the server's terms. */
 struct progress {
     char source[96];
     enum scope scope;
@@ -60,17 +60,17 @@ struct remote {
     struct text body;
     char url[200];
     bool is_grpc;
-    char device[DEVICE_NAME_SIZE]; /* its name there */
+    char device[DEVICE_NAME_SIZE]; /* its name on the server */
     char instance[40];
     struct clock_offset clock;
     nanos asked_since;   /* server's time */
-    nanos failing_since; /* 0: the last request was answered */
+    nanos failing_since; /* 0: the last request succeeded */
     struct progress progress[SENSOR_CHANNELS_MAX];
 };
 
 /* ---- addresses ---- */
 
-/* "HOST", "HOST:PORT" or a URL, as a URL and as what devices are named by. */
+/* Converts "HOST", "HOST:PORT" or a URL to a URL and to the label of its devices. */
 static enum err read_address(const char *given, char *address, size_t size, char *label,
                              size_t label_size, struct error *why)
 {
@@ -95,8 +95,7 @@ static enum err read_address(const char *given, char *address, size_t size, char
     if (length > strlen(port) && !strncmp(host + length - strlen(port), port, strlen(port)))
         length -= strlen(port);
     if (!str_format(label, label_size, "%.*s", (int)length, host))
-        return err_set(why, ERR_USAGE, "'%.60s...' is too long a name: give the host's address",
-                       given);
+        return err_set(why, ERR_USAGE, "'%.60s...' is too long: give the host's address", given);
     return ERR_OK;
 }
 
@@ -122,7 +121,7 @@ static enum err add_token(struct params *headers, struct error *why)
     return err;
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static enum err check_status(int status, struct error *why)
 {
@@ -134,11 +133,12 @@ static enum err check_status(int status, struct error *why)
     return ERR_OK;
 }
 
-/* ---- asking an energy-monitor, over gRPC ----
+/* ---- requests to an energy-monitor, over gRPC ----
  *
- * A call of StreamTelemetry is a POST over HTTP/2 whose answer is messages, each after five bytes: whether it is
- * compressed, and its length.  The first comes at once and may be as old as the server collects seldom; the second was
- * collected after our request, so that it bounds the clocks as an answer of our own monitor does.  Then we hang up. */
+ * A call of StreamTelemetry is a POST over HTTP/2 whose response is a sequence of messages, each after five bytes:
+ * the compression flag and the length.  The first message arrives immediately and may be as old as the server's
+ * collection interval; the second was collected after our request, so that it bounds the clock offset as a response
+ * of our own monitor does.  Then the connection is closed. */
 
 struct stream {
     struct remote *remote;
@@ -173,7 +173,7 @@ static enum err take_bytes(void *context, const char *bytes, size_t length, nano
         const unsigned char *head = (const unsigned char *)body->bytes;
         size_t size =
             (size_t)head[1] << 24 | (size_t)head[2] << 16 | (size_t)head[3] << 8 | head[4];
-        if (head[0] != 0 || size > BODY_MOST)
+        if (head[0] != 0 || size > BODY_MAX)
             return err_set(stream->why, ERR_BAD_VALUE, "the server there is not an energy-monitor");
         if (body->length < 5 + size)
             break;
@@ -198,7 +198,7 @@ static enum err ask_grpc(struct remote *remote, struct readings *out, bool *agre
                                          .body = EMPTY,
                                          .body_length = sizeof EMPTY,
                                          .is_http2 = true,
-                                         .timeout = REQUEST_MOST,
+                                         .timeout = REQUEST_TIMEOUT,
                                          .take = take_bytes,
                                          .context = &stream};
     text_clear(&remote->body);
@@ -212,8 +212,8 @@ static enum err ask_grpc(struct remote *remote, struct readings *out, bool *agre
     if (!err) {
         *out = stream.second;
         out->interval = out->monotonic - stream.first.monotonic;
-        if (out->interval < GRPC_LEAST)
-            out->interval = GRPC_LEAST;
+        if (out->interval < GRPC_PERIOD_MIN)
+            out->interval = GRPC_PERIOD_MIN;
         *agrees = clock_offset_take(&remote->clock, response.sent, stream.t, out->monotonic);
     }
     readings_release(&stream.first);
@@ -221,7 +221,7 @@ static enum err ask_grpc(struct remote *remote, struct readings *out, bool *agre
     return err;
 }
 
-/* Asks for what is new since a time of the server.  The caller releases *out after ERR_OK. */
+/* Requests data newer than a time of the server.  The caller releases *out after ERR_OK. */
 static enum err ask(struct remote *remote, nanos since, struct readings *out, bool *agrees,
                     struct error *why)
 {
@@ -230,7 +230,7 @@ static enum err ask(struct remote *remote, nanos since, struct readings *out, bo
     if (remote->is_grpc)
         return ask_grpc(remote, out, agrees, why);
     str_format(url, sizeof url, "%s" READINGS_PATH "?since=%lld", remote->url, (long long)since);
-    enum err err = http_fetch(remote->http, url, &remote->headers, REQUEST_MOST, BODY_MOST,
+    enum err err = http_fetch(remote->http, url, &remote->headers, REQUEST_TIMEOUT, BODY_MAX,
                               &remote->body, &response, why);
     if (!err)
         err = check_status(response.status, why);
@@ -261,7 +261,7 @@ static enum err add_grpc_headers(struct params *headers, struct error *why)
     return err_explain(why, err ? err : params_set(headers, "TE", "trailers"));
 }
 
-/* Connects to a URL, with a first answer. */
+/* Connects to a URL and makes a first request. */
 static enum err connect_to(const char *url, struct remote **out, struct readings *readings,
                            struct error *why)
 {
@@ -288,7 +288,7 @@ static enum err connect_to(const char *url, struct remote **out, struct readings
     return err;
 }
 
-/* ---- a device there as a sensor here ---- */
+/* ---- a remote device as a sensor ---- */
 
 static enum sensor_kind kind_of(const char *name)
 {
@@ -298,7 +298,7 @@ static enum sensor_kind kind_of(const char *name)
     return SENSOR_BOARD;
 }
 
-/* An estimate beside measurements of the same device is left out. */
+/* An estimate is ignored if the same device is measured. */
 static bool is_estimate(const struct readings *readings, const char *device)
 {
     for (size_t i = 0; i < readings->domain_count; i++)
@@ -337,13 +337,13 @@ static void add_energy(struct sensor *out, const struct reading_domain *domain, 
     row->location = domain->location;
     row->host = host;
     row->joules_per_count = JOULES_PER_COUNT;
-    row->watts_max = domain->watts_max > 0 ? domain->watts_max : WATTS_MOST;
+    row->watts_max = domain->watts_max > 0 ? domain->watts_max : WATTS_MAX;
     row->relative_accuracy = domain->accuracy;
     row->estimated = domain->method == METHOD_ESTIMATED;
     row->integrated = domain->method == METHOD_INTEGRAL;
     row->period = interval;
-    row->lag = 2 * interval + LATE_LEAST; /* an update there has readings of the one before */
-    row->behind = 2 * interval + LATE_MOST;
+    row->lag = 2 * interval + LATE_MIN; /* an update there contains readings of the one before */
+    row->behind = 2 * interval + LATE_MAX;
 }
 
 static void add_channels(struct sensor *out, const struct readings *readings, const char *there,
@@ -369,7 +369,7 @@ static void add_channels(struct sensor *out, const struct readings *readings, co
     out->group_count = 1;
 }
 
-/* Which domain each of the energy channels is, in the order of add_channels. */
+/* Assigns a domain to each energy channel, in the order of add_channels. */
 static void note_domains(struct remote *remote, const struct readings *readings, struct sensor *out)
 {
     size_t channel = 0;
@@ -409,7 +409,7 @@ static enum err remote_open(const struct sensor_finding *finding, struct sensor 
     readings_release(&readings);
     if (!out->channel_count)
         err = err_set(why, ERR_NOT_FOUND, "its ipw monitor has no readings of %s", remote->device);
-    /* The first exchange took a connection to be made; those that follow show the clocks better. */
+    /* The first exchange included connection setup; later ones bound the clock offset better. */
     for (int i = 1; i < FIRST_EXCHANGES && !err; i++) {
         err = ask(remote, INT64_MAX, &readings, &agrees, why);
         if (!err)
@@ -440,7 +440,7 @@ static void observe_points(struct remote *remote, const struct reading_domain *d
         if (at->has_begun &&
             (point->t <= at->t || (remote->is_grpc && point->joules == at->joules)))
             continue;
-        /* An energy-monitor says when it collected, not when the counter changed: since it did so last. */
+        /* An energy-monitor reports when it collected, not when the counter changed: since its last collection. */
         nanos sigma = error + (remote->is_grpc && at->has_begun ? (point->t - at->t) / 2 : 0);
         bool is_whole = point->t - at->t - (point->covered - at->covered) <= ROUNDING;
         if (at->has_begun && !is_whole)
@@ -481,7 +481,7 @@ static bool is_of(const struct progress *at, const struct reading_domain *domain
            !strcmp(at->source, domain->source);
 }
 
-/* An answer of another run of the monitor, or one without what was there: the device is gone for now. */
+/* A response of a restarted monitor, or one without our domains: the device is lost. */
 static enum err observe_answer(struct remote *remote, const struct sensor *sensor,
                                const struct readings *readings, struct observations *out)
 {
@@ -501,8 +501,8 @@ static enum err observe_answer(struct remote *remote, const struct sensor *senso
     return any ? ERR_OK : ERR_LOST;
 }
 
-/* A clock has stopped or stepped: what lies between the points before and after is unknown, and so is when points were
- * that this answer has. */
+/* A clock stopped or stepped: the interval between the points before and after is unknown, and so are the times of
+ * the points in this response. */
 static void restart(struct remote *remote, const struct sensor *sensor,
                     const struct readings *readings, nanos now, struct observations *out)
 {
@@ -537,7 +537,7 @@ static enum err remote_read(struct sensor *sensor, unsigned group, struct observ
     return err;
 }
 
-/* ---- finding ---- */
+/* ---- probing ---- */
 
 static void found_none(struct sensor_findings *out, const char *label, enum err err,
                        const struct error *why)
@@ -570,7 +570,7 @@ static void found_device(struct sensor_findings *out, const char *address, const
     if (!str_format(id, sizeof id, "remote:%s/%s", label, domain->device) ||
         !str_format(full, sizeof full, "%s#%s", address, domain->device)) {
         enum err err =
-            err_set(&why, ERR_UNSUPPORTED, "%s: too long a name; give its address", domain->device);
+            err_set(&why, ERR_UNSUPPORTED, "%s: name too long; give its address", domain->device);
         found_none(out, label, err, &why);
         return;
     }
@@ -589,7 +589,7 @@ static void found_device(struct sensor_findings *out, const char *address, const
     sensor_measures(&sensor, finding->measures, sizeof finding->measures);
 }
 
-/* A host that is given twice would be counted twice. */
+/* A host given twice would be counted twice. */
 static bool is_found(const struct sensor_findings *findings, const char *label)
 {
     size_t length = strlen(label);

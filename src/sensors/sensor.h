@@ -37,7 +37,7 @@ enum sensor_status {
 
 struct sensor_driver;
 
-/* One thing a probe found, or did not find. */
+/* One result of a probe, also of absence. */
 struct sensor_finding {
     const struct sensor_driver *driver; /* set by the registry */
     char id[48];                        /* "nvml:0", "rapl:psys"; the driver's name when absent */
@@ -71,8 +71,8 @@ struct sensor_finding *sensor_found(struct sensor_findings *findings, const char
 
 /* ---- an open sensor ---- */
 
-/* One measured quantity.  Energy counters observe raw counts; everything else observes values
- * already in the quantity's base unit. */
+/* One measured quantity.  Energy counters report raw counts; all other channels report values in the quantity's base
+ * unit. */
 struct sensor_channel {
     char name[32];                 /* unique in the sensor: "package", "power.instant" */
     char device[DEVICE_NAME_SIZE]; /* what it belongs to in reports: "gpu0", "cpu0", "psys" */
@@ -89,8 +89,8 @@ struct sensor_channel {
     nanos period;             /* update period if known for certain, else 0: it is learned */
     bool estimated;           /* from a model */
     bool integrated;          /* an energy counter that is an integral of sampled power */
-    nanos lag;                /* a read shows only what was at least this long before it */
-    nanos behind;       /* of another host: its readings come up to an instant so long after it */
+    nanos lag;                /* a read shows only values at least this old */
+    nanos behind;             /* for another host: its readings lag by up to this */
     bool interval_mean; /* a value is the mean since the previous one, not a momentary reading; one
                            that is missing with ERR_NO_DATA is where the next mean begins */
     double
@@ -104,10 +104,10 @@ struct sensor_group {
     nanos period_min;     /* never read faster than this, whatever is requested; only finding a
                              counter's ticks takes a short burst of denser reads */
     bool fixed_period; /* period_default holds whatever is requested; period_min is for windows */
-    /* In a cheap session (sampler.h): between reads, and at least between those that ticks request.  0: derived from
-     * the above.  A counter whose call burns milliseconds of CPU is read every cheap_period and at the edges of
-     * windows only: its cheap_least is as long. */
-    nanos cheap_period, cheap_least;
+    /* In a cheap session (sampler.h): period of reads, and minimum time between reads requested by ticks.  0:
+     * derived from the above.  A counter whose call burns milliseconds of CPU is read every cheap_period and at
+     * window edges only: its cheap_period_min is equally long. */
+    nanos cheap_period, cheap_period_min;
     bool follow_ticks; /* phase-lock reads to the first energy or power channel's updates */
 };
 
@@ -152,10 +152,10 @@ struct observations {
 };
 
 void observe_count(struct observations *to, unsigned channel, nanos t, uint64_t count);
-/* A count as it was at t, known to +- sigma, however long before the read. */
+/* A count at time t, known to +- sigma, however long before the read. */
 void observe_dated(struct observations *to, unsigned channel, nanos t, nanos sigma, uint64_t count);
 void observe_value(struct observations *to, unsigned channel, nanos t, double value);
-/* ERR_LOST of a counter: what it gained since its last reading is unknown. */
+/* ERR_LOST for a counter: its increment since the last reading is unknown. */
 void observe_missing(struct observations *to, unsigned channel, nanos t, enum err why);
 
 /* ---- processes on a device ---- */
@@ -163,8 +163,8 @@ void observe_missing(struct observations *to, unsigned channel, nanos t, enum er
 enum { SENSOR_PROCESSES_MAX = 64 };
 
 struct sensor_process {
-    int pid;             /* as the kernel's driver numbers it: in the host's PID namespace */
-    bool is_open;        /* has the device open now; else it was busy there since the last call */
+    int pid;             /* in the host's PID namespace, as the kernel driver reports it */
+    bool is_open;        /* has the device open now; otherwise it was busy since the last call */
     double memory_bytes; /* of the device; UNKNOWN where it is not reported */
     double busy_pct; /* mean utilization since the last call, UNKNOWN where it is not reported */
 };
@@ -173,22 +173,22 @@ struct sensor_process {
 
 enum sensor_knob { KNOB_GRAPHICS_CLOCK, KNOB_MEMORY_CLOCK, KNOB_POWER_LIMIT, KNOB_COUNT };
 
-/* What holds a device back now, and between which limits it can be set; UNKNOWN where it is not reported. */
+/* Current operating state and adjustable range of a device; UNKNOWN where it is not reported. */
 struct sensor_limits {
     double graphics_mhz, memory_mhz;         /* current clocks; of graphics, the SM clock */
     double graphics_max_mhz, memory_max_mhz; /* highest clocks of the device */
-    double limit_w, limit_default_w;         /* power limit as set, and as the device starts with */
+    double limit_w, limit_default_w;         /* power limit as set, and the default */
     double limit_min_w, limit_max_w;         /* what may be set */
-    double limit_enforced_w;                 /* the lowest of all limits in force */
+    double limit_enforced_w;                 /* the lowest limit in force */
     double throttle;                         /* enum throttle_bit */
     double temperature_c;
     bool idle;        /* clocks are low for lack of work */
     bool partitioned; /* MIG: settings would affect several tenants */
 };
 
-/* Controls an open sensor's device.  Queries need no privilege; set and reset do (ERR_DENIED, with what they need in
- * why).  Success means that the driver accepted a request, not that the clock was reached: limits shows that, under
- * load.  A setting outlives the process that made it. */
+/* Controls an open sensor's device.  Queries need no privilege; set and reset do (ERR_DENIED, with the requirement
+ * in why).  Success means that the driver accepted the request, not that the clock was reached: limits shows that,
+ * under load.  A setting outlives the process that made it. */
 struct sensor_control {
     /* Supported clocks in MHz, highest first: of memory, or of graphics at a memory clock.  The caller frees *out. */
     enum err (*clocks)(struct sensor *sensor, enum sensor_knob knob, double memory_mhz,
@@ -207,8 +207,8 @@ struct sensor_driver {
     const char *summary;  /* one line for `ipw doctor` and `ipw list` */
     const char *argument; /* what --sensors NAME= must name: "HOST[:PORT]"; NULL: takes none */
 
-    /* Appends at least one finding: what is there, or why nothing is.  Takes milliseconds, puts no
-     * load on anything.  A failure to look is a finding too (denied, unsupported ...). */
+    /* Appends at least one finding: devices found, or why there is none.  Takes milliseconds and causes no load.  A
+     * failed probe is a finding too (denied, unsupported ...). */
     void (*probe)(const struct sensor_config *config, struct sensor_findings *out);
 
     /* Makes an open sensor of a finding whose status is OK or ESTIMATED.  *out is zeroed with
@@ -236,7 +236,7 @@ struct sensor_channel *sensor_add_channel(struct sensor *sensor, const char *nam
                                           const char *device, enum quantity quantity);
 void sensor_add_fact(struct sensor *sensor, const char *key, const char *text);
 
-/* The finest power channel of what an energy counter measures: it shows how the counter's joules are distributed.
+/* The finest power channel of the same device as an energy counter, for distributing the counter's joules in time.
  * -1: none.  Drivers list their channels in order of preference. */
 long sensor_shape_channel(const struct sensor *sensor, size_t counter);
 

@@ -72,7 +72,7 @@ static enum err read_value(const struct sysfs_file *file, double *out)
         err = fs_pread_u64(file->fd_times, &times);
     if (err)
         return err;
-    if (raw < file->rule.least)
+    if (raw < file->rule.min)
         return ERR_BAD_VALUE;
     if (raw < file->rule.floor)
         raw = file->rule.floor;

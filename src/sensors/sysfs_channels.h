@@ -6,11 +6,11 @@
 
 #include "sensors/sensor.h"
 
-/* What the numbers in a file mean. */
+/* Interpretation of the numbers in a file. */
 struct sysfs_rule {
     double factor; /* raw value to base unit; unused for energy counters */
-    int64_t least; /* a raw value below this is not sensible */
-    int64_t floor; /* one from least up to this counts as this: noise around zero */
+    int64_t min;   /* a lower raw value is invalid */
+    int64_t floor; /* values from min up to this are clamped to it: noise around zero */
 };
 
 struct sysfs_channels;
@@ -31,7 +31,7 @@ enum err sysfs_channels_bind_times(struct sysfs_channels *set, size_t channel, c
 enum err sysfs_channels_read(const struct sysfs_channels *set, const struct sensor *sensor,
                              unsigned group, struct observations *out) MUST_USE;
 
-/* Adds a channel bound to a file, or nothing at all when the file cannot be opened. */
+/* Adds a channel bound to a file; does nothing when the file cannot be opened. */
 struct sensor_channel *sysfs_channels_add(struct sysfs_channels *set, struct sensor *sensor,
                                           const char *name, const char *device,
                                           enum quantity quantity, const char *path,

@@ -1,5 +1,5 @@
-/* The API's functions over runs.  Those that need the rows of the table run in the worker that owns it, those that read
- * a run's files in the other (routes.def). */
+/* API functions about runs.  Those that need the rows of the table run in the worker that owns it, those that read the
+ * files of a run in the other (routes.def). */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,19 +24,19 @@
 
 enum {
     RECORDS_DEFAULT = 100,
-    RECORDS_MOST = 1000,
-    COMPARED_MOST = 8,
-    SWEEPS_MOST = 100,
-    CONCLUDED_MOST = 20
+    RECORDS_MAX = 1000,
+    COMPARED_MAX = 8,
+    SWEEPS_MAX = 100,
+    CONCLUDED_MAX = 20
 };
-#define DOWNLOAD_MOST ((size_t)256 << 20)
+#define DOWNLOAD_MAX ((size_t)256 << 20)
 
 #define PAGE_POLICY                                                                                \
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "   \
     "base-uri 'none'; form-action 'none'; frame-ancestors 'self'; sandbox allow-scripts "          \
     "allow-downloads allow-popups"
 
-static void begin_object(struct json *json, struct api_answer *answer)
+static void begin_object(struct json *json, struct api_response *answer)
 {
     answer->type = "application/json";
     json_init(json, &answer->body, false);
@@ -45,7 +45,7 @@ static void begin_object(struct json *json, struct api_answer *answer)
 
 /* ---- lists ---- */
 
-enum err api_runs(const struct api *api, const struct request *request, struct api_answer *answer,
+enum err api_runs(const struct api *api, const struct request *request, struct api_response *answer,
                   struct error *why)
 {
     struct json json;
@@ -137,7 +137,7 @@ static void collect_points(struct front *front, struct runs *runs, const struct 
 {
     const struct run_row *row;
     for (size_t i = 0; (row = runs_at(runs, i)); i++) {
-        if (!runs_pass(request, row))
+        if (!runs_match(request, row))
             continue;
         double x = value_on(front->x, row), y = value_on(front->y, row);
         if (!is_known(x) || !is_known(y)) {
@@ -173,8 +173,8 @@ static void put_points(struct json *json, const struct front *front)
     json_integer(json, "left_out", front->left_out);
 }
 
-enum err api_pareto(const struct api *api, const struct request *request, struct api_answer *answer,
-                    struct error *why)
+enum err api_pareto(const struct api *api, const struct request *request,
+                    struct api_response *answer, struct error *why)
 {
     struct front front = {0};
     struct json json;
@@ -227,7 +227,7 @@ static enum err put_summary(const char *directory, struct json *json)
     return err;
 }
 
-/* A file that was measured, and no link: nothing else leaves the machine. */
+/* Serves only regular files of the run, no symbolic links. */
 static bool is_file(const char *directory, const char *name, struct stat *status)
 {
     char path[FILE_PATH_MAX];
@@ -267,7 +267,7 @@ static void put_files(struct json *json, const char *directory, const char *id)
     json_array_end(json);
 }
 
-enum err api_run(const struct api *api, const struct request *request, struct api_answer *answer,
+enum err api_run(const struct api *api, const struct request *request, struct api_response *answer,
                  struct error *why)
 {
     char directory[FILE_PATH_MAX];
@@ -286,9 +286,9 @@ enum err api_run(const struct api *api, const struct request *request, struct ap
     return err;
 }
 
-/* The report of a run; its links lead nowhere here. */
+/* The HTML report of a run; its links are omitted, since they would be dead here. */
 static enum err report_of(const struct api *api, const struct request *request, bool is_page,
-                          struct api_answer *answer, struct error *why)
+                          struct api_response *answer, struct error *why)
 {
     char directory[FILE_PATH_MAX], title[HTML_TITLE_MAX], page[FILE_PATH_MAX + 16];
     const char *input = directory;
@@ -301,14 +301,14 @@ static enum err report_of(const struct api *api, const struct request *request, 
                    : html_data(&report, title, sizeof title, &answer->body, why);
 }
 
-enum err api_report(const struct api *api, const struct request *request, struct api_answer *answer,
-                    struct error *why)
+enum err api_report(const struct api *api, const struct request *request,
+                    struct api_response *answer, struct error *why)
 {
     answer->type = "application/json";
     return report_of(api, request, false, answer, why);
 }
 
-enum err api_page(const struct api *api, const struct request *request, struct api_answer *answer,
+enum err api_page(const struct api *api, const struct request *request, struct api_response *answer,
                   struct error *why)
 {
     answer->type = "text/html; charset=utf-8";
@@ -332,20 +332,20 @@ static enum err take_record(void *context, const struct jv *value)
         return ERR_OK;
     if (page->at > page->from + page->limit) {
         page->has_more = true;
-        return ERR_INTERRUPTED; /* enough */
+        return ERR_INTERRUPTED; /* the page is full */
     }
     return jv_to_json(value, NULL, page->json);
 }
 
 enum err api_records(const struct api *api, const struct request *request,
-                     struct api_answer *answer, struct error *why)
+                     struct api_response *answer, struct error *why)
 {
     char directory[FILE_PATH_MAX], next[24];
     const char *cursor = request_param(request, "cursor");
     struct json json;
     struct records_page page = {.json = &json, .limit = RECORDS_DEFAULT};
     struct run_records records;
-    enum err err = request_count(request, "limit", 1, RECORDS_MOST, &page.limit, why);
+    enum err err = request_count(request, "limit", 1, RECORDS_MAX, &page.limit, why);
     if (!err && cursor && parse_u64(cursor, &page.from))
         err = err_set(why, ERR_USAGE, "cursor: not from a previous page");
     if (!err)
@@ -356,7 +356,7 @@ enum err api_records(const struct api *api, const struct request *request,
         return err;
     begin_object(&json, answer);
     json_array(&json, "records");
-    err = run_records_give(&records, take_record, &page, why);
+    err = run_records_read(&records, take_record, &page, why);
     run_records_close(&records);
     json_array_end(&json);
     str_format(next, sizeof next, "%llu", (unsigned long long)(page.from + page.limit));
@@ -365,7 +365,7 @@ enum err api_records(const struct api *api, const struct request *request,
     return err == ERR_INTERRUPTED ? ERR_OK : err;
 }
 
-static void name_download(struct api_answer *answer, const struct request *request,
+static void name_download(struct api_response *answer, const struct request *request,
                           const char *suffix)
 {
     str_format(answer->file, sizeof answer->file, "%.200s%s", str_last_part(request->ids[0]),
@@ -391,13 +391,13 @@ static enum err export_csv(const char *directory, struct text *out, struct error
     err = export_run(driver, &(struct export_request){.directory = directory, .output = path},
                      &done, why);
     if (!err)
-        err = file_read(path, DOWNLOAD_MOST, out, why);
+        err = file_read(path, DOWNLOAD_MAX, out, why);
     unlink(path);
     rmdir(folder);
     return err;
 }
 
-enum err api_csv(const struct api *api, const struct request *request, struct api_answer *answer,
+enum err api_csv(const struct api *api, const struct request *request, struct api_response *answer,
                  struct error *why)
 {
     char directory[FILE_PATH_MAX];
@@ -407,9 +407,9 @@ enum err api_csv(const struct api *api, const struct request *request, struct ap
     return err ? err : export_csv(directory, &answer->body, why);
 }
 
-/* A run of ours has one Arrow file; one of the Python IPW may have several, which are files of their own. */
-enum err api_arrow(const struct api *api, const struct request *request, struct api_answer *answer,
-                   struct error *why)
+/* A run of this program has one Arrow file; one of the Python IPW may have several, which are served as files. */
+enum err api_arrow(const struct api *api, const struct request *request,
+                   struct api_response *answer, struct error *why)
 {
     char directory[FILE_PATH_MAX];
     struct run_shards shards = {0};
@@ -422,14 +422,14 @@ enum err api_arrow(const struct api *api, const struct request *request, struct 
                                    : "the run has %zu Arrow files",
                       shards.count);
     if (!err)
-        err = file_read(shards.paths[0], DOWNLOAD_MOST, &answer->body, why);
+        err = file_read(shards.paths[0], DOWNLOAD_MAX, &answer->body, why);
     answer->type = "application/vnd.apache.arrow.stream";
     name_download(answer, request, ".arrow");
     run_shards_release(&shards);
     return err;
 }
 
-enum err api_file(const struct api *api, const struct request *request, struct api_answer *answer,
+enum err api_file(const struct api *api, const struct request *request, struct api_response *answer,
                   struct error *why)
 {
     char directory[FILE_PATH_MAX], path[FILE_PATH_MAX];
@@ -439,7 +439,7 @@ enum err api_file(const struct api *api, const struct request *request, struct a
                  !str_format(path, sizeof path, "%s/%s", directory, request->ids[1])))
         err = err_set(why, ERR_NOT_FOUND, "the run has no such file");
     if (!err)
-        err = file_read(path, DOWNLOAD_MOST, &answer->body, why);
+        err = file_read(path, DOWNLOAD_MAX, &answer->body, why);
     answer->type = "application/octet-stream";
     str_copy(answer->file, sizeof answer->file, err ? "" : request->ids[1]);
     return err;
@@ -457,7 +457,7 @@ static enum err compare(const char *const *directories, size_t count, struct tex
     if (err)
         return err;
     if (groups.count < 2)
-        err = err_set(why, ERR_USAGE, "compare takes two runs at least");
+        err = err_set(why, ERR_USAGE, "compare takes at least two runs");
     if (!err && !(err = compare_set_load(&groups, &options, &set, why))) {
         compare_json(&(struct compare_report){.groups = &groups, .set = &set}, out);
         compare_set_release(&set);
@@ -467,15 +467,15 @@ static enum err compare(const char *const *directories, size_t count, struct tex
 }
 
 enum err api_compare(const struct api *api, const struct request *request,
-                     struct api_answer *answer, struct error *why)
+                     struct api_response *answer, struct error *why)
 {
-    char directories[COMPARED_MOST][FILE_PATH_MAX];
-    const char *words[COMPARED_MOST];
+    char directories[COMPARED_MAX][FILE_PATH_MAX];
+    const char *words[COMPARED_MAX];
     size_t count = 0;
     enum err err = ERR_OK;
     for (size_t i = 0; !err && i < request->param_count; i++) {
-        if (count == COMPARED_MOST)
-            return err_set(why, ERR_USAGE, "more than %d runs", COMPARED_MOST);
+        if (count == COMPARED_MAX)
+            return err_set(why, ERR_USAGE, "more than %d runs", COMPARED_MAX);
         err = runs_directory(api->runs, request->params[i].value, directories[count], why);
         words[count] = directories[count];
         count++;
@@ -510,8 +510,8 @@ static enum err put_sweep(struct json *json, const char *id, const char *directo
     return err == ERR_NO_DATA ? ERR_OK : err;
 }
 
-enum err api_sweep(const struct api *api, const struct request *request, struct api_answer *answer,
-                   struct error *why)
+enum err api_sweep(const struct api *api, const struct request *request,
+                   struct api_response *answer, struct error *why)
 {
     char directory[FILE_PATH_MAX];
     struct json json;
@@ -532,8 +532,8 @@ static char *copy_of(const struct result *result, const char *path)
     return text ? strdup(text) : NULL;
 }
 
-/* Reads every attempt: the row keeps what was found. */
-static void conclude(struct run_row *row, const char *directory)
+/* Reads every attempt; the row caches the result. */
+static void compute_conclusion(struct run_row *row, const char *directory)
 {
     const struct params none = {0};
     const struct analysis_input input = {.sweep = directory};
@@ -564,9 +564,10 @@ static void put_sweep_row(struct json *json, struct run_row *row, const struct s
     json_object_end(json);
 }
 
-/* The newest of them, with what they came to: that of a few is worked out at a time, since rows wait for it. */
-enum err api_sweeps(const struct api *api, const struct request *request, struct api_answer *answer,
-                    struct error *why)
+/* The newest sweeps with their conclusions.  Only a few conclusions are computed per request, since other requests wait
+ * for the rows. */
+enum err api_sweeps(const struct api *api, const struct request *request,
+                    struct api_response *answer, struct error *why)
 {
     struct json json;
     struct run_row *row;
@@ -575,7 +576,7 @@ enum err api_sweeps(const struct api *api, const struct request *request, struct
     enum err err = runs_refresh(api->runs, why);
     begin_object(&json, answer);
     json_array(&json, "sweeps");
-    for (size_t i = 0, taken = 0; !err && taken < SWEEPS_MOST && (row = runs_at(api->runs, i));
+    for (size_t i = 0, taken = 0; !err && taken < SWEEPS_MAX && (row = runs_at(api->runs, i));
          i++) {
         char directory[FILE_PATH_MAX];
         struct sweep sweep;
@@ -583,8 +584,8 @@ enum err api_sweeps(const struct api *api, const struct request *request, struct
             continue;
         bool is_there = !runs_directory(api->runs, row->id, directory, NULL) &&
                         !sweep_load(directory, &sweep, NULL);
-        if (is_there && !row->best && concluded++ < CONCLUDED_MOST)
-            conclude(row, directory);
+        if (is_there && !row->best && concluded++ < CONCLUDED_MAX)
+            compute_conclusion(row, directory);
         put_sweep_row(&json, row, is_there ? &sweep : NULL);
         if (is_there)
             sweep_release(&sweep);

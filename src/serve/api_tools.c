@@ -1,4 +1,4 @@
-/* The API's functions that are not about runs: the server itself and its files, the catalogs, estimates. */
+/* API functions that are not about runs: server status and files, catalogs, estimates. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,13 +19,13 @@
 
 /* ---- embedded files ---- */
 
-/* The files of web/serve, and those of web/report that the pages share, embedded at build. */
+/* The files of web/serve, and those of web/report that the pages share, embedded at build time. */
 
 #define WEB_FILE(symbol, name) EMBED(symbol, IPW_SERVE_WEB "/" name);
 #include "serve/web_files.def"
 #undef WEB_FILE
 
-#define SHARED "report/" /* as files of the report are called */
+#define SHARED "report/" /* prefix of files of the report */
 
 static const struct {
     const char *name, *begin, *end;
@@ -70,8 +70,8 @@ bool web_file_find(const char *name, struct web_file *out)
 
 /* ---- the server itself ---- */
 
-enum err api_status(const struct api *api, const struct request *request, struct api_answer *answer,
-                    struct error *why)
+enum err api_status(const struct api *api, const struct request *request,
+                    struct api_response *answer, struct error *why)
 {
     struct json json;
     char host[128] = "", when[CLOCK_TEXT_MAX];
@@ -84,7 +84,7 @@ enum err api_status(const struct api *api, const struct request *request, struct
     json_string(&json, "started_at", clock_text(when, api->started_at));
     json_object(&json, "runs");
     json_string(&json, "source", api->options->runs ? "directory" : "database");
-    if (runs_are_read(api->runs))
+    if (runs_is_loaded(api->runs))
         json_integer(&json, "count", (int64_t)runs_count(api->runs));
     else
         json_null(&json, "count");
@@ -97,7 +97,7 @@ enum err api_status(const struct api *api, const struct request *request, struct
 }
 
 enum err api_openapi(const struct api *api, const struct request *request,
-                     struct api_answer *answer, struct error *why)
+                     struct api_response *answer, struct error *why)
 {
     struct web_file file;
     (void)api, (void)request;
@@ -110,8 +110,8 @@ enum err api_openapi(const struct api *api, const struct request *request,
 
 /* ---- the catalogs ---- */
 
-enum err api_models(const struct api *api, const struct request *request, struct api_answer *answer,
-                    struct error *why)
+enum err api_models(const struct api *api, const struct request *request,
+                    struct api_response *answer, struct error *why)
 {
     struct json json;
     (void)api, (void)request, (void)why;
@@ -135,7 +135,7 @@ enum err api_models(const struct api *api, const struct request *request, struct
 }
 
 enum err api_hardware(const struct api *api, const struct request *request,
-                      struct api_answer *answer, struct error *why)
+                      struct api_response *answer, struct error *why)
 {
     struct json json;
     (void)api, (void)request, (void)why;
@@ -162,7 +162,7 @@ enum err api_hardware(const struct api *api, const struct request *request,
 
 /* ---- an estimate ---- */
 
-/* A name of the catalog only: a path would be a file of this machine. */
+/* Accepts catalog names only: a path would read a file of this machine. */
 static enum err open_model(const char *name, struct model *out, struct error *why)
 {
     const struct zoo_entry *entry = zoo_find(name);
@@ -222,7 +222,7 @@ static enum err estimate_model(const struct model *model, const struct workload_
     return err;
 }
 
-/* Numbers are given on as they are written: check that each is one. */
+/* Numbers are passed on as text: checks that each is one. */
 static enum err check_numbers(const struct request *request, unsigned *output_tokens,
                               struct error *why)
 {
@@ -235,7 +235,7 @@ static enum err check_numbers(const struct request *request, unsigned *output_to
     return err;
 }
 
-/* As --price-per-kwh and the like of the command, with their limits. */
+/* Same as --price-per-kwh and related options of the command, with the same limits. */
 static enum err read_tariff(const struct request *request, struct tariff *out, struct error *why)
 {
     const struct {
@@ -257,7 +257,7 @@ static enum err read_tariff(const struct request *request, struct tariff *out, s
 }
 
 enum err api_estimate(const struct api *api, const struct request *request,
-                      struct api_answer *answer, struct error *why)
+                      struct api_response *answer, struct error *why)
 {
     const char *model_name = request_param(request, "model");
     const char *hardware = request_param(request, "hardware");

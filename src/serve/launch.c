@@ -1,7 +1,7 @@
-/* Runs that are started through the API: one `ipw profile` at a time, as a child that writes into the served folder.
+/* Runs started through the API: one `ipw profile` at a time, as a child process that writes into the served folder.
  *
- * A request names settings of a closed list, each checked here and given on as one word of the child's arguments: no
- * shell, no path of a file, no option of the requester's own.  Everything is called by the thread that turns the loop. */
+ * A request may contain only settings of a fixed list; each is validated here and passed as one argument of the child:
+ * no shell, no file paths, no other options.  All functions are called by the thread of the event loop. */
 #define _GNU_SOURCE /* pipe2 */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 #include "serve/runs.h"
 
 #define END_PATIENCE (10 * NS_PER_S)
-#define LOOK_PERIOD  (50 * NS_PER_MS)
+#define POLL_PERIOD  (50 * NS_PER_MS)
 enum { LOG_MAX = 4096, NAME_BYTES_MAX = 200, URL_BYTES_MAX = 500, WORD_MAX = 1024, WORDS_MAX = 16 };
 
 enum launch_state { IDLE, RUNNING, STOPPING, DONE, STOPPED, FAILED };
@@ -32,15 +32,15 @@ struct launch {
     const struct serve_options *options;
     struct event_loop *loop;
     struct runs *runs;
-    struct event_watch output; /* what the child says */
+    struct event_watch output; /* stderr of the child */
     struct child child;
     enum launch_state state;
     char id[FILE_NAME_MAX]; /* "": none was started */
     nanos started_at;       /* wall time */
     int exit_code;
-    char log[LOG_MAX]; /* the last that it said */
+    char log[LOG_MAX]; /* tail of its output */
     size_t log_length;
-    bool log_is_cut;
+    bool log_is_truncated;
 };
 
 static bool is_alive(const struct launch *launch)
@@ -48,20 +48,20 @@ static bool is_alive(const struct launch *launch)
     return launch->state == RUNNING || launch->state == STOPPING;
 }
 
-/* ---- the child's end and words ---- */
+/* ---- output and exit of the child ---- */
 
-static void keep(struct launch *launch, const char *bytes, size_t length)
+static void append_log(struct launch *launch, const char *bytes, size_t length)
 {
     if (length > LOG_MAX) {
         bytes += length - LOG_MAX;
         length = LOG_MAX;
-        launch->log_is_cut = true;
+        launch->log_is_truncated = true;
     }
-    size_t kept = LOG_MAX - length; /* at most, of what is there */
+    size_t kept = LOG_MAX - length; /* maximum length of old output to keep */
     if (launch->log_length > kept) {
         memmove(launch->log, launch->log + launch->log_length - kept, kept);
         launch->log_length = kept;
-        launch->log_is_cut = true;
+        launch->log_is_truncated = true;
     }
     memcpy(launch->log + launch->log_length, bytes, length);
     launch->log_length += length;
@@ -74,7 +74,7 @@ static void read_output(struct launch *launch)
     while (launch->output.fd >= 0 &&
            ((n = read(launch->output.fd, bytes, sizeof bytes)) > 0 || (n < 0 && errno == EINTR)))
         if (n > 0)
-            keep(launch, bytes, (size_t)n);
+            append_log(launch, bytes, (size_t)n);
     if (n == 0 && launch->output.events)
         event_loop_unwatch(launch->loop, &launch->output);
 }
@@ -88,7 +88,7 @@ static void close_output(struct launch *launch)
     launch->output = (struct event_watch){.fd = -1};
 }
 
-void launch_turn(struct launch *launch)
+void launch_poll(struct launch *launch)
 {
     struct child_end end;
     if (!is_alive(launch))
@@ -102,17 +102,17 @@ void launch_turn(struct launch *launch)
     launch->state = end.exit_code == 0                                           ? DONE
                     : launch->state == STOPPING || end.exit_code == 128 + SIGINT ? STOPPED
                                                                                  : FAILED;
-    runs_expire(launch->runs); /* who reads that it has ended reads what it wrote */
+    runs_expire(launch->runs); /* a client that sees the end must also see the results */
 }
 
 static void on_output(void *context, unsigned events)
 {
     (void)events;
-    launch_turn(context);
+    launch_poll(context);
 }
 
-/* As Ctrl-C does: the first lets the queries in flight end, the second aborts them; the run is written either way.  Not
- * by SIGINT: what a shell starts in the background ignores that, and so does its child. */
+/* Same as Ctrl-C: the first signal waits for the queries in flight, the second aborts them; the results are written
+ * either way.  Not SIGINT: a process started in the background of a shell ignores it, and so does its child. */
 static void interrupt(struct launch *launch)
 {
     launch->state = STOPPING;
@@ -130,7 +130,7 @@ enum err launch_open(const struct serve_options *options, struct event_loop *loo
     return ERR_OK;
 }
 
-/* A signal to us while we wait is one of somebody in a hurry. */
+/* A signal received while waiting skips to the next, harder step. */
 void launch_close(struct launch *launch)
 {
     if (!launch)
@@ -142,21 +142,21 @@ void launch_close(struct launch *launch)
         else
             kill(launch->child.pid, SIGKILL);
         do
-            launch_turn(launch);
-        while (is_alive(launch) && clock_now() < until && !proc_poll_signal(LOOK_PERIOD));
+            launch_poll(launch);
+        while (is_alive(launch) && clock_now() < until && !proc_poll_signal(POLL_PERIOD));
     }
     close_output(launch);
     free(launch);
 }
 
-/* ---- what may be asked for ---- */
+/* ---- allowed settings ---- */
 
-/* The client llama is missing: its model is a file of this machine. */
+/* Without llama: its model is a file of this machine. */
 static const char *const CLIENTS[] = {"openai", "ollama", "null"};
-/* Those that read no file; of the presets, those that come from the network. */
+/* Datasets that read no file; of the presets, only those fetched from the network are allowed. */
 static const char *const GENERATED[] = {"builtin", "fixed_length", "null"};
 
-/* The name of a dataset, in the order of lists; NULL behind the last. */
+/* The i-th dataset name; NULL past the last. */
 static const char *dataset_at(size_t i)
 {
     enum { GENERATED_COUNT = sizeof GENERATED / sizeof *GENERATED };
@@ -176,8 +176,8 @@ static const char *client_at(size_t i)
 
 static const struct setting {
     const char *key, *option;
-    const char *(*choice)(size_t i); /* one of these; NULL: any */
-    unsigned most;                   /* a whole number from 1; 0: a text */
+    const char *(*choice)(size_t i); /* allowed values; NULL: any */
+    unsigned most;                   /* maximum of a whole number from 1; 0: a string */
     bool is_url, is_needed;
 } SETTINGS[] = {
     {.key = "client", .option = "--client=", .choice = client_at, .is_needed = true},
@@ -199,7 +199,7 @@ static enum err check_url(const struct setting *setting, const char *given, stru
     enum err err = url_read(given, &url, &inner);
     if (err)
         return err_set(why, err, "%s: %s", setting->key, inner.text);
-    if (url.has_login) /* arguments are seen by everybody on this machine */
+    if (url.has_login) /* command lines are visible to all users of this machine */
         return err_set(why, ERR_USAGE, "%s: expected an address without user name and password",
                        setting->key);
     return ERR_OK;
@@ -209,13 +209,13 @@ static enum err check_text(const struct setting *setting, const char *given, str
 {
     const char *choice = "";
     if (!given)
-        return err_set(why, ERR_USAGE, "%s: a string is needed", setting->key);
+        return err_set(why, ERR_USAGE, "%s: expected a string", setting->key);
     if (setting->is_url)
         return check_url(setting, given, why);
     if (!setting->choice)
         return given[0] && strlen(given) <= NAME_BYTES_MAX && str_is_plain(given)
                    ? ERR_OK
-                   : err_set(why, ERR_USAGE, "%s: plain text of 1 to %d bytes is needed",
+                   : err_set(why, ERR_USAGE, "%s: expected plain text of 1 to %d bytes",
                              setting->key, NAME_BYTES_MAX);
     for (size_t i = 0; choice; i++)
         if ((choice = setting->choice(i)) && !strcmp(choice, given))
@@ -224,15 +224,15 @@ static enum err check_text(const struct setting *setting, const char *given, str
                    setting->key, given);
 }
 
-/* One word of the child's arguments: "--model=NAME". */
+/* Makes one argument of the child: "--model=NAME". */
 static enum err read_setting(const struct setting *setting, const struct jv *value,
                              char word[static WORD_MAX], struct error *why)
 {
     int64_t number;
     if (setting->most) {
         if (!jv_integer(value, &number) || number < 1 || number > (int64_t)setting->most)
-            return err_set(why, ERR_USAGE, "%s: a whole number from 1 to %u is needed",
-                           setting->key, setting->most);
+            return err_set(why, ERR_USAGE, "%s: expected a whole number from 1 to %u", setting->key,
+                           setting->most);
         str_format(word, WORD_MAX, "%s%lld", setting->option, (long long)number);
         return ERR_OK;
     }
@@ -242,28 +242,29 @@ static enum err read_setting(const struct setting *setting, const struct jv *val
     return err;
 }
 
-static enum err check_keys(const struct jv *asked, struct error *why)
+static enum err check_keys(const struct jv *settings, struct error *why)
 {
     size_t known = 0;
-    for (const struct jv *member = jv_first_member(asked); member; member = jv_next(member)) {
+    for (const struct jv *member = jv_first_member(settings); member; member = jv_next(member)) {
         bool is_known = false;
         for (size_t i = 0; i < SETTINGS_COUNT; i++)
             is_known |= !strcmp(SETTINGS[i].key, jv_key(member));
         if (!is_known)
             return err_set(why, ERR_USAGE, "unknown key '%.60s'", jv_key(member));
-        if (jv_get(asked, jv_key(member)) != member)
+        if (jv_get(settings, jv_key(member)) != member)
             return err_set(why, ERR_USAGE, "key '%.60s' given more than once", jv_key(member));
         known++;
     }
     return known ? ERR_OK : err_set(why, ERR_USAGE, "client: missing");
 }
 
-static enum err read_settings(const struct jv *asked, char words[static SETTINGS_COUNT][WORD_MAX],
-                              size_t *count, struct error *why)
+static enum err read_settings(const struct jv *settings,
+                              char words[static SETTINGS_COUNT][WORD_MAX], size_t *count,
+                              struct error *why)
 {
-    enum err err = check_keys(asked, why);
+    enum err err = check_keys(settings, why);
     for (size_t i = 0; !err && i < SETTINGS_COUNT; i++) {
-        const struct jv *value = jv_get(asked, SETTINGS[i].key);
+        const struct jv *value = jv_get(settings, SETTINGS[i].key);
         if (value)
             err = read_setting(&SETTINGS[i], value, words[(*count)++], why);
         else if (SETTINGS[i].is_needed)
@@ -274,22 +275,22 @@ static enum err read_settings(const struct jv *asked, char words[static SETTINGS
 
 /* ---- start ---- */
 
-/* "profile_llama-3_gsm8k_2026-11-16T17-00-00.000Z": known before the run has begun. */
-static void name_run(struct launch *launch, const struct jv *asked)
+/* "profile_llama-3_gsm8k_2026-11-16T17-00-00.000Z": fixed before the run starts. */
+static void name_run(struct launch *launch, const struct jv *settings)
 {
     char when[CLOCK_TEXT_MAX];
-    const char *dataset = jv_text(jv_get(asked, "dataset"));
+    const char *dataset = jv_text(jv_get(settings, "dataset"));
     launch->started_at = clock_wall();
     str_format(launch->id, sizeof launch->id, "profile_%.80s_%s_%s",
-               str_last_part(jv_text(jv_get(asked, "model"))), dataset ? dataset : "builtin",
+               str_last_part(jv_text(jv_get(settings, "model"))), dataset ? dataset : "builtin",
                clock_text(when, launch->started_at));
     for (char *at = launch->id; *at; at++)
         if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.", *at))
             *at = '-';
 }
 
-/* Between its two steps the child waits: it is in a group of its own before a terminal's Ctrl-C, which is for us, could
- * reach it. */
+/* Between prepare and go the child waits: it gets its own process group before Ctrl-C in the terminal, which is meant
+ * for us, could reach it. */
 static enum err start_child(struct launch *launch, char *const argv[], struct error *why)
 {
     int ends[2], exit_code;
@@ -309,45 +310,45 @@ static enum err start_child(struct launch *launch, char *const argv[], struct er
     launch->output = (struct event_watch){.fd = ends[0], .ready = on_output, .context = launch};
     launch->state = RUNNING;
     launch->log_length = 0;
-    launch->log_is_cut = false;
-    /* Without the watch it is read when the loop turns. */
+    launch->log_is_truncated = false;
+    /* Without the watch, output is read on each iteration of the loop. */
     (void)!event_loop_watch(launch->loop, &launch->output, EPOLLIN);
     return ERR_OK;
 }
 
-static enum err start_run(struct launch *launch, const struct jv *asked, struct error *why)
+static enum err start_run(struct launch *launch, const struct jv *settings, struct error *why)
 {
-    char settings[SETTINGS_COUNT][WORD_MAX], folder[FILE_PATH_MAX], name[WORD_MAX];
+    char options[SETTINGS_COUNT][WORD_MAX], folder[FILE_PATH_MAX], name[WORD_MAX];
     static char self[] = "/proc/self/exe", profile[] = "profile", quiet[] = "--quiet";
     char *argv[WORDS_MAX] = {self, profile, quiet, folder, name};
     size_t count = 0, words = 5;
-    enum err err = read_settings(asked, settings, &count, why);
+    enum err err = read_settings(settings, options, &count, why);
     if (err)
         return err;
     for (size_t i = 0; i < count; i++)
-        argv[words++] = settings[i];
+        argv[words++] = options[i];
     if (!str_format(folder, sizeof folder, "--output-dir=%s", launch->options->runs))
         return err_set(why, ERR_USAGE, "the path of the folder of runs is too long");
-    name_run(launch, asked);
+    name_run(launch, settings);
     str_format(name, sizeof name, "--name=%s", launch->id);
     err = start_child(launch, argv, why);
     if (err) {
         launch->state = FAILED;
         launch->exit_code = 126;
         launch->log_length = 0;
-        keep(launch, why->text, strlen(why->text));
+        append_log(launch, why->text, strlen(why->text));
     }
     return err;
 }
 
 /* ---- the API ---- */
 
-/* The last lines, whole. */
+/* The last complete lines. */
 static void put_message(const struct launch *launch, struct json *json)
 {
     struct text lines = {0};
     const char *from = launch->log, *end = launch->log + launch->log_length;
-    const char *line = launch->log_is_cut ? memchr(from, '\n', launch->log_length) : NULL;
+    const char *line = launch->log_is_truncated ? memchr(from, '\n', launch->log_length) : NULL;
     from = line ? line + 1 : from;
     while (end > from && end[-1] == '\n')
         end--;
@@ -364,7 +365,7 @@ static void put_choices(struct json *json, const char *key, const char *(*choice
     json_array_end(json);
 }
 
-static void put_state(struct launch *launch, struct api_answer *answer)
+static void put_state(struct launch *launch, struct api_response *answer)
 {
     struct json json;
     char when[CLOCK_TEXT_MAX];
@@ -388,15 +389,15 @@ static void put_state(struct launch *launch, struct api_answer *answer)
 }
 
 enum err api_current(const struct api *api, const struct request *request,
-                     struct api_answer *answer, struct error *why)
+                     struct api_response *answer, struct error *why)
 {
     (void)request, (void)why;
-    launch_turn(api->launch);
+    launch_poll(api->launch);
     put_state(api->launch, answer);
     return ERR_OK;
 }
 
-static void answer_started(struct launch *launch, struct api_answer *answer)
+static void respond_started(struct launch *launch, struct api_response *answer)
 {
     struct text location = {0};
     text_add(&location, "/api/v1/runs/");
@@ -407,37 +408,37 @@ static void answer_started(struct launch *launch, struct api_answer *answer)
     answer->status = 202;
 }
 
-enum err api_start(const struct api *api, const struct request *request, struct api_answer *answer,
-                   struct error *why)
+enum err api_start(const struct api *api, const struct request *request,
+                   struct api_response *answer, struct error *why)
 {
     struct launch *launch = api->launch;
-    struct jv *asked = NULL;
+    struct jv *settings = NULL;
     char message[FILE_NAME_MAX + 64];
     enum err err = jv_available(why);
-    launch_turn(launch);
+    launch_poll(launch);
     if (!err && is_alive(launch)) {
         str_format(message, sizeof message, "%s is still running", launch->id);
-        answer_status(answer, 409, "running", message);
+        response_set_status(answer, 409, "running", message);
         return ERR_OK;
     }
-    if (!err && (jv_parse(text_get(&request->body), request->body.length, &asked, why) ||
-                 !jv_is_object(asked)))
+    if (!err && (jv_parse(text_get(&request->body), request->body.length, &settings, why) ||
+                 !jv_is_object(settings)))
         err = err_set(why, ERR_USAGE, "the body is not a JSON object");
     if (!err)
-        err = start_run(launch, asked, why);
-    jv_free(asked);
+        err = start_run(launch, settings, why);
+    jv_free(settings);
     if (!err)
-        answer_started(launch, answer);
+        respond_started(launch, answer);
     return err;
 }
 
-enum err api_stop(const struct api *api, const struct request *request, struct api_answer *answer,
+enum err api_stop(const struct api *api, const struct request *request, struct api_response *answer,
                   struct error *why)
 {
     (void)request, (void)why;
-    launch_turn(api->launch);
+    launch_poll(api->launch);
     if (!is_alive(api->launch)) {
-        answer_status(answer, 409, "not_running", "no run that was started here is running");
+        response_set_status(answer, 409, "not_running", "no run started by this server is running");
         return ERR_OK;
     }
     interrupt(api->launch);

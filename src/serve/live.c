@@ -1,7 +1,7 @@
-/* Power of this machine now, its last hour, and the streams of those who watch it.
+/* Current power of this machine, the last hour, and the event streams of clients.
  *
- * Once per second the readings are taken and written as JSON, once for all who ask or watch.  The history is a ring of
- * seconds with a row for each device that was ever seen.  All of it belongs to the thread that turns the loop. */
+ * Once per second the readings are sampled and formatted as JSON, once for all clients.  The history is a ring buffer
+ * of seconds with a row for each device seen so far.  Everything belongs to the thread of the event loop. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,10 +20,10 @@
 
 #define INTERVAL (1 * NS_PER_S)
 enum {
-    DEVICES_MOST = 128,
+    DEVICES_MAX = 128,
     HISTORY_SECONDS = 3600,
-    STREAMS_MOST = 1500,
-    BEHIND_MOST = 64 << 10, /* bytes that a slow reader may leave; then samples are left out */
+    STREAMS_MAX = 1500,
+    UNSENT_MAX = 64 << 10, /* maximum unsent bytes of a slow client; then samples are skipped */
 };
 
 struct history {
@@ -33,11 +33,11 @@ struct history {
 
 struct live {
     struct monitor_view *view; /* NULL: no sensors */
-    char missing[300];         /* why */
+    char missing[300];         /* why there are none */
     struct text sample, event, running;
     double times[HISTORY_SECONDS]; /* seconds since 1970 */
-    size_t at, filled;             /* of the ring */
-    struct history *history[DEVICES_MOST];
+    size_t at, filled;             /* ring buffer position */
+    struct history *history[DEVICES_MAX];
     size_t history_count;
     struct http_exchange **streams;
     size_t stream_count, stream_capacity;
@@ -51,7 +51,7 @@ static struct history *history_of(struct live *live, const char *id)
     for (size_t i = 0; i < live->history_count; i++)
         if (!strcmp(live->history[i]->id, id))
             return live->history[i];
-    struct history *added = live->history_count < DEVICES_MOST ? malloc(sizeof *added) : NULL;
+    struct history *added = live->history_count < DEVICES_MAX ? malloc(sizeof *added) : NULL;
     if (!added)
         return NULL;
     str_copy(added->id, sizeof added->id, id);
@@ -60,7 +60,7 @@ static struct history *history_of(struct live *live, const char *id)
     return live->history[live->history_count++] = added;
 }
 
-static void remember(struct live *live, const struct monitor_device *devices, size_t count)
+static void append_history(struct live *live, const struct monitor_device *devices, size_t count)
 {
     live->at = live->filled ? (live->at + 1) % HISTORY_SECONDS : 0;
     live->filled += live->filled < HISTORY_SECONDS;
@@ -136,7 +136,7 @@ static void write_sample(struct live *live, const struct monitor_device *devices
 bool live_add(struct live *live, struct http_exchange *exchange)
 {
     struct http_exchange **streams =
-        live->stream_count < STREAMS_MOST
+        live->stream_count < STREAMS_MAX
             ? grow(live->streams, &live->stream_capacity, live->stream_count, sizeof *streams)
             : NULL;
     if (!streams)
@@ -163,7 +163,7 @@ size_t live_subscribers(const struct live *live)
     return live->stream_count;
 }
 
-/* Whoever reads too slowly misses samples. */
+/* A slow client misses samples. */
 static void send_sample(struct live *live)
 {
     text_clear(&live->event);
@@ -173,27 +173,27 @@ static void send_sample(struct live *live)
         return;
     }
     for (size_t i = 0; i < live->stream_count; i++)
-        if (http_exchange_unsent(live->streams[i]) < BEHIND_MOST)
+        if (http_exchange_unsent(live->streams[i]) < UNSENT_MAX)
             http_exchange_send(live->streams[i], text_get(&live->event), live->event.length);
 }
 
-/* ---- turning ---- */
+/* ---- sampling ---- */
 
-nanos live_turn(struct live *live, nanos now)
+nanos live_tick(struct live *live, nanos now)
 {
-    struct monitor_device devices[DEVICES_MOST];
+    struct monitor_device devices[DEVICES_MAX];
     size_t count = 0;
     if (now < live->next)
         return live->next;
     if (live->view) {
         monitor_view_update(live->view, now);
-        count = monitor_view_devices(live->view, devices, DEVICES_MOST);
+        count = monitor_view_devices(live->view, devices, DEVICES_MAX);
     }
-    remember(live, devices, count);
+    append_history(live, devices, count);
     write_sample(live, devices, count);
     send_sample(live);
     live->next += INTERVAL;
-    if (live->next <= now) /* the first one, or stopped meanwhile */
+    if (live->next <= now) /* first sample, or the process was stopped meanwhile */
         live->next = now + INTERVAL;
     return live->next;
 }
@@ -238,7 +238,7 @@ bool live_has_sensors(const struct live *live)
 
 /* ---- the API ---- */
 
-enum err api_live(const struct api *api, const struct request *request, struct api_answer *answer,
+enum err api_live(const struct api *api, const struct request *request, struct api_response *answer,
                   struct error *why)
 {
     (void)request, (void)why;
@@ -248,7 +248,7 @@ enum err api_live(const struct api *api, const struct request *request, struct a
 }
 
 enum err api_history(const struct api *api, const struct request *request,
-                     struct api_answer *answer, struct error *why)
+                     struct api_response *answer, struct error *why)
 {
     const struct live *live = api->live;
     unsigned wanted = 600;
@@ -283,9 +283,9 @@ enum err api_history(const struct api *api, const struct request *request,
     return ERR_OK;
 }
 
-/* As `ipw doctor` has it, without its test under load, which would disturb what is being measured. */
+/* Same as `ipw doctor`, without the test under load, which would disturb measurements. */
 enum err api_sensors(const struct api *api, const struct request *request,
-                     struct api_answer *answer, struct error *why)
+                     struct api_response *answer, struct error *why)
 {
     struct sensor_findings none = {0};
     const struct sensor_findings *findings =
@@ -301,7 +301,7 @@ enum err api_sensors(const struct api *api, const struct request *request,
         rows[i] = (struct check_row){UNKNOWN, UNKNOWN, UNKNOWN,
                                      found->status == SENSOR_OK && gives_joules};
     }
-    host_report_take(findings, &host);
+    host_report_fill(findings, &host);
     answer->type = "application/json";
     doctor_json(&host, findings, rows, &answer->body);
     free(rows);

@@ -1,7 +1,7 @@
-/* A request and what answers to it are made of: path and parameters decoded, who may ask, errors.
+/* Requests and responses: decoding of path and parameters, authorization, errors.
  *
- * Path and parameters are UTF-8 without control characters, or the request is refused.  A segment of the path is decoded
- * after it was separated, so that an encoded slash is a letter of an id and no way to another folder. */
+ * Path and parameters must be UTF-8 without control characters.  Path segments are decoded after they were separated,
+ * so that an encoded slash is part of an id and cannot lead to another folder. */
 #define _GNU_SOURCE
 #include "serve/api.h"
 
@@ -23,7 +23,7 @@ static int digit(char c)
                                   : -1;
 }
 
-/* In place; false for what is no encoding, or decodes to a NUL. */
+/* In place; false for an invalid escape or a NUL. */
 static bool decode(char *string, bool plus)
 {
     char *to = string;
@@ -84,8 +84,7 @@ void request_release(struct request *request)
     text_release(&request->body);
 }
 
-/* The segments of the path are decoded where they stand for {...}, in the place of the request's own bytes: a path is
- * matched once. */
+/* Segments that match {...} are decoded in place: a path can be matched only once. */
 bool request_matches(struct request *request, const char *pattern)
 {
     char *at = request->bytes.bytes;
@@ -111,7 +110,7 @@ bool request_matches(struct request *request, const char *pattern)
     for (size_t i = 0; i < count; i++) {
         begin[i][length[i]] = '\0';
         if (!decode(begin[i], false) || !str_is_plain(begin[i]))
-            begin[i][0] = '\0'; /* no run has that name */
+            begin[i][0] = '\0'; /* an invalid segment matches no run */
         request->ids[i] = begin[i];
     }
     return true;
@@ -176,7 +175,8 @@ enum err request_count(const struct request *request, const char *name, unsigned
 
 /* ---- errors ---- */
 
-void answer_status(struct api_answer *answer, int status, const char *code, const char *message)
+void response_set_status(struct api_response *answer, int status, const char *code,
+                         const char *message)
 {
     struct json json;
     text_clear(&answer->body);
@@ -193,8 +193,8 @@ void answer_status(struct api_answer *answer, int status, const char *code, cons
     answer->file[0] = '\0';
 }
 
-/* What is wrong with a run is no fault of the server: 409. */
-void answer_error(struct api_answer *answer, enum err err, const char *message)
+/* Invalid data of a run is not a server error: 409. */
+void response_set_error(struct api_response *answer, enum err err, const char *message)
 {
     static const struct {
         enum err err;
@@ -212,19 +212,19 @@ void answer_error(struct api_answer *answer, enum err err, const char *message)
     };
     for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++)
         if (KINDS[i].err == err) {
-            answer_status(answer, KINDS[i].status, KINDS[i].code, message);
+            response_set_status(answer, KINDS[i].status, KINDS[i].code, message);
             return;
         }
-    answer_status(answer, 500, "failed", message);
+    response_set_status(answer, 500, "failed", message);
 }
 
 /* ---- access ---- */
 
-/* Sessions of browsers, and how often a client may ask.
+/* Browser sessions and rate limits.
  *
- * A session is a random number that a browser has got for the token; it is kept in memory only, so that the end of the
- * server ends all of them.  Requests are limited by a bucket per address that fills at a steady rate; wrong tokens by
- * one bucket for all, so that nobody can try many. */
+ * A session is a random number that a browser gets in exchange for the token; it is kept in memory only, so sessions
+ * end with the server.  Requests are limited by a token bucket per address; wrong tokens by one bucket for all clients,
+ * to prevent guessing. */
 
 #define SESSION_LIFE (12 * 3600 * NS_PER_S)
 enum { SESSIONS = 256, BUCKETS = 1024 };
@@ -268,8 +268,8 @@ static bool take_from(struct bucket *bucket, double rate, double most, nanos now
     return true;
 }
 
-/* Of two that share a place the later one takes it: an address loses its bucket, and gets a full one. */
-bool access_may_ask(struct access *access, const char *peer, nanos now)
+/* On a hash collision the newer address takes the bucket over, with a full one. */
+bool access_check_rate(struct access *access, const char *peer, nanos now)
 {
     uint64_t who = hash_mix(hash_string(HASH_START, peer));
     struct bucket *bucket = &access->buckets[who % BUCKETS];
@@ -278,14 +278,14 @@ bool access_may_ask(struct access *access, const char *peer, nanos now)
     return take_from(bucket, ACCESS_RATE, ACCESS_BURST, now);
 }
 
-bool access_may_try(struct access *access, nanos now)
+bool access_check_attempt(struct access *access, nanos now)
 {
     return take_from(&access->wrong, ACCESS_TRIES / 60.0, ACCESS_TRIES, now);
 }
 
 /* ---- sessions ---- */
 
-bool access_begin(struct access *access, nanos now, char id[static SESSION_ID_MAX])
+bool access_new_session(struct access *access, nanos now, char id[static SESSION_ID_MAX])
 {
     unsigned char bytes[(SESSION_ID_MAX - 1) / 2];
     struct session_row *oldest = &access->sessions[0];

@@ -1,6 +1,6 @@
-/* The table of runs, in memory: rows in the order of their ids, and an order of them for each column by which they were
- * asked for, made when it is and kept until rows change.  A page is then found by its cursor with a binary search, and
- * costs what its rows cost, however many there are. */
+/* The table of runs, in memory: rows sorted by id, and a sorted index for each column that was requested, built on
+ * demand and kept until rows change.  A page is found by its cursor with a binary search, so that its cost does not
+ * depend on the number of runs. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -18,13 +18,13 @@
 
 enum {
     PAGE_DEFAULT = 50,
-    PAGE_MOST = 1000,
-    FACETS_MOST = 200,
-    COUNTED_MOST = 20000, /* rows among which those that pass a filter are counted */
+    PAGE_MAX = 1000,
+    FACETS_MAX = 200,
+    COUNTED_MAX = 20000, /* limit of rows to count for a filter */
 };
-#define LOOK_PERIOD (1 * NS_PER_S)
+#define SCAN_PERIOD (1 * NS_PER_S)
 #define FULL_PERIOD (60 * NS_PER_S)
-enum { LOOK_SHARE = 10 }; /* reading takes a tenth of the time at most */
+enum { SCAN_SHARE = 10 }; /* scanning takes at most a tenth of the time */
 
 struct running {
     char *id;
@@ -33,17 +33,17 @@ struct running {
 
 struct runs {
     struct row_source *source;
-    struct run_row **rows; /* by id */
+    struct run_row **rows; /* sorted by id */
     size_t count;
-    size_t listed;                    /* those that are no attempts */
-    unsigned *orders[ROW_COLUMNS][2]; /* of those, ascending and descending; NULL: not made */
-    struct text facets;               /* of the rows as they are; "": not made */
+    size_t listed;                    /* rows that are not attempts of sweeps */
+    unsigned *orders[ROW_COLUMNS][2]; /* row indexes, ascending and descending; NULL: not built */
+    struct text facets;               /* of the current rows; "": not built */
     struct running *running;
     size_t running_count, running_capacity;
-    nanos next_look, next_full;
-    bool is_read, has_running;
+    nanos next_scan, next_full;
+    bool is_loaded, has_running;
     atomic_bool is_expired;
-    pthread_mutex_t lock; /* of rows while they are replaced, and of the source */
+    pthread_mutex_t lock; /* guards the source, and rows while they are replaced */
 };
 
 /* ---- rows ---- */
@@ -69,50 +69,50 @@ static struct run_row *find_row(struct runs *runs, const char *id)
     return found ? *found : NULL;
 }
 
-/* ---- reading ---- */
+/* ---- scanning ---- */
 
-/* The rows that a look finds. */
-struct reading {
+/* The rows found by a scan. */
+struct row_scan {
     struct runs *runs;
     struct run_row **rows;
     size_t count, capacity;
-    bool *kept; /* of the former rows */
+    bool *kept; /* which of the old rows are kept */
 };
 
 static enum err take_row(void *context, struct run_row *row)
 {
-    struct reading *reading = context;
-    struct run_row **rows = grow(reading->rows, &reading->capacity, reading->count, sizeof *rows);
+    struct row_scan *scan = context;
+    struct run_row **rows = grow(scan->rows, &scan->capacity, scan->count, sizeof *rows);
     struct run_row *copy = rows ? malloc(sizeof *copy) : NULL;
     if (rows)
-        reading->rows = rows;
+        scan->rows = rows;
     if (!copy) {
         run_row_release(row);
         return ERR_NO_MEMORY;
     }
     *copy = *row;
-    reading->rows[reading->count++] = copy;
+    scan->rows[scan->count++] = copy;
     return ERR_OK;
 }
 
 static bool keep_row(void *context, const char *id, double written_at)
 {
-    struct reading *reading = context;
-    struct runs *runs = reading->runs;
+    struct row_scan *scan = context;
+    struct runs *runs = scan->runs;
     struct run_row *row = find_row(runs, id);
     if (!row || !row->is_final || row->written_at != written_at)
         return false;
-    struct run_row **rows = grow(reading->rows, &reading->capacity, reading->count, sizeof *rows);
+    struct run_row **rows = grow(scan->rows, &scan->capacity, scan->count, sizeof *rows);
     if (!rows)
         return false;
-    reading->rows = rows;
-    rows[reading->count++] = row;
+    scan->rows = rows;
+    rows[scan->count++] = row;
     struct run_row **place = bsearch(&row, runs->rows, runs->count, sizeof *runs->rows, by_id);
-    reading->kept[place - runs->rows] = true;
+    scan->kept[place - runs->rows] = true;
     return true;
 }
 
-static void forget_orders(struct runs *runs)
+static void drop_orders(struct runs *runs)
 {
     text_clear(&runs->facets);
     for (size_t i = 0; i < ROW_COLUMNS; i++)
@@ -122,16 +122,16 @@ static void forget_orders(struct runs *runs)
         }
 }
 
-static void replace_rows(struct runs *runs, struct reading *reading)
+static void replace_rows(struct runs *runs, struct row_scan *scan)
 {
-    if (reading->count)
-        qsort(reading->rows, reading->count, sizeof *reading->rows, by_id);
+    if (scan->count)
+        qsort(scan->rows, scan->count, sizeof *scan->rows, by_id);
     pthread_mutex_lock(&runs->lock);
     struct run_row **former = runs->rows;
     size_t former_count = runs->count;
-    runs->rows = reading->rows;
-    runs->count = reading->count;
-    runs->is_read = true;
+    runs->rows = scan->rows;
+    runs->count = scan->count;
+    runs->is_loaded = true;
     runs->listed = 0;
     runs->has_running = false;
     for (size_t i = 0; i < runs->count; i++) {
@@ -139,31 +139,31 @@ static void replace_rows(struct runs *runs, struct reading *reading)
         runs->has_running |= !strcmp(runs->rows[i]->values[ROW_STATE].text, "running");
     }
     pthread_mutex_unlock(&runs->lock);
-    forget_orders(runs);
+    drop_orders(runs);
     for (size_t i = 0; i < former_count; i++)
-        if (!reading->kept[i])
+        if (!scan->kept[i])
             free_row(former[i]);
     free(former);
 }
 
-static void drop_reading(struct runs *runs, struct reading *reading)
+static void drop_scan(struct runs *runs, struct row_scan *scan)
 {
-    for (size_t i = 0; i < reading->count; i++)
-        if (find_row(runs, reading->rows[i]->id) != reading->rows[i])
-            free_row(reading->rows[i]);
-    free(reading->rows);
+    for (size_t i = 0; i < scan->count; i++)
+        if (find_row(runs, scan->rows[i]->id) != scan->rows[i])
+            free_row(scan->rows[i]);
+    free(scan->rows);
 }
 
 static enum err read_rows(struct runs *runs, struct error *why)
 {
-    struct reading reading = {.runs = runs, .kept = calloc(runs->count + 1, sizeof(bool))};
-    const struct row_taker taker = {take_row, keep_row, &reading};
-    enum err err = reading.kept ? row_source_read(runs->source, &taker, why) : err_no_memory(why);
+    struct row_scan scan = {.runs = runs, .kept = calloc(runs->count + 1, sizeof(bool))};
+    const struct row_handler taker = {take_row, keep_row, &scan};
+    enum err err = scan.kept ? row_source_read(runs->source, &taker, why) : err_no_memory(why);
     if (err)
-        drop_reading(runs, &reading);
+        drop_scan(runs, &scan);
     else
-        replace_rows(runs, &reading);
-    free(reading.kept);
+        replace_rows(runs, &scan);
+    free(scan.kept);
     return err;
 }
 
@@ -176,16 +176,16 @@ enum err runs_refresh(struct runs *runs, struct error *why)
 {
     nanos began = clock_now();
     bool is_expired = atomic_exchange(&runs->is_expired, false);
-    if (runs->is_read && began < runs->next_look && !is_expired)
+    if (runs->is_loaded && began < runs->next_scan && !is_expired)
         return ERR_OK;
-    if (runs->is_read && began < runs->next_full && !runs->has_running &&
+    if (runs->is_loaded && began < runs->next_full && !runs->has_running &&
         !row_source_changed(runs->source)) {
-        runs->next_look = began + LOOK_PERIOD;
+        runs->next_scan = began + SCAN_PERIOD;
         return ERR_OK;
     }
     enum err err = read_rows(runs, why);
-    nanos now = clock_now(), rest = LOOK_SHARE * (now - began);
-    runs->next_look = now + (rest > LOOK_PERIOD ? rest : LOOK_PERIOD);
+    nanos now = clock_now(), rest = SCAN_SHARE * (now - began);
+    runs->next_scan = now + (rest > SCAN_PERIOD ? rest : SCAN_PERIOD);
     runs->next_full = now + FULL_PERIOD;
     return err;
 }
@@ -198,7 +198,7 @@ struct ordering {
     bool descending;
 };
 
-/* What is not known comes last in both orders; ids decide between equals, so that a cursor has one place. */
+/* Unknown values sort last in both directions; ties are broken by id, so that a cursor is unambiguous. */
 static int compare_rows(const struct ordering *by, const struct run_row *a, const struct run_row *b)
 {
     int sign = by->descending ? -1 : 1;
@@ -224,7 +224,7 @@ static int compare_places(const void *left, const void *right, void *context)
                         by->runs->rows[*(const unsigned *)right]);
 }
 
-/* qsort_r is no part of POSIX: a merge sort, which also does not depend on the order that it finds. */
+/* qsort_r is not POSIX: a merge sort costs the same for any input order. */
 static void merge_sort(unsigned *items, unsigned *spare, size_t count, struct ordering *by)
 {
     if (count < 2)
@@ -239,7 +239,7 @@ static void merge_sort(unsigned *items, unsigned *spare, size_t count, struct or
                        : spare[j++];
 }
 
-static unsigned *order_of(struct ordering *by)
+static unsigned *get_order(struct ordering *by)
 {
     struct runs *runs = by->runs;
     unsigned **order = &runs->orders[by->column][by->descending];
@@ -276,7 +276,7 @@ static const size_t FILTERS[] = {ROW_KIND,   ROW_MODEL,   ROW_HARDWARE, ROW_STAT
                                  ROW_CLIENT, ROW_DATASET, ROW_PRECISION};
 static const size_t SEARCHED[] = {ROW_NAME, ROW_MODEL, ROW_HARDWARE, ROW_DATASET, ROW_CLIENT};
 
-bool runs_pass(const struct request *request, const struct run_row *row)
+bool runs_match(const struct request *request, const struct run_row *row)
 {
     const char *search = request_param(request, "q");
     bool is_found = !search;
@@ -301,7 +301,7 @@ static enum err find_column(const char *name, size_t *out, struct error *why)
     return err_set(why, ERR_USAGE, "sort: unknown column '%.60s'", name);
 }
 
-/* "17.ID": behind this row or, should it be gone, from that place on. */
+/* "17.ID": after this row or, if it no longer exists, from this index on. */
 static enum err read_cursor(struct page *page, const unsigned *order, struct error *why)
 {
     const char *given = request_param(page->request, "cursor");
@@ -343,24 +343,24 @@ static enum err read_page(struct runs *runs, const struct request *request, stru
     page->is_filtered = request_param(request, "q");
     for (size_t i = 0; i < sizeof FILTERS / sizeof *FILTERS; i++)
         page->is_filtered |= request_param(request, ROW_COLUMN[FILTERS[i]].name) != NULL;
-    return err ? err : request_count(request, "limit", 1, PAGE_MOST, &page->limit, why);
+    return err ? err : request_count(request, "limit", 1, PAGE_MAX, &page->limit, why);
 }
 
-/* How many rows pass; UNKNOWN where counting them would cost more than the page. */
-static double count_passing(const struct page *page)
+/* Number of matching rows; UNKNOWN if counting them would cost more than the page. */
+static double count_matching(const struct page *page)
 {
     const struct runs *runs = page->by.runs;
     size_t count = 0;
     if (!page->is_filtered)
         return (double)runs->listed;
-    if (runs->listed > COUNTED_MOST)
+    if (runs->listed > COUNTED_MAX)
         return UNKNOWN;
     for (size_t i = 0; i < runs->count; i++)
-        count += !runs->rows[i]->is_attempt && runs_pass(page->request, runs->rows[i]);
+        count += !runs->rows[i]->is_attempt && runs_match(page->request, runs->rows[i]);
     return (double)count;
 }
 
-/* The values that filters can have. */
+/* The values available for filters. */
 static void put_facets(struct runs *runs, struct json *json)
 {
     static const size_t COLUMNS[] = {ROW_KIND, ROW_MODEL, ROW_HARDWARE};
@@ -370,11 +370,11 @@ static void put_facets(struct runs *runs, struct json *json)
         json_object(&facets, NULL);
         for (size_t c = 0; c < sizeof COLUMNS / sizeof *COLUMNS; c++) {
             struct ordering by = {runs, COLUMNS[c], false};
-            const unsigned *order = order_of(&by);
+            const unsigned *order = get_order(&by);
             const char *last = NULL;
             unsigned count = 0;
             json_array(&facets, ROW_COLUMN[COLUMNS[c]].name);
-            for (size_t i = 0; order && i < runs->listed && count < FACETS_MOST; i++) {
+            for (size_t i = 0; order && i < runs->listed && count < FACETS_MAX; i++) {
                 const char *text = runs->rows[order[i]]->values[COLUMNS[c]].text;
                 if (!text || (last && !strcmp(text, last)))
                     continue;
@@ -395,7 +395,7 @@ enum err runs_page(struct runs *runs, const struct request *request, struct json
     struct text next = {0};
     unsigned taken = 0;
     enum err err = read_page(runs, request, &page, why);
-    const unsigned *order = err ? NULL : order_of(&page.by);
+    const unsigned *order = err ? NULL : get_order(&page.by);
     if (!order)
         return err ? err : err_no_memory(why);
     if ((err = read_cursor(&page, order, why)))
@@ -404,7 +404,7 @@ enum err runs_page(struct runs *runs, const struct request *request, struct json
     json_array(json, "runs");
     for (const struct run_row *last = NULL; i < runs->listed; i++) {
         const struct run_row *row = runs->rows[order[i]];
-        if (page.is_filtered && !runs_pass(request, row))
+        if (page.is_filtered && !runs_match(request, row))
             continue;
         if (taken++ == page.limit) {
             text_addf(&next, "%zu.%s", i, last->id);
@@ -418,7 +418,7 @@ enum err runs_page(struct runs *runs, const struct request *request, struct json
     json_array_end(json);
     put_facets(runs, json);
     json_string(json, "next_cursor", next.length ? text_get(&next) : NULL);
-    json_number(json, "total", count_passing(&page));
+    json_number(json, "total", count_matching(&page));
     text_release(&next);
     return ERR_OK;
 }
@@ -444,7 +444,7 @@ void runs_close(struct runs *runs)
     for (size_t i = 0; i < runs->running_count; i++)
         free(runs->running[i].id);
     free(runs->running);
-    forget_orders(runs);
+    drop_orders(runs);
     text_release(&runs->facets);
     row_source_close(runs->source);
     pthread_mutex_destroy(&runs->lock);
@@ -454,18 +454,18 @@ void runs_close(struct runs *runs)
 struct run_row *runs_at(struct runs *runs, size_t i)
 {
     struct ordering newest = {runs, ROW_CREATED, true};
-    const unsigned *order = i < runs->listed ? order_of(&newest) : NULL;
+    const unsigned *order = i < runs->listed ? get_order(&newest) : NULL;
     return order ? runs->rows[order[i]] : NULL;
 }
 
-/* ---- those that are being measured ---- */
+/* ---- runs in progress ---- */
 
 static bool is_running(const struct run_row *row)
 {
     return !strcmp(row->values[ROW_STATE].text, "running");
 }
 
-/* How far it is, by its journal, of which only what is new is read. */
+/* Progress by the run's journal; only new lines are read. */
 static struct running *running_of(struct runs *runs, const char *id)
 {
     for (size_t i = 0; i < runs->running_count; i++)
@@ -482,7 +482,7 @@ static struct running *running_of(struct runs *runs, const char *id)
     return &items[runs->running_count++];
 }
 
-/* What it was before has ended. */
+/* Drops the progress of runs that have ended. */
 static void forget_ended(struct runs *runs)
 {
     for (size_t i = runs->running_count; i-- > 0;) {
@@ -506,7 +506,7 @@ static void put_progress(struct runs *runs, const struct run_row *row, struct js
     const struct run_progress *progress = &running->progress;
     double elapsed = seconds(clock_wall()) - progress->started_at;
     double done = (double)progress->done, left = progress->total - done;
-    double per_s = (done - (double)progress->before) / elapsed; /* of this start */
+    double per_s = (done - (double)progress->before) / elapsed; /* since this start of the run */
     json_object(json, "progress");
     json_integer(json, "done", (int64_t)progress->done);
     json_number(json, "total", progress->total > 0 ? progress->total : UNKNOWN);
@@ -554,12 +554,12 @@ enum err runs_put(struct runs *runs, const char *id, const char *directory, stru
     return err;
 }
 
-bool runs_are_read(struct runs *runs)
+bool runs_is_loaded(struct runs *runs)
 {
     pthread_mutex_lock(&runs->lock);
-    bool is_read = runs->is_read;
+    bool is_loaded = runs->is_loaded;
     pthread_mutex_unlock(&runs->lock);
-    return is_read;
+    return is_loaded;
 }
 
 size_t runs_count(struct runs *runs)

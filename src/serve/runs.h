@@ -1,5 +1,5 @@
-/* The runs of the dashboard: a table in memory, kept up to date (runs.c), and where its rows come from, a folder or a
- * database (source.c).  open gives what close frees; a row owns its texts. */
+/* The runs of the dashboard: a table in memory, kept up to date (runs.c), and the source of its rows, a folder or a
+ * database (source.c).  Every open has a close; a row owns its strings. */
 #ifndef IPW_SERVE_RUNS_H
 #define IPW_SERVE_RUNS_H
 
@@ -23,16 +23,16 @@ enum run_column {
     ROW_COLUMNS
 };
 
-/* One run.  Numbers that are not known are UNKNOWN, texts NULL. */
+/* One run.  Unknown numbers are UNKNOWN, unknown strings NULL. */
 struct run_row {
     char *id;
-    double written_at;              /* of what it was read from: another one is another row */
+    double written_at;              /* mtime of the source file, to detect changes */
     bool is_final;                  /* the run has ended */
-    bool is_attempt;                /* of a sweep: found by its id, and in no list */
-    struct sweep_best {             /* of a sweep, kept from when it was asked for */
-        char *conclusion, *setting; /* a sentence; the setting of the least energy */
+    bool is_attempt;                /* of a sweep: found by its id, but not listed */
+    struct sweep_best {             /* of a sweep; cached after the first request */
+        char *conclusion, *setting; /* one sentence; the setting with the least energy */
         double saving_pct, plus_minus_pct;
-    } *best; /* NULL: not yet */
+    } *best; /* NULL: not computed */
     union {
         char *text;
         double number;
@@ -43,15 +43,16 @@ extern const struct run_row_column {
     bool is_text;
 } ROW_COLUMN[ROW_COLUMNS];
 void run_row_release(struct run_row *row);
-void run_row_to_json(const struct run_row *row, struct json *json); /* members of an open object */
+void run_row_to_json(const struct run_row *row,
+                     struct json *json); /* as members of an open object */
 
 struct row_source;
 
-/* A new folder in $TMPDIR. */
+/* Creates a temporary folder in $TMPDIR. */
 enum err scratch_folder(char to[static FILE_PATH_MAX], struct error *why) MUST_USE;
 
-/* take: takes the row over.  keep: whether the row of this id, written at this time, is there already and stays. */
-struct row_taker {
+/* take: takes ownership of the row.  keep: whether the table keeps the row with this id and time. */
+struct row_handler {
     enum err (*take)(void *context, struct run_row *row);
     bool (*keep)(void *context, const char *id, double written_at);
     void *context;
@@ -61,11 +62,11 @@ enum err row_source_open(const struct serve_options *options, struct row_source 
                          struct error *why) MUST_USE;
 void row_source_close(struct row_source *source);
 const char *row_source_shown(const struct row_source *source);
-/* The row of a run directory, under this id. */
+/* Reads a run directory as a row with this id. */
 enum err run_row_of(const char *directory, const char *id, struct run_row *out) MUST_USE;
-/* Whether it may differ from what was read last. */
+/* Whether it may have changed since the last read. */
 bool row_source_changed(struct row_source *source);
-enum err row_source_read(struct row_source *source, const struct row_taker *taker,
+enum err row_source_read(struct row_source *source, const struct row_handler *taker,
                          struct error *why) MUST_USE;
 enum err row_source_directory(struct row_source *source, const char *id,
                               char to[static FILE_PATH_MAX], struct error *why) MUST_USE;
@@ -78,28 +79,28 @@ enum err runs_open(const struct serve_options *options, struct runs **out, struc
     MUST_USE;
 void runs_close(struct runs *runs);
 
-/* Looks what has changed, if the last look was long enough ago.  One thread calls this and what reads rows; the others
- * may be called by any. */
+/* Scans for changes, if the last scan is long enough ago.  Only one thread may call this and the functions that read
+ * rows; the others are thread-safe. */
 enum err runs_refresh(struct runs *runs, struct error *why) MUST_USE;
-/* The next look is due at once, by any thread: a run that we started has ended. */
+/* Makes the next scan due at once: a run that we started has ended.  Thread-safe. */
 void runs_expire(struct runs *runs);
 enum err runs_page(struct runs *runs, const struct request *request, struct json *json,
                    struct error *why) MUST_USE;
-/* The newest first, without attempts of sweeps; NULL behind the last. */
+/* Newest first, without attempts of sweeps; NULL past the last. */
 struct run_row *runs_at(struct runs *runs, size_t i);
-bool runs_pass(const struct request *request, const struct run_row *row); /* its filters */
-/* The row of a run, as members of an open object, also of an attempt that is in no table. */
+bool runs_match(const struct request *request, const struct run_row *row); /* by its filters */
+/* Writes a run's row as members of an open object, also of an attempt that is not in the table. */
 enum err runs_put(struct runs *runs, const char *id, const char *directory, struct json *json,
                   struct error *why) MUST_USE;
 
-/* Those that are being measured, as a JSON array. */
+/* Runs in progress, as a JSON array. */
 void runs_running(struct runs *runs, struct text *out);
 
-bool runs_are_read(struct runs *runs); /* a first time */
+bool runs_is_loaded(struct runs *runs); /* the first scan has completed */
 size_t runs_count(struct runs *runs);
-const char *runs_shown(const struct runs *runs); /* where they are, without secrets */
-/* The directory of a run, also of an attempt of a sweep ("SWEEP/points/p001_r1"); of a database, a copy of it.
- * ERR_NOT_FOUND for an unknown one. */
+const char *runs_shown(const struct runs *runs); /* folder or database address, without secrets */
+/* The directory of a run, also of an attempt of a sweep ("SWEEP/points/p001_r1"); for a database, of a copy.
+ * ERR_NOT_FOUND: none. */
 enum err runs_directory(struct runs *runs, const char *id, char to[static FILE_PATH_MAX],
                         struct error *why) MUST_USE;
 

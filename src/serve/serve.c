@@ -1,5 +1,5 @@
-/* The front of the dashboard: one thread turns the loop, sees who may ask (host, rate, token), and either answers or
- * gives the request to a worker.  An answer whose client has gone meanwhile is dropped. */
+/* Front end of the dashboard: one thread runs the event loop, checks host, rate limit and token, and either responds or
+ * passes the request to a worker.  The response is dropped if the client has disconnected. */
 #include "serve/serve.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "port/proc.h"
 #include "serve/api.h"
 
-#define LOOK_PERIOD (2 * NS_PER_S)
+#define SCAN_PERIOD (2 * NS_PER_S)
 #define WATCHED_FOR (10 * NS_PER_S)
 enum {
     BODY_MAX = 16 << 10,
@@ -25,7 +25,7 @@ static const char POLICY[] =
     "connect-src 'self'; frame-src 'self'; frame-ancestors 'none'; base-uri 'none'; "
     "form-action 'self'";
 
-enum worker { ROWS, FILES, WORKERS, AT_ONCE, STREAM };
+enum worker { ROWS, FILES, WORKERS, IN_LOOP, STREAM };
 
 struct serve {
     struct serve_options options;
@@ -34,14 +34,14 @@ struct serve {
     struct api api;
     struct access *access;
     struct jobs *workers[WORKERS];
-    nanos asked, looked; /* the last request, the last look for runs that are being measured */
-    bool is_looking;
+    nanos last_request, last_scan; /* of the last request, of the last scan for runs */
+    bool is_scanning;
     int signal;
 };
 
 /* ---- answers ---- */
 
-static void send_answer(struct http_exchange *exchange, const struct api_answer *answer)
+static void send_response(struct http_exchange *exchange, const struct api_response *answer)
 {
     char file[FILE_NAME_MAX + 32];
     static const char FAILED[] = "{\"error\":{\"code\":\"failed\",\"message\":\"out of memory\"}}";
@@ -66,9 +66,9 @@ static void send_answer(struct http_exchange *exchange, const struct api_answer 
 static void send_status(struct http_exchange *exchange, int status, const char *code,
                         const char *message)
 {
-    struct api_answer answer = {0};
-    answer_status(&answer, status, code, message);
-    send_answer(exchange, &answer);
+    struct api_response answer = {0};
+    response_set_status(&answer, status, code, message);
+    send_response(exchange, &answer);
     text_release(&answer.body);
 }
 
@@ -97,29 +97,29 @@ static const struct action {
     struct route route;
 } ACTIONS[] = {
 #define ROUTE(path, function, where, params)
-#define ACTION(method, path, function) {method, {path, function, AT_ONCE, ""}},
+#define ACTION(method, path, function) {method, {path, function, IN_LOOP, ""}},
 #include "serve/routes.def"
 #undef ROUTE
 #undef ACTION
 };
 
-/* A request and its answer, on their way through a worker. */
+/* A request and its response, processed by a worker. */
 struct task {
     struct job job;
     struct serve *serve;
     const struct route *route;
     struct request request;
-    struct api_answer answer;
-    struct http_exchange *exchange; /* NULL: the client has gone */
+    struct api_response answer;
+    struct http_exchange *exchange; /* NULL: the client has disconnected */
 };
 
 static void perform(const struct api *api, const struct route *route, const struct request *request,
-                    struct api_answer *answer)
+                    struct api_response *answer)
 {
     struct error why = {0};
     enum err err = route->function(api, request, answer, &why);
     if (err)
-        answer_error(answer, err, why.text[0] ? why.text : err_text(err));
+        response_set_error(answer, err, why.text[0] ? why.text : err_text(err));
 }
 
 static void task_work(struct job *job)
@@ -133,17 +133,17 @@ static void task_done(struct job *job)
     struct task *task = (struct task *)job;
     if (task->exchange) {
         http_exchange_set_data(task->exchange, NULL);
-        if (!task->answer.type) /* the server ends before it was its turn */
-            answer_status(&task->answer, 503, "busy", "ipw serve is about to end");
-        send_answer(task->exchange, &task->answer);
+        if (!task->answer.type) /* the server shuts down before it was processed */
+            response_set_status(&task->answer, 503, "busy", "ipw serve is shutting down");
+        send_response(task->exchange, &task->answer);
     }
     request_release(&task->request);
     text_release(&task->answer.body);
     free(task);
 }
 
-static void give_to_worker(struct serve *serve, const struct route *route, struct request *request,
-                           struct http_exchange *exchange)
+static void submit_task(struct serve *serve, const struct route *route, struct request *request,
+                        struct http_exchange *exchange)
 {
     struct task *task = calloc(1, sizeof *task);
     if (task) {
@@ -161,7 +161,7 @@ static void give_to_worker(struct serve *serve, const struct route *route, struc
         free(task);
     }
     http_exchange_add_header(exchange, "Retry-After", "1");
-    send_status(exchange, 503, "busy", "too many requests wait for an answer");
+    send_status(exchange, 503, "busy", "too many pending requests");
 }
 
 static void begin_stream(struct serve *serve, struct http_exchange *exchange)
@@ -173,11 +173,11 @@ static void begin_stream(struct serve *serve, struct http_exchange *exchange)
     send_status(exchange, 503, "busy", "too many streams");
 }
 
-static void answer_api(struct serve *serve, struct request *request, struct http_exchange *exchange)
+static void handle_api(struct serve *serve, struct request *request, struct http_exchange *exchange)
 {
     struct error why = {0};
     const struct route *route = NULL;
-    struct api_answer answer = {0};
+    struct api_response answer = {0};
     for (size_t i = 0; !route && i < sizeof ROUTES / sizeof *ROUTES; i++)
         if (request_matches(request, ROUTES[i].path))
             route = &ROUTES[i];
@@ -188,12 +188,12 @@ static void answer_api(struct serve *serve, struct request *request, struct http
     } else if (route->worker == STREAM && !strcmp(http_exchange_method(exchange), "GET")) {
         begin_stream(serve, exchange);
     } else if (route->worker < WORKERS) {
-        give_to_worker(serve, route, request, exchange);
+        submit_task(serve, route, request, exchange);
     } else {
         perform(&serve->api, route, request, &answer);
-        if (route->worker == STREAM) /* HEAD: as the stream has it */
+        if (route->worker == STREAM) /* HEAD: same type as the stream */
             answer.type = "text/event-stream";
-        send_answer(exchange, &answer);
+        send_response(exchange, &answer);
         text_release(&answer.body);
     }
 }
@@ -216,7 +216,7 @@ static void send_file(struct http_exchange *exchange, const char *name)
         http_exchange_reply(exchange, 200, file.type, file.bytes, file.length);
 }
 
-/* The pages are one file, which looks at its own address. */
+/* All pages are one file, which routes by its own URL. */
 static bool is_page(struct request *request)
 {
     static const char *const PAGES[] = {"/",        "/runs",   "/runs/{id}",   "/compare",
@@ -246,7 +246,7 @@ static void send_to_login(struct http_exchange *exchange, const char *next, bool
     text_release(&location);
 }
 
-/* A path of ours, and no address: "//host" and "/\\host" are some to browsers. */
+/* A path on this server, not a URL: browsers treat "//host" and "/\\host" as one. */
 static bool is_own_path(const char *next)
 {
     return next && next[0] == '/' && next[1] != '/' && !strchr(next, '\\');
@@ -256,14 +256,14 @@ static void begin_session(struct serve *serve, struct http_exchange *exchange, c
 {
     char id[SESSION_ID_MAX], cookie[200];
     struct text location = {0};
-    if (!access_begin(serve->access, clock_now(), id)) {
-        send_status(exchange, 500, "failed", "no random numbers");
+    if (!access_new_session(serve->access, clock_now(), id)) {
+        send_status(exchange, 500, "failed", "the random number generator failed");
         return;
     }
     str_format(cookie, sizeof cookie, "%s=%s; Path=/; HttpOnly; SameSite=Strict%s", SESSION_COOKIE,
                id, serve->options.tls_cert ? "; Secure" : "");
     http_exchange_add_header(exchange, "Set-Cookie", cookie);
-    /* The rest of the location is encoded already: it was a target. */
+    /* The remainder of the location is already encoded: it was a request target. */
     text_add(&location, is_own_path(next) ? next : "/");
     send_to(exchange, text_get(&location));
     text_release(&location);
@@ -287,7 +287,7 @@ static void log_in(struct serve *serve, struct http_exchange *exchange)
         if (!serve->options.token ||
             secret_matches(request_param(&form, "token"), serve->options.token)) {
             begin_session(serve, exchange, next);
-        } else if (access_may_try(serve->access, clock_now())) {
+        } else if (access_check_attempt(serve->access, clock_now())) {
             send_to_login(exchange, is_own_path(next) ? next : "/", true);
         } else {
             http_exchange_add_header(exchange, "Retry-After", "60");
@@ -322,14 +322,14 @@ static void refuse_method(struct http_exchange *exchange, const char *allowed)
     send_status(exchange, 405, "method_not_allowed", "this method is not allowed here");
 }
 
-/* Anyone may have the form and what it is made of. */
-static bool answer_open(struct serve *serve, struct request *request,
-                        struct http_exchange *exchange)
+/* The login form and its files need no authorization. */
+static bool serve_public(struct serve *serve, struct request *request,
+                         struct http_exchange *exchange)
 {
     if (!strcmp(request->path, "/healthz")) {
         send_text(exchange, 200, "ok\n");
     } else if (!strcmp(request->path, "/readyz")) {
-        bool is_ready = runs_are_read(serve->api.runs);
+        bool is_ready = runs_is_loaded(serve->api.runs);
         send_text(exchange, is_ready ? 200 : 503,
                   is_ready ? "ready\n" : "not ready: reading runs\n");
     } else if (!strcmp(request->path, "/login")) {
@@ -342,26 +342,25 @@ static bool answer_open(struct serve *serve, struct request *request,
     return true;
 }
 
-/* Whoever sent a token sent a wrong one. */
+/* A request with a token had a wrong one. */
 static void refuse_unauthorized(struct serve *serve, struct http_exchange *exchange)
 {
     bool has_tried = http_exchange_header(exchange, "Authorization") ||
                      http_exchange_header(exchange, "x-ipw-token");
-    if (has_tried && !access_may_try(serve->access, clock_now())) {
+    if (has_tried && !access_check_attempt(serve->access, clock_now())) {
         http_exchange_add_header(exchange, "Retry-After", "60");
         send_status(exchange, 429, "too_many_requests", "too many wrong tokens");
         return;
     }
     http_exchange_add_header(exchange, "WWW-Authenticate", "Bearer");
     send_status(exchange, 401, "unauthorized",
-                "ipw serve needs its token: Authorization: Bearer TOKEN");
+                "missing or invalid token: send Authorization: Bearer TOKEN");
 }
 
-static void answer_read(struct serve *serve, struct request *request,
-                        struct http_exchange *exchange)
+static void serve_read(struct serve *serve, struct request *request, struct http_exchange *exchange)
 {
     bool is_api = str_starts(request->path, "/api/");
-    if (answer_open(serve, request, exchange))
+    if (serve_public(serve, request, exchange))
         return;
     if (!may_read(serve, exchange)) {
         if (!is_api && is_page(request)) {
@@ -370,7 +369,7 @@ static void answer_read(struct serve *serve, struct request *request,
         }
         refuse_unauthorized(serve, exchange);
     } else if (is_api) {
-        answer_api(serve, request, exchange);
+        handle_api(serve, request, exchange);
     } else if (is_page(request)) {
         send_file(exchange, "index.html");
     } else {
@@ -378,7 +377,7 @@ static void answer_read(struct serve *serve, struct request *request,
     }
 }
 
-/* That of this path; NULL without one, and where runs are not allowed. */
+/* The action of this path; NULL if there is none, or if runs are not allowed. */
 static const struct action *find_action(const struct serve *serve, const char *path)
 {
     for (size_t i = 0; serve->options.allow_runs && i < sizeof ACTIONS / sizeof *ACTIONS; i++)
@@ -387,7 +386,7 @@ static const struct action *find_action(const struct serve *serve, const char *p
     return NULL;
 }
 
-/* A form of a foreign page can send no JSON, and its script no other method, without asking first, which we refuse. */
+/* CSRF protection: a form on another site cannot send JSON; a script needs a CORS preflight, which we refuse. */
 static bool is_json(const char *type)
 {
     char name[32] = "";
@@ -396,10 +395,10 @@ static bool is_json(const char *type)
     return str_equal_nocase(str_trim(name), "application/json");
 }
 
-static void act(struct serve *serve, const struct action *action, struct request *request,
-                struct http_exchange *exchange)
+static void run_action(struct serve *serve, const struct action *action, struct request *request,
+                       struct http_exchange *exchange)
 {
-    struct api_answer answer = {0};
+    struct api_response answer = {0};
     struct error why = {0};
     size_t length;
     const char *body = http_exchange_body(exchange, &length);
@@ -417,12 +416,12 @@ static void act(struct serve *serve, const struct action *action, struct request
     } else {
         text_add_bytes(&request->body, body, length);
         perform(&serve->api, &action->route, request, &answer);
-        send_answer(exchange, &answer);
+        send_response(exchange, &answer);
         text_release(&answer.body);
     }
 }
 
-static void answer_request(struct serve *serve, struct request *request,
+static void handle_request(struct serve *serve, struct request *request,
                            struct http_exchange *exchange)
 {
     const char *method = http_exchange_method(exchange);
@@ -432,11 +431,11 @@ static void answer_request(struct serve *serve, struct request *request,
     if (is_login || action)
         str_format(allowed, sizeof allowed, "GET, HEAD, %s", action ? action->method : "POST");
     if (!strcmp(method, "GET") || !strcmp(method, "HEAD"))
-        answer_read(serve, request, exchange);
+        serve_read(serve, request, exchange);
     else if (is_login && !strcmp(method, "POST"))
         log_in(serve, exchange);
     else if (action && !strcmp(method, action->method))
-        act(serve, action, request, exchange);
+        run_action(serve, action, request, exchange);
     else
         refuse_method(exchange, allowed);
 }
@@ -448,20 +447,20 @@ static void on_request(void *context, struct http_exchange *exchange)
     char peer[HTTP_PEER_MAX];
     struct request request = {0};
     struct error why = {0};
-    serve->asked = clock_now();
+    serve->last_request = clock_now();
     http_exchange_peer(exchange, peer);
     add_headers(exchange, str_starts(target, "/assets/"));
     if (!http_access_is_host(http_exchange_header(exchange, "Host"), serve->options.address,
                              serve->options.allowed_hosts, serve->options.allowed_count)) {
         send_status(exchange, 403, "forbidden",
                     "the Host header names another host: allow it with --allow-host");
-    } else if (!access_may_ask(serve->access, peer, clock_now())) {
+    } else if (!access_check_rate(serve->access, peer, clock_now())) {
         http_exchange_add_header(exchange, "Retry-After", "1");
         send_status(exchange, 429, "too_many_requests", "too many requests from this address");
     } else if (request_read(target, &request, &why)) {
         send_status(exchange, 400, "bad_request", why.text);
     } else {
-        answer_request(serve, &request, exchange);
+        handle_request(serve, &request, exchange);
     }
     request_release(&request);
 }
@@ -484,7 +483,7 @@ static void on_signal(void *context, int number)
     ((struct serve *)context)->signal = number;
 }
 
-/* Which runs are being measured, while somebody watches. */
+/* Scans for runs in progress, while somebody is connected. */
 struct running_job {
     struct job job;
     struct serve *serve;
@@ -504,25 +503,25 @@ static void running_done(struct job *job)
     struct running_job *task = (struct running_job *)job;
     if (!task->running.failed)
         live_set_running(task->serve->api.live, &task->running);
-    task->serve->is_looking = false;
+    task->serve->is_scanning = false;
     text_release(&task->running);
     free(task);
 }
 
 static void find_running(struct serve *serve, nanos now)
 {
-    bool is_watched =
-        live_subscribers(serve->api.live) > 0 || now - serve->asked < WATCHED_FOR || !serve->looked;
-    if (serve->is_looking || !is_watched || now < serve->looked + LOOK_PERIOD)
+    bool is_watched = live_subscribers(serve->api.live) > 0 ||
+                      now - serve->last_request < WATCHED_FOR || !serve->last_scan;
+    if (serve->is_scanning || !is_watched || now < serve->last_scan + SCAN_PERIOD)
         return;
     struct running_job *task = calloc(1, sizeof *task);
     if (!task)
         return;
     *task =
         (struct running_job){.job = {.work = running_work, .done = running_done}, .serve = serve};
-    serve->looked = now;
-    serve->is_looking = jobs_add(serve->workers[ROWS], &task->job);
-    if (!serve->is_looking)
+    serve->last_scan = now;
+    serve->is_scanning = jobs_add(serve->workers[ROWS], &task->job);
+    if (!serve->is_scanning)
         free(task);
 }
 
@@ -531,13 +530,13 @@ static void run_loop(struct serve *serve)
     while (!serve->signal) {
         nanos now = clock_now();
         for (size_t i = 0; i < WORKERS; i++)
-            jobs_turn(serve->workers[i]);
+            jobs_dispatch(serve->workers[i]);
         find_running(serve, now);
-        launch_turn(serve->api.launch);
-        nanos due = live_turn(serve->api.live, now);
-        http_server_turn(serve->server);
+        launch_poll(serve->api.launch);
+        nanos due = live_tick(serve->api.live, now);
+        http_server_process(serve->server);
         nanos served = http_server_due(serve->server);
-        event_loop_turn(serve->loop, served < due ? served : due);
+        event_loop_run_once(serve->loop, served < due ? served : due);
     }
 }
 
@@ -579,7 +578,7 @@ static void release(struct serve *serve)
     for (size_t i = 0; i < WORKERS; i++)
         all_ended &= jobs_close(serve->workers[i]);
     if (!all_ended)
-        return; /* a thread uses all this until the process ends */
+        return; /* a thread still uses these until the process exits */
     http_server_close(serve->server);
     event_loop_free(serve->loop);
     live_close(serve->api.live);
@@ -599,7 +598,7 @@ enum err serve_run(const struct serve_options *options, int *signal, struct erro
                       "--allow-runs needs a token (--token-file), also on loopback: every user and "
                       "every page of this machine could start runs");
     if (!err && options->allow_runs && !options->runs)
-        err = err_set(why, ERR_USAGE, "--allow-runs writes into a folder: --db excludes it");
+        err = err_set(why, ERR_USAGE, "--allow-runs and --db are mutually exclusive");
     struct serve *serve = err ? NULL : calloc(1, sizeof *serve);
     if (!serve)
         return err ? err : err_no_memory(why);

@@ -1,7 +1,7 @@
 /* The dashboard: runs, live power and estimates as pages and as a JSON API over HTTP.
  *
- * Everything is read-only unless runs are allowed.  One thread turns the loop and answers what takes no time; whatever
- * reads files or computes is done by workers, and its answer is sent when it is there. */
+ * Everything is read-only unless runs are allowed.  One thread runs the event loop and handles quick requests itself;
+ * workers handle those that read files or compute. */
 #ifndef IPW_SERVE_SERVE_H
 #define IPW_SERVE_SERVE_H
 
@@ -12,22 +12,22 @@
 #include "core/units.h"
 
 struct serve_options {
-    const char *address; /* to listen on */
-    unsigned port;       /* 0: any that is free */
-    const char *token;   /* required of every request; NULL: none, for loopback addresses only */
+    const char *address; /* listen address */
+    unsigned port;       /* 0: any free port */
+    const char *token;   /* required for every request; NULL: none, loopback addresses only */
     const char *tls_cert, *tls_key;   /* PEM; NULL: plain HTTP */
-    const char *const *allowed_hosts; /* names in Host headers besides our own */
+    const char *const *allowed_hosts; /* additional names accepted in Host headers */
     size_t allowed_count;
     const char *runs;    /* the folder of run directories; NULL: a database */
-    const char *db;      /* its address */
+    const char *db;      /* database address */
     const char *drivers; /* sensors of the live view; comma-separated names, NULL for all */
     const char *devices; /* GPUs; NULL for the visible ones */
-    bool no_live;        /* opens no sensor */
-    bool allow_runs;     /* POST starts profiles in `runs`; needs a token */
+    bool no_live;        /* open no sensors */
+    bool allow_runs;     /* POST may start profiles in `runs`; needs a token */
     void (*listening)(unsigned port);
 };
 
-/* Runs until SIGINT or SIGTERM, whose number is *signal.  Blocks these signals: call before any thread starts. */
+/* Runs until SIGINT or SIGTERM, and stores the number in *signal.  Blocks them: call before starting threads. */
 enum err serve_run(const struct serve_options *options, int *signal, struct error *why) MUST_USE;
 
 #endif

@@ -1,9 +1,9 @@
 /* Where the table of runs comes from: a folder of run directories, or a database.
  *
- * A folder has changed when its own time has: runs come and go in it, and the run index beside them is written at the
- * end of each.  A run that is copied into it changes that time only when it begins, so the folder counts as changed for
- * some seconds more.  Summaries that were read are read again only when their file is another.  Of a database, the
- * figures of its table `runs` are read; the files of a run are copied to a scratch folder when they are requested. */
+ * A folder has changed when its mtime has: runs are added and removed, and the run index is written at the end of
+ * each.  A run that is being copied into it changes the mtime only at the start, so the folder counts as changed for
+ * some seconds more.  A summary is read again only if its file was replaced.  Of a database, the table `runs` is read;
+ * the files of a run are copied to a scratch folder when they are requested. */
 #define _GNU_SOURCE
 #include <ftw.h>
 #include <pthread.h>
@@ -24,19 +24,19 @@
 #include "serve/runs.h"
 #include "serve/serve.h"
 
-enum { COPIES_MOST = 64, SETTLED_S = 10 };
+enum { COPIES_MAX = 64, SETTLED_S = 10 };
 
 struct row_source {
-    char folder[FILE_PATH_MAX]; /* of runs; of a database, of the copies */
+    char folder[FILE_PATH_MAX]; /* folder of runs; for a database, of the copies */
     char shown[FILE_PATH_MAX];
-    struct timespec changed; /* when it was read */
-    bool is_settled;         /* that was long before */
-    const char *address;     /* of a database; NULL: a folder */
-    struct db *db;           /* of the thread that reads rows */
-    double count, pushed_at; /* when it was read */
-    pthread_mutex_t lock;    /* of what follows */
+    struct timespec changed; /* mtime when it was read */
+    bool is_settled;         /* that mtime was already old */
+    const char *address;     /* database; NULL: a folder */
+    struct db *db;           /* used by the thread that reads rows */
+    double count, pushed_at; /* state when it was read */
+    pthread_mutex_t lock;    /* guards the following fields */
     struct db *pulling;
-    char copies[COPIES_MOST][RUN_ID_MAX]; /* the latest first */
+    char copies[COPIES_MAX][RUN_ID_MAX]; /* most recently used first */
 };
 
 const struct run_row_column ROW_COLUMN[ROW_COLUMNS] = {
@@ -85,7 +85,7 @@ static bool set_text(struct run_row *row, enum run_column column, const char *te
     return !text || row->values[column].text;
 }
 
-/* The column of the run index that each column is; -1 for those that are none. */
+/* Index of each column in the run index; -1: not in it. */
 static int index_columns[ROW_COLUMNS];
 static pthread_once_t found_once = PTHREAD_ONCE_INIT;
 
@@ -108,7 +108,7 @@ static void begin_row(struct run_row *row)
             row->values[i].number = UNKNOWN;
 }
 
-/* As far as the model's name tells. */
+/* By the model's name. */
 static bool set_precision(struct run_row *row)
 {
     char text[24] = "";
@@ -174,21 +174,21 @@ enum err run_row_of(const char *directory, const char *id, struct run_row *out)
     return err;
 }
 
-struct folder_reading {
+struct folder_scan {
     const struct row_source *source;
-    const struct row_taker *taker;
+    const struct row_handler *taker;
 };
 
 static bool wants_entry(void *context, const char *name, double written_at)
 {
-    const struct folder_reading *reading = context;
+    const struct folder_scan *reading = context;
     return !is_known(written_at) ||
            !reading->taker->keep(reading->taker->context, name, written_at);
 }
 
 static enum err take_entry(void *context, const struct run_list_entry *entry)
 {
-    const struct folder_reading *reading = context;
+    const struct folder_scan *reading = context;
     char directory[FILE_PATH_MAX];
     struct run_row row;
     if (!str_format(directory, sizeof directory, "%s/%s", reading->source->folder, entry->name))
@@ -207,10 +207,10 @@ static bool folder_time(const struct row_source *source, struct timespec *out)
     return true;
 }
 
-static enum err read_folder(struct row_source *source, const struct row_taker *taker,
+static enum err read_folder(struct row_source *source, const struct row_handler *taker,
                             struct error *why)
 {
-    struct folder_reading reading = {source, taker};
+    struct folder_scan reading = {source, taker};
     struct timespec before;
     (void)folder_time(source, &before);
     enum err err = run_list_visit(source->folder, wants_entry, take_entry, &reading, why);
@@ -221,7 +221,7 @@ static enum err read_folder(struct row_source *source, const struct row_taker *t
     return err;
 }
 
-/* An attempt of a sweep, by its path there: nothing else inside a run is a run. */
+/* An attempt of a sweep by its path there: no other subdirectory is a run. */
 static bool is_attempt(const char *sweep_directory, const char *path)
 {
     struct sweep sweep;
@@ -241,7 +241,7 @@ static bool is_run(const char *directory)
            state == RUN_DIR_HAS_RUN;
 }
 
-/* A run of the folder, also one that is newer than the table: a name in it, and no way to elsewhere. */
+/* A run in the folder, even if the table does not have it yet: a plain name, no path to elsewhere. */
 static enum err find_directory(const struct row_source *source, const char *id,
                                char to[static FILE_PATH_MAX], struct error *why)
 {
@@ -257,7 +257,7 @@ static enum err find_directory(const struct row_source *source, const char *id,
 
 /* ---- a database ---- */
 
-/* A connection that was lost is opened again by whoever needs it next. */
+/* Reconnects after a lost connection. */
 static enum err connect_to(const struct row_source *source, struct db **db, struct error *why)
 {
     return *db ? ERR_OK : db_open(db, source->address, false, why);
@@ -295,7 +295,7 @@ static bool fill_from_db(struct run_row *row, const struct db_run *run)
 
 static enum err take_db_run(void *context, const struct db_run *run)
 {
-    const struct row_taker *taker = context;
+    const struct row_handler *taker = context;
     struct run_row row;
     if (taker->keep(taker->context, run->id, run->pushed_at))
         return ERR_OK;
@@ -309,7 +309,7 @@ static enum err take_db_run(void *context, const struct db_run *run)
     return ERR_NO_MEMORY;
 }
 
-static enum err read_database(struct row_source *source, const struct row_taker *taker,
+static enum err read_database(struct row_source *source, const struct row_handler *taker,
                               struct error *why)
 {
     const struct db_filter all = DB_ANY_RUN;
@@ -326,7 +326,7 @@ static bool database_changed(struct row_source *source)
     double count, pushed_at;
     if (connect_to(source, &source->db, NULL) ||
         drop_failed(&source->db, db_stamp(source->db, &count, &pushed_at, NULL)))
-        return true; /* reading it reports why */
+        return true; /* reading reports the error */
     return count != source->count || pushed_at != source->pushed_at;
 }
 
@@ -348,11 +348,11 @@ static void remove_copy(const struct row_source *source, const char *id)
         remove_all(path);
 }
 
-/* Moves an id to the front of those that were asked for; the last one's copy goes. */
+/* Moves an id to the front of the recently used copies; the last copy is evicted. */
 static void use_copy(struct row_source *source, const char *id)
 {
     size_t i = 0;
-    while (i + 1 < COPIES_MOST && strcmp(source->copies[i], id) != 0)
+    while (i + 1 < COPIES_MAX && strcmp(source->copies[i], id) != 0)
         i++;
     if (strcmp(source->copies[i], id) != 0)
         remove_copy(source, source->copies[i]);
@@ -385,7 +385,7 @@ enum err scratch_folder(char to[static FILE_PATH_MAX], struct error *why)
         mkdtemp(to))
         return ERR_OK;
     to[0] = '\0';
-    return err_set(why, ERR_IO, "cannot make a folder in %s", parent ? parent : "/tmp");
+    return err_set(why, ERR_IO, "cannot create a folder in %s", parent ? parent : "/tmp");
 }
 
 static enum err open_database(struct row_source *source, struct error *why)
@@ -395,7 +395,7 @@ static enum err open_database(struct row_source *source, struct error *why)
     return err ? err : connect_to(source, &source->db, why);
 }
 
-/* ---- either ---- */
+/* ---- either source ---- */
 
 enum err row_source_open(const struct serve_options *options, struct row_source **out,
                          struct error *why)
@@ -439,7 +439,7 @@ bool row_source_changed(struct row_source *source)
            now.tv_sec != source->changed.tv_sec || now.tv_nsec != source->changed.tv_nsec;
 }
 
-enum err row_source_read(struct row_source *source, const struct row_taker *taker,
+enum err row_source_read(struct row_source *source, const struct row_handler *taker,
                          struct error *why)
 {
     return source->address ? read_database(source, taker, why) : read_folder(source, taker, why);

@@ -9,7 +9,8 @@
 #include "stats/descriptive.h"
 #include "stats/distribution.h"
 
-/* An error below this share of the value is rounding: of sums in another order, and of slopes by differences. */
+/* A standard error below this share of the value is rounding error: of sums in another order, and of numerical
+ * derivatives. */
 #define ROUNDING 1e-9
 
 void bootstrap_pick(struct random *random, const unsigned *strata, size_t count, size_t *picked)
@@ -25,12 +26,14 @@ void bootstrap_pick(struct random *random, const unsigned *strata, size_t count,
     }
 }
 
-/* ---- ends of an interval ---- */
+/* ---- interval ends ---- */
 
-enum { LOG_FREEDOM = 4 }; /* fewer observations: the ends would be orders of magnitude apart */
+enum {
+    LOG_DEGREES_MIN = 4
+}; /* with fewer degrees of freedom the ends would be orders of magnitude apart */
 
-/* How far few observations understate what they come from: makes 95 % intervals of the mean of lognormal data
- * (sigma 1) cover 94 % at n = 10 and 30. */
+/* Correction for small samples, which understate the spread of their population: makes 95 % intervals of the mean of
+ * lognormal data (sigma 1) cover 94 % at n = 10 and 30. */
 static double widening(double freedom)
 {
     return 1 + 1.5 / (freedom + 1);
@@ -38,14 +41,14 @@ static double widening(double freedom)
 
 static bool can_take_logs(const struct bootstrap_draws *draws, double value, double freedom)
 {
-    bool positive = value > 0 && freedom >= LOG_FREEDOM;
+    bool positive = value > 0 && freedom >= LOG_DEGREES_MIN;
     for (size_t i = 0; positive && i < draws->count; i++)
         positive = draws->values[i] > 0;
     return positive;
 }
 
-/* Replaces the values by their distances from the statistic in their own standard errors; draws that do not scatter
- * have none and go. */
+/* Replaces each value by its distance from the statistic in units of its own standard error; draws without spread
+ * are dropped. */
 static size_t studentize(struct bootstrap_draws *draws, double value, bool logs)
 {
     size_t count = 0;
@@ -67,7 +70,7 @@ void bootstrap_ends(struct bootstrap_draws *draws, const struct bootstrap_draw *
     bool logs = of_ratio && can_take_logs(draws, value, freedom);
     *low = *high = value;
     if (!(error > ROUNDING * fabs(value)))
-        return; /* nothing scatters */
+        return; /* all draws are equal */
     size_t count = studentize(draws, value, logs);
     sort_ascending(draws->values, count);
     if (count) {
@@ -83,7 +86,7 @@ void bootstrap_ends(struct bootstrap_draws *draws, const struct bootstrap_draw *
 
 /* ---- a statistic of sums ---- */
 
-/* What is drawn: queries, or groups of them; row-major. */
+/* The sampling units: queries, or groups of them; row-major. */
 struct pool {
     double *rows;
     size_t count, sums;
@@ -105,7 +108,7 @@ static enum err pool_fill(const struct bootstrap *what, struct pool *pool)
     return ERR_OK;
 }
 
-/* How the statistic changes with one of its sums; it is smooth in all of them. */
+/* Partial derivative of the statistic with respect to one of its sums. */
 static double slope(const struct bootstrap *what, double *sums, size_t s)
 {
     double at = sums[s], step = at != 0 ? 1e-5 * fabs(at) : 1;
@@ -117,8 +120,8 @@ static double slope(const struct bootstrap *what, double *sums, size_t s)
     return (above - below) / (2 * step);
 }
 
-/* The statistic of the picked rows, and its standard error from the influence of each.  Ten times the sums make the
- * same statistic, so that influences add up to 0. */
+/* The statistic of the picked rows, and its standard error from the influence of each.  The statistic is
+ * scale-invariant in its sums, so the influences add up to 0. */
 static struct bootstrap_draw of_rows(const struct bootstrap *what, const struct pool *pool,
                                      const size_t *picked)
 {

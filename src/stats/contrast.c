@@ -10,7 +10,7 @@
 #include "stats/descriptive.h"
 #include "stats/distribution.h"
 
-enum { EXACT_PAIRS = 13 }; /* 8192 arrangements: fewer than are drawn at random */
+enum { EXACT_PAIRS = 13 }; /* 8192 permutations: fewer than are sampled at random */
 
 struct units {
     double *rows; /* CONTRAST_SUMS each */
@@ -18,8 +18,8 @@ struct units {
     double totals[CONTRAST_SUMS];
 };
 
-/* Squares and products of what the units add to the two statistics: whatever is made of these has its standard error
- * from them. */
+/* Sums of squares and products of the units' influences on the two statistics: standard errors of any function of
+ * both follow from these. */
 struct influences {
     double aa, bb, ab;
 };
@@ -47,13 +47,13 @@ static double statistic_of(const struct comparison *work, const double *sums)
     return contrast_statistic(sums, work->question->product);
 }
 
-/* Relative to next to nothing, a change means nothing. */
+/* UNKNOWN where the reference is close to 0. */
 static double relative_of(double a, double b)
 {
     return fabs(a) > 1e-6 * fabs(b) ? (b - a) / fabs(a) : UNKNOWN;
 }
 
-/* A difference within rounding is none. */
+/* 0 where the difference is within rounding error. */
 static double difference_of(double a, double b)
 {
     return fabs(b - a) > 1e-9 * fmax(fabs(a), fabs(b)) ? b - a : 0;
@@ -65,7 +65,7 @@ static void add_row(double *sums, const double *row)
         sums[s] += row[s];
 }
 
-/* `size` queries per unit, the same on both sides, so that units can be exchanged. */
+/* `size` queries per unit, the same on both sides, so that units are exchangeable. */
 static enum err fill_units(const struct contrast_side *side, size_t size, struct units *out)
 {
     out->count = (side->count + size - 1) / size;
@@ -86,7 +86,7 @@ static const double *unit(const struct units *units, size_t i)
 
 /* ---- intervals ---- */
 
-/* How the statistic changes with each of its sums. */
+/* Partial derivatives of the statistic with respect to its sums. */
 struct slopes {
     double of[CONTRAST_SUMS];
 };
@@ -101,7 +101,7 @@ static struct slopes slopes_of(const struct comparison *work, const double *sums
         {second / sums[1], -first * second / sums[1], first / sums[3], -first * second / sums[3]}};
 }
 
-/* What a unit adds to the statistic, to first order. */
+/* Influence of a unit on the statistic, to first order. */
 static double influence(const struct slopes *slopes, const double *row)
 {
     return slopes->of[0] * row[0] + slopes->of[1] * row[1] + slopes->of[2] * row[2] +
@@ -139,7 +139,7 @@ static double error_of(const struct influences *scatter, double of_a, double of_
     return sqrt(fmax(0, square));
 }
 
-/* Adds up the picked units of both sides. */
+/* Adds up the resampled units of both sides. */
 static void pick_sums(const struct comparison *work, const size_t *picked, double *a, double *b)
 {
     bool paired = work->question->paired;
@@ -170,7 +170,7 @@ static void draw_all(struct comparison *work)
     }
 }
 
-/* The standard error of a contrast of these values; what is within rounding is none. */
+/* The standard error of a contrast of these values; 0 within rounding error. */
 static double contrast_error(bool relative, double a, double b, const struct influences *scatter)
 {
     double error = error_of(scatter, -1, 1);
@@ -179,7 +179,7 @@ static double contrast_error(bool relative, double a, double b, const struct inf
     return relative ? error_of(scatter, -b / (a * a), 1 / a) : error;
 }
 
-/* Welch's where the sides are independent. */
+/* Welch-Satterthwaite for independent sides. */
 static double freedom_of(const struct comparison *work, const struct influences *scatter)
 {
     double n_a = (double)work->a.count, n_b = (double)work->b.count,
@@ -190,7 +190,7 @@ static double freedom_of(const struct comparison *work, const struct influences 
            (scatter->aa * scatter->aa / (n_a - 1) + scatter->bb * scatter->bb / (n_b - 1));
 }
 
-/* The relative one as b / a, which has a log scale. */
+/* The relative difference is evaluated as b / a, on a log scale. */
 static void find_interval(struct comparison *work, bool relative, const struct influences *scatter,
                           const struct contrast *found, struct contrast_figure *out)
 {
@@ -252,7 +252,7 @@ static bool is_as_large(double value, double seen)
     return fabs(value) >= fabs(seen) * (1 - 1e-12);
 }
 
-/* The difference after units that sum to `moved` changed sides. */
+/* The difference after exchanging units that sum to `moved`. */
 static double swapped(const struct comparison *work, const double *moved)
 {
     double a[CONTRAST_SUMS], b[CONTRAST_SUMS];
@@ -270,7 +270,7 @@ static void move(const struct comparison *work, size_t i, double *moved)
         moved[s] += b[s] - a[s];
 }
 
-/* Pairs change sides.  An arrangement that makes no statistic counts as one that is as large. */
+/* Exchanges pairs.  A permutation without a defined statistic counts as at least as extreme. */
 static void try_pairs(const struct comparison *work, struct contrast *out)
 {
     struct random random = random_seeded(work->question->seed ^ UINT64_C(0x5bd1e995));
@@ -293,7 +293,7 @@ static void try_pairs(const struct comparison *work, struct contrast *out)
         out->exact ? (double)large / (double)tries : (double)(large + 1) / (double)(tries + 1);
 }
 
-/* The sides are drawn anew: the first steps of a shuffle fill the smaller one. */
+/* Reassigns units to sides: the first steps of a Fisher-Yates shuffle fill the smaller one. */
 static enum err try_sides(const struct comparison *work, struct contrast *out)
 {
     struct random random = random_seeded(work->question->seed ^ UINT64_C(0x5bd1e995));
@@ -375,7 +375,7 @@ enum err contrast(const struct contrast_question *question, struct contrast *out
 
 /* ---- several runs per side ---- */
 
-/* The b / a whose distance from the means is within t standard errors. */
+/* Fieller's interval: the values of b / a within t standard errors. */
 static void fieller(struct contrast *out, double t)
 {
     double of_a = t * out->a_error, of_b = t * out->b_error;
@@ -383,7 +383,7 @@ static void fieller(struct contrast *out, double t)
     double root =
         sqrt(fmax(0, out->a * out->a * out->b * out->b - square * (out->b * out->b - of_b * of_b)));
     if (!(square > 0) || !is_known(out->relative.value))
-        return; /* a may be 0: any ratio is possible */
+        return; /* a is not significantly different from 0: the ratio is unbounded */
     bool exact = of_a == 0 && of_b == 0;
     out->relative.low = exact ? out->relative.value : (out->a * out->b - root) / square - 1;
     out->relative.high = exact ? out->relative.value : (out->a * out->b + root) / square - 1;
@@ -428,14 +428,14 @@ double sign_test(uint64_t wins, uint64_t losses)
     uint64_t fewer = wins < losses ? wins : losses;
     double all = (double)(wins + losses), p = 0;
     if (2 * fewer + 1 >= wins + losses)
-        return 1; /* as even as possible: the sum is one half up to rounding */
+        return 1; /* balanced: the sum is one half up to rounding */
     double log_ways = lgamma(all + 1) - all * log(2);
     for (uint64_t k = 0; k <= fewer; k++)
         p += exp(log_ways - lgamma((double)k + 1) - lgamma(all - (double)k + 1));
     return 2 * p < 1 ? 2 * p : 1;
 }
 
-/* The smallest that is not adjusted yet; count when there is none. */
+/* The smallest p value that is not adjusted yet; count when there is none. */
 static size_t smallest_left(const double *p_values, const bool *adjusted, size_t count)
 {
     size_t found = count;
@@ -453,7 +453,7 @@ void holm_adjust(double *p_values, size_t count)
     double before = 0;
     for (size_t i = 0; i < count; i++)
         left += is_known(p_values[i]);
-    if (!adjusted) { /* no memory: Bonferroni's correction is on the safe side */
+    if (!adjusted) { /* out of memory: Bonferroni's correction is conservative */
         for (size_t i = 0; i < count; i++)
             p_values[i] = fmin(1, p_values[i] * (double)left);
         return;

@@ -1,9 +1,9 @@
-/* Comparing two runs by a statistic made of sums over queries: (sum 0 / sum 1), or that times (sum 2 / sum 3).
- * Gives the value of each, the difference with its 95 % interval (studentized bootstrap), and the probability that chance
- * alone makes one as large (two-sided permutation test).
+/* Comparing two runs by a statistic of sums over queries: (sum 0 / sum 1), or that times (sum 2 / sum 3).  Computes the
+ * statistic of each run, the difference with its 95 % interval (studentized bootstrap), and the p value of a two-sided
+ * permutation test.
  *
  * More queries than CONTRAST_UNITS per side are first summed in units of equal size, which are then resampled and
- * exchanged.  The same seed draws the same.  Memory that a call needs is freed before it returns. */
+ * permuted.  The same seed gives the same result.  Memory that a call needs is freed before it returns. */
 #ifndef IPW_STATS_CONTRAST_H
 #define IPW_STATS_CONTRAST_H
 
@@ -15,7 +15,7 @@
 
 enum { CONTRAST_SUMS = 4, CONTRAST_UNITS = 2048, CONTRAST_DRAWS = 2000, CONTRAST_TRIES = 9999 };
 
-/* What each query adds to each sum: CONTRAST_SUMS numbers per query, all finite. */
+/* Contributions to the sums: CONTRAST_SUMS numbers per query, all finite. */
 struct contrast_side {
     const double *terms;
     size_t count;
@@ -24,7 +24,7 @@ struct contrast_side {
 struct contrast_question {
     struct contrast_side a, b;
     bool paired;  /* query i is the same on both sides; the counts must be equal */
-    bool product; /* the statistic has its second factor */
+    bool product; /* the statistic includes its second factor */
     uint64_t seed;
 };
 
@@ -32,35 +32,35 @@ struct contrast_figure {
     double value, low, high;
 };
 
-/* UNKNOWN where the sums make no statistic; intervals also under two queries per side. */
+/* UNKNOWN where the statistic is undefined; intervals also for fewer than two queries per side. */
 struct contrast {
     double a, b;                       /* the statistic of each */
     double a_error, b_error;           /* standard errors */
     struct contrast_figure difference; /* b - a */
     struct contrast_figure relative;   /* b / a - 1 */
     double p_value;
-    bool exact;     /* every arrangement was tried, not a random sample */
-    double freedom; /* degrees of freedom of contrast_runs; UNKNOWN of a permutation test */
+    bool exact;     /* all permutations were enumerated, not sampled */
+    double freedom; /* degrees of freedom of contrast_runs; UNKNOWN for a permutation test */
 };
 
 enum err contrast(const struct contrast_question *question, struct contrast *out) MUST_USE;
 
-/* The statistic of one set of sums; UNKNOWN where they make none. */
+/* The statistic of one set of sums; UNKNOWN where it is undefined. */
 double contrast_statistic(const double *sums, bool product);
 
-/* Several runs per side, the statistic of each: Welch's t-test of their means, which does not assume that both sides
- * scatter alike, with the degrees of freedom of Welch and Satterthwaite.  The interval of the relative difference is
- * Fieller's, which leaves out 0 exactly where that of the difference does.  UNKNOWN values do not count; with one
- * left on a side, only the difference is known. */
+/* Several runs per side, the statistic of each: Welch's t-test of their means, which does not assume equal
+ * variances, with Welch-Satterthwaite degrees of freedom.  The interval of the relative difference is Fieller's,
+ * which excludes 0 exactly where that of the difference does.  UNKNOWN values are ignored; with one run on a side,
+ * only the difference is known. */
 void contrast_runs(const double *a, size_t a_count, const double *b, size_t b_count,
                    struct contrast *out);
 
-/* The exact two-sided sign test (McNemar's for paired outcomes): the probability that chance alone divides
- * `wins` + `losses` differing pairs as unevenly.  1 when there is none. */
+/* The exact two-sided sign test (McNemar's for paired outcomes): the probability of a split of the differing pairs
+ * at least as uneven as `wins` to `losses`.  1 when there are none. */
 double sign_test(uint64_t wins, uint64_t losses);
 
-/* Holm's step-down correction of several p values, in place, so that each may be compared with one significance
- * level for all.  UNKNOWN ones are not counted. */
+/* Holm's step-down correction of several p values, in place, for one family-wise significance level.  UNKNOWN values
+ * are ignored. */
 void holm_adjust(double *p_values, size_t count);
 
 #endif

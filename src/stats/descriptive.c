@@ -57,7 +57,7 @@ static void swap(double *a, double *b)
     *b = kept;
 }
 
-/* The median of three: otherwise an array that is already sorted would be the worst case. */
+/* Median of three: avoids the worst case for sorted input. */
 static double pivot_of(const double *values, size_t low, size_t high)
 {
     double a = values[low], b = values[low + (high - low) / 2], c = values[high];
@@ -86,7 +86,7 @@ static void split(double *values, size_t low, size_t high, size_t *left, size_t 
     *right = i == j ? i + 1 : i;
 }
 
-/* Quicksort of doubles alone is several times as fast as qsort, which calls back for each pair. */
+/* Specialized for doubles: several times faster than qsort, which calls a comparison function. */
 void sort_ascending(double *values, size_t count)
 {
     while (count > 1) {
@@ -98,8 +98,7 @@ void sort_ascending(double *values, size_t count)
             return;
         }
         split(values, 0, count - 1, &left, &right);
-        if (left + 1 <
-            count - right) { /* recursion takes the shorter side: the stack stays small */
+        if (left + 1 < count - right) { /* recurse into the shorter side: bounds the stack */
             sort_ascending(values, left + 1);
             values += right;
             count -= right;
@@ -112,8 +111,8 @@ void sort_ascending(double *values, size_t count)
 
 /* ---- of sorted values ---- */
 
-/* Weighted rather than low + share * (high - low): the difference may overflow.  Equal neighbors are returned
- * as they are, so that rounding never leaves their range. */
+/* A weighted mean rather than low + share * (high - low), whose difference may overflow.  Equal neighbors are
+ * returned unchanged, so that rounding never leaves their range. */
 static double between(double low, double high, double share)
 {
     return low == high || share == 0 ? low : low * (1 - share) + high * share;
@@ -130,7 +129,7 @@ double quantile_sorted(const double *ascending, size_t count, double p)
     return between(ascending[below], ascending[below + 1], position - (double)below);
 }
 
-/* A sorted copy of the finite values, to be freed; NULL when there is none or no memory. */
+/* A sorted copy of the finite values, freed by the caller; NULL when there is none or out of memory. */
 static double *sorted_copy(const double *values, size_t count, size_t *kept)
 {
     *kept = 0;
@@ -164,8 +163,9 @@ double quantile(const double *values, size_t count, double p)
 
 /* ---- by selection ---- */
 
-/* Moves values below the pivot (or equal to it, too) to the front of low .. high-1 and returns where the rest
- * begins.  Branchless: the comparison cannot be predicted, and a misprediction costs more than ten moves. */
+/* Partitions low .. high-1: moves values below the pivot (or equal to it, with or_equal) to the front and returns
+ * where the others begin.  Branchless: the comparison is unpredictable, and a misprediction costs more than ten
+ * moves. */
 static size_t move_below(double *values, size_t low, size_t high, double pivot, bool or_equal)
 {
     size_t end = low;
@@ -178,8 +178,8 @@ static size_t move_below(double *values, size_t low, size_t high, double pivot, 
     return end;
 }
 
-/* The value of a rank (from 0); smaller ones are before it afterwards, larger ones behind.  Values before `low`
- * are known to be smaller already. */
+/* Quickselect: the value of a rank (from 0); afterwards smaller values are before it, larger ones after it.  Values
+ * before `low` are known to be smaller. */
 static double select_rank(double *values, size_t low, size_t count, size_t rank)
 {
     size_t high = count;
@@ -197,7 +197,7 @@ static double select_rank(double *values, size_t low, size_t count, size_t rank)
     return values[rank];
 }
 
-/* Looks only at values from `from` on; *below is where the next, larger quantile may start. */
+/* Searches values from `from` on only; *below is where the search for a larger quantile may start. */
 static double select_from(double *values, size_t from, size_t count, double p, size_t *below)
 {
     double position = p * (double)(count - 1);
@@ -205,7 +205,7 @@ static double select_from(double *values, size_t from, size_t count, double p, s
     double share = position - (double)*below, low = select_rank(values, from, count, *below);
     if (share == 0 || *below + 1 >= count)
         return low;
-    double high = values[*below + 1]; /* the smallest of those behind */
+    double high = values[*below + 1]; /* the smallest of the following values */
     for (size_t i = *below + 2; i < count; i++)
         high = values[i] < high ? values[i] : high;
     return between(low, high, share);
@@ -236,7 +236,7 @@ double conformal_quantile(double *values, size_t count, double level)
     return values[rank > (double)count ? count - 1 : rank < 1 ? 0 : (size_t)rank - 1];
 }
 
-/* ---- how certain ---- */
+/* ---- uncertainty ---- */
 
 #define MEDIAN_ERROR 1.2533 /* standard error of a median over that of a mean */
 
@@ -259,7 +259,7 @@ double relative_scatter(const double *values, size_t count)
     return known > 2 ? MEDIAN_ERROR * scatter : scatter; /* the median of two is their mean */
 }
 
-/* Of count draws, k or fewer are below the quantile with the probability `below`; both ends cut off (1 - level) / 2. */
+/* By the binomial distribution of the number of draws below the quantile; each end excludes (1 - level) / 2. */
 void quantile_interval(const double *ascending, size_t count, double p, double level, double *low,
                        double *high)
 {
@@ -280,17 +280,17 @@ void quantile_interval(const double *ascending, size_t count, double p, double l
     }
 }
 
-size_t quantile_least_count(double p, double level)
+size_t quantile_min_count(double p, double level)
 {
-    double least = p > 0 && p < 1 && level < 1 ? log((1 - level) / 2) / log(p) : 0;
-    return (size_t)ceil(least);
+    double count_min = p > 0 && p < 1 && level < 1 ? log((1 - level) / 2) / log(p) : 0;
+    return (size_t)ceil(count_min);
 }
 
 /* ---- sketch ---- */
 
 enum { EXACT_MAX = 4096, BINS = 4200 };
 
-/* Bins are one per cent wide and start at 1e-9: 4200 of them reach 1e9. */
+/* Bins are one percent wide and start at 1e-9: 4200 of them reach 1e9. */
 #define BIN_RATIO 1.01
 #define BIN_MIN   1e-9
 
@@ -302,7 +302,7 @@ static size_t bin_of(double value)
     return bin < BINS - 1 ? (size_t)bin : BINS - 1;
 }
 
-/* The geometric middle of a bin: at most half a per cent from anything in it. */
+/* The geometric middle of a bin: at most half a percent from any value in it. */
 static double bin_middle(size_t bin)
 {
     return bin == 0 ? 0 : BIN_MIN * pow(BIN_RATIO, (double)bin - 0.5);

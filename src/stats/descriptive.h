@@ -1,5 +1,5 @@
-/* Descriptive statistics of numbers: moments, order statistics, a sketch of both for a stream of any length, density.
- * A struct online is plain data; a struct sketch owns memory.  Zero-initialize both; release the sketch. */
+/* Descriptive statistics: moments, order statistics, a quantile sketch for streams of any length, kernel density.  A
+ * struct online is plain data; a struct sketch owns memory.  Zero-initialize both; release the sketch. */
 #ifndef IPW_STATS_DESCRIPTIVE_H
 #define IPW_STATS_DESCRIPTIVE_H
 
@@ -10,8 +10,7 @@
 
 /* ---- moments ---- */
 
-/* By Welford's recurrence, which does not cancel where a sum of squares does (a counter's watts differ in the fourth
- * digit). */
+/* Welford's algorithm, which avoids the cancellation of a sum of squares (watts that differ in the fourth digit). */
 struct online {
     uint64_t count;
     double mean;    /* of the values so far; meaningless while count is 0 */
@@ -20,7 +19,7 @@ struct online {
     double max;
 };
 
-/* Adds one value.  UNKNOWN (or infinite) is not a value: it is left out and not counted. */
+/* Adds one value.  UNKNOWN and infinite values are ignored and not counted. */
 void online_add(struct online *stats, double value);
 
 /* UNKNOWN without a value. */
@@ -28,33 +27,33 @@ double online_mean(const struct online *stats);
 double online_min(const struct online *stats);
 double online_max(const struct online *stats);
 
-/* Of the sample (divided by n - 1); UNKNOWN under two values. */
+/* Sample standard deviation (n - 1); UNKNOWN for fewer than two values. */
 double online_stddev(const struct online *stats);
 
-/* Of the mean: stddev / sqrt(n). */
+/* Standard error of the mean: stddev / sqrt(n). */
 double online_standard_error(const struct online *stats);
 
 /* ---- order statistics ---- */
 
-/* Quantiles by linear interpolation, and sorting of doubles.  Quantile p of n sorted values is
- * at position p (n - 1), counted from 0, between the two values around it (NumPy's "linear", R's type 7).
- * What cannot be answered (no value, p outside 0..1, no memory) is UNKNOWN. */
+/* Quantiles by linear interpolation, and sorting of doubles.  Quantile p of n sorted values is at position p (n -
+ * 1), counted from 0, between the two adjacent values (NumPy's "linear", R's type 7).  UNKNOWN without a value, for
+ * p outside 0..1 or out of memory. */
 
 /* Of the finite values; the array is not changed. */
 double quantile(const double *values, size_t count, double p);
 
-/* A range that holds the quantile p of what an ascending, finite array was drawn from, with probability `level` or more:
- * order statistics by the binomial distribution, whatever the distribution is.  An end beyond the values is UNKNOWN. */
+/* Distribution-free confidence interval of quantile p of the population of an ascending, finite sample, with
+ * confidence `level` or more: order statistics by the binomial distribution.  An end outside the sample is UNKNOWN. */
 void quantile_interval(const double *ascending, size_t count, double p, double level, double *low,
                        double *high);
-/* How many values it takes for an upper end. */
-size_t quantile_least_count(double p, double level);
+/* Minimum sample size for which the upper end is known. */
+size_t quantile_min_count(double p, double level);
 
-/* Relative standard deviation of values (which may be UNKNOWN), made so that / sqrt(count) gives the standard error of
- * their median.  UNKNOWN under two. */
+/* Relative standard deviation of values (which may be UNKNOWN), scaled so that dividing by sqrt(count) gives the
+ * standard error of their median.  UNKNOWN for fewer than two. */
 double relative_scatter(const double *values, size_t count);
 
-/* Several at once for the price of one sort: out[i] is the quantile at ps[i]. */
+/* Several quantiles with one sort: out[i] is the quantile at ps[i]. */
 void quantiles(const double *values, size_t count, const double *ps, size_t p_count, double *out);
 
 /* Of an array that is ascending and finite: no copy, no allocation. */
@@ -64,17 +63,17 @@ double quantile_sorted(const double *ascending, size_t count, double p);
 void select_quantiles(double *values, size_t count, const double *ps, size_t p_count, double *out);
 double select_median(double *values, size_t count);
 
-/* The value that a new one of the same kind is at most with probability `level`, as split conformal prediction has it:
- * the ceil(level (n + 1))-th of n, at most the largest.  The array is sorted.  UNKNOWN without a value. */
+/* Split conformal prediction: the bound that a new value of the same distribution does not exceed with probability
+ * `level`: the ceil(level (n + 1))-th of n values, at most the largest.  Sorts the array.  UNKNOWN without a value. */
 double conformal_quantile(double *values, size_t count, double level);
 
 /* Puts finite values into ascending order. */
 void sort_ascending(double *values, size_t count);
 
-/* ---- a stream in bounded memory ---- */
+/* ---- streaming quantiles in bounded memory ---- */
 
-/* Exact for the first few thousand values, then a histogram with bins of one per cent.  For values of 0 and
- * more: times, tokens, joules. */
+/* Exact for the first few thousand values, then a histogram with bins of one percent.  For non-negative values:
+ * times, tokens, joules. */
 struct sketch {
     struct online moments;
     double *exact;  /* the first values, until there are too many */
@@ -83,19 +82,19 @@ struct sketch {
 
 enum err sketch_add(struct sketch *sketch, double value) MUST_USE;
 
-/* As quantile() while exact, then within half a per cent.  UNKNOWN without a value. */
+/* As quantile() while exact, then within half a percent.  UNKNOWN without a value. */
 double sketch_quantile(const struct sketch *sketch, double p);
 void sketch_release(struct sketch *sketch);
 
-/* ---- the density of a sample, by Gaussian kernels ---- */
+/* ---- kernel density estimation with Gaussian kernels ---- */
 
-/* Silverman's rule as the Python IPW has it: 0.9 x sample standard deviation x n^(-1/5).  UNKNOWN under two finite
- * values, or where all are equal. */
+/* Silverman's rule as in the Python IPW: 0.9 x sample standard deviation x n^(-1/5).  UNKNOWN for fewer than two
+ * finite values, or where all are equal. */
 double kde_bandwidth(const double *values, size_t count);
 
-/* density[i] at at[i], of the finite values.  Up to KDE_EXACT values each has its own kernel; more are first binned
- * on a grid of KDE_GRID points, each value split between its two neighbors, which changes the density by less than
- * a thousandth of its peak.  ERR_NO_DATA where there is no bandwidth. */
+/* density[i] at at[i], of the finite values.  Up to KDE_EXACT values have a kernel each; more are first binned on a
+ * grid of KDE_GRID points (linear binning), which changes the density by less than a thousandth of its peak.
+ * ERR_NO_DATA without a bandwidth. */
 enum { KDE_EXACT = 20000, KDE_GRID = 4096 };
 enum err kde(const double *values, size_t count, const double *at, size_t points, double *density)
     MUST_USE;

@@ -29,8 +29,8 @@ static double beta_fraction(double a, double b, double x)
     return value;
 }
 
-/* log(Gamma(a + 1/2) / Gamma(a)): for large a both would overflow.  Not by lgamma, which writes to a variable that
- * threads share. */
+/* log(Gamma(a + 1/2) / Gamma(a)), which overflow individually for large a.  Not by lgamma, which writes to a global
+ * variable. */
 static double log_gamma_step(double a)
 {
     if (a < 100)
@@ -40,8 +40,8 @@ static double log_gamma_step(double a)
            r * (-1.0 / 8 + r * r * (1.0 / 192 + r * r * (-1.0 / 640 + r * r * 17.0 / 14336)));
 }
 
-/* The regularized incomplete beta function with b = 1/2 (or, mirrored, a = 1/2), which is all that Student's
- * distribution needs.  y = 1 - x is passed, because for x near 1 it cannot be computed from x. */
+/* The regularized incomplete beta function with b = 1/2 (or, mirrored, a = 1/2), as Student's distribution needs it.
+ * y = 1 - x is passed, because for x near 1 computing it from x cancels. */
 static double beta_half(double a, double x, double y)
 {
     if (x <= 0 || y <= 0)

@@ -12,7 +12,7 @@
 
 #define OUTSIDE_95 0.05
 
-/* Sums of squares about the means, in two passes: one pass over x in the millions would cancel. */
+/* Sums of squares about the means, in two passes: a single pass would cancel for x in the millions. */
 struct line_sums {
     double count, mean_x, mean_y, xx, xy, yy;
 };
@@ -50,7 +50,7 @@ static struct line_sums sum_line(const double *x, const double *y, size_t count,
             sums.xy += (u - sums.mean_x) * (v - sums.mean_y);
             sums.yy += (v - sums.mean_y) * (v - sums.mean_y);
         }
-    /* The mean of equal values may differ from them in its last digit, which is not spread. */
+    /* Rounding of the mean must not make equal values appear to vary. */
     if (!u_varies)
         sums.xx = sums.xy = 0;
     if (!v_varies)
@@ -58,8 +58,8 @@ static struct line_sums sum_line(const double *x, const double *y, size_t count,
     return sums;
 }
 
-/* From the residuals themselves, about the means: where the fit is good the difference of two sums would be
- * rounding error, and so would distances from an intercept that is far away. */
+/* Computed from the residuals, about the means: for a good fit the difference of two sums would be rounding error,
+ * and so would distances from a remote intercept. */
 static double line_residuals(const double *x, const double *y, size_t count, enum linear_logs logs,
                              const struct line_sums *sums, double slope)
 {
@@ -127,7 +127,7 @@ bool linear_fit(const double *x, const double *y, size_t count, struct linear_fi
 
 /* ---- a plane by least squares ---- */
 
-/* Squared sine of the angle between x and z: below this they are collinear. */
+/* Squared sine of the angle between x and z: collinear below this. */
 #define SINE_SQUARED_MIN 1e-10
 
 struct plane_sums {
@@ -211,7 +211,7 @@ bool plane_fit(const double *x, const double *z, const double *y, size_t count,
     return true;
 }
 
-/* ---- Theil and Sen's line ---- */
+/* ---- Theil-Sen estimator ---- */
 
 struct points {
     double *x, *y; /* finite */
@@ -236,7 +236,7 @@ static void add_slope(const struct points *points, size_t i, size_t j, double *s
 {
     double across = points->x[j] - points->x[i], slope = (points->y[j] - points->y[i]) / across;
     if (across != 0 &&
-        is_known(slope)) /* differences may overflow: selection never ends on a NaN */
+        is_known(slope)) /* differences may overflow: selection does not terminate on a NaN */
         slopes[(*count)++] = slope;
 }
 
@@ -260,7 +260,7 @@ static size_t sampled_slopes(const struct points *points, double *slopes)
     return count;
 }
 
-/* Keeps every n-th of very many at the front: their median is as good. */
+/* Keeps every n-th value, at the front: the median of a large sample is as good. */
 static size_t downsample(double *values, size_t count)
 {
     size_t step = count / THEIL_SEN_SAMPLED + 1, kept = 0;

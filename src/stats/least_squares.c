@@ -9,14 +9,15 @@
 #include "core/random.h"
 #include "stats/descriptive.h"
 
-/* The norm of a column's part orthogonal to those before it, relative to its own: below this it is dependent. */
+/* A column is linearly dependent if the norm of its part orthogonal to the columns before it is below this share of
+ * its own norm. */
 #define RANK_TOLERANCE 1e-10
 
 /* ---- reflections ---- */
 
 struct qr {
     double *r;    /* rows x columns: its upper triangle is R */
-    double *b;    /* reflected with it */
+    double *b;    /* transformed together with a */
     double *norm; /* of each column of the matrix */
     size_t rows, columns;
 };
@@ -97,8 +98,8 @@ enum err least_squares(const double *a, const double *b, size_t rows, size_t col
     return err;
 }
 
-/* Row j of R's inverse, squared and summed: (a'a)^-1 is R^-1 R^-1'. */
-/* Weights of 1 / |residual| make squares absolute values; a residual below this share of the largest counts as it. */
+/* Iteratively reweighted least squares: weights of 1 / |residual|; residuals below this share of the largest are
+ * clamped to it. */
 #define LAD_FLOOR 1e-6
 enum { LAD_ROUNDS = 40 };
 
@@ -140,7 +141,7 @@ enum err least_absolute(const double *a, const double *b, size_t rows, size_t co
             break;
         weigh(a, b, rows, columns, LAD_FLOOR * largest, weighted, residuals);
         if (least_squares(weighted, residuals, rows, columns, next) != ERR_OK)
-            break; /* the last solution is as good as the arithmetic allows */
+            break; /* the last solution is as accurate as the arithmetic allows */
         for (size_t j = 0; j < columns; j++) {
             moved = fmax(moved, fabs(next[j] - x[j]));
             size = fmax(size, fabs(next[j]));
@@ -155,6 +156,7 @@ enum err least_absolute(const double *a, const double *b, size_t rows, size_t co
     return err;
 }
 
+/* sigmas[j] is the norm of row j of R^-1, since (a'a)^-1 = R^-1 R^-1'. */
 enum err least_squares_sigmas(const double *a, size_t rows, size_t columns, double *sigmas)
 {
     struct qr it;
@@ -220,7 +222,7 @@ static void compute_gradient(struct active_set *s)
     }
 }
 
-/* The bound column with the largest gradient; -1 when none is above rounding. */
+/* The bound column with the largest gradient; -1 when all are within rounding. */
 static long next_column(const struct active_set *s, const double *scale)
 {
     long best = -1;
@@ -231,18 +233,18 @@ static long next_column(const struct active_set *s, const double *scale)
     return best;
 }
 
-/* From x towards z until a column reaches 0, which is bound again. */
+/* Moves from x towards z until a column reaches 0, which becomes bound again. */
 static void step(struct active_set *s)
 {
-    double most = 1;
+    double max = 1;
     size_t blocking = s->columns;
     for (size_t j = 0; j < s->columns; j++)
-        if (s->is_free[j] && s->z[j] <= 0 && s->x[j] / (s->x[j] - s->z[j]) <= most) {
-            most = s->x[j] / (s->x[j] - s->z[j]);
+        if (s->is_free[j] && s->z[j] <= 0 && s->x[j] / (s->x[j] - s->z[j]) <= max) {
+            max = s->x[j] / (s->x[j] - s->z[j]);
             blocking = j;
         }
     for (size_t j = 0; j < s->columns; j++) {
-        s->x[j] += most * (s->z[j] - s->x[j]);
+        s->x[j] += max * (s->z[j] - s->x[j]);
         if (s->is_free[j] && (j == blocking || s->x[j] <= 0)) {
             s->x[j] = 0;
             s->is_free[j] = false;
@@ -264,7 +266,7 @@ static enum err admit(struct active_set *s, size_t column)
     s->is_free[column] = true;
     enum err err = solve_free(s);
     if (err == ERR_BAD_VALUE || (!err && s->z[column] <= 0)) {
-        s->is_free[column] = false; /* it is dependent, or its gradient was rounding */
+        s->is_free[column] = false; /* linearly dependent, or its gradient was rounding error */
         s->refused[column] = true;
         return ERR_OK;
     }
@@ -299,7 +301,7 @@ static enum err run_active_set(struct active_set *s, double *scale)
         if (err)
             return err;
     }
-    return ERR_BAD_VALUE; /* it cycles, which only rounding can cause */
+    return ERR_BAD_VALUE; /* cycling, which only rounding can cause */
 }
 
 enum err least_squares_positive(const double *a, const double *b, size_t rows, size_t columns,
@@ -333,10 +335,10 @@ enum err least_squares_positive(const double *a, const double *b, size_t rows, s
     return err;
 }
 
-/* ---- how well a system determines its unknowns ---- */
+/* ---- conditioning of a system ---- */
 
-/* The normal matrix has at most a dozen columns, so its eigenvalues come from plain Jacobi rotations, and the bootstrap
- * refits the system from scratch for every draw. */
+/* The normal matrix has at most a dozen columns, so Jacobi rotations give its eigenvalues, and the bootstrap refits
+ * the system for every draw. */
 enum { SWEEPS = 60, DRAWS_MAX = 2000, DRAWS_MIN = 200, ROWS_DRAWN_MAX = 4000000 };
 
 /* A Jacobi rotation of columns p and q that zeroes m[p][q]. */
@@ -390,9 +392,9 @@ void least_squares_spectrum_of(const struct least_squares_system *system,
 
 double least_squares_spectrum_condition(const struct least_squares_spectrum *spectrum)
 {
-    double most = spectrum->values[spectrum->largest];
-    double least = spectrum->values[spectrum->smallest];
-    return least > most * (double)spectrum->columns * DBL_EPSILON ? sqrt(most / least) : INFINITY;
+    double max = spectrum->values[spectrum->largest];
+    double min = spectrum->values[spectrum->smallest];
+    return min > max * (double)spectrum->columns * DBL_EPSILON ? sqrt(max / min) : INFINITY;
 }
 
 void least_squares_spectrum_worst_pair(const struct least_squares_spectrum *spectrum, size_t *a,
@@ -474,7 +476,7 @@ static enum err draw_all(struct resampling *r, unsigned draws, double *found,
     return ERR_OK;
 }
 
-/* A larger system gets fewer draws, since each costs more. */
+/* Fewer draws for a larger system, since each costs more. */
 static unsigned default_draws(const struct least_squares_system *system)
 {
     size_t affordable = ROWS_DRAWN_MAX / system->rows;

@@ -8,7 +8,7 @@ struct choice {
     size_t index;
 };
 
-/* By cost; of equal cost the one worth most first. */
+/* By ascending cost, then by descending worth. */
 static int by_cost(const void *left, const void *right)
 {
     const struct choice *a = left, *b = right;
@@ -36,7 +36,7 @@ enum err pareto_mark(const double *cost, const double *worth, size_t count, bool
     for (size_t i = 0; i < count; i++)
         optimal[i] = false;
     qsort(choices, known, sizeof *choices, by_cost);
-    const struct choice *best = NULL; /* worth most among those that cost no more */
+    const struct choice *best = NULL; /* highest worth among those that cost no more */
     for (size_t i = 0; i < known; i++) {
         const struct choice *choice = &choices[i];
         if (best && choice->worth <= best->worth &&

@@ -1,4 +1,5 @@
-/* The recorder: a list of events under a lock.  An event's texts lie in one block that begins with the query's key. */
+/* The recorder: a list of events under a lock.  An event's strings are in one block that begins with the query's
+ * key. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 
 struct trace_recorder {
     pthread_mutex_t lock;
-    struct trace_events events; /* query is "" where it is not known yet */
+    struct trace_events events; /* query is "" if unknown yet */
 };
 
 /* ---- types ---- */
@@ -91,7 +92,7 @@ static enum err copy_event(const struct trace_event *event, struct trace_event *
     return ERR_OK;
 }
 
-/* An event that arrives so soon after its time is one of now, as far as the busy time of CPUs goes. */
+/* An event that arrives within this time is treated as current for reading the CPUs' busy time. */
 #define ARRIVAL_MAX (50 * NS_PER_MS)
 
 static bool is_of_now(nanos at)
@@ -114,7 +115,7 @@ enum err trace_event(struct trace_recorder *recorder, const struct trace_event *
         grow(events->items, &events->capacity, events->count, sizeof *items);
     if (items) {
         if (!copy.at)
-            copy.at = clock_now(); /* here, so that the order of events is that of their times */
+            copy.at = clock_now(); /* under the lock, so that events are ordered by time */
         events->items = items;
         items[events->count++] = copy;
     }
@@ -142,7 +143,7 @@ static const struct jv *first_of(const struct jv *line, const struct jv *metadat
 
 #define FIRST(...) first_of(line, metadata, (const char *const[]){__VA_ARGS__, NULL})
 
-/* Nanoseconds of so many are on the wall clock: no machine has been up for three years. */
+/* Larger values are wall-clock nanoseconds: no machine has been up for three years. */
 #define WALL_NS 1e17
 
 static nanos time_of(double at_s, double at_ns)
@@ -224,7 +225,7 @@ static bool is_text(const char *a, const char *b)
     return a && b && strcmp(a, b) == 0;
 }
 
-/* Whether an event without a query belongs to this one: another of that id does, or no other query is there. */
+/* Whether an event without a query belongs to this one: another event with its id does, or there is no other query. */
 static bool belongs(const struct trace_events *events, const struct trace_event *event,
                     const char *query)
 {

@@ -21,8 +21,8 @@ void regions_release(struct regions *regions)
 
 /* ---- threads ---- */
 
-/* The slot that holds this thread, or the free one where it belongs.  The C library's thread ids are
- * addresses a page or more apart: multiplying spreads them. */
+/* The slot of this thread, or the free slot for it.  The C library's thread ids are addresses a page or more apart:
+ * multiplicative hashing spreads them. */
 static size_t *find_slot(const struct regions *regions, pthread_t thread)
 {
     size_t mask = regions->slot_count - 1;
@@ -50,7 +50,7 @@ static enum err reserve_slot(struct regions *regions)
     return ERR_OK;
 }
 
-/* A thread's number; one that is new is added. */
+/* A thread's number; a new thread is added. */
 static enum err find_thread(struct regions *regions, pthread_t thread, unsigned *number)
 {
     enum err err = reserve_slot(regions);
@@ -116,7 +116,7 @@ enum err regions_end(struct regions *regions, int number, nanos now)
     return ERR_OK;
 }
 
-/* Composed from the end, because the parents are known innermost first. */
+/* Built from the end, because parents are known innermost first. */
 const char *regions_path(struct regions *regions, int number)
 {
     struct region *region = &regions->items[number];

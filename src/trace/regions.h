@@ -1,9 +1,8 @@
-/* The regions of a session: when each began and ended, and which was open around it in its thread.
+/* The regions of a session: when each began and ended, and its parent in the same thread.
  *
- * Beginning and ending take constant time and constant memory, however many regions there are and
- * however deeply they nest: the open regions of a thread are a linked list with its innermost one in
- * a table, and a path is composed only when it is requested.  Not locked; the caller owns the struct,
- * zeroed before use, and regions_release frees what it holds. */
+ * Beginning and ending take constant time and memory, however many regions there are and however deeply they nest: the
+ * open regions of a thread are a linked list with its innermost one in a table, and a path is built only on request.
+ * Not locked; the caller owns the struct, zeroed before use, and regions_release frees its content. */
 #ifndef IPW_TRACE_REGIONS_H
 #define IPW_TRACE_REGIONS_H
 
@@ -21,7 +20,7 @@ struct region {
     nanos from, to;
     int parent;
     int outer, inner; /* its neighbors among the open regions of its thread */
-    unsigned thread;  /* its place in the table of threads */
+    unsigned thread;  /* index in the table of threads */
 };
 
 /* A thread that has begun a region, and its innermost open one. */
@@ -41,8 +40,8 @@ struct regions {
 
 void regions_release(struct regions *regions);
 
-/* A region inside the innermost one that `thread` has open; its number in *number, and it begins when
- * items[*number].from is set. */
+/* Begins a region inside the innermost open one of `thread`; its number in *number.  It starts when items[*number].from
+ * is set. */
 enum err regions_begin(struct regions *regions, pthread_t thread, const char *name, int *number)
     MUST_USE;
 
@@ -50,7 +49,7 @@ enum err regions_begin(struct regions *regions, pthread_t thread, const char *na
  * open. */
 enum err regions_end(struct regions *regions, int number, nanos now) MUST_USE;
 
-/* NULL when there is none of that number. */
+/* NULL if the number is invalid. */
 const struct region *regions_find(const struct regions *regions, int number);
 
 /* "outer/inner", owned by the regions; NULL when out of memory. */

@@ -44,7 +44,7 @@ double request_prefill_tokens(const struct request_trace *trace, nanos from, nan
 
 /* ---- the output, distributed over time ---- */
 
-/* How many arrivals are not later than t. */
+/* Number of arrivals not later than t. */
 static size_t arrived(const struct request_trace *trace, nanos t)
 {
     size_t low = 0, high = trace->arrival_count;
@@ -60,8 +60,8 @@ static size_t arrived(const struct request_trace *trace, nanos t)
     return low;
 }
 
-/* Chunks produced up to t: as many as have arrived, and of those that arrive next the part of the time
- * since the last ones.  Chunks that arrive together were produced together. */
+/* Chunks produced up to t: those that have arrived, plus a fraction of the next ones, linear in time since the last
+ * arrival.  Chunks that arrive together were produced together. */
 static double chunks_produced(const struct request_trace *trace, nanos begin, nanos t)
 {
     size_t before = arrived(trace, t);
@@ -94,7 +94,7 @@ double request_decode_tokens(const struct request_trace *trace, nanos from, nano
     if (!has_decode) {
         if (!is_known(output))
             return 0;
-        begin = trace->from; /* an answer in one chunk: it was produced at some time in all of it */
+        begin = trace->from; /* one chunk: produced at any time in the request */
     }
     from = later(from, begin);
     to = earlier(to, end);

@@ -1,7 +1,6 @@
-/* From events to spans.  Starts and ends are paired in the order in which they were recorded, by id where they have
- * one.  Then each span finds what contains it: by the parent that it names, else by time, among the types that may
- * contain it.  Turns that no event has are made of the inferences; phases, of the first token.  At last the spans are
- * laid out parents first. */
+/* From events to spans.  Starts and ends are paired in the order of recording, by id if they have one.  Then each span
+ * gets its parent: the one that it names, else by time, among the types that may contain it.  Missing turns are
+ * inferred from the inferences; phases from the first token.  Finally the spans are ordered with parents first. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,12 +9,12 @@
 #include "core/text.h"
 #include "trace/trace.h"
 
-/* Clocks of two processes, and of two calls, differ by so much without being wrong. */
+/* Clocks of two processes, and of two calls, may differ by this much. */
 #define SLACK NS_PER_MS
 
 enum { NO_PARENT = -1 };
 
-/* A span that is being built. */
+/* A span under construction. */
 struct node {
     struct trace_span span;
     uint64_t key; /* of type and id; 0 without an id */
@@ -126,7 +125,7 @@ static struct node node_of(const struct trace_event *event)
     };
 }
 
-/* The newest node of that id and kind; NULL without one. */
+/* The newest node with that id and kind; NULL if there is none. */
 static struct node *find_id(const struct build *b, uint64_t key, const char *id, bool pending)
 {
     for (size_t i = b->count; key && i-- > 0;) {
@@ -137,8 +136,8 @@ static struct node *find_id(const struct build *b, uint64_t key, const char *id,
     return NULL;
 }
 
-/* The open node that an event without an id means.  Tools and inferences run side by side, and the first to start is
- * taken to be the first to end; agents and turns nest. */
+/* The open node of an event without an id.  Tools and inferences run concurrently, and the first to start is assumed to
+ * be the first to end; agents and turns nest. */
 static struct node *find_named(const struct build *b, const struct trace_event *event)
 {
     bool nests = event->type <= TRACE_TURN;
@@ -156,7 +155,7 @@ static struct node *find_named(const struct build *b, const struct trace_event *
     return found;
 }
 
-/* Completes a node by its other event. */
+/* Completes a node with its other event. */
 static void join(struct node *node, const struct trace_event *end)
 {
     node->span.to = end->at;
@@ -225,9 +224,9 @@ static enum err take_event(struct build *b, const struct trace_event *event)
     return event->edge == TRACE_START ? take_start(b, event) : take_end(b, event);
 }
 
-/* ---- what the pairs are worth ---- */
+/* ---- cleaning up pairs ---- */
 
-/* Leaves out the ends that found no start, and sets the window. */
+/* Drops the ends without a start, and sets the window. */
 static void drop_pending(struct build *b)
 {
     size_t kept = 0;
@@ -254,7 +253,7 @@ static nanos clamp(nanos t, nanos low, nanos high)
     return t < low ? low : t > high ? high : t;
 }
 
-/* The machine's clock counts in ticks of 10 ms: a share of a few of them would be noise. */
+/* The kernel's CPU time has ticks of 10 ms: a share of a few ticks would be noise. */
 #define BUSY_MIN 0.05
 
 static double cpu_share(const struct node *node)
@@ -289,7 +288,7 @@ static void settle_times(struct build *b)
     }
 }
 
-/* ---- what contains what ---- */
+/* ---- parents ---- */
 
 static bool may_contain(enum trace_type outer, enum trace_type inner)
 {
@@ -307,8 +306,8 @@ static bool may_contain(enum trace_type outer, enum trace_type inner)
     }
 }
 
-/* Whether `outer` contains `inner` by time: tools, inferences and their phases where they start, because a tool may
- * outlive its turn; agents and turns with all of their time. */
+/* Whether `outer` contains `inner` by time: for tools, inferences and their phases by their start, because a tool may
+ * outlive its turn; for agents and turns by all of their time. */
 static bool holds(const struct trace_span *outer, const struct trace_span *inner)
 {
     nanos length = inner->to - inner->from, own = outer->to - outer->from;
@@ -319,7 +318,7 @@ static bool holds(const struct trace_span *outer, const struct trace_span *inner
     return covers && (own > length || (own == length && outer->type < inner->type));
 }
 
-/* The innermost that contains node i by time; with `within`, that one or one that it directly contains. */
+/* The innermost span that contains node i by time; with `within`, that one or one of its direct children. */
 static int find_by_time(const struct build *b, size_t i, int within)
 {
     const struct trace_span *span = &b->nodes[i].span;
@@ -338,19 +337,19 @@ static int find_by_time(const struct build *b, size_t i, int within)
     return found == NO_PARENT ? within : found;
 }
 
-/* The request that a phase has most of its time in: the clocks of two events of one moment differ by a little, and the
- * phase may begin before its request, or within the one before it. */
+/* The request with the largest overlap with a phase: the clocks of two events of one moment differ slightly, and the
+ * phase may begin before its request, or within the previous one. */
 static int find_by_overlap(const struct build *b, size_t i)
 {
     const struct trace_span *span = &b->nodes[i].span;
     int found = NO_PARENT;
-    nanos most = 0;
+    nanos max = 0;
     for (size_t k = 0; k < b->count && !span->no_end; k++) {
         const struct trace_span *outer = &b->nodes[k].span;
         nanos from = outer->from > span->from ? outer->from : span->from,
               to = outer->to < span->to ? outer->to : span->to;
-        if (may_contain(outer->type, span->type) && to - from > most) {
-            most = to - from;
+        if (may_contain(outer->type, span->type) && to - from > max) {
+            max = to - from;
             found = (int)k;
         }
     }
@@ -413,7 +412,7 @@ static struct node made_up(enum trace_type type, nanos from, nanos to, int paren
     return node;
 }
 
-/* The query is the agent that contains all else, or is put around it.  Its index. */
+/* The query is the agent that contains everything else, or is created around it.  Its index. */
 static enum err find_root(struct build *b, int *root)
 {
     size_t outermost = 0;
@@ -441,8 +440,8 @@ static enum err find_root(struct build *b, int *root)
     return err;
 }
 
-/* Children before their parents, deepest first: a parent reaches as far as its children do.  Phases end with their
- * inference; what has no end, with its parent. */
+/* Children before their parents, deepest first: a parent extends as far as its children.  Phases end with their
+ * inference; spans without an end, with their parent. */
 static void fit(struct build *b, int at, unsigned depth)
 {
     for (size_t i = 0; depth < 64 && i < b->count; i++) {
@@ -469,7 +468,7 @@ static bool has_child(const struct build *b, int of, enum trace_type type)
     return false;
 }
 
-/* The earliest inference of an agent that is in none of its turns; NO_PARENT without one. */
+/* The earliest inference of an agent that is in none of its turns; NO_PARENT if there is none. */
 static int next_inference(const struct build *b, int agent)
 {
     int first = NO_PARENT;
@@ -482,7 +481,7 @@ static int next_inference(const struct build *b, int agent)
     return first;
 }
 
-/* Where the next turn begins: at the first inference that begins after `after`. */
+/* Start of the next turn: the first inference that begins after `after`. */
 static nanos next_begin(const struct build *b, int agent, nanos after)
 {
     nanos next = INT64_MAX;
@@ -495,7 +494,7 @@ static nanos next_begin(const struct build *b, int agent, nanos after)
     return next;
 }
 
-/* Where an agent's first turn begins: with what was called before its first inference, if anything was. */
+/* Start of an agent's first turn: the calls before its first inference, if there are any. */
 static nanos first_begin(const struct build *b, int agent, nanos inference)
 {
     nanos first = inference;
@@ -507,7 +506,7 @@ static nanos first_begin(const struct build *b, int agent, nanos inference)
     return first;
 }
 
-/* A turn is an inference, those that overlap it, and what is called until the next one. */
+/* A turn is an inference, those that overlap it, and the calls until the next one. */
 static enum err make_turns(struct build *b, int agent)
 {
     enum err err = ERR_OK;
@@ -532,7 +531,7 @@ static enum err make_turns(struct build *b, int agent)
     return err;
 }
 
-/* Where prefill ends: as an event says, or as the phases show. */
+/* End of prefill: from an event, or from the phases. */
 static void find_first_token(const struct build *b, int at, struct trace_span *span)
 {
     for (size_t i = 0; i < b->count; i++) {
@@ -546,7 +545,7 @@ static void find_first_token(const struct build *b, int at, struct trace_span *s
     }
 }
 
-/* A reply of several tokens in one piece arrived after all of its decoding: when its first token was there is unknown. */
+/* A reply of several tokens in one chunk arrived after all of its decoding: the time of its first token is unknown. */
 static bool is_one_piece(const struct trace_facts *facts)
 {
     return facts->last_token && facts->last_token <= facts->first_token &&
@@ -572,7 +571,7 @@ static enum err make_phases(struct build *b, int at)
     return err;
 }
 
-/* A call of a sub-model whose inferences have events of their own is not one more of them: it is a sub-agent. */
+/* A submodel call whose inferences have their own events is a sub-agent, not another inference. */
 static void unwrap_submodels(struct build *b)
 {
     for (size_t i = 0; i < b->count; i++) {
@@ -597,7 +596,7 @@ static enum err make_missing(struct build *b)
     return err;
 }
 
-/* ---- laying out ---- */
+/* ---- ordering ---- */
 
 /* The first child after `last` in the order of starts. */
 static int next_child(const struct build *b, int of, int last)
@@ -676,15 +675,15 @@ static const struct problem {
     size_t offset;
     const char *text;
 } PROBLEMS[] = {
-    {offsetof(struct trace_problems, no_end), "without an end (closed with what contains them)"},
-    {offsetof(struct trace_problems, no_start), "without a start (left out)"},
-    {offsetof(struct trace_problems, duplicates), "duplicated (left out)"},
+    {offsetof(struct trace_problems, no_end), "without an end (closed with their parent)"},
+    {offsetof(struct trace_problems, no_start), "without a start (dropped)"},
+    {offsetof(struct trace_problems, duplicates), "duplicated (dropped)"},
     {offsetof(struct trace_problems, out_of_order), "recorded before their start (paired)"},
-    {offsetof(struct trace_problems, skewed), "outside of what contains them (clock skew)"},
+    {offsetof(struct trace_problems, skewed), "outside their parent (clock skew)"},
     {offsetof(struct trace_problems, ambiguous),
-     "of one name at the same time without correlation ids (paired in their order)"},
-    {offsetof(struct trace_problems, unknown_type), "of an unknown type (left out)"},
-    {offsetof(struct trace_problems, too_many), "beyond the most of a query (left out)"},
+     "of the same name at the same time without correlation ids (paired in order)"},
+    {offsetof(struct trace_problems, unknown_type), "of an unknown type (dropped)"},
+    {offsetof(struct trace_problems, too_many), "above the limit per query (dropped)"},
 };
 
 enum { PROBLEM_COUNT = sizeof PROBLEMS / sizeof *PROBLEMS };

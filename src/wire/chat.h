@@ -1,8 +1,8 @@
-/* A conversation with a model: messages with roles, the tools that the model may call, its calls of them; their JSON in
+/* A conversation with a model: messages with roles, the tools that the model may call and its calls; their JSON in
  * requests of OpenAI's and Ollama's API (chat.c), and their form in plain text (tool_text.c).
  *
  * Ownership: a struct chat owns its messages and a struct tool_calls its calls: zero-initialize, release when done.
- * What is added to either is copied.  A struct chat_tool borrows its strings. */
+ * Added strings are copied.  A struct chat_tool borrows its strings. */
 #ifndef IPW_WIRE_CHAT_H
 #define IPW_WIRE_CHAT_H
 
@@ -19,14 +19,14 @@ struct json;
 struct chat_tool {
     const char *name;
     const char *description; /* NULL for none */
-    const char *parameters;  /* JSON schema of an object; NULL: it takes none */
+    const char *parameters;  /* JSON schema of an object; NULL: no parameters */
 };
 
 struct tool_call {
     char *id;              /* pairs the call with its result; unique in a conversation */
-    char *name;            /* as the model wrote it: there need not be such a tool */
-    struct text arguments; /* JSON of an object, always, once complete */
-    int64_t index;         /* by which a stream continues it; -1 without */
+    char *name;            /* as written by the model: the tool may not exist */
+    struct text arguments; /* a JSON object, once complete */
+    int64_t index;         /* by which a stream continues it; -1: none */
 };
 
 enum { TOOL_CALLS_LIMIT = 256 }; /* calls of one reply */
@@ -36,11 +36,11 @@ struct tool_calls {
     size_t count, capacity;
 };
 
-/* Arguments of "" become "{}"; NULL: they follow.  ERR_NO_MEMORY, or ERR_BAD_VALUE beyond the limit. */
+/* Arguments of "" become "{}"; NULL: they are added later.  ERR_NO_MEMORY, or ERR_BAD_VALUE beyond the limit. */
 enum err tool_calls_add(struct tool_calls *calls, const char *id, const char *name,
                         const char *arguments) MUST_USE;
-/* Gives every call that lacks an id one made of `seed`, which should differ between replies: 9 letters and digits, the
- * form that the strictest chat templates want. */
+/* Gives every call without an id one derived from `seed`, which should differ between replies: 9 letters and digits,
+ * the format that the strictest chat templates require. */
 enum err tool_calls_identify(struct tool_calls *calls, uint64_t seed) MUST_USE;
 void tool_calls_release(struct tool_calls *calls);
 
@@ -53,7 +53,7 @@ struct chat_message {
     enum chat_role role;
     const char *text;        /* never NULL; may be "" */
     struct tool_calls calls; /* of an assistant */
-    const char *call_id;     /* of a tool's result; else NULL, as the name */
+    const char *call_id;     /* of a tool's result; else NULL, like the name */
     const char *name;        /* of the tool */
 };
 
@@ -70,7 +70,7 @@ enum err chat_add_result(struct chat *chat, const struct tool_call *call, const 
     MUST_USE;
 void chat_release(struct chat *chat);
 
-/* Appends the texts alone, with empty lines between, for a model that knows no roles. */
+/* Appends the texts alone, separated by empty lines, for a model without roles. */
 void chat_write_plain(const struct chat *chat, struct text *out);
 
 /* ---- JSON ---- */
@@ -80,7 +80,7 @@ enum chat_dialect { CHAT_OPENAI, CHAT_OLLAMA };
 /* "messages". */
 void chat_write(struct json *json, enum chat_dialect dialect, const struct chat *chat);
 
-/* "tools", in the form that both APIs share; nothing without any. */
+/* Writes "tools", in the form that both APIs share; nothing if there are none. */
 void chat_write_tools(struct json *json, const struct chat_tool *tools, size_t count);
 
 /* One tool, {"type":"function","function":{...}}, as an item of the open array. */
@@ -88,25 +88,25 @@ void chat_write_tool(struct json *json, const struct chat_tool *tool);
 
 /* ---- tools in text ---- */
 
-/* For models and services without an interface for tools: a conversation with tools becomes one of system, user and
- * assistant texts, and calls are read from what the model writes.  Hermes is the form of many models' chat templates
- * (Hermes, Qwen, SmolLM2): <tool_call>{"name":...}</tool_call>.  ReAct is for models that were trained for none: lines
- * of Thought, Action, Action Input, Observation, Final Answer. */
+/* For models and services without tool support: a conversation with tools becomes one of system, user and assistant
+ * texts, and calls are parsed from the model's output.  Hermes is the format of many models' chat templates (Hermes,
+ * Qwen, SmolLM2): <tool_call>{"name":...}</tool_call>.  ReAct is for models without tool training: lines of Thought,
+ * Action, Action Input, Observation, Final Answer. */
 enum tool_text { TOOL_TEXT_HERMES, TOOL_TEXT_REACT };
 
 /* Appends the conversation to *out: tools described in the system message, calls in the assistant's text, results in
- * the user's messages. */
+ * user messages. */
 enum err tool_text_render(enum tool_text form, const struct chat *chat,
                           const struct chat_tool *tools, size_t count, struct chat *out) MUST_USE;
 
-/* Adds the calls in a model's text to *calls, which is empty, without ids (tool_calls_identify makes them), and the rest to *answer:
- * the final answer without its label where there are no calls, else what was said before them.  Models are sloppy:
- * both forms are read in either, and bare JSON of a call of a known tool; arguments that are not JSON go to the tool's
- * first parameter; what follows an invented observation is dropped. */
+/* Adds the calls in a model's text to *calls, which is empty, without ids (see tool_calls_identify), and the remaining
+ * text to *answer: the final answer without its label if there are no calls, else the text before them.  Models are
+ * imprecise: both formats are accepted in either mode, as is bare JSON of a call of a known tool; arguments that are
+ * not JSON are passed as the tool's first parameter; text after a hallucinated observation is dropped. */
 enum err tool_text_parse(const char *text, const struct chat_tool *tools, size_t count,
                          struct text *answer, struct tool_calls *calls) MUST_USE;
 
-/* The stop string of a request in that form, at which the model would invent a tool's result. */
+/* The stop string of a request in that format, at which the model would hallucinate a tool's result. */
 const char *tool_text_stop(enum tool_text form);
 
 #endif

@@ -1,5 +1,5 @@
-/* The completion and the part of reading one that every protocol shares: pieces with their arrival
- * times, the size limit, and the errors for a malformed or truncated response. */
+/* The completion, and the part of parsing one that all protocols share: chunks with their arrival times, the size
+ * limit, and the errors for a malformed or truncated response. */
 #include "wire/completion.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ static const char *skip_digits(const char *c)
     return c + strspn(c, "0123456789");
 }
 
-/* By the grammar of JSON, which is narrower than that of strtod. */
+/* By the grammar of JSON, which is stricter than strtod. */
 static bool is_json_number(const char *c)
 {
     c += *c == '-';
@@ -98,47 +98,13 @@ const char *message_error(const struct jv *object)
     return jv_is_null(jv_get(object, "error")) ? NULL : MESSAGE_UNSPECIFIED_ERROR;
 }
 
-/* ---- requests of others ---- */
+/* ---- parsing clients' requests ---- */
 
 static const char *skip_space(const char *at, const char *end)
 {
     while (at < end && slice_is_space(*at))
         at++;
     return at;
-}
-
-/* After the closing quote of the string that begins at `at`; NULL without one. */
-static const char *skip_string(const char *at, const char *end)
-{
-    for (at++; at < end && *at != '"'; at++)
-        if (*at == '\\')
-            at++;
-    return at < end ? at + 1 : NULL;
-}
-
-/* After the value that begins at `at`; NULL when it does not end. */
-static const char *skip_value(const char *at, const char *end)
-{
-    size_t depth = 0;
-    while (at < end) {
-        if (*at == '"') {
-            at = skip_string(at, end);
-            if (!at)
-                return NULL;
-        } else if (*at == '{' || *at == '[') {
-            depth++;
-            at++;
-        } else if (depth && (*at == '}' || *at == ']')) {
-            depth--;
-            at++;
-        } else if (depth || !strchr(",}]", *at)) {
-            at++;
-            continue;
-        }
-        if (depth == 0)
-            return at;
-    }
-    return depth ? NULL : at;
 }
 
 struct slice message_member(const char *bytes, size_t length, const char *key)
@@ -148,11 +114,11 @@ struct slice message_member(const char *bytes, size_t length, const char *key)
         return (struct slice){"", 0};
     for (;;) {
         const char *name = skip_space(at + 1, end);
-        const char *after = name < end && *name == '"' ? skip_string(name, end) : NULL;
+        const char *after = name < end && *name == '"' ? json_skip_string(name, end) : NULL;
         const char *colon = after ? skip_space(after, end) : end;
         if (colon == end || *colon != ':')
             return (struct slice){"", 0};
-        const char *value = skip_space(colon + 1, end), *last = skip_value(value, end);
+        const char *value = skip_space(colon + 1, end), *last = json_skip_value(value, end);
         if (!last)
             return (struct slice){"", 0};
         if (slice_is(slice_between(name + 1, after - 1), key))
@@ -258,7 +224,7 @@ enum err completion_append(struct completion *completion, struct text *part, con
     return part->failed ? ERR_NO_MEMORY : mark_arrival(completion, t);
 }
 
-/* ---- reading one from a response ---- */
+/* ---- parsing a response ---- */
 
 static size_t text_bytes(const struct completion *completion)
 {
@@ -268,7 +234,7 @@ static size_t text_bytes(const struct completion *completion)
     return bytes;
 }
 
-/* A piece of any part: within the limit, with its arrival. */
+/* Appends a chunk of any part within the limit, and records its arrival. */
 static enum err add_part(struct completion_sink *sink, struct text *part, const char *piece,
                          nanos t)
 {
@@ -302,8 +268,8 @@ enum err completion_sink_reasoning(struct completion_sink *sink, const char *pie
 
 /* ---- tool calls ---- */
 
-/* The call that an item of "tool_calls" continues; NULL when it begins one.  Some servers omit the index, and some send
- * the same for every call: a different id begins another. */
+/* The call that an item of "tool_calls" continues; NULL for a new one.  Some servers omit the index, and some send the
+ * same for every call: a different id starts a new one. */
 static struct tool_call *find_call(struct tool_calls *calls, const struct jv *item, int64_t index)
 {
     const char *id = jv_text(jv_get(item, "id")), *name = jv_text(jv_path(item, "function.name"));
@@ -336,7 +302,7 @@ static enum err replace(char **string, const char *value)
     return ERR_OK;
 }
 
-/* The name comes whole; one that differs from what there is continues it. */
+/* Names are sent whole; one that differs from the current name continues it. */
 static enum err add_name(struct tool_call *call, const char *name)
 {
     struct text joined = {0};
@@ -348,7 +314,7 @@ static enum err add_name(struct tool_call *call, const char *name)
     return err;
 }
 
-/* A string of JSON, or a piece of it; an object from Ollama and some others. */
+/* A JSON string or a chunk of it; an object from Ollama and some others. */
 static enum err add_arguments(struct completion_sink *sink, struct tool_call *call,
                               const struct jv *arguments, nanos t)
 {
@@ -387,7 +353,7 @@ static enum err add_call(struct completion_sink *sink, const struct jv *item, na
     size_t before = completion->arrivals.count;
     err = add_arguments(sink, call, jv_path(item, "function.arguments"), t);
     if (!err && completion->arrivals.count == before && mark_arrival(completion, t))
-        err = no_room(sink, ERR_NO_MEMORY); /* tokens were generated for a name alone, too */
+        err = no_room(sink, ERR_NO_MEMORY); /* tokens were generated even for a name alone */
     return err;
 }
 
@@ -399,8 +365,8 @@ enum err completion_sink_calls(struct completion_sink *sink, const struct jv *ca
     return err;
 }
 
-/* What the model wrote need not be JSON of an object, but servers and tools fail on anything else. */
-static enum err settle_arguments(struct text *arguments)
+/* The model's output may not be a JSON object, but servers and tools reject anything else. */
+static enum err normalize_arguments(struct text *arguments)
 {
     struct jv *tree = NULL;
     struct text object = {0};
@@ -428,7 +394,7 @@ enum err completion_sink_finish(struct completion_sink *sink)
         if (!*call->name)
             return err_set(sink->why, ERR_BAD_VALUE, "%s sent a tool call without a name",
                            sink->server);
-        if (settle_arguments(&call->arguments))
+        if (normalize_arguments(&call->arguments))
             return no_room(sink, ERR_NO_MEMORY);
     }
     enum err err = tool_calls_identify(calls, (uint64_t)sink->completion->sent);
@@ -466,10 +432,10 @@ void completion_read_seconds(double *s, const struct jv *value, double unit)
 
 /* ---- counts ---- */
 
-/* Of one request; the fastest hardware generates some thousands. */
+/* Of one request; the fastest hardware generates some thousands per second. */
 #define TOKENS_PER_S_MAX 1e5
 
-/* A chat template, tools and a system prompt that the server adds. */
+/* For a chat template, tools and a system prompt added by the server. */
 #define ADDED_TOKENS_MAX 65536
 
 static void drop_count(struct completion *completion, int64_t *count, const char *what)

@@ -1,6 +1,6 @@
-/* A completion as it was observed: its text and tool calls, when each piece arrived, the counts and durations that
- * the server reported, and how it ended.  A struct completion owns its texts, calls and arrival
- * times: completion_init, completion_release.  A struct completion_sink borrows everything it points to. */
+/* A completion as observed: its text and tool calls, the arrival time of each chunk, the counts and durations reported
+ * by the server, and how it ended.  A struct completion owns its texts, calls and arrival times: completion_init,
+ * completion_release.  A struct completion_sink borrows everything it points to. */
 #ifndef IPW_WIRE_COMPLETION_H
 #define IPW_WIRE_COMPLETION_H
 
@@ -19,7 +19,7 @@ struct jv;
 struct params;
 struct text;
 
-/* One entry per piece of content, reasoning or a tool call: when its bytes reached us. */
+/* One entry per chunk of content, reasoning or a tool call: when its bytes arrived. */
 struct arrivals {
     nanos *times;
     size_t count;
@@ -28,27 +28,26 @@ struct arrivals {
 
 struct completion {
     struct text content;
-    struct text reasoning; /* reasoning that the server sends separately from the content */
-    struct tool_calls
-        calls; /* that the model made; each with an id, once the completion is complete */
+    struct text reasoning;   /* reasoning that the server sends separately from the content */
+    struct tool_calls calls; /* made by the model; each has an id once the completion is complete */
     struct arrivals arrivals; /* of content, reasoning and calls */
     nanos sent;               /* start of sending the request */
-    nanos first_token;        /* first byte of any of them; 0 when none arrived */
+    nanos first_token;        /* first byte of any of them; 0 if none arrived */
     nanos last_token;         /* 0 when none arrived */
     nanos done;               /* always set */
     /* Token counts reported by the server; -1 when unknown.  Output includes reasoning. */
     int64_t prompt_tokens, output_tokens, reasoning_tokens, cached_tokens;
     /* Durations reported by the server, in s; UNKNOWN when it did not report them. */
     double server_load_s, server_prefill_s, server_decode_s;
-    /* Of a text that was scored instead of answered: its tokens that were predicted, their bytes, and the sum of
-     * -ln p over them; -1 and UNKNOWN otherwise. */
+    /* For a text that was scored instead of answered: number of predicted tokens, their bytes, and the sum of -ln p
+     * over them; -1 and UNKNOWN otherwise. */
     int64_t scored_tokens, scored_bytes;
     double negative_log_likelihood;
     int status;             /* HTTP status; 0 when there was none */
     char finish_reason[32]; /* "stop", "length" ...; "" unknown */
-    char count_problem[96]; /* why a count that the server reported was dropped; "" for none */
-    bool rejects_tools;     /* after a failure: the service or the model takes no tools */
-    bool retryable;         /* after a failure: might the same request succeed later? */
+    char count_problem[96]; /* why a count reported by the server was dropped; "" for none */
+    bool rejects_tools;     /* after a failure: the service or the model does not support tools */
+    bool retryable;         /* after a failure: the same request may succeed later */
     double retry_after_s;   /* delay requested by the server; UNKNOWN without */
 };
 
@@ -56,15 +55,15 @@ struct completion {
 void completion_init(struct completion *completion);
 void completion_release(struct completion *completion);
 
-/* Seconds to wait after failed attempt `attempt` (from 1): as the server asked, else twice as long each time. */
+/* Seconds to wait after failed attempt `attempt` (from 1): as requested by the server, else exponential backoff. */
 double completion_backoff_s(const struct completion *completion, unsigned attempt);
 
-/* Appends a piece to `part` (content, reasoning or the arguments of a call) and records its arrival; an empty piece is not
- * one. */
+/* Appends a chunk to `part` (content, reasoning or the arguments of a call) and records its arrival; empty chunks are
+ * ignored. */
 enum err completion_append(struct completion *completion, struct text *part, const char *bytes,
                            size_t length, nanos t) MUST_USE;
 
-/* ---- reading one from a response ---- */
+/* ---- parsing a response ---- */
 
 enum { COMPLETION_LIMIT = 64 * 1024 * 1024 }; /* bytes of content, reasoning and calls */
 
@@ -78,23 +77,23 @@ struct completion_sink {
     void *context;
     struct error *why;
     bool wants_score; /* the log-probabilities of an echoed prompt */
-    /* Of several answers to one request (n > 1) the first is read; without it they are an error. */
+    /* Of several choices (n > 1) the first is used; if false they are an error. */
     bool skips_choices;
 };
 
-/* A piece; NULL and "" are ignored. */
+/* A chunk; NULL and "" are ignored. */
 enum err completion_sink_content(struct completion_sink *sink, const char *piece, nanos t) MUST_USE;
 enum err completion_sink_reasoning(struct completion_sink *sink, const char *piece, nanos t)
     MUST_USE;
 
-/* "tool_calls": whole calls, or the pieces of them that a stream sends, which `index` and `id` join. */
+/* "tool_calls": complete calls, or the chunks of a stream, joined by `index` and `id`. */
 enum err completion_sink_calls(struct completion_sink *sink, const struct jv *calls, nanos t)
     MUST_USE;
-/* The completion is complete: calls that have no id get one, arguments that are not JSON of an object become
- * {"input": TEXT}.  ERR_BAD_VALUE for a call without a name. */
+/* Completes the completion: calls without an id get one, arguments that are not a JSON object become {"input": TEXT}.
+ * ERR_BAD_VALUE for a call without a name. */
 enum err completion_sink_finish(struct completion_sink *sink) MUST_USE;
 
-/* ERR_BAD_VALUE that quotes the beginning of what could not be parsed. */
+/* ERR_BAD_VALUE that quotes the start of the invalid data. */
 enum err completion_sink_malformed(struct completion_sink *sink, const char *bytes, size_t length);
 
 /* ERR_LOST, retryable: the response ended before the server marked it complete. */
@@ -105,8 +104,8 @@ enum err completion_sink_truncated(struct completion_sink *sink);
 void completion_read_count(int64_t *count, const struct jv *value);
 void completion_read_seconds(double *s, const struct jv *value, double unit);
 
-/* Drops counts that cannot be true, for a prompt of that many bytes: they would make energies per token look
- * measured.  count_problem says which. */
+/* Drops implausible counts, given a prompt of that many bytes: they would make energies per token appear measured.
+ * count_problem says which. */
 void completion_check_counts(struct completion *completion, size_t prompt_bytes);
 
 /* ---- requests and errors ---- */
@@ -129,11 +128,11 @@ void message_copy_value(struct json *json, const char *key, const struct jv *val
  * {"error":"..."}, {"message":...}, {"detail":...}.  NULL when it holds no error. */
 const char *message_error(const struct jv *object);
 
-/* The value of a member of the outermost object, as it is written, without building a tree: a context of a megabyte is
- * read in a millisecond.  Empty where there is none, or the bytes are not JSON up to there. */
+/* The value of a member of the outermost object, unparsed, without building a tree: a megabyte of context takes a
+ * millisecond.  Empty if there is none, or the bytes up to it are not JSON. */
 struct slice message_member(const char *bytes, size_t length, const char *key);
 
-/* What a request asks: the text of the last message of the user, of "prompt" or of "input".  *out is "" where there is
+/* The question of a request: the text of the last user message, of "prompt" or of "input".  *out is "" if there is
  * none. */
 void message_question(const char *bytes, size_t length, struct text *out);
 

@@ -1,6 +1,5 @@
-/* A line is split into cells, at white space or at commas, and is then either a header, which says what the columns
- * are, or a row.  `dcgmi dmon` does not say where a name with spaces ends: the words that a row has too many are the
- * name's. */
+/* A line is split into cells, at white space or at commas, and is then either a header, which defines the columns, or a
+ * row.  `dcgmi dmon` does not delimit a name with spaces: excess words of a row belong to the name. */
 #include "wire/gpu_log.h"
 
 #include <stdio.h>
@@ -9,11 +8,11 @@
 #include "core/text.h"
 #include "core/units.h"
 
-/* By preference.  Those with a dot or underscore are of CSV, the others of tables: a CSV file of results may well have
- * a column `power`. */
+/* In order of preference.  Names with a dot or underscore are those of CSV, the others of tables: a CSV file of results
+ * may have a column `power`. */
 static const struct {
     const char *names[6];
-    double scale; /* to our unit, where no unit is given */
+    double scale; /* to our unit, if no unit is given */
 } KNOWN[GPU_LOG_VALUES] = {
     [GPU_LOG_POWER_W] = {{"POWER", "power.draw", "power.draw.average", "power.draw.instant"}, 1},
     [GPU_LOG_ENERGY_J] = {{"TOTEC", "total_energy_consumption"}, 1e-3},
@@ -45,7 +44,7 @@ static const struct {
 
 enum { UNIT_COUNT = sizeof UNITS / sizeof *UNITS };
 
-/* What nvidia-smi writes where the caller asked for no header: sets that profilers are known to ask for. */
+/* Column sets of nvidia-smi without a header that profilers are known to use. */
 static const char *const HEADERLESS[] = {
     "timestamp,index,name,power.draw,power.limit,temperature.gpu,utilization.gpu,"
     "utilization.memory,memory.total,memory.free,memory.used,clocks.sm,clocks.mem,clocks.gr,"
@@ -100,8 +99,8 @@ static double unit_scale(const char *unit, double otherwise)
     return otherwise;
 }
 
-/* What does not fit its column ends in dots: of a number that is none of its digits. */
-static bool is_cut(const char *cell)
+/* A value that does not fit its column ends in dots: a number is then unusable. */
+static bool is_truncated(const char *cell)
 {
     return str_ends(cell, "...");
 }
@@ -111,7 +110,7 @@ static bool read_cell(char *cell, double scale, double *out)
 {
     char *unit = strchr(cell, ' ');
     *out = UNKNOWN;
-    if (is_absent(cell) || is_cut(cell))
+    if (is_absent(cell) || is_truncated(cell))
         return true;
     if (unit) {
         *unit++ = '\0';
@@ -125,7 +124,7 @@ static bool read_cell(char *cell, double scale, double *out)
 
 /* ---- headers ---- */
 
-/* "power.draw [W]" is named power.draw; the unit, or "". */
+/* Splits "power.draw [W]" into name and unit; returns the unit, or "". */
 static char *cut_unit(char *cell)
 {
     char *open = strchr(cell, '['), *close = open ? strchr(open, ']') : NULL;
@@ -157,7 +156,7 @@ static long column_of(char *const *cells, size_t count, const char *name)
     return -1;
 }
 
-/* Cells without the one of the entity. */
+/* Cells without that of the entity. */
 static void take_header(struct gpu_log *log, char **cells, size_t count)
 {
     const char *units[GPU_LOG_COLUMNS_MAX];
@@ -177,7 +176,7 @@ static void take_header(struct gpu_log *log, char **cells, size_t count)
     }
 }
 
-/* The header that a row without one must have had, by the number of its cells. */
+/* The assumed header of a row without one, by the number of its cells. */
 static bool assume_header(struct gpu_log *log, size_t count)
 {
     for (size_t i = 0; i < sizeof HEADERLESS / sizeof *HEADERLESS; i++) {
@@ -236,7 +235,7 @@ static bool take_values(const struct gpu_log *log, char **cells, struct gpu_log_
         out->values[v] = UNKNOWN;
         if (log->columns[v] >= 0)
             good &= read_cell(cells[log->columns[v]], log->scales[v], &out->values[v]);
-        /* Profilers mark what they do not have by absurd numbers, too. */
+        /* Profilers also use implausible numbers for missing values. */
         if (out->values[v] < 0 || (v >= GPU_LOG_UTILIZATION && out->values[v] > 1.01))
             out->values[v] = UNKNOWN;
     }
@@ -257,7 +256,7 @@ static enum gpu_log_line take_row(struct gpu_log *log, char **cells, struct gpu_
     return GPU_LOG_ROW;
 }
 
-/* Makes one cell of the words of a name. */
+/* Joins the words of a name into one cell. */
 static size_t join_name(char **cells, size_t count, size_t at, size_t extra)
 {
     char *end = cells[at + extra] + strlen(cells[at + extra]);

@@ -1,6 +1,6 @@
-/* Lines are split by hand: a name, labels in braces with three escapes, a number, perhaps a time and, in OpenMetrics,
- * an exemplar.  Samples are sorted, so that one of the older reading is found by bisection, and a histogram is a run of
- * neighbors.  Label sets are distinguished by a hash that does not depend on their order. */
+/* A hand-written parser: a name, labels in braces with three escapes, a number, optionally a timestamp and, in
+ * OpenMetrics, an exemplar.  Samples are sorted, so that a sample of the older scrape is found by bisection, and a
+ * histogram is contiguous.  Label sets are identified by an order-independent hash. */
 #include "wire/prometheus.h"
 
 #include <math.h>
@@ -15,14 +15,14 @@
 
 /* ---- writing ---- */
 
-/* The two formats differ in the header of a counter, whose name has "_total" in one and not in the other, in the line
- * of the unit, and in the last line. */
+/* The two formats differ in the header of a counter, whose name has "_total" in one and not in the other, in the unit
+ * line, and in the last line. */
 
 static const char OPEN_METRICS[] = "application/openmetrics-text";
 
 /* ---- negotiation ---- */
 
-/* The weight of a media type in an Accept header; 0 where it is not named. */
+/* The weight (q) of a media type in an Accept header; 0 if it is not listed. */
 static double weight_of(const char *accept, const char *type)
 {
     size_t length = strlen(type);
@@ -53,7 +53,7 @@ const char *exposition_content_type(bool open_metrics)
 
 /* ---- families and samples ---- */
 
-/* With `quoted`, as the value of a label. */
+/* With `quoted`, for a label value. */
 static void add_escaped(struct text *out, const char *value, bool quoted)
 {
     struct text repaired = {0};
@@ -162,7 +162,7 @@ void exposition_end(struct exposition *to)
         text_add(to->out, "# EOF\n");
 }
 
-enum { SAMPLES_MOST = 1 << 18, LABEL_MAX = 256, NUMBER_MAX = 48 };
+enum { SAMPLES_MAX = 1 << 18, LABEL_MAX = 256, NUMBER_MAX = 48 };
 
 /* ---- one line ---- */
 
@@ -190,7 +190,7 @@ static bool take_char(struct cursor *c, char wanted)
     return true;
 }
 
-/* Up to white space or one of the characters in `stops`; false when it is empty or too long. */
+/* Up to white space or one of the characters in `stops`; false if it is empty or too long. */
 static bool take_word(struct cursor *c, const char *stops, char *to, size_t size)
 {
     const char *from = c->at;
@@ -204,7 +204,7 @@ static bool take_word(struct cursor *c, const char *stops, char *to, size_t size
     return true;
 }
 
-/* What is between quotes; truncated to fit, but hashed whole by the caller through *hash. */
+/* A quoted string; truncated to fit, but hashed completely through *hash. */
 static bool take_quoted(struct cursor *c, char *to, size_t size, uint64_t *hash)
 {
     size_t length = 0;
@@ -275,7 +275,7 @@ static bool take_labels(struct cursor *c, struct prometheus_sample *sample)
     return true;
 }
 
-/* The time must be a number where there is one; after "#" is an exemplar. */
+/* A timestamp must be a number; "#" starts an exemplar. */
 static bool take_rest(struct cursor *c)
 {
     char word[NUMBER_MAX];
@@ -303,9 +303,9 @@ static bool read_sample(const char *line, size_t length, struct prometheus_sampl
     return take_word(&c, "", word, sizeof word) && read_number(word, &out->value) && take_rest(&c);
 }
 
-/* ---- a reading ---- */
+/* ---- a scrape ---- */
 
-/* Unknown first, so that every order is total. */
+/* Unknown first, for a total order. */
 static int compare_numbers(double a, double b)
 {
     if (isnan(a) || isnan(b))
@@ -334,7 +334,7 @@ static enum err add_line(struct prometheus *out, const char *line, size_t length
         blank++;
     if (blank == length || line[blank] == '#')
         return ERR_OK;
-    if (out->count == SAMPLES_MOST || !read_sample(line, length, &sample)) {
+    if (out->count == SAMPLES_MAX || !read_sample(line, length, &sample)) {
         out->skipped++;
         return ERR_OK;
     }
@@ -372,7 +372,7 @@ void prometheus_release(struct prometheus *metrics)
     *metrics = (struct prometheus){0};
 }
 
-/* The first sample of a name, or where it would be. */
+/* The first sample with a name, or its insertion point. */
 static size_t first_of(const struct prometheus *metrics, const char *name)
 {
     size_t low = 0, high = metrics->count;
@@ -420,9 +420,9 @@ void prometheus_bounds(const struct prometheus *metrics, const char *name, doubl
     }
 }
 
-/* ---- between two readings ---- */
+/* ---- between two scrapes ---- */
 
-/* The same sample of the older reading; 0 without one: it has appeared since. */
+/* The same sample in the older scrape; 0 if it is new. */
 static double value_before(const struct prometheus *older, const struct prometheus_sample *sample)
 {
     const struct prometheus_sample *found =
@@ -458,7 +458,7 @@ static int compare_buckets(const void *left, const void *right)
     return compare_numbers(a->le, b->le);
 }
 
-/* A whole histogram starts again when one of its buckets does: the others may have passed their old counts. */
+/* A histogram was reset if one of its buckets was: the others may have exceeded their old counts. */
 static bool was_reset(const struct prometheus *older, const struct prometheus_sample *series,
                       size_t count)
 {
@@ -468,7 +468,7 @@ static bool was_reset(const struct prometheus *older, const struct prometheus_sa
     return false;
 }
 
-/* What one series adds to each of its buckets alone; cumulative counts that fall are not believed. */
+/* Non-cumulative bucket counts of one series; decreasing cumulative counts are ignored. */
 static void add_series(const struct prometheus *older, const struct prometheus_sample *series,
                        size_t count, struct bucket *out)
 {
@@ -483,7 +483,7 @@ static void add_series(const struct prometheus *older, const struct prometheus_s
     }
 }
 
-/* The quantile of buckets that ascend, as Prometheus has it: linear in its bucket, the first of which begins at 0. */
+/* The quantile of ascending buckets, as in Prometheus: linear interpolation, the first bucket starts at 0. */
 static void find_quantile(const struct bucket *buckets, size_t count, double p,
                           struct prometheus_window *out)
 {
@@ -533,7 +533,7 @@ static enum err quantile_of_buckets(const struct prometheus *older, const struct
     return ERR_OK;
 }
 
-/* The quantile that a summary has next above p, of the label set with the largest. */
+/* The smallest quantile of a summary at or above p, for the label set with the largest value. */
 static void quantile_of_summary(const struct prometheus *newer, const char *name, double p,
                                 struct prometheus_window *out)
 {

@@ -1,4 +1,4 @@
-/* What one host tells another of its sensors, in JSON, and the same out of a telemetry message. */
+/* Sensor readings sent from one host to another, as JSON, and converted from a telemetry message. */
 #include "wire/readings.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "core/text.h"
 #include "port/json_read.h"
 
-/* Another version would be another path; this one may gain keys. */
+/* An incompatible version would have another path; this one may gain keys. */
 #define FORMAT "ipw.readings.v1"
 
 /* ---- writing ---- */
@@ -80,7 +80,7 @@ void readings_write(const struct readings *readings, struct text *out)
 
 /* ---- reading ---- */
 
-/* A name that is missing, too long or not plain is none: what goes on from here to terminals and files is safe. */
+/* A name that is missing, too long or not plain is rejected: what is passed on to terminals and files is safe. */
 static bool read_name(const struct jv *value, char *to, size_t size, bool may_lack)
 {
     const char *text = jv_text(value);
@@ -120,7 +120,7 @@ static bool find_method(const char *name, enum method *out)
     return false;
 }
 
-/* Nanoseconds; beyond 2^53 the reader of JSON rounds them, which is less than clocks are known to. */
+/* Nanoseconds; beyond 2^53 the JSON parser rounds them, by less than the clock uncertainty. */
 static bool read_time(const struct jv *value, nanos *out)
 {
     double number = jv_number(value);
@@ -193,7 +193,7 @@ static bool read_domains(const struct jv *list, struct readings *out)
     return out->domains && out->points;
 }
 
-/* Quantities that this version does not know are left out. */
+/* Quantities unknown to this version are skipped. */
 static bool read_gauges(const struct jv *list, struct readings *out)
 {
     out->gauges = calloc(jv_count(list) + 1, sizeof *out->gauges);
@@ -247,7 +247,8 @@ void readings_release(struct readings *readings)
 
 /* ---- telemetry messages ---- */
 
-/* A TelemetryReading of energy.proto, read without a library: of protobuf's wire format it needs numbers and texts. */
+/* A TelemetryReading of energy.proto, parsed without a library: only numbers and strings of protobuf's wire format are
+ * needed. */
 
 enum { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
 enum {
@@ -278,7 +279,7 @@ enum {
 };
 
 #define MEBIBYTE (1024.0 * 1024)
-/* The service says nothing about calibration: that of the counters which it may read. */
+/* The service reports no calibration: assumed for the counters that it may read. */
 #define ACCURACY 0.05
 
 struct bytes {
@@ -346,7 +347,7 @@ static bool read_field(struct bytes *from, struct field *out)
     }
 }
 
-/* A text that is safe to show; what is not plain in it is escaped. */
+/* Text for display: escaped where it is not plain. */
 static void take_text(const struct field *field, char *to, size_t size)
 {
     if (field->type != WIRE_BYTES)
@@ -356,7 +357,7 @@ static void take_text(const struct field *field, char *to, size_t size)
     str_plain(to, size);
 }
 
-/* The text of one field of a message inside. */
+/* The text of one field of a nested message. */
 static bool take_inner(const struct field *outer, unsigned number, char *to, size_t size)
 {
     struct bytes from = outer->text;

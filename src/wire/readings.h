@@ -1,10 +1,10 @@
-/* What a monitor measures, as it goes from one host to another: /api/v1/readings of `ipw monitor`, which the sensor
- * driver `remote` reads.  docs/remote.md describes the JSON; this module alone writes and reads it.
+/* Measurements of a monitor sent to another host: /api/v1/readings of `ipw monitor`, which the sensor driver `remote`
+ * reads.  docs/remote.md describes the JSON; only this module writes and reads it.
  *
  * Energy is a list of points, each a time of the server's monotonic clock and the joules since the monitor started: a
- * reader that comes late or seldom misses nothing of what the list still has.
+ * reader that polls late or rarely misses nothing that is still in the list.
  *
- * readings_read fills what readings_release frees. */
+ * readings_release frees what readings_read allocates. */
 #ifndef IPW_WIRE_READINGS_H
 #define IPW_WIRE_READINGS_H
 
@@ -23,7 +23,7 @@ struct text;
 struct reading_point {
     nanos t; /* server's monotonic clock */
     nanos
-        covered; /* time that the joules are of: less than t grew by, where nothing could be read */
+        covered; /* time covered by the joules: less than the elapsed time where sensors could not be read */
     double joules; /* since the monitor started; never decreases */
 };
 
@@ -39,18 +39,18 @@ struct reading_domain {
     int location;
     enum method method;
     double accuracy;  /* standard uncertainty of the calibration, relative */
-    double watts;     /* now; UNKNOWN unless it is up */
-    double watts_max; /* no such device draws more; UNKNOWN where that is not known */
+    double watts;     /* current power; UNKNOWN unless it is up */
+    double watts_max; /* maximum power of the device; UNKNOWN */
     double period_s;  /* between updates of the sensor; UNKNOWN */
     double age_s;     /* of the newest reading; UNKNOWN before the first */
     bool is_up;
-    bool is_counted;                    /* a term of the machine's total there */
-    size_t number;                      /* the writer's own */
+    bool is_counted;                    /* a term of the machine's total */
+    size_t number;                      /* of the writer */
     const struct reading_point *points; /* oldest first */
     size_t point_count;
 };
 
-/* The newest value of something else. */
+/* The newest value of another quantity. */
 struct reading_gauge {
     char device[DEVICE_NAME_SIZE];
     char channel[32];
@@ -60,27 +60,27 @@ struct reading_gauge {
 };
 
 struct readings {
-    char instance[40]; /* of this run of the monitor: counters of another one continue nothing */
+    char instance[40]; /* of this run of the monitor: counters are not continued by another one */
     char host[64];     /* name of the machine */
-    nanos monotonic;   /* the server's clocks when it answered */
+    nanos monotonic;   /* the server's clocks at the time of the response */
     nanos wall;
     nanos interval; /* between updates */
     struct reading_domain *domains;
     size_t domain_count;
     struct reading_gauge *gauges;
     size_t gauge_count;
-    struct reading_point *points; /* of all domains: owned; NULL in those that are written */
+    struct reading_point *points; /* of all domains: owned; NULL when writing */
 };
 
 void readings_write(const struct readings *readings, struct text *out);
 
-/* ERR_BAD_VALUE, with the reason, where the text is anything else. */
+/* ERR_BAD_VALUE, with the reason, for any other text. */
 enum err readings_read(const char *text, size_t length, struct readings *out, struct error *why)
     MUST_USE;
 void readings_release(struct readings *readings);
 
-/* The same of one message of the gRPC service that the Python ipw has (energy_monitor/energy.proto), which is of all
- * GPUs together.  Its only clock is the wall's, which stands for the monotonic one.  What is negative or missing there is
+/* The same for one message of the Python ipw's gRPC service (energy_monitor/energy.proto), which covers all GPUs
+ * together.  Its only clock is the wall clock, used in place of the monotonic one.  Negative or missing values are
  * unknown. */
 enum err readings_from_telemetry(const unsigned char *message, size_t length, struct readings *out,
                                  struct error *why) MUST_USE;

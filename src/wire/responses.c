@@ -1,6 +1,6 @@
-/* Reads responses of model servers into a completion.
+/* Parses responses of model servers into a completion.
  *
- * OpenAI's format (SSE or one document) is recognized by the first byte; usage and timings are read in the dialects of
+ * OpenAI's format (SSE or one document) is detected by the first byte; usage and timings are read in the dialects of
  * vLLM, SGLang, llama.cpp, LM Studio, DeepSeek and Groq.  Ollama's is NDJSON, with durations in nanoseconds in the last
  * line. */
 #include <math.h>
@@ -16,7 +16,7 @@ enum { DOCUMENT_LIMIT = COMPLETION_LIMIT + LINE_LIMIT };
 
 /* ---- usage ---- */
 
-/* Some services do not include reasoning in the output count; the total reveals it. */
+/* Some services exclude reasoning from the output count; the total reveals it. */
 static void include_reasoning(const struct jv *usage, struct completion *completion)
 {
     int64_t total = -1;
@@ -71,7 +71,7 @@ static void read_timings(const struct jv *timings, struct completion *completion
     completion_read_seconds(&completion->server_decode_s, jv_get(timings, "predicted_ms"), 1e-3);
 }
 
-/* Token counts and durations, which every server reports in its own dialect. */
+/* Token counts and durations, in the dialects of all servers. */
 static void read_statistics(const struct jv *root, struct completion *completion)
 {
     read_timings(jv_get(root, "timings"), completion); /* first: usage overrides it */
@@ -84,7 +84,7 @@ static void read_statistics(const struct jv *root, struct completion *completion
 
 /* ---- the content of a document or an event ---- */
 
-/* Might a retry succeed?  Servers say so by an HTTP-like code or by a type. */
+/* Whether a retry may succeed, by an HTTP-like code or a type. */
 static bool is_transient(const struct jv *error)
 {
     static const char *const TYPES[] = {"overload", "rate_limit", "server_error",
@@ -102,8 +102,7 @@ static bool is_transient(const struct jv *error)
     return false;
 }
 
-/* A failure reported in the body: {"error": ...}, {"object": "error", ...}, or an event of that
- * name. */
+/* An error reported in the body: {"error": ...}, {"object": "error", ...}, or an event of that name. */
 static enum err read_error(struct completion_sink *sink, const struct jv *root, const char *event)
 {
     const struct jv *error = jv_get(root, "error");
@@ -152,7 +151,7 @@ static enum err read_message(struct completion_sink *sink, const struct jv *mess
     return err;
 }
 
-/* The bytes that a token stands for.  One that is part of a character is shown in one of three ways. */
+/* Number of bytes of a token.  A partial character is represented in one of three ways. */
 static int64_t token_bytes(const char *token)
 {
     static const char *const MARKS[] = {"\\x", "<0x", "\xEF\xBF\xBD"};
@@ -168,24 +167,24 @@ static int64_t token_bytes(const char *token)
     return (int64_t)strlen(token);
 }
 
-/* The likeliest token of {"token": log-probability, ...}; NULL without any. */
+/* The most likely token of {"token": log-probability, ...}; NULL without any. */
 static const char *likeliest(const struct jv *object)
 {
     const char *key = NULL;
-    double most = -INFINITY;
+    double max = -INFINITY;
     for (const struct jv *item = jv_first_member(object); item; item = jv_next(item))
-        if (jv_number(item) > most) {
-            most = jv_number(item);
+        if (jv_number(item) > max) {
+            max = jv_number(item);
             key = jv_key(item);
         }
     return key;
 }
 
-/* Whether each token has the distribution of the one after it, as of llama-cpp-python: the likeliest token is then the
- * next one far more often than the one that it stands beside. */
+/* Whether each token has the distribution of its successor, as in llama-cpp-python: the most likely token is then the
+ * next one far more often than the current one. */
 static bool is_shifted(const struct jv *logprobs)
 {
-    enum { MATCHES_LEAST = 4, TIMES = 3 };
+    enum { MATCHES_MIN = 4, TIMES = 3 };
     int own = 0, next = 0;
     const struct jv *token = jv_first(jv_get(logprobs, "tokens")),
                     *top = jv_first(jv_get(logprobs, "top_logprobs"));
@@ -194,11 +193,11 @@ static bool is_shifted(const struct jv *logprobs)
         own += best && this && !strcmp(best, this);
         next += best && after && !strcmp(best, after);
     }
-    return next >= MATCHES_LEAST && next > TIMES * own;
+    return next >= MATCHES_MIN && next > TIMES * own;
 }
 
-/* {"tokens": [...], "token_logprobs": [null, -1.2, ...]} of the echoed prompt and what was generated after it.  The
- * second half of the prompt is scored, as of a window of client_driver.split; without the figures nothing is. */
+/* {"tokens": [...], "token_logprobs": [null, -1.2, ...]} of the echoed prompt and the generated text.  The second half
+ * of the prompt is scored, as for a window of client_driver.split; nothing is scored without these figures. */
 static void read_score(struct completion *completion, const struct jv *logprobs)
 {
     const struct jv *token = jv_first(jv_get(logprobs, "tokens")),
@@ -250,7 +249,7 @@ static enum err read_choice(struct completion_sink *sink, const struct jv *choic
     return err;
 }
 
-/* ---- /responses: events with a "type", the last of them with the whole response ---- */
+/* ---- /responses: events with a "type", the last one with the complete response ---- */
 
 static void end_reply(struct openai_response *response, const struct jv *reply)
 {
@@ -341,8 +340,7 @@ static enum err read_document(struct openai_response *response)
     return err;
 }
 
-/* An event stream never begins with a brace and a document always does; the Content-Type of servers is
- * not reliable. */
+/* An event stream never begins with a brace and a document always does; servers' Content-Type is unreliable. */
 static enum openai_format find_format(const char *bytes, size_t length)
 {
     for (size_t i = 0; i < length; i++)
@@ -381,8 +379,8 @@ enum err openai_response_feed(void *context, const char *bytes, size_t length, n
                : ERR_OK;
 }
 
-/* The end of a stream whose transport did not fail.  Half an event at the end is a truncated stream,
- * not a malformed one. */
+/* End of a stream without a transport error.  An incomplete event at the end means a truncated stream, not a malformed
+ * one. */
 static enum err end_stream(struct openai_response *response)
 {
     bool is_partial = response->sse.lines.held.length > 0;
@@ -390,7 +388,7 @@ static enum err end_stream(struct openai_response *response)
     return err == ERR_BAD_VALUE && is_partial ? completion_sink_truncated(&response->sink) : err;
 }
 
-/* [DONE] without a finish_reason: llama-cpp-python ends a stream so to serve the next request. */
+/* [DONE] without a finish_reason: llama-cpp-python ends a stream this way to serve the next request. */
 static enum err interrupted(struct completion_sink *sink)
 {
     sink->completion->retryable = true;
@@ -442,11 +440,11 @@ static enum err ollama_error(struct completion_sink *sink, const struct jv *root
     const char *text = message_error(root);
     char shown[160];
     secret_one_line(shown, sizeof shown, text, strlen(text));
-    sink->completion->retryable = true; /* the model runner died, or GPU memory ran out */
+    sink->completion->retryable = true; /* the model runner crashed or ran out of GPU memory */
     return err_set(sink->why, ERR_IO, "%s failed: %s", sink->server, shown);
 }
 
-/* From the last line.  The server omits a count of 0 as it omits an unknown one: both stay unknown. */
+/* From the last line.  The server omits both a count of 0 and an unknown one: both stay unknown. */
 static void read_counts(const struct jv *root, struct completion *completion)
 {
     completion_read_count(&completion->prompt_tokens, jv_get(root, "prompt_eval_count"));

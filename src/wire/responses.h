@@ -1,4 +1,4 @@
-/* Responses as they arrive: bytes of the body go in, a completion comes out.  A response owns what it holds back: init,
+/* Incremental parsers of responses: bytes of the body in, a completion out.  A response owns its buffers: init,
  * release.  What its sink points to is borrowed until the release. */
 #ifndef IPW_WIRE_RESPONSES_H
 #define IPW_WIRE_RESPONSES_H
@@ -6,8 +6,8 @@
 #include "wire/completion.h"
 #include "wire/sse.h"
 
-/* ---- OpenAI's format (/chat/completions, /completions, /responses): an SSE stream, or one JSON document from a server that does
- * not stream ---- */
+/* ---- OpenAI's format (/chat/completions, /completions, /responses): an SSE stream, or one JSON document from a server
+ * that does not stream ---- */
 
 enum openai_format { OPENAI_UNKNOWN, OPENAI_STREAM, OPENAI_DOCUMENT, OPENAI_HTML };
 
@@ -17,22 +17,21 @@ struct openai_response {
     struct text document;
     nanos last; /* when the last bytes arrived */
     enum openai_format format;
-    bool
-        is_done; /* the stream's [DONE], which an interrupted one has too, or a complete document */
+    bool is_done; /* the stream's [DONE], also sent by an interrupted one, or a complete document */
 };
 
-/* The response itself must not move. */
+/* The struct must not be moved. */
 void openai_response_init(struct openai_response *response, const struct completion_sink *sink);
 
-/* Bytes of the body, with the signature that port/http.h wants; context is the response. */
+/* Bytes of the body, with the callback signature of port/http.h; context is the response. */
 enum err openai_response_feed(void *context, const char *bytes, size_t length, nanos t);
 
-/* The HTTP exchange ended with `transport`: ERR_OK if the completion is complete, which its
- * finish_reason says.  A connection that broke after the server had finished is not a failure. */
+/* The HTTP exchange ended with `transport`: ERR_OK if the completion is complete, according to its finish_reason.  A
+ * connection that broke after that is not an error. */
 enum err openai_response_end(struct openai_response *response, enum err transport) MUST_USE;
 void openai_response_release(struct openai_response *response);
 
-/* ---- Ollama's (/api/generate, /api/chat): one JSON object per line, the last of them with the counts ---- */
+/* ---- Ollama's format (/api/generate, /api/chat): one JSON object per line, the last one with the counts ---- */
 
 struct ollama_response {
     struct completion_sink sink;

@@ -1,13 +1,12 @@
-/* Lines and server-sent events.  The line reader copies only a line that spans two pieces; the event
- * parser sits on top of it and follows the WHATWG rules for fields, with the size limits that a
- * measuring client needs against a broken server. */
+/* Lines and server-sent events.  The line reader copies only lines that span two chunks; the event parser on top of it
+ * follows the WHATWG rules for fields, with size limits against a misbehaving server. */
 #include "wire/sse.h"
 
 #include <string.h>
 
 /* ---- lines ---- */
 
-/* Where the line that begins at bytes ends; length when it does not end in this piece. */
+/* End of the line at bytes; length if it does not end in this chunk. */
 static size_t find_end(const struct line_reader *reader, const char *bytes, size_t length)
 {
     const char *lf = memchr(bytes, '\n', length);

@@ -1,8 +1,7 @@
-/* Framing of a streamed response body: lines (NDJSON) and server-sent events (SSE), out of bytes that
- * arrive in pieces of any size.
+/* Framing of a streamed response body: lines (NDJSON) and server-sent events (SSE), from chunks of any size.
  *
- * A struct line_reader owns the beginning of an unfinished line: zero-initialize it with its rule,
- * line_reader_release when done.  A struct sse owns what it holds back: sse_init, sse_release. */
+ * A struct line_reader owns the start of an incomplete line: zero-initialize it with its rule, line_reader_release when
+ * done.  A struct sse owns its buffers: sse_init, sse_release. */
 #ifndef IPW_WIRE_SSE_H
 #define IPW_WIRE_SSE_H
 
@@ -20,7 +19,7 @@ enum { LINE_LIMIT = 16 * 1024 * 1024 }; /* bytes; no well-behaved server sends a
 struct line_reader {
     bool cr_ends; /* CR alone ends a line, as in SSE; otherwise only LF and CRLF do */
     struct text held;
-    bool after_cr; /* an LF that comes next belongs to the CR before it */
+    bool after_cr; /* a following LF belongs to this CR */
 };
 
 /* Receives each line without its terminator, and the time at which the terminator arrived. */
@@ -59,8 +58,8 @@ void sse_init(struct sse *sse, sse_handler handle, void *context, struct error *
 /* Returns the handler's error if it has one, or ERR_BAD_VALUE for a line or event that is too long. */
 enum err sse_feed(struct sse *sse, const char *bytes, size_t length, nanos t) MUST_USE;
 
-/* The stream has ended.  The standard drops an event that lacks its empty line; many servers omit
- * that line after the last event, so an event with complete data lines is delivered. */
+/* End of the stream.  The standard drops an event without its empty line; many servers omit that line after the last
+ * event, so an event with complete data lines is delivered. */
 enum err sse_end(struct sse *sse, nanos t) MUST_USE;
 void sse_release(struct sse *sse);
 

@@ -1,10 +1,11 @@
-/* Tools in text: how a conversation is written, and how calls are found in what a model makes of it. */
+/* Tool calls in plain text: rendering a conversation, and parsing calls from a model's output. */
 #include "wire/chat.h"
 
 #include <ctype.h>
 #include <string.h>
 
 #include "core/json.h"
+#include "core/slice.h"
 #include "port/json_read.h"
 
 static const char CALL_BEGIN[] = "<tool_call>", CALL_END[] = "</tool_call>";
@@ -141,64 +142,35 @@ enum err tool_text_render(enum tool_text form, const struct chat *chat,
 
 /* ---- reading: JSON of a call ---- */
 
-/* Bytes of a text, trimmed. */
-struct slice {
-    const char *at;
-    size_t length;
-};
-
 static struct slice trim(const char *at, const char *end)
 {
-    while (at < end && isspace((unsigned char)*at))
-        at++;
-    while (end > at && isspace((unsigned char)end[-1]))
-        end--;
-    return (struct slice){at, (size_t)(end - at)};
+    return slice_trim(slice_between(at, end));
 }
 
-/* Without a code fence around it: ```json ... ```, `...`. */
+/* Removes a code fence around it: ```json ... ```, `...`. */
 static struct slice unfence(struct slice s)
 {
-    const char *end = s.at + s.length;
-    if (s.length >= 3 && strncmp(s.at, "```", 3) == 0) {
-        const char *line = memchr(s.at, '\n', s.length);
-        s.at = line ? line + 1 : s.at + 3;
-        if (end - s.at >= 3 && strncmp(end - 3, "```", 3) == 0)
+    const char *end = s.start + s.length;
+    if (s.length >= 3 && strncmp(s.start, "```", 3) == 0) {
+        const char *line = memchr(s.start, '\n', s.length);
+        s.start = line ? line + 1 : s.start + 3;
+        if (end - s.start >= 3 && strncmp(end - 3, "```", 3) == 0)
             end -= 3;
-    } else if (s.length >= 2 && *s.at == '`' && end[-1] == '`') {
-        s.at++, end--;
+    } else if (s.length >= 2 && *s.start == '`' && end[-1] == '`') {
+        s.start++, end--;
     }
-    return trim(s.at, end);
+    return trim(s.start, end);
 }
 
-/* The object or array that begins there, whatever follows it; 0 when it does not end. */
-static size_t json_extent(struct slice s)
-{
-    size_t depth = 0;
-    bool is_string = false;
-    for (size_t i = 0; i < s.length; i++) {
-        char c = s.at[i];
-        if (is_string && c == '\\')
-            i++;
-        else if (c == '"')
-            is_string = !is_string;
-        else if (!is_string && (c == '{' || c == '['))
-            depth++;
-        else if (!is_string && (c == '}' || c == ']') && --depth == 0)
-            return i + 1;
-    }
-    return 0;
-}
-
-/* The JSON object or array at the beginning, without its fence; NULL when there is none. */
+/* The JSON object or array at the start, without its fence; NULL if there is none. */
 static struct jv *read_json(struct slice s)
 {
     struct jv *tree = NULL;
     s = unfence(s);
-    if (s.length == 0 || (*s.at != '{' && *s.at != '['))
+    if (s.length == 0 || (*s.start != '{' && *s.start != '['))
         return NULL;
-    size_t length = json_extent(s);
-    return length && !jv_parse(s.at, length, &tree, NULL) ? tree : NULL;
+    const char *end = json_skip_value(s.start, slice_end(s));
+    return end && !jv_parse(s.start, (size_t)(end - s.start), &tree, NULL) ? tree : NULL;
 }
 
 static const struct chat_tool *find_tool(const char *name, const struct chat_tool *tools,
@@ -215,15 +187,15 @@ static bool is_quote(char c)
     return c == '"' || c == '\'' || c == '`' || c == '*';
 }
 
-/* Without quotes and emphasis around it. */
+/* Removes quotes and emphasis around it. */
 static struct slice unquote(struct slice s)
 {
-    while (s.length >= 2 && is_quote(*s.at) && s.at[s.length - 1] == *s.at)
-        s = trim(s.at + 1, s.at + s.length - 1);
+    while (s.length >= 2 && is_quote(*s.start) && s.start[s.length - 1] == *s.start)
+        s = trim(s.start + 1, s.start + s.length - 1);
     return s;
 }
 
-/* The value without "NAME =" or "NAME:" before it. */
+/* The value without a leading "NAME =" or "NAME:". */
 static struct slice strip_name(const char *value, const char *name)
 {
     const char *at = value;
@@ -235,7 +207,7 @@ static struct slice strip_name(const char *value, const char *name)
     return unquote(trim(at, at + strlen(at)));
 }
 
-/* {"PARAMETER": value}, for a model that wrote the value alone: the parameter that is required first, else the first. */
+/* {"PARAMETER": value}, for a model that wrote only the value: the first required parameter, else the first. */
 static enum err wrap(const struct chat_tool *tool, const char *value, struct text *out)
 {
     struct jv *schema = NULL, *typed = NULL;
@@ -252,18 +224,18 @@ static enum err wrap(const struct chat_tool *tool, const char *value, struct tex
     const char *type = jv_text(jv_get(jv_get(properties, name), "type"));
     struct slice bare = strip_name(value, name);
     bool is_typed =
-        type && strcmp(type, "string") != 0 && !jv_parse(bare.at, bare.length, &typed, NULL);
+        type && strcmp(type, "string") != 0 && !jv_parse(bare.start, bare.length, &typed, NULL);
     json_init(&json, out, false);
     json_object(&json, NULL);
     if (!is_typed || jv_to_json(typed, name, &json))
-        json_string_bytes(&json, name, bare.at, bare.length);
+        json_string_bytes(&json, name, bare.start, bare.length);
     json_object_end(&json);
     jv_free(typed);
     jv_free(schema);
     return out->failed ? ERR_NO_MEMORY : ERR_OK;
 }
 
-/* Arguments as JSON text; `plain` is the value where they are not JSON. */
+/* Arguments as JSON text; `plain` is the value if they are not JSON. */
 static enum err add_call(const char *name, const struct jv *arguments, const char *plain,
                          const struct chat_tool *tools, size_t count, struct tool_calls *calls)
 {
@@ -272,7 +244,7 @@ static enum err add_call(const char *name, const struct jv *arguments, const cha
     const char *string = plain ? plain : jv_text(arguments);
     enum err err = ERR_OK;
     if (string && !jv_parse(string, strlen(string), &inner, NULL) && jv_is_object(inner))
-        err = jv_print(inner, &text); /* an object in a string, as OpenAI has it */
+        err = jv_print(inner, &text); /* an object in a string, as in OpenAI's API */
     else if (jv_is_object(arguments))
         err = jv_print(arguments, &text);
     else if (string ? *string : !jv_is_null(arguments)) {
@@ -289,7 +261,7 @@ static enum err add_call(const char *name, const struct jv *arguments, const cha
     return err;
 }
 
-/* {"name": ..., "arguments": {...}} and what else models call these keys; *is_call says whether it was one. */
+/* {"name": ..., "arguments": {...}} and variants of these keys; *is_call: whether it was one. */
 static enum err read_call(const struct jv *object, const struct chat_tool *tools, size_t count,
                           struct tool_calls *calls, bool *is_call)
 {
@@ -329,11 +301,11 @@ static void add_part(struct text *answer, struct slice part)
 {
     if (part.length > 0 && answer->length > 0)
         text_add(answer, "\n");
-    text_add_bytes(answer, part.at, part.length);
+    text_add_bytes(answer, part.start, part.length);
 }
 
-/* Everything between the tags; the last may lack its end, which is often a stop token.  What is not JSON of a call
- * stays part of the text. */
+/* Parses everything between the tags; the last closing tag may be missing, since it is often a stop token.  Text that
+ * is not JSON of a call stays part of the answer. */
 static enum err parse_hermes(const char *text, const struct chat_tool *tools, size_t count,
                              struct text *answer, struct tool_calls *calls)
 {
@@ -370,7 +342,7 @@ static bool starts_nocase(const char *string, const char *prefix)
     return !*prefix;
 }
 
-/* The label with which a line begins, and where its value does: "Action:", "**Action 2:** ", "### Final Answer:". */
+/* The label at the start of a line, and the start of its value: "Action:", "**Action 2:** ", "### Final Answer:". */
 static enum label read_label(const char *line, const char **value)
 {
     line += strspn(line, " \t*#>_-");
@@ -388,7 +360,7 @@ static enum label read_label(const char *line, const char **value)
     return NO_LABEL;
 }
 
-/* A label at this place of the text: at the beginning of a line in any spelling, within one exactly as asked for. */
+/* A label at this position: at the start of a line in any spelling, within a line only exactly as requested. */
 static enum label label_at(const char *text, const char *at, const char **value)
 {
     static const char *const EXACT[] = {[ACTION_INPUT] = "Action Input:",
@@ -405,13 +377,13 @@ static enum label label_at(const char *text, const char *at, const char **value)
     return NO_LABEL;
 }
 
-/* A label and its value, which goes on up to the next one. */
+/* A label and its value, up to the next label. */
 struct step {
     enum label label;
     struct slice value;
 };
 
-/* The step that begins at *at, which moves to the next; false at the end.  Text before the first label has none. */
+/* The step at *at, which advances to the next; false at the end.  Text before the first label has none. */
 static bool next_step(const char *text, const char **at, struct step *out)
 {
     const char *value = *at, *end = *at, *ignored;
@@ -426,7 +398,7 @@ static bool next_step(const char *text, const char **at, struct step *out)
     return true;
 }
 
-/* The name of a tool in what a model wrote for it: exactly, in other case, or within a sentence. */
+/* Matches a tool name in the model's text: exactly, ignoring case, or within a sentence. */
 static const char *known_name(const char *written, const struct chat_tool *tools, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -447,14 +419,14 @@ static bool is_no_action(const char *name)
     return false;
 }
 
-/* A Python dictionary as JSON, where no quote makes that ambiguous. */
+/* A Python dictionary as JSON, if its quotes are unambiguous. */
 static struct jv *read_python(struct slice s)
 {
     struct text json = {0};
     struct jv *tree = NULL;
-    if (s.length == 0 || *s.at != '{' || memchr(s.at, '"', s.length))
+    if (s.length == 0 || *s.start != '{' || memchr(s.start, '"', s.length))
         return NULL;
-    text_add_bytes(&json, s.at, s.length);
+    text_add_bytes(&json, s.start, s.length);
     for (size_t i = 0; !json.failed && i < json.length; i++)
         if (json.bytes[i] == '\'')
             json.bytes[i] = '"';
@@ -473,7 +445,7 @@ static enum err add_action(const char *name, struct slice input, const struct ch
         tree = read_python(unfence(input));
     if (!jv_is_object(tree)) {
         input = unquote(unfence(input));
-        text_add_bytes(&plain, input.at, input.length);
+        text_add_bytes(&plain, input.start, input.length);
     }
     const char *known = known_name(name, tools, count);
     enum err err =
@@ -485,7 +457,7 @@ static enum err add_action(const char *name, struct slice input, const struct ch
     return err;
 }
 
-/* What stands after "Action:": JSON of a whole call, name[input] or name(input), or a name, whose input follows.
+/* The text after "Action:": JSON of a complete call, name[input] or name(input), or a name, whose input follows.
  * Finish[answer] is an answer. */
 static enum err read_action(struct slice action, struct slice input, const struct chat_tool *tools,
                             size_t count, struct text *answer, struct tool_calls *calls)
@@ -496,20 +468,20 @@ static enum err read_action(struct slice action, struct slice input, const struc
     jv_free(tree);
     if (err || is_call)
         return err;
-    const char *end = memchr(action.at, '\n', action.length);
-    struct slice line = trim(action.at, end ? end : action.at + action.length);
-    const char *bracket = line.at;
-    while (bracket < line.at + line.length && *bracket != '[' && *bracket != '(')
+    const char *end = memchr(action.start, '\n', action.length);
+    struct slice line = trim(action.start, end ? end : action.start + action.length);
+    const char *bracket = line.start;
+    while (bracket < line.start + line.length && *bracket != '[' && *bracket != '(')
         bracket++;
     char last = '\0';
     if (line.length)
-        last = line.at[line.length - 1];
-    bool has_input = bracket < line.at + line.length && (last == ']' || last == ')');
+        last = line.start[line.length - 1];
+    bool has_input = bracket < line.start + line.length && (last == ']' || last == ')');
     if (has_input && input.length == 0)
-        input = trim(bracket + 1, line.at + line.length - 1);
-    struct slice name = unquote(trim(line.at, has_input ? bracket : line.at + line.length));
+        input = trim(bracket + 1, line.start + line.length - 1);
+    struct slice name = unquote(trim(line.start, has_input ? bracket : line.start + line.length));
     struct text written = {0};
-    text_add_bytes(&written, name.at, name.length);
+    text_add_bytes(&written, name.start, name.length);
     if (written.failed)
         err = ERR_NO_MEMORY;
     else if (str_equal_nocase(text_get(&written), "finish"))
@@ -520,7 +492,7 @@ static enum err read_action(struct slice action, struct slice input, const struc
     return err;
 }
 
-/* Steps in order, up to the first that would be invented; *has_form says whether there was an action or an answer. */
+/* Steps in order, up to the first hallucinated one; *has_form: whether there was an action or an answer. */
 static enum err parse_react(const char *text, const struct chat_tool *tools, size_t count,
                             struct text *answer, struct tool_calls *calls, bool *has_form)
 {
@@ -530,10 +502,10 @@ static enum err parse_react(const char *text, const struct chat_tool *tools, siz
     *has_form = false;
     while (!err && next_step(text, &at, &step) && step.label != OBSERVATION) {
         const char *after = at;
-        struct slice input = {step.value.at, 0};
+        struct slice input = {step.value.start, 0};
         *has_form = *has_form || step.label == ACTION || step.label == FINAL_ANSWER;
         if (calls->count > 0 && step.label != ACTION)
-            break; /* invented: there is no result yet */
+            break; /* hallucinated: there is no result yet */
         if (step.label == FINAL_ANSWER)
             text_clear(answer);
         if (step.label != ACTION) {
@@ -551,13 +523,13 @@ static enum err parse_react(const char *text, const struct chat_tool *tools, siz
     return err ? err : answer->failed ? ERR_NO_MEMORY : ERR_OK;
 }
 
-/* ---- reading: JSON without a form ---- */
+/* ---- parsing: bare JSON ---- */
 
-/* The first JSON in the text that is a call of a tool that there is; what stands before it is the answer. */
+/* The first JSON in the text that is a call of a known tool; the text before it is the answer. */
 static enum err parse_bare(const char *text, const struct chat_tool *tools, size_t count,
                            struct text *answer, struct tool_calls *calls)
 {
-    enum { TRIES = 32 }; /* each may read to the end */
+    enum { TRIES = 32 }; /* each may scan to the end */
     enum err err = ERR_OK;
     const char *at = text, *end = text + strlen(text);
     for (int i = 0; i < TRIES && !err && calls->count == 0 && (at = strpbrk(at, "{[")); i++, at++) {
@@ -585,7 +557,7 @@ enum err tool_text_parse(const char *text, const struct chat_tool *tools, size_t
 {
     const char *end;
     bool has_form;
-    while ((end = strstr(text, "</think>"))) /* a plan is not yet an action */
+    while ((end = strstr(text, "</think>"))) /* a plan is not an action */
         text = end + strlen("</think>");
     if (strstr(text, CALL_BEGIN))
         return parse_hermes(text, tools, count, answer, calls);

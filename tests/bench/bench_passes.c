@@ -12,11 +12,11 @@
 #include "core/units.h"
 #include "engine/engine.h"
 
-enum { LENGTHS_MOST = 12, MODELS_MOST = 16, SAMPLES_MOST = 400, ROUNDS = 5, DECODED = 8 };
+enum { LENGTHS_MAX = 12, MODELS_MAX = 16, SAMPLES_MAX = 400, ROUNDS = 5, DECODED = 8 };
 #define ROUND_S 0.1 /* of each length of a model in a round */
 
 struct samples {
-    double values[SAMPLES_MOST];
+    double values[SAMPLES_MAX];
     size_t count;
 };
 
@@ -24,7 +24,7 @@ struct subject {
     const char *path;
     struct engine_model *model;
     struct engine_context *context;
-    double prefill[LENGTHS_MOST], decode[LENGTHS_MOST]; /* seconds; 0: not yet */
+    double prefill[LENGTHS_MAX], decode[LENGTHS_MAX]; /* seconds; 0: not yet */
 };
 
 static void fail(const char *what, const struct error *why)
@@ -35,7 +35,7 @@ static void fail(const char *what, const struct error *why)
 
 static void add(struct samples *to, double value)
 {
-    if (to->count < SAMPLES_MOST)
+    if (to->count < SAMPLES_MAX)
         to->values[to->count++] = value;
 }
 
@@ -97,15 +97,15 @@ static void open_subject(struct subject *s, const char *path, int threads, uint3
 
 int main(int count, char **words)
 {
-    static struct subject subjects[MODELS_MOST];
-    size_t lengths[LENGTHS_MOST], length_count = 0, models = 0;
+    static struct subject subjects[MODELS_MAX];
+    size_t lengths[LENGTHS_MAX], length_count = 0, models = 0;
     if (count < 4)
         return 0;
     int threads = atoi(words[1]);
-    for (char *word = strtok(words[2], ","); word && length_count < LENGTHS_MOST;
+    for (char *word = strtok(words[2], ","); word && length_count < LENGTHS_MAX;
          word = strtok(NULL, ","))
         lengths[length_count++] = (size_t)atoi(word);
-    for (; models < (size_t)count - 3 && models < MODELS_MOST; models++)
+    for (; models < (size_t)count - 3 && models < MODELS_MAX; models++)
         open_subject(&subjects[models], words[3 + models], threads,
                      (uint32_t)lengths[length_count - 1]);
     for (int round = 0; round < ROUNDS; round++)

@@ -44,10 +44,11 @@ def summary(queries, hardware="H100", host="node1", concurrency=1, dataset="buil
                                "coverage": 1}}}
 
 
-def write_run(path, queries, whole=None, group=None, **facts):
-    """The directory; `whole` in place of the summary, False for none; `group`: of which it is a repeat."""
+def write_run(path, queries, whole=None, group=None, kind=None, **facts):
+    """The directory; `whole` in place of the summary, False for none; `group`: of which it is a repeat; `kind`: of run."""
     path.mkdir(parents=True)
     repeat = {"repeat_group": group, "repeat_number": 1} if group else {}
+    repeat |= {"run_kind": kind} if kind else {}
     begin = {"kind": "run", "format": 1, "ipw": "0.1.0", "start": 1, "started_at": 1.7e9,
              "hardware_label": "H100", **repeat, "settings": {}, "measuring": {}}
     lines = [begin, *queries, {"kind": "end", "start": 1}]

@@ -104,7 +104,7 @@ class Activity(unittest.TestCase):
     def test_once_a_second_and_at_edges_whatever_is_asked_for(self):
         machine = self.machine()
         samples = machine.root / "samples.csv"
-        report = self.run_json(machine, 2, "--samples", samples, "--rate", "100")
+        report = self.run_json(machine, 2, "--samples", samples, "--sample-rate", "100")
         with open(samples, newline="") as file:
             times = [float(row["t_s"]) for row in csv.DictReader(file) if row["channel"] == "gpm.sm"]
         self.assertGreaterEqual(len(times), 2)

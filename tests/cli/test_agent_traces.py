@@ -84,7 +84,7 @@ class Analysis(TracesTest):
         plain = write_run(self.root / "plain", [query(0)])
         self.assertNotIn("agent ", ipw(None, "analyze", plain).stdout)
         done = ipw(None, "analyze", plain, "--analysis", "agent")
-        self.assertIn("no traces of an agent", done.stdout + done.stderr)
+        self.assertIn("no agent traces", done.stdout + done.stderr)
         self.assertEqual(done.returncode, 1)
 
     def test_problems_of_events_and_split_energies_are_reported(self):

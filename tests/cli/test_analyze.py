@@ -183,7 +183,7 @@ class Unfinished(AnalyzeTest):
             file.truncate()
             file.writelines([lines[0], *queries[:6], "{broken\n", *queries[6:], '{"kind":"query","key'])
         text = self.analyze(path)
-        self.assertIn("12 records are there", text)
+        self.assertIn("the run is unfinished; 12 records", text)
         self.assertIn("is unfinished", text)
         got = self.read(path)[str(path)]
         self.assertEqual(got["latency"]["summary"]["queries"], 12)
@@ -270,6 +270,23 @@ class Findings(Written):
         words = " ".join(text.split())
         self.assertIn("50.0 % correct", words)
         self.assertRegex(words, r"regression 500(\.\d+)?( ± [\d.]+)? mJ per output token \(r² 1\.00\)")
+
+    def test_records_that_are_no_requests(self):
+        """Windows of layers and runs of a command differ by their settings: no fit per token, and no answers."""
+        for kind, unit, units in (("layers", "window", "windows"), ("run", "run", "runs")):
+            path = write_run(self.root / kind, [query(i, joules=10.0 - i, tokens=20 + i) for i in range(4)], kind=kind)
+            done = ipw(None, "analyze", path, "-v")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertNotRegex(done.stdout, r"completed (queries|answers)|\d queries\b")
+            done = ipw(None, "analyze", path, "--json")
+            found = json.loads(done.stdout)[str(path)]
+            for name in ("accuracy", "regression", "scaling"):
+                self.assertEqual(found[name]["summary"], {"not_enough_data": "needs requests to a model: the records of "
+                                                          f"`ipw {kind}` are {units}"})
+            self.assertEqual(found["efficiency"]["summary"]["unit"], unit)
+            self.assertRegex(ipw(None, "analyze", path).stdout, rf"efficiency +8\.50 ± [\d.]+ J per {unit},")
+        asked = write_run(self.root / "asked", [query(i, joules=10.0 + i, tokens=20 + i) for i in range(4)])
+        self.assertRegex(ipw(None, "analyze", asked).stdout, r"efficiency +11\.50 ± [\d.]+ J per query,")
 
     def test_slopes_have_units(self):
         lines = [query(i, joules=5 + 0.5 * (10 + i % 20) + i % 3, tokens=10 + i % 20) for i in range(40)]

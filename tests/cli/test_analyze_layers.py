@@ -110,6 +110,11 @@ class Figures(LayersTest):
         self.assertAlmostEqual(got["summary"]["prefill_joules_per_token_error"], 0.05 * joules / tokens,
                                places=12)
 
+    def test_the_finding_counts_models(self):
+        said = self.analyze(self.put("one.json", measured()))
+        self.assertIn("models: 1, prefill", said)
+        self.assertNotIn("1 models", said)
+
     def test_across_models_and_precisions(self):
         models = [measured(f"q{bits}.gguf", 1e8, bits, bits / 4) for bits in (4, 8, 16)]
         path = self.put("family.json", {"models": models, "host": {"hardware_label": "H100"}})

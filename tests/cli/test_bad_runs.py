@@ -307,7 +307,7 @@ class BadRuns(unittest.TestCase):
         lines = done.stderr.splitlines()
         self.assertEqual(len(lines), 2, done.stderr)
         self.assertRegex(lines[0], r"^ipw report: .*a ruined.*damaged")
-        self.assertRegex(lines[1], r"^ipw report: .*no record in .*d none")
+        self.assertRegex(lines[1], r"^ipw report: .*no records in .*d none")
         page = runs["b"] / "report.html"  # in the first that can be read
         self.assertEqual(done.stdout, f"{page}\n")
         self.assertFalse((runs["a ruined"] / "report.html").exists())

@@ -53,6 +53,22 @@ class Bare(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("energy", json.loads(done.stdout))
 
+    def test_it_saves_a_run(self):
+        """Without an index and without Arrow, in files that a program with them reads."""
+        runs = Path(self.folder) / "saved runs"
+        done = self.ipw("run", "--output-dir", runs, "-r", "2", "--", "true")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotRegex(done.stderr, "index|SQLite|cJSON|Arrow")  # what it cannot have is no fault of the run
+        run, = runs.iterdir()
+        self.assertIn(f"ipw run: saved in {run}\n", done.stderr)
+        lines = [json.loads(line) for line in (run / "records.jsonl").read_text().splitlines()]
+        self.assertEqual([line["kind"] for line in lines], ["run", "query", "query"])
+        summary = json.loads((run / "summary.json").read_text())
+        self.assertEqual((summary["run_kind"], summary["command"], summary["ipw"]["completed"]), ("run", ["true"], 2))
+        whole = subprocess.run([BARE.parents[2] / "ipw", "list", "runs", runs, "--json"], capture_output=True, text=True,
+                               timeout=PATIENCE_S)
+        self.assertEqual([row["directory"] for row in json.loads(whole.stdout)["runs"]], [run.name], whole.stderr)
+
     def test_doctor_says_what_is_missing_and_what_brings_it(self):
         parts = json.loads(self.ipw("doctor", "--json").stdout)["parts"]
         # The others are looked for at run time, whatever the build.

@@ -142,6 +142,18 @@ class Names(unittest.TestCase):
             self.assertIn(hint, done.stderr)
             self.assertTrue(done.stderr.startswith("ipw"), done.stderr)
 
+    def test_the_sampling_rate_has_one_name(self):
+        """Those commands that called it --rate still accept that, and do not list it."""
+        for command in ("agent", "demo", "doctor", "energy", "layers", "profile", "proxy", "run", "sweep"):
+            listed = ipw(None, command, "--help").stdout
+            self.assertIn("--sample-rate HZ", listed, command)
+            self.assertNotIn(" --rate", listed, command)
+        for command in ("doctor", "energy", "run", "sweep"):
+            for name in ("--rate", "--sample-rate"):
+                done = ipw(None, command, name, "5000")
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertIn("--sample-rate must be between 0.01 and 1000, not 5000", done.stderr)
+
     def test_a_folder_without_runs(self):
         with tempfile.TemporaryDirectory(prefix="ipw-empty-") as folder:
             done = subprocess.run([os.path.abspath(IPW), "list", "runs"], cwd=folder, text=True, capture_output=True)

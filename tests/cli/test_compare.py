@@ -3,6 +3,7 @@
 scripts, bad input.  The directories are of known content (rundirs.py); test_compare_measured.py has runs of ipw itself."""
 
 import json
+import math
 import random
 import re
 import shutil
@@ -241,6 +242,49 @@ class Verdicts(CompareTest):
         row = report["metrics"]["energy_per_query"]
         self.assertEqual((row["baseline"]["queries"], row["difference"]), (14, 0))
 
+    def commands(self, name, joules):
+        """What `ipw run -r N` leaves: the repeats of a command."""
+        return self.run_of(name, [query(0, joules=j, latency=j / 50, repeat=i) for i, j in enumerate(joules)], kind="run")
+
+    def test_repeats_of_commands(self):
+        """Four of each, 63 % apart at a scatter of 0.5 %, are enough for Welch's test."""
+        a = self.commands("four", [100.0, 100.5, 99.5, 100.2])
+        b = self.commands("more", [163.0, 163.8, 162.2, 163.1])
+        found = self.compare(a, b)["comparisons"][0]
+        self.assertFalse([line for line in found["warnings"] if "too few" in line])
+        row = found["metrics"]["energy_per_query"]
+        self.assertEqual((row["test"], row["verdict"]), ("Welch's t", "worse"))
+        low, high = row["relative_interval_95"]
+        self.assertTrue(0.60 < low < 0.63 < high < 0.66, (low, high))
+        if st:
+            p = st.ttest_ind([163.0, 163.8, 162.2, 163.1], [100.0, 100.5, 99.5, 100.2], equal_var=False).pvalue
+            self.assertAlmostEqual(row["p_value"] / p, 1, delta=1e-6)
+        one = self.commands("one", [100.0])
+        found = self.compare(a, one)["comparisons"][0]
+        self.assertIn("too few runs for a verdict: at least 2 repeats each (-r 2)", found["warnings"])
+        self.assertEqual(found["metrics"]["energy_per_query"]["verdict"], "not known")
+
+    def test_too_few_for_any_verdict_is_reported(self):
+        """A permutation test of n pairs has no p below 2 / 2^n, and one of n against n none below 2 / C(2n, n)."""
+        def against(n, paired):
+            a = self.run_of(f"a{n}{paired}", [query(i, joules=10.0 + i / 10) for i in range(n)])
+            b = self.run_of(f"b{n}{paired}", [query(i, joules=99.0 + i / 10, problem=None if paired else f"other {i}")
+                                              for i in range(n)])
+            found = self.compare(a, b)["comparisons"][0]
+            self.assertEqual(found["paired"], paired)
+            tests = sum(row["p_value"] is not None for row in found["metrics"].values())
+            few = [line for line in found["warnings"] if line.startswith("too few")]
+            return tests, few, found["metrics"]["energy_per_query"]["verdict"]
+        for paired in (True, False):
+            tests, few, verdict = against(4, paired)
+            floor = (lambda n: 2 / 2 ** n) if paired else (lambda n: 2 / math.comb(2 * n, n))
+            needed = next(n for n in range(2, 64) if tests * floor(n) < 0.05)
+            self.assertGreater(needed, 4)
+            self.assertEqual((few, verdict), ([f"too few queries for a verdict on {tests} metrics: at least {needed}"
+                                               + ("" if paired else " on each side")], "no evidence"))
+            self.assertEqual(against(needed - 1, paired)[1], few)
+            self.assertEqual(against(needed + 1, paired)[1:], ([], "worse"))
+
     def test_what_is_not_known_has_no_verdict(self):
         a = self.run_of("a", [query(i) for i in range(10)])
         b = self.run_of("b", [query(i, joules=None) for i in range(10)])
@@ -287,6 +331,13 @@ class Fairness(CompareTest):
         found = self.warnings(a, b)
         self.assertTrue(any("2 questions with the same key differ" in line for line in found), found)
         self.assertTrue(self.compare(a, b)["comparisons"][0]["paired"])
+
+    def test_windows_are_no_questions(self):
+        """Those of `ipw layers` are its settings, and a run of a command has none; what passed a proxy differs."""
+        for kind, says in (("layers", False), ("run", False), ("proxy", True), ("profile", True)):
+            a = self.run_of(f"a-{kind}", [query(i) for i in range(8)], kind=kind)
+            b = self.run_of(f"b-{kind}", [query(i, problem=f"new {i}") for i in range(8)], kind=kind)
+            self.assertEqual(any("question" in line for line in self.warnings(a, b)), says, kind)
 
     def test_ends_failures_and_gaps(self):
         queries = [query(i, failed=i < 4) for i in range(20)]

@@ -35,6 +35,22 @@ class Real(MachineTest):
         self.assertEqual(report["metrics"]["energy_per_query"]["verdict"], "worse")
         self.assertTrue(any("parameter set" in line for line in report["warnings"]), report["warnings"])
 
+    def test_two_commands_get_a_verdict(self):
+        on = self.machine(Intel, 50)
+        runs = []
+        for name, seconds in (("short", "0.1"), ("long", "0.6")):
+            done = ipw(on, "run", "--output-dir", on.root / name, "-r", "4", "--", "sleep", seconds)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            runs += [path for path in (on.root / name).iterdir() if path.is_dir()]
+        report = json.loads(ipw(None, "compare", *runs, "--ignore-conditions", "--json").stdout)["comparisons"][0]
+        self.assertFalse([line for line in report["warnings"] if "too few" in line], report["warnings"])
+        for metric in ("energy_per_query", "latency"):
+            row = report["metrics"][metric]
+            self.assertEqual((row["test"], row["verdict"]), ("Welch's t", "worse"), row)
+        text = ipw(None, "compare", *runs, "--ignore-conditions").stdout
+        self.assertIn("Welch's t-test, from the variation between the repeats (-r) of each `ipw run`", text)
+        self.assertNotIn("--repeat-runs", text)
+
     def test_measured_against_estimated_is_reported(self):
         measured = self.profile(self.machine(Intel, 50), "m", "--client-param", "ttft_ms=20")
         modelled = self.profile(self.machine(Modelled), "e", "--client-param", "ttft_ms=20")

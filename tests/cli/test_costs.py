@@ -222,9 +222,14 @@ class OfEstimates(EstimateTest, Costs):
         found, joules = report["operating"], report["energy_j"]["total"]
         time = report["latency_s"] * self.DEVICES
         prompt, output = report["setting"]["prompt_tokens"], report["setting"]["output_tokens"]
-        for each, count in (("query", 4), ("million_input_tokens", 4 * prompt / 1e6),
-                            ("million_output_tokens", 4 * output / 1e6)):
+        for each, count in (("query", 4), ("million_output_tokens", 4 * output / 1e6)):
             self.check(found, "_per_" + each, joules / count, None, time / count)
+        prefill, count = report["request"]["phases"][0], 4 * prompt / 1e6  # prompt tokens: prefill alone
+        self.check(found, "_per_million_input_tokens", prefill["energy_j"]["total"] / count, None,
+                   prefill["latency_s"] * self.DEVICES / count)
+        for key in ("cost", "gco2e"):
+            self.assertClose(found[f"{key}_per_million_input_tokens_plus_minus"],
+                             prefill[f"{key}_per_million_tokens_plus_minus"])
         # The time is as uncertain as the energy, and in the same direction.
         error = (report["energy_j"]["plus_minus"] / KWH * PRICE
                  + report["latency_plus_minus"] * self.DEVICES / HOUR * HOURLY) / 4

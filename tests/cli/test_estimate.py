@@ -103,7 +103,7 @@ class Figures(EstimateTest):
                 ("i7-12700k", "int4", "vector", "int8", "fp32")):
             with self.subTest(hardware=hardware, precision=precision):
                 device = json.loads((SOURCE / "data" / "hardware" / f"{hardware}.json").read_text())
-                report = self.on(hardware, "bert-base-uncased", "--precision", precision)
+                report = self.on(hardware, "bert-base-uncased", "--precision", precision, "--no-fusion")
                 self.assertEqual(report["setting"]["computed_in"], computed_in)
                 rest = report["flops"] - 2 * report["macs"]
                 joules = 1e-12 * (
@@ -706,6 +706,22 @@ class Sharing(EstimateTest):
                             "--tensor-parallel", "4")
         self.assertIn("phi-4 has 10 KV heads: 4 devices do not divide them", done.stderr)
 
+    def test_devices_beyond_the_link_are_said(self):
+        """An HGX board joins 8 H200; a file without peers states no end."""
+        for devices, warned in ((8, False), (16, True), (32, True)):
+            done = self.run_ipw("--model", "llama-3.1-405b", "--hardware", "h200", "--tensor-parallel", devices)
+            self.assertEqual(f"its link joins 8 devices: {devices} need a network" in done.stderr, warned, done.stderr)
+        done = self.run_ipw("--model", "llama-3.1-405b", "--hardware-file", self.device(), "--tensor-parallel", "16")
+        self.assertNotIn("its link joins", done.stderr)
+
+    def test_mamba_is_divided_by_its_inner_size(self):
+        path = self.root / "config.json"
+        path.write_text(json.dumps({"model_type": "mamba", "hidden_size": 768, "num_hidden_layers": 2,
+                                    "vocab_size": 50280, "state_size": 16}))
+        done = self.run_ipw("--model", path, "--hardware", "h200", "--tensor-parallel", "7", code=1)
+        self.assertIn("7 devices do not divide the 1536 features of its scans", done.stderr)
+        self.on("h200", path, "--tensor-parallel", "8")
+
     def test_collectives_follow_the_links(self):
         """A token of Llama-2-70B needs 160 all-reduces of 16 kB: over NVLink each takes two latencies of a one-shot
         kernel whatever the number of devices, over PCIe as many as the ring has steps."""
@@ -800,6 +816,7 @@ class Forms(EstimateTest):
     def test_tables_are_of_a_screens_width(self):
         for words in (["resnet18", "--hardware", GPU], ["gpt2", "--hardware", GPU], [GGUF, "--hardware", "l4"],
                       ["resnet18", "--compare"], ["gpt2", "--hardware", "l4", "--sweep"],
+                      ["llama-3.1-8b", "--hardware", f"{GPU},h200", "--batch", "1,8", "--max-latency-ms", "9"],
                       ["resnet18", "--hardware", GPU, "--max-power-w", "1", "--max-latency-ms", "9"]):
             done = ipw(None, "estimate", "--model", *words)
             self.assertEqual(done.stderr, "")
@@ -828,6 +845,38 @@ class Forms(EstimateTest):
         self.assertEqual(next(csv.DictReader(io.StringIO(one)))["energy_j"],
                          next(row["energy_j"] for row in rows if row["hardware"] == "l4"))
 
+    def test_the_kv_cache_is_that_of_the_last_token(self):
+        """Llama 3.2 1B: K and V of 16 layers, 8 heads of 64 each, in 16 bits."""
+        each = 2 * 16 * 8 * 64 * 2
+        for batch, words in ((1, "of 639 tokens"), (4, "of 4 x 639 tokens")):
+            asked = ("--hardware", "h200", "--prompt-tokens", "512", "--output-tokens", "128", "--batch", batch)
+            memory = self.estimate("llama-3.2-1b", *asked)["memory_bytes"]
+            self.assertEqual((memory["kv_cache"], memory["kv_cache_tokens"]), (batch * 639 * each, 639))
+            self.assertEqual(memory["total_peak"], memory["weights"] + memory["activations_peak"] + memory["kv_cache"])
+            self.assertRegex(self.run_ipw("--model", "llama-3.2-1b", *asked).stdout, rf"KV cache [\d.]+ MiB {words}\n")
+        row, = self.rows("llama-3.2-1b", *asked)
+        self.assertEqual(float(row["kv_cache_bytes"]), memory["kv_cache"])
+        step = self.on("h200", "llama-3.2-1b", "--phase", "decode", "--context", "100")["memory_bytes"]
+        self.assertEqual((step["kv_cache"], step["kv_cache_tokens"]), (100 * each, 100))
+        self.assertIsNone(self.on("h200", "resnet18")["memory_bytes"]["kv_cache_tokens"])
+
+    def test_tables_of_requests_have_what_a_user_waits_for(self):
+        """By the JSON report of each point."""
+        words = ("gpt2", "--hardware", f"{GPU},l4", "--batch", "1,8")
+        for row in self.rows(*words):
+            request = self.on(row["hardware"], "gpt2", "--batch", row["batch"])["request"]
+            for key in ("first_token_s", "tpot_s", "tokens_per_s_per_user"):
+                self.assertClose(float(row[key]), request[key], 1e-8)
+        for form, titles in (("table", ("TTFT", "TPOT", "tokens/s")),
+                             ("md", ("latency", "TTFT", "TPOT", "tok/s/user", "tokens/s", "power"))):
+            head = next(line for line in self.run_ipw("--model", *words, "--format", form).stdout.splitlines()
+                        if "hardware" in line and "per token" in line)
+            for title in titles:
+                self.assertIn(title, head)
+        self.assertEqual(self.rows("gpt2", "--hardware", "l4", "--output-tokens", "1")[0]["tpot_s"], "")
+        self.assertEqual(self.rows("resnet18", "--hardware", "l4")[0]["first_token_s"], "")
+        self.assertNotIn("TTFT", self.run_ipw("--model", "resnet18", "--hardware", f"{GPU},l4").stdout)
+
     def test_csv_has_every_digit_of_a_count(self):
         """By the JSON report of the same."""
         for model, *more in (["resnet50", "--batch", "64"], ["llama-3.1-8b", "--phase", "prefill"]):
@@ -847,18 +896,20 @@ class Forms(EstimateTest):
                              "--max-energy-j", "1e6").stdout
         self.assertRegex(token, r"per output token, limit")
         for text in (relu, token):
-            self.assertNotRegex(text, r"\b1 \w+s\b(?!/s)")
+            self.assertNotRegex(text, r"(?<![\d.])1 \w+s\b(?!/s)")
 
     def test_it_says_that_it_is_a_bound(self):
         for model, *options, says in (["resnet50", "took 1.2 to 2.9 times this"],
                                       ["resnet50", "--no-fusion", "took 0.9 to 2.1 times this"],
                                       ["gpt2", "the ± covers published figures of LLMs"]):
             words = ("--model", model, "--hardware", "h200", *options)
+            basis = "ideal kernels without fusion" if options else "lower bound with ideal kernels"
             for more in ((), ("--batch", "1,8")):
                 head = self.run_ipw(*words, *more).stdout.splitlines()[:4]
-                self.assertTrue(any("bound with ideal kernels" in line and says in line for line in head), head)
+                self.assertTrue(any(basis in line and says in line for line in head), head)
+                self.assertEqual(any("lower bound" in line for line in head), not options)
             report = json.loads(self.run_ipw(*words, "--json").stdout)
-            self.assertEqual(report["basis"], "lower bound with ideal kernels")
+            self.assertEqual(report["basis"], basis)
             if model == "gpt2":
                 self.assertIsNone(report["as_shipped_over_estimate"])
             else:
@@ -933,7 +984,8 @@ class Forms(EstimateTest):
 
     def test_a_power_mode_stands_in_the_heading(self):
         mode = "jetson-orin-agx-64gb@30W"
-        for form in ("table", "md"):
+        for form, titles in (("table", ("TTFT", "TPOT", "tokens/s")),
+                             ("md", ("latency", "TTFT", "TPOT", "tok/s/user", "tokens/s", "power"))):
             text = self.run_ipw("--model", "resnet18", "--hardware", mode, "--format", form).stdout
             self.assertRegex(text, r"resnet18 on NVIDIA Jetson AGX Orin 64GB@30W, ")
 

@@ -222,6 +222,18 @@ class Fit(Files):
         done = self.ipw("--model", "resnet18", "--hardware-file", file, "--precision", "fp32", "--json")
         self.assertEqual(json.loads(done.stdout)["confidence"], "calibrated")
 
+    def test_the_host_of_eager_mode_is_in_the_file(self):
+        """Its row has a time only: the fit is the same without it, and eager mode is predicted for that host."""
+        rows, file = loads(hardware="i7_12700k"), self.root / "mine.json"
+        plain = self.calibrate(rows, "-o", file)
+        self.assertIsNone(plain["host_launch_s"])
+        self.assertNotIn("host", json.loads(file.read_text()))
+        report = self.calibrate(rows + [{"hardware": "i7_12700k", "op": "host_launch", "latency_s": us * 1e-6} for us in (13.5, 12.5)],
+                                "-o", file)
+        self.assertAlmostEqual(report["host_launch_s"], 12.5e-6, 12)
+        self.assertEqual((report["coefficients"], report["rows"]), (plain["coefficients"], plain["rows"]))
+        self.assertEqual(json.loads(file.read_text())["host"]["launch"]["value"], 12.5)
+
     def test_a_device_that_nobody_knows_gets_a_file_too(self):
         file = self.root / "mine.json"
         report = self.calibrate(loads(hardware="Board 9"), "-o", file)
@@ -429,7 +441,7 @@ def normal(z):
 
 # Rows of the first two sets do not state their host: that of the first is the one that the times of eager mode are of.
 UNIT_HOST = ("--host-launch-us", "9.2")
-HOSTS = ("shipped", *(f"unseen{n}" for n in ("", *range(2, 9))))  # a set of measurements for each
+HOSTS = ("shipped", *(f"unseen{n}" for n in ("", *range(2, 10))))  # a set of measurements for each
 
 
 class Shipped(Files):
@@ -526,7 +538,7 @@ class Shipped(Files):
                                            "--batch", batch, "--runtime", runtime)
                     self.assertGreater(report["latency_s"], 2 * report["macs"] / peak)
                     self.assertGreater(report["latency_s"], report["bytes"] / 4.8e12)
-                    self.assertLessEqual(report["power_w"]["average"], 700)
+                    self.assertLessEqual(report["power_w"]["average"], 700 * (1 + 1e-12))
                     self.assertEqual(report["setting"]["runtime"], runtime)
                     self.assertEqual(report["basis"], f"kernels of {runtime}")
 
@@ -539,10 +551,15 @@ class Shipped(Files):
         self.assertLess(2 * times[0], times[1])
         self.assertLess(3 * times[1], times[2])
         # Convolutions in fp32 are computed in tf32, products of linear layers are not.
+        device = json.loads(ipw(None, "list", "hardware", "h200", "--json").stdout)["hardware"][0]
+        without = {key: value for key, value in device["matrix"].items() if key != "tf32"}
+        path = self.root / "device.json"
+        path.write_text(json.dumps({**device, "id": "mine", "aliases": [], "match": [], "matrix": without}))
         for model, is_faster in (("vgg16", True), ("bert-base-uncased", False)):
             words = ("--model", model, "--precision", "fp32", "--batch", "8")
-            self.assertEqual(run("pytorch-graph", *words)["latency_s"] <
-                             0.6 * run("ideal", *words)["latency_s"], is_faster, model)
+            for runtime in ("pytorch-graph", "ideal"):
+                slow = self.estimate("--hardware-file", path, "--runtime", runtime, *words)["latency_s"]
+                self.assertEqual(run(runtime, *words)["latency_s"] < 0.6 * slow, is_faster, (model, runtime))
         # A static cache is repeated for each head, unless heads have their own.
         for model, is_repeated in (("llama-3.1-8b", True), ("gpt2", False)):
             words = ("--model", model, "--phase", "decode", "--batch", "16", "--context", "1024" if model == "gpt2" else "8192")
@@ -618,20 +635,19 @@ class Shipped(Files):
         self.assertLess(report["all"]["latency"]["mape"], 1e-6)
 
     def test_a_host_that_is_assumed_is_the_middle_of_those_measured(self):
-        """Medians of the rows that state it; of the others by how much longer than estimated what waits for the host took."""
-        hosts = []
-        for name in HOSTS:
-            rows = csv.DictReader((SOURCE / f"tests/fixtures/estimate/h200_{name}.csv").read_text().splitlines())
-            stated = [float(row["host_launch_us"]) for row in rows if row.get("host_launch_us")]
-            found = self.measured(name, "--where", "runtime=eager", *UNIT_HOST)["rows"]
-            took = statistics.geometric_mean(row["latency_s"]["measured"] / row["latency_s"]["predicted"]
-                                             for row in found if row["bound"] == "launch")
-            hosts.append(statistics.median(stated) if stated else 9.2 * took)
+        """Without a profiler, which makes launches of its process slower; ± is that of a tenth host (Student's t, 95 %)."""
+        rows = list(csv.DictReader((SOURCE / "tests/fixtures/estimate/h200_hosts.csv").read_text().splitlines()))
+        hosts = [float(row["launch_us"]) for row in rows]
+        spread = statistics.stdev(map(math.log, hosts)) * 2.306 * math.sqrt(1 + 1 / len(hosts)) / 2
         words = ("--model", "resnet50", "--precision", "fp16", "--hardware", "h200")
         assumed = self.estimate(*words)
         setting = assumed["setting"]
         self.assertIs(setting["host_launch_is_assumed"], True)
         self.assertAlmostEqual(setting["host_launch_us"] / statistics.geometric_mean(hosts), 1, delta=0.02)
+        self.assertIn(f"± {100 * spread:.0f} %; --host-launch-us", self.ipw(*words).stdout)
+        for row in rows:  # what the same hosts took for the model
+            if row["resnet50_s"]:
+                self.assertAlmostEqual(float(row["resnet50_s"]), assumed["latency_s"], delta=2 * assumed["latency_plus_minus"])
         # Given, the same time is the same estimate with an interval without the spread of hosts.
         given = self.estimate(*words, "--host-launch-us", str(setting["host_launch_us"]))
         self.assertEqual((given["setting"]["host_launch_us"], given["setting"]["host_launch_is_assumed"]),
@@ -640,7 +656,6 @@ class Shipped(Files):
         self.assertEqual(given["energy_j"]["total"], assumed["energy_j"]["total"])
         wide, narrow = (report["latency_plus_minus"] / report["latency_s"] for report in (assumed, given))
         self.assertAlmostEqual(narrow, 0.2, 6)
-        spread = statistics.stdev(math.log(host) for host in hosts)
         self.assertAlmostEqual(math.sqrt(wide ** 2 - narrow ** 2), math.expm1(spread), delta=0.03)  # the slower side
         # A device that waits for it draws idle power.
         joules = math.sqrt(assumed["energy_j"]["plus_minus"] ** 2 - given["energy_j"]["plus_minus"] ** 2)
@@ -650,9 +665,9 @@ class Shipped(Files):
     def test_an_assumed_host_is_reported_where_it_matters(self):
         """Nothing waits for the host at a large batch, in a graph, or where its time is given."""
         words = ("--model", "resnet50", "--precision", "fp16", "--hardware", "h200")
-        says = "host launch time assumed: 10.5 µs, ± 28 %; --host-launch-us gives it"
+        says = "host launch time assumed: 8.5 µs, ± 24 %; --host-launch-us gives it"
         for more, is_said in (((), True), (("--hardware", "a100-sxm-80gb"), True), (("--format", "md"), True),
-                              (("--batch", "256"), False), (("--host-launch-us", "10.5"), False),
+                              (("--batch", "256"), False), (("--host-launch-us", "8.5"), False),
                               (("--runtime", "pytorch-graph"), False)):
             self.assertEqual(says in self.ipw(*words, *more).stdout, is_said, more)
         for more in (("--batch", "256"), ("--runtime", "pytorch-graph")):
@@ -660,27 +675,27 @@ class Shipped(Files):
             for key in ("latency_s", "latency_plus_minus", "energy_j", "power_w"):
                 self.assertEqual(reports[0][key], reports[1][key], more)
         figures = {row["name"]: row for row in self.estimate(*words)["hardware_figures"]}
-        self.assertEqual((figures["host_launch"]["value"], figures["host_launch"]["evidence"]), (10.5e-6, "assumed"))
+        self.assertEqual((figures["host_launch"]["value"], figures["host_launch"]["evidence"]), (8.5e-6, "assumed"))
         self.assertIsNone(self.estimate(*words, "--runtime", "pytorch-graph")["setting"]["host_launch_us"])
         # What a change saves is as uncertain as the host, if one of the two waits for it more.
         savings = [{row["options"]: row["saving_plus_minus"] for row in self.estimate(*words, *host)["recommendations"]}
-                   for host in ((), ("--host-launch-us", "10.5"))]
+                   for host in ((), ("--host-launch-us", "8.5"))]
         self.assertGreater(savings[0]["--runtime pytorch-graph"], savings[1]["--runtime pytorch-graph"])
         # Devices that wait for one host take the same time, so that the cheaper one is the better.
         for us in ("7", "9.2", "11", "14.4"):
             points = self.estimate(*words, "--hardware", "rtx-4090", "--host-launch-us", us)["points"]
             self.assertEqual([row["hardware"] for row in points if row["frontier"]], ["rtx-4090"], us)
 
-    def test_nine_hosts_lie_in_the_interval_of_one_that_is_assumed(self):
-        """Whatever the rows say of their host: two of the ± hold 85 % of the times and energies of each of them."""
-        biases = []
+    def test_rows_of_usual_hosts_lie_in_the_interval_of_one_that_is_assumed(self):
+        """Two of the ± hold 85 % of the times and energies, whatever the rows say of their host.  Sets 2, 4, 5 and 7 are of
+        hosts that a profiler had slowed down to 13 to 15 µs."""
         for name in HOSTS:
+            if name in ("unseen2", "unseen4", "unseen5", "unseen7"):
+                continue
             sums = self.measured(name, "--where", "runtime=eager", "--host-launch-us", "0")["all"]
-            biases.append(sums["latency"]["bias"])
-            for kind, most in (("latency", 0.45), ("energy", 0.27)):
+            for kind, most in (("latency", 0.25), ("energy", 0.16)):
                 self.assertGreaterEqual(sums[kind]["inside_2_sigma"], 0.85, (name, kind))
                 self.assertLess(sums[kind]["mape"], most, (name, kind))
-        self.assertLess(abs(statistics.mean(biases)), 0.05)
 
     def test_rows_without_their_host_tell_its_launch_time(self):
         """Of sets that state it the same to a sixth; given that, each is off by a fifth at most (20.0 % where the host's speed
@@ -700,8 +715,8 @@ class Shipped(Files):
         rows = [{"model": "resnet50", "precision": "fp16", "batch": 1, "window_s": 1, "runtime": "eager", "latency_s": 0.01,
                  "energy_j": 1}] * 5
         said = [self.ipw("validate", "--hardware", "h200", "--csv", self.write(rows[:n])).stdout for n in (4, 5)]
-        self.assertIn("host launch time of 4 rows assumed: 10.5 µs\n", said[0])
-        self.assertRegex(said[1], r"of 5 rows assumed: 10.5 µs; by these rows it is (\d+) µs: --host-launch-us \1\n")
+        self.assertIn("host launch time of 4 rows assumed: 8.5 µs\n", said[0])
+        self.assertRegex(said[1], r"of 5 rows assumed: 8.5 µs; by these rows it is (\d+) µs: --host-launch-us \1\n")
 
     def test_which_host_rows_are_predicted_for(self):
         """An option instead of the column, 0 as if there were no column."""
@@ -833,6 +848,32 @@ class Shipped(Files):
             (("--where", "runtime=graph"), 32, 0.12, 0.05, 0.85),
             (("--where", "runtime=eager"), 38, 0.20, 0.08, 0.85)))
 
+    def test_a_ninth_set_as_it_was_predicted(self):
+        """Common models on batches that no set has, without a profiler; the bounds are those of the others."""
+        self.check_set("unseen9", (
+            (("--where", "runtime=graph"), 44, 0.12, 0.05, 0.85),
+            (("--where", "runtime=eager"), 46, 0.20, 0.08, 0.85)))
+
+    def test_products_in_fp32_are_split_late(self):
+        """Every graph in fp32 that is mostly products (encoders, ViT, ConvNeXt) is off by an eighth at most."""
+        off = {row["name"]: row["latency_s"]["predicted"] / row["latency_s"]["measured"] - 1
+               for name in HOSTS for row in self.measured(name, "--where", "runtime=graph")["rows"]
+               if " fp32 " in row["name"] and re.match("(bert|roberta|distilbert|all-|vit|convnext)", row["name"])}
+        self.assertEqual(len(off), 13)
+        self.assertLess(max(map(abs, off.values())), 0.125, off)
+
+    def test_one_kv_head_is_not_copied_to_all(self):
+        """It is a view of as many heads as there are queries; two are copied by 1.5 operations in each layer."""
+        def launched(heads_kv):
+            path = self.root / "config.json"
+            path.write_text(json.dumps({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 512,
+                                        "intermediate_size": 1024, "num_hidden_layers": 4, "num_attention_heads": 8,
+                                        "num_key_value_heads": heads_kv, "head_dim": 64, "vocab_size": 1000}))
+            return self.estimate("--model", path, "--precision", "fp16", "--phase", "decode", "--context", "64", "--hardware",
+                                 "h200", "--runtime", "pytorch-eager", "--host-launch-us", "1000")["latency_s"] / 32e-6 * 9.2 / 1000
+        self.assertAlmostEqual(launched(2) - launched(1), 4 * 1.5, 2)
+        self.assertAlmostEqual(launched(8), launched(1), 2)
+
     def test_experts_are_multiplied_one_by_one_but_in_bf16(self):
         """transformers has one kernel for all of them in bf16: the host launches two for each active expert otherwise."""
         def launched(model, precision, batch):
@@ -907,13 +948,13 @@ class Shipped(Files):
         self.assertGreater(lower["latency_s"], 2 * report["latency_s"])
 
     def all_sets(self, runtime):
-        """The reports of all nine sets."""
+        """The reports of all ten sets."""
         return [self.measured(name, "--where", f"runtime={runtime}", *(UNIT_HOST if name in HOSTS[:2] else ()))
                 for name in HOSTS]
 
     def test_the_interval_is_neither_too_narrow_nor_too_wide(self):
         """Of all rows 68 and 95 % should be within one and two of the ±."""
-        for runtime, count in (("graph", 273), ("eager", 292)):
+        for runtime, count in (("graph", 317), ("eager", 338)):
             reports = self.all_sets(runtime)
             for kind in ("latency", "energy"):
                 sums = [report["all"][kind] for report in reports]
@@ -968,7 +1009,7 @@ class Shipped(Files):
     def test_runtimes_that_cannot_be(self):
         for words, says in ((("--hardware", "h200", "--runtime", "torch"), "torch is not a runtime: ideal, pytorch-eager"),
                             (("--hardware", "h200", "--runtime", "vllm", "--no-fusion"), "contradicts --runtime"),
-                            (("--hardware", "epyc-9654", "--runtime", "vllm"), "known of GPUs only")):
+                            (("--hardware", "epyc-9654", "--runtime", "tensorrt"), "known of GPUs only")):
             self.assertIn(says, self.ipw("--model", "resnet18", *words, code=1 if "epyc-9654" in words else 2).stderr)
         done = self.ipw("validate", "--csv", SOURCE / "tests/fixtures/estimate/h200.csv", "--hardware", "h200",
                         "--runtime", "torch", code=2)
@@ -989,15 +1030,6 @@ class Shipped(Files):
                     for times, share in ((1, 0.68), (2, 0.90)):
                         top = math.log(1 + times * (high / value - 1))
                         self.assertGreaterEqual(normal((top - middle) / sigma), share, (options, mean, times))
-
-    def test_convolutions_in_fp32_may_be_faster(self):
-        """Libraries compute them in tf32: 55 to 147 % less than estimated was measured."""
-        for model, precision, is_lower in (("resnet50", "fp32", True), ("resnet50", "fp16", False),
-                                           ("bert-base-uncased", "fp32", False)):
-            report = self.estimate("--model", model, "--hardware", "h200", "--precision", precision, "--runtime", "ideal")
-            low, value = report["latency_low_s"], report["latency_s"]
-            self.assertEqual(low < value / 1.55, is_lower, (model, precision))
-            self.assertTrue(not is_lower or value - 2 * (value - low) < value / 2.47)
 
     def test_decoders_keep_the_uncertainty_that_is_right(self):
         """72 and 94 % of 71 published figures lie within it."""

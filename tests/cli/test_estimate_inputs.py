@@ -163,6 +163,26 @@ class ControlFlow(FileTest):
         words = self.run_ipw("--model", self.loop(), "--hardware", GPU, "--precision", "fp32,fp16").stdout
         self.assertIn("--dim repeat=N", words)
 
+    def scan(self, *dims):
+        """A slice of 16 times a matrix for each of the first dimension."""
+        body = b"".join([
+            field(1, node("MatMul", ["h", "w"], ["next"])), field(1, node("Add", ["next", "s"], ["out"])),
+            field(2, "body"), field(11, info("h", [4, 16])), field(11, info("s", [4, 16])),
+            field(12, info("out", [4, 16]))])
+        return self.onnx([node("Scan", ["x", "seq"], ["y"], "steps", field(1, "body") + field(6, body) + field(20, 5),
+                               integer("num_scan_inputs", 1))],
+                         [info("x", [4, 16]), info("seq", [*dims, 4, 16])], [info("y", [4, 16])], [weight("w", [16, 16])])
+
+    def test_a_scan_over_an_unknown_length_is_said(self):
+        once = self.on(GPU, self.scan("T"))
+        self.assertEqual(once["macs"], 4 * 16 * 16)
+        self.assertEqual(once["notes"], ["Scan 'steps' runs over 'T', taken as a batch of 1: "
+                                         "give its length with --dim T=N"])
+        given = self.on(GPU, self.scan("T"), "--dim", "T=25")
+        self.assertEqual((given["macs"], given["notes"]), (25 * once["macs"], []))
+        fixed = self.on(GPU, self.scan(25))
+        self.assertEqual((fixed["macs"], fixed["notes"]), (25 * once["macs"], []))
+
     def test_given_it_counts(self):
         once, report = self.on(GPU, self.loop()), self.on(GPU, self.loop(), "--dim", "repeat=25")
         self.assertEqual(report["macs"], 25 * once["macs"])
@@ -281,6 +301,82 @@ class FilePrecision(FileTest):
 
 
 # ---- options that would change nothing ----
+
+class ConfigPrecision(FileTest):
+    """That of a config.json, by its dtype and its quantization_config."""
+    runtime = ()
+    LAYERS, HIDDEN, WIDTH, WORDS = 8, 2048, 8192, 32000
+    MATRICES = LAYERS * (4 * HIDDEN ** 2 + 3 * HIDDEN * WIDTH)
+    OTHERS = 2 * WORDS * HIDDEN + (2 * LAYERS + 1) * HIDDEN  # embedding, head, norms
+
+    def config(self, **more):
+        return self.write("config.json", json.dumps({
+            "model_type": "llama", "num_hidden_layers": self.LAYERS, "hidden_size": self.HIDDEN,
+            "num_attention_heads": 16, "intermediate_size": self.WIDTH, "vocab_size": self.WORDS,
+            "tie_word_embeddings": False, "max_position_embeddings": 4096, **more}).encode())
+
+    def compressed(self, bits, kind, activations, **more):
+        inputs = activations and {"num_bits": activations, "type": kind}
+        group = {"targets": ["Linear"], "weights": {"num_bits": bits, "type": kind, **more}, "input_activations": inputs}
+        return self.config(dtype="bfloat16", quantization_config={
+            "quant_method": "compressed-tensors", "ignore": ["lm_head"], "config_groups": {"group_0": group}})
+
+    def computed(self, path, hardware):
+        report = self.on(hardware, path)
+        return report["precision"], report["setting"]["computed_in"], report["setting"]["keeps_stored"]
+
+    def test_fp8_is_computed_in_fp8(self):
+        plain = self.on("h200", self.config(dtype="bfloat16"), "-p", "fp8")
+        for make in (lambda: self.config(dtype="bfloat16", quantization_config={"quant_method": "fp8"}),
+                     lambda: self.compressed(8, "float", 8, strategy="channel")):
+            path = make()  # in turn: both are written to the same file
+            self.assertEqual(self.computed(path, "h200"), ("fp8", "fp8", True))
+            report = self.on("h200", path)
+            self.assertEqual(report["memory_bytes"]["weights"], self.MATRICES + 2 * self.OTHERS)
+            self.assertClose(report["request"]["first_token_s"], plain["request"]["first_token_s"], 0.05)
+            self.assertEqual(self.computed(path, GPU), ("fp8", "fp16", True))
+            self.assertIn("fp8 as in the file, computed in fp16 (",
+                          self.run_ipw("--model", path, "--hardware", GPU).stdout)
+
+    def test_compressed_tensors(self):
+        path = self.compressed(8, "int", 8)
+        self.assertEqual(self.computed(path, GPU), ("int8", "int8", True))
+        eight = self.on(GPU, path)["request"]["first_token_s"]
+        path = self.compressed(4, "int", None, group_size=128)
+        self.assertEqual(self.computed(path, GPU), ("bf16", "bf16", True))
+        report = self.on(GPU, path)
+        self.assertClose(report["memory_bytes"]["weights"], self.MATRICES * (4 + 16 / 128) / 8 + 2 * self.OTHERS)
+        self.assertLess(eight, 0.8 * report["request"]["first_token_s"])
+        done = self.run_ipw("--model", self.compressed(4, "float", 4, group_size=16), "--hardware", GPU, code=1)
+        self.assertIn("activations of 8 or 16 bits", done.stderr)
+
+    def test_what_is_not_quantized_is_said(self):
+        path = self.config(dtype="bfloat16", quantization_config={"quant_method": "mxfp4"})
+        done = self.run_ipw("--model", path, "--hardware", "h200")
+        self.assertIn("mxfp4 quantizes experts, and this model has none", done.stderr)
+        self.assertRegex(done.stdout, r"\n   bf16, batch 1")
+
+    def test_dtype(self):
+        for key in ("dtype", "torch_dtype"):
+            path = self.config(**{key: "float32"})
+            self.assertIn("fp16 (the file is fp32)", self.run_ipw("--model", path, "--hardware", "h200").stdout)
+            self.assertEqual(self.on("h200", self.config(**{key: "bfloat16"}))["precision"], "bf16")
+        self.assertEqual(self.on("h200", self.config())["setting"]["file_precision"], None)
+
+    def test_dtype_of_config_and_of_safetensors_agree(self):
+        for model, dtype, short, expected in (
+                ("gpt2", "float32", "F32", "fp16"), ("gpt2", "bfloat16", "BF16", "bf16"),
+                ("bert", "float32", "F32", "fp32"), ("bert", "float16", "F16", "fp16")):
+            path = self.write("config.json", json.dumps({
+                "model_type": model, "torch_dtype": dtype, "hidden_size": 64, "n_embd": 64, "num_hidden_layers": 2,
+                "n_layer": 2, "num_attention_heads": 2, "n_head": 2, "intermediate_size": 128, "vocab_size": 100,
+                "max_position_embeddings": 128, "n_positions": 128, "type_vocab_size": 2}).encode())
+            width = 4 if short == "F32" else 2
+            header = json.dumps({"w": {"dtype": short, "shape": [2], "data_offsets": [0, 2 * width]}}).encode()
+            file = self.write("m.safetensors", len(header).to_bytes(8, "little") + header + bytes(2 * width))
+            self.assertEqual(self.on("h200", path)["precision"], expected)
+            self.assertEqual(self.on("h200", file)["precision"], expected)
+
 
 class Unused(FileTest):
     def test_a_prompt_of_a_file_that_has_its_own(self):
@@ -518,6 +614,23 @@ class Validated(FileTest):
 
 ODD = "\x1b[31mred\r\nline\u202egpj"
 BAD = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffd]")
+
+
+class Help(unittest.TestCase):
+    def test_its_examples_work(self):
+        example = re.search(r"--context NUMBERS .*: (\S+)\n", ipw(None, "estimate", "--help").stdout)[1]
+        done = ipw(None, "estimate", "--model", "llama-3.2-1b", "--hardware", GPU, "--context", example)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_a_listed_model_is_estimated(self):
+        listed = ipw(None, "list", "models").stdout
+        name = re.search(r"^  (\S+) +shipped: ", listed, re.M)
+        if not name:
+            self.skipTest("no model is shipped with this build")
+        done = ipw(None, "estimate", "--model", name[1], "--hardware", GPU)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        done = ipw(None, "estimate", "--model", "ipw-of-no-size", "--hardware", GPU)
+        self.assertIn("neither a supported model file nor the name of a model", done.stderr)
 
 
 class Names(FileTest):

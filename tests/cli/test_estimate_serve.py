@@ -4,7 +4,9 @@ adds up, loads and SLOs, formats, pictures, bad input."""
 
 import csv
 import io
+import json
 import random
+import re
 import shutil
 import sys
 import unittest
@@ -14,6 +16,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from compiling import SOURCE  # noqa: E402
 from estimating import EstimateTest, figure  # noqa: E402
+from program import ipw  # noqa: E402
 
 LLAMA = "llama-3.2-1b"
 KV_BYTES = 16 * 2 * 8 * 64 * 2  # of a token: layers, keys and values, heads, numbers per head, bytes
@@ -191,15 +194,32 @@ class OracleTest(ServeTest):
 
 class LoadTest(ServeTest):
     def test_the_largest_load_meets_the_slo_and_more_does_not(self):
-        slo = ("--slo-ttft-ms", "100", "--slo-itl-ms", "12", "--requests", "500")
+        slo = ("--slo-ttft-ms", "100", "--slo-itl-ms", "12")
         report = self.serve("--request-rate", "1", *slo)
         rate = report["slo"]["largest_load"]["request_rate"]
-        self.assertEqual(report["slo"]["percentile"], "p95")
+        self.assertEqual((report["slo"]["percentile"], report["slo"]["limited_by"]), ("p95", "slo"))
         for factor, meets in ((1, True), (1.05, False)):
             point = self.serve("--request-rate", repr(factor * rate), *slo,
                                code=None)["points"][0]
             self.assertEqual(point["meets_slo"], meets)
             self.assertEqual(point["ttft_s"]["p95"] <= 0.1 and point["itl_s"]["p95"] <= 0.012, meets)
+
+    def test_the_largest_load_never_exceeds_what_is_served(self):
+        for replicas, *slo in ((1, "--slo-itl-ms", "300"), (1, "--slo-ttft-ms", "60000"), (8, "--slo-ttft-ms", "500")):
+            ask = ("--replicas", replicas, "--runtime", "vllm")
+            flood, = self.serve("--request-rate", "1e6", *ask)["points"]  # as fast as it can
+            report = self.serve("--request-rate", f"5,{3 * flood['requests_per_s']}", *ask, *slo)
+            largest = report["slo"]["largest_load"]
+            self.assertLessEqual(largest["request_rate"], 1.05 * flood["requests_per_s"])
+            self.assertLessEqual(largest["request_rate"], 1.2 * largest["requests_per_s"])  # while the last are served
+            self.assertGreater(largest["request_rate"], 0.8 * flood["requests_per_s"])
+            self.assertFalse(largest["queue_grows"])
+            self.assertEqual(report["slo"]["limited_by"], "capacity")
+            self.assertEqual([point["meets_slo"] for point in report["points"]], [True, False])
+        text = self.run_ipw("--model", LLAMA, "--hardware", "h100-sxm", "--serve", "--request-rate", "5,1e4",
+                            "--slo-itl-ms", "300").stdout
+        self.assertRegex(text, r"300.0 ms is limited by capacity, about [0-9.]+ requests/s")
+        self.assertIn("exceeds capacity", text)
 
     def test_no_load_meets_it(self):
         done = self.run_ipw("--model", LLAMA, "--hardware", "h100-sxm", "--serve", "--requests", "50",
@@ -255,6 +275,79 @@ class LoadTest(ServeTest):
         self.assertAlmostEqual(point["gco2e_per_million_output_tokens"], 400 * kwh, delta=1e-5)
         self.assertIsNone(self.serve("--request-rate", "1", "--requests", "9")["points"][0]
                           ["cost_per_million_output_tokens"])
+
+    def test_a_lone_request_is_a_plain_one(self):
+        """Of a decoder, of an encoder of audio and of one of the prompt, which run once per request."""
+        t5 = self.root / "config.json"
+        t5.write_text(json.dumps({
+            "model_type": "t5", "architectures": ["T5ForConditionalGeneration"], "d_model": 512, "d_ff": 2048, "d_kv": 64,
+            "num_heads": 8, "num_layers": 6, "vocab_size": 32128, "relative_attention_num_buckets": 32}))
+        for model in (LLAMA, "whisper-large-v3", "whisper-tiny", t5):
+            for runtime in ("vllm", "ideal"):
+                ask = ("--runtime", runtime, "--prompt-tokens", "16", "--output-tokens", "64")
+                plain = self.on("h100-sxm", model, *ask)
+                served, = self.serve("--requests", "1", "--request-rate", "1", *ask, model=model)["points"]
+                for here, there in ((served["ttft_s"]["mean"], plain["request"]["first_token_s"]),
+                                    (served["tpot_s"]["mean"], plain["request"]["tpot_s"]),
+                                    (served["energy_j"]["steps"], plain["energy_j"]["total"])):
+                    self.assertClose(here, there, 0.01)
+
+    def test_every_request_is_encoded(self):
+        """Audio of a fixed length: what many requests take grows with their number, not with their prompts."""
+        def joules(count, prompt):
+            return self.serve("--requests", count, "--request-rate", "1e6", "--prompt-tokens", prompt, "--output-tokens",
+                              "1", model="whisper-large-v3")["points"][0]["energy_j"]["steps"]
+        self.assertClose(joules(32, "4..64") / joules(32, "34"), 1, 0.1)
+        self.assertClose(joules(64, "4..64") / joules(32, "4..64"), 2, 0.1)
+
+    def test_the_default_cache_is_the_share_of_memory_that_help_and_manual_state(self):
+        stated = {float(re.search(r"of (0\.\d+) of its memory", text).group(1)) for text in (
+            re.sub(r"\s+", " ", ipw(None, "estimate", "--help").stdout),
+            (SOURCE / "docs" / "man" / "ipw-estimate.1").read_text())}
+        share, = stated
+        server = self.estimate("gpt2", "--hardware-file", self.device(), "--serve", "--requests", "5", "--request-rate",
+                               "1", "--max-num-batched-tokens", "64", "--max-num-seqs", "8")["server"]
+        cache = server["kv_cache_tokens"] * server["kv_cache_bytes_per_token"]
+        weights = 124.4e6 * 2  # GPT-2 in fp16; the activations of 64 tokens are some MB
+        self.assertAlmostEqual((cache + weights) / (16 * 2**30), share, delta=0.005)
+
+    def test_a_given_cache_is_limited_by_memory_if_that_is_known(self):
+        ask = ("--serve", "--requests", "5", "--request-rate", "1", "--kv-cache-gb")
+        done = self.run_ipw("--model", LLAMA, "--hardware", "h100-sxm", *ask, "500", code=2)
+        left = float(re.search(r"--kv-cache-gb 500 exceeds the (\S+) GB that .* leave", done.stderr).group(1))
+        self.assertAlmostEqual(left, 85.9 - 2 * 1.24, delta=5)  # 80 GiB less 1.24 G weights; activations take some GB
+        self.assertEqual(self.serve(*ask[1:], left - 0.1)["server"]["kv_cache_tokens"], (left - 0.1) * 1e9 // KV_BYTES)
+        self.run_ipw("--model", LLAMA, "--hardware", "h100-sxm", *ask, left + 0.1, code=2)
+        memory = {"name": "RAM", "bandwidth": figure(1000, "gb_per_s"), "energy": figure(50, "pj")}
+        server = self.estimate(LLAMA, "--hardware-file", self.device(memories=[memory]), *ask, "500")["server"]
+        self.assertEqual(server["kv_cache_tokens"], 500e9 // KV_BYTES)
+
+    def test_the_title_has_the_runtime(self):
+        for runtime in ("vllm", "ideal", "llama.cpp"):
+            plain, served = (self.run_ipw("--model", LLAMA, "--hardware", "h100-sxm", "--runtime", runtime, *more)
+                             .stdout.splitlines()[1] for more in ((), ("--serve", "--requests", "5")))
+            named = re.search(r", ([^,:]+): ", plain).group(1)
+            self.assertIn(runtime, named)
+            self.assertIn(f" under load, {named}: ", served)
+
+    def test_few_measured_steps_have_an_unknown_plus_minus(self):
+        """Rows of the same step: the fit is the constant c that minimizes the sum of (c / s - 1)^2, c = sum 1/s / sum
+        1/s^2.  As many rows as terms (5) say nothing of their error."""
+        took = [0.0100, 0.0104, 0.0097, 0.0101, 0.0106, 0.0095, 0.0102, 0.0099]
+        c = sum(1 / s for s in took) / sum(1 / s**2 for s in took)
+        path = self.root / "steps.csv"
+        ask = ("--serve", "--requests", "5", "--request-rate", "1", "--step-times", path)
+        for count in (8, 5, 4):
+            path.write_text("prompt_tokens,sequences,context,seconds\n" + "".join(f"0,1,0,{s}\n" for s in took[:count]))
+            report, text = self.serve(*ask[1:]), self.run_ipw("--model", LLAMA, "--hardware", "h100-sxm", *ask).stdout
+            stated, ttft = report["step_times"]["time_relative_plus_minus"], report["points"][0]["ttft_s"]
+            if count == 8:
+                self.assertAlmostEqual(stated, (sum((c / s - 1)**2 for s in took) / (8 - 5))**0.5, delta=1e-9)
+                self.assertGreater(ttft["plus_minus"]["mean"], 0)
+            else:
+                self.assertEqual((stated, set(ttft["plus_minus"].values())), (None, {None}))
+                self.assertIn("± unknown", text)
+            self.assertNotIn("±0 %", text)
 
     def test_unknown_energy_stays_unknown(self):
         device = self.device(power={"limit": figure(200, "w")})

@@ -127,6 +127,15 @@ def macs(config, tokens, before, batch):
     return total + hidden * config["vocab_size"] * batch
 
 
+def compressed(bits, kind, activations, **more):
+    """A quantization_config as llm-compressor writes it."""
+    inputs = activations and {"num_bits": activations, "type": kind, "dynamic": True, "strategy": "token"}
+    return {"quant_method": "compressed-tensors", "ignore": ["lm_head"], "quantization_status": "compressed",
+            "config_groups": {"group_0": {"targets": ["Linear"], "output_activations": None,
+                                          "weights": {"num_bits": bits, "type": kind, "symmetric": True, **more},
+                                          "input_activations": inputs}}}
+
+
 class Published(Written):
     def test_parameters(self):
         for name, (config, parameters) in {**CONFIGS, **OTHERS}.items():
@@ -253,7 +262,7 @@ class Details(Written):
                 self.assertEqual(changed - base, more)
 
     def test_layers_that_are_told_one_by_one(self):
-        config = llama(4, 64, 4, 2, 96, 100, True, model_type="qwen3", sliding_window=10,
+        config = llama(4, 64, 4, 2, 96, 100, True, model_type="qwen3", sliding_window=10, head_dim=16,
                        layer_types=["sliding_attention", "full_attention"] * 2)
         found = show(self.write(config), phase="decode", context=50)
         plain = show(self.write({**config, "layer_types": ["full_attention"] * 4}), phase="decode",
@@ -272,12 +281,69 @@ class Details(Written):
                            ({"quant_method": "gptq", "bits": 8, "group_size": -1}, 8),
                            ({"quant_method": "bitsandbytes", "load_in_4bit": True}, 4.5),
                            ({"quant_method": "fp8"}, 8),
+                           ({"quant_method": "fp8", "weight_block_size": [128, 128]}, 8 + 32 / 128 ** 2),
+                           (compressed(8, "int", 8), 8), (compressed(8, "float", 8), 8),
+                           (compressed(4, "int", None, group_size=128), 4 + 16 / 128),
+                           (compressed(4, "int", None, group_size=64, symmetric=False), 4 + 20 / 64),
+                           ({"quant_method": "mxfp4"}, 0),
                            ({"quant_method": "from-the-future", "bits": 3}, 0)):
             with self.subTest(more["quant_method"]):
                 found = show(self.write({**config, "quantization_config": more}), phase="decode")
                 self.assertAlmostEqual(found["weights"]["stored_bytes"], matrices * bits / 8,
                                        delta=200)
                 self.assertEqual(found["parameters"], 1_235_814_400)
+
+    def test_missing_keys_are_those_of_transformers(self):
+        """Counted by transformers 5.22 (on the meta device) of the same files."""
+        def without(config, *keys):
+            return {key: value for key, value in config.items() if key not in keys}
+        self.assertEqual(show(self.write(without(BERT, "type_vocab_size")))["parameters"], 109_482_240)
+        for name in ("qwen3-0.6b", "qwen3-8b"):
+            config, parameters = CONFIGS[name]
+            self.assertEqual(show(self.write(without(config, "head_dim")))["parameters"], parameters)
+        glm = llama(2, 4096, 32, 2, 13696, 151552, False, model_type="glm4", architectures=["Glm4ForCausalLM"])
+        self.assertEqual(show(self.write(glm))["parameters"], 1_649_456_128)
+        bart = {"model_type": "bart", "architectures": ["BartForSequenceClassification"], "d_model": 1024,
+                "encoder_layers": 12, "decoder_layers": 12, "encoder_attention_heads": 16,
+                "decoder_attention_heads": 16, "encoder_ffn_dim": 4096, "decoder_ffn_dim": 4096, "vocab_size": 50265}
+        self.assertEqual(show(self.write(bart))["parameters"], 407_344_131)
+
+    def test_architectures_of_clip(self):
+        """Towers of CLIP by the class that reads them, counted by transformers 5.22."""
+        for name, parameters in (("CLIPModel", 151_277_313), ("CLIPVisionModel", 87_456_000),
+                                 ("CLIPTextModel", 63_165_952), ("CLIPVisionModelWithProjection", 87_849_216),
+                                 ("CLIPTextModelWithProjection", 63_428_096)):
+            with self.subTest(name):
+                config = {"model_type": "clip", "architectures": [name], "projection_dim": 512,
+                          "text_config": {"model_type": "clip_text_model"},
+                          "vision_config": {"model_type": "clip_vision_model"}}
+                self.assertEqual(show(self.write(config))["parameters"], parameters)
+
+    def test_biases_of_qwen2_moe_by_their_key(self):
+        config = llama(2, 64, 4, 4, 96, 100, False, model_type="qwen2_moe", num_experts=6,
+                       num_experts_per_tok=2, moe_intermediate_size=24, shared_expert_intermediate_size=40)
+        plain, without = (show(self.write({**config, "qkv_bias": value}))["parameters"] for value in (True, False))
+        self.assertEqual(plain - without, 2 * 3 * 64)
+
+    def test_keys_of_no_account_are_not_reported(self):
+        """As transformers 5 saves them; another key is reported."""
+        small = llama(2, 64, 4, 4, 96, 100, False)
+        for config in ({**BERT, "tie_word_embeddings": True}, {**VIT, "pooler_output_size": 768},
+                       {**small, "dropout_rate": 0.1, "legacy": True, "original_max_position_embeddings": 4096},
+                       {**small, "model_type": "qwen2_moe", "num_experts": 6, "num_experts_per_tok": 2,
+                        "moe_intermediate_size": 24, "shared_expert_intermediate_size": 40, "qkv_bias": True},
+                       {**small, "model_type": "smollm3", "no_rope_layer_interval": 4},
+                       {"model_type": "mamba", "hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 100,
+                        "use_associative_scan": True}):
+            folder = self.write(config)
+            self.assertEqual(self.warned(folder), "")
+            self.assertIn("'extra_experts'", self.warned(self.write({**config, "extra_experts": 3})))
+
+    def warned(self, folder):
+        done = subprocess.run([IPW, "estimate", "--model", folder, "--hardware", "h200"], capture_output=True, text=True,
+                              timeout=PATIENCE_S)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stderr
 
     def test_shared_experts_and_dense_layers_between(self):
         config = llama(4, 64, 4, 4, 96, 100, False, model_type="qwen2_moe", num_experts=6,

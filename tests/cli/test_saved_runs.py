@@ -91,6 +91,23 @@ class Saved(unittest.TestCase):
         before = os.stat(self.folder / "catalog.db").st_mtime_ns
         self.listed(self.folder)
         self.assertEqual(os.stat(self.folder / "catalog.db").st_mtime_ns, before)
+        whole = (self.folder / "catalog.db").read_bytes()
+        for damaged in (b"no database\n" * 1000, whole[:4096], whole[:5000]):
+            (self.folder / "catalog.db").write_bytes(damaged)
+            self.listed(self.folder)
+            self.assertEqual(self.index(), names)
+
+    def test_a_damaged_index_is_made_again_by_the_next_run(self):
+        with tempfile.TemporaryDirectory(prefix="ipw-saved-") as folder:
+            index = Path(folder) / "catalog.db"
+            index.write_text("no database\n" * 1000)
+            done = ipw(None, "run", "--output-dir", folder, "--", "true")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertNotIn("index", done.stderr)
+            run = next(path for path in Path(folder).iterdir() if path.is_dir())
+            self.listed(folder)
+            with sqlite3.connect(index) as database:
+                self.assertEqual(database.execute("SELECT directory FROM runs").fetchall(), [(run.name,)])
 
     def test_others_read_it(self):
         self.listed(self.folder)  # skips without JSON
@@ -148,6 +165,7 @@ class Saved(unittest.TestCase):
             done = ipw(None, "run", "--output-dir", folder, "-q", "--", "true")
             self.assertEqual(done.returncode, 0, done.stderr)
             single, = (path for path in Path(folder).iterdir() if path.is_dir())
+            self.assertIn(f"ipw run: saved in {single}\n", done.stderr)  # -q is about progress
             done = ipw(None, "compare", single, self.runs[0])
             if "JSON" in done.stderr and done.returncode == 1:
                 self.skipTest(done.stderr)

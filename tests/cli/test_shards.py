@@ -115,7 +115,7 @@ class Merging(ShardsTest):
         self.assertIn("not a shard", self.merge(one, other, code=2).stderr)
         self.assertIn("missing run directories", self.merge(code=2).stderr)
         self.profile("--max-queries", 4, "--shard", "2/2", "--name", "x", model="n")
-        self.assertIn("not of one run", self.merge(*self.shards(), code=2).stderr)
+        self.assertIn("not shards of one run", self.merge(*self.shards(), code=2).stderr)
         self.profile("--max-queries", 4, "--shard", "2/2", "--name", "x", "--overwrite")
         self.assertIn("already holds a run", self.merge(*self.shards(), "--name", "other", code=2).stderr)
         self.assertFalse((self.runs / "x").exists())

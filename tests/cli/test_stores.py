@@ -159,12 +159,12 @@ class TestCatalogue(unittest.TestCase):
         self.assertIn(b"later version of ipw", done.stderr)
         self.assertEqual(self.database.read_bytes(), before)
 
-    def test_a_file_that_is_no_database_is_left_alone(self):
-        self.database.write_text("these are my notes\n" * 100)
-        done = self.add("profile_a")
-        self.assertEqual(done.returncode, 1)
-        self.assertIn(b"catalog.db", done.stderr)
-        self.assertIn(b"notes", self.database.read_bytes())
+    def test_a_file_that_is_no_database_is_kept(self):
+        notes = "these are my notes\n" * 100
+        self.database.write_text(notes)
+        self.assertEqual(self.add("profile_a").returncode, 0)
+        self.assertEqual(self.database.with_name("catalog.db.damaged").read_text(), notes)
+        self.assertEqual([row["directory"] for row in self.rows()], ["profile_a"])
 
 
 class TestInterrupted(unittest.TestCase):

@@ -461,7 +461,7 @@ class Control(ControlTest):
         # Only who watches the card asks for this; the driver keeps it longer than it is waited for.
         hang = python("import os, time; open(os.environ['IPW_FAKE_NVML'], 'a').write('block nvmlDeviceGetMigMode 0 6000\\n'); time.sleep(0.5)")
         done = self.sweep("--control", "--knob", "gpu-clock=510,1005", command=hang, machine=machine, code=1)
-        self.assertIn("does not answer", done.stderr)
+        self.assertIn("does not respond", done.stderr)
         self.assertEqual([attempt["flags"] for attempt in self.attempts()], ["gpu_lost"])
         machine.script("value throttle 0 0")
         deadline = time.monotonic() + PATIENCE_S
@@ -818,7 +818,7 @@ class Retries(SweepTest):
         journal = (self.directory() / "records.jsonl").read_text()
         for option, value in (("seed", 5), ("until-pct", 2), ("max-repeats", 9), ("cooldown-c", 50), ("cooldown-s", 0),
                               ("reruns", 2), ("mode", "custom"), ("list", "x"), ("idle", 1), ("warmup", 1),
-                              ("output-dir", "x"), ("devices", 0), ("knob", "a=2"), ("control", None), ("rate", 10)):
+                              ("output-dir", "x"), ("devices", 0), ("knob", "a=2"), ("control", None), ("sample-rate", 10)):
             done = ipw(None, "sweep", "--resume", self.directory(), f"--{option}", *([] if value is None else [value]))
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(f"drop --{option}, or", done.stderr)

@@ -10,7 +10,7 @@
 #include "port/json_read.h"
 #include "support/tables.h"
 
-enum { ROWS_MOST = 3000, ROWS_SLOW = 100 };
+enum { ROWS_MAX = 3000, ROWS_SLOW = 100 };
 
 /* ---- what holds ---- */
 
@@ -63,7 +63,7 @@ static void test_any_table(void **state)
 {
     (void)state;
     /* Under valgrind or a sanitizer minutes; test_all_at_once walks the code for many rows there. */
-    const size_t ROWS[] = {1, 2, 3, 12, test_is_watched() ? ROWS_SLOW : ROWS_MOST};
+    const size_t ROWS[] = {1, 2, 3, 12, test_is_watched() ? ROWS_SLOW : ROWS_MAX};
     for (int filling = FILL_NOTHING; filling <= FILL_EXTREME; filling++)
         for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
             hold_all((enum filling)filling, ROWS[i], false);
@@ -79,14 +79,14 @@ static void test_all_failed(void **state)
 static void test_all_at_once(void **state)
 {
     (void)state;
-    enum { MOST = 64, ROWS = 12000 }; /* enough for threads */
+    enum { ANALYSES_MAX = 64, ROWS = 12000 }; /* enough for threads */
     struct params none = {0};
-    struct result results[MOST];
+    struct result results[ANALYSES_MAX];
     struct run_table table = table_of(FILL_VARIED, ROWS, false);
     size_t count = 0;
     while (ANALYSIS_DRIVERS[count])
         count++;
-    assert_true(count <= MOST);
+    assert_true(count <= ANALYSES_MAX);
     const struct analysis_input input = {.table = &table};
     analysis_run_all(ANALYSIS_DRIVERS, count, &input, &none, results);
     for (size_t i = 0; i < count; i++) {

@@ -13,10 +13,10 @@ enum { ROUNDS = 30, ROUNDS_SLOW = 2 };
 static void exercise(const char *name, uint64_t seed)
 {
     struct text files = {0};
-    char *bytes = malloc(RUN_FILES_MOST);
+    char *bytes = malloc(RUN_FILES_MAX);
     assert_non_null(bytes);
     assert_true(run_files_add(&files, name));
-    assert_true(files.length <= RUN_FILES_MOST);
+    assert_true(files.length <= RUN_FILES_MAX);
     assert_null(run_files_exercise(files.bytes, files.length));
     int rounds = getenv("IPW_SLOW") ? ROUNDS_SLOW : ROUNDS;
     for (int round = 0; round < rounds; round++, seed++) {

@@ -230,7 +230,7 @@ class Kinds(LayersTest):
         both = f"{models['small']},{models['deeper']}"
         done = ipw(machine, "layers", "--model", both, *QUICK, "-o", models["folder"] / "both.json")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("against the first", done.stdout)
+        self.assertIn("vs. first", done.stdout)
         for name in ("small.gguf", "deeper.gguf"):
             self.assertIn(f"energy by layer of {name}", done.stdout)
         report = json.loads((models["folder"] / "both.json").read_text())

@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 /* Mostly what is still JSON and CSV: other damage comes no further than the readers. */
 size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t length, size_t size, unsigned seed)
 {
-    static char copy[RUN_FILES_MOST];
+    static char copy[RUN_FILES_MAX];
     if (seed % 8 == 0 || length > sizeof copy)
         return LLVMFuzzerMutate(bytes, length, size);
     memcpy(copy, bytes, length);

@@ -22,7 +22,7 @@
 #include "support/chance.h"
 
 static const char *const NAMES[] = {"records.jsonl", "summary.json", "samples.csv", "spans.jsonl"};
-enum { NAMES_COUNT = sizeof NAMES / sizeof *NAMES, LINES_MOST = 14 };
+enum { NAMES_COUNT = sizeof NAMES / sizeof *NAMES, LINES_MAX = 14 };
 
 /* ---- from a directory ---- */
 
@@ -34,7 +34,7 @@ bool run_files_add(struct text *out, const char *name)
         FILE *file = fopen(path, "r");
         if (!file)
             return false;
-        for (int n = 0; n < LINES_MOST && fgets(line, sizeof line, file); n++)
+        for (int n = 0; n < LINES_MAX && fgets(line, sizeof line, file); n++)
             text_add(out, line);
         fclose(file);
         text_add_bytes(out, &(char){RUN_FILES_BREAK}, 1);
@@ -47,7 +47,7 @@ bool run_files_add(struct text *out, const char *name)
 static size_t replace(char *bytes, size_t length, size_t from, size_t to, const char *with,
                       size_t with_length)
 {
-    if (length - (to - from) + with_length > RUN_FILES_MOST)
+    if (length - (to - from) + with_length > RUN_FILES_MAX)
         return length;
     memmove(bytes + from + with_length, bytes + to, length - to);
     memcpy(bytes + from, with, with_length);

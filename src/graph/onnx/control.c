@@ -1,6 +1,7 @@
-/* Nodes with graphs inside: If, Loop and Scan.  A body is walked as often as it runs, each time with the values of that
- * iteration, so that the graph has every kernel that a runtime launches and the shapes of each; weights are added once.
- * Of an If that depends on data both branches are walked, and the larger one stays: the weights of both are loaded. */
+/* Nodes with subgraphs: If, Loop and Scan.  A body is unrolled: it is walked as often as it runs, each time with the
+ * values of that iteration, so that the graph has every kernel that a runtime launches, with its shapes; weights are
+ * added once.  For a data-dependent If both branches are walked, and the larger one is kept: the weights of both are
+ * loaded. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,8 +11,8 @@
 #include "graph/onnx/infer.h"
 
 enum {
-    MAX_WALKED = 1 << 17,  /* nodes of bodies, of all iterations of a file */
-    MAX_STACKED = 1 << 20, /* tensors that are stacked into outputs of a loop */
+    MAX_WALKED = 1 << 17,  /* nodes of bodies, over all iterations of a file */
+    MAX_STACKED = 1 << 20, /* tensors stacked into outputs of a loop */
 };
 
 static enum err find_graph(const struct step *step, const char *name, int32_t *out)
@@ -47,7 +48,7 @@ static void take_branch(struct step *step, int32_t branch)
     }
 }
 
-/* A branch that contradicts the shapes is one that is not taken. */
+/* A branch that contradicts the shapes is not taken. */
 static enum err walk_both(struct step *step, int32_t then_branch, int32_t else_branch)
 {
     struct infer *infer = step->infer;
@@ -104,10 +105,10 @@ struct loop {
     uint32_t states;              /* values carried from one iteration to the next */
     uint32_t state_in, state_out; /* the first of them among the inputs and outputs of the body */
     uint32_t stacks;          /* outputs that collect one value per iteration, after the states */
-    int64_t iterations, done; /* to walk, and walked */
+    int64_t iterations, done; /* total, and completed */
     bool is_exact;            /* the number of iterations is known */
-    struct operand *carried;  /* of each state, as the last iteration left it */
-    int32_t *inner;           /* values of the body, and of graphs inside it */
+    struct operand *carried;  /* value of each state after the last iteration */
+    int32_t *inner;           /* values of the body and of its subgraphs */
     size_t inner_count;
     tensor_id *stacked; /* of each stack, one per iteration; NULL: too many to list */
 };
@@ -126,7 +127,7 @@ static bool is_inside(const struct onnx_file *file, int32_t graph, int32_t body)
     return graph == body;
 }
 
-/* Tensors keep their place in the graph, those of Constant nodes too. */
+/* Tensors keep their place in the graph, including those of Constant nodes. */
 static bool is_kept(const struct infer *infer, int32_t value)
 {
     const struct operand *operand = &infer->operands[value];
@@ -147,15 +148,15 @@ static enum err loop_init(struct loop *loop, struct step *step)
     const struct infer *infer = step->infer;
     const struct onnx_graph *body = &infer->file->graphs[loop->body];
     int64_t left = MAX_WALKED - (int64_t)infer->walked;
-    int64_t most = left / (body->node_count ? body->node_count : 1);
+    int64_t max = left / (body->node_count ? body->node_count : 1);
     loop->step = step;
-    if (loop->iterations > most) {
+    if (loop->iterations > max) {
         graph_note(infer->graph,
-                   "%s '%s' runs %lld times, which is too many to count: the first %lld are",
+                   "%s '%s' runs %lld times, too many to unroll: the first %lld are counted",
                    model_label(step->node->op).text, label_of(step).text,
-                   (long long)loop->iterations, (long long)(most > 1 ? most : 1));
+                   (long long)loop->iterations, (long long)(max > 1 ? max : 1));
         loop->step->infer->is_guessed = true;
-        loop->iterations = most > 1 ? most : 1;
+        loop->iterations = max > 1 ? max : 1;
     }
     loop->carried = calloc(loop->states + 1, sizeof *loop->carried);
     loop->inner = malloc((infer->file->value_count + 1) * sizeof *loop->inner);
@@ -167,7 +168,7 @@ static enum err loop_init(struct loop *loop, struct step *step)
     return ERR_OK;
 }
 
-/* A copy outlives the iteration that made it. */
+/* A copy that outlives its iteration. */
 static void carry(struct operand *to, struct operand *from)
 {
     *to = *from;
@@ -175,8 +176,8 @@ static void carry(struct operand *to, struct operand *from)
     to->viewed = NULL;
 }
 
-/* Values of the body become those of no iteration. */
-static void forget(const struct loop *loop)
+/* Resets the values of the body after an iteration. */
+static void reset_values(const struct loop *loop)
 {
     struct infer *infer = loop->step->infer;
     for (size_t i = 0; i < loop->inner_count; i++) {
@@ -198,11 +199,11 @@ static void bind_states(const struct loop *loop)
         operand_alias(to, &loop->carried[i]);
         to->root = loop->carried[i].root;
         if (!loop->is_exact)
-            to->data = NULL; /* it changes from iteration to iteration */
+            to->data = NULL; /* changes between iterations */
     }
 }
 
-/* "loop.3.": reports group what differs in such a number. */
+/* "loop.3.": reports group names that differ only in such a number. */
 static void enter_iteration(const struct loop *loop)
 {
     struct infer *infer = loop->step->infer;
@@ -299,15 +300,15 @@ static void set_scalar(const struct loop *loop, uint32_t input, int32_t dtype, d
     to->data = data;
 }
 
-/* 1: true, 0: false, -1: it depends on data. */
+/* 1: true, 0: false, -1: data-dependent. */
 static int truth(struct infer *infer, struct operand *operand)
 {
     const double *data = operand ? operand_data(infer, operand) : NULL;
     return data && shape_elements(&operand->shape) == 1 ? data[0] != 0 : -1;
 }
 
-/* How often it runs at most, by its first input or as the user says.  Exporters write "without end" as the largest
- * number. */
+/* Maximum number of iterations, from its first input or given by the user.  Exporters write an infinite loop as the
+ * largest number. */
 static enum err find_trips(struct step *step, struct loop *loop)
 {
     int64_t trips = -1;
@@ -347,7 +348,7 @@ static enum err walk_loop(struct step *step)
         if (step_input(step, i + 2))
             carry(&loop.carried[i], step_input(step, i + 2));
     while (loop.done < loop.iterations && !err) {
-        forget(&loop);
+        reset_values(&loop);
         set_scalar(&loop, 0, ONNX_INT64, (double)loop.done);
         set_scalar(&loop, 1, ONNX_BOOL, 1);
         err = walk_iteration(&loop);
@@ -369,7 +370,7 @@ static enum err walk_loop(struct step *step)
 
 /* ---- Scan ---- */
 
-/* Returns its size; 0: it has no such dimension. */
+/* Returns its size; 0: there is no such dimension. */
 static int64_t drop_dim(struct shape *shape, int64_t axis)
 {
     int at;
@@ -386,7 +387,7 @@ struct scan {
     struct loop loop;
     int64_t axes[GRAPH_MAX_RANK];
     uint32_t axis_count, scanned;
-    bool is_batched; /* version 8: a batch is around it, and lengths come first */
+    bool is_batched; /* version 8: batch dimension, and lengths as the first input */
 };
 
 static struct operand *scanned_input(const struct scan *scan, uint32_t index)
@@ -432,7 +433,7 @@ static int64_t scan_length(const struct scan *scan)
     return batch * length > 0 ? batch * length : 1;
 }
 
-/* Where the first iteration begins. */
+/* The initial states. */
 static void begin_states(const struct scan *scan)
 {
     for (uint32_t i = 0; i < scan->loop.states; i++) {
@@ -443,6 +444,24 @@ static void begin_states(const struct scan *scan)
         if (scan->is_batched)
             drop_dim(&scan->loop.carried[i].shape, 0);
     }
+}
+
+/* A first dimension without a size is taken as the batch, which that of a sequence may not be. */
+static void note_length(const struct scan *scan)
+{
+    const struct step *step = scan->loop.step;
+    uint32_t index = scan->loop.states + scan->is_batched;
+    if (index >= step->node->input_count || scan->loop.iterations != 1)
+        return;
+    int32_t value = step->infer->file->links[step->node->first_input + index];
+    struct slice dim = inputs_open_dim(step->infer, value, axis_of(scan, 0) + scan->is_batched);
+    if (!dim.length)
+        return;
+    struct model_label name = model_label(dim);
+    step->infer->is_guessed = true;
+    graph_note(step->infer->graph,
+               "Scan '%s' runs over '%s', taken as a batch of 1: give its length with --dim %s=N",
+               label_of(step).text, name.text, name.text);
 }
 
 static enum err walk_scan(struct step *step)
@@ -464,13 +483,14 @@ static enum err walk_scan(struct step *step)
     loop->step = step;
     loop->is_exact = true;
     loop->iterations = scan_length(&scan);
+    note_length(&scan);
     step->is_guessed = scan.is_batched;
     step->infer->is_guessed |= scan.is_batched;
     err = loop_init(loop, step);
     if (!err)
         begin_states(&scan);
     while (loop->done < loop->iterations && !err) {
-        forget(loop);
+        reset_values(loop);
         err = bind_slices(&scan);
         if (!err)
             err = walk_iteration(loop);
@@ -483,9 +503,9 @@ static enum err walk_scan(struct step *step)
     return err;
 }
 
-/* ---- all of them ---- */
+/* ---- all of these ---- */
 
-/* Outputs that the body computed are in the graph already; the others are as the file declares them. */
+/* Outputs computed by the body are in the graph already; the others are as declared in the file. */
 static enum err end_subgraph(struct step *step)
 {
     bool is_missing = false;
@@ -495,7 +515,7 @@ static enum err end_subgraph(struct step *step)
         struct shape declared;
         if (!out)
             continue;
-        /* After an unknown number of iterations, what the file declares is better. */
+        /* After an unknown number of iterations, the declared shape is better. */
         if (step->is_guessed &&
             inputs_declared(step->infer, step->infer->file->links[step->node->first_output + i],
                             &dtype, &declared) &&
@@ -511,7 +531,7 @@ static enum err end_subgraph(struct step *step)
     }
     if (!is_missing)
         return ERR_OK;
-    step->emitted.op = GRAPH_MOVE; /* collects the outputs of the iterations */
+    step->emitted.op = GRAPH_MOVE; /* gathers the outputs of the iterations */
     return emit_node(step);
 }
 

@@ -1,5 +1,5 @@
-/* Tensors and nodes of the graph for the nodes that folding leaves.  The role of a tensor (trained, buffer,
- * constant) is not written in the file: it is decided by how, and under which name, it is used. */
+/* Emits tensors and nodes of the graph for the nodes that remain after folding.  The role of a tensor (trained, buffer,
+ * constant) is not stored in the file: it is inferred from its use and its name. */
 #include <string.h>
 
 #include "core/text.h"
@@ -23,7 +23,7 @@ static struct name_text text_of(struct slice slice)
     return name;
 }
 
-/* With the enclosing function calls in front. */
+/* Prefixed by the enclosing function calls. */
 static struct name_text full_name(const struct step *step)
 {
     const struct infer *infer = step->infer;
@@ -33,7 +33,7 @@ static struct name_text full_name(const struct step *step)
     return full;
 }
 
-/* The number that follows one of these words, separated by dots or slashes: "encoder.layer.3.output". */
+/* The number after one of these words, separated by dots or slashes: "encoder.layer.3.output". */
 static int32_t layer_in(struct slice name)
 {
     static const char *const WORDS[] = {"layers", "layer", "blocks", "block", "h", "resblocks"};
@@ -73,13 +73,13 @@ static int32_t layer_of(const struct step *step)
 
 /* ---- tensors ---- */
 
-/* Frameworks name parameters by their place in the model ("head.bias"), exporters' own constants have no dot. */
+/* Frameworks name parameters by their path in the model ("head.bias"), constants of exporters have no dot. */
 static bool has_dot(struct slice name)
 {
     return name.length && memchr(name.start, '.', name.length);
 }
 
-/* "unsqueeze_14": the output of a node that the exporter folded. */
+/* "unsqueeze_14": the output of a node folded by the exporter. */
 static bool is_numbered(struct slice name)
 {
     size_t at = name.length;
@@ -94,8 +94,8 @@ static bool ends_with(struct slice name, const char *end)
     return name.length >= length && memcmp(name.start + name.length - length, end, length) == 0;
 }
 
-/* Tables of positions and masks that are added to or multiplied with every head.  Trained ones (the position biases
- * of Swin) cannot be told apart, and are far smaller than the rest. */
+/* Tables of positions and masks that are added to or multiplied with every head.  Trained ones (the position biases of
+ * Swin) cannot be distinguished, and are comparatively small. */
 static bool is_computed_table(const struct step *step, const struct onnx_tensor *tensor)
 {
     int wide = 0; /* per-channel weights have one such dimension */
@@ -106,7 +106,7 @@ static bool is_computed_table(const struct step *step, const struct onnx_tensor 
             graph_op_kind(step->emitted.op) == GRAPH_KIND_ELEMENTWISE);
 }
 
-/* Exporters write a group norm as an instance norm, which needs weights: ones and zeros. */
+/* Exporters write a group norm as an instance norm, which requires weights: ones and zeros. */
 static bool is_filler(const struct step *step, struct operand *operand)
 {
     bool may_be = step->emitted.op == GRAPH_GROUP_NORM &&
@@ -206,7 +206,7 @@ static enum err input_id(struct step *step, size_t index, tensor_id *out)
     return operand ? root_id(step, index, operand->root ? operand->root : operand, out) : ERR_OK;
 }
 
-/* ---- what a product is computed in ---- */
+/* ---- compute precision of products ---- */
 
 static int32_t codes_of(const struct operand *operand)
 {
@@ -214,7 +214,7 @@ static int32_t codes_of(const struct operand *operand)
     return operand->codes ? operand->codes : is_byte ? operand->dtype : 0;
 }
 
-/* In 8 bits if both operands have codes, else in that of its floats: a narrow weight alone is widened as it is read. */
+/* In 8 bits if both operands have codes, else in that of its floats: a narrow weight alone is widened when read. */
 static void set_precision(const struct step *step, struct graph_node *node)
 {
     enum graph_kind kind = graph_op_kind(node->op);
@@ -293,7 +293,7 @@ static enum err add_prologue(struct step *step, const struct graph_node *like, e
                                 step->infer->why);
 }
 
-/* A product is counted by the last dimension of its first input: where another one is contracted, it is reshaped. */
+/* A product is counted by the last dimension of its first input: if another one is contracted, it is reshaped. */
 static enum err view_inner(struct step *step, const struct graph_node *node, tensor_id *out)
 {
     static const uint8_t FIRST[] = {0};
@@ -311,7 +311,7 @@ static enum err view_inner(struct step *step, const struct graph_node *node, ten
     return add_prologue(step, node, GRAPH_VIEW, FIRST, 1, &rows, out);
 }
 
-/* Of a concatenated weight, the other pieces are read as well. */
+/* The other parts of a concatenated weight are read as well. */
 static enum err link_others(struct step *step, struct links *to, size_t capacity)
 {
     enum err err = ERR_OK;
@@ -324,7 +324,7 @@ static enum err link_others(struct step *step, struct links *to, size_t capacity
     return err;
 }
 
-/* A convolution is counted by the shape of its weight: one that was cut or concatenated needs its own. */
+/* A convolution is counted by the shape of its weight: a sliced or concatenated one needs its own. */
 static enum err view_conv_weight(struct step *step, const struct graph_node *node, struct links *to)
 {
     static const uint8_t FILTERS[] = {1};
@@ -337,7 +337,7 @@ static enum err view_conv_weight(struct step *step, const struct graph_node *nod
     return add_prologue(step, node, GRAPH_VIEW, FILTERS, 1, &operand->shape, &to->ids[1]);
 }
 
-/* The share of a weight that is read, where it was cut. */
+/* The share of a sliced weight that is read. */
 static double share_of(const struct step *step)
 {
     for (size_t i = 0; i < step->node->input_count && i < 16; i++) {

@@ -1,5 +1,5 @@
-/* A graph is read in three passes over its bytes: declarations (so that a name can be used before the node
- * that produces it), nodes, then inputs and outputs.  Subgraphs and calls are queued as they are met. */
+/* A graph is parsed in three passes over its bytes: declarations (so that a name can be used before the node that
+ * produces it), nodes, then inputs and outputs.  Subgraphs and calls are queued when encountered. */
 #include "graph/onnx/file.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "graph/onnx/proto.h"
 
 enum {
-    /* Far beyond any model, so that a damaged file cannot exhaust memory. */
+    /* Far above any model, so that a corrupt file cannot exhaust memory. */
     MAX_NODES = 1 << 20,
     MAX_VALUES = 1 << 21,
     MAX_ATTRIBUTES = 1 << 22,
@@ -47,7 +47,7 @@ enum { /* field numbers */
        NODE_ATTRIBUTE = 5,
        NODE_DOMAIN = 7,
        NODE_OVERLOAD = 8,
-       ATTRIBUTE_REFERENCE = 21, /* ref_attr_name: the function's attribute whose value it has */
+       ATTRIBUTE_REFERENCE = 21, /* ref_attr_name: the function attribute that it refers to */
        INFO_NAME = 1,
 };
 
@@ -71,7 +71,7 @@ static void no_memory(struct onnx_file *file)
         file->err = err_no_memory(file->why);
 }
 
-/* What is left of a message whose fields were all read. */
+/* Checks that a message was parsed completely. */
 static void check_end(struct onnx_file *file, const struct wire *wire, const char *what)
 {
     if (!file->err && wire->is_damaged)
@@ -120,7 +120,7 @@ static size_t hash_of(int32_t graph, struct slice name)
     return (size_t)(hash ^ (hash >> 29));
 }
 
-/* The slot of a name in the table: taken by it, or free. */
+/* The slot of a name in the table: its own, or a free one. */
 static size_t slot_of(const struct onnx_file *file, int32_t graph, struct slice name)
 {
     size_t mask = file->table_capacity - 1, slot = hash_of(graph, name) & mask;
@@ -148,7 +148,7 @@ static bool grow_table(struct onnx_file *file)
     return true;
 }
 
-/* The value of that name in that graph itself, added if there is none; ONNX_NONE after a failure. */
+/* The value of that name in the graph itself, added if there is none; ONNX_NONE after a failure. */
 static int32_t own_value(struct onnx_file *file, int32_t graph, struct slice name)
 {
     bool is_full = !file->table || 2 * (file->value_count + 1) > file->table_capacity;
@@ -170,7 +170,7 @@ static bool is_function_body(const struct onnx_file *file, int32_t graph)
     return file->graphs[graph].function != ONNX_NONE;
 }
 
-/* The value that a node of that graph refers to: of the innermost graph that defines the name. */
+/* The value that a node of the graph refers to: that of the innermost graph that defines the name. */
 static int32_t visible_value(struct onnx_file *file, int32_t graph, struct slice name)
 {
     for (int32_t scope = graph; file->table && scope >= 0;
@@ -214,8 +214,8 @@ static void add_info(struct onnx_file *file, int32_t graph, struct slice info)
         file->values[value].info = info;
 }
 
-/* The outputs of a node are names of its graph.  Its inputs may belong to a graph around it: they are
- * resolved in the second pass. */
+/* The outputs of a node are names of its graph.  Its inputs may belong to an enclosing graph: they are resolved in the
+ * second pass. */
 static void declare_outputs(struct onnx_file *file, int32_t graph, struct slice node)
 {
     struct wire wire = wire_of(node);
@@ -272,7 +272,7 @@ static void declare_graph(struct onnx_file *file, int32_t graph)
     check_end(file, &wire, "the graph");
 }
 
-/* ---- graphs, and calls of functions ---- */
+/* ---- graphs and function calls ---- */
 
 /* Returns its index; ONNX_NONE after a failure. */
 static int32_t add_graph(struct onnx_file *file, int32_t parent, struct slice body)
@@ -342,7 +342,7 @@ static void add_call(struct onnx_file *file, int32_t graph, struct onnx_node *no
 
 /* ---- second pass: nodes ---- */
 
-/* The default that a function has for an attribute; start is NULL: none. */
+/* The default of a function's attribute; start is NULL: none. */
 static struct slice function_default(struct slice body, struct slice name)
 {
     struct wire wire = wire_of(body);
@@ -354,8 +354,8 @@ static struct slice function_default(struct slice body, struct slice name)
     return (struct slice){0};
 }
 
-/* The message of a function's attribute, from the call around a node or from the function's defaults; start
- * is NULL: neither.  Subgraphs are not passed on: no exporter writes that. */
+/* The message of a function's attribute, from the enclosing call or from the function's defaults; start is NULL:
+ * neither.  Subgraphs are not passed on: no exporter writes that. */
 static struct slice argument_of(const struct onnx_file *file, int32_t graph, struct slice name)
 {
     while (graph >= 0 && !is_function_body(file, graph))
@@ -571,7 +571,7 @@ enum err onnx_open(const char *path, struct onnx_file *out, struct error *why)
     enum err err = model_file_map(path, &bytes, why);
     if (err)
         return err;
-    /* Weights are skipped: reading ahead gains nothing. */
+    /* Weights are skipped: readahead is useless. */
     posix_madvise((void *)bytes.start, bytes.length, POSIX_MADV_RANDOM);
     err = onnx_read(path, bytes, out, why);
     if (err)

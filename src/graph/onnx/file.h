@@ -1,9 +1,8 @@
-/* The contents of an ONNX file in flat arrays: nodes, attributes, tensors and names of the model's graph, of
- * the graphs inside its nodes (branches, bodies of loops), and of every call of a function that the file
- * defines.  Nothing is inferred here.
+/* The contents of an ONNX file in flat arrays: nodes, attributes, tensors and names of the model's graph, of subgraphs
+ * (branches, loop bodies), and of every call of a function defined in the file.  Nothing is inferred here.
  *
- * Each name of each graph is one value.  A name that a subgraph uses and does not define belongs to a graph
- * around it; a function sees its own names only.
+ * Each name of each graph is one value.  A name that a subgraph uses and does not define belongs to an enclosing graph;
+ * a function sees only its own names.
  *
  * Ownership: onnx_close frees a struct onnx_file.  Names and weights are slices of the mapped file. */
 #ifndef IPW_GRAPH_ONNX_FILE_H
@@ -23,16 +22,16 @@ struct onnx_node {
     struct slice op, domain, name;
     uint32_t first_input, input_count, first_output, output_count; /* in links */
     uint32_t first_attribute, attribute_count;
-    int32_t call; /* the graph of this call of a function of the file; ONNX_NONE: it is no call */
+    int32_t call; /* the graph of this call of a function of the file; ONNX_NONE: not a call */
 };
 
 struct onnx_value {
     struct slice name;
     struct slice info; /* its ValueInfoProto; start is NULL: none */
-    int32_t graph;     /* that the name belongs to */
+    int32_t graph;     /* of the name */
     int32_t tensor;    /* ONNX_NONE: computed, or an input */
     int32_t producer;  /* node; ONNX_NONE: none */
-    bool is_omitted;   /* a parameter of a function for which this call has no argument */
+    bool is_omitted;   /* a function parameter without an argument in this call */
 };
 
 struct onnx_graph {
@@ -45,7 +44,7 @@ struct onnx_graph {
 
 struct onnx_file {
     char *path;
-    void *mapping; /* NULL: the bytes are the caller's */
+    void *mapping; /* NULL: the bytes belong to the caller */
     struct slice bytes;
     struct onnx_graph *graphs; /* the first is the model's */
     struct onnx_function *functions;
@@ -61,12 +60,12 @@ struct onnx_file {
         tensor_capacity, link_capacity;
     size_t table_capacity; /* a power of two */
     size_t called_bytes;   /* of function bodies, once per call */
-    enum err err;          /* while it is read: the first failure, after which nothing is added */
+    enum err err;          /* while parsing: the first failure, after which nothing is added */
     struct error *why;
 };
 
 enum err onnx_open(const char *path, struct onnx_file *out, struct error *why) MUST_USE;
-/* The same of bytes in memory, which must outlive the file. */
+/* The same for bytes in memory, which must outlive the file. */
 enum err onnx_read(const char *path, struct slice bytes, struct onnx_file *out, struct error *why)
     MUST_USE;
 void onnx_close(struct onnx_file *file);

@@ -1,6 +1,6 @@
-/* Constant folding: what a runtime computes once, when it loads the model, leaves no node in the graph.  Exporters
- * write a reshape as a chain of Shape, Gather, Concat and the like, whose result decides shapes; and they
- * transpose, cut or concatenate weights, whose parameters stay those of the file. */
+/* Constant folding: what a runtime computes once, when it loads the model, has no node in the graph.  Exporters write a
+ * reshape as a chain of Shape, Gather, Concat etc., whose result determines shapes; and they transpose, slice or
+ * concatenate weights, whose parameters remain those of the file. */
 #include <math.h>
 #include <string.h>
 
@@ -48,7 +48,7 @@ bool fold_constant(struct step *step, size_t index, double *out, int64_t count)
 {
     (void)index;
     if (step_attribute(step, "value"))
-        return false; /* a tensor, which is read where it is needed */
+        return false; /* a tensor, read where it is needed */
     for (uint32_t i = 0; i < step->node->attribute_count; i++) {
         const struct onnx_attribute *from =
             &step->infer->file->attributes[step->node->first_attribute + i];
@@ -199,7 +199,7 @@ bool fold_transpose(struct step *step, size_t index, double *out, int64_t count)
             from += rest % shape->dims[axis] * strides[axis];
             rest /= shape->dims[axis];
         }
-        if (from >= count) /* perm names a dimension twice */
+        if (from >= count) /* duplicate dimension in perm */
             return false;
         out[i] = in[from];
     }
@@ -227,7 +227,7 @@ bool fold_split(struct step *step, size_t index, double *out, int64_t count)
 
 /* ---- element by element, with broadcasting ---- */
 
-/* The index of the input element that goes into element `index` of the output. */
+/* The index of the input element for element `index` of the output. */
 static int64_t broadcast_index(const struct shape *in, const struct shape *out, int64_t index)
 {
     int64_t at = 0, stride = 1;
@@ -266,7 +266,7 @@ bool fold_where(struct step *step, size_t index, double *out, int64_t count)
     return true;
 }
 
-/* Of all elements to one. */
+/* Reduces all elements to one. */
 bool fold_reduce(struct step *step, size_t index, double *out, int64_t count)
 {
     const double *in = input_data(step, 0);
@@ -367,7 +367,7 @@ bool fold_math(struct step *step, size_t index, double *out, int64_t count)
 
 /* ---- small values ---- */
 
-/* Integers are shapes and indices; of floats only as few as scales have. */
+/* Integers are shapes and indices; floats only if they are as few as scales. */
 static bool is_small(const struct operand *out)
 {
     enum { MAX_FLOATS = 8 };
@@ -376,7 +376,7 @@ static bool is_small(const struct operand *out)
                                            : elements <= MAX_FOLDED;
 }
 
-/* True when every output is known by its elements. */
+/* True if the elements of every output are known. */
 static bool fold_outputs(struct step *step)
 {
     bool is_folded = step->node->output_count > 0;
@@ -393,7 +393,7 @@ static bool fold_outputs(struct step *step)
     return is_folded;
 }
 
-/* ---- weights: transposed, cut or concatenated before they are used ---- */
+/* ---- weights: transposed, sliced or concatenated before use ---- */
 
 static bool is_trained(const struct operand *operand)
 {
@@ -401,14 +401,14 @@ static bool is_trained(const struct operand *operand)
            (onnx_dtype_is_float(operand->tensor->dtype) || operand->is_quantized);
 }
 
-/* `out` is a view, a part or another form of the weight `in`. */
+/* `out` is a view, a part or another layout of the weight `in`. */
 static void alias_weight(struct operand *out, struct operand *in)
 {
     out->tensor = in->tensor;
     out->is_constant_node = in->is_constant_node;
     out->root = in->root ? in->root : in;
     out->others = in->others;
-    out->is_data_read = true; /* its elements are no longer in the order of the file */
+    out->is_data_read = true; /* its elements are no longer in file order */
 }
 
 static bool is_named(const struct step *step, const char *const *names)
@@ -425,7 +425,7 @@ static bool is_view(const struct step *step)
            step->row->rule != rule_size && step->row->rule != rule_constant;
 }
 
-/* Weights that are quantized when the model is loaded, as training with quantization exports them, are stored so. */
+/* Weights that are quantized when the model is loaded (quantization-aware training) are stored as codes. */
 static void store_codes(struct step *step, const struct operand *in, struct operand *root)
 {
     const struct operand *out = step_output(step, 0);
@@ -472,7 +472,7 @@ static bool add_other(struct step *step, struct operand *out, struct operand *ot
     return true;
 }
 
-/* Adds a weight, and those that were concatenated with it before. */
+/* Adds a weight, and those concatenated with it before. */
 static bool add_weights(struct step *step, struct operand *out, struct operand *in)
 {
     bool added = add_other(step, out, in->root ? in->root : in);
@@ -481,7 +481,7 @@ static bool add_weights(struct step *step, struct operand *out, struct operand *
     return added;
 }
 
-/* As exporters reorder the gates of a recurrence, or join two kinds of biases. */
+/* Exporters reorder the gates of a recurrence, or join two kinds of biases, in this way. */
 static bool fold_weight_concat(struct step *step)
 {
     enum { MAX_PIECES = 16 };
@@ -523,7 +523,7 @@ static bool is_code(int32_t dtype)
            (dtype >= ONNX_FLOAT8E4M3FN && dtype <= ONNX_FLOAT8E5M2FNUZ);
 }
 
-/* Every input that is data has codes, and the operator passes them on. */
+/* All data inputs have codes, and the operator passes them on. */
 static int32_t passed_codes(const struct step *step)
 {
     int32_t codes = 0;
@@ -563,7 +563,7 @@ void fold_mark_codes(struct step *step)
             step_output(step, i)->codes = out->codes;
 }
 
-/* Can the producer write codes instead, since nothing else reads the floats?  Through views too. */
+/* Whether the producer can write codes instead, since nothing else reads the floats; also through views. */
 static bool may_narrow(const struct graph *graph, const struct operand *operand)
 {
     if (operand->id == GRAPH_NONE || operand->root || operand->is_output || operand->uses != 1)
@@ -580,8 +580,8 @@ static void narrow(struct graph *graph, const struct operand *operand)
         graph->tensors[operand->id].dtype = GRAPH_QUANTIZED;
 }
 
-/* Kernels quantize what they write and dequantize what they read.  Quantizing is a kernel of its own only for an input of
- * the model, and for a tensor that is read as floats too. */
+/* Kernels quantize their outputs and dequantize their inputs.  Quantizing is a separate kernel only for an input of the
+ * model, and for a tensor that is also read as floats. */
 static bool fold_quantized(struct step *step)
 {
     struct operand *in = step_input(step, 0), *out = step_output(step, 0);
@@ -599,7 +599,7 @@ static bool fold_quantized(struct step *step)
     return true;
 }
 
-/* ---- everything else that no input of the model has a part in ---- */
+/* ---- other nodes that do not depend on the model's inputs ---- */
 
 static bool is_random(const struct step *step)
 {
@@ -634,7 +634,7 @@ static bool fold_invariant(struct step *step)
 {
     if (step->node->input_count == 0 || is_random(step) || has_model_output(step))
         return false;
-    /* CastLike takes no more than the dtype of its second input. */
+    /* CastLike uses only the dtype of its second input. */
     size_t count = step->row->rule == rule_cast_like ? 1 : step->node->input_count;
     for (size_t i = 0; i < count; i++) {
         const struct operand *in = step_input(step, i);

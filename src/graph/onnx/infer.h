@@ -1,11 +1,11 @@
-/* Shape inference over the nodes of an ONNX file, and the graph that comes out of it: what the modules of this
- * folder share.  onnx.c walks the nodes in order; for each, inputs.c and the rules give shapes, fold.c computes
- * what a runtime would compute at load time, and emit.c adds a node to the graph for the rest.
+/* Shape inference over the nodes of an ONNX file, and construction of the graph: shared by the modules of this folder.
+ * onnx.c walks the nodes in order; for each, inputs.c and the rules give shapes, fold.c computes what a runtime would
+ * compute at load time, and emit.c adds a node to the graph for the others.
  *
- * Every shape is concrete: one that depends on data (boxes left by a non-maximum suppression) is given its upper
- * bound and marked as a guess.
+ * Every shape is concrete: a data-dependent one (boxes after non-maximum suppression) gets its upper bound and is
+ * marked as a guess.
  *
- * Ownership: infer_release frees a struct infer; the file, the options and the graph are the caller's. */
+ * Ownership: infer_release frees a struct infer; the file, the options and the graph belong to the caller. */
 #ifndef IPW_GRAPH_ONNX_INFER_H
 #define IPW_GRAPH_ONNX_INFER_H
 
@@ -24,7 +24,7 @@ struct params;
 enum err onnx_graph(const struct onnx_file *file, struct graph_options *options, struct graph *out,
                     struct error *why) MUST_USE;
 
-/* ---- what is known of a value ---- */
+/* ---- values ---- */
 
 enum {
     MAX_FOLDED = 1024,         /* elements of one value that are computed: shapes, indices */
@@ -45,23 +45,23 @@ struct operand {
     bool has_shape;
     int32_t dtype; /* enum onnx_dtype; 0: not known */
     struct shape shape;
-    const double *data;                /* all elements in row-major order; NULL: not known */
-    const struct onnx_tensor *tensor;  /* its elements in the file; NULL: none */
-    tensor_id id;                      /* in the graph; GRAPH_NONE: not added yet */
-    struct operand *root;              /* the weight that this is a view or part of; NULL: itself */
-    const struct operand *viewed;      /* of which this is another shape; NULL: none */
-    const struct operand_list *others; /* weights that are concatenated with the root */
-    double stored_bytes;               /* of a packed weight: those of the file; 0: by its dtype */
+    const double *data;               /* all elements in row-major order; NULL: not known */
+    const struct onnx_tensor *tensor; /* its elements in the file; NULL: none */
+    tensor_id id;                     /* in the graph; GRAPH_NONE: not added yet */
+    struct operand *root;             /* the weight that this is a view or slice of; NULL: itself */
+    const struct operand *viewed;     /* the tensor that this is a view of; NULL: none */
+    const struct operand_list *others; /* weights concatenated with the root */
+    double stored_bytes;               /* of a packed weight in the file; 0: by its dtype */
     bool is_constant_node; /* from a Constant node, not one of the file's initializers */
-    bool is_data_read;     /* of the tensor, if it has any that can be read */
+    bool is_data_read;     /* of the tensor, if it can be read */
     bool is_guess;         /* its shape is a guess, or follows from one */
-    bool is_invariant; /* not a weight, and the same in every pass: a table of positions, a mask */
-    bool is_quantized; /* integers that stand for a quantized weight */
-    int32_t codes; /* dtype of the narrow codes that it consists of, dequantized or not; 0: none */
-    uint32_t uses; /* nodes that read it, and outputs of graphs */
-    bool is_defined; /* an input, a tensor, or its node was walked */
-    bool is_live;    /* an output of the model depends on it */
-    bool is_output;  /* of the model */
+    bool is_invariant;     /* not a weight, but the same in every pass: a position table, a mask */
+    bool is_quantized;     /* integers that represent a quantized weight */
+    int32_t codes;         /* dtype of its narrow codes, dequantized or not; 0: none */
+    uint32_t uses;         /* nodes that read it, and outputs of graphs */
+    bool is_defined;       /* an input, a tensor, or its node was walked */
+    bool is_live;          /* an output of the model depends on it */
+    bool is_output;        /* of the model */
 };
 
 struct dim_binding {
@@ -74,20 +74,20 @@ struct infer {
     struct graph *graph;
     struct operand *operands; /* of each value of the file */
     bool *is_live;            /* of each node: an output of the model depends on it */
-    struct arena arena;       /* lives as long as this */
+    struct arena arena;       /* lifetime of this struct */
     struct arena scratch;     /* for one node */
     size_t data_count;        /* elements in the arena */
     bool is_guessed;
     double float_elements[PRECISION_COUNT]; /* of tensors in the graph, by their dtype */
-    char scope[256]; /* the enclosing function calls, each with a slash: "layer.0/attention/" */
+    char scope[256]; /* enclosing function calls, each followed by a slash: "layer.0/attention/" */
     size_t scope_length;
     const struct params *dims; /* of the options */
     bool *is_given_used;       /* of each of them */
-    size_t walked;             /* nodes of graphs inside nodes, as often as they were walked */
+    size_t walked;             /* nodes of subgraphs, including repeated walks */
     enum err (*walk)(struct infer *infer, int32_t graph); /* over the nodes of a graph, in order */
     struct dim_binding *bindings;                         /* sizes of named dimensions */
     size_t binding_count, binding_capacity;
-    /* The batch that the file declares, where another one was requested; -1: none. */
+    /* The batch declared in the file, if another one was requested; -1: none. */
     int64_t declared_batch;
     struct error *why;
 };
@@ -99,14 +99,14 @@ double *infer_alloc_data(struct infer *infer, int64_t count); /* NULL: over a li
 
 int64_t shape_elements(const struct shape *shape);
 bool shape_equal(const struct shape *a, const struct shape *b);
-/* Broadcasts *shape with another one; false when they are not compatible. */
+/* Broadcasts *shape with another one; false if they are incompatible. */
 bool shape_broadcast(struct shape *shape, const struct shape *other);
 bool operand_is_weight(
     const struct operand *operand); /* more than a scalar, from the file; NULL: false */
-/* Its elements, if they are few and known; NULL otherwise. */
+/* Its elements, if few and known; NULL otherwise. */
 const double *operand_data(struct infer *infer, struct operand *operand);
 
-/* Makes `to` another name of the same value. */
+/* Makes `to` an alias of the same value. */
 void operand_alias(struct operand *to, const struct operand *from);
 
 /* A negative axis counts from the end; false: out of range. */
@@ -115,20 +115,21 @@ int64_t clamp_to_int(double number); /* to +-2^62; NaN becomes 0 */
 
 /* ---- inputs.c: shapes of the model's inputs ---- */
 
-/* Gives every input of the model its shape, and writes back batch and tokens.  ERR_USAGE names the dynamic
- * dimensions that need a size, and lists the inputs. */
+/* Sets the shape of every input of the model, and writes back batch and tokens.  ERR_USAGE names the dynamic dimensions
+ * that need a size, and lists the inputs. */
 enum err inputs_bind(struct infer *infer, struct graph_options *options) MUST_USE;
-/* After the walk: ERR_USAGE names a given dimension that nothing has taken. */
+/* After the walk: ERR_USAGE names a given dimension that was not used. */
 enum err inputs_check_given(const struct infer *infer, const struct graph_options *options)
     MUST_USE;
-/* The shape that the file declares for a value; false unless all dimensions are known.  *dtype is set whenever
- * the file declares it, else 0. */
+/* The declared shape of a value; false unless all dimensions are known.  *dtype is the declared one, else 0. */
 bool inputs_declared(const struct infer *infer, int32_t value, int32_t *dtype, struct shape *out);
-/* The number of iterations that the user gives for a loop of that name. */
+/* The name of a dynamic dimension of a value whose size the user has not given; empty: none. */
+struct slice inputs_open_dim(const struct infer *infer, int32_t value, int64_t axis);
+/* The number of iterations given by the user for a loop of that name. */
 enum err inputs_given_trips(struct infer *infer, struct slice loop, int64_t *out, bool *is_given)
     MUST_USE;
-/* After the walk: do the outputs follow a batch that the file does not declare?  A shape that is a constant of
- * the graph would not. */
+/* After the walk: whether the outputs have the requested batch instead of the declared one.  With a constant shape in
+ * the graph they would not. */
 enum err inputs_check_batch(const struct infer *infer, const struct graph_options *options)
     MUST_USE;
 
@@ -141,11 +142,10 @@ struct step {
     struct graph_node emitted;       /* op, window, attention, recurrent: set by the rule */
     const uint8_t *input_order;      /* the inputs of the emitted node; NULL: all, in order */
     uint8_t input_order_count;
-    /* Of a product: the dimension that is contracted, where it is not the last of the first input; 0: it is. */
+    /* Of a product: the contracted dimension, if it is not the last of the first input; 0: it is. */
     int64_t inner;
     bool is_guessed; /* the output shapes are a guess */
-    /* A node before the emitted one, whose output is its first input: for operators that fuse two.
-     * No inputs: there is none. */
+    /* A node before the emitted one, whose output is its first input: for operators that fuse two.  No inputs: none. */
     struct {
         enum graph_op op;
         const uint8_t *inputs;
@@ -159,7 +159,7 @@ enum err step_fail(const struct step *step, const char *format, ...) PRINTF_LIKE
 
 struct operand *step_input(const struct step *step, size_t index);  /* NULL: omitted */
 struct operand *step_output(const struct step *step, size_t index); /* NULL: unused */
-/* Of a graph inside the node; NULL: it has no so many. */
+/* Of a subgraph of the node; NULL: index out of range. */
 struct operand *step_body_input(const struct step *step, int32_t graph, uint32_t index);
 struct operand *step_body_output(const struct step *step, int32_t graph, uint32_t index);
 /* The input's shape; NULL: omitted or not known. */
@@ -181,34 +181,34 @@ int step_ints(const struct step *step, const char *name, int64_t *out, int capac
 int step_ints_or_input(const struct step *step, const char *name, size_t input, int64_t *out,
                        int capacity);
 
-/* An output that no rule has set: as the file declares it, else like the first input. */
+/* An output without a shape rule: as declared in the file, else like the first input. */
 void inputs_assume_output(struct step *step, size_t index);
 
 /* ---- control.c: If, Loop and Scan ---- */
 
 bool control_is(const struct onnx_node *node);
-/* Walks the graphs inside the node, and sets its outputs. */
+/* Walks the subgraphs of the node, and sets its outputs. */
 enum err control_step(struct step *step) MUST_USE;
 
-/* ---- fold.c: what a runtime computes when it loads the model ---- */
+/* ---- fold.c: computed by a runtime at load time ---- */
 
-/* True when the node leaves nothing to be done in a pass, so that no node is emitted: its outputs are known by
- * their elements, are views or parts of weights, or depend on constants only; or it quantizes what its producer can
- * write that way, or dequantizes what its consumers can read that way. */
+/* True if the node needs no computation in a pass, so that no node is emitted: the elements of its outputs are known,
+ * or the outputs are views or slices of weights, or depend only on constants; or it quantizes an output that its
+ * producer can write as codes, or dequantizes one that its consumers can read as codes. */
 bool fold_node(struct step *step);
-/* Outputs that have the codes of inputs: of quantized operators, and of those that only move elements. */
+/* Propagates codes from inputs to outputs: of quantized operators, and of those that only move elements. */
 void fold_mark_codes(struct step *step);
 
 /* ---- emit.c: tensors and nodes of the graph ---- */
 
 enum err emit_input(struct infer *infer, int32_t value) MUST_USE;
 enum err emit_node(struct step *step) MUST_USE;
-/* The output of a loop, of one tensor per iteration; GRAPH_NONE for those that are constants. */
+/* The output of a loop, from one tensor per iteration; GRAPH_NONE for constants. */
 enum err emit_stack(struct step *step, const tensor_id *parts, size_t count, struct operand *out)
     MUST_USE;
-/* A part of a tensor, read where it is. */
+/* A part of a tensor, read in place. */
 enum err emit_view(struct step *step, tensor_id of, struct operand *out) MUST_USE;
-/* Of the whole graph: in what the file has its products computed, and its floats. */
+/* Of the whole graph: the compute precision of products, and the dtype of floats. */
 struct graph_precision emit_precision(const struct infer *infer);
 
 #endif

@@ -1,5 +1,5 @@
-/* Shapes of the model's inputs: as the file declares them, with the sizes that the user gives for dynamic dimensions: by
- * name, by position ("input.0"), as a whole shape ("input=1x3x224x224"), or by an option where a dimension has that
+/* Shapes of the model's inputs: as declared in the file, with the sizes given by the user for dynamic dimensions: by
+ * name, by position ("input.0"), as a complete shape ("input=1x3x224x224"), or by an option if a dimension has that
  * meaning: batch, tokens, height and width.  The batch defaults to 1. */
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static bool contains_nocase(const char *name, const char *word)
     return false;
 }
 
-/* By what exporters call it. */
+/* By the names that exporters use. */
 static enum meaning meaning_of_name(struct slice slice)
 {
     static const char *const TOKENS[] = {"sequence", "sequence_length", "seq_len", "seq_length",
@@ -71,7 +71,7 @@ static bool is_channels(const struct onnx_dim *dim)
     return dim->size == 1 || dim->size == 3 || dim->size == 4;
 }
 
-/* By its name, else by its place: the batch comes first, and a tensor with the channels of an image is one. */
+/* By its name, else by its position: the batch comes first, and a tensor with image channels is an image. */
 static enum meaning meaning_of(const struct onnx_type *type, size_t axis, int batch_axis)
 {
     enum meaning meaning = meaning_of_name(type->dims[axis].name);
@@ -85,7 +85,7 @@ static enum meaning meaning_of(const struct onnx_type *type, size_t axis, int ba
     return axis == height ? MEANS_HEIGHT : axis == height + 1 ? MEANS_WIDTH : MEANS_NOTHING;
 }
 
-/* The size that an option gives a dimension of this meaning; 0: none. */
+/* The size given by an option for this meaning; 0: none. */
 static int64_t size_by_meaning(struct binding *binding, enum meaning meaning)
 {
     const struct graph_options *options = binding->options;
@@ -123,6 +123,24 @@ enum err inputs_given_trips(struct infer *infer, struct slice loop, int64_t *out
         *out = (int64_t)trips;
     }
     return ERR_OK;
+}
+
+struct slice inputs_open_dim(const struct infer *infer, int32_t value, int64_t axis)
+{
+    const struct slice none = {0};
+    const struct onnx_value *declared = &infer->file->values[value];
+    struct onnx_type type = {0};
+    if (!declared->info.start || !onnx_type_decode(declared->info, &type))
+        return none;
+    axis += axis < 0 ? (int64_t)type.rank : 0;
+    if (axis < 0 || axis >= (int64_t)type.rank || axis >= GRAPH_MAX_RANK)
+        return none;
+    struct slice name = type.dims[axis].name;
+    for (size_t i = 0; infer->dims && i < infer->dims->count; i++)
+        if (slice_is(name, infer->dims->items[i].key) ||
+            slice_is(declared->name, infer->dims->items[i].key))
+            return none;
+    return name;
 }
 
 /* ---- named dimensions ---- */
@@ -221,7 +239,7 @@ static struct slice trimmed(struct slice text)
     return text;
 }
 
-/* "past_sequence_length + 1", as exporters of decoders write the dimension of a mask. */
+/* "past_sequence_length + 1": the dimension of a mask in exported decoders. */
 static enum err bind_sum(struct binding *binding, struct slice sum, int64_t *out)
 {
     enum err err = ERR_OK;
@@ -318,9 +336,9 @@ static bool parse_shape(const char *text, struct shape *out)
     return true;
 }
 
-/* ---- whole shapes: --dim x=1x3x224x224 ---- */
+/* ---- complete shapes: --dim x=1x3x224x224 ---- */
 
-/* "x [batch, 3, height, width]", with "?" for a dimension of no name. */
+/* "x [batch, 3, height, width]", with "?" for an unnamed dimension. */
 static void describe_input(const struct infer *infer, int32_t value, struct text *out)
 {
     struct onnx_type type = {0};
@@ -344,14 +362,14 @@ static void describe_input(const struct infer *infer, int32_t value, struct text
 /* All inputs that are not weights. */
 static void describe_inputs(const struct infer *infer, struct text *out)
 {
-    enum { MOST = 150 }; /* of a message */
+    enum { MESSAGE_MAX = 150 }; /* of a message */
     const struct onnx_graph *graph = &infer->file->graphs[0];
     size_t listed = 0, more = 0;
     for (uint32_t i = 0; i < graph->input_count; i++) {
         int32_t value = infer->file->links[graph->first_input + i];
         if (infer->file->values[value].tensor != ONNX_NONE)
             continue;
-        if (out->length > MOST) {
+        if (out->length > MESSAGE_MAX) {
             more++;
             continue;
         }
@@ -373,7 +391,7 @@ static enum err wrong_shape(const struct binding *binding, const struct param *g
     return err;
 }
 
-/* The whole shape that is given for an input; NULL: none.  A single size may be that of a dimension of the name. */
+/* The complete shape given for an input; NULL: none.  A single size may be that of a dimension of the name. */
 static const struct param *given_shape(struct binding *binding, int32_t value,
                                        const struct onnx_type *type)
 {
@@ -398,8 +416,7 @@ static enum err read_shape(const struct binding *binding, const struct param *gi
     return wrong ? input_failed(binding, value, wrong) : ERR_OK;
 }
 
-/* A shape that is given for an input must agree with what the file declares of it, and sets the dimensions of the same
- * name in other inputs. */
+/* A given shape must agree with the declared one, and sets the dimensions of the same name in other inputs. */
 static enum err bind_given_shape(struct binding *binding, int32_t value,
                                  const struct onnx_type *type, const struct param *given)
 {
@@ -451,7 +468,7 @@ static enum err bind_given_shapes(struct binding *binding)
     return err;
 }
 
-/* Nothing would be known of what is computed from an input without a shape, so the user must give it. */
+/* Nothing can be inferred from an input without a shape, so the user must give it. */
 static enum err no_shape(const struct binding *binding, int32_t value)
 {
     const struct infer *infer = binding->infer;
@@ -483,7 +500,7 @@ static int batch_axis_of(const struct infer *infer, int32_t value)
     return 0;
 }
 
-/* A requested batch replaces the one that the file declares. */
+/* A requested batch replaces the declared one. */
 static void replace_batch(struct binding *binding, int axis, const struct onnx_type *type,
                           struct shape *shape)
 {
@@ -527,7 +544,7 @@ static enum err bind_input(struct binding *binding, int32_t value)
         return input_failed(binding, value, "has more than 8 dimensions");
     operand->dtype = type.dtype;
     operand->is_defined = true;
-    if (operand->has_shape) { /* given whole */
+    if (operand->has_shape) { /* given completely */
         if (binding->batch == 0)
             binding->batch = operand->shape.dims[0];
         return ERR_OK;
@@ -563,7 +580,7 @@ enum err inputs_check_given(const struct infer *infer, const struct graph_option
     return ERR_OK;
 }
 
-/* A name that nothing in the file has. */
+/* A name that does not occur in the file. */
 static bool has_misspelled(const struct binding *binding)
 {
     const struct infer *infer = binding->infer;
@@ -634,7 +651,7 @@ static enum err bind_all(struct binding *binding)
     return err;
 }
 
-/* The batch, and the tokens: the second dimension of the first matrix of integers. */
+/* The batch, and the tokens: the second dimension of the first integer matrix. */
 static void write_back(struct binding *binding)
 {
     struct infer *infer = binding->infer;
@@ -673,7 +690,7 @@ enum err inputs_bind(struct infer *infer, struct graph_options *options)
     return err;
 }
 
-/* ---- what the file declares of other values ---- */
+/* ---- declared shapes of other values ---- */
 
 bool inputs_declared(const struct infer *infer, int32_t value, int32_t *dtype, struct shape *out)
 {

@@ -1,5 +1,5 @@
 /* The reader "onnx", and the walk over the live nodes of a file in topological order.  Subgraphs of If, Loop and Scan
- * (control.c), and calls of functions that the file defines, are walked in the place of their node. */
+ * (control.c), and calls of functions defined in the file, are walked in place of their node. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "graph/reader.h"
 #include "port/file.h"
 
-#define DENORMAL_LEAST 0.02 /* of the elements of one tensor, to be worth a note */
+#define DENORMAL_MIN 0.02 /* of the elements of one tensor, to be reported */
 
 /* ---- operators ---- */
 
@@ -39,18 +39,18 @@ const struct onnx_operator *operator_find(struct slice domain, struct slice op)
     bool is_microsoft = slice_is(domain, "com.microsoft");
     if (domain.length && !is_microsoft && !slice_is(domain, "ai.onnx"))
         return NULL;
-    /* The only name that both domains define. */
+    /* The only name defined in both domains. */
     if (is_microsoft && slice_is(op, "Attention"))
         op = slice_of("com.microsoft.Attention");
     return bsearch(&op, OPERATORS, sizeof OPERATORS / sizeof OPERATORS[0], sizeof OPERATORS[0],
                    compare_operator);
 }
 
-/* ---- live nodes: a runtime drops the others when it loads the file ---- */
+/* ---- live nodes: a runtime drops dead ones at load time ---- */
 
 struct pending {
     struct infer *infer;
-    int32_t *values; /* whose producers are still to be visited; each is added once */
+    int32_t *values; /* whose producers are not visited yet; each is added once */
     size_t count;
 };
 
@@ -172,7 +172,7 @@ static enum err walk_graph(struct infer *infer, int32_t index);
 
 /* ---- functions of the file ---- */
 
-/* A name that does not fit is left out. */
+/* A name that does not fit is omitted. */
 static void enter_scope(struct infer *infer, struct slice name)
 {
     if (infer->scope_length + name.length + 1 > sizeof infer->scope)
@@ -206,7 +206,7 @@ static enum err walk_call(struct step *step)
     return err;
 }
 
-/* Operators that are known need no function to define them. */
+/* Known operators need no function definition. */
 static bool is_call(const struct onnx_node *node)
 {
     return node->call != ONNX_NONE && !operator_find(node->domain, node->op);
@@ -363,7 +363,7 @@ enum err onnx_graph(const struct onnx_file *file, struct graph_options *options,
 
 /* ---- the reader ---- */
 
-/* A file that begins with a small ir_version and the name of its producer, as they all do, might be one. */
+/* All files begin with a small ir_version and the name of their producer. */
 static int probe(const char *source, const unsigned char *head, size_t length)
 {
     if (model_path_ends(source, ".onnx"))
@@ -373,7 +373,7 @@ static int probe(const char *source, const unsigned char *head, size_t length)
     return looks_like ? 40 : 0;
 }
 
-/* External weights may be missing: no more than their shapes is needed. */
+/* External weights may be missing: only their shapes are needed. */
 static void warn_of_missing_weights(const struct onnx_file *file)
 {
     struct slice checked = {"", 0};
@@ -406,7 +406,7 @@ static enum err open_file(const char *source, struct model *model, struct error 
     return ERR_OK;
 }
 
-/* Of the fp32 elements of a tensor, by a sample that is spread over it. */
+/* Share of denormal fp32 elements of a tensor, from an evenly spaced sample. */
 static double denormal_share(const struct onnx_tensor *tensor)
 {
     enum { WINDOWS = 16, EACH = 64 };
@@ -422,23 +422,23 @@ static double denormal_share(const struct onnx_tensor *tensor)
     return (double)denormal / (WINDOWS * EACH);
 }
 
-/* Training leaves weights that decay to nothing; a CPU multiplies them by way of microcode. */
+/* Training leaves weights that decay to zero; CPUs multiply denormals in microcode. */
 static void note_denormals(const struct onnx_file *file, struct graph *graph)
 {
-    const struct onnx_tensor *most = NULL;
-    double share = DENORMAL_LEAST;
+    const struct onnx_tensor *max = NULL;
+    double share = DENORMAL_MIN;
     for (size_t i = 0; i < file->tensor_count; i++) {
         double of = denormal_share(&file->tensors[i]);
         if (of > share) {
             share = of;
-            most = &file->tensors[i];
+            max = &file->tensors[i];
         }
     }
-    if (most)
+    if (max)
         graph_note(graph,
                    "%.0f %% of the weights '%.40s' are denormal numbers: a CPU may take many times "
-                   "as long, unless it takes them for 0",
-                   100 * share, model_label(most->name).text);
+                   "as long, unless it flushes them to zero",
+                   100 * share, model_label(max->name).text);
 }
 
 static enum err build(const struct model *model, struct graph_options *options, struct graph *out,

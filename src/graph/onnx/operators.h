@@ -1,12 +1,12 @@
-/* The operators that are known, one row each (operators.def), and the shape rules and foldings that their rows
- * name.  The table is constant; rules and foldings work on the caller's step. */
+/* The supported operators, one row each (operators.def), and the shape rules and foldings that their rows refer to.
+ * The table is constant; rules and foldings work on the caller's step. */
 #ifndef IPW_GRAPH_ONNX_OPERATORS_H
 #define IPW_GRAPH_ONNX_OPERATORS_H
 
 #include "graph/onnx/infer.h"
 
-/* A shape rule reads the inputs and attributes and sets the outputs.  Without enough information it sets
- * nothing; contradictory inputs make it fail. */
+/* A shape rule reads the inputs and attributes and sets the outputs.  Without enough information it sets nothing; it
+ * fails for contradictory inputs. */
 typedef enum err rule_function(struct step *step) MUST_USE;
 /* A folding computes the elements of one output; false: it cannot. */
 typedef bool fold_function(struct step *step, size_t index, double *out, int64_t count);
@@ -14,18 +14,17 @@ typedef bool fold_function(struct step *step, size_t index, double *out, int64_t
 struct onnx_operator {
     const char *name;
     rule_function *rule;
-    uint8_t
-        shapes; /* the rule is for inputs of which so many, from the first on, have known shapes */
+    uint8_t shapes; /* the rule requires this many leading inputs with known shapes */
     fold_function *fold;
     enum graph_op op;
-    uint16_t shape_inputs; /* bit masks of inputs: those that decide shapes and are no data, */
-    uint16_t buffers;      /* those that belong to the model and are not trained, */
-    uint16_t quantized;    /* those that are weights even as integers */
+    uint16_t shape_inputs; /* bit masks of inputs: those that determine shapes, ... */
+    uint16_t buffers;      /* ... those that belong to the model and are not trained, ... */
+    uint16_t quantized;    /* ... and those that are weights even as integers */
 };
 
 const struct onnx_operator *operator_find(struct slice domain, struct slice op); /* NULL: unknown */
 
-/* rules_elementwise.c: element by element, norms, reductions */
+/* rules_elementwise.c: elementwise operations, norms, reductions */
 rule_function rule_same, rule_predicate, rule_broadcast, rule_qlinear_binary, rule_compare,
     rule_where, rule_cast, rule_cast_like, rule_dropout, rule_batch_norm, rule_layer_norm,
     rule_skip_norm, rule_quantize, rule_dequantize, rule_dynamic_quantize, rule_eye_like,

@@ -83,11 +83,13 @@ bool wire_next(struct wire *wire, struct wire_field *out)
     return !wire->is_damaged;
 }
 
-bool wire_scalar(struct wire_field *field, enum wire_type type, uint64_t *out)
+/* Takes the next scalar from a repeated field, packed or not; false if none is left.  `type` is that of one scalar.
+ * Remaining bytes of a packed field are less than a scalar: it is corrupt. */
+static bool wire_scalar(struct wire_field *field, enum wire_type type, uint64_t *out)
 {
     if (field->type == type) {
         *out = field->value;
-        field->type = WIRE_BYTES; /* taken: nothing is left */
+        field->type = WIRE_BYTES; /* consumed */
         field->bytes = (struct slice){"", 0};
         return true;
     }
@@ -191,7 +193,7 @@ enum graph_dtype onnx_dtype_in_graph(int32_t dtype)
 
 /* ---- tensors ---- */
 
-/* Exact in a double, and so are the bytes of any dtype. */
+/* Exact in a double, as are the bytes of any dtype. */
 #define MAX_ELEMENTS (INT64_C(1) << 50)
 
 static const char TOO_MANY_DIMS[] = "has more than 8 dimensions";
@@ -201,7 +203,7 @@ const char *onnx_check_shape(size_t rank, const int64_t *dims, int64_t *elements
     if (rank > GRAPH_MAX_RANK)
         return TOO_MANY_DIMS;
     *elements = 1;
-    int64_t product = 1; /* dimensions of 0 left out: the others must not overflow either */
+    int64_t product = 1; /* without dimensions of 0: the others must not overflow either */
     for (size_t i = 0; i < rank; i++) {
         if (dims[i] < 0)
             return "has a negative dimension";
@@ -224,7 +226,7 @@ static const char *add_dims(struct onnx_tensor *tensor, struct wire_field field)
     return NULL;
 }
 
-/* One entry of external_data: the one whose key is "location" names a file. */
+/* One entry of external_data: the key "location" names a file. */
 static void read_external(struct slice entry, struct onnx_tensor *tensor)
 {
     if (slice_is(wire_bytes(entry, ENTRY_KEY), "location"))
@@ -342,7 +344,7 @@ struct slice onnx_attribute_name(struct slice message)
     return (struct slice){"", 0};
 }
 
-/* Counts the scalars of a repeated field; false when it is of another type, or damaged. */
+/* Counts the scalars of a repeated field; false if it is of another type, or corrupt. */
 static bool count_scalars(struct wire_field field, enum wire_type type, uint32_t *count)
 {
     uint64_t bits;
@@ -430,7 +432,7 @@ enum {
     DIM_PARAM = 2,
 };
 
-/* Some exporters name every dynamic dimension "?" or "-1": that is no name, since it stands for several. */
+/* Some exporters name every dynamic dimension "?" or "-1": not a name, since it stands for several. */
 static bool is_name(struct slice name)
 {
     for (size_t i = 0; i < name.length; i++)
@@ -440,7 +442,7 @@ static bool is_name(struct slice name)
     return false;
 }
 
-/* Of value and name, the one that comes last holds. */
+/* Of value and name, the last one counts. */
 static bool decode_dim(struct slice message, struct onnx_dim *out)
 {
     struct wire wire = wire_of(message);

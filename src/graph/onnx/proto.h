@@ -1,6 +1,6 @@
-/* Decoding of ONNX files: the protobuf wire format, field by field and in place, and the messages that describe one
- * thing: a tensor, an attribute of a node, the type of a value.  Nothing is copied or allocated, and nothing is read past
- * the end of a message, so that gigabytes of weights are skipped at the cost of one addition.
+/* Decoding of ONNX files: the protobuf wire format, field by field and in place, and single messages: a tensor, an
+ * attribute of a node, the type of a value.  Nothing is copied or allocated, and nothing is read past the end of a
+ * message, so that gigabytes of weights are skipped at the cost of one addition.
  *
  * Ownership: everything is plain data that points into the caller's bytes. */
 #ifndef IPW_GRAPH_ONNX_PROTO_H
@@ -32,19 +32,15 @@ struct wire_field {
 
 struct wire {
     const char *at, *end;
-    bool is_damaged; /* it ends within a field, or has one that no message has */
+    bool is_damaged; /* ends within a field, or has an invalid one */
 };
 
 struct wire wire_of(struct slice message);
 
-/* The next field; false at the end, or where the message is damaged. */
+/* The next field; false at the end, or if the message is corrupt. */
 bool wire_next(struct wire *wire, struct wire_field *out);
 
-/* Takes the next scalar out of a repeated field, packed or not; false when none is left.  `type` is that of
- * one scalar.  Bytes that are left in a packed field then do not make up a scalar: it is damaged. */
-bool wire_scalar(struct wire_field *field, enum wire_type type, uint64_t *out);
-
-/* The last WIRE_BYTES field of that number; a slice of length 0 when there is none. */
+/* The last WIRE_BYTES field with that number; a slice of length 0 if there is none. */
 struct slice wire_bytes(struct slice message, uint32_t number);
 
 enum { ONNX_NONE = -1 };
@@ -58,7 +54,7 @@ enum onnx_dtype { /* 0: not known */
 };
 
 bool onnx_dtype_is_float(int32_t dtype);
-/* For weights whose precision the file decides, the bytes of one element; else 0. */
+/* For weights whose precision is determined by the file, the bytes per element; else 0. */
 double onnx_dtype_stored_width(int32_t dtype);
 enum graph_dtype onnx_dtype_in_graph(int32_t dtype);
 
@@ -75,14 +71,14 @@ struct onnx_tensor {
     struct slice external; /* the file that has the elements; empty: this one */
 };
 
-/* NULL, or what is wrong with it. */
+/* NULL, or the error. */
 const char *onnx_tensor_decode(struct slice message, struct onnx_tensor *out) MUST_USE;
 const char *onnx_tensor_decode_sparse(struct slice message, struct onnx_tensor *out) MUST_USE;
 
-/* The first `count` elements; false when they are not in the file, or of a dtype that is never a shape. */
+/* The first `count` elements; false if they are not in the file, or of a dtype that is never a shape. */
 bool onnx_tensor_data(const struct onnx_tensor *tensor, double *out, size_t count);
 
-/* NULL, or what is wrong: a negative dimension, a rank or an element count beyond the limits. */
+/* NULL, or the error: a negative dimension, a rank or an element count above the limits. */
 const char *onnx_check_shape(size_t rank, const int64_t *dims, int64_t *elements) MUST_USE;
 
 /* ---- attributes ---- */
@@ -97,10 +93,10 @@ struct onnx_attribute {
     bool has_int, has_float;
 };
 
-/* False when it is damaged.  *graph is the body of a graph; start is NULL: it has none. */
+/* False if it is corrupt.  *graph is the body of a graph; start is NULL: it has none. */
 bool onnx_attribute_decode(struct slice message, struct onnx_attribute *out, struct slice *graph);
 
-/* Copies up to `capacity` entries of the list; returns how many were copied. */
+/* Copies up to `capacity` entries of the list; returns their number. */
 size_t onnx_attribute_ints(const struct onnx_attribute *attribute, int64_t *out, size_t capacity);
 size_t onnx_attribute_floats(const struct onnx_attribute *attribute, double *out, size_t capacity);
 
@@ -118,11 +114,11 @@ struct onnx_type {
     int32_t dtype; /* 0: not declared */
     bool is_other; /* not a tensor: a sequence, a map */
     bool has_shape;
-    size_t rank; /* may exceed the dims that are kept */
+    size_t rank; /* may exceed the number of stored dims */
     struct onnx_dim dims[GRAPH_MAX_RANK];
 };
 
-/* Decodes a ValueInfoProto; false when it is damaged. */
+/* Decodes a ValueInfoProto; false if it is corrupt. */
 bool onnx_type_decode(struct slice message, struct onnx_type *out);
 
 #endif

@@ -1,5 +1,4 @@
-/* Shape rules of operators that work element by element or along some dimensions: arithmetic, casts, norms,
- * reductions. */
+/* Shape rules of elementwise operators and those along some dimensions: arithmetic, casts, norms, reductions. */
 #include "graph/onnx/operators.h"
 
 enum err rule_same(struct step *step)

@@ -43,7 +43,7 @@ enum err rule_qlinear_concat(struct step *step)
 
 enum { MAX_PARTS = MAX_FOLDED };
 
-/* A sequence is one value here, with the shape of its first part. */
+/* A sequence is treated as one value, with the shape of its first part. */
 enum err rule_split_to_sequence(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
@@ -91,8 +91,8 @@ enum err rule_split(struct step *step)
 
 /* ---- slice ---- */
 
-/* How many of `size` indices there are from begin to end.  Both are clamped to the range; unlike numpy, a begin
- * before the first element is clamped to it even when going backwards. */
+/* Number of indices from begin to end of `size`.  Both are clamped to the range; unlike in numpy, a begin before the
+ * first element is clamped to it even with a negative step. */
 static int64_t slice_count(int64_t size, int64_t begin, int64_t end, int64_t step)
 {
     int64_t low = step > 0 ? 0 : -1, high = step > 0 ? size : size - 1;
@@ -341,16 +341,16 @@ enum err rule_top_k(struct step *step)
     return err ? err : step_set_output(step, 1, ONNX_INT64, &out);
 }
 
-/* The upper bound: how many boxes are left depends on the image. */
+/* The upper bound: the number of remaining boxes depends on the image. */
 enum err rule_non_max_suppression(struct step *step)
 {
     const struct shape *boxes = step_shape(step, 0), *scores = step_shape(step, 1);
-    int64_t most = 0;
+    int64_t max = 0;
     if (boxes->rank != 3 || scores->rank != 3)
         return ERR_OK;
-    if (step_input_ints(step, 2, &most, 1) != 1 || most > boxes->dims[1] || most < 0)
-        most = boxes->dims[1];
-    double rows = (double)scores->dims[0] * (double)scores->dims[1] * (double)most;
+    if (step_input_ints(step, 2, &max, 1) != 1 || max > boxes->dims[1] || max < 0)
+        max = boxes->dims[1];
+    double rows = (double)scores->dims[0] * (double)scores->dims[1] * (double)max;
     struct shape out = {.rank = 2, .dims = {clamp_to_int(rows), 3}};
     step->is_guessed = true;
     return step_set_output(step, 0, ONNX_INT64, &out);

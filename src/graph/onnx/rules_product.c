@@ -107,14 +107,14 @@ enum err rule_matmul_bits(struct step *step)
     struct operand *root = packed->root ? packed->root : packed;
     root->stored_bytes = (double)packed->tensor->elements;
     root->shape = (struct shape){.rank = 2, .dims = {rows, columns}};
-    root->data = NULL; /* packed elements are not those of this shape */
+    root->data = NULL; /* packed elements do not correspond to this shape */
     root->is_data_read = true;
     struct shape out = *in;
     out.dims[out.rank - 1] = rows;
     return step_set_output(step, 0, 0, &out);
 }
 
-/* (rows, batches..., columns), as before heads are moved to the front, to (batches..., rows, columns). */
+/* (rows, batches..., columns), as before the transpose of heads, to (batches..., rows, columns). */
 static void move_rows_inside(struct shape *shape)
 {
     if (shape->rank < 3)
@@ -181,7 +181,7 @@ enum { LETTERS = 128 };
 struct equation {
     struct shape dims[8]; /* of each input */
     int64_t sizes[LETTERS];
-    int seen[LETTERS]; /* how often */
+    int seen[LETTERS]; /* number of occurrences */
     struct slice left, right;
     bool has_right;
 };

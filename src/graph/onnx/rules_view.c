@@ -1,4 +1,4 @@
-/* Shape rules of operators that give the same elements another shape, make a tensor from a shape, or repeat it. */
+/* Shape rules of operators that reshape, create a tensor from a shape, or repeat it. */
 #include "graph/onnx/operators.h"
 
 #include <math.h>
@@ -138,7 +138,7 @@ enum err rule_transpose(struct step *step)
     return step_set_output(step, 0, 0, &out);
 }
 
-/* ---- tensors made from a shape ---- */
+/* ---- tensors created from a shape ---- */
 
 enum err rule_shape(struct step *step)
 {

@@ -14,9 +14,9 @@ struct window {
 };
 
 /* Bounded so that sums cannot overflow. */
-static bool is_between(int64_t number, int64_t least)
+static bool is_between(int64_t number, int64_t min)
 {
-    return number >= least && number <= MAX_EXTENT;
+    return number >= min && number <= MAX_EXTENT;
 }
 
 static bool check_window(const struct window *window)
@@ -51,7 +51,7 @@ static void read_pads(const struct step *step, struct window *window)
     }
 }
 
-/* `kernel` is the kernel size in the weight's shape, used without a kernel_shape; NULL: there is none. */
+/* `kernel` is the kernel size in the weight's shape, used without a kernel_shape; NULL: none. */
 static enum err read_window(struct step *step, const struct shape *in, const int64_t *kernel,
                             struct window *window)
 {

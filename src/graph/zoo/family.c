@@ -15,7 +15,7 @@ const void *zoo_row(const void *rows, size_t row_size, size_t count, const char 
         if (!strcmp(row_name, name))
             return row;
     }
-    return NULL; /* zoo.def has a name that its family lacks: a programming error, which the tests find */
+    return NULL; /* a name of zoo.def that its family lacks: a programming error detected by tests */
 }
 
 tensor_id zoo_image(struct build *build, const struct graph_options *options)

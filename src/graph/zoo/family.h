@@ -1,5 +1,5 @@
-/* The families of the zoo, each of which builds the architecture that the graph is named after, and the layers that
- * they share.  Graphs are the caller's; nothing is owned. */
+/* The families of the zoo, each of which builds the architecture that the graph is named after, and shared layers.
+ * Graphs belong to the caller; nothing is owned. */
 #ifndef IPW_GRAPH_ZOO_FAMILY_H
 #define IPW_GRAPH_ZOO_FAMILY_H
 
@@ -24,7 +24,7 @@ const void *zoo_row(const void *rows, size_t row_size, size_t count, const char 
 
 /* An image as input: (batch, 3, height, width). */
 tensor_id zoo_image(struct build *build, const struct graph_options *options);
-/* Fails for an image size that is not a multiple. */
+/* Fails if the image size is not a multiple. */
 void zoo_check_multiple(struct build *build, int64_t image, int64_t multiple);
 
 /* Convolution, batch norm and, unless it is GRAPH_VIEW, an activation, named SCOPE.conv and so on. */
@@ -43,18 +43,18 @@ struct build_conv zoo_same_conv(int64_t channels, int32_t kernel, int32_t stride
 struct build_conv zoo_biased_conv(int64_t channels, int32_t kernel, int32_t stride);
 struct build_conv zoo_depthwise_conv(int64_t channels, int32_t kernel, int32_t stride);
 
-/* The usual end, without a prefix: global average, flatten, dropout unless it is NULL, 1000 classes. */
+/* The usual classifier, without a prefix: global average pooling, flatten, dropout unless it is NULL, 1000 classes. */
 tensor_id zoo_classifier(struct build *build, tensor_id x, const char *pool, const char *dropout,
                          const char *linear);
 
-/* Free at inference. */
+/* No-op at inference. */
 tensor_id zoo_dropout(struct build *build, const char *name, tensor_id x);
 /* Adaptive average pooling to `size` x `size`. */
 tensor_id zoo_adaptive_pool(struct build *build, const char *name, tensor_id x, int64_t size);
 /* The first or second half of the channels. */
 tensor_id zoo_half_channels(struct build *build, const char *name, tensor_id x);
 
-/* To the nearest multiple of 8 that is at least nine tenths, as in torchvision. */
+/* Rounds to the nearest multiple of 8 that is at least 90 %, as in torchvision. */
 int64_t zoo_round_channels(double channels);
 
 /* Squeeze-and-excitation: the average of each channel through two 1 x 1 convolutions, times x.  Names are

@@ -112,7 +112,7 @@ static const char *next_block(char *buffer, size_t size, int *number)
     return buffer;
 }
 
-/* With a dilation, atrous convolution takes the place of the stride. */
+/* With a dilation, atrous convolution replaces the stride. */
 static tensor_id inverted_residual_v3(struct build *b, const struct v3_block *block,
                                       int32_t dilation, tensor_id in)
 {
@@ -182,7 +182,7 @@ tensor_id zoo_mobilenet_v3_dilated(struct build *build, tensor_id x, tensor_id *
 /* ---- EfficientNet: B0 to B7 are one network scaled; V2 begins with fused blocks ---- */
 
 struct mb_stage {
-    int expansion; /* 0: the end */
+    int expansion; /* 0: end of the list */
     int32_t kernel, stride;
     double channels, count;
     bool is_fused;

@@ -214,7 +214,7 @@ static const struct regnet REGNETS[] = {
     {"regnet_y_128gf", true, 264, {528, 1056, 2904, 7392}, {2, 7, 17, 1}},
 };
 
-/* Squeeze-and-excitation has a quarter of the channels of the input of the block, not of its own. */
+/* Squeeze-and-excitation has a quarter of the channels of the block's input, not of its own. */
 static tensor_id regnet_block(struct build *b, const struct regnet *regnet, tensor_id in,
                               int64_t width, int32_t stride)
 {

@@ -75,7 +75,7 @@ static tensor_id normalized_qk(struct build *b, tensor_id qkv, int64_t features)
     return build_node(b, &node, &x, 1, 3, dims);
 }
 
-/* A partition into whole windows is read in place; one that needs padding is a copy. */
+/* A partition into complete windows is read in place; one that needs padding is copied. */
 static tensor_id partition(struct build *b, const char *name, tensor_id x, bool is_exact, int rank,
                            const int64_t *dims)
 {
@@ -217,7 +217,7 @@ static tensor_id mbconv(struct build *b, tensor_id in, int64_t channels, int32_t
     return build_binary(b, GRAPH_ADD, "add", shortcut, x);
 }
 
-/* Attention in windows and in grids costs the same: they differ in which pixels are grouped. */
+/* Window and grid attention have the same cost: they differ in which pixels are grouped. */
 
 static tensor_id maxvit_attention(struct build *b, tensor_id in)
 {

@@ -1,5 +1,5 @@
-/* The reader "zoo": names of architectures in place of files.  Entries are those of zoo.def and the decoders of the model
- * catalog, which also knows other names of them. */
+/* The reader "zoo": names of architectures instead of files.  Entries are those of zoo.def and the decoders of the
+ * model catalog, which also has their alternative names. */
 #include "graph/zoo/zoo.h"
 
 #include <string.h>
@@ -54,7 +54,7 @@ static bool is_separator(char byte)
     return byte == '-' || byte == '_' || byte == '.' || byte == ' ';
 }
 
-/* With separators at the same places: regnet_x_16gf and regnet_x_1_6gf are different models. */
+/* With separators at the same positions: regnet_x_16gf and regnet_x_1_6gf are different models. */
 static bool has_same_separators(const char *a, const char *b)
 {
     for (; *a && *b; a++, b++)
@@ -154,7 +154,7 @@ enum err zoo_build(const struct zoo_entry *entry, struct graph_options *options,
 
 /* ---- the reader ---- */
 
-/* A file or folder of the same name belongs to the reader that recognizes it. */
+/* A file or directory of the same name belongs to the reader that recognizes it. */
 static int probe(const char *source, const unsigned char *head, size_t length)
 {
     (void)length;

@@ -1,5 +1,5 @@
-/* Architectures that are built in code, by the names of torchvision and Hugging Face.  The table (zoo.def) is constant;
- * graphs are the caller's. */
+/* Architectures built in code, by the names of torchvision and Hugging Face.  The table (zoo.def) is constant; graphs
+ * belong to the caller. */
 #ifndef IPW_GRAPH_ZOO_ZOO_H
 #define IPW_GRAPH_ZOO_ZOO_H
 
@@ -16,17 +16,17 @@ struct zoo_entry {
     const char *name;               /* "resnet18" */
     const char *family;             /* "resnet" */
     const char *summary;            /* one line */
-    const char *source;             /* whose architecture, names and published figures these are */
+    const char *source;             /* origin of architecture, names and published figures */
     int64_t image, tokens, context; /* defaults; 0: not applicable */
     /* Adds the nodes of a graph of this name and returns its output; NULL: a decoder of the model catalog. */
     tensor_id (*build)(struct build *b, const struct graph_options *options);
-    int64_t context_length; /* maximum of a decoder; 0: unknown, or no longer one can be built */
+    int64_t context_length; /* maximum of a decoder; 0: unknown, or the default */
 };
 
 size_t zoo_count(void);
 const struct zoo_entry *zoo_at(size_t index);
 
-/* By its name or another one of it, ignoring case, "-", "_", "." and an organization before a slash
+/* By its name or an alternative one, ignoring case, "-", "_", "." and an organization before a slash
  * ("microsoft/resnet-50").  NULL: unknown. */
 const struct zoo_entry *zoo_find(const char *source);
 const char *zoo_nearest(const char *source); /* most likely meant; NULL: none is near */
@@ -36,7 +36,7 @@ static inline bool zoo_has_phases(const struct zoo_entry *entry)
     return entry->context > 0;
 }
 
-/* Sets defaults, and rejects options that no model can run with. */
+/* Sets defaults, and rejects options that no model supports. */
 enum err zoo_build(const struct zoo_entry *entry, struct graph_options *options, struct graph *out,
                    struct error *why) MUST_USE;
 

@@ -1,4 +1,4 @@
-/* Running an exporter: what to read, whose records, where it goes. */
+/* Running an exporter: input, selection of records, output. */
 #include "report/export/export.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 enum { PIECE = 1 << 16 };
 
-struct exporting {
+struct export_state {
     const struct export_driver *driver;
     const struct export_request *request;
     struct run_records records;
@@ -29,14 +29,14 @@ struct exporting {
     struct jv_index metadata_keys;
     struct traces traces;
     char *model, *name;
-    struct output output; /* where the text goes; none where the driver makes its own files */
+    struct output output; /* destination of the text; unused if the driver writes its own files */
     uint64_t taken;
     struct error why;
 };
 
-/* ---- where it goes ---- */
+/* ---- output ---- */
 
-static enum err write_away(struct export *export, struct error *why)
+static enum err flush_output(struct export *export, struct error *why)
 {
     if (export->out.failed)
         return err_no_memory(why);
@@ -47,14 +47,14 @@ static enum err write_away(struct export *export, struct error *why)
     return err;
 }
 
-enum err export_pass_on(struct export *export, struct error *why)
+enum err export_flush(struct export *export, struct error *why)
 {
-    return export->out.length >= PIECE || export->out.failed ? write_away(export, why) : ERR_OK;
+    return export->out.length >= PIECE || export->out.failed ? flush_output(export, why) : ERR_OK;
 }
 
-/* ---- what the run is ---- */
+/* ---- the run ---- */
 
-static enum err read_summary(struct exporting *work, struct error *why)
+static enum err read_summary(struct export_state *work, struct error *why)
 {
     struct error reason = {0};
     enum err err = summary_load(work->request->directory, &work->summary, &reason);
@@ -77,34 +77,33 @@ static char *last_part(const char *directory)
 
 static enum err take_model(void *context, const struct jv *record)
 {
-    struct exporting *work = context;
+    struct export_state *work = context;
     const struct jv *first = jv_first_member(jv_get(record, "model_metrics"));
     if (!first)
         return ERR_OK;
     work->model = strdup(jv_key(first));
-    return work->model ? ERR_INTERRUPTED : ERR_NO_MEMORY; /* the first is enough */
+    return work->model ? ERR_INTERRUPTED : ERR_NO_MEMORY; /* only the first is needed */
 }
 
-static enum err choose_model(struct exporting *work, struct error *why)
+static enum err choose_model(struct export_state *work, struct error *why)
 {
     const char *model = work->request->model ? work->request->model : work->summary.model;
     enum err err = ERR_OK;
     if (model)
         work->model = strdup(model);
     else
-        err = run_records_give(&work->records, take_model, work, why);
+        err = run_records_read(&work->records, take_model, work, why);
     if (err == ERR_INTERRUPTED)
         err = ERR_OK;
     if (!err && !work->model)
         err = model ? err_no_memory(why)
-                    : err_set(why, ERR_NO_DATA, "there is no record in %s yet",
-                              work->request->directory);
+                    : err_set(why, ERR_NO_DATA, "no records in %s yet", work->request->directory);
     return err;
 }
 
 static enum err take_metadata(void *context, const struct jv *record)
 {
-    struct exporting *work = context;
+    struct export_state *work = context;
     enum err err = ERR_OK;
     for (const struct jv *child = jv_first_member(jv_get(record, "dataset_metadata"));
          child && !err; child = jv_next(child))
@@ -113,7 +112,7 @@ static enum err take_metadata(void *context, const struct jv *record)
     return err;
 }
 
-static enum err gather_metadata(struct exporting *work, struct error *why)
+static enum err gather_metadata(struct export_state *work, struct error *why)
 {
     if (!work->driver->wants_metadata)
         return ERR_OK;
@@ -121,30 +120,30 @@ static enum err gather_metadata(struct exporting *work, struct error *why)
     if (!err)
         err = jv_index_init(&work->metadata_keys, work->metadata);
     return err ? err_set(why, err, "%s", err_text(err))
-               : run_records_give(&work->records, take_metadata, work, why);
+               : run_records_read(&work->records, take_metadata, work, why);
 }
 
-/* ---- all of it ---- */
+/* ---- exporting a run ---- */
 
 static enum err take_record(void *context, const struct jv *record)
 {
-    struct exporting *work = context;
-    struct export_record given = {.tree = (struct jv *)record}; /* ours alone while it is given */
+    struct export_state *work = context;
+    struct export_record given = {.tree = (struct jv *)record}; /* ours alone during the call */
     if (jv_is_null(jv_get(jv_get(record, "model_metrics"), work->model)))
         return ERR_OK;
     work->taken++;
     record_from_json(record, work->model, &given.fields);
     given.trace = traces_find(&work->traces, given.fields.key);
     enum err err = work->driver->record(&work->export, &given, &work->why);
-    return err ? err : export_pass_on(&work->export, &work->why);
+    return err ? err : export_flush(&work->export, &work->why);
 }
 
-/* Why a pass ended: the exporter's own reason, when it had one. */
-static enum err give_records(struct exporting *work, struct error *why)
+/* Why a pass ended: the exporter's own reason if it has one. */
+static enum err read_records(struct export_state *work, struct error *why)
 {
     if (!work->driver->record)
         return ERR_OK;
-    enum err err = run_records_give(&work->records, take_record, work, why);
+    enum err err = run_records_read(&work->records, take_record, work, why);
     if (err && work->why.text[0])
         *why = work->why;
     if (!err && !work->taken && work->records.damaged)
@@ -158,7 +157,7 @@ static enum err give_records(struct exporting *work, struct error *why)
     return err;
 }
 
-static enum err prepare(struct exporting *work, struct error *why)
+static enum err prepare(struct export_state *work, struct error *why)
 {
     const struct export_request *request = work->request;
     enum err err = work->driver->available ? work->driver->available(why) : ERR_OK;
@@ -192,7 +191,7 @@ static enum err prepare(struct exporting *work, struct error *why)
                : output_open(&work->output, request->output, false, why);
 }
 
-static enum err put_all(struct exporting *work, struct error *why)
+static enum err put_all(struct export_state *work, struct error *why)
 {
     const struct export_driver *driver = work->driver;
     work->export.state = calloc(1, driver->state_size + 1);
@@ -200,11 +199,11 @@ static enum err put_all(struct exporting *work, struct error *why)
         return err_no_memory(why);
     enum err err = driver->begin ? driver->begin(&work->export, why) : ERR_OK;
     if (!err)
-        err = give_records(work, why);
+        err = read_records(work, why);
     if (!err && driver->end)
         err = driver->end(&work->export, why);
     if (!err)
-        err = write_away(&work->export, why);
+        err = flush_output(&work->export, why);
     if (driver->release)
         driver->release(&work->export);
     free(work->export.state);
@@ -214,7 +213,7 @@ static enum err put_all(struct exporting *work, struct error *why)
 enum err export_run(const struct export_driver *driver, const struct export_request *request,
                     struct export_done *done, struct error *why)
 {
-    struct exporting work = {
+    struct export_state work = {
         .driver = driver, .request = request, .output = {.fd = -1, .folder = -1}};
     struct error reason = {0};
     summary_init(&work.summary);
@@ -236,7 +235,7 @@ enum err export_run(const struct export_driver *driver, const struct export_requ
     return err;
 }
 
-/* ---- what a record holds ---- */
+/* ---- fields of a record ---- */
 
 void export_add_number(struct text *out, double value)
 {
@@ -256,9 +255,9 @@ const char *export_text(const struct export_run *run, const struct record *recor
 bool moments_of(const struct record *record, struct moments *out)
 {
     double from = record->started_at, latency = record->latency_s, prefill = record->prefill_s;
-    if (!is_known(latency)) /* a query that failed has no latency */
+    if (!is_known(latency)) /* a failed query has no latency */
         latency = fmax(record->decode_s, 0) + fmax(prefill, 0);
-    if (!(from > 0 && latency >= 0 && from + latency < 8e9)) /* in ns, 64 bits hold that and more */
+    if (!(from > 0 && latency >= 0 && from + latency < 8e9)) /* fits into 64-bit nanoseconds */
         return false;
     *out = (struct moments){.from_ns = (int64_t)llround(from * 1e9)};
     out->to_ns = out->from_ns + (int64_t)llround(latency * 1e9);

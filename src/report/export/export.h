@@ -1,8 +1,8 @@
-/* A run in another program's format.  The contract of an exporter: a `const struct export_driver` in a .c file of
+/* Exports of a run to other formats.  The contract of an exporter: a `const struct export_driver` in a .c file of
  * report/export, and one line in exports.def.
  *
- * Records are given one after the other and in constant memory; an exporter adds to export->out, which is
- * written away as it grows.
+ * Records are passed one at a time, in constant memory; an exporter appends to export->out, which is flushed as it
+ * grows.
  *
  * Ownership: the caller owns every struct here, export->state included; a driver owns only what it puts into its
  * state. */
@@ -24,70 +24,69 @@ struct summary;
 struct traces;
 
 struct export_run {
-    const char *directory;         /* the run's, as it was given */
-    const char *name;              /* its last part, or what it is to be called */
-    const char *model;             /* whose records */
-    const struct summary *summary; /* NULL of an unfinished run */
-    const struct jv *metadata;     /* an example value of each key of the items' own metadata; with
-                                  wants_metadata only */
-    const char *output;            /* the file or directory to make; NULL for a stream */
-    bool replace;                  /* a run of this name, where the output has one */
-    bool raw;                      /* csv: texts as they are, formulas of spreadsheets too */
-    const struct traces *traces;   /* of an agent's run; NULL of any other */
+    const char *directory;         /* of the run, as given */
+    const char *name;              /* its last component, or the name to use */
+    const char *model;             /* model of the records */
+    const struct summary *summary; /* NULL: an unfinished run */
+    const struct jv *metadata;     /* example of each key of the metadata; with wants_metadata */
+    const char *output;            /* the file or directory to create; NULL: a stream */
+    bool replace;                  /* replace a run of this name in the output */
+    bool raw;                      /* csv: do not escape spreadsheet formulas */
+    const struct traces *traces;   /* of an agent's run; else NULL */
 };
 
 struct export
 {
     const struct export_run *run;
     struct text out;
-    struct output *output; /* where `out` goes */
-    void *state;           /* state_size bytes of the driver, zero at first */
+    struct output *output; /* destination of `out` */
+    void *state;           /* state_size bytes of the driver, zeroed */
 };
 
 struct export_record {
     struct record fields;
-    struct jv *tree;                 /* all of it; the driver may change it */
-    const struct query_trace *trace; /* of an agent's query; NULL of any other */
+    struct jv *tree;                 /* the whole record; the driver may modify it */
+    const struct query_trace *trace; /* of an agent's query; else NULL */
 };
 
 struct export_driver {
     const char *name;
     const char *summary;
-    bool makes_files;     /* writes run->output itself, which must be given */
-    bool makes_directory; /* and that is a directory */
-    bool wants_metadata;  /* which costs another pass */
+    bool makes_files;     /* writes run->output itself, which is required */
+    bool makes_directory; /* the output is a directory */
+    bool wants_metadata;  /* costs another pass */
     size_t state_size;
     enum err (*available)(struct error *why); /* NULL: always; the others may be NULL, too */
     enum err (*begin)(struct export *export, struct error *why);
     enum err (*record)(struct export *export, const struct export_record *record,
                        struct error *why);
     enum err (*end)(struct export *export, struct error *why);
-    void (*release)(struct export *export); /* what the state owns, also after a failure */
+    void (*release)(struct export *export); /* frees what the state owns, also after a failure */
 };
 
 /* NULL-terminated, in the order of exports.def. */
 extern const struct export_driver *const EXPORT_DRIVERS[];
 
-/* By its name; NULL, with the nearest in *why. */
+/* By name; NULL, with the nearest name in *why. */
 const struct export_driver *export_driver_find(const char *name, struct error *why);
 
 struct export_request {
     const char *directory;
     const char *model;  /* NULL: the summary's, else that of the first record */
     const char *output; /* NULL, or "-": standard output */
-    const char *name;   /* of the run; NULL: its directory's */
-    bool replace;       /* what the output holds of a run of that name */
-    bool raw;           /* csv: texts as they are */
+    const char *name;   /* of the run; NULL: its directory's name */
+    bool replace;       /* replace a run of that name in the output */
+    bool raw;           /* csv: do not escape formulas */
 };
 
 struct export_done {
-    uint64_t damaged;       /* lines of the journal that were left out */
-    uint64_t first_damaged; /* the first of them, from 1 */
+    uint64_t damaged;       /* skipped lines of the journal */
+    uint64_t first_damaged; /* number of the first one, from 1 */
     double format;          /* of the journal; UNKNOWN without one */
 };
 
-/* All of it.  A regular file appears whole or not at all.  ERR_NOT_FOUND: no such directory, run or model;
- * ERR_NO_DATA: no record, or the records lack what the format needs. */
+/* Exports a run.  A regular file is written atomically.  ERR_NOT_FOUND: no such directory, run or model; ERR_NO_DATA:
+ * no records, or they lack what the format needs. */
 enum err export_run(const struct export_driver *driver, const struct export_request *request,
                     struct export_done *done, struct error *why) MUST_USE;
 
@@ -95,23 +94,23 @@ enum err export_run(const struct export_driver *driver, const struct export_requ
 enum err export_sweep(const char *directory, const char *format, bool raw, struct text *out,
                       struct error *why) MUST_USE;
 
-/* For an exporter that writes much at once: what has gathered goes out when it is enough. */
-enum err export_pass_on(struct export *export, struct error *why) MUST_USE;
+/* For an exporter that writes much at once: flushes the output if it is large. */
+enum err export_flush(struct export *export, struct error *why) MUST_USE;
 
-/* A number with the fewest digits that give it back. */
+/* A number with the fewest digits that round-trip. */
 void export_add_number(struct text *out, double value);
 
-/* The text of an exported column, which may be in no record (the run, the model); NULL without one. */
+/* The text of an exported column, which may not be in the record (the run, the model); NULL: none. */
 const char *export_text(const struct export_run *run, const struct record *record,
                         const struct record_field *field);
 
-/* When a query was sent, had its first token and ended, on the wall clock. */
+/* When a query was sent, had its first token and ended, wall clock. */
 struct moments {
     int64_t from_ns, to_ns; /* since 1970 */
-    int64_t first_ns;       /* the first token; between the two, or 0 where there was none */
+    int64_t first_ns;       /* the first token; or 0 */
 };
 
-/* False where the record does not have them. */
+/* False if the record lacks them. */
 bool moments_of(const struct record *record, struct moments *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* The list of exporters.  A file of its own: drivers call export.c, which so names none of them. */
+/* The list of exporters.  A separate file: drivers call export.c, which therefore names none of them. */
 #include <string.h>
 
 #include "core/registry.h"

@@ -1,4 +1,4 @@
-/* The flat formats, one row per query with units in the names of the columns: CSV (RFC 4180, but for the line ends,
+/* The flat formats, one row per query with units in the names of the columns: CSV (RFC 4180, except for line ends,
  * which are the system's) and JSON lines. */
 #include <inttypes.h>
 
@@ -24,7 +24,7 @@ static enum err csv_begin(struct export *export, struct error *why)
     return ERR_OK;
 }
 
-/* What is unknown is an empty field, a known but empty text is quoted. */
+/* An unknown value is an empty field; a known but empty text is quoted. */
 static void put_cell(struct export *export, const struct record_field *field, const char *text,
                      double number)
 {

@@ -1,5 +1,5 @@
-/* A Hugging Face dataset on disk, as a run directory has one: all columns of the records, nested; and below it that of
- * an agent's traces. */
+/* A Hugging Face dataset on disk, as in a run directory: all columns of the records, nested; and inside it one of an
+ * agent's traces. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 
 struct hf {
     struct store store;
-    struct jv *constants; /* what the summary has for all records; NULL: nothing */
+    struct jv *constants; /* values from the summary that are the same for all records; or NULL */
 };
 
 static const struct store_driver *arrow_store(void)
@@ -40,7 +40,7 @@ static enum err make_directory(const char *path, struct error *why)
     return err ? err : run_dir_make(path, why);
 }
 
-/* The journal's records leave out what is the same for all; a store has it in each. */
+/* The journal's records omit values that are the same for all; a store has them in each. */
 static enum err make_constants(const struct export_run *run, struct jv **out, struct error *why)
 {
     static const char *const KEYS[] = {"gpu_info", "system_info"};

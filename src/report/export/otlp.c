@@ -1,5 +1,5 @@
-/* OpenTelemetry in OTLP's JSON: traces, one batch per line, a span for each query with the names of the GenAI
- * conventions and its prefill and decode below it; and metrics, histograms over the queries. */
+/* OpenTelemetry in OTLP JSON: traces, one batch per line, a span for each query with the names of the GenAI conventions
+ * and child spans for prefill and decode; and metrics, histograms over the queries. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ static void put_truth(struct json *json, const char *key, int8_t value)
         otlp_truth(json, key, value);
 }
 
-/* "resource" and "scope", as every batch begins; the array and first object of `of_scopes` stay open. */
+/* "resource" and "scope" at the start of every batch; leaves the array and first object of `of_scopes` open. */
 static void open_batch(struct json *json, const struct export_run *run, const char *of_resources,
                        const char *of_scopes)
 {
@@ -48,24 +48,24 @@ enum { KIND_INTERNAL = 1, KIND_CLIENT = 3, STATUS_OK = 1, STATUS_ERROR = 2 };
 struct spans {
     struct json json;
     size_t in_batch, all;
-    uint64_t number; /* of the query, for those without a key */
+    uint64_t number; /* of the query, if it has no key */
 };
 
-/* The same run gives the same ids, so that sending it twice makes no second trace. */
+/* The same run gives the same ids, so that sending it twice does not duplicate the trace. */
 static uint64_t id_of(const struct export_run *run, const char *key, int64_t at, uint64_t part)
 {
     const char *const texts[] = {run->name, run->model, key};
     uint64_t hash = HASH_START ^ (uint64_t)at;
     for (size_t t = 0; t < sizeof texts / sizeof *texts; t++)
-        hash = hash_bytes(hash, texts[t], strlen(texts[t]) + 1); /* the NUL separates them */
+        hash = hash_bytes(hash, texts[t], strlen(texts[t]) + 1); /* NUL as a separator */
     hash = hash_mix(hash + part * UINT64_C(0x9E3779B97F4A7C15));
-    return hash ? hash : 1; /* 0 is no id */
+    return hash ? hash : 1; /* 0 is not a valid id */
 }
 
 struct query {
     const struct export_run *run;
     const struct record *record;
-    const struct query_trace *agent; /* NULL of a query that is one request */
+    const struct query_trace *agent; /* NULL for a query that is one request */
     struct moments when;
     char trace[33], span[17];
 };
@@ -154,7 +154,7 @@ static void put_phase(struct json *json, const struct query *query, const char *
     json_object_end(json);
 }
 
-/* What the conventions call it; NULL: they have no name for it. */
+/* The operation name of the conventions; NULL: none. */
 static const char *operation_of(const struct span_trace *span)
 {
     static const char *const NAMES[][2] = {{"agent", "invoke_agent"},
@@ -199,7 +199,7 @@ static void put_agent_span(struct json *json, const struct query *query, const c
     json_object_end(json);
 }
 
-/* The query's span is the first of them; the others have its id and their number for theirs. */
+/* The query's span is the first; ids of the others are derived from its id and their number. */
 static void put_agent_spans(struct json *json, const struct query *query, const char *key)
 {
     const struct query_trace *trace = query->agent;
@@ -287,8 +287,7 @@ const struct export_driver export_otlp_json = {
 
 enum { BOUNDS = 14, HISTOGRAMS = 5 };
 
-/* The bounds are those that the conventions ask for; energies take the durations', from a millijoule to a
- * hundred kilojoules. */
+/* Bucket bounds as recommended by the conventions; energies use those of durations, from a millijoule to 100 kJ. */
 static const struct histogram_info {
     const char *name, *unit, *description, *token_type;
     double first, factor; /* bounds */
@@ -408,7 +407,7 @@ static void put_point(struct json *json, const struct export *export, size_t i)
     json_object_end(json);
 }
 
-/* Neighbors of the same name are points of one metric. */
+/* Consecutive entries with the same name are points of one metric. */
 static void put_histograms(struct json *json, const struct export *export)
 {
     const struct metrics *metrics = export->state;

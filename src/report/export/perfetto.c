@@ -14,16 +14,16 @@
 
 enum { PID_QUERIES = 1, PID_DEVICES = 10 };
 
-/* Tracks on which spans that overlap stand beside one another. */
+/* Tracks for overlapping spans. */
 struct lanes {
-    int64_t *ends; /* of the last span on each */
+    int64_t *ends; /* end of the last span on each */
     size_t count, capacity;
 };
 
 struct counter {
     char name[96], device[64];
     size_t pid;
-    double before_s; /* when its row before was read */
+    double before_s; /* time of its previous row */
 };
 
 struct tracing {
@@ -31,10 +31,10 @@ struct tracing {
     struct error *why; /* of the samples */
     struct journal_starts starts;
     struct lanes lanes;
-    size_t named;    /* lanes that have their name */
-    int64_t base_ns; /* what the trace calls 0; 0: not known yet */
+    size_t named;    /* number of lanes with a name */
+    int64_t base_ns; /* origin of the trace's times; 0: not known yet */
     double first_s;  /* the earliest sample of the first start */
-    int64_t zero_ns; /* of the start whose samples are read */
+    int64_t zero_ns; /* of the start whose samples are being read */
     struct counter *counters;
     size_t counter_count, counter_capacity, devices, out_of_place;
     bool any;
@@ -55,7 +55,7 @@ static void event_begin(struct tracing *tracing, struct json *json, const char *
     json_integer(json, "tid", (int64_t)tid);
 }
 
-/* Microseconds with their thousandths: digits of whole nanoseconds, so that what is nested stays so. */
+/* Microseconds with three decimals, from integer nanoseconds, so that nesting is exact. */
 static void put_time(struct json *json, const char *key, int64_t ns)
 {
     char digits[40];
@@ -78,8 +78,8 @@ static void name_track(struct tracing *tracing, const char *what, size_t pid, si
 
 /* ---- queries ---- */
 
-/* The lane that was free for the shortest time when the span begins, or a new one; spans come in the order of their
- * ends, or nearly so. */
+/* The lane that became free last before the span begins, or a new one; spans are (nearly) in the order of their
+ * ends. */
 static enum err lanes_take(struct lanes *lanes, int64_t from, int64_t to, size_t *lane)
 {
     size_t best = lanes->count;
@@ -189,7 +189,7 @@ static void name_lanes(struct tracing *tracing, size_t lane)
     }
 }
 
-/* A viewer nests what is on one lane: a span stays on that of its parent unless it overlaps a sibling there. */
+/* Viewers nest spans on one lane: a span stays on its parent's lane unless it overlaps a sibling there. */
 static enum err put_spans(struct tracing *tracing, size_t lane, int64_t zero,
                           const struct query_trace *trace)
 {
@@ -244,7 +244,7 @@ static enum err perfetto_record(struct export *export, const struct export_recor
 
 /* ---- counters ---- */
 
-/* The samples of a start, from 1; none is no error. */
+/* The samples of a start, from 1; it is no error if there are none. */
 static enum err each_sample(struct tracing *tracing, unsigned start, samples_take *take,
                             struct error *why)
 {
@@ -288,7 +288,7 @@ static struct counter *counter_of(struct tracing *tracing, const struct sample *
     return counter;
 }
 
-/* A counter's watts held since its row before; the viewer draws a value from its time on. */
+/* A counter's power applies since its previous row; the viewer draws a value from its time on. */
 static enum err put_sample(void *context, const struct sample *row)
 {
     struct tracing *tracing = context;
@@ -306,7 +306,7 @@ static enum err put_sample(void *context, const struct sample *row)
     json_number(&json, "value", row->value);
     json_object_end(&json);
     json_object_end(&json);
-    return export_pass_on(tracing->export, tracing->why);
+    return export_flush(tracing->export, tracing->why);
 }
 
 static enum err put_counters(struct tracing *tracing, struct error *why)
@@ -323,7 +323,7 @@ static enum err put_counters(struct tracing *tracing, struct error *why)
     return err;
 }
 
-/* ---- all of it ---- */
+/* ---- the exporter ---- */
 
 static enum err find_first(void *context, const struct sample *row)
 {

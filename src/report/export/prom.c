@@ -5,7 +5,7 @@
 #include "rundir/summary.h"
 #include "wire/prometheus.h"
 
-/* The labels of every line of the run, and perhaps more. */
+/* The labels of every line of the run, and optional ones. */
 static void add_common(const struct export_run *run, struct text *labels)
 {
     const char *hardware = run->summary->hardware_label, *dataset = run->summary->dataset_name;
@@ -38,7 +38,7 @@ static void put_gauges(const struct export_run *run, struct exposition *to)
     text_release(&labels);
 }
 
-/* How the energy was measured is text, so it stands in labels of a figure that is always 1. */
+/* The measurement method is text, so it is a label of a metric that is always 1. */
 static void put_info(const struct export_run *run, struct exposition *to)
 {
     static const struct metric_family FAMILY = {

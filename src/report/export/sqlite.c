@@ -1,5 +1,5 @@
-/* An SQLite database with two tables: `runs`, one row per run, and `queries`, one flat row per query.  All in
- * one transaction; a database that has other runs keeps them, and one of the same name too unless it is to be replaced. */
+/* An SQLite database with two tables: `runs`, one row per run, and `queries`, one flat row per query.  All in one
+ * transaction; other runs in the database are kept, also one of the same name unless it is to be replaced. */
 #include <sqlite3.h>
 #include <string.h>
 #include <unistd.h>
@@ -42,7 +42,7 @@ static void add_insert(struct text *sql)
     text_add(sql, ")");
 }
 
-/* One statement with the run's name; gives a code of SQLite, and whether it found a row. */
+/* One statement with the run's name as parameter; returns an SQLite code, and whether it found a row. */
 static int with_name(sqlite3 *db, const char *sql, const char *name, bool *found)
 {
     sqlite3_stmt *statement;
@@ -129,7 +129,7 @@ static enum err sqlite_end(struct export *export, struct error *why)
     return result(export, code, why);
 }
 
-/* What was not committed is undone; a database that was made for nothing goes. */
+/* Rolls back uncommitted changes; removes a database created for nothing. */
 static void sqlite_release(struct export *export)
 {
     struct database *database = export->state;

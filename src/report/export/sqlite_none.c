@@ -1,4 +1,4 @@
-/* A build without SQLite: the export is listed, and says what is missing. */
+/* Build without SQLite: the export is listed as unavailable. */
 #include "report/export/export.h"
 
 static enum err missing(struct error *why)

@@ -19,7 +19,7 @@ enum { CELLS_BESIDE_KNOBS = 22, KNOBS_SHOWN = 64 };
 
 struct row {
     struct cell cells[CELLS_BESIDE_KNOBS + KNOBS_SHOWN];
-    char names[KNOBS_SHOWN][72]; /* of knobs whose name is that of another column */
+    char names[KNOBS_SHOWN][72]; /* of knobs whose name equals that of another column */
     size_t count;
 };
 
@@ -68,7 +68,7 @@ static void add_figures(const struct sweep_points *points, size_t index, struct 
     add_text(row, "directory", attempt->path);
 }
 
-/* The knobs stand behind, where their number differs from sweep to sweep. */
+/* Knobs come last, since their number differs between sweeps. */
 static void fill_row(const struct sweep_points *points, size_t index, struct row *row)
 {
     const struct sweep *sweep = &points->sweep;

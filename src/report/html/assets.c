@@ -17,8 +17,8 @@ EMBED(report_sweep, IPW_REPORT_WEB "/sweep.js");
 EMBED(report_agent, IPW_REPORT_WEB "/agent.js");
 EMBED(report_page, IPW_REPORT_WEB "/page.js");
 EMBED(report_echarts, IPW_ECHARTS "/echarts.min.js");
-EMBED(report_notice, IPW_ECHARTS "/NOTICE");      /* what ECharts wants said wherever it goes, */
-EMBED(report_license, IPW_ECHARTS "/LICENSE-d3"); /* and the part of it that is not its own */
+EMBED(report_notice, IPW_ECHARTS "/NOTICE");      /* ECharts requires its notice, */
+EMBED(report_license, IPW_ECHARTS "/LICENSE-d3"); /* and the license of its third-party part */
 
 static const struct {
     const char *name, *begin, *end;
@@ -46,7 +46,7 @@ enum err assets_available(struct error *why)
 
 static struct asset between(const char *begin, const char *end)
 {
-    /* As numbers: to the compiler the two are different objects. */
+    /* As integers: to the compiler the two are different objects. */
     return (struct asset){begin, (size_t)((uintptr_t)end - (uintptr_t)begin)};
 }
 

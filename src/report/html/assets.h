@@ -1,5 +1,5 @@
-/* What the page of `ipw report` is made of, embedded at build: our own files of web/report, and ECharts
- * where set-up installed it.  Constants of the program; never freed. */
+/* The files of the page of `ipw report`, embedded at build time: our own from web/report, and ECharts if it was
+ * installed.  Constants of the program; never freed. */
 #ifndef IPW_REPORT_HTML_ASSETS_H
 #define IPW_REPORT_HTML_ASSETS_H
 
@@ -12,7 +12,7 @@ struct asset {
     size_t length;
 };
 
-/* By the name that the template has for it: "style", "charts.js" ...; {NULL, 0} when there is none. */
+/* By its name in the template: "style", "charts.js" ...; {NULL, 0} if there is none. */
 struct asset asset_find(const char *name, size_t length);
 struct asset asset_template(void);
 

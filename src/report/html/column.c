@@ -7,13 +7,13 @@
 #include "core/text.h"
 #include "core/units.h"
 
-/* ---- what a column is like ---- */
+/* ---- properties of a column ---- */
 
 struct shape {
     size_t known;
     double low, high;
-    bool whole; /* nothing but whole numbers */
-    bool even;  /* each the one before and `by`, none unknown */
+    bool whole; /* only integers */
+    bool even;  /* constant differences, none unknown */
     double by;
 };
 
@@ -40,7 +40,7 @@ static struct shape shape_of(const double *values, size_t count)
 struct base64 {
     struct text *out;
     uint32_t bits;
-    unsigned filled; /* bytes in bits, 0 to 2 */
+    unsigned filled; /* valid bytes in `bits`, 0 to 2 */
 };
 
 static void add_group(struct base64 *to, unsigned letters)

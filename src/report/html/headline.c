@@ -1,5 +1,5 @@
-/* The top of a run's report: what every analysis says of it, the headline figures with their ±, and where the
- * joules went. */
+/* The top of a run's report: the results of the analyses, the headline figures with their ±, and the energy
+ * breakdown. */
 #include "report/html/sections.h"
 
 #include <math.h>
@@ -30,18 +30,18 @@ struct run_wanted results_need(void)
 enum err results_of(const struct run_table *table, struct results *out, struct error *why)
 {
     const struct params none = {0};
-    struct run_table without_texts = *table; /* which the page has elsewhere */
+    struct run_table without_texts = *table; /* shown elsewhere on the page */
     const struct analysis_input input = {.table = &without_texts,
                                          .traces = traces_exist(table->directory) ? table->directory
                                                                                   : NULL};
     enum err err = ERR_OK;
     without_texts.excerpts = (struct run_excerpts){0};
     *out = (struct results){0};
-    for (size_t i = 0; !err && ANALYSIS_DRIVERS[i] && out->count < RESULTS_MOST; i++) {
+    for (size_t i = 0; !err && ANALYSIS_DRIVERS[i] && out->count < RESULTS_MAX; i++) {
         struct result *result = &out->items[out->count];
         const struct analysis_driver *driver = ANALYSIS_DRIVERS[i];
         if (driver->of_layers || driver->of_sweep || (driver->of_traces && !input.traces))
-            continue; /* the page draws those itself, or there is nothing of the kind */
+            continue; /* drawn by the page itself, or without data */
         err = analysis_run(driver, &input, &none, result);
         out->count++;
         if (err == ERR_NO_DATA)
@@ -61,7 +61,7 @@ void results_release(struct results *results)
     results->count = 0;
 }
 
-/* By analysis and path: "efficiency", "summary.joules_per_output_token"; NULL when it is not there. */
+/* By analysis and path: "efficiency", "summary.joules_per_output_token"; NULL if absent. */
 static const struct result_item *item_at(const struct results *results, const char *analysis,
                                          const char *path)
 {
@@ -129,19 +129,19 @@ static void put_figure(const struct top *top, const char *key, const char *label
     json_object_end(top->json);
 }
 
-/* What the summary says, else an analysis; none of these figures can be below 0. */
+/* From the summary, else from an analysis; none of these figures can be negative. */
 static double fact_or(const struct top *top, double value, const char *analysis, const char *path)
 {
     return value >= 0 ? value : figure_at(top->results, analysis, path);
 }
 
 /* Why there is no figure per query. */
-static const char *none_note(const struct top *top, const char *otherwise)
+static const char *missing_note(const struct top *top, const char *otherwise)
 {
     return top->table->failed == top->table->rows ? "no query completed" : otherwise;
 }
 
-/* The interval of a figure of an analysis, and of how many queries it is. */
+/* The interval of an analysis's figure, and its number of queries. */
 static void add_interval(char *note, const struct result_item *item, const char *unit)
 {
     char from[FORMAT_MAX], to[FORMAT_MAX], count[32] = "";
@@ -157,7 +157,7 @@ static void add_interval(char *note, const struct result_item *item, const char 
 
 /* ---- energy ---- */
 
-/* How sure the machine's energy is, relative; what is part of it is as sure as that. */
+/* Relative uncertainty of the machine's energy, which its parts share. */
 static double relative_error(const struct run_table *table)
 {
     const struct record_energy *energy = &table->summary.energy;
@@ -192,7 +192,7 @@ static void put_per_query(const struct top *top)
     format_with_error(text, joules, joules * relative_error(top->table), "J");
     str_format(note, sizeof note, "mean of %.0f queries", known);
     put_figure(top, "joules_per_query", "Energy per query", joules, text,
-               is_known(known) ? note : none_note(top, "not measured"));
+               is_known(known) ? note : missing_note(top, "not measured"));
 }
 
 static void put_per_token(const struct top *top)
@@ -204,7 +204,7 @@ static void put_per_token(const struct top *top)
     format_with_error(text, joules, joules * relative_error(top->table), "J");
     add_interval(note, item, "J");
     put_figure(top, "joules_per_output_token", "Energy per output token", joules, text,
-               is_known(joules) ? note : none_note(top, "not measured"));
+               is_known(joules) ? note : missing_note(top, "not measured"));
 }
 
 static void put_watts(const struct top *top)
@@ -233,10 +233,10 @@ static void put_accuracy(const struct top *top)
                    figure_at(results, "accuracy", "summary.total_scored"),
                    format_percent(from, item->low), format_percent(to, item->high));
     put_figure(top, "accuracy", "Accuracy", accuracy, text,
-               note[0] ? note : none_note(top, "no graded answers"));
+               note[0] ? note : missing_note(top, "no graded answers"));
 }
 
-/* Of a text that was scored; nothing otherwise. */
+/* For a scored text only. */
 static void put_perplexity(const struct top *top)
 {
     char text[FORMAT_MAX], note[NOTE_MAX];
@@ -290,13 +290,13 @@ static void put_speed(const struct top *top)
         format_si(p95, figure_at(top->results, "latency", TIMES[i].p95), "s");
         str_format(note, sizeof note, "median; 95 %% of queries within %s", p95);
         put_figure(top, TIMES[i].key, TIMES[i].label, median, text,
-                   is_known(median) ? note : none_note(top, "unknown for all queries"));
+                   is_known(median) ? note : missing_note(top, "unknown for all queries"));
     }
 }
 
 /* ---- cost ---- */
 
-/* Per query; the note has the figure per million tokens, the prices, and what they are of. */
+/* Per query; the note has the figure per million tokens, the prices, and their scope. */
 static void put_charge(const struct top *top, const char *key, const char *label, double value,
                        const char *each, const char *million, const struct tariff *tariff)
 {
@@ -354,7 +354,7 @@ void headline_put(struct json *json, const struct run_table *table, const struct
     json_array_end(json);
 }
 
-/* ---- where the joules went ---- */
+/* ---- energy breakdown ---- */
 
 enum { PREFILL, DECODE, OTHER, FAILED, IDLE, UNATTRIBUTED, PARTS };
 
@@ -369,7 +369,7 @@ static const struct {
     [UNATTRIBUTED] = {"unattributed", "Unattributed"},
 };
 
-/* A rounding error is no part. */
+/* Smaller parts are rounding errors. */
 #define LEAST_SHARE 1e-6
 
 void shares_put(struct json *json, const struct run_table *table)
@@ -383,7 +383,7 @@ void shares_put(struct json *json, const struct run_table *table)
                            [UNATTRIBUTED] = summary->unattributed_joules};
     for (size_t i = 0; i < PARTS; i++)
         parts[i] = parts[i] > 0 ? parts[i] : 0;
-    /* An answer that came in one piece has no phases. */
+    /* An answer received in one piece has no phases. */
     parts[OTHER] = fmax(0, queries - parts[PREFILL] - parts[DECODE]);
     for (size_t i = 0; i < PARTS; i++)
         total += parts[i];

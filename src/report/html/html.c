@@ -1,5 +1,5 @@
-/* The report of runs as one HTML page: the template with style, scripts and data put in.  The data are one JSON
- * object: every sweep, every run with its sections (sections.h), the layers of each model, and the comparison. */
+/* The report of runs as one HTML page: the template filled with style, scripts and data.  The data are one JSON object:
+ * every sweep, every run with its sections (sections.h), the layers of each model, and the comparison. */
 #include "report/html/html.h"
 
 #include <stdbool.h>
@@ -24,7 +24,7 @@
 
 /* ---- comparison ---- */
 
-/* A table with more verdicts is unreadable. */
+/* A larger table of verdicts would be unreadable. */
 enum { SIDES_COMPARED = 8 };
 
 static enum err write_comparison(const struct compare_groups *groups, const char *model,
@@ -65,8 +65,8 @@ static enum err comparison_put(struct json *json, const struct compare_groups *g
 
 /* ---- one run ---- */
 
-/* Of 100000 queries that a page lists, 250 at least have their texts: some 400 kB. */
-enum { LISTED_BY_TEXT = 400, LANES_MOST = 512 };
+/* Of 100000 queries on a page, at least 250 have their texts: about 400 kB. */
+enum { LISTED_BY_TEXT = 400, LANES_MAX = 512 };
 
 static void put_notes(struct json *json, const struct run_table *table, const struct spans *spans)
 {
@@ -147,7 +147,7 @@ static enum err run_put(struct json *json, const char *directory, const struct h
     err = spans_load(directory, &spans, why);
     if (err == ERR_NOT_FOUND)
         err = ERR_OK; /* a run of the Python IPW has none */
-    spans_lay_lanes(&spans, LANES_MOST);
+    spans_assign_lanes(&spans, LANES_MAX);
     if (!err)
         err = results_of(&table, &results, why);
     if (!err)
@@ -184,8 +184,8 @@ static void add_escaped(struct text *out, const char *text)
     }
 }
 
-/* JSON inside a script element: nothing in it may end the element or begin a comment, and no line
- * separator may break a line.  All of these stand in strings, where JSON has another way to write them. */
+/* JSON inside a script element: nothing may end the element or begin a comment, and no line separator may break a line.
+ * All of these occur only in strings, where JSON can escape them. */
 static void add_data(struct text *out, const struct text *data)
 {
     const char *at = text_get(data), *end = at + data->length;
@@ -211,7 +211,7 @@ static bool is(const char *mark, size_t length, const char *name)
     return strlen(name) == length && memcmp(mark, name, length) == 0;
 }
 
-/* What stands for a mark of the template: {{title}}, {{data}}, or a file. */
+/* Expands a placeholder of the template: {{title}}, {{data}}, or a file. */
 static void add_part(struct text *out, const char *mark, size_t length, const char *title,
                      const struct text *data)
 {
@@ -252,8 +252,8 @@ enum err html_page(const char *title, const struct text *data, struct text *out,
 
 /* ---- the report ---- */
 
-/* A file of 5 MB holds the queries of this many, ECharts included; of more, some are listed. */
-enum { LISTED_MOST = 100000 };
+/* Maximum number of queries in a file of 5 MB, including ECharts; of more, a subset is listed. */
+enum { LISTED_MAX = 100000 };
 
 enum err html_available(struct error *why)
 {
@@ -278,140 +278,139 @@ const char *html_first_run(const struct html_report *report)
 
 /* ---- runs ---- */
 
-/* What the report is made of, while it is. */
-struct making {
+/* State of a report. */
+struct report_state {
     const struct html_report *report;
     struct json json;
     struct run_figures *figures;
-    const char **directories; /* of the runs; the caller's texts */
+    const char **directories; /* of the runs; borrowed */
     size_t runs, sweeps;
     struct compare_groups groups;
     char title[HTML_TITLE_MAX];
 };
 
-/* A run directory: neither a file of layers nor a sweep. */
+/* A run directory: neither a layers file nor a sweep. */
 static bool is_run(const char *input)
 {
     return !file_is_regular(input) && !sweep_is(input);
 }
 
-static enum err put_sweeps(struct making *making, struct error *why)
+static enum err put_sweeps(struct report_state *state, struct error *why)
 {
-    const struct html_report *report = making->report;
+    const struct html_report *report = state->report;
     enum err err = ERR_OK;
-    json_array(&making->json, "sweeps");
+    json_array(&state->json, "sweeps");
     for (size_t i = 0; !err && i < report->count; i++) {
         if (file_is_regular(report->inputs[i]) || !sweep_is(report->inputs[i]))
             continue;
-        err = sweep_put(&making->json, report->inputs[i], why);
-        if (!making->sweeps++)
-            str_format(making->title, sizeof making->title, "Sweep %.300s",
+        err = sweep_put(&state->json, report->inputs[i], why);
+        if (!state->sweeps++)
+            str_format(state->title, sizeof state->title, "Sweep %.300s",
                        str_last_part(report->inputs[i]));
     }
-    json_array_end(&making->json);
+    json_array_end(&state->json);
     return err;
 }
 
-/* A run, or nothing of it: one that cannot be read is left out where others are there. */
-static enum err put_run(struct making *making, size_t input, size_t listed, struct error *why)
+/* Adds a run or, if there are others, skips one that cannot be read. */
+static enum err put_run(struct report_state *state, size_t input, size_t listed, struct error *why)
 {
-    const struct html_report *report = making->report;
-    struct json before = making->json;
+    const struct html_report *report = state->report;
+    struct json before = state->json;
     size_t length = before.out->length;
-    enum err err = run_put(&making->json, report->inputs[input], report, listed,
-                           &making->figures[making->runs], why);
+    enum err err = run_put(&state->json, report->inputs[input], report, listed,
+                           &state->figures[state->runs], why);
     if (!err)
-        making->directories[making->runs++] = report->inputs[input];
+        state->directories[state->runs++] = report->inputs[input];
     if (!err || err == ERR_NO_MEMORY || !report->left_out)
         return err;
-    making->json = before;
+    state->json = before;
     before.out->length = length;
     report->left_out[input] = *why;
     return ERR_OK;
 }
 
-static void put_left_out(struct making *making)
+static void put_left_out(struct report_state *state)
 {
-    const struct html_report *report = making->report;
-    json_array(&making->json, "left_out");
+    const struct html_report *report = state->report;
+    json_array(&state->json, "left_out");
     for (size_t i = 0; i < report->count; i++)
         if (is_left_out(report, i))
-            json_string(&making->json, NULL, report->left_out[i].text);
-    json_array_end(&making->json);
+            json_string(&state->json, NULL, report->left_out[i].text);
+    json_array_end(&state->json);
 }
 
-static enum err put_runs(struct making *making, struct error *why)
+static enum err put_runs(struct report_state *state, struct error *why)
 {
-    const struct html_report *report = making->report;
+    const struct html_report *report = state->report;
     size_t count = 0;
     enum err err = ERR_OK;
     for (size_t i = 0; i < report->count; i++)
         count += is_run(report->inputs[i]);
-    size_t listed = count ? LISTED_MOST / count : 0; /* of each */
-    json_array(&making->json, "runs");
+    size_t listed = count ? LISTED_MAX / count : 0; /* per run */
+    json_array(&state->json, "runs");
     for (size_t i = 0; !err && i < report->count; i++) {
         if (is_run(report->inputs[i]))
-            err = put_run(making, i, listed, why);
+            err = put_run(state, i, listed, why);
     }
-    json_array_end(&making->json);
-    put_left_out(making);
-    /* All of them: there is no page, and the last reason is the report's. */
-    return !err && count && !making->runs && !making->sweeps ? ERR_NOT_FOUND : err;
+    json_array_end(&state->json);
+    put_left_out(state);
+    /* No run was readable: there is no page, and the last reason is the report's. */
+    return !err && count && !state->runs && !state->sweeps ? ERR_NOT_FOUND : err;
 }
 
-static enum err put_comparison(struct making *making, struct error *why)
+static enum err put_comparison(struct report_state *state, struct error *why)
 {
-    const struct html_report *report = making->report;
+    const struct html_report *report = state->report;
     if (report->comparison) {
-        json_raw(&making->json, "comparison", report->comparison);
+        json_raw(&state->json, "comparison", report->comparison);
         return ERR_OK;
     }
-    enum err err = comparison_put(&making->json, &making->groups, report->model);
+    enum err err = comparison_put(&state->json, &state->groups, report->model);
     return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
 }
 
-/* The settings of the page: those of the comparison, and repeats of one setting alone are one as well. */
-static enum err put_settings(struct making *making, struct error *why)
+/* The settings of the page: those of the comparison; repeats of a single setting are one as well. */
+static enum err put_settings(struct report_state *state, struct error *why)
 {
     struct compare_groups one = {
-        .directories = making->directories, .runs = &making->runs, .count = 1};
-    const struct compare_groups *groups = making->report->groups;
+        .directories = state->directories, .runs = &state->runs, .count = 1};
+    const struct compare_groups *groups = state->report->groups;
     enum err err =
-        groups ? ERR_OK
-               : compare_groups_find(making->directories, making->runs, &making->groups, why);
+        groups ? ERR_OK : compare_groups_find(state->directories, state->runs, &state->groups, why);
     if (!groups)
-        groups = making->groups.one_setting ? &one : &making->groups;
-    if (!err && (err = settings_put(&making->json, groups, making->directories, making->figures,
-                                    making->runs)))
+        groups = state->groups.one_setting ? &one : &state->groups;
+    if (!err &&
+        (err = settings_put(&state->json, groups, state->directories, state->figures, state->runs)))
         err_set(why, err, "%s", err_text(err));
     return err;
 }
 
-static enum err put_across(struct making *making, struct error *why)
+static enum err put_across(struct report_state *state, struct error *why)
 {
     struct result across = {0};
-    struct run_point *copies = malloc((making->runs + 1) * sizeof *copies);
-    const struct run_point **points = malloc((making->runs + 1) * sizeof *points);
+    struct run_point *copies = malloc((state->runs + 1) * sizeof *copies);
+    const struct run_point **points = malloc((state->runs + 1) * sizeof *points);
     enum err err = copies && points ? ERR_OK : ERR_NO_MEMORY;
-    for (size_t i = 0; !err && i < making->runs; i++) {
-        copies[i] = making->figures[i].point;
+    for (size_t i = 0; !err && i < state->runs; i++) {
+        copies[i] = state->figures[i].point;
         points[i] = &copies[i];
     }
     if (!err)
-        err = names_put(&making->json, points, making->runs, making->title, sizeof making->title);
+        err = names_put(&state->json, points, state->runs, state->title, sizeof state->title);
     if (err)
         err_set(why, err, "%s", err_text(err));
     if (!err)
-        err = put_settings(making, why);
-    if (!err && making->runs > 1) {
-        if (!(err = across_run(copies, making->runs, &across)))
-            result_to_json(&across, "across", &making->json);
+        err = put_settings(state, why);
+    if (!err && state->runs > 1) {
+        if (!(err = across_run(copies, state->runs, &across)))
+            result_to_json(&across, "across", &state->json);
         else
             err_set(why, err, "%s", across.why.text);
-        err = err ? err : put_comparison(making, why);
+        err = err ? err : put_comparison(state, why);
     } else {
-        json_null(&making->json, "across");
-        json_null(&making->json, "comparison");
+        json_null(&state->json, "across");
+        json_null(&state->json, "comparison");
     }
     result_release(&across);
     free((void *)points);
@@ -421,71 +420,71 @@ static enum err put_across(struct making *making, struct error *why)
 
 /* ---- layers ---- */
 
-/* Of files, and of runs that have layers*.json beside their records. */
-static enum err put_all_layers(struct making *making, struct error *why)
+/* From files, and from runs that have layers*.json next to their records. */
+static enum err put_all_layers(struct report_state *state, struct error *why)
 {
     struct layers_results layers = {0};
     enum err err = ERR_OK;
-    for (size_t i = 0; !err && i < making->report->count; i++)
-        if (!is_left_out(making->report, i))
-            err = layers_results_load(making->report->inputs[i], &layers, why);
-    json_array(&making->json, "layers");
+    for (size_t i = 0; !err && i < state->report->count; i++)
+        if (!is_left_out(state->report, i))
+            err = layers_results_load(state->report->inputs[i], &layers, why);
+    json_array(&state->json, "layers");
     for (size_t i = 0; !err && i < layers.count; i++) {
-        json_object(&making->json, NULL);
-        layers_result_to_json(&layers.models[i], &making->json);
-        json_object_end(&making->json);
+        json_object(&state->json, NULL);
+        layers_result_to_json(&layers.models[i], &state->json);
+        json_object_end(&state->json);
     }
-    json_array_end(&making->json);
+    json_array_end(&state->json);
     layers_results_release(&layers);
     return err;
 }
 
-/* ---- all of it ---- */
+/* ---- data of the page ---- */
 
-static void title_of(struct making *making)
+static void title_of(struct report_state *state)
 {
-    const struct run_point *first = &making->figures[0].point;
-    if (making->runs == 0 && making->sweeps == 0)
-        str_copy(making->title, sizeof making->title, "Energy by layer");
-    else if (making->runs == 1)
-        str_format(making->title, sizeof making->title, "%s on %s", first->model,
+    const struct run_point *first = &state->figures[0].point;
+    if (state->runs == 0 && state->sweeps == 0)
+        str_copy(state->title, sizeof state->title, "Energy by layer");
+    else if (state->runs == 1)
+        str_format(state->title, sizeof state->title, "%s on %s", first->model,
                    first->hardware[0] ? first->hardware : "unknown hardware");
 }
 
-static enum err write_data(struct making *making, struct text *out, struct error *why)
+static enum err write_data(struct report_state *state, struct text *out, struct error *why)
 {
     char when[CLOCK_TEXT_MAX];
-    json_init(&making->json, out, false);
-    json_object(&making->json, NULL);
-    json_string(&making->json, "version", IPW_VERSION);
-    json_string(&making->json, "made_at", clock_text(when, clock_wall()));
-    enum err err = put_sweeps(making, why);
+    json_init(&state->json, out, false);
+    json_object(&state->json, NULL);
+    json_string(&state->json, "version", IPW_VERSION);
+    json_string(&state->json, "made_at", clock_text(when, clock_wall()));
+    enum err err = put_sweeps(state, why);
     if (!err)
-        err = put_runs(making, why);
+        err = put_runs(state, why);
     if (!err)
-        err = put_across(making, why);
+        err = put_across(state, why);
     if (!err)
-        err = put_all_layers(making, why);
-    title_of(making);
-    json_string(&making->json, "title", making->title);
-    json_object_end(&making->json);
+        err = put_all_layers(state, why);
+    title_of(state);
+    json_string(&state->json, "title", state->title);
+    json_object_end(&state->json);
     return !err && out->failed ? err_no_memory(why) : err;
 }
 
 enum err html_data(const struct html_report *report, char *title, size_t size, struct text *out,
                    struct error *why)
 {
-    struct making making = {.report = report};
+    struct report_state state = {.report = report};
     enum err err = jv_available(why);
     if (err)
         return err;
-    making.figures = calloc(report->count + 1, sizeof *making.figures);
-    making.directories = calloc(report->count + 1, sizeof *making.directories);
-    err = making.figures && making.directories ? write_data(&making, out, why) : err_no_memory(why);
-    str_copy(title, size, making.title);
-    compare_groups_release(&making.groups);
-    free(making.figures);
-    free((void *)making.directories);
+    state.figures = calloc(report->count + 1, sizeof *state.figures);
+    state.directories = calloc(report->count + 1, sizeof *state.directories);
+    err = state.figures && state.directories ? write_data(&state, out, why) : err_no_memory(why);
+    str_copy(title, size, state.title);
+    compare_groups_release(&state.groups);
+    free(state.figures);
+    free((void *)state.directories);
     return err;
 }
 

@@ -1,6 +1,6 @@
 #define _DEFAULT_SOURCE /* realpath */
-/* Where a run's figures come from: its files as links, the command that repeats it, and what was predicted
- * before it was measured. */
+/* Provenance of a run's figures: its files as links, the command that repeats it, and predictions made before the
+ * measurement. */
 #include "report/html/sections.h"
 
 #include <dirent.h>
@@ -20,7 +20,7 @@
 
 /* ---- from one folder to another ---- */
 
-/* The folder that a file is in, in full, with a slash at its end; "" when there is none. */
+/* The absolute folder of a file, with a trailing slash; "" if it does not exist. */
 static void folder_of(const char *path, char to[PATH_MAX])
 {
     char folder[PATH_MAX];
@@ -32,8 +32,8 @@ static void folder_of(const char *path, char to[PATH_MAX])
     free(real);
 }
 
-/* "../../a/b/", from folder to folder; both in full. */
-static void way(const char *from, const char *to, struct text *out)
+/* "../../a/b/", the relative path between two absolute folders. */
+static void relative_path(const char *from, const char *to, struct text *out)
 {
     size_t same = 0;
     for (size_t i = 0; from[i] && from[i] == to[i]; i++)
@@ -44,7 +44,7 @@ static void way(const char *from, const char *to, struct text *out)
     text_add(out, to + same);
 }
 
-/* A name may hold anything; a link holds letters, digits and little else. */
+/* Percent-encodes a path for a link. */
 static void add_escaped(struct text *out, const char *path)
 {
     static const char PLAIN[] =
@@ -58,7 +58,7 @@ static void add_escaped(struct text *out, const char *path)
 
 /* ---- the files ---- */
 
-/* Files that describe the run: neither hidden ones nor a page like this one. */
+/* Files that describe the run: neither hidden files nor a page like this one. */
 static bool is_shown(const char *name)
 {
     const char *dot = strrchr(name, '.');
@@ -83,7 +83,7 @@ static void put_file(struct json *json, const char *way_there, const char *direc
     str_format(path, sizeof path, "%s/%s", directory, name);
     if (stat(path, &status) || !S_ISREG(status.st_mode))
         return;
-    /* "./": a name with a colon is no scheme. */
+    /* "./": so that a colon in the name is not taken for a URL scheme. */
     text_add(&href, "./");
     add_escaped(&href, way_there);
     add_escaped(&href, name);
@@ -103,7 +103,7 @@ void files_put(struct json *json, const char *directory, const char *page)
     str_format(inside, sizeof inside, "%s/.", directory);
     folder_of(page, from);
     folder_of(inside, to);
-    way(from, to, &path);
+    relative_path(from, to, &path);
     int count = scandir(directory, &entries, is_file, alphasort);
     json_array(json, "files");
     for (int i = 0; i < count; i++) {
@@ -123,7 +123,7 @@ static void add_option(struct text *out, const char *option, const char *value)
     text_add_shell(out, value);
 }
 
-/* Texts, numbers and flags; anything else is no parameter that an option takes. */
+/* Strings, numbers and flags; other values cannot be option parameters. */
 static void add_params(struct text *out, const char *option, const struct json_any *params)
 {
     struct text word = {0};
@@ -145,7 +145,7 @@ static void add_params(struct text *out, const char *option, const struct json_a
     text_release(&word);
 }
 
-/* Settings that have the default's value are left out. */
+/* Settings with their default value are omitted. */
 static void add_settings(struct text *out, const struct summary *run)
 {
     const struct {

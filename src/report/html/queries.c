@@ -1,6 +1,6 @@
-/* Every query of a run as quantized columns, for the table of queries and the requests of the timeline, with
- * excerpts of some, and the distributions of the main figures.  Of an agent's queries, those that cost most with their
- * spans, for the icicle view: as many as a page holds. */
+/* Every query of a run as quantized columns, for the table of queries and the requests of the timeline, with excerpts
+ * of some, and the distributions of the main figures.  Of an agent's queries, the most expensive ones with their spans,
+ * for the icicle view: as many as fit on a page. */
 #include "report/html/sections.h"
 
 #include <math.h>
@@ -18,17 +18,17 @@
 
 /* ---- columns of queries ---- */
 
-/* A quantized figure shows four digits; a time of day in a long run needs more. */
+/* A quantized figure shows four digits; a time in a long run needs more. */
 enum { FIGURE_BYTES = 2, TIME_BYTES = 3 };
 
-/* ---- which rows ---- */
+/* ---- selecting rows ---- */
 
 struct listing {
     const struct run_table *table;
     const struct spans *spans;
-    uint32_t *rows; /* of each span: its query's row, or NO_ROW */
+    uint32_t *rows; /* for each span the row of its query, or NO_ROW */
     size_t stride, count;
-    double *values; /* capacity of a column */
+    double *values; /* buffer with the capacity of a column */
 };
 
 static size_t row_at(const struct listing *listing, size_t place)
@@ -36,7 +36,7 @@ static size_t row_at(const struct listing *listing, size_t place)
     return place * listing->stride;
 }
 
-/* ---- from index and round of a span to the row of its query ---- */
+/* ---- from index and repeat of a span to the row of its query ---- */
 
 #define NO_ROW UINT32_MAX
 
@@ -68,7 +68,7 @@ static struct named_row *name_rows(const struct run_table *table)
     return names;
 }
 
-/* A query that a later start asked again has its row from there. */
+/* A query repeated by a later start has its row from there. */
 static uint32_t row_of(const struct run_table *table, const struct named_row *names,
                        const struct span *span)
 {
@@ -132,7 +132,7 @@ static void put_flags(struct json *json, const struct listing *listing)
     column_put(json, "flags", listing->values, listing->count, FIGURE_BYTES);
 }
 
-/* Of each listed query its last request: when it began, or on which line it is. */
+/* For each listed query its last request: its start, or its lane. */
 static void put_place(struct json *json, const struct listing *listing, const char *key, bool lane)
 {
     for (size_t i = 0; i < listing->count; i++)
@@ -174,7 +174,7 @@ static void put_columns(struct json *json, const struct listing *listing)
     json_object_end(json);
 }
 
-/* ---- what is no query's last request ---- */
+/* ---- requests other than a query's last ---- */
 
 enum other_column { OTHER_KIND, OTHER_ROW, OTHER_FROM, OTHER_LENGTH, OTHER_LANE, OTHER_START };
 
@@ -200,7 +200,7 @@ static double other_value(const struct listing *listing, size_t i, enum other_co
     return UNKNOWN;
 }
 
-/* As many as the column has capacity for. */
+/* As many as fit into the column. */
 static void put_others(struct json *json, const struct listing *listing)
 {
     static const char *const KEYS[] = {"kind", "row", "from_s", "length_s", "lane", "start"};
@@ -222,7 +222,7 @@ static void put_others(struct json *json, const struct listing *listing)
     json_object_end(json);
 }
 
-/* Of every how many queries one is listed. */
+/* Stride of the listed queries. */
 static size_t queries_stride(const struct run_table *table, size_t most)
 {
     size_t stride = 1;
@@ -272,17 +272,17 @@ void excerpts_put(struct json *json, const struct run_table *table, size_t most_
 
 /* ---- distributions ---- */
 
-enum { BINS_LEAST = 8, BINS_MOST = 48 };
+enum { BINS_MIN = 8, BINS_MAX = 48 };
 
 struct bins {
     double low, step;
     bool log, whole;
     size_t count;
-    uint64_t counts[BINS_MOST + 2]; /* of whole numbers one more; the last: beyond */
+    uint64_t counts[BINS_MAX + 2]; /* one more for integers; the last: overflow */
 };
 
-/* Values over several magnitudes are looked at by their logarithm; a few that lie far out do not press
- * the others into one bin. */
+/* Values over several orders of magnitude are binned logarithmically; a few outliers do not compress the others into
+ * one bin. */
 static struct bins choose_bins(double *values, size_t count)
 {
     static const double PS[] = {0, 0.005, 0.25, 0.75, 0.995, 1};
@@ -294,12 +294,12 @@ static struct bins choose_bins(double *values, size_t count)
     bins.low = q[0];
     double range = bins.log ? log(high / q[0]) : high - q[0];
     double middle = bins.log ? log(q[3] / q[2]) : q[3] - q[2];
-    /* Freedman and Diaconis. */
+    /* Freedman-Diaconis rule. */
     double width = 2 * middle / cbrt((double)count);
     double wished = width > 0 ? ceil(range / width) : sqrt((double)count);
-    bins.count = (size_t)fmin(fmax(wished, BINS_LEAST), BINS_MOST);
+    bins.count = (size_t)fmin(fmax(wished, BINS_MIN), BINS_MAX);
     bins.step = range / (double)bins.count;
-    if (range <= 0) { /* all the same: one bar, with the value in its middle */
+    if (range <= 0) { /* all equal: one bar, centered at the value */
         bins.count = 1;
         bins.step = q[0] != 0 ? 0.1 * fabs(q[0]) : 1;
         bins.low = q[0] - bins.step / 2;
@@ -307,7 +307,7 @@ static struct bins choose_bins(double *values, size_t count)
     return bins;
 }
 
-/* Whole numbers of a small range have a bin each, with the number in its middle. */
+/* Integers of a small range have one bin each, centered at the number. */
 static void fit_whole(struct bins *bins, const double *values, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -329,7 +329,7 @@ static void count_values(struct bins *bins, const double *values, size_t count)
     for (size_t i = 0; i < count; i++) {
         double place = bins->log ? log(values[i] / bins->low) : values[i] - bins->low;
         double bin = floor(place / bins->step + 1e-9);
-        /* The largest value closes the last bin. */
+        /* The largest value belongs to the last bin. */
         if (place <= bins->step * (double)bins->count * (1 + 1e-9))
             bin = fmin(bin, (double)bins->count - 1);
         bins->counts[(size_t)fmin(fmax(bin, 0), (double)bins->count)]++;
@@ -393,8 +393,8 @@ enum err histograms_put(struct json *json, const struct run_table *table, struct
 
 /* ---- queries of an agent ---- */
 
-/* A span takes some 150 bytes of the page. */
-enum { QUERIES_MOST = 100, SPANS_MOST = 10000, QUERY_SPANS_MOST = 2000 };
+/* A span takes about 150 bytes of the page. */
+enum { QUERIES_MAX = 100, SPANS_MAX = 10000, QUERY_SPANS_MAX = 2000 };
 
 static double cost_of(const struct query_trace *trace)
 {
@@ -435,7 +435,7 @@ static void put_span(struct json *json, const struct span_trace *span)
 
 static void put_query(struct json *json, const struct query_trace *trace)
 {
-    size_t listed = trace->span_count < QUERY_SPANS_MOST ? trace->span_count : QUERY_SPANS_MOST;
+    size_t listed = trace->span_count < QUERY_SPANS_MAX ? trace->span_count : QUERY_SPANS_MAX;
     json_object(json, NULL);
     json_string(json, "key", trace->ipw.key ? trace->ipw.key : trace->query_id);
     json_optional_number(json, "joules", trace->ipw.energy_joules);
@@ -464,7 +464,7 @@ static enum err put_queries(struct json *json, const struct traces *traces)
     if (count)
         qsort((void *)order, count, sizeof *order, by_cost);
     json_array(json, "queries");
-    for (size_t i = 0; i < count && i < QUERIES_MOST && spans < SPANS_MOST; i++) {
+    for (size_t i = 0; i < count && i < QUERIES_MAX && spans < SPANS_MAX; i++) {
         put_query(json, order[i]);
         spans += order[i]->span_count;
     }

@@ -1,5 +1,5 @@
-/* The sections of a run's report: each function adds its keys to the JSON object that is open, which the page
- * draws.  Callers own what they pass; results_of fills what results_release frees. */
+/* The sections of a run's report: each function adds its keys to the open JSON object, which the page renders.  Callers
+ * own the arguments; results_of fills what results_release frees. */
 #ifndef IPW_REPORT_HTML_SECTIONS_H
 #define IPW_REPORT_HTML_SECTIONS_H
 
@@ -15,14 +15,14 @@ struct run_figures;
 struct run_point;
 struct spans;
 
-enum { RESULTS_MOST = 32 };
+enum { RESULTS_MAX = 32 };
 
 struct results {
-    struct result items[RESULTS_MOST];
+    struct result items[RESULTS_MAX];
     size_t count;
 };
 
-/* The columns that the analyses need. */
+/* The columns required by the analyses. */
 struct run_wanted results_need(void);
 enum err results_of(const struct run_table *table, struct results *out, struct error *why) MUST_USE;
 void results_release(struct results *results);
@@ -33,19 +33,18 @@ void results_put(struct json *json, const struct results *results);
 /* An element of "sweeps": {"name", "directory", "result": of the analysis sweep}. */
 enum err sweep_put(struct json *json, const char *directory, struct error *why) MUST_USE;
 
-/* "headline": [{"key", "label", "value", "text", "note"}]: `text` is the formatted figure, with its ±
- * where there is one, and `note` what it rests on.  A figure that is not known is shown as such. */
+/* "headline": [{"key", "label", "value", "text", "note"}]: `text` is the formatted figure, with its ± if known, and
+ * `note` its basis.  Unknown figures are shown as such. */
 void headline_put(struct json *json, const struct run_table *table, const struct results *results);
 
-/* "shares": [{"key", "label", "joules", "share"}], each joule in one of them; empty when the summary
- * lacks them. */
+/* "shares": [{"key", "label", "joules", "share"}], a partition of the energy; empty if the summary lacks it. */
 void shares_put(struct json *json, const struct run_table *table);
 
-/* "agent": null without traces.jsonl; else {"count", "queries": [{"key", "joules", ..., "spans": [...]}]}, those that
- * took the most energy. */
+/* "agent": null without traces.jsonl; else {"count", "queries": [{"key", "joules", ..., "spans": [...]}]}, the most
+ * expensive queries. */
 enum err agent_put(struct json *json, const char *directory, struct error *why) MUST_USE;
 
-/* What the columns are made of. */
+/* Columns required for queries_put. */
 #define QUERIES_NEED                                                                               \
     (RUN_WANT(RUN_INDEX) | RUN_WANT(RUN_REPEAT) | RUN_WANT(RUN_START) | RUN_WANT(RUN_JOULES) |     \
      RUN_WANT(RUN_PLUS_MINUS) | RUN_WANT(RUN_LATENCY) | RUN_WANT(RUN_TTFT) |                       \
@@ -59,11 +58,11 @@ enum err agent_put(struct json *json, const char *directory, struct error *why) 
 enum err queries_put(struct json *json, const struct run_table *table, const struct spans *spans,
                      size_t most, struct error *why) MUST_USE;
 
-/* "excerpts": [{"at", "problem", "expected", "answer"}], `at` a place among the listed queries, of which there
- * are at most `most_listed`. */
+/* "excerpts": [{"at", "problem", "expected", "answer"}], `at` an index of the listed queries, of which there are at
+ * most `most_listed`. */
 void excerpts_put(struct json *json, const struct run_table *table, size_t most_listed);
 
-/* What the histograms are made of. */
+/* Columns required for the histograms. */
 #define HISTOGRAMS_NEED                                                                            \
     (RUN_WANT(RUN_JOULES) | RUN_WANT(RUN_OUTPUT_TOKENS) | RUN_WANT(RUN_INPUT_TOKENS) |             \
      RUN_WANT(RUN_LATENCY) | RUN_WANT(RUN_TTFT) | RUN_WANT(RUN_WATTS))
@@ -81,14 +80,14 @@ enum err histograms_put(struct json *json, const struct run_table *table, struct
 enum err timeline_put(struct json *json, const struct run_table *table, const struct spans *spans,
                       struct error *why) MUST_USE;
 
-/* "predicted": null without DIR/estimate.json; else what an estimate of a request says, under the keys of the
- * headline, or {"note"} why it is no such. */
+/* "predicted": null without DIR/estimate.json; else the estimate of a request, under the keys of the headline, or
+ * {"note"} why it is invalid. */
 void predicted_put(struct json *json, const char *directory);
 
-/* "files": [{"name", "href", "bytes"}] of what is there; href leads from the page's folder. */
+/* "files": [{"name", "href", "bytes"}] of existing files; href is relative to the page's folder. */
 void files_put(struct json *json, const char *directory, const char *page);
 
-/* "names": by what differs between the runs; "family": what all models have in common.  Several runs set the title. */
+/* "names": by what differs between the runs; "family": what all models share.  Several runs set the title. */
 enum err names_put(struct json *json, const struct run_point *const *points, size_t count,
                    char *title, size_t size) MUST_USE;
 
@@ -100,7 +99,7 @@ enum err settings_put(struct json *json, const struct compare_groups *groups,
                       const char *const *directories, struct run_figures *runs, size_t count)
     MUST_USE;
 
-/* "command": text, or null where the summary lacks the options. */
+/* "command": string, or null if the summary lacks the options. */
 void command_put(struct json *json, const struct run_table *table);
 
 /* ---- columns of many numbers (column.c) ---- */
@@ -114,12 +113,12 @@ void command_put(struct json *json, const struct run_table *table);
  *   {..., "log": true}                            l x exp(code x s)
  * A code of all ones is null. */
 
-/* Whole numbers are exact; others keep `bytes` (2 or 3) of their range, or of its logarithm where all are
- * above 0. */
+/* Integers are exact; others are quantized to `bytes` (2 or 3) of their range, or of its logarithm if all are
+ * positive. */
 void column_put(struct json *json, const char *key, const double *values, size_t count,
                 unsigned bytes);
 
-/* Evenly over the range, whatever the values: for times. */
+/* Quantized evenly over the range: for times. */
 void column_put_even(struct json *json, const char *key, const double *values, size_t count,
                      unsigned bytes);
 

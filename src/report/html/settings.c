@@ -1,5 +1,5 @@
-/* The settings that a page compares: a run, or the repeats of one setting as one row, their figures averaged.  The
- * interval of a mean is Student's over the runs, as in a comparison; of a single run it is that of its queries. */
+/* The settings that a page compares: a run, or the repeats of one setting as one row with averaged figures.  The
+ * interval of a mean is Student's over the runs, as in a comparison; for a single run, that over its queries. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "stats/distribution.h"
 #include "stats/pareto.h"
 
-/* Figures that are averaged over repeats, under their keys. */
+/* Figures averaged over repeats, by their keys. */
 static const struct {
     const char *key;
     size_t offset;
@@ -41,7 +41,7 @@ static void set_figure(struct run_point *point, size_t i, double value)
     memcpy((char *)point + FIGURES[i].offset, &value, sizeof value);
 }
 
-/* The half width of the 95 % interval of a mean; UNKNOWN under two runs. */
+/* Half-width of the 95 % CI of a mean; UNKNOWN for fewer than two runs. */
 static double half_width(const struct online *runs)
 {
     return runs->count < 2
@@ -49,7 +49,7 @@ static double half_width(const struct online *runs)
                : student_quantile(0.05, (double)runs->count - 1) * online_standard_error(runs);
 }
 
-/* Where different sensors measured the runs, the error of a run has that of its sensors, which repeats share. */
+/* If different sensors measured the runs, the error of a run includes that of its sensors, which repeats share. */
 static void average(const struct run_figures *runs, const size_t *of, size_t count, bool mixed,
                     struct run_figures *out)
 {
@@ -132,7 +132,7 @@ static void put_setting(struct json *json, const char *name, const struct run_fi
     json_object_end(json);
 }
 
-/* Which runs each setting has, in the order of the page; returns how many settings there are. */
+/* Assigns runs to settings, in the order of the page; returns the number of settings. */
 static size_t assign(const struct compare_groups *groups, const char *const *directories,
                      size_t count, size_t *order, size_t *sizes)
 {
@@ -148,7 +148,7 @@ static size_t assign(const struct compare_groups *groups, const char *const *dir
     return groups->count;
 }
 
-/* Everything of the settings, while they are put. */
+/* State while settings are written. */
 struct settings {
     struct run_figures *means;
     const struct run_point **points;
@@ -170,7 +170,7 @@ static enum err put_all(struct json *json, struct settings *settings, size_t cou
     err = pareto_mark(settings->figures, settings->figures + count, count, settings->on_frontier);
     json_array(json, "settings");
     const size_t *runs = settings->order;
-    for (size_t s = 0; !err && s < count; runs += settings->sizes[s++]) /* alone, nothing differs */
+    for (size_t s = 0; !err && s < count; runs += settings->sizes[s++]) /* alone: nothing differs */
         put_setting(json, count == 1 ? settings->points[s]->model : names.names[s],
                     &settings->means[s], runs, settings->sizes[s], settings->on_frontier[s]);
     json_array_end(json);

@@ -76,7 +76,7 @@ static enum err put_power(struct json *json, const struct power *power)
 
 /* ---- a start ---- */
 
-/* Without samples the requests alone say how long it was. */
+/* Without samples, the range of the requests. */
 static struct time_grid grid_of_spans(const struct spans *spans, unsigned start)
 {
     double to = 0;
@@ -111,7 +111,7 @@ static enum err put_start(struct json *json, const struct run_table *table,
     return err;
 }
 
-enum { STARTS_MOST = 16 };
+enum { STARTS_MAX = 16 };
 
 enum err timeline_put(struct json *json, const struct run_table *table, const struct spans *spans,
                       struct error *why)
@@ -119,11 +119,11 @@ enum err timeline_put(struct json *json, const struct run_table *table, const st
     double told = integer_number(table->summary.starts);
     unsigned starts = spans->starts > 1 ? spans->starts : 1;
     enum err err = ERR_OK;
-    starts = told > starts ? (unsigned)fmin(told, STARTS_MOST) : starts;
+    starts = told > starts ? (unsigned)fmin(told, STARTS_MAX) : starts;
     if (!table->ours && !spans->count)
-        starts = 0; /* the Python IPW keeps neither samples nor times */
+        starts = 0; /* the Python IPW stores neither samples nor times */
     json_array(json, "timelines");
-    for (unsigned start = 1; !err && start <= starts && start <= STARTS_MOST; start++)
+    for (unsigned start = 1; !err && start <= starts && start <= STARTS_MAX; start++)
         err = put_start(json, table, spans, start);
     json_array_end(json);
     return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;

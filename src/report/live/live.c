@@ -1,7 +1,7 @@
-/* The full-screen view of `ipw energy` as text: a pure function from a reading, the history of watts and the
- * screen's size to lines, so that it can be tested without a terminal.  Each device (and the total) is drawn at
- * the largest size that fits: a curve with its time axis and vitals, or one line.  Devices without any energy come
- * last, in one line with the reason. */
+/* The full-screen view of `ipw energy` as text: a pure function from a reading, the history of watts and the screen's
+ * size to lines, so that it can be tested without a terminal.  Each device (and the total) is drawn at the largest size
+ * that fits: a curve with its time axis and gauges, or one line.  Devices without energy come last, in one line with
+ * the reason. */
 #include "report/live/live.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@
 
 /* ---- one device ---- */
 
-/* Where figures begin, and how wide the ones left of a curve are. */
+/* Left margin, and the width of the figures left of a curve. */
 enum { LIVE_INDENT = 2, LIVE_GUTTER = 13 };
 
 struct live_frame {
@@ -30,11 +30,10 @@ struct live_layout {
     bool gaps, vitals;
 };
 
-/* Rows of the highest curve, and of the lowest with a time axis. */
-enum { SPARK_MAX = 480, METER_WIDTH = 12, GRAPH_MOST = 36, AXIS_LEAST = 3 };
+/* Maximum height of a curve, and minimum height with a time axis. */
+enum { SPARK_MAX = 480, METER_WIDTH = 12, GRAPH_MAX = 36, AXIS_MIN = 3 };
 
-/* The `count` values that end at `shown`, oldest first; what is not there any more, or not yet, is
- * unknown. */
+/* The `count` values that end at `shown`, oldest first; values outside the history are unknown. */
 static void history(const struct live *live, size_t ring, unsigned long shown, float *to,
                     size_t count)
 {
@@ -70,7 +69,7 @@ static void joules_text(char *to, const struct energy *energy)
     str_format(to, FORMAT_MAX, "%s%s", energy->method == METHOD_ESTIMATED ? "~" : "", figure);
 }
 
-/* "label figure" with spaces around it, or nothing where it does not fit. */
+/* "label figure" with spaces around it, or nothing if it does not fit. */
 static void add_labeled(struct screen *screen, const char *label, enum style style,
                         const char *figure)
 {
@@ -85,10 +84,10 @@ static void add_labeled(struct screen *screen, const char *label, enum style sty
     screen_add(screen, style, "%s", figure);
 }
 
-/* A sensor may take so long for its first energy. */
+/* Maximum time for a sensor's first energy. */
 #define DEAD_AFTER_S 2
 
-/* Is there no energy of it, and a reason? */
+/* Whether the device has no energy, for a known reason. */
 static bool is_dead(const struct reading *reading, size_t i)
 {
     const struct ledger_device *since = &reading->since.devices[i];
@@ -96,7 +95,7 @@ static bool is_dead(const struct reading *reading, size_t i)
            reading->elapsed_s >= DEAD_AFTER_S;
 }
 
-/* The device at a place of the screen: those that are dead come last. */
+/* The device at a position on the screen: dead ones come last. */
 static size_t device_at(const struct reading *reading, size_t place)
 {
     for (int dead = 0; dead < 2; dead++)
@@ -106,7 +105,7 @@ static size_t device_at(const struct reading *reading, size_t place)
     return 0;
 }
 
-/* Device ids and their figures stand under each other. */
+/* Width of the device ids, which are aligned. */
 static unsigned id_width(const struct reading *reading)
 {
     size_t width = strlen("total");
@@ -160,8 +159,7 @@ static void name_line(struct live_frame *frame, size_t i)
     screen_right(screen, method_style(&since->energy), right);
 }
 
-/* What stands left of each row of the curve: watts now, then (where the curve is high) the mean
- * and the peak. */
+/* Left of each row of the curve: current power, then (if the curve is high) the mean and the peak. */
 static void gutter(struct live_frame *frame, size_t i, unsigned row)
 {
     const struct ledger_device *now = &frame->reading->now.devices[i];
@@ -187,7 +185,7 @@ static double axis_step(double every_s)
     return 86400 * ceil(12 * every_s / 86400);
 }
 
-/* Under the curve, whose last column is now: how long ago the others are. */
+/* Time axis under the curve, whose last column is the present. */
 static void axis_line(struct live_frame *frame, size_t width)
 {
     struct screen *screen = &frame->screen;
@@ -212,7 +210,7 @@ static void axis_line(struct live_frame *frame, size_t width)
     screen_add(screen, STYLE_DIM, "now");
 }
 
-/* What stands right of a row of a curve: the top of its scale, the middle of a high one, and 0. */
+/* Right of a row of a curve: the top of its scale, the middle of a high one, and 0. */
 static void scale_text(char *to, size_t size, double top, unsigned row, unsigned rows)
 {
     if (rows == 1)
@@ -225,7 +223,7 @@ static void scale_text(char *to, size_t size, double top, unsigned row, unsigned
         str_copy(to, size, row + 1 == rows ? "0 W" : "");
 }
 
-/* The curve between the gutter and its scale. */
+/* The curve between the left figures and its scale. */
 static void graph_lines(struct live_frame *frame, size_t i, unsigned rows)
 {
     struct screen *screen = &frame->screen;
@@ -245,7 +243,7 @@ static void graph_lines(struct live_frame *frame, size_t i, unsigned rows)
         scale_text(scale, sizeof scale, top, row, rows);
         screen_add(screen, STYLE_DIM, " %s", scale);
     }
-    if (rows >= AXIS_LEAST && width >= 12)
+    if (rows >= AXIS_MIN && width >= 12)
         axis_line(frame, width);
 }
 
@@ -319,14 +317,14 @@ static void health_line(struct live_frame *frame, size_t i)
         add_labeled(screen, "throttled:", STYLE_WARN, text);
 }
 
-/* Two spaces and a figure at the right of its cell. */
+/* Two spaces and a right-aligned figure. */
 static void add_cell(struct screen *screen, enum style style, const char *figure)
 {
     size_t width = utf8_width(figure);
     screen_add(screen, style, "%*s%s", width < 9 ? (int)(11 - width) : 2, "", figure);
 }
 
-/* A cell for what some device of this machine reports; empty for the total. */
+/* A cell for a gauge that some device reports; empty for the total. */
 static void add_gauge_cell(struct live_frame *frame, size_t i, enum quantity quantity,
                            const char *unit)
 {
@@ -344,7 +342,7 @@ static void add_gauge_cell(struct live_frame *frame, size_t i, enum quantity qua
         add_cell(&frame->screen, STYLE_PLAIN, text);
 }
 
-/* All of a device in one line. */
+/* A device in one line. */
 static void compact_line(struct live_frame *frame, const char *id, size_t ring,
                          const struct energy *now, double watts, const struct energy *since)
 {
@@ -388,7 +386,7 @@ static unsigned live_device_height(const struct reading *reading, size_t i,
     bool dead = is_dead(reading, i);
     unsigned height = 1 + (layout->gaps && !dead);
     if (device->has_energy && !dead)
-        height += layout->graph_rows + (layout->graph_rows >= AXIS_LEAST) + 1;
+        height += layout->graph_rows + (layout->graph_rows >= AXIS_MIN) + 1;
     return height + (layout->vitals && has_vitals(device));
 }
 
@@ -414,10 +412,10 @@ static void live_device(struct live_frame *frame, size_t i, const struct live_la
 
 /* ---- processes ---- */
 
-/* Lines around the rows: a title, the idle rest, a gap. */
+/* Lines around the rows: a title, idle and others, a gap. */
 enum { TOP_AROUND = 3, TOP_COLUMNS = 60 };
 
-/* Rows for processes on a screen with so many for devices. */
+/* Rows for processes on a screen with this many rows for devices. */
 static size_t top_rows(const struct live_view *view, unsigned rows)
 {
     size_t most = rows / 5;
@@ -519,12 +517,12 @@ void live_push(struct live *live, const struct reading *reading)
     live->watts[live->devices][place] = (float)reading_total_power(&reading->now);
 }
 
-/* The richest layout in which all devices fit, else one line each. */
+/* The most detailed layout in which all devices fit, else one line each. */
 static struct live_layout choose_layout(const struct reading *reading, unsigned columns,
                                         unsigned rows)
 {
-    for (unsigned l = GRAPH_MOST + 2; columns >= 40 && l > 0;
-         l--) { /* without gaps, without vitals */
+    for (unsigned l = GRAPH_MAX + 2; columns >= 40 && l > 0;
+         l--) { /* first without gaps, then without gauges */
         const struct live_layout layout = {l > 2 ? l - 2 : 1, l > 2, l > 1};
         unsigned height = 0;
         for (size_t i = 0; i < reading->now.count; i++)
@@ -602,7 +600,7 @@ static void help_lines(struct live_frame *frame, unsigned rows)
         }
 }
 
-/* Devices from place `first` on, then blank lines: `rows` in total. */
+/* Devices starting at `first`, then blank lines: `rows` in total. */
 static void body(struct live_frame *frame, const struct live_layout *layout, size_t first,
                  size_t count, unsigned rows)
 {

@@ -1,5 +1,4 @@
-/* The progress line: phase, bar, rate and ETA, drawn over itself on a terminal; and the same for reading large
- * files. */
+/* The progress line: phase, bar, rate and ETA, redrawn in place on a terminal; and the same for reading large files. */
 #include "report/live/live.h"
 
 #include <inttypes.h>
@@ -32,7 +31,7 @@ static void add_bar(const struct progress *progress, double share, struct text *
     text_add(out, "] ");
 }
 
-/* Digits that stand still while people look: whole seconds, two or three figures. */
+/* Few digits, so that the display is calm: whole seconds, two or three figures. */
 static char *format_left(char *to, double s)
 {
     if (s < 60)
@@ -86,14 +85,14 @@ static void add_state(const struct progress *progress, const struct profile_prog
         text_add(out, format_left(cell, floor(state->elapsed_s)));
         return;
     }
-    if (state->stopping) /* what matters now comes first, where the line cannot be cut */
+    if (state->stopping) /* important text first, where the line is not truncated */
         text_add(out, "stopping after requests in flight (Ctrl-C: abort)  ");
     else if (progress->terminal && state->total > 0)
         add_bar(progress, fmin(1, (double)state->done / (double)state->total), out);
     add_counts(state, out);
 }
 
-/* Cut at the terminal's edge: a line that wraps cannot be drawn over. */
+/* Truncated at the terminal's width: a wrapped line could not be redrawn. */
 static void fit(struct text *line, unsigned columns)
 {
     while (columns > 1 && utf8_width(text_get(line)) >= columns && line->length > 0) {
@@ -143,7 +142,7 @@ void reading_bar_init(struct reading_bar *reading, const char *command, bool utf
     progress_init(&reading->bar, command, true, utf8, columns, 0);
 }
 
-/* Another file, or the same from its beginning: its rate is its own. */
+/* A new file, or the same from its start: resets the rate. */
 static void begin(struct reading_bar *reading, const char *path, nanos now)
 {
     const char *slash = strrchr(path, '/');

@@ -76,7 +76,7 @@ void reading_throttle(const struct reading *reading, size_t device, char *to, si
         str_copy(to, size, "none");
 }
 
-/* "counter" ...; of the interval, else since the start; "-" when nothing was measured. */
+/* "counter" ...; of the interval, else since the start; "-" if nothing was measured. */
 static const char *reading_method(const struct reading *reading, size_t device)
 {
     const char *name = method_name(reading->now.devices[device].energy.method);
@@ -115,7 +115,7 @@ bool reading_wants_total(const struct reading *reading)
 
 /* ---- time ---- */
 
-/* The reader's own time of day. */
+/* Local time of day. */
 static void clock_time(nanos wall, bool tenths, char *to, size_t size)
 {
     time_t whole = (time_t)(wall / NS_PER_S);
@@ -136,13 +136,13 @@ static const struct table_column COLUMNS[] = {
 };
 enum { COLUMN_COUNT = sizeof COLUMNS / sizeof *COLUMNS };
 
-/* Power takes the relative uncertainty of the joules it comes from. */
+/* Power has the relative uncertainty of its joules. */
 static double power_error(double watts, const struct energy *energy)
 {
     return energy->joules > 0 ? watts * energy->plus_minus / energy->joules : UNKNOWN;
 }
 
-/* A figure with its ±, and "~" before it where a model made it. */
+/* A figure with its ±, prefixed with "~" if it is estimated. */
 static void add_figure(struct table *table, double value, double error, const char *unit,
                        enum method method)
 {
@@ -159,7 +159,7 @@ static bool anyone_has(const struct reading *reading, enum quantity quantity)
     return false;
 }
 
-/* A column that no device of this machine can fill stays empty, and is left out. */
+/* A column that no device of this machine can fill stays empty, and is omitted. */
 static void add_vital(struct table *table, const struct reading *reading, size_t device,
                       enum quantity quantity, const char *format)
 {
@@ -211,7 +211,7 @@ static void add_total_row(struct table *table, const struct reading *reading)
 
 void reading_to_table(struct reading_table *state, const struct reading *reading, struct text *out)
 {
-    /* Room for the usual figures from the start, so that a second block does not shift. */
+    /* Initial widths for usual figures, so that later blocks stay aligned. */
     static const size_t FIRST_WIDTHS[COLUMN_COUNT] = {8, 6, 15, 17, 9};
     struct table table = TABLE(COLUMNS);
     char when[32];
@@ -271,7 +271,7 @@ void reading_summary(const struct reading *reading, bool color, struct text *out
     if (reading_wants_total(reading)) {
         const struct energy *total = &reading->since.total;
         struct energy shown = *total;
-        shown.source[0] = '\0'; /* the rows above have named them */
+        shown.source[0] = '\0'; /* the rows above have named the sources */
         add_summary_row(&table, "total", &shown, reading_total_power(&reading->since), UNKNOWN);
     }
     text_addf(out, "\nin %s\n", format_duration(text, reading->elapsed_s));
@@ -304,7 +304,7 @@ static void csv_number(struct text *out, double value)
 static void csv_energy(struct text *out, double joules)
 {
     if (is_known(joules))
-        text_addf(out, ",%.6f", joules); /* a sum of many hours keeps its microjoules */
+        text_addf(out, ",%.6f", joules); /* keeps microjoules in a sum of many hours */
     else
         text_add(out, ",");
 }
@@ -377,11 +377,11 @@ void reading_to_json(const struct reading *reading, struct text *out)
 
 /* ---- processes ---- */
 
-/* Two lists of the CPU times of all processes, an interval apart, give each one's share of the time that the processors
- * had; that share of their power is attributed to it.  The shares of processes and of idle time add up to one, so that
- * energy is conserved.  A GPU's processes come from its driver, seconds apart: theirs are means of the whole time. */
+/* The difference of two lists of all processes' CPU times gives each one's share of the processors' time; that share of
+ * their power is attributed to it.  The shares of processes and of idle time add up to one, so that energy is
+ * conserved. GPU processes are reported by the driver, seconds apart: theirs are means over the whole time. */
 
-/* Shares below are noise of the scheduler's ticks. */
+/* Smaller shares are scheduler tick noise. */
 #define LEAST_SHARE 0.001
 
 void top_release(struct top *top)
@@ -397,7 +397,7 @@ static bool is_above(const struct top_row *a, const struct top_row *b)
     return known && a->watts != b->watts ? a->watts > b->watts : a->share > b->share;
 }
 
-/* In its place; the least one goes where there are too many. */
+/* Inserts in order; drops the last one if there are too many. */
 static void insert(struct top *top, const struct top_row *row)
 {
     size_t at = top->count;
@@ -418,7 +418,7 @@ static double ticks_between(const struct cpu_times *from, const struct cpu_times
            (double)(from->busy + from->idle + from->stolen);
 }
 
-/* The place of a process in the list before, whose pid may be another's by now; count when it is new. */
+/* Index of a process in the previous list, whose pid may have been reused; count if it is new. */
 static size_t find_before(const struct top *top, const struct proc_time *now)
 {
     size_t low = 0, high = top->time_count;

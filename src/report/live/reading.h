@@ -1,5 +1,5 @@
-/* A reading: the machine over one interval and since the start, with what a row of a monitor needs
- * beside the joules.  reading_take fills one that reading_release frees. */
+/* A reading: the machine over one interval and since the start, with the other values of a monitor's row.  reading_take
+ * fills one that reading_release frees. */
 #ifndef IPW_REPORT_READING_H
 #define IPW_REPORT_READING_H
 
@@ -18,12 +18,12 @@ struct sampler;
 struct text;
 
 struct reading {
-    nanos wall; /* the interval's end, since the epoch */
+    nanos wall; /* end of the interval, since the epoch */
     double interval_s;
     double elapsed_s;    /* since the start, or the last reset */
     struct ledger now;   /* over the interval */
     struct ledger since; /* from the start to the interval's end; the same devices in order */
-    bool *lost;          /* per device: it is gone at the moment */
+    bool *lost;          /* per device: currently lost */
 };
 
 /* The interval is [from, to], the start `start`. */
@@ -31,36 +31,36 @@ enum err reading_take(struct sampler *sampler, nanos start, nanos from, nanos to
                       struct reading *out) MUST_USE;
 void reading_release(struct reading *reading);
 
-/* What a device does now: the mean over the interval for what fluctuates (utilization, clocks), the
- * newest value for the rest; UNKNOWN without a sensor for it and while the device is lost. */
+/* A current value of a device: the mean over the interval for what fluctuates (utilization, clocks), the newest value
+ * otherwise; UNKNOWN without a sensor and while the device is lost. */
 double reading_vital(const struct reading *reading, size_t device, enum quantity quantity);
 
-/* "power thermal", "none", or "-" when unknown. */
+/* "power thermal", "none", or "-" if unknown. */
 void reading_throttle(const struct reading *reading, size_t device, char *to, size_t size);
 
-/* Mean watts of the devices in the total; UNKNOWN when it has none. */
+/* Mean watts of the devices in the total; UNKNOWN if there are none. */
 double reading_total_power(const struct ledger *ledger);
 
-/* A bare figure for a cell (FORMAT_MAX bytes); an estimate is rough, and marked with "~". */
+/* A plain figure for a cell (FORMAT_MAX bytes); an estimate is rounded, and marked with "~". */
 void reading_figure(char *to, double value, const char *unit, enum method method);
 
-/* Is there more than one device to add up (or to leave out of the sum)? */
+/* Whether there are several devices to add up (or to exclude from the sum). */
 bool reading_wants_total(const struct reading *reading);
 
 /* ---- as text: a table, CSV, JSON lines, and the totals at the end ---- */
 
 struct reading_table {
     bool color;
-    bool repeat_header; /* on a screen that scrolls it away; never in a file */
-    bool tenths;        /* of a second, where rows come faster than seconds */
+    bool repeat_header; /* repeat on a scrolling screen; never in a file */
+    bool tenths;        /* show tenths of seconds, if rows are faster than seconds */
     unsigned blocks;    /* written so far */
     size_t widths[TABLE_COLUMNS_MAX];
 };
 
-/* A row per device, and the total where there is something to add up. */
+/* A row per device, and the total if there are several. */
 void reading_to_table(struct reading_table *state, const struct reading *reading, struct text *out);
 
-/* RFC 4180, but for the line ends, which are the system's; an unknown figure is an empty field. */
+/* RFC 4180, except for line ends, which are the system's; an unknown figure is an empty field. */
 void reading_csv_header(struct text *out);
 void reading_to_csv(const struct reading *reading, struct text *out);
 
@@ -72,8 +72,8 @@ void reading_summary(const struct reading *reading, bool color, struct text *out
 
 /* ---- processes ---- */
 
-/* Which processes used the machine lately, and what of a device's power their share of its time attributes to them: of
- * the processors by CPU time, of a GPU whose driver tells by utilization.  Idle power is attributed to no process.
+/* Processes that used the machine recently, and the device power attributed to them by their share of its time: of the
+ * processors by CPU time, of a GPU by utilization, if its driver reports it.  Idle power is attributed to no process.
  * Zero-initialize a struct top; top_release frees it. */
 
 enum { TOP_MAX = 24 };
@@ -83,23 +83,22 @@ struct top_row {
     char device[DEVICE_NAME_SIZE]; /* "cpu", "gpu0" */
     char name[16];
     double share;         /* of the device's time */
-    double watts, joules; /* attributed, lately and in total; UNKNOWN where the device's are */
+    double watts, joules; /* attributed, recent and total; UNKNOWN if the device's are */
     bool is_estimated;
 };
 
 struct top {
     struct top_row rows[TOP_MAX]; /* most watts first */
     size_t count;
-    double
-        cpu_watts; /* of the processors, which idle time shares with their rows; UNKNOWN where it is */
-    nanos taken; /* when the rows were made; the rest is for the next ones */
+    double cpu_watts; /* of the processors, shared by their rows and idle time; or UNKNOWN */
+    nanos taken;      /* time of the rows; the following fields are for the next ones */
     struct cpu_times cpus;
     struct proc_time *times;
     double *joules; /* of each of them */
     size_t time_count;
 };
 
-/* Makes the rows anew, from what happened since the last call; a reading has the power of that time. */
+/* Recomputes the rows since the last call; a reading has the power of that time. */
 void top_take(struct top *top, struct sampler *sampler, const struct reading *reading, nanos now);
 void top_release(struct top *top);
 

@@ -46,7 +46,7 @@ static const char *in_ascii(const char *character, size_t length)
     return "?";
 }
 
-/* Names come from drivers and firmware: what is not plain is escaped. */
+/* Names come from drivers and firmware: control characters are escaped. */
 static void clean(const struct screen *screen, const char *from, char *to, size_t size)
 {
     size_t used = 0;
@@ -147,7 +147,7 @@ double spark_top(const float *values, size_t count)
         return 1;
     double decade = pow(10, floor(log10(most)));
     for (size_t i = 0; i < sizeof STEPS / sizeof *STEPS; i++)
-        if (STEPS[i] * decade >= most * (1 - 1e-6)) /* a float of 500 may be a hair above it */
+        if (STEPS[i] * decade >= most * (1 - 1e-6)) /* tolerance for float rounding */
             return STEPS[i] * decade;
     return 10 * decade;
 }

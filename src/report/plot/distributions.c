@@ -1,5 +1,4 @@
-/* How the queries of a run are distributed: the density of output lengths, and a histogram of energy per
- * query. */
+/* Distributions over the queries of a run: density of output lengths, and a histogram of energy per query. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -75,14 +74,14 @@ const struct plot_driver plot_completion_tokens_kde = {
 
 /* ---- energy_distribution: how many queries cost how much ---- */
 
-enum { BINS_MOST = 60, BINS_LEAST = 8 };
+enum { BINS_MAX = 60, BINS_MIN = 8 };
 
-/* Where one query costs many times another, bins are equal in proportion. */
+/* Ratio of the largest to the smallest energy above which bins are logarithmic. */
 #define LOG_FROM 30.0
 
 struct bins {
-    double from, step; /* of the logarithms, where `is_log` */
-    size_t count, counts[BINS_MOST];
+    double from, step; /* of the logarithms, if `is_log` */
+    size_t count, counts[BINS_MAX];
     bool is_log;
 };
 
@@ -92,7 +91,7 @@ static double bin_edge(const struct bins *bins, size_t i)
     return bins->is_log ? exp(at) : at;
 }
 
-/* As wide as Freedman and Diaconis advise: by the middle half, so that a few outliers do not matter. */
+/* Freedman-Diaconis rule: by the interquartile range, which is robust to outliers. */
 static void make_bins(struct bins *bins, const double *values, size_t count, double low,
                       double high, const double *quarters)
 {
@@ -100,10 +99,8 @@ static void make_bins(struct bins *bins, const double *values, size_t count, dou
     double from = bins->is_log ? log(low) : low, to = bins->is_log ? log(high) : high;
     double middle = bins->is_log ? log(quarters[2] / quarters[0]) : quarters[2] - quarters[0];
     double width = 2 * middle / cbrt((double)count);
-    double wanted = width > 0 ? ceil((to - from) / width) : BINS_LEAST;
-    bins->count = wanted < BINS_LEAST  ? BINS_LEAST
-                  : wanted > BINS_MOST ? BINS_MOST
-                                       : (size_t)wanted;
+    double wanted = width > 0 ? ceil((to - from) / width) : BINS_MIN;
+    bins->count = wanted < BINS_MIN ? BINS_MIN : wanted > BINS_MAX ? BINS_MAX : (size_t)wanted;
     if (to <= from) {
         to = from + fmax(fabs(from) * 0.05, 1e-6);
         from -= to - from;

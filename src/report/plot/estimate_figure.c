@@ -16,7 +16,7 @@
 
 /* ---- one estimate ---- */
 
-enum { BARS_MOST = 12, TIMELINE_HEIGHT = 220 };
+enum { BARS_MAX = 12, TIMELINE_HEIGHT = 220 };
 
 struct bars {
     struct figure_series *compute, *memory, *link, *idle;
@@ -44,7 +44,7 @@ static void put_bar(const struct bars *bars, double at, const struct estimate_jo
 static void name_bar(struct figure *figure, struct figure_panel *panel,
                      const struct estimate_report *report, const struct estimate_consumer *row)
 {
-    char name[CONSUMER_NAME_MOST + 64];
+    char name[CONSUMER_NAME_MAX + 64];
     const char *phase = row->first->phase == GRAPH_DECODE ? "decode" : "prefill";
     bool phases = report->estimate->work->spec.is_request;
     str_format(name, sizeof name, "%s%s%s", row->name, phases ? ", " : "", phases ? phase : "");
@@ -61,7 +61,7 @@ static void put_heading(struct figure *figure, const struct workload_estimate *e
                words_energy(each, estimate, estimate->work->units, estimate->work->unit));
 }
 
-/* What lies in memory beside weights and cache, from subgraph to subgraph. */
+/* Activation memory, by subgraph. */
 static void put_timeline(const struct workload_estimate *estimate, struct figure *figure)
 {
     const struct partition *partition = workload_estimate_timeline_partition(estimate);
@@ -104,8 +104,8 @@ enum err estimate_figure(const struct estimate_report *report, struct figure *fi
     put_heading(figure, report->estimate);
     panel->x.from_zero = true;
     panel->y.down = true;
-    if (count > BARS_MOST)
-        count = BARS_MOST;
+    if (count > BARS_MAX)
+        count = BARS_MAX;
     for (size_t i = 0; i < count; i++) {
         name_bar(figure, panel, report, &rows[i]);
         put_bar(&bars, (double)i, &rows[i].joules, is_small ? 1e-3 : 1);
@@ -121,9 +121,9 @@ enum err estimate_figure(const struct estimate_report *report, struct figure *fi
 
 /* ---- many estimates against a length ---- */
 
-enum { LINES_MOST = 14 };
+enum { LINES_MAX = 14 };
 
-/* Where numbers lie this far apart, an axis of equal steps shows the large ones alone. */
+/* Above this ratio the axis is logarithmic. */
 #define WIDE_X 8
 #define WIDE_Y 10
 
@@ -145,7 +145,7 @@ static int compare(double a, double b)
     return (a > b) - (a < b);
 }
 
-/* By the first so many of: device, precision, whether as stored, batch, prompt, context. */
+/* Number of leading keys: device, precision, whether as stored, batch, prompt, context. */
 enum { UP_TO_BATCH = 4, UP_TO_PROMPT, UP_TO_CONTEXT };
 
 static int compare_points(const struct grid_point *a, const struct grid_point *b, size_t count)
@@ -168,11 +168,11 @@ static int by_setting(const void *left, const void *right)
     return compare_points(*a, *b, UP_TO_CONTEXT);
 }
 
-/* Points of one line stand together, from `first` on. */
+/* Points of one line are contiguous, starting at `first`. */
 struct line {
     const struct grid_point **first;
     size_t count;
-    double joules; /* a unit, at its longest */
+    double joules; /* per unit, at its longest */
 };
 
 struct lines {
@@ -181,9 +181,9 @@ struct lines {
     struct line *items;
     size_t point_count, count;
     bool of_context;                        /* against the context; else against the prompt */
-    bool too_large;                         /* some do not fit, and are left out */
+    bool too_large;                         /* some do not fit, and are omitted */
     double unit;                            /* of the axis, in joules */
-    bool devices, formats, batches, others; /* differ, and so are named */
+    bool devices, formats, batches, others; /* differ, and are therefore named */
 };
 
 static void compare_all(struct lines *lines)
@@ -234,14 +234,14 @@ static enum err find_lines(const struct points_report *report, struct lines *out
     for (size_t i = 0; i < out->point_count; i++)
         if (workload_estimate_joules_per_unit(&out->points[i]->estimate) < 1)
             out->unit = 1e-3;
-    /* The legend then stands in the order of the lines. */
+    /* The legend is then in the order of the lines. */
     qsort(out->items, out->count, sizeof *out->items, by_joules);
     return ERR_OK;
 }
 
 /* ---- drawing ---- */
 
-/* What a point is of: the device, precision and batch that differ between lines, or those that do not. */
+/* Describes a point by the device, precision and batch that differ between lines, or by those that do not. */
 static void add_setting(const struct lines *lines, const struct grid_point *point, bool differs,
                         char *name)
 {
@@ -264,7 +264,7 @@ static const char *name_line(const struct lines *lines, const struct line *line,
     return name;
 }
 
-/* A single line has room for its ±. */
+/* Only a single line has its ± as a band. */
 static void put_band(const struct lines *lines, struct figure *figure, struct figure_panel *panel)
 {
     const struct line *line = &lines->items[0];
@@ -323,11 +323,11 @@ static void put_common(const struct lines *lines, char *to, size_t size)
     add_setting(lines, lines->points[0], false, name);
     if (question->model->has_phases)
         words_add(name, "%s", words_phase(question));
-    if (lines->count > LINES_MOST)
-        words_add(name, "%d of %zu lines", LINES_MOST, lines->count);
+    if (lines->count > LINES_MAX)
+        words_add(name, "%d of %zu lines", LINES_MAX, lines->count);
     str_format(to, size, "%s%s; estimated, not measured: %s", name,
                lines->too_large ? "; without configurations that do not fit" : "",
-               words_kernels(question->runtime));
+               words_kernels(question));
 }
 
 static void put_figure(const struct lines *lines, struct figure *figure)
@@ -341,14 +341,14 @@ static void put_figure(const struct lines *lines, struct figure *figure)
                lines->unit < 1 ? "mJ" : "J");
     str_format(x_label, sizeof x_label, "%s (tokens)", length);
     struct figure_panel *panel = figure_panel(figure, x_label, y_label);
-    size_t shown = lines->count < LINES_MOST ? lines->count : LINES_MOST;
+    size_t shown = lines->count < LINES_MAX ? lines->count : LINES_MAX;
     str_format(figure->title, sizeof figure->title, "%s: energy %s against the %s",
                work->spec.model->name, each, length);
     put_common(lines, figure->note, sizeof figure->note);
     set_axes(lines, panel);
     if (lines->count == 1)
         put_band(lines, figure, panel);
-    for (size_t i = 0; i < shown; i++) /* of too many: from the dearest to the cheapest, evenly */
+    for (size_t i = 0; i < shown; i++) /* a subset, evenly from the most to the least expensive */
         put_line(lines, shown > 1 ? i * (lines->count - 1) / (shown - 1) : 0, i, figure, panel);
     figure->height = 600;
 }
@@ -375,7 +375,7 @@ static enum err points_length_figure(const struct points_report *report, bool of
 
 enum { DEVICES_NAMED = 14 };
 
-/* Devices in the order of their best; those beyond the first ones share a faint series. */
+/* Devices in the order of their best point; further ones share a faint series. */
 static size_t rank_devices(const struct estimate_grid *points, const struct hardware **order,
                            size_t most)
 {
@@ -416,7 +416,7 @@ static void put_devices(const struct points_report *report, struct figure *figur
     }
 }
 
-/* The points stand in the order of joules, so those on the frontier get faster the more they cost. */
+/* Points are sorted by joules, so latency decreases along the frontier. */
 static void put_frontier(const struct estimate_grid *points, struct figure *figure,
                          struct figure_panel *panel)
 {
@@ -429,7 +429,7 @@ static void put_frontier(const struct estimate_grid *points, struct figure *figu
             continue;
         double x = 1e3 * point->estimate.total.latency_s;
         double y = 1e3 * workload_estimate_joules_per_unit(&point->estimate);
-        if (is_known(before)) /* between two of them nothing is as cheap and as fast */
+        if (is_known(before)) /* step shape: nothing dominates between two of them */
             series_add2(line, before, y);
         series_add2(line, x, y);
         before = x;
@@ -448,7 +448,7 @@ static enum err latency_figure(const struct points_report *report, struct figure
                work->spec.model->name, report->points->able);
     str_format(figure->note, sizeof figure->note,
                "every device, precision and batch that fits; estimated, not measured: %s",
-               words_kernels(work->spec.runtime));
+               words_kernels(&work->spec));
     put_devices(report, figure, panel);
     put_frontier(report->points, figure, panel);
     figure->height = 600;
@@ -458,7 +458,7 @@ static enum err latency_figure(const struct points_report *report, struct figure
     return ERR_OK;
 }
 
-/* Where prompts or contexts differ, what they cost is the question. */
+/* If prompts or contexts differ, plots against their length. */
 enum err points_figure(const struct points_report *report, struct figure *figure, struct error *why)
 {
     struct grid_differences differ = estimate_grid_differences(report->points);

@@ -15,7 +15,7 @@
 #include "rundir/layers_result.h"
 #include "rundir/run_table.h"
 
-/* Nothing that is measured is larger; and spans of what is smaller stay finite. */
+/* Larger values are invalid; below this, ranges stay finite. */
 #define FIGURE_LARGEST 1e100
 
 const char *const FIGURE_SUFFIXES[FIGURE_FORMATS] = {"png", "svg", "pdf"};
@@ -23,7 +23,7 @@ const char *const FIGURE_SUFFIXES[FIGURE_FORMATS] = {"png", "svg", "pdf"};
 struct figure_panel *figure_panel(struct figure *figure, const char *x_label, const char *y_label)
 {
     struct figure_panel *panel = &figure->panels[figure->panel_count];
-    if (figure->panel_count < FIGURE_PANELS_MOST - 1)
+    if (figure->panel_count < FIGURE_PANELS_MAX - 1)
         figure->panel_count++;
     panel->x.low = panel->x.high = panel->y.low = panel->y.high = UNKNOWN;
     str_copy(panel->x.label, sizeof panel->x.label, x_label);
@@ -35,7 +35,7 @@ struct figure_series *figure_series(struct figure *figure, struct figure_panel *
                                     enum figure_style style, enum figure_color color,
                                     const char *name)
 {
-    static struct figure_series nothing; /* its figure is NULL: rows go nowhere */
+    static struct figure_series nothing; /* its figure is NULL: rows are discarded */
     struct figure_series **all =
         grow((void *)panel->series, &panel->series_capacity, panel->series_count, sizeof *all);
     if (all)
@@ -164,7 +164,7 @@ static bool drop_empty(struct figure *figure)
 
 /* ---- units ---- */
 
-/* Calls for every value that lies on an axis. */
+/* Calls visit for every value on an axis. */
 static void each_value(struct figure_panel *panel, bool is_x, void (*visit)(double *, double *),
                        double *context)
 {
@@ -187,7 +187,7 @@ static void scale(double *factor, double *value)
     *value *= *factor;
 }
 
-/* The range's largest value decides: 0.0042 J is 4.2 mJ. */
+/* Chosen by the largest value: 0.0042 J is 4.2 mJ. */
 static const struct prefix {
     double factor;
     const char *text;
@@ -195,7 +195,7 @@ static const struct prefix {
 
 static const struct prefix *prefix_for(double largest, const char *unit)
 {
-    size_t at = unit[0] == 's' ? 3 : 0; /* no one reads kiloseconds */
+    size_t at = unit[0] == 's' ? 3 : 0; /* kiloseconds are not used */
     while (at + 1 < sizeof PREFIXES / sizeof *PREFIXES && largest * PREFIXES[at].factor < 1)
         at++;
     return &PREFIXES[largest > 0 ? at : 3];
@@ -230,7 +230,7 @@ static void scale_axis(struct figure_panel *panel, bool is_x)
     put_prefix(axis->label, prefix);
 }
 
-/* The colors of a heat map, whose scale is given. */
+/* Scales the colors of a heat map, if its range is given. */
 static void scale_heat(struct figure_panel *panel)
 {
     const char *unit = strchr(panel->heat_label, '{');
@@ -257,7 +257,7 @@ bool figure_finish(struct figure *figure)
 
 void figure_release(struct figure *figure)
 {
-    for (size_t i = 0; i < FIGURE_PANELS_MOST; i++)
+    for (size_t i = 0; i < FIGURE_PANELS_MAX; i++)
         release_panel(&figure->panels[i]);
     *figure = (struct figure){0};
 }
@@ -334,8 +334,8 @@ void layers_heading(struct figure *figure, const struct layers_result *layers, c
 
 /* ---- drawing by gnuplot ---- */
 
-/* Drawing figures with gnuplot, a program found in PATH and never linked.  Characters that no font here has
- * are replaced by their code points first: a picture would show them as large boxes over their neighbors. */
+/* Draws figures with gnuplot, a program found in PATH and never linked.  Characters without a glyph in any font are
+ * replaced by their code points first: they would be drawn as large boxes over their neighbors. */
 
 #include <errno.h>
 #include <pthread.h>
@@ -351,13 +351,12 @@ void layers_heading(struct figure *figure, const struct layers_result *layers, c
 #include "port/proc.h"
 #include "report/plot/figure.h"
 
-/* ---- characters that no font has, as fontconfig reports them ---- */
+/* ---- characters without a glyph, as reported by fontconfig ---- */
 
-static struct text
-    covered; /* "20-7e a0-17f 6a21", a line per font; "" where fontconfig is missing */
+static struct text covered; /* "20-7e a0-17f 6a21", a line per font; "" without fontconfig */
 static pthread_once_t asked = PTHREAD_ONCE_INIT;
 
-static void ask(void)
+static void run_fontconfig(void)
 {
     char program[1024], piece[4096];
     const char *const argv[] = {program, "--format", "%{charset}\n", NULL};
@@ -375,9 +374,9 @@ static void ask(void)
     fclose(file);
 }
 
-static bool some_font_has(uint32_t code)
+static bool is_in_a_font(uint32_t code)
 {
-    pthread_once(&asked, ask);
+    pthread_once(&asked, run_fontconfig);
     for (const char *at = text_get(&covered); *at;) {
         char *end;
         unsigned long low = strtoul(at, &end, 16), high = low;
@@ -394,20 +393,20 @@ static bool some_font_has(uint32_t code)
     return false;
 }
 
-/* Latin, Greek, Cyrillic and the marks that go with them need not be asked for. */
+/* Latin, Greek, Cyrillic and their punctuation are always available. */
 static bool can_be_shown(uint32_t code)
 {
     return code < 0x250 || (code >= 0x370 && code < 0x500) || (code >= 0x2010 && code < 0x2028) ||
-           some_font_has(code);
+           is_in_a_font(code);
 }
 
 /* ---- gnuplot ---- */
 
-enum { PATH_LONGEST = 1024 };
+enum { PATH_SIZE = 1024 };
 
 static enum err find_gnuplot(char *path, struct error *why)
 {
-    if (proc_find("gnuplot", path, PATH_LONGEST))
+    if (proc_find("gnuplot", path, PATH_SIZE))
         return err_set(why, ERR_UNSUPPORTED,
                        "no gnuplot in PATH; install gnuplot-nox (Debian, Ubuntu) or gnuplot");
     return ERR_OK;
@@ -415,12 +414,12 @@ static enum err find_gnuplot(char *path, struct error *why)
 
 enum err gnuplot_available(struct error *why)
 {
-    char path[PATH_LONGEST];
+    char path[PATH_SIZE];
     return find_gnuplot(path, why);
 }
 
-/* A PDF has the time it was made, near its end; the same figure must give the same file. */
-static void forget_date(int file)
+/* Removes the creation date from a PDF, so that the same figure gives the same file. */
+static void remove_date(int file)
 {
     static const char KEY[] = "/CreationDate (D:", DATE[] = "19700101000000";
     char tail[4096];
@@ -435,23 +434,24 @@ static void forget_date(int file)
         log_info("the PDF keeps its creation date: %s", strerror(errno));
 }
 
-/* The picture comes on gnuplot's standard output, so that no name of a file stands in a script. */
-static enum err draw_into(int file, const char *path, const struct text *script, struct error *why)
+/* The picture is written to gnuplot's stdout, so that the script contains no file name. */
+static enum err run_gnuplot(int file, const char *path, const struct text *script,
+                            struct error *why)
 {
-    const char *const argv[] = {path, "-d", "-", NULL}; /* without the user's own settings */
+    const char *const argv[] = {path, "-d", "-", NULL}; /* ignores the user's configuration */
     enum err err = proc_filter(argv, script, file, why);
     if (err)
         return err;
     if (lseek(file, 0, SEEK_END) <= 0)
         return err_set(why, ERR_IO, "%s drew nothing; is it built with cairo?", path);
-    forget_date(file);
+    remove_date(file);
     return ERR_OK;
 }
 
 enum err gnuplot_draw(const struct figure *figure, enum figure_format format, bool dark,
                       struct output *output, struct error *why)
 {
-    char path[PATH_LONGEST];
+    char path[PATH_SIZE];
     struct text script = {0};
     enum err err = find_gnuplot(path, why);
     if (err)
@@ -461,14 +461,14 @@ enum err gnuplot_draw(const struct figure *figure, enum figure_format format, bo
     if (err)
         err_set(why, err, "%s", err_text(err));
     else
-        err = draw_into(output->fd, path, &script, why);
+        err = run_gnuplot(output->fd, path, &script, why);
     text_release(&script);
     return err;
 }
 
 /* ---- files ---- */
 
-/* By the suffix of the path; false without that of a picture. */
+/* By the suffix of the path; false if it is not that of a picture. */
 static bool format_of(const char *path, enum figure_format *format)
 {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;

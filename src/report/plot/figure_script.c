@@ -1,10 +1,10 @@
-/* A figure as gnuplot's script, data within.
+/* A figure as a gnuplot script with inline data.
  *
- * All that comes from data is a number, or a text in single quotes, in which gnuplot knows one mark only:
- * the quote itself.  Terminals are set to take texts as they are (noenhanced), so "_" and "{" are letters.
+ * Everything from data is a number, or a string in single quotes, in which only the quote itself is special to gnuplot.
+ * Terminals use plain text (noenhanced), so "_" and "{" are literal.
  *
- * Places are given as shares of the page rather than left to gnuplot: then legends stand above the
- * data, never on it, and panels line up. */
+ * Positions are given as fractions of the page rather than left to gnuplot, so that legends are above the data, never
+ * on it, and panels are aligned. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,9 +14,9 @@
 #include "report/plot/figure.h"
 
 enum { LEGEND_LETTERS = 50 };
-enum { FONT = 13, FONT_SMALL = 11, ROW_HEIGHT = 17 }; /* on a page of 800 */
+enum { FONT = 13, FONT_SMALL = 11, ROW_HEIGHT = 17 }; /* for a page of width 800 */
 enum { NOTE_LETTERS = 128, NUMBER_LETTERS = 4 };
-#define LETTER       0.0095 /* a letter's width, of the page's */
+#define LETTER       0.0095 /* width of a character, relative to the page's */
 #define LETTER_SMALL 0.0080
 
 struct theme {
@@ -24,7 +24,7 @@ struct theme {
     unsigned colors[FIGURE_COLORS];
 };
 
-/* The colors of Okabe and Ito.  Some are hard to see on white, others on black. */
+/* The Okabe-Ito palette.  Some colors are hard to see on white, others on black. */
 static const struct theme LIGHT = {
     "#ffffff",
     "#1a1a1a",
@@ -41,7 +41,7 @@ static const struct theme DARK = {
 };
 
 struct place {
-    double left, right, bottom, top; /* shares of the page */
+    double left, right, bottom, top; /* fractions of the page */
 };
 
 struct drawing {
@@ -50,16 +50,16 @@ struct drawing {
     struct text *out;
     double height;
     bool (*can_be_shown)(uint32_t code); /* NULL: all can */
-    bool numbered[FIGURE_PANELS_MOST];   /* labels are numbers, explained above the panel */
+    bool numbered[FIGURE_PANELS_MAX];    /* labels are numbers, explained above the panel */
 };
 
 /* ---- texts ---- */
 
-/* A character of a text: what is not UTF-8 counts as one, byte by byte. */
+/* A character of a string: invalid UTF-8 counts as one character per byte. */
 struct letter {
     size_t length;  /* in bytes */
-    char shown[12]; /* as the script has it */
-    size_t width;   /* in letters */
+    char shown[12]; /* as in the script */
+    size_t width;   /* in characters */
 };
 
 static struct letter letter_at(const struct drawing *d, const char *at, size_t left, bool is_format)
@@ -91,16 +91,16 @@ static size_t letters_in(const struct drawing *d, const char *string)
     return count;
 }
 
-/* At most `most` letters, in quotes; of a longer text the middle is left out, since the end of a name
- * often tells it from others.  What is no text becomes "?", a line break a space. */
+/* Quotes at most `most` characters; the middle of a longer string is omitted, since the end of a name often
+ * distinguishes it.  Invalid UTF-8 becomes "?", a line break a space. */
 static void put_quoted(const struct drawing *d, const char *string, size_t most, bool is_format)
 {
     size_t letters = letters_in(d, string), end = strlen(string);
     size_t from =
-        letters > most ? (most + 1) / 2 : letters; /* of the gap, which takes one letter */
+        letters > most ? (most + 1) / 2 : letters; /* of the ellipsis, which takes one character */
     size_t to = letters > most ? letters - (most - 1 - from) : letters;
     bool cut = false;
-    /* A quote at the very beginning gnuplot would take for the end of an empty text. */
+    /* gnuplot would take a leading quote for the end of an empty string. */
     text_add(d->out, string[0] == '\'' ? "' " : "'");
     for (size_t at = 0, passed = 0; at < end;) {
         struct letter letter = letter_at(d, string + at, end - at, is_format);
@@ -144,7 +144,7 @@ static void put_settings(struct drawing *d)
     text_addf(d->out, "set tics nomirror out scale 0.5 textcolor rgb '%s'\n", theme->ink);
     text_addf(d->out, "set grid linetype 1 linewidth 0.6 linecolor rgb '%s'\n", theme->grid);
     text_addf(d->out, "set errorbars 0.6\nset boxwidth 1 absolute\n");
-    /* From dark to light for every kind of eye: viridis, at eight places. */
+    /* viridis, sampled at eight points. */
     text_add(d->out, "set palette defined (0 '#440154', 1 '#46327e', 2 '#365c8d', 3 '#277f8e', 4 "
                      "'#1fa187', 5 '#4ac16d', 6 '#a0da39', 7 '#fde725')\n");
 }
@@ -223,7 +223,7 @@ static void put_style(struct drawing *d, const struct figure_series *series)
     }
 }
 
-/* Points have colors of their own, so their line of the legend stands by itself. */
+/* Points have variable colors, so their legend entry is separate. */
 static void put_series(struct drawing *d, size_t p, size_t s, const struct figure_series *series,
                        bool is_first)
 {
@@ -268,7 +268,7 @@ static struct range range_of(const struct figure_panel *panel, bool is_x)
     }
     if (axis->from_zero && axis->log_base <= 0)
         widen(&range, 0, false);
-    /* Beyond this the air around the data would not be finite. */
+    /* Otherwise the padding around the data would not be finite. */
     if (range.low <= range.high) {
         range.low = fmin(fmax(range.low, axis->log_base > 0 ? 1e-150 : -1e150), 1e150);
         range.high = fmax(fmin(range.high, 1e150), range.low);
@@ -276,8 +276,8 @@ static struct range range_of(const struct figure_panel *panel, bool is_x)
     return range;
 }
 
-/* The data with air around it; a single value stands in the middle. */
-static struct range range_with_air(const struct figure_panel *panel, bool is_x)
+/* The data range with padding; a single value is centered. */
+static struct range padded_range(const struct figure_panel *panel, bool is_x)
 {
     const struct figure_axis *axis = is_x ? &panel->x : &panel->y;
     struct range range = range_of(panel, is_x);
@@ -315,7 +315,7 @@ static size_t longest_name(const struct drawing *d, const struct figure_axis *ax
 
 enum { NAME_LETTERS = 34 };
 
-static bool names_are_turned(const struct drawing *d, const struct figure_axis *axis, double width)
+static bool are_names_rotated(const struct drawing *d, const struct figure_axis *axis, double width)
 {
     return (double)(axis->name_count * (longest_name(d, axis) + 2)) * LETTER > width;
 }
@@ -324,8 +324,8 @@ static void put_names(struct drawing *d, const char *letter, const struct figure
                       double width)
 {
     text_addf(d->out, "set %stics %s(", letter,
-              letter[0] == 'x' && names_are_turned(d, axis, width) ? "rotate by 35 right "
-                                                                   : "norotate ");
+              letter[0] == 'x' && are_names_rotated(d, axis, width) ? "rotate by 35 right "
+                                                                    : "norotate ");
     for (size_t i = 0; i < axis->name_count; i++) {
         text_add(d->out, i ? ", " : "");
         put_quoted(d, axis->names[i], NAME_LETTERS, true);
@@ -334,7 +334,7 @@ static void put_names(struct drawing *d, const char *letter, const struct figure
     text_add(d->out, ")\n");
 }
 
-/* 1, 2 or 5 times a power of ten, so that at most `most` steps make the range. */
+/* 1, 2 or 5 times a power of ten, so that the range has at most `most` steps. */
 static double nice_step(struct range range, double most, bool whole)
 {
     double least = (range.high - range.low) / fmax(most, 3), power = pow(10, floor(log10(least)));
@@ -343,7 +343,7 @@ static double nice_step(struct range range, double most, bool whole)
     return whole ? fmax(step, 1) : step;
 }
 
-/* Between two powers there would be no mark, or one: then there are numbers as on a linear axis. */
+/* With at most one power of ten in the range, the axis is labeled as a linear one. */
 static bool has_few_powers(const struct figure_axis *axis, struct range range)
 {
     double base = log(axis->log_base);
@@ -359,9 +359,9 @@ static void put_numbers(struct drawing *d, struct range range, double step)
     text_add(d->out, ")");
 }
 
-/* Marks far enough apart for their numbers: on a line some 46 wide, over one another some 34 high, or 24
- * where they count something. */
-static void put_marks(struct drawing *d, const char *letter, const struct figure_axis *axis,
+/* Ticks far enough apart for their labels: 46 wide on a horizontal axis, 34 high on a vertical one, or 24 for
+ * counts. */
+static void put_ticks(struct drawing *d, const char *letter, const struct figure_axis *axis,
                       struct range range, struct place place)
 {
     double most = letter[0] == 'x'
@@ -382,7 +382,7 @@ static void put_axis(struct drawing *d, const char *letter, const struct figure_
 {
     bool is_x = letter[0] == 'x';
     const struct figure_axis *axis = is_x ? &panel->x : &panel->y;
-    struct range range = range_with_air(panel, is_x);
+    struct range range = padded_range(panel, is_x);
     text_addf(d->out, "unset logscale %s\n", letter);
     if (axis->log_base > 0)
         text_addf(d->out, "set logscale %s %.0f\n", letter, axis->log_base);
@@ -396,10 +396,10 @@ static void put_axis(struct drawing *d, const char *letter, const struct figure_
     if (axis->names)
         put_names(d, letter, axis, place.right - place.left);
     else
-        put_marks(d, letter, axis, range, place);
+        put_ticks(d, letter, axis, range, place);
 }
 
-/* ---- where things stand ---- */
+/* ---- layout ---- */
 
 static size_t named_series(const struct drawing *d, const struct figure_panel *panel,
                            size_t *longest)
@@ -423,14 +423,14 @@ static size_t legend_columns(const struct drawing *d, const struct figure_panel 
     return columns<1 ? 1 : columns>(double) count ? count : (size_t)columns;
 }
 
-/* In pixels; 0 without one. */
+/* In pixels; 0 without a legend. */
 static double legend_height(const struct drawing *d, const struct figure_panel *panel, double width)
 {
     size_t longest, named = named_series(d, panel, &longest);
     return named ? 20 * ceil((double)named / (double)legend_columns(d, panel, width)) + 4 : 0;
 }
 
-/* Letters of the longest number along an axis. */
+/* Length of the longest number along an axis. */
 static size_t longest_number(const struct figure_axis *axis, struct range range)
 {
     bool is_log = axis->log_base > 0 && !has_few_powers(axis, range);
@@ -447,17 +447,17 @@ static size_t longest_number(const struct figure_axis *axis, struct range range)
     return longest;
 }
 
-/* Room for the names or numbers of the axis that stands up, and for its label. */
+/* Space for the tick labels of the y axis, and for its label. */
 static double left_margin(const struct drawing *d, const struct figure_panel *panel)
 {
     size_t names = longest_name(d, &panel->y);
     if (panel->y.names)
         return LETTER * (double)(names < NAME_LETTERS ? names : NAME_LETTERS) +
                (panel->y.label[0] ? 0.055 : 0.025);
-    return 0.055 + LETTER * (double)longest_number(&panel->y, range_with_air(panel, false));
+    return 0.055 + LETTER * (double)longest_number(&panel->y, padded_range(panel, false));
 }
 
-enum { LABELS_MOST = 128, LABEL_LETTERS = 40 }; /* more could not be read */
+enum { LABELS_MAX = 128, LABEL_LETTERS = 40 }; /* more would be unreadable */
 
 static double label_width(const struct drawing *d, const char *text)
 {
@@ -465,7 +465,7 @@ static double label_width(const struct drawing *d, const char *text)
     return LETTER_SMALL * (double)(letters < LABEL_LETTERS ? letters : LABEL_LETTERS);
 }
 
-/* Numbers are explained above the panel, in rows from left to right. */
+/* Explanations of numbers above the panel, in rows from left to right. */
 static size_t number_columns(const struct drawing *d, const struct figure_panel *panel,
                              double width)
 {
@@ -479,11 +479,11 @@ static size_t number_columns(const struct drawing *d, const struct figure_panel 
 static double number_rows(const struct drawing *d, const struct figure_panel *panel, double width)
 {
     size_t columns = number_columns(d, panel, width);
-    return ceil((double)(panel->label_count < LABELS_MOST ? panel->label_count : LABELS_MOST) /
+    return ceil((double)(panel->label_count < LABELS_MAX ? panel->label_count : LABELS_MAX) /
                 (double)columns);
 }
 
-/* The part of a cell that the axes enclose.  Panels over one another begin at the same place. */
+/* The part of a cell inside the axes.  Stacked panels have the same left edge. */
 static struct place inside(const struct drawing *d, const struct figure_panel *panel,
                            struct place cell)
 {
@@ -492,7 +492,7 @@ static struct place inside(const struct drawing *d, const struct figure_panel *p
         left = fmax(left, left_margin(d, &d->figure->panels[i]));
     struct place place = {cell.left + left, cell.right - (panel->heat_label[0] ? 0.1 : 0.025), 0,
                           0};
-    if (panel->x.names && names_are_turned(d, &panel->x, place.right - place.left)) {
+    if (panel->x.names && are_names_rotated(d, &panel->x, place.right - place.left)) {
         size_t letters = longest_name(d, &panel->x);
         bottom += 5.2 * (double)(letters < NAME_LETTERS ? letters : NAME_LETTERS) - 20;
     }
@@ -546,13 +546,13 @@ static void put_place(struct drawing *d, const struct figure_panel *panel, struc
 
 /* ---- labels of points ---- */
 
-/* Where a value stands on the page. */
+/* Position of a value on the page. */
 static double on_page(double value, const struct figure_axis *axis, struct range range, double from,
                       double to)
 {
     double share = axis->log_base > 0 ? (log(value) - log(range.low)) / log(range.high / range.low)
                                       : (value - range.low) / (range.high - range.low);
-    share = fmax(fmin(share, 1), 0); /* what lies beyond the range stands at its edge */
+    share = fmax(fmin(share, 1), 0); /* values outside the range are clamped to its edge */
     return from + (axis->down ? 1 - share : share) * (to - from);
 }
 
@@ -562,17 +562,17 @@ static bool overlap(const struct place *a, const struct place *b)
 }
 
 struct labels {
-    double x[LABELS_MOST], y[LABELS_MOST]; /* of the points */
+    double x[LABELS_MAX], y[LABELS_MAX]; /* of the points */
     size_t points;
-    struct place taken[2 * LABELS_MOST]; /* by the points, and by labels so far */
+    struct place taken[2 * LABELS_MAX]; /* occupied by the points, and by labels so far */
     size_t count;
 };
 
 static void find_points(const struct drawing *d, const struct figure_panel *panel,
                         struct place place, struct labels *out)
 {
-    struct range x_range = range_with_air(panel, true), y_range = range_with_air(panel, false);
-    out->points = panel->label_count < LABELS_MOST ? panel->label_count : LABELS_MOST;
+    struct range x_range = padded_range(panel, true), y_range = padded_range(panel, false);
+    out->points = panel->label_count < LABELS_MAX ? panel->label_count : LABELS_MAX;
     for (size_t i = 0; i < out->points; i++) {
         double x = on_page(panel->labels[i].x, &panel->x, x_range, place.left, place.right);
         double y = on_page(panel->labels[i].y, &panel->y, y_range, place.bottom, place.top);
@@ -583,7 +583,7 @@ static void find_points(const struct drawing *d, const struct figure_panel *pane
     out->count = out->points;
 }
 
-/* In pixels, between a point and the nearest edge of a label. */
+/* Distance in pixels between a point and the nearest edge of a label. */
 static double distance(const struct drawing *d, const struct place *box, double x, double y)
 {
     double across = fmax(fmax(box->left - x, x - box->right), 0) * 800;
@@ -591,9 +591,9 @@ static double distance(const struct drawing *d, const struct place *box, double 
     return hypot(across, along);
 }
 
-/* No other point is as near, so that the label cannot be mistaken for another point's. */
-static bool is_own(const struct drawing *d, const struct labels *labels, const struct place *box,
-                   size_t own)
+/* Whether no other point is as near, so that the label is unambiguous. */
+static bool is_unambiguous(const struct drawing *d, const struct labels *labels,
+                           const struct place *box, size_t own)
 {
     double nearest = distance(d, box, labels->x[own], labels->y[own]);
     for (size_t i = 0; i < labels->points; i++)
@@ -602,8 +602,8 @@ static bool is_own(const struct drawing *d, const struct labels *labels, const s
     return true;
 }
 
-/* Beside its point, a little above or below; on the other side where another label stands.  False when no free
- * place is nearest to its own point: `far` ones are tried then, and the box is wherever it is free. */
+/* Next to its point, a little above or below; on the other side if another label is there.  False if no free place is
+ * nearest to its own point: then `far` places are tried, and the box is any free one. */
 static bool find_space(const struct drawing *d, const struct labels *labels, size_t own,
                        double width, bool left, bool far, struct place panel, struct place *out)
 {
@@ -620,7 +620,7 @@ static bool find_space(const struct drawing *d, const struct labels *labels, siz
                     tried.bottom >= panel.bottom && tried.top <= panel.top + px(d, 8);
         for (size_t j = 0; j < labels->count && free; j++)
             free = !overlap(&tried, &labels->taken[j]);
-        if (!free || (!far && !is_own(d, labels, &tried, own)))
+        if (!free || (!far && !is_unambiguous(d, labels, &tried, own)))
             continue;
         *out = tried;
         return true;
@@ -628,7 +628,7 @@ static bool find_space(const struct drawing *d, const struct labels *labels, siz
     return false;
 }
 
-/* Whether every label has a place that is nearest to its own point; else all become numbers. */
+/* Whether every label has a place nearest to its own point; otherwise all become numbers. */
 static bool labels_fit(const struct drawing *d, const struct figure_panel *panel,
                        struct place place)
 {
@@ -653,7 +653,7 @@ static void put_label(struct drawing *d, const char *text, double x, double y, c
               FONT_SMALL, d->theme->ink);
 }
 
-/* From a number to its point, where something else is as near. */
+/* A line from a number to its point, if another is as near. */
 static void put_leader(struct drawing *d, double x, double y, const struct place *box)
 {
     text_addf(d->out,
@@ -670,7 +670,7 @@ static void put_numbers_legend(struct drawing *d, const struct figure_panel *pan
     size_t columns = number_columns(d, panel, width);
     double base = place.top + px(d, 12 + legend_height(d, panel, width));
     double rows = number_rows(d, panel, width);
-    for (size_t i = 0; i < panel->label_count && i < LABELS_MOST; i++) {
+    for (size_t i = 0; i < panel->label_count && i < LABELS_MAX; i++) {
         char text[FIGURE_TEXT_MAX + 16];
         size_t row = i / columns, column = i % columns;
         str_format(text, sizeof text, "%zu  %s", i + 1, panel->labels[i].text);
@@ -706,7 +706,7 @@ static void put_labels(struct drawing *d, const struct figure_panel *panel, stru
 
 /* ---- the whole ---- */
 
-/* Where the note is broken: at the last "; " of what fits on a line; 0: it is one line. */
+/* Where the note is broken: at the last "; " that fits on a line; 0: not broken. */
 static size_t note_break(const struct drawing *d)
 {
     const char *note = d->figure->note;
@@ -783,7 +783,7 @@ static void put_panel(struct drawing *d, size_t p)
     text_add(d->out, "\n");
 }
 
-/* Legends of more than three lines, and of numbers, make the page longer, not the panel smaller. */
+/* Legends of more than three lines, and of numbers, enlarge the page rather than shrink the panel. */
 static double page_height(const struct drawing *d)
 {
     const struct figure *figure = d->figure;
@@ -799,7 +799,7 @@ static double page_height(const struct drawing *d)
     return height;
 }
 
-/* Names that could be taken for another point's are replaced by numbers. */
+/* Ambiguous names are replaced by numbers. */
 static void choose_labels(struct drawing *d)
 {
     d->height = page_height(d);

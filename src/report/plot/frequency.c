@@ -1,6 +1,7 @@
-/* Energy, time and their products (EDP, ED2P) against the clock frequency: of runs that differ in nothing else, or of the
- * settings of a sweep, or over measurements at clocks that were imported.  The clock of a run is that of its busiest GPU, or of the CPU, while requests ran: out of its
- * samples.  That of a sweep is what was set; where another knob was swept, it takes the clock's place. */
+/* Energy, time and their products (EDP, ED2P) against the clock frequency: of runs that differ in nothing else, or of
+ * the settings of a sweep, or over measurements at clocks that were imported.  The clock of a run is that of its
+ * busiest GPU, or of the CPU, while requests ran: from its samples.  That of a sweep is the setting, or another knob
+ * that was swept. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -20,42 +21,42 @@
 #include "rundir/spans.h"
 
 struct busy_clock {
-    double mhz; /* mean over the time in which requests ran */
+    double mhz; /* mean while requests were in flight */
     bool is_cpu;
 };
 
 /* ---- when requests ran ---- */
 
-/* Stretches of one start in which at least one request ran, in order and apart from each other. */
-struct stretch {
-    double from, to, before; /* before: seconds of those before it */
+/* Disjoint intervals of one start, in order, with at least one request in flight. */
+struct interval {
+    double from, to, before; /* before: seconds of the preceding ones */
 };
 
 struct busy {
-    struct stretch *items;
+    struct interval *items;
     size_t count;
 };
 
-/* Of sorted spans, all of one start. */
-static void find_stretches(const struct span *spans, size_t count, struct busy *out)
+/* From sorted spans of one start. */
+static void find_intervals(const struct span *spans, size_t count, struct busy *out)
 {
     out->count = 0;
     for (size_t i = 0; i < count; i++) {
-        struct stretch *last = out->count ? &out->items[out->count - 1] : NULL;
+        struct interval *last = out->count ? &out->items[out->count - 1] : NULL;
         if (spans[i].to <= spans[i].from)
             continue;
         if (last && spans[i].from <= last->to)
             last->to = fmax(last->to, spans[i].to);
         else
-            out->items[out->count++] = (struct stretch){
+            out->items[out->count++] = (struct interval){
                 spans[i].from, spans[i].to, last ? last->before + last->to - last->from : 0};
     }
 }
 
-/* Seconds with requests, up to t. */
+/* Seconds with requests in flight, up to t. */
 static double busy_until(const struct busy *busy, double t)
 {
-    size_t low = 0, high = busy->count; /* those before `low` begin by t, those from `high` later */
+    size_t low = 0, high = busy->count; /* those before `low` start by t, those from `high` later */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (busy->items[middle].from <= t)
@@ -65,24 +66,24 @@ static double busy_until(const struct busy *busy, double t)
     }
     if (!low)
         return 0;
-    const struct stretch *at = &busy->items[low - 1];
+    const struct interval *at = &busy->items[low - 1];
     return at->before + fmin(t, at->to) - at->from;
 }
 
 /* ---- means ---- */
 
-/* A clock or how busy a device was, over the time with requests. */
+/* A clock or utilization, over the time with requests in flight. */
 struct gauge {
     char sensor[64], device[128];
     bool is_clock;
-    double t, sum;          /* of the sample before; t is UNKNOWN at the begin of a start */
-    double seconds, amount; /* with requests: time that is covered, and value times time */
+    double t, sum;          /* of the previous sample; t is UNKNOWN at the start */
+    double seconds, amount; /* with requests in flight: covered time, and value times time */
 };
 
 struct gauges {
     struct gauge *items;
     size_t count, capacity;
-    struct busy busy; /* of the start that is read */
+    struct busy busy; /* of the current start */
 };
 
 static struct gauge *gauge_of(struct gauges *all, const struct sample *sample, bool is_clock)
@@ -114,7 +115,7 @@ static enum err take(void *context, const struct sample *sample)
     struct gauge *gauge = gauge_of(all, sample, is_clock);
     if (!gauge)
         return ERR_NO_MEMORY;
-    double passed = sample->t_s - gauge->t; /* UNKNOWN for the first: no comparison holds */
+    double passed = sample->t_s - gauge->t; /* UNKNOWN for the first: comparisons are false */
     if (passed > 0 && sample->covered > 0) {
         double share =
             (busy_until(&all->busy, sample->t_s) - busy_until(&all->busy, gauge->t)) / passed;
@@ -131,7 +132,7 @@ static double mean_of(const struct gauge *gauge)
     return gauge->seconds > 0 ? gauge->amount / gauge->seconds : UNKNOWN;
 }
 
-/* All starts, one after the other; one without samples leaves the others theirs. */
+/* All starts in sequence; a start without samples is skipped. */
 static enum err read_gauges(const char *directory, const struct spans *spans, struct gauges *all,
                             struct error *why)
 {
@@ -145,7 +146,7 @@ static enum err read_gauges(const char *directory, const struct spans *spans, st
             to++;
         for (size_t i = 0; i < all->count; i++)
             all->items[i].t = UNKNOWN;
-        find_stretches(spans->items + from, to - from, &all->busy);
+        find_intervals(spans->items + from, to - from, &all->busy);
         enum err err = samples_read(directory, start, &query, take, all, &found, &missing);
         if (err && err != ERR_NOT_FOUND)
             return err_set(why, err, "%s", missing.text);
@@ -156,14 +157,14 @@ static enum err read_gauges(const char *directory, const struct spans *spans, st
     return any ? ERR_OK : ERR_NO_DATA;
 }
 
-/* ---- whose ---- */
+/* ---- device of the clock ---- */
 
 static bool is_cpu(const struct gauge *gauge)
 {
     return strcmp(gauge->device, "host") == 0 || str_starts(gauge->device, "cpu");
 }
 
-/* UNKNOWN where no sensor reports it. */
+/* UNKNOWN if no sensor reports it. */
 static double utilization_of(const struct gauges *all, const char *device)
 {
     double most = UNKNOWN;
@@ -223,7 +224,7 @@ static enum err busy_clock_read(const char *directory, struct busy_clock *out, s
     return err;
 }
 
-/* Clocks that are no farther apart are the same setting: a mean of samples is never twice the same. */
+/* Clocks within this relative difference are the same setting: means of samples are never equal. */
 #define SAME_CLOCK 0.01
 
 enum { ENERGY, TIME, EDP, ED2P, MEASURE_COUNT };
@@ -233,19 +234,19 @@ struct setting {
     const struct run_figures *run; /* NULL: of a sweep */
     double x;                      /* the clock in MHz, or another knob of a sweep */
     bool is_cpu;
-    double values[MEASURE_COUNT], errors[MEASURE_COUNT]; /* errors: of 95 % */
+    double values[MEASURE_COUNT], errors[MEASURE_COUNT]; /* errors: 95 % */
 };
 
-/* Those that can be drawn, and of the others the first with its reason. */
+/* Settings that can be drawn; for the others, the first with its reason. */
 struct settings {
     struct setting *items;
     size_t count;
     const char *missing;
     struct error why;
     const char *each; /* "query", "run" */
-    const char *knob; /* of a sweep, where it is no clock; NULL: the clock */
+    const char *knob; /* knob of a sweep other than the clock; NULL: the clock */
     char label[120];  /* of the x axis */
-    double same;      /* settings that are no farther apart, relatively, are one */
+    double same;      /* settings within this relative difference are one */
 };
 
 /* ---- may they be compared ---- */
@@ -345,8 +346,8 @@ static enum err check_clocks(const struct settings *settings, struct error *why)
 
 /* ---- of a sweep ---- */
 
-/* The knob to draw against: the clock, else the first whose values are numbers that differ.  Another that differs, too,
- * would mix what does not belong together. */
+/* The knob for the x axis: the clock, else the first with numeric values that differ.  If another knob differs, too,
+ * the plot would mix settings. */
 static enum err choose_knob(const struct sweep_points *points, size_t *out, struct error *why)
 {
     const struct sweep *sweep = &points->sweep;
@@ -377,7 +378,7 @@ static enum err choose_knob(const struct sweep_points *points, size_t *out, stru
                : err_set(why, ERR_NO_DATA, "no knob of the sweep has values that differ");
 }
 
-/* Of the repeats; what a sensor is off is common to all settings, and in none. */
+/* From the repeats; sensor error is common to all settings, and not included. */
 static struct setting setting_of(const struct sweep_figures *figures, double x)
 {
     struct setting setting = {.x = x};
@@ -403,7 +404,7 @@ static enum err read_sweep(const struct sweep_points *points, struct settings *o
         return err;
     for (size_t p = 0; p < sweep->point_count; p++) {
         struct sweep_figures figures = sweep_points_figures(points, p, NULL);
-        double x; /* a clock at its default is not known */
+        double x; /* a clock at its default is unknown */
         if (!figures.measured || parse_double(sweep->values[p * sweep->knob_count + knob], &x))
             continue;
         out->items[out->count++] = setting_of(&figures, x);
@@ -444,7 +445,7 @@ static enum err read_curve(const struct freq_curve *curve, struct settings *out,
 
 /* ---- drawing ---- */
 
-/* lowest: how the least of it is called; NULL: not marked.  weight: of its panel, as legend and numbers take room. */
+/* lowest: label of the minimum; NULL: not marked.  weight: height of its panel. */
 static const struct measure {
     const char *name, *unit, *lowest;
     enum figure_color color;
@@ -463,7 +464,7 @@ static void put_mark(struct figure_series *marks, const struct setting *setting,
     series_add4(marks, setting->x, value, fmax(value - error, 0), value + error);
 }
 
-/* Several runs at one setting: the line goes through their mean. */
+/* Several runs at one setting: the line passes through their mean. */
 static void put_line(struct figure_series *line, const struct settings *settings, size_t which)
 {
     for (size_t from = 0, to; from < settings->count; from = to) {
@@ -479,7 +480,7 @@ static void put_line(struct figure_series *line, const struct settings *settings
     }
 }
 
-/* Named in the legend, where its figure covers no line. */
+/* Named in the legend, so that it covers no line. */
 static void put_lowest(struct figure *figure, struct figure_panel *panel,
                        const struct settings *settings, size_t which)
 {
@@ -517,7 +518,7 @@ static void put_measure(struct figure *figure, const struct settings *settings, 
         put_lowest(figure, panel, settings, which);
 }
 
-/* "20 queries each", or "10 to 20": runs of more questions than others had are not quite the same. */
+/* "20 queries each", or "10 to 20": runs with different numbers of queries are not exactly comparable. */
 static void put_queries(const struct settings *settings, char *to, size_t size)
 {
     size_t least = SIZE_MAX, most = 0;
@@ -556,7 +557,7 @@ static void put_heading(struct figure *figure, const struct plot_source *source,
                 source->common.sensors == UNCERTAINTY_MIXED ? ", sensors included" : "");
 }
 
-/* What was swept, how often, and what is left out. */
+/* The knob, the number of attempts, and what is omitted. */
 static void put_sweep_heading(struct figure *figure, const struct sweep_points *points,
                               const struct settings *settings)
 {
@@ -593,7 +594,7 @@ static void put_curve_heading(struct figure *figure, const struct freq_curve *cu
     figure_note(figure, "measured elsewhere; bars and ±: 95 %% CI of repeats");
 }
 
-/* By where they are from. */
+/* By the kind of source. */
 static enum err read_any(const struct plot_source *source, struct settings *out, struct error *why)
 {
     if (source->sweep)

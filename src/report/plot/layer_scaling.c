@@ -9,8 +9,8 @@
 #include "report/plot/plot.h"
 #include "rundir/layers_result.h"
 
-/* More than this between the largest and the smallest figure, and only a logarithmic axis shows both. */
-#define LINEAR_MOST 30
+/* Above this ratio of the largest to the smallest figure the axis is logarithmic. */
+#define LINEAR_MAX 30
 
 /* ---- points ---- */
 
@@ -29,14 +29,14 @@ static bool same_number(double a, double b)
     return a == b || (!is_known(a) && !is_known(b));
 }
 
-/* Both measured on the same machine and in the same way. */
+/* Whether both were measured on the same machine and in the same way. */
 static bool is_alike(const struct layers_result *a, const struct layers_result *b)
 {
     return same_text(a->hardware_label, b->hardware_label) && same_number(a->batch, b->batch) &&
            same_number(a->gpu_layers, b->gpu_layers) && same_number(a->threads, b->threads);
 }
 
-/* Its file may be in different places. */
+/* The file may be at different paths. */
 static bool is_same_model(const struct layers_result *a, const struct layers_result *b)
 {
     return same_text(layers_result_name(a), layers_result_name(b)) &&
@@ -61,7 +61,7 @@ static void add_point(struct points *points, double x, const struct result_setti
                                                            setting->plus_minus / setting->tokens};
 }
 
-/* ---- what is there ---- */
+/* ---- extent of the data ---- */
 
 struct extent {
     size_t settings, known; /* known: with energy */
@@ -109,7 +109,7 @@ static bool name_is_taken(const struct plot_source *source, const struct layers_
     return false;
 }
 
-/* By what differs between the results: model, machine, options; "" when nothing does. */
+/* By what differs between the results: model, machine, options; "" if nothing does. */
 static void name_of(const struct plot_source *source, const struct layers_result *model, char *to)
 {
     bool models = false, machines = false, batches = false, gpu = false, threads = false;
@@ -142,7 +142,7 @@ static void name_of(const struct plot_source *source, const struct layers_result
 
 static void fit_axis(struct figure_panel *panel, const struct extent *extent)
 {
-    if (extent->most_joules > LINEAR_MOST * extent->least_joules)
+    if (extent->most_joules > LINEAR_MAX * extent->least_joules)
         panel->y.log_base = 10;
     else
         panel->y.from_zero = true;
@@ -155,7 +155,7 @@ static void put_line(const struct plot_source *source, struct figure *figure,
     char name[FIGURE_TEXT_MAX], label[FIGURE_TEXT_MAX + 16];
     name_of(source, model, name);
     for (size_t phase = 0; phase < RESULT_PHASES; phase++) {
-        /* One model: the colors of the phases in the other plots.  Several: a color each. */
+        /* One model: the colors of the phases as in other plots.  Several: one color each. */
         enum figure_color color = name[0]      ? (enum figure_color)(line % FIGURE_INK)
                                   : phase == 0 ? FIGURE_ORANGE
                                                : FIGURE_BLUE;
@@ -202,7 +202,7 @@ static const struct result_setting *setting_at(const struct layers_result *model
     return NULL;
 }
 
-/* The longest prompt that every model of known size has in this phase; 0 without one. */
+/* The longest prompt that every model of known size has in this phase; 0: none. */
 static double common_prompt(const struct plot_source *source, size_t phase)
 {
     double longest = 0;
@@ -218,7 +218,7 @@ static double common_prompt(const struct plot_source *source, size_t phase)
     return longest;
 }
 
-/* At one prompt length, since energy per token goes with it. */
+/* At one prompt length, since energy per token depends on it. */
 static void put_sizes(const struct plot_source *source, const struct extent *extent,
                       struct figure *figure, struct points *points)
 {
@@ -242,7 +242,7 @@ static void put_sizes(const struct plot_source *source, const struct extent *ext
                 continue;
             add_point(points, model->parameters / unit, setting_at(model, phase, prompt));
             name_of(source, model, name);
-            if (phase == 1 || common_prompt(source, 1) == 0) /* once for each model */
+            if (phase == 1 || common_prompt(source, 1) == 0) /* once per model */
                 figure_label(figure, panel, model->parameters / unit,
                              points->items[points->count - 1].y, true, name);
         }

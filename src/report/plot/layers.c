@@ -8,12 +8,12 @@
 #include "report/plot/plot.h"
 #include "rundir/layers_result.h"
 
-/* ---- what the plots share ---- */
+/* ---- shared by the plots ---- */
 
 /* Components in the order of the file, each once. */
-enum { PARTS_MOST = 24 };
+enum { PARTS_MAX = 24 };
 struct layer_parts {
-    const char *names[PARTS_MOST];
+    const char *names[PARTS_MAX];
     size_t count;
 };
 
@@ -27,7 +27,7 @@ static void add_part(struct layer_parts *parts, const char *name)
     for (size_t i = 0; i < parts->count; i++)
         if (strcmp(parts->names[i], name) == 0)
             return;
-    if (parts->count < PARTS_MOST)
+    if (parts->count < PARTS_MAX)
         parts->names[parts->count++] = name;
 }
 
@@ -38,7 +38,7 @@ static void add_parts(struct layer_parts *parts, const struct result_components 
             add_part(parts, components->items[i].name);
 }
 
-/* `inside`: components of the layers alone. */
+/* `inside`: only components of the layers. */
 static void layer_parts_of(const struct layers_result *layers, bool inside, struct layer_parts *out)
 {
     *out = (struct layer_parts){0};
@@ -48,7 +48,7 @@ static void layer_parts_of(const struct layers_result *layers, bool inside, stru
         add_parts(out, &layers->layers[i].components);
 }
 
-/* The joules of a component in one list; phase NULL is both phases.  0 when it has none. */
+/* The joules of a component in one list; phase NULL: both phases.  0 if it has none. */
 static double layer_joules(const struct result_components *in, const char *component,
                            const char *phase)
 {
@@ -101,7 +101,7 @@ static void put_part(struct figure_series *boxes, const struct layers_result *la
     }
 }
 
-/* What is not divided into components (the layers were looked at as a whole) is one bar. */
+/* A layer that is not divided into components (coarse granularity) is one bar. */
 static void put_whole(struct figure *figure, struct figure_panel *panel,
                       const struct layers_result *layers, bool divided)
 {
@@ -219,7 +219,7 @@ static void put_heat(struct figure *figure, const struct layers_result *layers,
                         layer_joules(&layers->layers[l].components, parts->names[i], phase));
 }
 
-/* The joules of the dearest place; 0 of a phase that has none. */
+/* The maximum joules of a cell; 0 for a phase without any. */
 static double hottest(const struct layers_result *layers, const char *phase,
                       const struct layer_parts *parts)
 {
@@ -240,7 +240,7 @@ static enum err draw_heatmap(const struct plot_source *source, struct figure *fi
     layer_parts_of(source->layers, true, &parts);
     if (!parts.count)
         return err_set(why, ERR_NO_DATA, "the layers were not divided into components");
-    /* One scale: the same color is the same energy in both. */
+    /* One scale: the same color means the same energy in both. */
     double most = fmax(hottest(source->layers, RESULT_PHASE[0], &parts),
                        hottest(source->layers, RESULT_PHASE[1], &parts));
     for (int i = 0; i < 2; i++)
@@ -263,14 +263,14 @@ const struct plot_driver plot_layer_heatmap = {
 
 /* ---- layer_power: power of the measured windows ---- */
 
-/* "prefill", "decode", or "idle" where a window belongs to no setting. */
+/* "prefill", "decode", or "idle" for a window without a setting. */
 static const char *what_ran(const struct layers_result *layers, const struct result_window *window)
 {
     const struct result_setting *setting = layers_result_setting(layers, window);
     return !is_known(window->setting) ? "idle" : setting ? setting->phase : NULL;
 }
 
-/* Windows that were stopped for their times have no energy of their own. */
+/* Instrumented windows have no energy of their own. */
 static size_t put_windows(struct figure *figure, struct figure_panel *panel,
                           const struct layers_result *layers, const char *what,
                           enum figure_color color)

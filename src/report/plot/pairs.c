@@ -1,6 +1,6 @@
-/* Scatter plots of one run: a point per query, and the least-squares line through them with its 95 % band.
- * Up to CLOUD_EXACT queries every point is drawn; of more, those that would cover each other are drawn once,
- * the more solid the more there are, so that a million queries take as long as some thousands. */
+/* Scatter plots of one run: a point per query, and the least-squares line through them with its 95 % band. Up to
+ * CLOUD_EXACT queries every point is drawn; of more, overlapping points are drawn once, with an opacity by their
+ * number, so that a million queries take as long as some thousands. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,14 +17,14 @@
 
 enum { CLOUD_EXACT = 3000 };
 
-/* What is drawn of each query: two numbers, and the line through them. */
+/* The two numbers drawn for each query, and the line through them. */
 struct pair_plot {
     enum run_number x, y;
-    enum run_number instead; /* of y, where no query has y: the machine's; or y itself */
+    enum run_number instead; /* used if no query has y: the machine's; or y itself */
     const char *what, *x_label, *y_label;
-    const char *lacking; /* what queries that are not drawn do not have */
+    const char *lacking; /* what omitted queries lack */
     bool of_energy;
-    bool log_fit; /* also a line over the logarithm of x */
+    bool log_fit; /* also fit a line over the logarithm of x */
 };
 
 /* ---- clouds ---- */
@@ -54,8 +54,8 @@ static void put_cells(struct figure_series *series, const struct cell *cells, co
                         0.2 + 0.8 * log((double)cells[i].count) / log((double)most + 1));
 }
 
-/* Of more than CLOUD_EXACT points, those that would lie upon each other are drawn once, and the more
- * there were the more solid: a million takes as long as some thousands. */
+/* Of more than CLOUD_EXACT points, overlapping ones are drawn once, with an opacity by their number: a million takes as
+ * long as some thousands. */
 static enum err draw_cloud(struct figure_series *series, const double *x, const double *y,
                            size_t count)
 {
@@ -86,8 +86,8 @@ static enum err draw_cloud(struct figure_series *series, const double *x, const 
 
 /* ---- pairs with their line ---- */
 
-/* What lies under it is taken for no power at all, as the Python IPW does. */
-#define POWER_LEAST 1e-12
+/* Smaller values count as no power, as in the Python IPW. */
+#define POWER_MIN 1e-12
 
 enum { FIT_POINTS = 200 };
 
@@ -107,7 +107,7 @@ static enum err take_pairs(const struct run_table *table, const struct pair_plot
     for (size_t i = 0; i < table->rows; i++) {
         double x = run_number(table, plot->x, i), y = run_number(table, y_column, i);
         if (!run_completed(table, i) || !is_known(x) || !is_known(y) ||
-            (plot->log_fit && fabs(y) < POWER_LEAST))
+            (plot->log_fit && fabs(y) < POWER_MIN))
             continue;
         online_add(&out->x_all, x);
         out->x[out->count] = x;
@@ -116,7 +116,7 @@ static enum err take_pairs(const struct run_table *table, const struct pair_plot
     return ERR_OK;
 }
 
-/* How far the line itself may be off at x, 95 %: by the fit's errors alone, which hold the spread of x. */
+/* 95 % confidence band of the line at x, from the fit's errors and the spread of x. */
 static double line_error(const struct linear_fit *fit, double x, double x_mean)
 {
     double t = (fit->slope_high - fit->slope) / fit->slope_error;

@@ -1,4 +1,4 @@
-/* Prefill and decode: what each cost in every query, and what a token of each costs. */
+/* Prefill and decode: energy of each in every query, and per token. */
 #include <stdlib.h>
 
 #include "analysis/columns.h"
@@ -8,8 +8,8 @@
 #include "report/text/format.h"
 #include "stats/descriptive.h"
 
-/* More bars than this cannot be distinguished: neighbors are averaged. */
-enum { BARS_MOST = 80 };
+/* More bars could not be distinguished: neighbors are averaged. */
+enum { BARS_MAX = 80 };
 
 static size_t count_rows(const struct run_table *table)
 {
@@ -33,7 +33,7 @@ static void put_bar(struct figure_series *prefill, struct figure_series *decode,
     series_add4(decode, from + gap, to - gap, bar->prefill / n, (bar->prefill + bar->decode) / n);
 }
 
-/* Where bar `i` of `bars` ends: all hold as many queries, or one more, so that none is a sliver. */
+/* Where bar `i` of `bars` ends: all have the same number of queries, or one more, so that none is much smaller. */
 static size_t end_of_bar(size_t i, size_t bars, size_t count)
 {
     return (i + 1) * count / bars;
@@ -41,7 +41,7 @@ static size_t end_of_bar(size_t i, size_t bars, size_t count)
 
 static void put_bars(struct figure *figure, const struct run_table *table, size_t count)
 {
-    size_t bars = count < BARS_MOST ? count : BARS_MOST, seen = 0, at = 0;
+    size_t bars = count < BARS_MAX ? count : BARS_MAX, seen = 0, at = 0;
     struct bar bar = {0};
     struct figure_panel *panel =
         figure_panel(figure, "query, in the order of the run",

@@ -29,7 +29,7 @@ const struct plot_driver *plot_driver_find(const char *name, struct error *why)
     long at = registry_find("plot", name_at, name, ERR_USAGE, why);
     if (at >= 0)
         return PLOT_DRIVERS[at];
-    /* No command runs a sweep of clocks, but runs at several clocks can be drawn. */
+    /* A sweep is not a plot, but `frequency` draws it. */
     if (strstr(name, "sweep"))
         err_set(why, ERR_USAGE, "unknown plot '%s': did you mean '%s'?", name, plot_frequency.name);
     return NULL;
@@ -46,10 +46,10 @@ static enum err draw_given(const struct plot_source *source, struct figure *figu
     return figure_finish(figure) ? ERR_OK : err_set(why, ERR_NO_DATA, "no data for this plot");
 }
 
-/* Letters of a run's name that fit on an axis. */
+/* Characters of a run's name that fit on an axis. */
 enum { NAME_LETTERS = 34 };
 
-/* Runs that stand together: named by what differs, with the errors that can differ. */
+/* Runs in one plot: named by what differs, with the errors that can differ. */
 static enum err draw_runs(struct plot_source *source, struct figure *figure, struct error *why)
 {
     size_t n = source->run_count;

@@ -1,7 +1,7 @@
-/* The contract of a plot: a picture of what a run, several runs, or a measurement of layers holds.
+/* The contract of a plot: a figure of a run, of several runs, or of measured layers.
  *
- * A driver is a `const struct plot_driver` in a .c file of src/report/plot, and one line in plots.def: see docs/adding-a-plot.md.  It fills a figure; what it has no data for is ERR_NO_DATA
- * with what is missing, and no empty picture is drawn.
+ * A driver is a `const struct plot_driver` in a .c file of src/report/plot, and one line in plots.def: see
+ * docs/adding-a-plot.md.  It fills a figure; ERR_NO_DATA says what is missing, and no empty figure is drawn.
  *
  * Ownership: the caller owns every struct here; a driver keeps nothing. */
 #ifndef IPW_REPORT_PLOT_H
@@ -28,38 +28,37 @@ enum {
     PLOT_OF_CURVE = 32
 };
 
-/* One of the five is there, and the others are NULL. */
+/* Exactly one of the five is set; the others are NULL. */
 struct plot_source {
     const struct run_table *table;
-    const struct run_figures *runs; /* two at least */
+    const struct run_figures *runs; /* at least two */
     size_t run_count;
     const struct layers_result *layers; /* one, or all that were given */
     size_t layer_count;
     const struct sweep_points *sweep;
-    const struct freq_curve *curve; /* measurements at several clocks, from elsewhere */
+    const struct freq_curve *curve; /* imported measurements at several clocks */
     /* Set by plot_draw. */
     const struct plot_driver *driver;
     const struct run_names *names; /* of the runs */
-    struct uncertainty common;     /* to all runs, and in no error of them */
+    struct uncertainty common;     /* common to all runs, and in none of their errors */
 };
 
 struct plot_driver {
-    const char *name; /* of its file too */
+    const char *name; /* also the file name */
     const char *summary;
     unsigned of;             /* PLOT_OF_RUN ... */
-    struct run_wanted needs; /* columns, of a run */
-    const void *row;         /* where several plots share a function: what differs between them */
+    struct run_wanted needs; /* columns of a run */
+    const void *row;         /* parameters of plots that share a function */
     enum err (*draw)(const struct plot_source *source, struct figure *figure, struct error *why);
 };
 
 /* NULL-terminated, in the order of plots.def. */
 extern const struct plot_driver *const PLOT_DRIVERS[];
 
-/* NULL, and the nearest name in *why, when there is none of that name. */
+/* NULL, with the nearest name in *why, if there is none of that name. */
 const struct plot_driver *plot_driver_find(const char *name, struct error *why);
 
-/* Fills a figure, which is the caller's to release whatever comes out, and has something on it: what a
- * driver left empty is ERR_NO_DATA, too. */
+/* Fills a figure, which the caller always releases; an empty one is ERR_NO_DATA, too. */
 enum err plot_draw(const struct plot_driver *driver, const struct plot_source *source,
                    struct figure *figure, struct error *why) MUST_USE;
 
@@ -69,11 +68,11 @@ struct estimate_report;
 struct points_report;
 struct serving_report;
 
-/* Where the joules of one go, by subgraph and kind; and activations over time. */
+/* Energy of one estimate by subgraph and kind; and activations over time. */
 enum err estimate_figure(const struct estimate_report *report, struct figure *figure,
                          struct error *why) MUST_USE;
 
-/* Many: energy against prompt or context length where these differ, else against latency. */
+/* Several estimates: energy against prompt or context length if these differ, else against latency. */
 enum err points_figure(const struct points_report *report, struct figure *figure, struct error *why)
     MUST_USE;
 

@@ -1,5 +1,5 @@
-/* Work over bytes: which components of a model, or which queries of a run, are held up by arithmetic and
- * which by memory.  The roof stands where the device's peaks are known. */
+/* Roofline: whether components of a model, or queries of a run, are compute-bound or memory-bound.  The roof is drawn
+ * if the device's peaks are known. */
 #include <math.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "rundir/layers_result.h"
 
 /* Of more queries every n-th is drawn. */
-enum { POINTS_MOST = 3000 };
+enum { POINTS_MAX = 3000 };
 
 static struct figure_panel *begin(struct figure *figure)
 {
@@ -21,7 +21,7 @@ static struct figure_panel *begin(struct figure *figure)
     return panel;
 }
 
-/* Up with the bandwidth to the ridge, then level.  Over what is drawn, and a little more. */
+/* The memory roof up to the ridge, then the compute roof, slightly beyond the data. */
 static void put_roof(struct figure *figure, struct figure_panel *panel,
                      const struct device_peak *peak, double low, double high)
 {
@@ -84,8 +84,8 @@ static enum err draw_layers(const struct plot_source *source, struct figure *fig
 
 /* ---- a run ---- */
 
-/* The decode of every query: bytes per second are the use of the bandwidth, and operations go with them.
- * Of the whole query the operations would be known, but not the bytes. */
+/* The decode phase of every query: bytes per second are the bandwidth used, and FLOPs are counted for the same phase.
+ * For the whole query the FLOPs would be known, but not the bytes. */
 static enum err draw_run(const struct run_table *table, struct figure *figure, struct error *why)
 {
     struct device_peak peak;
@@ -100,7 +100,7 @@ static enum err draw_run(const struct run_table *table, struct figure *figure, s
     struct figure_panel *panel = begin(figure);
     struct figure_series *series =
         figure_series(figure, panel, FIGURE_POINTS, FIGURE_BLUE, "decode of one query");
-    size_t step = table->rows / POINTS_MOST + 1;
+    size_t step = table->rows / POINTS_MAX + 1;
     for (size_t i = 0; i < table->rows; i++) {
         double intensity = run_number(table, RUN_INTENSITY, i);
         double gflops = intensity * peak.gb_per_s * run_number(table, RUN_MBU, i);

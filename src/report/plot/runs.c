@@ -11,7 +11,7 @@
 #include "report/plot/plot.h"
 #include "stats/pareto.h"
 
-enum { LINE_COLORS = FIGURE_INK }; /* of lines: without the one of the text */
+enum { LINE_COLORS = FIGURE_INK }; /* colors of lines: without that of the text */
 
 /* ---- notes ---- */
 
@@ -48,7 +48,7 @@ static bool has_token_energy(const struct run_figures *run, double x)
     return x > 0 && run->point.joules_per_output_token > 0;
 }
 
-/* The runs that are on the line of the first. */
+/* The runs on the same line as the first. */
 static void put_token_line(const struct plot_source *source, size_t first,
                            double (*of)(const struct run_figures *run), struct figure_series *line,
                            struct figure_series *marks)
@@ -88,7 +88,7 @@ static enum err check_per_token(const struct plot_source *source,
     return ERR_OK;
 }
 
-/* One line for each model and machine: their names, and the run that begins each. */
+/* One line per model and machine: its name, and its first run. */
 struct lines {
     size_t *first, count;
     struct run_names names;
@@ -114,7 +114,7 @@ static enum err lines_of(const struct plot_source *source, struct lines *out)
         if (before)
             continue;
         points[out->count] = source->runs[i].point;
-        points[out->count].concurrency = UNKNOWN; /* of no line */
+        points[out->count].concurrency = UNKNOWN; /* not on any line */
         points[out->count].dataset[0] = '\0';
         each[out->count] = &points[out->count];
         out->first[out->count++] = i;
@@ -191,7 +191,7 @@ const struct plot_driver plot_context = {
 /* ---- models: bars side by side ---- */
 
 /* More would be lines, not bars. */
-enum { RUNS_MOST = 40 };
+enum { RUNS_MAX = 40 };
 
 struct measure {
     const char *label;
@@ -262,9 +262,9 @@ static enum err draw_models(const struct plot_source *source, struct figure *fig
 {
     bool with_names = true;
     double share;
-    if (source->run_count > RUNS_MOST)
+    if (source->run_count > RUNS_MAX)
         return err_set(why, ERR_NO_DATA, "%zu runs; a bar chart shows at most %d",
-                       source->run_count, RUNS_MOST);
+                       source->run_count, RUNS_MAX);
     for (unsigned which = 0; which < MEASURES; which++) {
         if (count_known(source, which) < 2)
             continue;
@@ -319,7 +319,7 @@ static void put_run(struct figure *figure, struct figure_panel *panel,
     figure_label(figure, panel, x, y, x > farthest, source->names->names[i]);
 }
 
-/* From choice to choice: what is cheaper than the next is worth no more than the one before. */
+/* Step shape: between two points the best available is the cheaper one. */
 static void put_frontier(struct figure *figure, struct figure_panel *panel, struct choice *best,
                          size_t count)
 {
@@ -333,7 +333,7 @@ static void put_frontier(struct figure *figure, struct figure_panel *panel, stru
     }
 }
 
-/* Names of points in the right half stand to their left, so that none is cut off. */
+/* Labels of points in the right half are placed to their left, so that none is clipped. */
 static double middle_of(const struct plot_source *source, bool *is_wide)
 {
     double least = INFINITY, most = 0;

@@ -1,5 +1,5 @@
-/* Power over time with the requests below it: samples*.csv and spans.jsonl of a run.  Of a run that was
- * continued the starts follow each other, without the time between them. */
+/* Power over time with the requests below it: samples*.csv and spans.jsonl of a run.  The starts of a resumed run are
+ * drawn in sequence, without the time between them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,21 +13,21 @@
 #include "rundir/journal.h"
 #include "stats/descriptive.h"
 
-/* More requests than this are counted rather than drawn one by one. */
-enum { REQUESTS_DRAWN = 300, LANES_MOST = 64, COLUMNS = 1200 };
+/* More requests are counted rather than drawn individually. */
+enum { REQUESTS_DRAWN = 300, LANES_MAX = 64, COLUMNS = 1200 };
 
-/* Starts that are drawn, the first ones; and of how many each is named. */
+/* Maximum number of starts drawn, and up to which each is named. */
 enum { STARTS_DRAWN = 32, STARTS_NAMED = 6 };
 
 /* A start on the page: its own seconds, and their offset on the page. */
-struct lap {
+struct start_range {
     unsigned start;
     double from, to, shift;
     struct power power;
 };
 
-struct laps {
-    struct lap items[STARTS_DRAWN];
+struct start_ranges {
+    struct start_range items[STARTS_DRAWN];
     size_t count;
     double from, to; /* on the page */
 };
@@ -35,17 +35,17 @@ struct laps {
 /* ---- power ---- */
 
 static void put_channel(struct figure_series *line, const struct power_channel *channel,
-                        const struct lap *lap)
+                        const struct start_range *range)
 {
-    const struct time_grid *grid = &lap->power.grid;
+    const struct time_grid *grid = &range->power.grid;
     for (size_t i = 0; i < grid->count; i++) {
         double t = grid->from + ((double)i + 0.5) * grid->step;
-        if (t >= lap->from && t <= lap->to)
-            series_add2(line, t + lap->shift, power_mean(channel, i));
+        if (t >= range->from && t <= range->to)
+            series_add2(line, t + range->shift, power_mean(channel, i));
     }
 }
 
-/* The same device and part has the same color in every start, and one name in the legend. */
+/* A channel has the same color in every start, and one legend entry. */
 struct lines {
     char names[FIGURE_INK * 4][FIGURE_TEXT_MAX];
     size_t count;
@@ -62,12 +62,12 @@ static size_t line_of(struct lines *lines, const char *name, bool *is_new)
     return i;
 }
 
-static void put_lap(struct figure *figure, struct figure_panel *panel, const struct lap *lap,
-                    struct lines *lines)
+static void put_range(struct figure *figure, struct figure_panel *panel,
+                      const struct start_range *range, struct lines *lines)
 {
     char name[FIGURE_TEXT_MAX];
-    for (size_t i = 0; i < lap->power.count; i++) {
-        const struct power_channel *channel = &lap->power.channels[i];
+    for (size_t i = 0; i < range->power.count; i++) {
+        const struct power_channel *channel = &range->power.channels[i];
         bool is_new;
         if (!channel->shown)
             continue;
@@ -75,29 +75,29 @@ static void put_lap(struct figure *figure, struct figure_panel *panel, const str
         size_t line = line_of(lines, name, &is_new);
         put_channel(figure_series(figure, panel, FIGURE_LINE,
                                   (enum figure_color)(line % FIGURE_INK), is_new ? name : ""),
-                    channel, lap);
+                    channel, range);
     }
 }
 
-static void put_power(struct figure *figure, const struct laps *laps)
+static void put_power(struct figure *figure, const struct start_ranges *ranges)
 {
     struct lines lines = {.count = 0};
     struct figure_panel *panel = figure_panel(figure, "", "power ({W})");
     panel->weight = 1.5;
     panel->x.hidden = true;
-    panel->x.low = laps->from;
-    panel->x.high = laps->to;
+    panel->x.low = ranges->from;
+    panel->x.high = ranges->to;
     panel->y.from_zero = true;
-    for (size_t i = 0; i < laps->count; i++)
-        put_lap(figure, panel, &laps->items[i], &lines);
+    for (size_t i = 0; i < ranges->count; i++)
+        put_range(figure, panel, &ranges->items[i], &lines);
 }
 
 /* ---- requests ---- */
 
-/* As many lanes as there are requests in flight. */
+/* As many lanes as requests in flight. */
 static size_t put_requests(struct figure *figure, struct figure_panel *panel, struct spans *spans)
 {
-    size_t lanes = spans_lay_lanes(spans, LANES_MOST);
+    size_t lanes = spans_assign_lanes(spans, LANES_MAX);
     struct figure_series *prefill =
         figure_series(figure, panel, FIGURE_BOXES, FIGURE_ORANGE, "to the first token");
     struct figure_series *decode =
@@ -172,78 +172,78 @@ static enum err put_spans(struct figure *figure, struct spans *spans, double fro
 
 /* ---- starts ---- */
 
-static struct lap *lap_of(struct laps *laps, unsigned start)
+static struct start_range *range_of(struct start_ranges *ranges, unsigned start)
 {
-    for (size_t i = 0; i < laps->count; i++)
-        if (laps->items[i].start == start)
-            return &laps->items[i];
-    if (laps->count == STARTS_DRAWN)
+    for (size_t i = 0; i < ranges->count; i++)
+        if (ranges->items[i].start == start)
+            return &ranges->items[i];
+    if (ranges->count == STARTS_DRAWN)
         return NULL;
-    struct lap *lap = &laps->items[laps->count++];
-    *lap = (struct lap){.start = start, .from = INFINITY, .to = -INFINITY};
-    return lap;
+    struct start_range *range = &ranges->items[ranges->count++];
+    *range = (struct start_range){.start = start, .from = INFINITY, .to = -INFINITY};
+    return range;
 }
 
 static int by_number(const void *a, const void *b)
 {
-    unsigned x = ((const struct lap *)a)->start, y = ((const struct lap *)b)->start;
+    unsigned x = ((const struct start_range *)a)->start, y = ((const struct start_range *)b)->start;
     return (x > y) - (x < y);
 }
 
-/* The extent of every start that has a request, in their order. */
-static void find_laps(const struct spans *spans, struct laps *laps)
+/* The extent of every start with a request, in order. */
+static void find_ranges(const struct spans *spans, struct start_ranges *ranges)
 {
     for (size_t i = 0; i < spans->count; i++) {
-        struct lap *lap = lap_of(laps, spans->items[i].start);
-        if (!lap)
+        struct start_range *range = range_of(ranges, spans->items[i].start);
+        if (!range)
             continue;
-        lap->from = fmin(lap->from, spans->items[i].from);
-        lap->to = fmax(lap->to, spans->items[i].to);
+        range->from = fmin(range->from, spans->items[i].from);
+        range->to = fmax(range->to, spans->items[i].to);
     }
-    qsort(laps->items, laps->count, sizeof *laps->items, by_number);
+    qsort(ranges->items, ranges->count, sizeof *ranges->items, by_number);
 }
 
-/* One after the other, with air around each; the first keeps its own seconds. */
-static void lay_out(struct laps *laps)
+/* In sequence, with gaps; the first keeps its own seconds. */
+static void assign_offsets(struct start_ranges *ranges)
 {
     double length = 0;
-    for (size_t i = 0; i < laps->count; i++)
-        length += laps->items[i].to - laps->items[i].from;
-    double air = fmax(0.03 * length / sqrt((double)laps->count), 0.05);
-    for (size_t i = 0; i < laps->count; i++) {
-        struct lap *lap = &laps->items[i];
-        lap->from -= air;
-        lap->to += air;
-        lap->shift = i ? laps->to - lap->from : 0;
-        laps->to = lap->to + lap->shift;
+    for (size_t i = 0; i < ranges->count; i++)
+        length += ranges->items[i].to - ranges->items[i].from;
+    double air = fmax(0.03 * length / sqrt((double)ranges->count), 0.05);
+    for (size_t i = 0; i < ranges->count; i++) {
+        struct start_range *range = &ranges->items[i];
+        range->from -= air;
+        range->to += air;
+        range->shift = i ? ranges->to - range->from : 0;
+        ranges->to = range->to + range->shift;
     }
-    laps->from = laps->items[0].from;
+    ranges->from = ranges->items[0].from;
 }
 
-static void shift_spans(struct spans *spans, const struct laps *laps)
+static void shift_spans(struct spans *spans, const struct start_ranges *ranges)
 {
     size_t kept = 0;
     for (size_t i = 0; i < spans->count; i++)
-        for (size_t k = 0; k < laps->count; k++)
-            if (laps->items[k].start == spans->items[i].start) {
+        for (size_t k = 0; k < ranges->count; k++)
+            if (ranges->items[k].start == spans->items[i].start) {
                 struct span span = spans->items[i];
-                span.from += laps->items[k].shift;
-                span.first_token += laps->items[k].shift;
-                span.to += laps->items[k].shift;
+                span.from += ranges->items[k].shift;
+                span.first_token += ranges->items[k].shift;
+                span.to += ranges->items[k].shift;
                 spans->items[kept++] = span;
             }
     spans->count = kept;
 }
 
-/* Wall-clock time between the requests of successive starts; UNKNOWN where the journal lacks it. */
-static double time_between(const char *directory, const struct laps *laps)
+/* Wall-clock time between the requests of successive starts; UNKNOWN if the journal lacks it. */
+static double time_between(const char *directory, const struct start_ranges *ranges)
 {
     struct journal_starts starts;
     double sum = 0;
     if (journal_starts_read(directory, &starts, NULL))
         return UNKNOWN;
-    for (size_t i = 1; i < laps->count; i++) {
-        const struct lap *before = &laps->items[i - 1], *after = &laps->items[i];
+    for (size_t i = 1; i < ranges->count; i++) {
+        const struct start_range *before = &ranges->items[i - 1], *after = &ranges->items[i];
         bool known = after->start <= starts.count && starts.zero_ns[before->start - 1] > 0 &&
                      starts.zero_ns[after->start - 1] > 0;
         double apart = known ? 1e-9 * (double)(starts.zero_ns[after->start - 1] -
@@ -255,8 +255,8 @@ static double time_between(const char *directory, const struct laps *laps)
     return sum;
 }
 
-/* Where one ends and the next begins, over the height of both panels. */
-static void mark_starts(struct figure *figure, const struct laps *laps)
+/* Boundaries between starts, over the height of both panels. */
+static void mark_starts(struct figure *figure, const struct start_ranges *ranges)
 {
     char name[32];
     for (size_t p = 0; p < figure->panel_count; p++) {
@@ -267,39 +267,41 @@ static void mark_starts(struct figure *figure, const struct laps *laps)
                 top = fmax(
                     top,
                     panel->series[s]->rows[r][panel->series[s]->style == FIGURE_BOXES ? 3 : 1]);
-        for (size_t i = 1; i < laps->count; i++) {
-            double x = laps->items[i].from + laps->items[i].shift;
+        for (size_t i = 1; i < ranges->count; i++) {
+            double x = ranges->items[i].from + ranges->items[i].shift;
             draw_vertical(figure, panel, FIGURE_INK, x, top,
                           p == 0 && i == 1 ? "another start" : "");
-            str_format(name, sizeof name, "start %u", laps->items[i].start);
-            if (p == 0 && laps->count <= STARTS_NAMED)
+            str_format(name, sizeof name, "start %u", ranges->items[i].start);
+            if (p == 0 && ranges->count <= STARTS_NAMED)
                 figure_label(figure, panel, x, top, false, name);
         }
     }
 }
 
-static void note_starts(struct figure *figure, const char *directory, const struct laps *laps)
+static void note_starts(struct figure *figure, const char *directory,
+                        const struct start_ranges *ranges)
 {
     char length[FORMAT_MAX];
-    double between = time_between(directory, laps);
+    double between = time_between(directory, ranges);
     if (is_known(between))
-        figure_note(figure, "%zu starts, %s between them left out", laps->count,
+        figure_note(figure, "%zu starts, %s between them left out", ranges->count,
                     format_duration(length, fmax(between, 0)));
     else
-        figure_note(figure, "%zu starts, the time between them left out", laps->count);
+        figure_note(figure, "%zu starts, the time between them left out", ranges->count);
 }
 
-/* ---- both ---- */
+/* ---- the plot ---- */
 
-/* A start without samples leaves the others theirs. */
-static enum err read_power(const struct run_table *table, struct laps *laps, struct error *why)
+/* A start without samples is skipped. */
+static enum err read_power(const struct run_table *table, struct start_ranges *ranges,
+                           struct error *why)
 {
     bool any = false;
     struct error first = {0};
-    for (size_t i = 0; i < laps->count; i++) {
-        struct lap *lap = &laps->items[i];
-        enum err err = power_read(table->directory, lap->start, &table->summary, COLUMNS,
-                                  &lap->power, i ? NULL : &first);
+    for (size_t i = 0; i < ranges->count; i++) {
+        struct start_range *range = &ranges->items[i];
+        enum err err = power_read(table->directory, range->start, &table->summary, COLUMNS,
+                                  &range->power, i ? NULL : &first);
         if (err && err != ERR_NO_DATA && err != ERR_NOT_FOUND)
             return err_set(why, err, "%s", first.text[0] ? first.text : err_text(err));
         any = any || !err;
@@ -307,41 +309,41 @@ static enum err read_power(const struct run_table *table, struct laps *laps, str
     return any ? ERR_OK : err_set(why, ERR_NO_DATA, "%s", first.text);
 }
 
-static enum err draw_both(const struct run_table *table, const struct laps *laps,
+static enum err draw_both(const struct run_table *table, const struct start_ranges *ranges,
                           struct spans *spans, struct figure *figure)
 {
-    bool several = laps->count > 1;
+    bool several = ranges->count > 1;
     draw_heading(figure, table, "Power over time", table->rows - table->failed, "");
     figure_note_energy_of(figure, table);
     if (several)
-        note_starts(figure, table->directory, laps);
+        note_starts(figure, table->directory, ranges);
     figure->height = 560;
-    put_power(figure, laps);
-    shift_spans(spans, laps);
-    enum err err = put_spans(figure, spans, laps->from, laps->to,
+    put_power(figure, ranges);
+    shift_spans(spans, ranges);
+    enum err err = put_spans(figure, spans, ranges->from, ranges->to,
                              several ? "time without the gaps (s)" : "time since the start (s)");
     if (!err && several)
-        mark_starts(figure, laps);
+        mark_starts(figure, ranges);
     return err;
 }
 
 static enum err draw(const struct plot_source *source, struct figure *figure, struct error *why)
 {
     const char *directory = source->table->directory;
-    struct laps laps = {.count = 0};
+    struct start_ranges ranges = {.count = 0};
     struct spans spans = {0};
-    /* A run of the Python IPW has no samples: that is the first thing to say of it. */
+    /* Reported first for a run of the Python IPW, which has no samples. */
     enum err err = samples_starts(directory) ? spans_load_requests(directory, &spans, why)
                                              : err_set(why, ERR_NO_DATA, "the run has no samples");
     if (!err) {
-        find_laps(&spans, &laps);
-        lay_out(&laps);
-        err = read_power(source->table, &laps, why);
+        find_ranges(&spans, &ranges);
+        assign_offsets(&ranges);
+        err = read_power(source->table, &ranges, why);
     }
     if (!err)
-        err = draw_both(source->table, &laps, &spans, figure);
-    for (size_t i = 0; i < laps.count; i++)
-        power_release(&laps.items[i].power);
+        err = draw_both(source->table, &ranges, &spans, figure);
+    for (size_t i = 0; i < ranges.count; i++)
+        power_release(&ranges.items[i].power);
     spans_release(&spans);
     return err;
 }

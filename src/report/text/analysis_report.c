@@ -1,4 +1,4 @@
-/* Results of analyses as text: the finding of each, or every figure. */
+/* Results of analyses as text: the finding of each, or all figures. */
 #include "report/text/reports.h"
 
 #include <math.h>
@@ -16,18 +16,18 @@ enum { CELL_MAX = 256, LABEL_WIDTH = 30 };
 
 static void number_text(char *to, double value, double error, const char *unit)
 {
-    bool is_ms = strcmp(unit, "ms") == 0; /* in seconds, with the prefix that fits */
+    bool is_ms = strcmp(unit, "ms") == 0; /* in seconds, with a suitable prefix */
     double scale = is_ms ? 1e-3 : 1;
     format_figure(to, scale * value, scale * error, is_ms ? "s" : unit);
 }
 
-/* Energies are uncertain by their sensors, too, of which an interval tells nothing: ± of other figures has them. */
+/* Energies also have the uncertainty of their sensors, which a CI does not include: ± of other figures does. */
 static bool has_sensors(const char *unit)
 {
     return strcmp(unit, "J") == 0 || strcmp(unit, "1/J") == 0 || strcmp(unit, "1/W") == 0;
 }
 
-/* With the number of queries that it comes from, where that is recorded. */
+/* With the number of queries, if recorded. */
 static void add_interval(char *to, const struct result_item *item, bool in_list)
 {
     char low[CELL_MAX], high[CELL_MAX], count[32] = "";
@@ -52,12 +52,12 @@ static void value_text(char *to, const struct result *result, const struct resul
         str_copy(to, CELL_MAX, item->number != 0 ? "yes" : "no");
     else
         number_text(to, item->number, item->error, item->unit);
-    if (item->queries < all) /* where it is not of all of them */
+    if (item->queries < all) /* if it does not cover all */
         str_format(to + strlen(to), CELL_MAX - strlen(to), " (%.0f of %.0f)", item->queries, all);
     add_interval(to, item, in_list);
 }
 
-/* Values carry their units, with a prefix that fits: "latency_s" would stand beside "12 ms". */
+/* Values have units with a suitable prefix: "latency_s" would contradict "12 ms". */
 static void drop_unit(char *key)
 {
     char *within = strstr(key, "_s_per_") ? strstr(key, "_s_per_") : strstr(key, "_s_of_");
@@ -78,7 +78,7 @@ static void label_text(char *to, const char *key)
             *at = ' ';
 }
 
-/* What is shown as a figure of its own: an error, an interval or a count stands beside another. */
+/* Whether an item is a figure of its own: an error, an interval or a count belongs to another. */
 static bool is_shown(const struct result_item *item)
 {
     return item->kind < RESULT_ERROR && result_is_known(item);
@@ -140,7 +140,7 @@ static void add_column(struct columns *columns, const char *key, bool right)
     columns->count++;
 }
 
-/* Every key that some row has a value for; rows may lack some. */
+/* Every key for which some row has a value; rows may lack some. */
 static void find_columns(const struct result *result, const struct result_item *rows,
                          struct columns *out)
 {
@@ -168,7 +168,7 @@ static void add_row(struct table *table, const struct result *result, const stru
     }
 }
 
-/* Queries that a row names: "joules: q000012 (z = 8.1), ..." */
+/* Queries named in a row: "joules: q000012 (z = 8.1), ..." */
 static void write_named(const struct result *result, const struct result_item *rows,
                         const char *indent, struct text *out)
 {
@@ -188,7 +188,7 @@ static void write_named(const struct result *result, const struct result_item *r
     }
 }
 
-/* Of more rows than `most`, the first. */
+/* Only the first rows if there are more than `most`. */
 static void write_table(const struct result *result, const struct result_item *rows, size_t most,
                         bool color, struct text *out)
 {
@@ -225,7 +225,7 @@ static void write_data(const struct result *result, const struct result_item *da
     }
 }
 
-/* A group whose items are rows already, as the outliers', is one table. */
+/* A group whose items are already rows, such as the outliers, is one table. */
 static void write_all_data(const struct result *result, size_t most, bool color, struct text *out)
 {
     const struct result_item *data = result_find(result, "data");
@@ -241,14 +241,14 @@ static void write_all_data(const struct result *result, size_t most, bool color,
 
 enum { WIDTH = 78, LABEL_INDENT = 14, FINDING_LINES = 2 };
 
-/* Words from `at` on that fit a line; what follows the blank after them is next. */
+/* Length of the words from `at` that fit on a line. */
 static size_t fitting(const char *at, size_t width)
 {
     size_t columns = 0, end = 0, i = 0;
     for (; at[i]; i++) {
         if (at[i] == ' ')
             end = i;
-        columns += ((unsigned char)at[i] & 0xc0) != 0x80; /* not the rest of a character */
+        columns += !utf8_is_continuation(at[i]);
         if (columns > width)
             return end ? end : i;
     }
@@ -274,7 +274,7 @@ size_t analysis_wrap(struct text *out, const char *label, size_t indent, size_t 
     return lines;
 }
 
-/* "86.7 % correct (95 % CI: 75.8 % to 93.1 %)": of a share, which has no ±. */
+/* "86.7 % correct (95 % CI: 75.8 % to 93.1 %)": a share has no ±. */
 static void add_phrase(const struct result *result, const struct result_phrase *phrase,
                        struct text *out)
 {
@@ -312,7 +312,7 @@ static size_t put_finding(const struct result *result, struct text *out)
     return lines;
 }
 
-/* Notes and warnings of all, each once. */
+/* Notes and warnings of all results, each once. */
 static size_t gather_warnings(const struct result *results, size_t count, struct text *out)
 {
     size_t found = 0;
@@ -330,7 +330,7 @@ static size_t gather_warnings(const struct result *results, size_t count, struct
     return found;
 }
 
-/* As many as fit into `lines` lines, and how many more there are. */
+/* As many as fit into `lines` lines, and the number of further ones. */
 static void put_warnings(const struct result *results, size_t count, size_t lines, struct text *out)
 {
     struct text all = {0};

@@ -1,5 +1,5 @@
-/* What `ipw estimate calibrate` says, the fitted coefficients with their errors, and `ipw estimate validate`,
- * predictions beside measurements; as text or JSON. */
+/* Reports of `ipw estimate calibrate`, the fitted coefficients with their errors, and `ipw estimate validate`,
+ * predictions against measurements; as text or JSON. */
 #include "report/text/reports.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@
 
 enum { CELL_MAX = 64 };
 
-/* format_si has no prefix beyond giga, which is small for these. */
+/* format_si has no prefix above giga. */
 static void rate_text(char *to, double rate, const char *unit)
 {
     double times = rate >= 1e12 ? 1e12 : 1e9;
@@ -28,7 +28,7 @@ static void add_figure(struct table *table, const char *name, const struct calib
                        bool is_power, size_t rows, const char *attained)
 {
     double times = is_power ? 1 : 1e12;
-    const char *unit = is_power ? "W" : "pJ"; /* of which format_si has no prefix */
+    const char *unit = is_power ? "W" : "pJ"; /* no prefix in format_si */
     char cell[FORMAT_MAX];
     table_add(table, name);
     if (is_known(figure->value))
@@ -74,7 +74,7 @@ static void times_to_text(const struct calibrate_report *report, struct text *ou
     char rate[FORMAT_MAX];
     for (size_t i = 0; i < c->cache_count; i++) {
         rate_text(rate, c->caches[i].bytes_per_s, "B/s");
-        text_addf(out, "   %s out of %.3g MiB in a cache\n", rate,
+        text_addf(out, "   %s from %.3g MiB in cache\n", rate,
                   c->caches[i].held / (1024.0 * 1024.0));
     }
     for (size_t i = 0; i < TIMINGS_RUNTIMES; i++) {
@@ -113,6 +113,9 @@ static void overheads_to_text(const struct calibration *c, struct text *out)
     if (is_known(c->graph_launch_s))
         text_addf(out, "   dispatch interval in a graph %s\n",
                   format_si(number, c->graph_launch_s, "s"));
+    if (is_known(c->host_launch_s))
+        text_addf(out, "   launch of an operator in eager mode %s (--runtime pytorch-eager)\n",
+                  format_si(number, c->host_launch_s, "s"));
 }
 
 void calibrate_text(const struct calibrate_report *report, bool color, struct text *out)
@@ -235,6 +238,7 @@ void calibrate_json(const struct calibrate_report *report, struct text *out)
     json_number(&json, "launch_s", c->launch_s);
     json_number(&json, "dispatch_s", c->dispatch_s);
     json_number(&json, "graph_launch_s", c->graph_launch_s);
+    json_number(&json, "host_launch_s", c->host_launch_s);
     caches_to_json(&json, c);
     size_t operations = 0;
     for (size_t i = 0; i < TIMINGS_RUNTIMES; i++)
@@ -261,7 +265,7 @@ static double off(double measured, double predicted)
     return measured > 0 ? predicted / measured - 1 : UNKNOWN;
 }
 
-/* Measured, predicted, and "+12 %" of one against the other. */
+/* Measured, predicted, and their difference: "+12 %". */
 static void add_pair(struct table *table, double measured, double predicted, const char *unit)
 {
     double error = off(measured, predicted);
@@ -323,7 +327,7 @@ static void regimes_to_text(const struct validation *v, bool color, struct text 
     table_print(&table, "   ", color, out);
 }
 
-/* The first row of each group stands for it. */
+/* The first row of each group represents it. */
 static bool is_first_of_group(const struct validation *v, size_t index)
 {
     for (size_t i = 0; i < index; i++)
@@ -355,7 +359,7 @@ static void held_out_to_text(const struct validation *v, bool color, struct text
               100 * all.latency.inside[1], 100 * all.energy.inside[1]);
 }
 
-/* Are the intervals as wide as they should be? */
+/* Coverage of the intervals. */
 static void inside_to_text(const char *name, const struct validate_error *error, struct text *out)
 {
     if (error->ranged)

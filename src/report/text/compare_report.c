@@ -1,4 +1,4 @@
-/* What `ipw compare` says: a table of metrics with their verdicts, the fairness warnings first, or JSON. */
+/* The report of `ipw compare`: a table of metrics with their verdicts, fairness warnings first, or JSON. */
 #include "report/text/compare_report.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@ static const struct table_column COLUMNS[CELLS] = {
 
 /* ---- cells ---- */
 
-/* What has no unit here is a share. */
+/* A metric without a unit is a share. */
 static void value_text(char *to, const struct compare_metric_info *info, double value, double error)
 {
     if (strcmp(info->unit, "currency") == 0) {
@@ -31,7 +31,7 @@ static void value_text(char *to, const struct compare_metric_info *info, double 
     format_figure(to, value, error, unit);
 }
 
-/* With its sign, always; a share in points. */
+/* Always with its sign; a share in percentage points. */
 static void difference_text(char *to, const struct compare_metric_info *info, double value)
 {
     char size[CELL_MAX];
@@ -60,7 +60,7 @@ static void interval_text(char *to, const struct contrast_figure *figure)
         str_format(to, CELL_MAX, "%+.1f to %+.1f %%", 100 * figure->low, 100 * figure->high);
 }
 
-/* No random permutation reached the difference: p is no larger than this, and how much smaller is unknown. */
+/* No random permutation reached the difference: p is an upper bound. */
 static bool is_p_bound(const struct compared *compared)
 {
     return compared->test && strstr(compared->test, "permutation") && !compared->found.exact &&
@@ -85,7 +85,7 @@ static void fill_cells(const struct comparison *comparison, enum compare_metric 
     str_copy(cells[7], CELL_MAX, compare_verdict_text(compared->verdict));
 }
 
-/* Figures that neither run has say nothing. */
+/* Metrics that neither run has are omitted. */
 static bool is_shown(const struct comparison *comparison, enum compare_metric metric)
 {
     const struct contrast *found = &comparison->metrics[metric].found;
@@ -104,22 +104,29 @@ static size_t questions_asked(const struct compare_report *report)
     return asked;
 }
 
-/* "queries", "runs" ...: what the records of the baseline are. */
+/* Unit of the baseline's records: "queries", "runs" ... */
 static const char *units_of(const struct compare_report *report, bool several)
 {
     return run_kind_unit(report->set->count ? report->set->comparisons[0].kind : RUN_KIND_PROFILE,
                          several);
 }
 
-/* What the scatter that p and intervals come from is, where it is not the same of all comparisons. */
+/* What variation p and the intervals are based on, if it is not the same for all comparisons. */
 static void put_basis(const struct compare_report *report, const char *indent, struct text *out)
 {
-    bool repeated = false, single = false;
+    bool repeated = false, single = false, commands = false;
     for (size_t i = 0; i < report->set->count; i++) {
-        repeated = repeated || compare_is_repeated(&report->set->comparisons[i]);
-        single = single ||
-                 report->set->comparisons[i].a_runs + report->set->comparisons[i].side.runs == 2;
+        const struct comparison *comparison = &report->set->comparisons[i];
+        bool one = comparison->a_runs + comparison->side.runs == 2;
+        repeated = repeated || compare_is_repeated(comparison);
+        commands = commands || (one && comparison->kind == RUN_KIND_RUN);
+        single = single || (one && comparison->kind != RUN_KIND_RUN);
     }
+    if (commands)
+        text_addf(out,
+                  "%sp and CI by Welch's t-test, from the variation between the repeats (-r) of "
+                  "each `ipw run`.\n",
+                  indent);
     if (repeated)
         text_addf(out,
                   "%sSeveral runs per side: p and CI by Welch's t-test of the run means, from the "
@@ -133,7 +140,7 @@ static void put_basis(const struct compare_report *report, const char *indent, s
                   indent, units_of(report, true), indent);
 }
 
-/* Once, where it is the same of all; else in the lines of each comparison (put_common). */
+/* Printed once if it is the same for all; else with each comparison (put_common). */
 static double common_to_all(const struct compare_report *report)
 {
     double common = report->set->comparisons[0].common;
@@ -154,7 +161,7 @@ static void put_common(double common, const char *indent, struct text *out)
                   indent, 100 * common);
 }
 
-/* That of the baseline, or else of the first side that has one: others are in the warnings. */
+/* That of the baseline, else of the first side that has one: others are in the warnings. */
 static void put_tariff(const struct compare_report *report, const char *indent, struct text *out)
 {
     const struct compared_side *side = &report->set->baseline;

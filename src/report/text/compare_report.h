@@ -1,4 +1,4 @@
-/* A comparison of runs as text, Markdown or JSON.  Nothing here keeps state. */
+/* A comparison of runs as text, Markdown or JSON.  No state. */
 #ifndef IPW_REPORT_COMPARE_REPORT_H
 #define IPW_REPORT_COMPARE_REPORT_H
 
@@ -23,7 +23,7 @@ void compare_text(const struct compare_report *report, bool color, struct text *
 void compare_markdown(const struct compare_report *report, struct text *out);
 void compare_json(const struct compare_report *report, struct text *out);
 
-/* One line on a bound: what it is, and what was found. */
+/* One line about a bound and its result. */
 enum { CHECK_LINE_MAX = 512 };
 char *compare_check_line(const struct compare_check *check, const struct comparison *comparison,
                          enum compare_outcome outcome, bool confident, char *to);

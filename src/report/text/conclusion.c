@@ -1,5 +1,5 @@
-/* What runs come to, in words: one in a sentence; of several the most accurate and the cheapest, by how much, and
- * whether that is more than chance; and a table of them. */
+/* Conclusions in words: a run in one sentence; of several the most accurate and the cheapest, by how much, and whether
+ * that is significant; and a table of them. */
 #include "report/text/reports.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@
 
 enum { SENTENCE_LINES = 5 };
 
-/* ---- what a run comes to ---- */
+/* ---- conclusion on one run ---- */
 
 static double figure_of(const struct result *results, size_t count, const char *name,
                         const char *path, double *error)
@@ -77,16 +77,16 @@ void conclusion_of_run(const struct run_figures *run, const char *each,
     text_release(&words);
 }
 
-/* ---- what several come to ---- */
+/* ---- conclusion on several runs ---- */
 
 enum { NAME_LETTERS = 25, FAILED_LETTERS = 8, RUNS_SHOWN = 6, NOBODY = -1 };
 
-struct contest {
+struct ranking {
     const struct run_figures *runs;
     size_t count;
     const char *each;
     struct run_names names;
-    long accurate, cheapest; /* NOBODY where it is unknown */
+    long accurate, cheapest; /* NOBODY if unknown */
 };
 
 static double joules_of(const struct run_figures *run)
@@ -94,8 +94,8 @@ static double joules_of(const struct run_figures *run)
     return run->point.joules_per_query;
 }
 
-/* The best but for `other`; of equal accuracies the cheaper one. */
-static long most_accurate(const struct contest *all, long other)
+/* The best except `other`; for equal accuracies the cheaper one. */
+static long most_accurate(const struct ranking *all, long other)
 {
     long best = NOBODY;
     for (size_t i = 0; i < all->count; i++) {
@@ -109,7 +109,7 @@ static long most_accurate(const struct contest *all, long other)
     return best;
 }
 
-static long least_energy(const struct contest *all, long other)
+static long least_energy(const struct ranking *all, long other)
 {
     long best = NOBODY;
     for (size_t i = 0; i < all->count; i++)
@@ -119,7 +119,7 @@ static long least_energy(const struct contest *all, long other)
     return best;
 }
 
-/* Newcombe's interval of the difference of two shares, from their own intervals. */
+/* Newcombe's interval for the difference of two proportions, from their own intervals. */
 static const char *accuracy_verdict(const struct run_figures *more, const struct run_figures *less)
 {
     double distance = hypot(more->point.accuracy - more->accuracy_low,
@@ -130,7 +130,7 @@ static const char *accuracy_verdict(const struct run_figures *more, const struct
                                                                   : " (inside the 95 % CI)";
 }
 
-/* Errors are half-widths of 95 %, without what is common to both. */
+/* Errors are half-widths of 95 % CI, without what is common to both. */
 static bool is_clear(const struct run_figures *more, const struct run_figures *less)
 {
     return joules_of(more) - joules_of(less) >
@@ -144,7 +144,7 @@ static const char *energy_verdict(const struct run_figures *more, const struct r
     return is_clear(more, less) ? " (outside ±)" : " (inside ±)";
 }
 
-static void add_less_energy(struct text *words, const struct contest *all, long cheap, long dear)
+static void add_less_energy(struct text *words, const struct ranking *all, long cheap, long dear)
 {
     double times = joules_of(&all->runs[dear]) / joules_of(&all->runs[cheap]);
     if (times >= 1.5)
@@ -155,7 +155,7 @@ static void add_less_energy(struct text *words, const struct contest *all, long 
               energy_verdict(&all->runs[dear], &all->runs[cheap]));
 }
 
-static void add_accurate(struct text *words, const struct contest *all)
+static void add_accurate(struct text *words, const struct ranking *all)
 {
     char value[FORMAT_MAX];
     long first = all->accurate, next = most_accurate(all, first);
@@ -172,7 +172,7 @@ static void add_accurate(struct text *words, const struct contest *all)
         text_addf(words, ", %s per %s", format_si(value, joules_of(run), "J"), all->each);
 }
 
-static void add_cheapest(struct text *words, const struct contest *all)
+static void add_cheapest(struct text *words, const struct ranking *all)
 {
     char value[FORMAT_MAX];
     long first = all->cheapest, next = all->accurate >= 0 && all->accurate != first &&
@@ -196,8 +196,8 @@ static void add_cheapest(struct text *words, const struct contest *all)
         text_addf(words, ", %s correct", format_percent(value, run->point.accuracy));
 }
 
-/* What is common to all energies is stated once. */
-static void add_common(struct text *words, const struct contest *all,
+/* The common uncertainty of all energies is stated once. */
+static void add_common(struct text *words, const struct ranking *all,
                        const struct uncertainty *common)
 {
     char error[FORMAT_MAX], method[FORMAT_MAX];
@@ -214,7 +214,7 @@ static void add_common(struct text *words, const struct contest *all,
     text_add(words, ".");
 }
 
-static void put_sentence(const struct contest *all, const struct uncertainty *common,
+static void put_sentence(const struct ranking *all, const struct uncertainty *common,
                          struct text *out)
 {
     struct text words = {0};
@@ -231,7 +231,7 @@ static void put_sentence(const struct contest *all, const struct uncertainty *co
     text_release(&words);
 }
 
-/* Without its middle where it is longer than its column. */
+/* Omits the middle if it is longer than its column. */
 static void add_name(struct table *table, const char *name, size_t most)
 {
     struct plain_text plain = plain_text(name);
@@ -248,7 +248,7 @@ static void add_name(struct table *table, const char *name, size_t most)
     table_addf(table, "%.*s…%s", (int)head, plain.text, tail);
 }
 
-static void put_runs(const struct contest *all, const bool *optimal, size_t most, bool color,
+static void put_runs(const struct ranking *all, const bool *optimal, size_t most, bool color,
                      struct text *out)
 {
     static const struct table_column COLUMNS[] = {
@@ -288,7 +288,7 @@ static void put_runs(const struct contest *all, const bool *optimal, size_t most
 enum err conclusion_of_runs(struct run_figures *runs, size_t count, const char *each, bool verbose,
                             bool color, struct text *out)
 {
-    struct contest all = {.runs = runs, .count = count, .each = each};
+    struct ranking all = {.runs = runs, .count = count, .each = each};
     struct uncertainty common = run_figures_settle(runs, count);
     const struct run_point **points = malloc(count * sizeof *points);
     double *figures = malloc(2 * count * sizeof *figures);

@@ -11,8 +11,7 @@ enum { CONSUMERS = 5 };
 
 /* ---- text ---- */
 
-/* The row with most joules after `last` in the order of joules, then of rows: few are shown, so nothing is
- * sorted. */
+/* The row with the next smaller energy after `last`, then by row order: few are shown, so nothing is sorted. */
 static const struct legacy_row *next_consumer(const struct legacy_estimate *estimate,
                                               const struct legacy_row *last)
 {

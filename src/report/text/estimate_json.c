@@ -5,9 +5,9 @@
 #include "report/text/estimate_report.h"
 #include "report/text/estimate_words.h"
 
-/* ---- what one estimate and a point of many share ---- */
+/* ---- shared by estimates and points ---- */
 
-/* Keys of the ± of a figure for a model as it ships: its larger side, and the interval. */
+/* Keys of the ± of a figure for a model as shipped: its larger side, and the interval. */
 static const char *const OF_ENERGY[] = {"plus_minus", "low", "high"};
 static const char *const OF_LATENCY[] = {"latency_plus_minus", "latency_low_s", "latency_high_s"};
 
@@ -46,7 +46,7 @@ static void power_to_json(struct json *json, const struct estimate_totals *sums,
     json_object_end(json);
 }
 
-/* Activations live while each subgraph runs, of the pass that needs most. */
+/* Live activations while each subgraph runs, for the pass that needs most. */
 static void timeline_to_json(struct json *json, const struct workload_estimate *estimate)
 {
     const struct partition *partition = workload_estimate_timeline_partition(estimate);
@@ -73,6 +73,10 @@ static void memory_to_json(struct json *json, const struct workload_estimate *es
     json_number(json, "activations_peak", memory->activations_peak);
     json_number(json, "workspace_peak", memory->workspace_peak);
     json_number(json, "kv_cache", memory->kv_cache);
+    if (estimate->cache_tokens > 0)
+        json_integer(json, "kv_cache_tokens", estimate->cache_tokens);
+    else
+        json_null(json, "kv_cache_tokens");
     json_number(json, "total_peak", memory->total_peak);
     json_number(json, "capacity", memory->capacity);
     timeline_to_json(json, estimate);
@@ -154,8 +158,9 @@ static void setting_to_json(struct json *json, const struct workload_estimate *e
     json_number(json, "divided", estimate->divided);
     json_bool(json, "fused", question->fusion == PARTITION_FUSED);
     json_string(json, "runtime", runtime_at(question->runtime)->name);
-    json_string(json, "runtime_evidence",
-                evidence_name(runtime_evidence(question->runtime, estimate->hardware)));
+    json_string(
+        json, "runtime_evidence",
+        evidence_name(words_evidence(question, estimate->hardware, estimate->config.precision)));
     json_bool(json, "runtime_is_default", question->has_usual_runtime);
     json_number(json, "host_launch_us", 1e6 * host.launch_s);
     json_bool(json, "host_launch_is_assumed", host.spread > 0);
@@ -215,7 +220,7 @@ static void checks_to_json(struct json *json, const struct budget *budget,
         json_string(json, "unit", budget_unit(checks[i].kind));
         json_number(json, "value", checks[i].value);
         json_number(json, "plus_minus", checks[i].plus_minus);
-        json_number(json, "most", checks[i].most);
+        json_number(json, "most", checks[i].max);
         json_number(json, "left", checks[i].left);
         json_number(json, "margin", checks[i].margin);
         json_bool(json, "sure", checks[i].is_sure);
@@ -277,40 +282,39 @@ static void tail_to_json(struct json *json, const struct workload_estimate *esti
                 estimate->confidence_reason[0] ? estimate->confidence_reason : NULL);
     notes_to_json(json, &estimate->work->notes);
     json_string(json, "method", "estimated");
-    json_string(json, "basis", words_kernels(estimate->config.runtime));
-    if (!is_known(estimate->shipped.most)) {
+    json_string(json, "basis", words_kernels(&estimate->work->spec));
+    if (!is_known(estimate->shipped.max)) {
         json_null(json, "as_shipped_over_estimate");
         return;
     }
     json_array(json, "as_shipped_over_estimate");
-    json_number(json, NULL, estimate->shipped.least);
-    json_number(json, NULL, estimate->shipped.most);
+    json_number(json, NULL, estimate->shipped.min);
+    json_number(json, NULL, estimate->shipped.max);
     json_array_end(json);
 }
 
 /* ---- a request ---- */
 
 static void phase_to_json(struct json *json, const char *name,
-                          const struct workload_estimate *estimate, size_t first, size_t end,
-                          double tokens, const struct tariff *tariff)
+                          const struct workload_estimate *estimate,
+                          const struct estimate_totals *sums, double tokens,
+                          const struct tariff *tariff)
 {
-    struct estimate_totals sums;
     double made = tokens * estimate->work->batch;
-    workload_estimate_total(estimate, first, end, &sums);
     json_object(json, NULL);
     json_string(json, "phase", name);
     json_number(json, "tokens", tokens);
-    sums_to_json(json, estimate, &sums);
-    json_number(json, "energy_per_token_j", sums.joules.total / made);
-    json_number(json, "tokens_per_s", made / sums.latency_s);
+    sums_to_json(json, estimate, sums);
+    json_number(json, "energy_per_token_j", sums->joules.total / made);
+    json_number(json, "tokens_per_s", made / sums->latency_s);
     if (tariff && tariff_given(tariff)) {
-        struct charge charge = estimate_charge(estimate, &sums, tariff, made / 1e6);
+        struct charge charge = estimate_charge(estimate, sums, tariff, made / 1e6);
         charge_to_json(json, "million_tokens", &charge);
     }
-    power_to_json(json, &sums, estimate->limit_w,
+    power_to_json(json, sums, estimate->limit_w,
                   estimate->hardware->idle_w.value * estimate_devices(&estimate->config));
-    shares_to_json(json, &sums);
-    bounds_to_json(json, sums.bound_counts);
+    shares_to_json(json, sums);
+    bounds_to_json(json, sums->bound_counts);
     json_object_end(json);
 }
 
@@ -330,19 +334,14 @@ static void request_to_json(struct json *json, const struct workload_estimate *e
     json_number(json, "energy_per_token_j", estimate->total.joules.total / (batch * output));
     json_number(json, "tokens_per_s", batch * output / estimate->total.latency_s);
     json_number(json, "latency_s", estimate->total.latency_s);
-    size_t prefills = work->prefill_count;
-    struct estimate_totals prefill, decode = {.latency_s = UNKNOWN};
-    workload_estimate_total(estimate, 0, prefills, &prefill);
-    json_number(json, "first_token_s", prefill.latency_s);
-    if (work->count > prefills)
-        workload_estimate_total(estimate, prefills, work->count, &decode);
-    json_number(json, "tpot_s", decode.latency_s / (output - 1));
-    json_number(json, "tokens_per_s_per_user", (output - 1) / decode.latency_s);
+    json_number(json, "first_token_s", workload_estimate_ttft_s(estimate));
+    json_number(json, "tpot_s", workload_estimate_tpot_s(estimate));
+    json_number(json, "tokens_per_s_per_user", 1 / workload_estimate_tpot_s(estimate));
     json_array(json, "phases");
-    phase_to_json(json, "prefill", estimate, 0, prefills, (double)work->spec.setting.tokens,
+    phase_to_json(json, "prefill", estimate, &estimate->prefill, (double)work->spec.setting.tokens,
                   tariff);
-    if (work->count > prefills)
-        phase_to_json(json, "decode", estimate, prefills, work->count, output - 1, tariff);
+    if (work->count > work->prefill_count)
+        phase_to_json(json, "decode", estimate, &estimate->decode, output - 1, tariff);
     json_array_end(json);
     json_object_end(json);
 }
@@ -361,7 +360,7 @@ static void operations_to_json(struct json *json, const struct subgraph_total *r
     json_array_end(json);
 }
 
-/* Whose subgraph it is. */
+/* The partition of the subgraph. */
 static const struct partition *partition_of(const struct workload_estimate *estimate,
                                             const struct subgraph *subgraph)
 {
@@ -400,7 +399,7 @@ static void row_to_json(struct json *json, const struct workload_estimate *estim
 
 static void figures_to_json(struct json *json, const struct workload_estimate *estimate)
 {
-    struct words_figure figures[WORDS_FIGURES_MOST];
+    struct words_figure figures[WORDS_FIGURES_MAX];
     size_t count = words_figures(estimate, figures);
     json_array(json, "hardware_figures");
     for (size_t i = 0; i < count; i++) {
@@ -468,7 +467,7 @@ static void proposals_to_json(struct json *json, const struct estimate_report *r
     json_integer(json, "recommendations_unsure", (int64_t)report->recommendations->unsure);
 }
 
-/* ---- all of it ---- */
+/* ---- documents ---- */
 
 void estimate_json(const struct estimate_report *report, struct text *out)
 {

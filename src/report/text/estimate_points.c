@@ -23,6 +23,9 @@ enum column {
     DEVICES,
     EACH,
     LATENCY,
+    TTFT,
+    TPOT,
+    USER_RATE,
     RATE,
     COST,
     EMISSIONS,
@@ -34,17 +37,18 @@ enum column {
     CELLS
 };
 
-/* What differs between the workloads has a column; the rest is in the title. */
+/* What differs between the workloads has a column; common values are in the title. */
 struct layout {
     struct grid_differences works;
-    bool confidences, devices, runtimes, costs, emissions;
-    size_t rows_each; /* of every demand; 0: all */
+    bool confidences, devices, runtimes, costs, emissions, requests;
+    bool omitted[CELLS]; /* for lack of room */
+    size_t rows_each;    /* rows per demand; 0: all */
     char each[WORDS_MAX], rate[WORDS_MAX];
     char cost[WORDS_MAX], grams[WORDS_MAX];
     struct table_column columns[CELLS];
 };
 
-/* A confidence that all share is a note below the table, not a column. */
+/* A confidence common to all is a note below the table, not a column. */
 static void compare_points(const struct estimate_grid *points, struct layout *layout)
 {
     for (size_t i = 0; i < points->count; i++) {
@@ -82,6 +86,9 @@ static void lay_out(const struct points_report *report, struct layout *layout)
         [DEVICES] = {"devices", true},
         [EACH] = {layout->each, true},
         [LATENCY] = {"latency", true},
+        [TTFT] = {"TTFT", true},
+        [TPOT] = {"TPOT", true},
+        [USER_RATE] = {"tok/s/user", true},
         [RATE] = {layout->rate, true},
         [COST] = {layout->cost, true},
         [EMISSIONS] = {layout->grams, true},
@@ -92,15 +99,16 @@ static void lay_out(const struct points_report *report, struct layout *layout)
         [CONFIDENCE] = {"conf", false},
     };
     *layout = (struct layout){.works = estimate_grid_differences(points)};
+    layout->requests = points->works[0].spec.is_request;
     compare_points(points, layout);
     words_each(layout->each, unit);
     str_format(layout->rate, sizeof layout->rate, "%ss/s", unit);
     name_costs(report, layout, strcmp(unit, "token") == 0 ? "Mtok" : unit);
     memcpy(layout->columns, columns, sizeof columns);
-    if (layout->runtimes)
-        layout->columns[FORMAT].title = "dtype"; /* room for one more column */
+    if (layout->runtimes || layout->requests)
+        layout->columns[FORMAT].title = "dtype"; /* room for more columns */
     if (!points->works[0].spec.model->has_phases)
-        layout->columns[PROMPT].title = "tokens"; /* an encoder reads its input at once */
+        layout->columns[PROMPT].title = "tokens"; /* an encoder processes its input at once */
     size_t demands = points->demand_count ? points->demand_count : 1;
     layout->rows_each = (report->top + demands - 1) / demands;
 }
@@ -148,6 +156,9 @@ static void fill_cells(const struct points_report *report, const struct layout *
     str_format(cells[DEVICES], WORDS_MAX, "%d", estimate_devices(&estimate->config));
     words_estimated(cells[EACH], all->joules.total / units, all->joules_plus_minus / units, "J");
     format_si(cells[LATENCY], all->latency_s, "s");
+    format_rough(cells[TTFT], workload_estimate_ttft_s(estimate), "s");
+    format_rough(cells[TPOT], workload_estimate_tpot_s(estimate), "s");
+    words_rate(cells[USER_RATE], 1 / workload_estimate_tpot_s(estimate));
     words_rate(cells[RATE], workload_estimate_units_per_s(estimate));
     fill_costs(report, estimate, cells);
     if (is_known(all->average_w))
@@ -180,8 +191,8 @@ static size_t frontier_size(const struct estimate_grid *points)
     return count;
 }
 
-/* Does any exceed device memory (is_known_to), or is that unknown? */
-static bool any_doubt(const struct estimate_grid *points, bool is_known_to)
+/* Whether any exceeds device memory (is_known_to), or whether that is unknown. */
+static bool any_unfit(const struct estimate_grid *points, bool is_known_to)
 {
     for (size_t i = 0; i < points->count; i++) {
         const struct workload_estimate *estimate = &points->items[i].estimate;
@@ -229,7 +240,7 @@ static void put_lengths(const struct workload_spec *question, const struct layou
     text_add(out, layout->works.prompts && layout->works.outputs ? "" : " tokens");
 }
 
-/* The answer: "~19 mJ per sample at least: h200, fp16, batch 8", where the rows are alternatives. */
+/* The conclusion: "~19 mJ per sample at least: h200, fp16, batch 8", if the rows are alternatives. */
 static void put_cheapest(const struct points_report *report, const struct layout *layout,
                          struct text *out)
 {
@@ -256,7 +267,9 @@ static void put_title(const struct points_report *report, const struct layout *l
     char basis[WORDS_MAX];
     text_addf(out, "%s%s%s%s, %s: ", is_markdown ? "### " : "\n ", color ? "\033[1m" : "",
               question->model->name, color ? "\033[0m" : "",
-              layout->runtimes ? "usual runtimes" : words_runtime(basis, first));
+              layout->runtimes
+                  ? "usual runtimes"
+                  : words_runtime(basis, question, first->hardware, first->config.precision));
     put_cheapest(report, layout, out);
     text_addf(out, "%zu estimate%s", report->points->able,
               words_plural((double)report->points->able));
@@ -269,7 +282,7 @@ static void put_title(const struct points_report *report, const struct layout *l
               layout->runtimes ? "the usual runtime of each device" : words_basis(basis, first));
 }
 
-/* Points are Pareto-optimal among those of the same demand. */
+/* Points are Pareto-optimal among those with the same demand. */
 static void put_frontier(const struct estimate_grid *points, const struct layout *layout,
                          const char *mark, struct text *out)
 {
@@ -305,9 +318,9 @@ static void put_notes(const struct points_report *report, const struct layout *l
 {
     const char *indent = is_markdown ? "- " : "   ", *mark = is_markdown ? "- \\" : indent;
     put_frontier(report->points, layout, mark, out);
-    if (any_doubt(report->points, true))
+    if (any_unfit(report->points, true))
         text_addf(out, "%s! exceeds device memory\n", mark);
-    if (any_doubt(report->points, false))
+    if (any_unfit(report->points, false))
         text_addf(out, "%s? device memory unknown\n", mark);
     char words[WORDS_MAX];
     if (report->points->able && words_divided(words, &report->points->items[0].estimate))
@@ -331,7 +344,7 @@ static void put_notes(const struct points_report *report, const struct layout *l
                   estimate_confidence_name(report->points->items[0].estimate.confidence));
 }
 
-/* The rate adds nothing to the latency if all workloads have as many units. */
+/* The rate is redundant with the latency if all workloads have the same number of units. */
 static bool is_column(const struct layout *layout, enum column column)
 {
     switch (column) {
@@ -347,6 +360,10 @@ static bool is_column(const struct layout *layout, enum column column)
         return layout->works.contexts;
     case DEVICES:
         return layout->devices;
+    case TTFT:
+    case TPOT:
+    case USER_RATE:
+        return layout->requests;
     case RATE:
         return layout->works.units;
     case COST:
@@ -358,28 +375,28 @@ static bool is_column(const struct layout *layout, enum column column)
     }
 }
 
-/* Text omits the columns in which all rows agree; Markdown keeps them, lengths aside, so that tables can be
+/* Text omits columns with the same value in all rows; Markdown keeps them, except lengths, so that tables can be
  * compared. */
 static bool is_shown_in(const struct layout *layout, enum column column, bool is_markdown)
 {
-    if (column == COST || column == EMISSIONS || column == RUNTIME_CELL)
-        return is_column(layout, column);
+    bool may_be_empty = column == COST || column == EMISSIONS || column == RUNTIME_CELL ||
+                        column == TTFT || column == TPOT || column == USER_RATE;
+    if (layout->omitted[column] || may_be_empty)
+        return !layout->omitted[column] && is_column(layout, column);
     return is_column(layout, column) || (is_markdown && column != PROMPT && column != CONTEXT);
 }
 
-/* Returns how many rows were left out. */
-static size_t put_table(const struct points_report *report, const struct layout *layout,
-                        bool is_markdown, bool color, struct text *out)
+/* Returns the number of omitted rows.  The table has `columns`, which must outlive it. */
+static size_t fill_table(const struct points_report *report, const struct layout *layout,
+                         bool is_markdown, struct table_column columns[CELLS], struct table *table)
 {
     const struct estimate_grid *points = report->points;
     char cells[CELLS][WORDS_MAX];
-    struct table_column columns[CELLS];
-    struct table table;
     size_t left = 0, width = 0;
     for (size_t c = 0; c < CELLS; c++)
         if (is_shown_in(layout, (enum column)c, is_markdown))
             columns[width++] = layout->columns[c];
-    table_init(&table, columns, width);
+    table_init(table, columns, width);
     for (size_t i = 0; i < points->count; i++) {
         if (!is_shown(layout, &points->items[i])) {
             left += !points->items[i].missing[0];
@@ -388,7 +405,38 @@ static size_t put_table(const struct points_report *report, const struct layout 
         fill_cells(report, layout, &points->items[i], cells);
         for (size_t c = 0; c < CELLS; c++)
             if (is_shown_in(layout, (enum column)c, is_markdown))
-                table_add(&table, cells[c]);
+                table_add(table, cells[c]);
+    }
+    return left;
+}
+
+static size_t table_width(const struct table *table)
+{
+    enum { INDENT = 3, GAP = 2 };
+    size_t widths[CELLS] = {0}, sum = INDENT;
+    table_widen(table, widths);
+    for (size_t c = 0; c < table->width; c++)
+        sum += widths[c] ? widths[c] + GAP : 0;
+    return sum - GAP;
+}
+
+/* A table of text that is too wide for a terminal lacks what other columns or other formats have: the reciprocal of
+ * TPOT, power, and the latency that TTFT and TPOT add up to or, with limits, the tokens over that latency. */
+static size_t put_table(const struct points_report *report, struct layout *layout, bool is_markdown,
+                        bool color, struct text *out)
+{
+    enum { WIDTH = 100 };
+    bool has_limits = budget_has_any(report->budget);
+    const enum column less[] = {USER_RATE, POWER, has_limits ? RATE : LATENCY};
+    struct table_column columns[CELLS];
+    struct table table;
+    size_t left = fill_table(report, layout, is_markdown, columns, &table);
+    for (size_t i = 0; i < sizeof less / sizeof *less && layout->requests && !is_markdown &&
+                       table_width(&table) > WIDTH;
+         i++) {
+        layout->omitted[less[i]] = true;
+        table_release(&table);
+        left = fill_table(report, layout, is_markdown, columns, &table);
     }
     if (is_markdown)
         table_write_markdown(&table, out);
@@ -433,21 +481,22 @@ struct csv_cell {
     double number;
 };
 
-enum { CSV_MOST = 64 };
+enum { CSV_MAX = 64 };
 
 static double count_or_unknown(int64_t count)
 {
     return count > 0 ? (double)count : UNKNOWN;
 }
 
-/* Columns that are there with prices alone. */
+/* Columns that exist only with prices. */
 static size_t cost_cells(const struct points_report *report,
                          const struct workload_estimate *estimate, struct csv_cell *out)
 {
-    struct estimate_cost cost;
+    struct estimate_cost cost = {CHARGE_UNKNOWN, CHARGE_UNKNOWN, CHARGE_UNKNOWN};
     if (!report->tariff || !tariff_given(report->tariff))
         return 0;
-    estimate_cost_of(estimate, report->tariff, &cost);
+    if (estimate->work) /* else it is missing */
+        estimate_cost_of(estimate, report->tariff, &cost);
     const struct csv_cell cells[] = {
         {"cost_per_query", NULL, cost.per_query.cost},
         {"cost_per_million_input_tokens", NULL, cost.per_million_input.cost},
@@ -460,9 +509,9 @@ static size_t cost_cells(const struct points_report *report,
     return sizeof cells / sizeof *cells;
 }
 
-/* All columns of a point; those after the number of devices are empty where it is missing. */
+/* All columns of a point; those after the number of devices are empty if it is missing. */
 static size_t csv_cells(const struct points_report *report, const struct grid_point *point,
-                        struct csv_cell out[CSV_MOST])
+                        struct csv_cell out[CSV_MAX])
 {
     const struct workload_estimate *estimate = &point->estimate;
     const struct estimate_config *config = &estimate->config;
@@ -471,6 +520,8 @@ static size_t csv_cells(const struct points_report *report, const struct grid_po
     const struct workload_spec *spec = &point->work->spec;
     struct workload_demand demand = workload_demand(spec);
     double units = point->work->units;
+    double ttft_s = point->missing[0] ? UNKNOWN : workload_estimate_ttft_s(estimate);
+    double tpot_s = point->missing[0] ? UNKNOWN : workload_estimate_tpot_s(estimate);
     struct estimate_interval energy =
         workload_estimate_interval(estimate, all->joules.total, all->joules_plus_minus);
     struct estimate_interval latency =
@@ -496,6 +547,9 @@ static size_t csv_cells(const struct points_report *report, const struct grid_po
         {"link_j", NULL, all->joules.link},
         {"latency_s", NULL, all->latency_s},
         {"latency_plus_minus", NULL, latency.plus_minus},
+        {"first_token_s", NULL, ttft_s},
+        {"tpot_s", NULL, tpot_s},
+        {"tokens_per_s_per_user", NULL, 1 / tpot_s},
         {"per_s", NULL, units / all->latency_s},
         {"average_w", NULL, all->average_w},
         {"peak_w", NULL, all->peak_w},
@@ -527,8 +581,8 @@ static size_t csv_cells(const struct points_report *report, const struct grid_po
 void points_csv(const struct points_report *report, struct text *out)
 {
     const struct estimate_grid *points = report->points;
-    struct csv_cell cells[CSV_MOST];
-    struct table_column columns[CSV_MOST];
+    struct csv_cell cells[CSV_MAX];
+    struct table_column columns[CSV_MAX];
     size_t count = csv_cells(report, &points->items[0], cells), known = 0;
     struct table table;
     for (size_t c = 0; c < count; c++) {

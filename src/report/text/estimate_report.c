@@ -31,7 +31,7 @@ static const char *tint(const struct paper *paper, const char *code)
     return paper->color ? code : "";
 }
 
-/* A line of the head: "   energy       ~22.1 mJ", in Markdown a row of a table. */
+/* A line of the summary: "   energy       ~22.1 mJ", in Markdown a row of a table. */
 static void line(const struct paper *paper, const char *name, const char *format, ...)
     PRINTF_LIKE(3, 4);
 
@@ -88,8 +88,8 @@ static void print_table(const struct paper *paper, struct table *table)
 
 /* ---- the head ---- */
 
-/* The answer first: "resnet50 on NVIDIA H200 SXM 141GB, pytorch-graph (measured): ~131 ± 17 mJ per sample, 850 µs".  Of a
- * bound the interval is in the lines below. */
+/* The result first: "resnet50 on NVIDIA H200 SXM 141GB, pytorch-graph (measured): ~131 ± 17 mJ per sample, 850 µs".
+ * For a lower bound the interval is in the lines below. */
 static void put_title(const struct paper *paper, const struct workload_estimate *estimate)
 {
     char words[WORDS_MAX], runtime[WORDS_MAX], energy[WORDS_MAX], latency[FORMAT_MAX];
@@ -102,7 +102,9 @@ static void put_title(const struct paper *paper, const struct workload_estimate 
     text_addf(paper->out, "%s%s%s on %s%s, %s: %s per %s, %s%s%s\n",
               paper->is_markdown ? "### " : "\n ", tint(paper, BOLD), work->spec.model->name,
               words_device(words, estimate->hardware), tint(paper, PLAIN),
-              words_runtime(runtime, estimate), is_known(joules) ? energy : "-", work->unit,
+              words_runtime(runtime, &estimate->work->spec, estimate->hardware,
+                            estimate->config.precision),
+              is_known(joules) ? energy : "-", work->unit,
               format_rough(latency, estimate->total.latency_s, "s"),
               work->spec.is_request ? " per request" : "",
               estimate->memory.fits ? "" : "; EXCEEDS DEVICE MEMORY");
@@ -132,37 +134,36 @@ static void put_energy(const struct paper *paper, const struct workload_estimate
 static void put_time(const struct paper *paper, const struct workload_estimate *estimate)
 {
     char latency[WORDS_MAX], first[FORMAT_MAX], rate[WORDS_MAX];
-    struct estimate_totals prefill;
     words_latency(latency, estimate);
     words_rate(rate, workload_estimate_units_per_s(estimate));
-    workload_estimate_total(estimate, 0, estimate->work->prefill_count, &prefill);
     if (estimate->work->spec.is_request)
         line(paper, "latency", "%s; time to first token %s; %s %ss/s", latency,
-             format_si(first, prefill.latency_s, "s"), rate, estimate->work->unit);
+             format_si(first, estimate->prefill.latency_s, "s"), rate, estimate->work->unit);
     else
         line(paper, "latency", "%s; %s %ss/s", latency, rate, estimate->work->unit);
 }
 
-/* What one user sees: a decode step yields a token for each sequence of the batch. */
+/* Per user: a decode step yields a token for each sequence of the batch. */
 static void put_user(const struct paper *paper, const struct workload_estimate *estimate)
 {
     const struct workload *work = estimate->work;
-    struct estimate_totals first, decode;
+    const struct estimate_totals *first = &estimate->prefill;
     char ttft[FORMAT_MAX], tpot[FORMAT_MAX], rate[WORDS_MAX];
-    workload_estimate_total(estimate, 0, work->prefill_count, &first);
     format_with_error(
-        ttft, first.latency_s,
-        workload_estimate_interval(estimate, first.latency_s, first.latency_plus_minus).plus_minus,
+        ttft, first->latency_s,
+        workload_estimate_interval(estimate, first->latency_s, first->latency_plus_minus)
+            .plus_minus,
         "s");
     if (work->count == work->prefill_count) {
         line(paper, "per user", "TTFT %s", ttft);
         return;
     }
-    workload_estimate_total(estimate, work->prefill_count, work->count, &decode);
-    double steps = (double)(work->spec.output_tokens - 1), each = decode.latency_s / steps;
+    double steps = (double)(work->spec.output_tokens - 1);
+    double each = workload_estimate_tpot_s(estimate);
     format_with_error(
         tpot, each,
-        workload_estimate_interval(estimate, each, decode.latency_plus_minus / steps).plus_minus,
+        workload_estimate_interval(estimate, each, estimate->decode.latency_plus_minus / steps)
+            .plus_minus,
         "s");
     line(paper, "per user", "TTFT %s, TPOT %s, %s tokens/s", ttft, tpot,
          words_rate(rate, 1 / each));
@@ -222,17 +223,25 @@ static void put_fit(const struct paper *paper, const struct estimate_report *rep
          tint(paper, PLAIN), headroom);
 }
 
+/* Parts of it: "weights 2.3 GiB, activations 12.0 MiB, KV cache 20.0 MiB of 639 tokens". */
 static void put_memory(const struct paper *paper, const struct estimate_report *report)
 {
-    const struct estimate_memory *memory = &report->estimate->memory;
-    char weights[FORMAT_MAX], activations[FORMAT_MAX], workspace[FORMAT_MAX], cache[FORMAT_MAX];
+    const struct workload_estimate *estimate = report->estimate;
+    const struct estimate_memory *memory = &estimate->memory;
+    char words[WORDS_MAX] = "", bytes[FORMAT_MAX], sequences[FORMAT_MAX] = "";
     put_fit(paper, report);
-    format_bytes(weights, memory->weights);
-    format_bytes(activations, memory->activations_peak);
-    format_bytes(workspace, memory->workspace_peak);
-    format_bytes(cache, memory->kv_cache);
-    line(paper, "", "weights %s, activations %s, workspace %s%s%s", weights, activations, workspace,
-         memory->kv_cache > 0 ? ", KV cache " : "", memory->kv_cache > 0 ? cache : "");
+    words_add(words, "weights %s", format_bytes(bytes, memory->weights));
+    words_add(words, "activations %s", format_bytes(bytes, memory->activations_peak));
+    if (memory->workspace_peak > 0)
+        words_add(words, "workspace %s", format_bytes(bytes, memory->workspace_peak));
+    if (estimate->work->batch > 1)
+        str_format(sequences, sizeof sequences, "%.0f x ", estimate->work->batch);
+    if (memory->kv_cache > 0 && estimate->cache_tokens > 0)
+        words_add(words, "KV cache %s of %s%" PRId64 " tokens",
+                  format_bytes(bytes, memory->kv_cache), sequences, estimate->cache_tokens);
+    else if (memory->kv_cache > 0)
+        words_add(words, "KV cache %s", format_bytes(bytes, memory->kv_cache));
+    line(paper, "", "%s", words);
 }
 
 static void put_work(const struct paper *paper, const struct workload_estimate *estimate)
@@ -299,15 +308,11 @@ static void put_phases(const struct paper *paper, const struct workload_estimate
     };
     const struct workload *work = estimate->work;
     double batch = work->batch, output = (double)work->spec.output_tokens;
-    struct estimate_totals part;
     struct table table = TABLE(COLUMNS);
 
-    workload_estimate_total(estimate, 0, work->prefill_count, &part);
-    phase_row(&table, "prefill", (double)work->spec.setting.tokens, batch, &part);
-    if (work->count > work->prefill_count) {
-        workload_estimate_total(estimate, work->prefill_count, work->count, &part);
-        phase_row(&table, "decode", output - 1, batch, &part);
-    }
+    phase_row(&table, "prefill", (double)work->spec.setting.tokens, batch, &estimate->prefill);
+    if (work->count > work->prefill_count)
+        phase_row(&table, "decode", output - 1, batch, &estimate->decode);
     phase_row(&table, "request", output, batch, &estimate->total);
     print_table(paper, &table);
 }
@@ -454,7 +459,7 @@ static void put_no_recommendation(const struct paper *paper, const struct estima
     else if (!is_known(report->estimate->total.joules.total))
         item(paper, "No recommendations: figures that the energy depends on are unknown.");
     else
-        item(paper, "No change that fits saves %.0f %%%s.", 100 * RECOMMEND_LEAST,
+        item(paper, "No change that fits saves %.0f %%%s.", 100 * RECOMMEND_GAIN_MIN,
              report->recommendations->unsure ? " and more than its ±" : "");
 }
 
@@ -507,7 +512,7 @@ static void put_figures(const struct paper *paper, const struct workload_estimat
 {
     static const struct table_column COLUMNS[] = {
         {"device figure", false}, {"value", true}, {"evidence", false}, {"source", false}};
-    struct words_figure figures[WORDS_FIGURES_MOST];
+    struct words_figure figures[WORDS_FIGURES_MAX];
     size_t count = words_figures(estimate, figures);
     struct table table = TABLE(COLUMNS);
 
@@ -579,7 +584,7 @@ void estimate_markdown(const struct estimate_report *report, struct text *out)
     put_estimate(&(struct paper){.out = out, .is_markdown = true}, report);
 }
 
-/* ---- what is in a report ---- */
+/* ---- parts of a report ---- */
 
 enum err estimate_report_make(const struct recommend_question *question,
                               struct estimate_parts *parts, struct estimate_report *out,

@@ -26,14 +26,14 @@ struct estimate_report {
     size_t row_count;
     const struct budget *budget;
     const struct recommendations *recommendations;
-    int devices_to_fit;          /* if it exceeds device memory: how many would do; 0: unknown */
+    int devices_to_fit;          /* devices needed if it exceeds device memory; 0: unknown */
     size_t top;                  /* subgraphs to show; 0: all */
     bool shows_figures;          /* of the device, with their sources */
-    const struct tariff *tariff; /* of cost and emissions; NULL: none */
+    const struct tariff *tariff; /* for cost and emissions; NULL: none */
 };
 
-/* Fills in what a report has beside the estimate: subgraphs, recommendations, the devices that it would fit on.  The
- * parts must outlive the report; free(parts->rows), also after an error. */
+/* Computes the other parts of a report: subgraphs, recommendations, the devices that it would fit on.  The parts must
+ * outlive the report; free(parts->rows), also after an error. */
 struct estimate_parts {
     struct subgraph_total *rows;
     struct recommendations proposals;
@@ -48,7 +48,7 @@ void estimate_json(const struct estimate_report *report, struct text *out);
 /* One line per subgraph. */
 void estimate_csv(const struct estimate_report *report, struct text *out);
 
-/* Many. */
+/* Several estimates. */
 struct points_report {
     const struct estimate_grid *points; /* in display order */
     const struct budget *budget;

@@ -1,5 +1,5 @@
-/* What text, Markdown, CSV, JSON and plots of estimates share: cells with units, the figures of the device
- * that an estimate rests on, and subgraphs grouped into consumers of energy. */
+/* Shared by text, Markdown, CSV, JSON and plots of estimates: cells with units, the device figures that an estimate
+ * uses, and subgraphs grouped into consumers of energy. */
 #include "report/text/estimate_words.h"
 
 #include <inttypes.h>
@@ -29,22 +29,25 @@ void words_add(char *to, const char *format, ...)
     va_end(values);
 }
 
-/* A file whose products are quantized: "int8 as in the file, 3 % of MACs in fp32". */
+/* A file with quantized products: "int8 as in the file, 3 % of MACs in fp32". */
 static void stored_words(char *to, const struct workload_estimate *estimate)
 {
     const struct graph_precision *file = &estimate->work->file;
     const char *name = precision_name(estimate->config.precision);
+    char computed[64] = "";
+    if (estimate->used != estimate->config.precision)
+        str_format(computed, sizeof computed, ", computed in %s", precision_name(estimate->used));
     if (!file->is_known || file->products == file->floats ||
         file->products != estimate->config.precision)
-        str_format(to, WORDS_MAX, "weights as stored, %s", name);
+        str_format(to, WORDS_MAX, "weights as stored, %s%s", name, computed);
     else if (file->share > 0.9995)
-        str_format(to, WORDS_MAX, "%s as in the file", name);
+        str_format(to, WORDS_MAX, "%s as in the file%s", name, computed);
     else
-        str_format(to, WORDS_MAX, "%s as in the file (%.1f %% of MACs; others %s)", name,
-                   100 * file->share, precision_name(file->floats));
+        str_format(to, WORDS_MAX, "%s as in the file%s (%.1f %% of MACs; others %s)", name,
+                   computed, 100 * file->share, precision_name(file->floats));
 }
 
-/* The precision of the model's file where the estimate is in another: "fp32"; NULL: it is not. */
+/* The precision of the model's file if the estimate uses another: "fp32"; else NULL. */
 static const char *file_precision(const struct workload_estimate *estimate)
 {
     const struct graph_precision *file = &estimate->work->file;
@@ -140,7 +143,7 @@ char *words_device(char *to, const struct hardware *hardware)
     return to;
 }
 
-const char *words_kernels(enum runtime_id runtime)
+const char *words_kernels(const struct workload_spec *spec)
 {
     static const char *const KERNELS[RUNTIME_COUNT] = {
 #define RUNTIME(constant, name, fusion, rules, host, tf32, error, evidence, about)                 \
@@ -148,17 +151,28 @@ const char *words_kernels(enum runtime_id runtime)
 #include "estimate/runtimes.def"
 #undef RUNTIME
     };
-    return runtime == RUNTIME_IDEAL ? "lower bound with ideal kernels" : KERNELS[runtime];
+    if (spec->runtime != RUNTIME_IDEAL)
+        return KERNELS[spec->runtime];
+    return workload_is_bound(spec) ? "lower bound with ideal kernels"
+                                   : "ideal kernels without fusion";
 }
 
-char *words_runtime(char *to, const struct workload_estimate *estimate)
+enum evidence words_evidence(const struct workload_spec *spec, const struct hardware *hardware,
+                             enum precision precision)
 {
-    enum runtime_id id = estimate->config.runtime;
-    if (id == RUNTIME_IDEAL)
-        str_copy(to, WORDS_MAX, "ideal (lower bound)");
+    return runtime_evidence(spec->runtime,
+                            &(struct runtime_use){hardware, spec->model->has_phases, precision});
+}
+
+char *words_runtime(char *to, const struct workload_spec *spec, const struct hardware *hardware,
+                    enum precision precision)
+{
+    if (spec->runtime == RUNTIME_IDEAL)
+        str_format(to, WORDS_MAX, "ideal (%s)",
+                   workload_is_bound(spec) ? "lower bound" : "no fusion");
     else
-        str_format(to, WORDS_MAX, "%s (%s)", runtime_at(id)->name,
-                   evidence_name(runtime_evidence(id, estimate->hardware)));
+        str_format(to, WORDS_MAX, "%s (%s)", runtime_at(spec->runtime)->name,
+                   evidence_name(words_evidence(spec, hardware, precision)));
     return to;
 }
 
@@ -172,10 +186,10 @@ char *words_basis(char *to, const struct workload_estimate *estimate)
 {
     const struct estimate_shipped *shipped = &estimate->shipped;
     const struct runtime *runtime = runtime_at(estimate->config.runtime);
-    const char *kernels = words_kernels(estimate->config.runtime);
-    if (is_known(shipped->most))
+    const char *kernels = words_kernels(&estimate->work->spec);
+    if (is_known(shipped->max))
         str_format(to, WORDS_MAX, "%s; models as shipped took %.1f to %.1f times this", kernels,
-                   shipped->least, shipped->most);
+                   shipped->min, shipped->max);
     else if (estimate->config.runtime == RUNTIME_IDEAL)
         str_format(to, WORDS_MAX, "%s; the ± covers published figures of LLMs", kernels);
     else
@@ -219,11 +233,11 @@ static void words_range(char *to, struct estimate_interval range, const char *un
     char *space = strchr(low, ' ');
     const char *other = strchr(high, ' ');
     if (space && other && strcmp(space, other) == 0)
-        *space = '\0'; /* one unit for both */
+        *space = '\0'; /* common unit */
     str_format(to, WORDS_MAX, "%s to %s", low, high);
 }
 
-/* A figure with its unit, and `each` after it. */
+/* A figure with its unit, followed by `each`. */
 static char *words_shipped(char *to, const struct workload_estimate *estimate, double value,
                            double plus_minus, const char *unit, const char *each)
 {
@@ -345,7 +359,7 @@ char *words_pipeline(char *to, const struct workload_estimate *estimate)
 
 static char *value_words(char *to, enum budget_kind kind, double value)
 {
-    if (kind == BUDGET_MEMORY || kind == BUDGET_FIT) /* in 10^9 bytes, as the limit is given */
+    if (kind == BUDGET_MEMORY || kind == BUDGET_FIT) /* in 10^9 bytes, like the limit */
         str_format(to, FORMAT_MAX, "%.4g GB", value / 1e9);
     else
         format_si(to, value, budget_unit(kind));
@@ -363,14 +377,14 @@ char *words_check(char *to, const struct budget_check *check,
         char beyond[FORMAT_MAX];
         str_format(to, WORDS_MAX, "%-7s  %s, capacity %s: exceeds device memory by %s",
                    budget_name(check->kind), value_words(value, check->kind, check->value),
-                   value_words(most, check->kind, check->most),
+                   value_words(most, check->kind, check->max),
                    value_words(beyond, check->kind, -check->left));
     } else if (check->verdict == BUDGET_UNKNOWN)
         str_format(to, WORDS_MAX, "%s unknown", budget_name(check->kind));
     else
         str_format(to, WORDS_MAX, "%-7s  %s%s%s, limit %s: %.*f %% %s%s", budget_name(check->kind),
                    about, value_words(value, check->kind, check->value), of,
-                   value_words(most, check->kind, check->most), fabs(check->margin) < 0.1 ? 2 : 0,
+                   value_words(most, check->kind, check->max), fabs(check->margin) < 0.1 ? 2 : 0,
                    fabs(100 * check->margin), check->margin < 0 ? "over" : "under",
                    check->is_sure ? "" : ", within the ±");
     return to;
@@ -400,7 +414,7 @@ static size_t put_way(const struct hardware_path *way, struct words_figure *out)
     return 2;
 }
 
-/* Of devices that share a model.  An unknown latency counts as 0. */
+/* For devices that share a model.  An unknown latency counts as 0. */
 static size_t put_link(const struct hardware *hardware, struct words_figure *out)
 {
     out[0] = (struct words_figure){"link_bandwidth", "B/s", NULL, hardware->link_bytes_per_s};
@@ -418,7 +432,7 @@ static size_t put_link(const struct hardware *hardware, struct words_figure *out
     return count;
 }
 
-/* What a host takes, unless an option says it. */
+/* Host launch time, unless given by an option. */
 static size_t put_host(const struct workload_estimate *estimate, struct words_figure *out)
 {
     const struct runtime_host host = words_runtime_host(estimate);
@@ -434,7 +448,7 @@ static size_t put_host(const struct workload_estimate *estimate, struct words_fi
 }
 
 size_t words_figures(const struct workload_estimate *estimate,
-                     struct words_figure out[WORDS_FIGURES_MOST])
+                     struct words_figure out[WORDS_FIGURES_MAX])
 {
     const struct hardware *hardware = estimate->hardware;
     const struct hardware_memory *memory = hardware_main_memory(hardware);
@@ -476,7 +490,7 @@ static int by_joules(const void *left, const void *right)
     return (a->first > b->first) - (a->first < b->first);
 }
 
-/* Replaces the numbers between dots, which tell layers apart, by "*". */
+/* Replaces numbers between dots, which distinguish layers, by "*". */
 static void collapse(char *to, size_t size, const char *name)
 {
     size_t used = 0;
@@ -496,14 +510,14 @@ static void collapse(char *to, size_t size, const char *name)
 static void short_name(char *to, const char *name)
 {
     size_t length = strlen(name);
-    if (length <= CONSUMER_NAME_MOST) {
-        str_copy(to, CONSUMER_NAME_MOST + 8, name);
+    if (length <= CONSUMER_NAME_MAX) {
+        str_copy(to, CONSUMER_NAME_MAX + 8, name);
         return;
     }
-    name += length - (CONSUMER_NAME_MOST - 1); /* the end of a name is the more specific */
-    while (utf8_is_continuation(*name))        /* not within a character */
+    name += length - (CONSUMER_NAME_MAX - 1); /* the end of a name is more specific */
+    while (utf8_is_continuation(*name))       /* not within a character */
         name++;
-    str_format(to, CONSUMER_NAME_MOST + 8, "…%s", name);
+    str_format(to, CONSUMER_NAME_MAX + 8, "…%s", name);
 }
 
 static struct estimate_consumer *find_consumer(struct estimate_consumer *all, size_t count,
@@ -516,17 +530,17 @@ static struct estimate_consumer *find_consumer(struct estimate_consumer *all, si
     return NULL;
 }
 
-/* Beyond this many subgraphs none are grouped: the search is quadratic. */
-enum { GROUPED_MOST = 5000 };
+/* Above this number subgraphs are not grouped: the search is quadratic. */
+enum { GROUPED_MAX = 5000 };
 
 struct estimate_consumer *estimate_consumers(const struct estimate_report *report, size_t *count)
 {
     struct estimate_consumer *all = calloc(report->row_count + 1, sizeof *all);
-    bool grouped = !report->shows_figures && report->row_count <= GROUPED_MOST;
+    bool grouped = !report->shows_figures && report->row_count <= GROUPED_MAX;
     *count = 0;
     for (size_t i = 0; all && i < report->row_count; i++) {
         const struct subgraph_total *row = &report->rows[i];
-        char whole[256], name[CONSUMER_NAME_MOST + 8];
+        char whole[256], name[CONSUMER_NAME_MAX + 8];
         if (grouped)
             collapse(whole, sizeof whole, row->subgraph->name);
         else
@@ -553,7 +567,7 @@ struct estimate_consumer *estimate_consumers(const struct estimate_report *repor
 
 /* ---- cost ---- */
 
-/* What an estimate costs and emits at the user's prices: all devices for the whole latency, and their electricity. */
+/* Cost and emissions of an estimate at the user's prices: all devices for the whole latency, and their electricity. */
 
 enum { MILLION = 1000000 };
 
@@ -569,7 +583,7 @@ struct charge estimate_charge(const struct workload_estimate *estimate,
         workload_estimate_interval(estimate, sums->latency_s, sums->latency_plus_minus).plus_minus;
     struct charge charge = tariff_charge(tariff, sums->joules.total / parts, joules / parts,
                                          sums->latency_s * devices / parts);
-    /* A time that is wrong makes the energy wrong alike. */
+    /* Errors of time and energy are fully correlated. */
     if (is_known(charge.cost))
         add_known(&charge.cost_plus_minus, tariff_devices(tariff, latency_s * devices / parts));
     return charge;
@@ -580,18 +594,20 @@ void estimate_cost_of(const struct workload_estimate *estimate, const struct tar
 {
     const struct workload *work = estimate->work;
     const struct workload_spec *spec = &work->spec;
+    const struct estimate_totals *of_input = &estimate->total;
     double input = UNKNOWN, output = UNKNOWN, queries = UNKNOWN;
     if (spec->is_request) {
         queries = work->batch;
         input = work->batch * (double)spec->setting.tokens;
         output = work->units;
+        of_input = &estimate->prefill;
     } else if (strcmp(work->unit, "sample") == 0) {
         queries = work->units;
     } else {
         *(strcmp(work->unit, "output token") == 0 ? &output : &input) = work->units;
     }
     out->per_query = estimate_charge(estimate, &estimate->total, tariff, queries);
-    out->per_million_input = estimate_charge(estimate, &estimate->total, tariff, input / MILLION);
+    out->per_million_input = estimate_charge(estimate, of_input, tariff, input / MILLION);
     out->per_million_output = estimate_charge(estimate, &estimate->total, tariff, output / MILLION);
 }
 
@@ -632,7 +648,7 @@ void estimate_cost_to_json(struct json *json, const struct workload_estimate *es
 
 /* ---- words ---- */
 
-/* Where models as shipped take more than the estimate, the upper end in place of the ±, as of the energy. */
+/* If models as shipped take more than the estimate, the upper end instead of the ±, as for the energy. */
 static void add_charge(struct text *out, const struct workload_estimate *estimate,
                        const struct charge *charge, bool emissions, const char *unit)
 {
@@ -657,17 +673,9 @@ void estimate_cost_words(const struct workload_estimate *estimate, const struct 
     const struct workload *work = estimate->work;
     bool is_request = work->spec.is_request;
     struct estimate_cost cost;
-    struct estimate_totals phase;
     estimate_cost_of(estimate, tariff, &cost);
     add_charge(out, estimate, &cost.per_query, emissions, is_request ? "request" : work->unit);
     add_charge(out, estimate, &cost.per_million_output, emissions, "million output tokens");
-    if (!is_request) {
-        add_charge(out, estimate, &cost.per_million_input, emissions, "million prompt tokens");
-        return;
-    }
-    workload_estimate_total(estimate, 0, work->prefill_count, &phase);
-    cost.per_million_input = estimate_charge(
-        estimate, &phase, tariff, work->batch * (double)work->spec.setting.tokens / MILLION);
     add_charge(out, estimate, &cost.per_million_input, emissions,
-               "million prompt tokens (prefill alone)");
+               is_request ? "million prompt tokens (prefill alone)" : "million prompt tokens");
 }

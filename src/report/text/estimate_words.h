@@ -1,5 +1,5 @@
-/* What the reports and plots of estimates share.  The words_ functions write into the caller's buffer and
- * return it; estimate_consumers allocates an array that the caller frees. */
+/* Shared by the reports and plots of estimates.  The words_ functions write into the caller's buffer and return it;
+ * estimate_consumers allocates an array that the caller frees. */
 #ifndef IPW_REPORT_ESTIMATE_WORDS_H
 #define IPW_REPORT_ESTIMATE_WORDS_H
 
@@ -62,42 +62,47 @@ const char *words_proposals(const struct budget *budget, const struct workload_e
 char *words_check(char *to, const struct budget_check *check,
                   const struct workload_estimate *estimate);
 
-/* The device figures that an estimate rests on, including assumed ones. */
+/* The device figures that an estimate uses, including assumed ones. */
 struct words_figure {
     const char *name, *unit;
     const char *format; /* precision: "fp16"; NULL: none */
     struct hardware_figure figure;
 };
-enum { WORDS_FIGURES_MOST = 18 };
+enum { WORDS_FIGURES_MAX = 18 };
 size_t words_figures(const struct workload_estimate *estimate,
-                     struct words_figure out[WORDS_FIGURES_MOST]);
+                     struct words_figure out[WORDS_FIGURES_MAX]);
 
-/* The distinct names of unknown operators; returns how many, at most `most`. */
+/* The distinct names of unknown operators; returns their number, at most `most`. */
 size_t words_unknown(const struct graph *graph, const char **labels, size_t most);
 
-/* What runs the model, and how its times are known: "pytorch-eager (measured)", "ideal (lower bound)". */
-char *words_runtime(char *to, const struct workload_estimate *estimate);
+/* The runtime, and how its times are known: "pytorch-eager (measured)", "ideal (lower bound)",
+ * "ideal (no fusion)". */
+char *words_runtime(char *to, const struct workload_spec *spec, const struct hardware *hardware,
+                    enum precision precision);
+enum evidence words_evidence(const struct workload_spec *spec, const struct hardware *hardware,
+                             enum precision precision);
 
-/* What an estimate is: "lower bound with ideal kernels", "kernels of pytorch-graph". */
-const char *words_kernels(enum runtime_id runtime);
+/* Kind of estimate: "lower bound with ideal kernels", "kernels of pytorch-graph". */
+const char *words_kernels(const struct workload_spec *spec);
 
 /* The same as text: "lower bound with ideal kernels; models as shipped took 1.2 to 2.9 times this". */
 char *words_basis(char *to, const struct workload_estimate *estimate);
 
 struct runtime_host words_runtime_host(const struct workload_estimate *estimate);
-/* "host launch time assumed: 10.5 µs, ± 28 %; --host-launch-us gives it"; false: it was given, or nothing waits for it. */
+/* "host launch time assumed: 8.5 µs, ± 24 %; --host-launch-us gives it"; false: it was given, or is not used. */
 bool words_host(char *to, const struct workload_estimate *estimate);
 
 /* ---- cost and emissions ---- */
 
-/* Of the whole latency of all devices and their electricity; UNKNOWN where there is nothing of the kind. */
+/* For the whole latency of all devices and their electricity; UNKNOWN without prices. */
 struct estimate_cost {
-    struct charge per_query;                             /* a request or a sample */
-    struct charge per_million_input, per_million_output; /* all of it over these tokens */
+    struct charge per_query;          /* a request or a sample */
+    struct charge per_million_input;  /* of a request: its prefill over the prompt's tokens */
+    struct charge per_million_output; /* the total over the output tokens */
 };
 void estimate_cost_of(const struct workload_estimate *estimate, const struct tariff *tariff,
                       struct estimate_cost *out);
-/* Of a part of it, per unit of which there are `parts`; ± of energy and time, which are wrong together. */
+/* For a part, per unit of which there are `parts`; ± of energy and time, which are correlated. */
 struct charge estimate_charge(const struct workload_estimate *estimate,
                               const struct estimate_totals *sums, const struct tariff *tariff,
                               double parts);
@@ -109,17 +114,17 @@ void charge_to_json(struct json *json, const char *each, const struct charge *ch
 void estimate_cost_words(const struct workload_estimate *estimate, const struct tariff *tariff,
                          bool emissions, struct text *out);
 
-/* A row of the top consumers of energy: subgraphs that repeat in several layers are one, "layer.*.mlp". */
-enum { CONSUMER_NAME_MOST = 36 };
+/* A row of the top consumers of energy: subgraphs that repeat in several layers are combined, "layer.*.mlp". */
+enum { CONSUMER_NAME_MAX = 36 };
 struct estimate_consumer {
-    char name[CONSUMER_NAME_MOST + 8];
+    char name[CONSUMER_NAME_MAX + 8];
     const struct subgraph_total *first;
     struct estimate_joules joules;
     double latency_s;
-    size_t count;  /* of subgraphs */
-    bool is_mixed; /* not all have the same bound */
+    size_t count;  /* number of subgraphs */
+    bool is_mixed; /* they have different bounds */
 };
-/* Largest energy first; NULL when out of memory. */
+/* Largest energy first; NULL: out of memory. */
 struct estimate_consumer *estimate_consumers(const struct estimate_report *report, size_t *count);
 
 #endif

@@ -27,7 +27,7 @@ static struct prefix prefix_for(double value)
     };
     double size = fabs(value);
     size_t i = 3;
-    /* 999.95 would round to "1000": step up a little before the border. */
+    /* 999.95 would round to "1000": switch to the next prefix slightly earlier. */
     while (i < 7 && size >= 999.95 * PREFIXES[i].factor)
         i++;
     while (i > 0 && size > 0 && size < 0.99995 * PREFIXES[i].factor)
@@ -41,7 +41,7 @@ static bool is_beyond_prefixes(double scaled)
     return fabs(scaled) >= 99999.5;
 }
 
-/* Four significant digits: what the best of these sensors can carry. */
+/* Four significant digits: the resolution of the best sensors. */
 static int decimals_for(double scaled)
 {
     double size = fabs(scaled);
@@ -58,15 +58,15 @@ char *format_si(char *to, double value, const char *unit)
     double scaled = value / prefix.factor;
     if (is_beyond_prefixes(scaled))
         str_format(to, FORMAT_MAX, "%.3e %s", value, unit);
-    else if (value != 0 && fabs(scaled) < 0.0005) /* rounding, not a reading */
+    else if (value != 0 && fabs(scaled) < 0.0005) /* a rounding residue, not a reading */
         str_format(to, FORMAT_MAX, "%s0.001 %s%s", value > 0 ? "< " : "> -", prefix.text, unit);
     else
         str_format(to, FORMAT_MAX, "%.*f %s%s", decimals_for(scaled), scaled, prefix.text, unit);
     return to;
 }
 
-/* "12.35 ± 0.36" and `unit` after it: two digits of the uncertainty, and the value to the same place.
- * False where the uncertainty is too small to be shown beside the value. */
+/* "12.35 ± 0.36" followed by `unit`: two digits of the uncertainty, and the value to the same place. False if the
+ * uncertainty is too small to be shown with the value. */
 static bool format_pair(char *to, double value, double error, const char *unit)
 {
     /* From 0.995 on it rounds to 1.0. */
@@ -100,11 +100,11 @@ char *format_with_error(char *to, double value, double error, const char *unit)
     return to;
 }
 
-/* Per joule or watt; the prefix goes below the line, so that it is a unit that is read: 0.022 1/J is "22 /kJ". */
+/* Per joule or watt; the prefix is applied to the denominator: 0.022 1/J is "22 /kJ". */
 static void format_per(char *to, double value, double error, const char *unit, bool rough)
 {
     double size = is_known(error) ? fmax(fabs(value), error) : fabs(value);
-    int step = 0; /* thousands below the line */
+    int step = 0; /* powers of 1000 in the denominator */
     for (; size > 0 && size < 0.99995 && step < 4; step++)
         size *= 1e3;
     for (; size >= 999.95 && step > -3; step--)
@@ -122,7 +122,7 @@ static void format_per(char *to, double value, double error, const char *unit, b
                    scaled, name);
 }
 
-/* Counts with all their digits, other numbers with four. */
+/* Counts with all digits, other numbers with four. */
 char *format_in(char *to, double value, double error, const char *unit)
 {
     const char *space = unit[0] ? " " : "";
@@ -152,16 +152,16 @@ char *format_figure(char *to, double value, double error, const char *unit)
     else if (is_inverse && !is_rate)
         format_per(to, value, error, unit + 2, false);
     else if (is_rate || !unit[0])
-        format_in(to, value, error, is_rate ? unit + 1 : unit); /* "/ks" is no unit in use */
+        format_in(to, value, error, is_rate ? unit + 1 : unit); /* "/ks" is not used */
     else
         format_with_error(to, value, error, unit);
     return to;
 }
 
-/* Two digits of the error or three of the amount, the hundredths at least. */
+/* Two digits of the error or three of the amount, at least hundredths. */
 char *format_amount(char *to, double value, double error, const char *currency)
 {
-    enum { DECIMALS_MOST = 15 };
+    enum { DECIMALS_MAX = 15 };
     double size = fabs(value);
     const char *space = currency[0] ? " " : "";
     int decimals = size > 0 && size < 1 ? 2 - (int)floor(log10(size)) : 2;
@@ -169,14 +169,14 @@ char *format_amount(char *to, double value, double error, const char *currency)
         str_copy(to, FORMAT_MAX, "-");
         return to;
     }
-    if (error < 5e-4 * size) /* below the digits that are shown */
+    if (error < 5e-4 * size) /* below the displayed digits */
         error = UNKNOWN;
     if (error > 0) {
         int place = (int)floor(log10(error / 0.995)) - 1; /* from 0.995 on it rounds to 1.0 */
         decimals = place < 0 ? -place : 0;
     }
-    decimals = decimals < DECIMALS_MOST ? decimals : DECIMALS_MOST;
-    if (size >= 1e15 || error >= 1e15) /* an amount that fits no account */
+    decimals = decimals < DECIMALS_MAX ? decimals : DECIMALS_MAX;
+    if (size >= 1e15 || error >= 1e15) /* implausibly large amount */
         str_format(to, FORMAT_MAX, "%.3e%s%.8s", value, space, currency);
     else if (error > 0)
         str_format(to, FORMAT_MAX, "%.*f ± %.*f%s%.8s", decimals, value, decimals, error, space,
@@ -441,7 +441,7 @@ void table_add_known(struct table *table, double value, const char *format, ...)
     va_end(args);
 }
 
-/* Of a cell as it is shown: it may hold anything, and CSV keeps it as it is. */
+/* Display width of a cell: it may contain anything, and CSV keeps it unchanged. */
 static size_t cell_width(const char *cell)
 {
     size_t width = 0;
@@ -453,7 +453,7 @@ static size_t cell_width(const char *cell)
     return width;
 }
 
-/* Width of a column, 0 when there are rows and none has anything in it. */
+/* Width of a column, 0 if there are rows and all its cells are empty. */
 static size_t column_width(const struct table *table, size_t column)
 {
     size_t widest = 0;
@@ -475,7 +475,7 @@ static void pad(struct text *out, size_t spaces)
 static void write_row(const struct table *table, const size_t *widths, const char *const *cells,
                       const char *indent, struct text *out)
 {
-    size_t owed = 0; /* spaces that only a further cell makes visible */
+    size_t owed = 0; /* pending spaces, only written before a further cell */
     text_add(out, indent);
     for (size_t c = 0; c < table->width; c++) {
         if (widths[c] == 0)
@@ -548,7 +548,7 @@ void table_print(struct table *table, const char *indent, bool color, struct tex
 
 /* ---- Markdown ---- */
 
-/* What would end a cell, or begin markup, is escaped. */
+/* Escapes what would end a cell, or begin markup. */
 void markdown_add(struct text *out, const char *string)
 {
     for (size_t left = strlen(string), taken; left; string += taken, left -= taken) {

@@ -18,73 +18,71 @@ struct text;
 
 enum { FORMAT_MAX = 48 };
 
-/* 0.01234, "J" -> "12.34 mJ"; 12345, "J" -> "12.35 kJ"; what is below a thousandth of the least prefix is rounding
- * and shown as "< 0.001 nJ". */
+/* 0.01234, "J" -> "12.34 mJ"; 12345, "J" -> "12.35 kJ"; a value below a thousandth of the smallest prefix is shown as
+ * "< 0.001 nJ". */
 char *format_si(char *to, double value, const char *unit);
 
-/* A figure as below with two significant digits, for rough ones: "12 mJ", "5.8 W", "36 /kJ". */
+/* A figure as below with two significant digits, for rough estimates: "12 mJ", "5.8 W", "36 /kJ". */
 char *format_rough(char *to, double value, const char *unit);
 
-/* Value and standard uncertainty with one prefix, that of the larger: "12.35 ± 0.36 kJ", "0.0 ± 2.3 W".  Without ±
- * where the error is unknown or 0. */
+/* Value and standard uncertainty with one prefix, that of the larger: "12.35 ± 0.36 kJ", "0.0 ± 2.3 W".  Without ± if
+ * the error is unknown or 0. */
 char *format_with_error(char *to, double value, double error, const char *unit);
 
 /* A figure of any unit of record.def: as above, a share in "%", "1/J" and "1/W" by the prefix of the joule or watt
  * ("22 ± 13 /kJ"), "1/s" without one ("411 ± 12 /s"), and a plain number for "". */
 char *format_figure(char *to, double value, double error, const char *unit);
 
-/* A figure in a unit that takes no prefix: "0.775 ± 0.041 pJ", "989.4 TFLOPS". */
+/* A figure in a unit without prefixes: "0.775 ± 0.041 pJ", "989.4 TFLOPS". */
 char *format_in(char *to, double value, double error, const char *unit);
 
-/* A p-value: "0.012", "< 0.001"; one that is only known to be no larger, as at the floor of a permutation test, by
- * the next round mark: 0.005 -> "< 0.01". */
+/* A p-value: "0.012", "< 0.001"; an upper bound, as at the floor of a permutation test, is rounded up: 0.005 -> "<
+ * 0.01". */
 char *format_p(char *to, double p, bool is_bound);
 
 /* 0.9934 -> "99.3 %". */
 char *format_percent(char *to, double share);
 
-/* How an energy was obtained: "estimated", "measured (counter)", "measured"; of "" "by an unknown method". */
+/* How an energy was obtained: "estimated", "measured (counter)", "measured"; for "" "by an unknown method". */
 char *format_method(char *to, const char *method);
 
-/* The relative error that all rows share: "±60 % common". */
+/* The relative error common to all rows: "±60 % common". */
 char *format_common(char *to, double share);
 
 /* Bytes with binary prefixes: "1.5 GiB". */
 char *format_bytes(char *to, double bytes);
 
-/* Part of a whole in one unit: "12.3/139.8 GiB", "-/139.8 GiB"; the part alone when the whole is
- * unknown. */
+/* Part of a total in one unit: "12.3/139.8 GiB", "-/139.8 GiB"; the part alone if the total is unknown. */
 char *format_bytes_of(char *to, double used, double total);
 
 /* 75.2 s, 2 m 05 s, 3 h 02 m. */
 char *format_duration(char *to, double seconds);
-char *format_about(char *to, double s); /* "about 7 min": no more digits than an estimate has */
+char *format_about(char *to, double s); /* "about 7 min": with the precision of an estimate */
 
 /* An amount of money without an exponent: "12.35 EUR", "0.000000202 ± 0.000000041"; currency may be "". */
 char *format_amount(char *to, double value, double error, const char *currency);
 
-/* What costs and emissions are computed with: "at 0.25 EUR/kWh, 2.00 EUR per device hour"; and what they are of, "" where
- * nothing of it is electricity. */
+/* The prices used: "at 0.25 EUR/kWh, 2.00 EUR per device hour"; and their scope, "" without electricity. */
 void format_tariff(const struct tariff *tariff, const char *currency, struct text *out);
 const char *format_scope(const struct tariff *tariff);
 
-/* "1.20 ± 0.10 EUR", "-" where it is unknown; likewise "3.40 ± 0.20 gCO2e". */
+/* "1.20 ± 0.10 EUR", "-" if unknown; likewise "3.40 ± 0.20 gCO2e". */
 char *format_cost(char *to, const struct charge *charge, const char *currency);
 char *format_emissions(char *to, const struct charge *charge);
 
-/* A line for each finding on the conditions of a measurement, the gravest first; nothing without any.  With color,
- * those that break figures are red. */
-/* A line for each GPU: what of it was active, and who says so. */
+/* A line for each finding on the conditions of a measurement, most severe first.  With color, those that invalidate
+ * figures are red. */
+/* A line for each GPU: the activity of its units, and the source. */
 void format_activities(const struct summary_conditions *conditions, struct text *out);
 
 void format_findings(const struct summary_conditions *conditions, bool color, struct text *out);
 
 /* ---- tables ---- */
 
-/* One table, several formats: aligned text for a terminal (columns as wide as their widest cell, counted in
- * characters as a terminal shows them), Markdown and CSV.  A struct table owns its cells; release it. */
+/* One table in several formats: aligned text for a terminal (column widths in displayed characters), Markdown and CSV.
+ * A struct table owns its cells; release it. */
 
-enum { TABLE_COLUMNS_MAX = 48 };
+enum { TABLE_COLUMNS_MAX = 64 };
 
 struct table_column {
     const char *title;
@@ -99,20 +97,20 @@ struct table {
     bool failed;
 };
 
-/* An empty one of these columns, an array that outlives it. */
+/* An empty table with these columns, an array that outlives it. */
 #define TABLE(array) ((struct table){.columns = (array), .width = sizeof(array) / sizeof *(array)})
 void table_init(struct table *table, const struct table_column *columns, size_t width);
 void table_release(struct table *table);
 
-/* The next cell, row by row. */
+/* Adds the next cell, row by row. */
 void table_add(struct table *table, const char *cell);
 void table_addf(struct table *table, const char *format, ...) PRINTF_LIKE(2, 3);
-/* "-" where the value is unknown. */
+/* "-" if the value is unknown. */
 void table_add_known(struct table *table, double value, const char *format, ...) PRINTF_LIKE(3, 4);
-/* A number for CSV: integers with all their digits, others with nine; UNKNOWN is empty. */
+/* A number for CSV: integers with all digits, others with nine; UNKNOWN is empty. */
 void table_add_number(struct table *table, double value);
 
-/* Header and rows, each behind `indent`; bold header when color.  Empty columns are omitted. */
+/* Header and rows, each after `indent`; bold header with color.  Empty columns are omitted. */
 void table_write(const struct table *table, const char *indent, bool color, struct text *out);
 
 /* The same, and releases the table. */
@@ -125,8 +123,8 @@ void markdown_add(struct text *out, const char *string);
 /* A header of titles and the rows. */
 void table_write_csv(const struct table *table, struct text *out);
 
-/* The text format in pieces, for a table that grows on the screen block by block: widths (one per column,
- * zero at first, kept by the caller) only ever grow, so that later blocks align with earlier ones. */
+/* The text format in parts, for a table that is printed block by block: widths (one per column, zero at first, kept by
+ * the caller) only grow, so that later blocks align with earlier ones. */
 void table_widen(const struct table *table, size_t *widths);
 void table_write_header(const struct table *table, const size_t *widths, const char *indent,
                         bool color, struct text *out);

@@ -1,4 +1,4 @@
-/* One model after the other: components, layers, settings, the account and its checks; then a comparison. */
+/* One model after another: components, layers, settings, the energy balance and its checks; then a comparison. */
 #include "report/text/reports.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ static const char *mark(const struct layers_result *model)
     return layers_result_is_estimated(model) ? "~" : "";
 }
 
-/* DECODER_COMPONENT_COUNT for one that stands for several. */
+/* DECODER_COMPONENT_COUNT for one that represents several. */
 static unsigned component_at(const struct result_component *component)
 {
     unsigned i = 0;
@@ -24,7 +24,7 @@ static unsigned component_at(const struct result_component *component)
     return i;
 }
 
-/* ---- what was run ---- */
+/* ---- the workload ---- */
 
 static void write_head(const struct layers_result *model, struct text *out)
 {
@@ -39,7 +39,7 @@ static void write_head(const struct layers_result *model, struct text *out)
         text_addf(out, "%s%.0f", i ? ", " : "", model->prompts[i]);
     text_addf(out, " tokens and %.0f generated after each", model->generated_tokens);
     if (model->batch > 1)
-        text_addf(out, ", %.0f sequences together", model->batch);
+        text_addf(out, ", batch of %.0f sequences", model->batch);
     text_add(out, "\n\n");
 }
 
@@ -69,7 +69,7 @@ static void write_components(const struct layers_result *model, bool color, stru
 {
     static const struct table_column COLUMNS[] = {
         {"phase", false}, {"component", false}, {"time", true},  {"energy", true},
-        {"share", true},  {"FLOPs", true},      {"bytes", true}, {"a GFLOP", true},
+        {"share", true},  {"FLOPs", true},      {"bytes", true}, {"per GFLOP", true},
         {"a GB", true},   {"method", false},
     };
     struct table table;
@@ -130,7 +130,7 @@ static void write_layers(const struct layers_result *model, bool color, struct t
 
 /* ---- settings ---- */
 
-/* Of the components' joules in a setting, those of some of them. */
+/* Share of some components in the components' joules of a setting. */
 static double part_of_setting(const struct result_setting *setting, unsigned from, unsigned to)
 {
     double sum = 0, part = 0;
@@ -175,10 +175,26 @@ static void write_settings(const struct layers_result *model, bool color, struct
         add_setting(&table, model, &model->settings[s]);
     table_write(&table, "   ", color, out);
     table_release(&table);
-    text_add(out, "   energy: of whole windows, idle included\n\n");
+    text_add(out, "   energy: of whole windows, including idle\n\n");
 }
 
-/* ---- the account and its checks ---- */
+/* ---- the energy balance and its checks ---- */
+
+/* What is drawn without the work: idle, and by threads that wait for it. */
+static void write_floor(const struct layers_result *model, struct text *out)
+{
+    char a[FORMAT_MAX], b[FORMAT_MAX];
+    bool idle = is_known(model->idle.power_w), awake = is_known(model->awake.power_w);
+    if (idle)
+        text_addf(out, "   idle %s",
+                  format_with_error(a, model->idle.power_w, model->idle.plus_minus, "W"));
+    if (awake)
+        text_addf(out, "%sbusy-waiting %s: %s of the components' joules", idle ? ", " : "   ",
+                  format_si(a, model->awake.power_w, "W"),
+                  format_percent(b, model->components_j > 0 ? model->awake_j / model->components_j
+                                                            : UNKNOWN));
+    text_add(out, idle || awake ? "\n" : "");
+}
 
 static void write_account(const struct layers_result *model, struct text *out)
 {
@@ -193,24 +209,16 @@ static void write_account(const struct layers_result *model, struct text *out)
               is_known(model->idle_j) ? format_si(b, model->idle_j, "J") : "unknown",
               format_si(c, model->unattributed_j, "J"), mark(model),
               format_with_error(d, model->energy.joules, model->energy.plus_minus, "J"));
-    text_addf(out, "   closure %.1f %% of the energy above idle: %s (90 to 110 %%)\n",
-              100 * model->closure, model->closure_pass == 1 ? "passed" : "FAILED");
+    if (is_known(model->closure))
+        text_addf(out, "   closure %.1f %% of the energy above idle: %s (90 to 110 %%)\n",
+                  100 * model->closure, model->closure_pass == 1 ? "passed" : "FAILED");
     if (is_known(model->null_test.difference_pct))
         text_addf(out, "   null test: two halves of the same work differ by %s%s: %s\n",
                   model->null_test.difference_pct < 0 ? "" : "+",
                   format_figure(a, model->null_test.difference_pct / 100,
                                 model->null_test.plus_minus / 100, "%"),
                   model->null_test.pass == 1 ? "passed" : "FAILED");
-    if (is_known(model->idle.power_w))
-        text_addf(out, "   idle %s",
-                  format_with_error(a, model->idle.power_w, model->idle.plus_minus, "W"));
-    if (is_known(model->awake.power_w))
-        text_addf(out, ", busy-waiting %s: %s of the components' joules",
-                  format_si(a, model->awake.power_w, "W"),
-                  format_percent(b, model->components_j > 0 ? model->awake_j / model->components_j
-                                                            : UNKNOWN));
-    if (is_known(model->idle.power_w))
-        text_add(out, "\n");
+    write_floor(model, out);
     if (strcmp(model->attribution, "nnls") != 0)
         text_add(out, "   the windows cannot separate components by energy: within a phase, joules "
                       "are proportional to time\n");
@@ -257,8 +265,8 @@ static void write_model(const struct layers_result *model, bool color, struct te
 static void write_comparison(const struct layers_results *results, bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
-        {"model", false}, {"parameters", true}, {"bits a weight", true},     {"prefill", true},
-        {"decode", true}, {"a pass", true},     {"against the first", true},
+        {"model", false}, {"parameters", true}, {"bits per weight", true}, {"prefill", true},
+        {"decode", true}, {"per pass", true},   {"vs. first", true},
     };
     struct table table;
     char cell[FORMAT_MAX];

@@ -227,7 +227,7 @@ static void model_details(struct listing *listing, const struct zoo_entry *entry
         text_addf(out, "  %-12s %s\n", "missing", counts->missing);
 }
 
-/* All shipped models, or that of this name; how many that are. */
+/* All shipped models, or the one of this name; returns their number. */
 static size_t add_shipped(struct listing *listing, const char *only)
 {
     struct shipped_names names;
@@ -282,7 +282,7 @@ enum err listing_models_named(struct listing *listing, const char **names, size_
 void listing_models(struct listing *listing)
 {
     listing_begin(listing, "shipped",
-                  "GGUF models installed with ipw, for --model of profile, agent, layers, demo");
+                  "GGUF models installed with ipw, for --model of profile, agent, layers, demo, estimate");
     add_shipped(listing, NULL);
     begin_models(listing);
     if (listing->brief)
@@ -531,7 +531,7 @@ enum err listing_runs(struct listing *listing, const char *parent, struct error 
     enum err err = run_list_load(parent, &list, why);
     if (err)
         return err;
-    /* A folder that cannot be written to can still be listed. */
+    /* A read-only folder can still be listed. */
     (void)!run_index_refresh(parent, &list, &ignored);
     listing_begin(listing, "runs", "measurements that were saved");
     for (size_t i = 0; listing->json && i < list.count; i++)

@@ -1,4 +1,4 @@
-/* The answers first, a sentence each; then the figures behind them, the policy, the command that applies it. */
+/* The conclusions first, a sentence each; then the figures behind them, the policy, the command that applies it. */
 #include "report/text/reports.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 
 enum { NAME_MAX_BYTES = 120, COMMAND_MAX = 1024 };
 
-/* How to learn whether a difference is one. */
+/* How to find out whether a difference is significant. */
 #define NOISE "cannot be distinguished from noise (no repeats: `ipw sweep --repeat 3`)"
 
 static const struct optimize_point *best_of(const struct clock_choice *choice)
@@ -26,7 +26,7 @@ static double product_at(const struct optimize_point *point, double exponent)
     return point ? optimize_objective(&goal, point) : UNKNOWN;
 }
 
-/* "A100 llama", or what there is of it. */
+/* "A100 llama", or the parts that are known. */
 static const char *name_of(const struct clock_choice *choice, char *to)
 {
     (void)str_format(to, NAME_MAX_BYTES, "%s%s%s", choice->gpu,
@@ -42,7 +42,7 @@ static const char *setting_of(const struct optimize_point *point, char *to)
     return to;
 }
 
-/* NULL where the setting is not a clock. */
+/* NULL if the setting is not a clock. */
 static const char *command_of(const struct optimize_report *report, double mhz, char *to)
 {
     (void)str_format(to, COMMAND_MAX, "sudo nvidia-smi %s%s%s-lgc %.0f,%.0f",
@@ -63,7 +63,7 @@ static const char *objective_title(const struct optimize_report *report, char *t
 
 /* ---- text ---- */
 
-/* " saves 28 ± 3 % energy, 1.0 % slower (EDP)"; what may be noise is no saving. */
+/* " saves 28 ± 3 % energy, 1.0 % slower (EDP)"; a difference within noise is not called a saving. */
 static void saving_to_text(const struct optimize_report *report, const struct clock_choice *choice,
                            struct text *out)
 {
@@ -152,7 +152,7 @@ static void add_flag(void *context, const char *name)
     text_addf(names, "%s%s", names->length ? " " : "", name);
 }
 
-/* "" where there is nothing to run. */
+/* "" if there is nothing to run. */
 static const char *apply_of(const struct optimize_report *report, const struct clock_choice *choice,
                             char *to)
 {
@@ -163,7 +163,7 @@ static const char *apply_of(const struct optimize_report *report, const struct c
     return command ? command : "";
 }
 
-/* How to take it back; "" where it is no setting of the GPU. */
+/* How to undo it; "" if it is not a setting of the GPU. */
 static const char *undo_of(const struct optimize_report *report, const char *apply, char *to)
 {
     bool is_gpu = str_starts(apply, "sudo nvidia-smi ");
@@ -195,7 +195,7 @@ static void choice_to_table(const struct clock_choice *choice, struct table *tab
     else
         table_add(table, "");
     if (is_known(choice->regret_mean))
-        table_addf(table, "%.2f (%.2f)", 100 * choice->regret_mean, 100 * choice->regret_most);
+        table_addf(table, "%.2f (%.2f)", 100 * choice->regret_mean, 100 * choice->regret_max);
     else
         table_add(table, "");
     table_add(table, choice->model ? choice->model : "measured");
@@ -203,7 +203,7 @@ static void choice_to_table(const struct clock_choice *choice, struct table *tab
     text_release(&flags);
 }
 
-/* "12.3 ± 0.4 %"; an error that is not known is said to be. */
+/* "12.3 ± 0.4 %"; or "(± unknown)". */
 static void percent_to_text(double share, double error, struct text *out)
 {
     text_addf(out, "%.1f", 100 * share);
@@ -229,7 +229,7 @@ static void policy_to_text(const struct optimize_report *report, const struct cl
     text_addf(out, "%g MHz saves ", policy->freq_mhz);
     percent_to_text(policy->saving_mean, policy->saving_error, out);
     text_addf(out, " on average, regret %.1f %% (max %.1f %%)\n", 100 * policy->regret_mean,
-              100 * policy->regret_most);
+              100 * policy->regret_max);
     for (size_t i = 0; i < report->count; i++) {
         const struct clock_choice *choice = &report->choices[i];
         struct clock_effect at = clock_choice_at(choice, report->goal, policy->freq_mhz);
@@ -242,7 +242,7 @@ static void policy_to_text(const struct optimize_report *report, const struct cl
     text_addf(out, "  apply: %s\n", command_of(report, policy->freq_mhz, command));
 }
 
-/* Of several applications, for one that runs alone. */
+/* For each of several applications, if it runs alone. */
 static void commands_to_text(const struct optimize_report *report, struct text *out)
 {
     bool any = false;
@@ -409,7 +409,7 @@ static void certainty_to_json(const struct clock_choice *choice, struct json *js
     bool is_noise = choice->flags & CHOICE_NO_REPEATS && !(choice->flags & CHOICE_STAY);
     json_object(json, "savings_pct");
     json_number(json, "energy", is_noise ? UNKNOWN : 100 * choice->saving);
-    json_number(json, "measured", 100 * choice->saving); /* single runs show no saving */
+    json_number(json, "measured", 100 * choice->saving); /* not significant without repeats */
     json_number(json, "plus_minus", 100 * choice->saving_error);
     json_number(json, "level", FREQ_LEVEL);
     json_string(json, "method", choice->error_method);
@@ -421,7 +421,7 @@ static void certainty_to_json(const struct clock_choice *choice, struct json *js
                 choice->is_recommended ? choice->optimum.objective : UNKNOWN);
     json_object(json, "regret_pct");
     json_number(json, "mean", 100 * choice->regret_mean);
-    json_number(json, "most", 100 * choice->regret_most);
+    json_number(json, "most", 100 * choice->regret_max);
     json_integer(json, "refits", (int64_t)choice->refits);
     json_object_end(json);
     json_object(json, "sensitivity");
@@ -469,7 +469,7 @@ static void policy_to_json(const struct optimize_report *report, const struct cl
     json_number(json, "mean_savings_pct", 100 * policy->saving_mean);
     json_number(json, "plus_minus", 100 * policy->saving_error);
     json_number(json, "mean_regret_pct", 100 * policy->regret_mean);
-    json_number(json, "most_regret_pct", 100 * policy->regret_most);
+    json_number(json, "most_regret_pct", 100 * policy->regret_max);
     json_array(json, "applications");
     for (size_t i = 0; i < report->count; i++) {
         const struct clock_choice *choice = &report->choices[i];

@@ -1,4 +1,4 @@
-/* What `ipw power` says, as text, JSON or CSV. */
+/* Reports of `ipw power`, as text, JSON or CSV. */
 #include "report/text/power_report.h"
 
 #include <inttypes.h>
@@ -59,7 +59,7 @@ void power_findings_json(const struct data_findings *findings, const char *key, 
 
 static const char *const UNITS[FREQ_FIGURES] = {"W", "s", "J"};
 
-/* Half of the interval as ±, which is symmetric but for a low end of 0. */
+/* Half of the interval as ±; it is symmetric except for a lower end of 0. */
 static void add_value(struct table *table, const struct freq_value *value, const char *unit)
 {
     char cell[FORMAT_MAX];
@@ -117,7 +117,7 @@ void power_fit_text(const struct power_fit_report *report, bool color, struct te
         table_addf(&table, "%g MHz", row->at_fmax->freq_mhz);
         for (size_t k = 0; k < FREQ_FIGURES; k++)
             add_value(&table, &row->at_fmax->figures[k], UNITS[k]);
-        table_add(&table, row->void_because ? row->void_because : "");
+        table_add(&table, row->no_optimum_reason ? row->no_optimum_reason : "");
     }
     table_print(&table, "", color, out);
     power_findings_text(&data->findings, color, out);
@@ -144,7 +144,7 @@ void power_fit_json(const struct power_fit_report *report, struct text *out)
         json_object(&json, "at_fmax");
         values_to_json(row->at_fmax, &json);
         json_object_end(&json);
-        json_string(&json, "void", row->void_because);
+        json_string(&json, "void", row->no_optimum_reason);
         json_object_end(&json);
     }
     json_array_end(&json);
@@ -254,7 +254,7 @@ static void scores_to_table(const struct freq_validation *v, struct table *table
         table_add_known(table, s->total, "%+.1f", 100 * s->total);
         add_percent(table, s->coverage);
         add_percent(table, k ? UNKNOWN : v->regret_mean);
-        add_percent(table, k ? UNKNOWN : v->regret_most);
+        add_percent(table, k ? UNKNOWN : v->regret_max);
         table_addf(table, "%s", !k && freq_protocol_leaks(v->protocol) ? "leaks" : "");
     }
 }
@@ -262,10 +262,10 @@ static void scores_to_table(const struct freq_validation *v, struct table *table
 void power_validate_text(const struct power_validate_report *report, bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
-        {"model", false},    {"left out", false}, {"", false},      {"rows", true},
-        {"MAPE %", true},    {"MAE", true},       {"RMSE", true},   {"R²", true},
-        {"≤5 %", true},      {"≤10 %", true},     {"≤15 %", true},  {"total %", true},
-        {"covered %", true}, {"regret %", true},  {"most %", true}, {"", false},
+        {"model", false},    {"left out", false}, {"", false},     {"rows", true},
+        {"MAPE %", true},    {"MAE", true},       {"RMSE", true},  {"R²", true},
+        {"≤5 %", true},      {"≤10 %", true},     {"≤15 %", true}, {"total %", true},
+        {"covered %", true}, {"regret %", true},  {"max %", true}, {"", false},
     };
     struct table table = TABLE(COLUMNS);
     bool any_leak = false;
@@ -330,7 +330,7 @@ static void validation_to_json(const struct freq_validation *v, struct json *jso
         score_to_json(&v->figures[k], freq_figure_name((enum freq_figure)k), json);
     json_object(json, "edp_regret");
     json_number(json, "mean", v->regret_mean);
-    json_number(json, "most", v->regret_most);
+    json_number(json, "most", v->regret_max);
     json_object_end(json);
     json_array(json, "curves");
     for (size_t i = 0; i < v->curve_count; i++)
@@ -385,9 +385,9 @@ void power_validate_csv(const struct power_validate_report *report, struct text 
         for (size_t k = 0; k < FREQ_FIGURES; k++) {
             const struct freq_validation *v = &report->validations[i];
             const struct freq_score *s = &v->figures[k];
-            const double numbers[] = {s->mape,      s->mae,         s->rmse,       s->r2,
-                                      s->within[0], s->within[1],   s->within[2],  s->total,
-                                      s->coverage,  v->regret_mean, v->regret_most};
+            const double numbers[] = {s->mape,      s->mae,         s->rmse,      s->r2,
+                                      s->within[0], s->within[1],   s->within[2], s->total,
+                                      s->coverage,  v->regret_mean, v->regret_max};
             table_add(&table, v->kind->name);
             table_add(&table, freq_protocol_name(v->protocol));
             table_add(&table, freq_protocol_leaks(v->protocol) ? "1" : "0");

@@ -1,5 +1,5 @@
-/* What `ipw power` reports: a fitted model, predictions, a validation, and what the data checks found.  The caller owns
- * what goes in and the texts that come out. */
+/* Reports of `ipw power`: a fitted model, predictions, a validation, and the findings of the data checks.  The caller
+ * owns the arguments and the output. */
 #ifndef IPW_REPORT_POWER_REPORT_H
 #define IPW_REPORT_POWER_REPORT_H
 
@@ -15,17 +15,17 @@ struct freq_validation;
 struct json;
 struct text;
 
-/* A line for each finding, the gravest first; nothing without any. */
+/* A line for each finding, most severe first. */
 void power_findings_text(const struct data_findings *findings, bool color, struct text *out);
 /* An array of objects. */
 void power_findings_json(const struct data_findings *findings, const char *key, struct json *json);
 
-/* What a model predicts for one of the applications that it was fitted to, at fmax. */
+/* A model's predictions at fmax for one of the applications that it was fitted to. */
 struct power_fit_row {
     const char *gpu, *application;
     size_t clocks;
     const struct freq_prediction *at_fmax;
-    const char *void_because; /* NULL: an optimum is meaningful */
+    const char *no_optimum_reason; /* why an optimum is not meaningful; NULL: it is */
 };
 
 struct power_fit_report {
@@ -33,7 +33,7 @@ struct power_fit_report {
     const struct freq_data *data;
     const struct power_fit_row *rows;
     size_t count;
-    const char *file; /* that was written; NULL: none */
+    const char *file; /* output file; NULL: none */
 };
 void power_fit_text(const struct power_fit_report *report, bool color, struct text *out);
 void power_fit_json(const struct power_fit_report *report, struct text *out);
@@ -52,8 +52,8 @@ struct power_validate_report {
     const struct freq_validation *validations;
     size_t count;
     const struct freq_data *data;
-    double most; /* of --max-mape, a share; UNKNOWN without */
-    bool pass;   /* within it */
+    double most; /* --max-mape, as a share; or UNKNOWN */
+    bool pass;   /* within --max-mape */
 };
 void power_validate_text(const struct power_validate_report *report, bool color, struct text *out);
 void power_validate_json(const struct power_validate_report *report, struct text *out);

@@ -1,4 +1,4 @@
-/* What `ipw profile` says of a run, from its summary; and of several models side by side, as `ipw demo` runs them. */
+/* The report of `ipw profile` on a run, from its summary; and of several models side by side, for `ipw demo`. */
 #include "report/text/reports.h"
 
 #include <inttypes.h>
@@ -17,17 +17,17 @@
 #include "rundir/traces.h"
 #include "runner/profile/profile.h"
 
-/* More than rounding can explain. */
+/* A larger error is not rounding. */
 #define CONSERVATION_MAX 1e-6
 #define ROUNDING         1e-9
 
-/* Before every figure that contains estimated energy. */
+/* Prefix of figures that contain estimated energy. */
 static const char *mark_of(const struct summary *run)
 {
     return strcmp(text_or_empty(run->energy.method), "estimated") == 0 ? "~" : "";
 }
 
-/* How sure the energy of the run is, relative; a part of it is as sure as that. */
+/* Relative uncertainty of the run's energy, which its parts share. */
 static double relative_error(const struct summary *run)
 {
     return run->energy.joules > 0 ? run->energy.plus_minus / run->energy.joules : UNKNOWN;
@@ -35,7 +35,7 @@ static double relative_error(const struct summary *run)
 
 /* ---- the table ---- */
 
-/* Four significant digits and no more than three decimals; a count is shown as one. */
+/* Four significant digits and at most three decimals; integers as such. */
 static char *format_plain(char *to, double value)
 {
     double size = fabs(value);
@@ -60,7 +60,7 @@ static void add_cell(struct table *table, double value, const char *unit, const 
         table_addf(table, "%s%s", mark, format_si(cell, value, unit));
 }
 
-/* A row that would only repeat another is left out: one kind of device alone, requests one by one. */
+/* Omits rows that would repeat another: a single kind of device, sequential requests. */
 static bool has_own_row(const struct summary *run, int i)
 {
     static const int KINDS[] = {STATISTIC_GPU_ENERGY, STATISTIC_CPU_ENERGY, STATISTIC_SOC_ENERGY};
@@ -86,7 +86,7 @@ static void write_statistics(const struct summary *run, bool color, struct text 
     for (int i = 0; i < RECORD_STATISTICS; i++) {
         const struct record_field *field = record_statistic((enum record_statistic)i);
         const struct summary_statistic *row = &run->statistics[i];
-        /* Of equal values the sum of squares leaves a rounding error, not a spread. */
+        /* For equal values the sum of squares has a rounding residue, which is not a spread. */
         double std = row->std > ROUNDING * fabs(row->avg) ? row->std : 0;
         const double figures[] = {row->avg, row->median, row->min, row->max,
                                   is_known(row->std) ? std : UNKNOWN};
@@ -105,15 +105,15 @@ static void write_statistics(const struct summary *run, bool color, struct text 
 
 /* ---- energy ---- */
 
-/* ", 12.3 J failed attempts" where there is any. */
+/* Appends ", 12.3 J failed attempts" if there are any. */
 static void add_part(struct text *out, double joules, const char *mark, const char *what)
 {
     char cell[FORMAT_MAX];
-    if (is_known(joules) && fabs(joules) >= 1e-9) /* less is rounding */
+    if (is_known(joules) && fabs(joules) >= 1e-9) /* smaller values are rounding */
         text_addf(out, ", %s%s %s", mark, format_si(cell, joules, "J"), what);
 }
 
-/* Where the energy went; nothing when no query's is known. */
+/* Energy breakdown; nothing if no query's energy is known. */
 static void write_parts(const struct summary *run, struct text *out)
 {
     char cell[FORMAT_MAX];
@@ -258,7 +258,7 @@ static void write_score(const struct summary *run, struct text *out)
     }
 }
 
-/* What an agent did, and where its energy went: of a request with its phases, of all else what is its own. */
+/* The work of an agent and its energy breakdown: inference, tools, and the time between them. */
 static void write_agent(const struct summary *run, struct text *out)
 {
     double turns = 0, calls = 0, inference = 0, tools = 0, gaps = 0;
@@ -317,7 +317,7 @@ static void write_cost(const struct summary *run, struct text *out)
     text_add(out, after);
 }
 
-/* The figures per million tokens are of the output; of a text that was scored there is the input alone. */
+/* Figures per million tokens refer to output; a scored text has only input. */
 static const struct charge *per_million(const struct summary *run, const char **of)
 {
     bool is_input = !is_known(run->joules_per_output_token) && run->output_tokens <= 0;
@@ -349,7 +349,7 @@ static void write_per_query(const struct summary *run, struct text *out)
     }
 }
 
-/* What of it there is a price or carbon intensity for, and what the figures are of. */
+/* Which prices and carbon intensities were used, and the scope of the figures. */
 static void write_operating(const struct summary *run, struct text *out)
 {
     static const char INDENT[] = "                 ";
@@ -367,9 +367,9 @@ static void write_operating(const struct summary *run, struct text *out)
         text_addf(out, "%s%s\n", INDENT, format_scope(tariff));
 }
 
-/* ---- all of it ---- */
+/* ---- the report ---- */
 
-/* A client that computes in this process makes the model's work ours. */
+/* An in-process client makes the model's CPU time ours. */
 static bool has_model_inside(const struct summary *run)
 {
     const struct client_driver *driver =
@@ -451,7 +451,7 @@ void profile_text(const struct summary *run, bool color, struct text *out)
 
 enum { FAMILY_COLUMNS = 80, FAMILY_LETTERS = 20 };
 
-/* A shipped model by the name that --model takes; files by what differs between them, "file" of "models/file.gguf". */
+/* A shipped model by its --model name; files by what differs between them, "file" for "models/file.gguf". */
 static enum err name_members(const struct profile_family *family, struct run_names *out)
 {
     struct run_point *points = calloc(family->count + 1, sizeof *points);
@@ -546,7 +546,7 @@ static void write_members(const struct profile_family *family, const struct run_
     }
 }
 
-/* The most accurate, of several the cheapest; or the cheapest.  NULL without such a figure. */
+/* The most accurate, and among equals the cheapest; or the cheapest.  NULL if the figure is unknown. */
 static const struct profile_member *best_member(const struct profile_family *family, bool accurate)
 {
     const struct profile_member *best = NULL;
@@ -574,7 +574,7 @@ static void write_best(const struct profile_family *family, const struct run_nam
     text_add(out, "\n");
 }
 
-/* Which to take, before the table. */
+/* The conclusion, before the table. */
 static void write_answer(const struct profile_family *family, const struct run_names *names,
                          struct text *out)
 {
@@ -587,7 +587,7 @@ static void write_answer(const struct profile_family *family, const struct run_n
         write_best(family, names, cheap, "cheapest, ", out);
 }
 
-/* At most 80 columns wide, all of it; releases the words. */
+/* Wraps to 80 columns; releases the words. */
 static void wrap(struct text *words, size_t indent, struct text *out)
 {
     analysis_wrap(out, "", indent, SIZE_MAX, text_get(words));
@@ -595,7 +595,7 @@ static void wrap(struct text *words, size_t indent, struct text *out)
     text_release(words);
 }
 
-/* The evidence for all energies, and what is common to them. */
+/* Evidence common to all energies. */
 static void write_evidence(const struct profile_family *family, struct text *out)
 {
     char method[FORMAT_MAX], coverage[FORMAT_MAX];
@@ -626,7 +626,7 @@ static const struct summary_finding *find_finding(const struct profile_member *m
     return NULL;
 }
 
-/* Findings worse than a note, each once: the first of its kind, and how many models have one. */
+/* Findings worse than a note, each kind once: the first, and how many models have one. */
 static void write_family_findings(const struct profile_family *family, bool color, struct text *out)
 {
     struct summary_conditions all = {.finding_count = 0};

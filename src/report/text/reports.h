@@ -1,5 +1,5 @@
-/* The text reports of commands: one function per report.  The caller owns what goes in and the text that comes out.
- * Reports with types of their own that others fill in (compare_report.h, power_report.h ...) have their own header. */
+/* The text reports of commands: one function per report.  The caller owns the arguments and the output. Reports with
+ * their own types (compare_report.h, power_report.h ...) have their own header. */
 #ifndef IPW_REPORT_TEXT_REPORTS_H
 #define IPW_REPORT_TEXT_REPORTS_H
 
@@ -38,7 +38,7 @@ struct run_report {
     const struct host_report *host;
     struct own_cost own;
     unsigned long reads;
-    const struct tariff *tariff; /* of cost and emissions; NULL: none */
+    const struct tariff *tariff; /* for cost and emissions; NULL: none */
 };
 
 void run_text(const struct run_report *report, bool color, struct text *out);
@@ -48,7 +48,7 @@ void run_json(const struct run_report *report, struct text *out);
 
 void profile_text(const struct summary *run, bool color, struct text *out);
 
-/* Several models side by side: accuracy against energy, and which of them are Pareto-optimal. */
+/* Several models side by side: accuracy against energy, and which are Pareto-optimal. */
 void family_text(const struct profile_family *family, bool color, struct text *out);
 void family_json(const struct profile_family *family, struct text *out);
 
@@ -58,33 +58,33 @@ void layers_text(const struct layers_results *results, bool color, struct text *
 
 /* ---- ipw analyze ---- */
 
-/* Results of analyses, by their layout alone, so that a new analysis needs no code here; and,
- * before them, what runs come to in words (conclusion.c). */
+/* Results of analyses, formatted generically, so that a new analysis needs no code here; and, before them, conclusions
+ * on runs in words (conclusion.c). */
 
-/* The finding of each, and the warnings of all, within about so many lines. */
+/* The finding of each, and the warnings of all, within about this many lines. */
 void analysis_findings(const struct result *results, size_t count, size_t lines, struct text *out);
 
-/* The finding in full, then its tables, of long ones `rows` rows and how many more there are, then the warnings. */
+/* The finding in full, then its tables, limited to `rows` rows, then the warnings. */
 void analysis_brief(const struct result *result, size_t rows, bool color, struct text *out);
 
-/* One in full: a summary as a list, a list or group of like groups as a table. */
+/* One in full: a summary as a list, a list or group of similar groups as a table. */
 void analysis_text(const struct result *result, bool color, struct text *out);
 
-/* Words wrapped behind a label and an indent; what is longer than `most` lines ends in "...".  Returns the lines. */
+/* Wraps words after a label and an indent; ends in "..." after `most` lines.  Returns the number of lines. */
 size_t analysis_wrap(struct text *out, const char *label, size_t indent, size_t most,
                      const char *words);
 
-/* A run in a sentence, `each` what it consists of: "query". */
+/* A run in one sentence, `each` is the unit of its records: "query". */
 void conclusion_of_run(const struct run_figures *run, const char *each,
                        const struct result *results, size_t count, struct text *out);
 
-/* Several runs, which are settled: a sentence and a table, of some of them unless verbose. */
+/* Several runs, after run_figures_settle: a sentence and a table, shortened unless verbose. */
 enum err conclusion_of_runs(struct run_figures *runs, size_t count, const char *each, bool verbose,
                             bool color, struct text *out) MUST_USE;
 
 /* ---- ipw optimize ---- */
 
-/* The best setting of each application, what it saves, and one clock for all. */
+/* The best setting of each application, its savings, and one clock for all. */
 struct optimize_report {
     const char *objective; /* "edp" */
     const struct optimize_goal *goal;
@@ -92,11 +92,11 @@ struct optimize_report {
     size_t count;
     const struct clock_policy *policies;
     size_t policy_count;
-    unsigned rule;                        /* enum policy_rule, of the policies */
+    unsigned rule;                        /* enum policy_rule of the policies */
     const struct data_findings *findings; /* NULL: none at hand */
     const char *source;                   /* the model's file; NULL: measurements */
-    const char *apply; /* the command that makes the recommended setting; NULL: that of its clock */
-    const char *gpus;  /* UUIDs, with commas, of those that were measured; NULL: not known */
+    const char *apply; /* command that applies the recommended setting; NULL: for its clock */
+    const char *gpus;  /* UUIDs of the measured GPUs, comma-separated; NULL: unknown */
 };
 
 void optimize_text(const struct optimize_report *report, bool color, struct text *out);
@@ -105,18 +105,18 @@ void optimize_csv(const struct optimize_report *report, struct text *out);
 
 /* ---- calibrations and validations (calibrate_report.c) ---- */
 
-/* What `ipw estimate calibrate` reports of a fit, and `ipw estimate validate` of predictions.  The caller owns
- * what goes in and the texts that come out. */
+/* Reports of `ipw estimate calibrate` on a fit, and of `ipw estimate validate` on predictions.  The caller owns the
+ * arguments and the output. */
 
 struct calibrate_report {
     const struct calibration *calibration;
     const char *hardware;        /* as in the rows or on this machine; "": unknown */
-    const struct hardware *base; /* the entry whose other figures are kept; NULL: none */
-    const char *data;            /* where the rows come from: "a.csv", "built-in loads, cpu0" */
+    const struct hardware *base; /* the entry that supplies the other figures; NULL: none */
+    const char *data;            /* source of the rows: "a.csv", "built-in loads, cpu0" */
     const char *given_source;    /* of coefficients that were not fitted */
-    const char *file;            /* that was written; NULL: none */
+    const char *file;            /* output file; NULL: none */
     const struct hardware_timings *timings; /* TIMINGS_RUNTIMES of them */
-    const char *no_energy;                  /* why none was measured; "" */
+    const char *no_energy;                  /* why none was measured; or "" */
 };
 
 void calibrate_text(const struct calibrate_report *report, bool color, struct text *out);
@@ -125,9 +125,9 @@ void calibrate_json(const struct calibrate_report *report, struct text *out);
 struct validate_report {
     const struct validation *validation;
     const struct hardware *hardware;
-    const char *data;              /* what was measured: the file or run */
-    double most;                   /* of --max-mape, a share; UNKNOWN without */
-    enum validate_verdict verdict; /* with `most` */
+    const char *data;              /* source of the measurements: the file or run */
+    double most;                   /* --max-mape, as a share; or UNKNOWN */
+    enum validate_verdict verdict; /* with regard to `most` */
 };
 
 void validate_text(const struct validate_report *report, bool color, struct text *out);
@@ -142,29 +142,29 @@ struct listing_row {
     const char *name, *summary;
     const struct param_spec *params; /* may be NULL */
     char missing[240];               /* why it is unavailable; "" if it is available */
-    char note[240];                  /* what a user must know of it; "" */
+    char note[240];                  /* important note for users; or "" */
 };
 
 struct listing {
     struct text text;
     struct json json_writer;
     bool json, verbose, color;
-    bool brief;    /* text: names alone */
-    size_t column; /* brief: what the line holds */
-    bool open;     /* a kind has begun */
+    bool brief;    /* text: names only */
+    size_t column; /* brief: current width of the line */
+    bool open;     /* a kind was started */
 };
 
 void listing_init(struct listing *listing, bool json, bool verbose, bool color);
 void listing_begin(struct listing *listing, const char *kind, const char *what);
 void listing_add(struct listing *listing, const struct listing_row *row);
-/* Brief: how many there are, in place of their names. */
+/* Brief: their number instead of their names. */
 void listing_count(struct listing *listing, size_t count);
 void listing_end(struct listing *listing);
 void listing_release(struct listing *listing);
 
-/* The shipped models, all models of the catalog with their size, and the file formats that models are read from. */
+/* The shipped models, all models of the catalog with their size, and the supported model file formats. */
 void listing_models(struct listing *listing);
-/* Only these, in detail; ERR_NOT_FOUND for an unknown name. */
+/* Only these, in detail; ERR_NOT_FOUND: unknown name. */
 enum err listing_models_named(struct listing *listing, const char **names, size_t count,
                               struct error *why) MUST_USE;
 

@@ -217,7 +217,7 @@ static void write_table(const struct ledger *mean, bool color, struct text *out)
     table_print(&table, "   ", color, out);
 }
 
-/* By more than 5 %, and by more than the sampling of the two explains. */
+/* By more than 5 %, and by more than the sampling of both explains. */
 static bool disagrees(const struct ledger_device *device)
 {
     double difference = fabs(device->cross_check.joules - device->energy.joules);
@@ -225,7 +225,7 @@ static bool disagrees(const struct ledger_device *device)
     return fabs(device->residual) > 0.05 && difference > 2 * expected;
 }
 
-/* The cross-checks: a line each for a few devices, one for all of many. */
+/* The cross-checks: a line each for a few devices, one line for many. */
 static void write_cross_checks(const struct ledger *mean, struct text *out)
 {
     enum { FEW = 3 };
@@ -270,7 +270,7 @@ static void write_device_notes(const struct ledger *mean, struct text *out)
     else if (mean->total.method == METHOD_NONE)
         text_addf(out, "   energy unknown: %s; see `ipw doctor`\n", mean->total.note);
     else if (mean->total.note[0] && !str_starts(mean->total.note, "without "))
-        text_addf(out, "   note: %s\n", mean->total.note); /* what is missing was said above */
+        text_addf(out, "   note: %s\n", mean->total.note); /* already reported above */
 }
 
 static void write_times(const struct run_report *report, struct text *out)

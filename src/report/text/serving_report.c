@@ -1,5 +1,5 @@
-/* What serving a model takes against load, as `ipw estimate --serve` shows it: latencies, throughput, power and energy
- * per token, and the largest load that meets an SLO. */
+/* Serving a model under load, for `ipw estimate --serve`: latencies, throughput, power and energy per token against
+ * load, and the largest load that meets an SLO. */
 #include <math.h>
 
 #include "core/energy.h"
@@ -13,15 +13,15 @@
 
 /* ---- figures ---- */
 
-/* The larger side of what steps one ± shorter and longer make of a figure. */
-static double plus_minus(double mid, double fast, double slow)
+/* The larger side of a figure's uncertainty, from steps one ± shorter and longer. */
+static double plus_minus(const struct serving_report *report, double mid, double fast, double slow)
 {
-    return fmax(fabs(slow - mid), fabs(mid - fast));
+    return is_known(report->relative_s) ? fmax(fabs(slow - mid), fabs(mid - fast)) : UNKNOWN;
 }
 
 static const struct {
     const char *title, *key;
-    size_t offset; /* of its struct serving_spread */
+    size_t offset; /* in struct serving_spread */
 } LATENCIES[] = {
     {"TTFT", "ttft_s", offsetof(struct serving_result, ttft_s)},
     {"TPOT", "tpot_s", offsetof(struct serving_result, tpot_s)},
@@ -40,7 +40,7 @@ static double user_rate(const struct serving_result *result)
     return 1 / result->tpot_s.at[0];
 }
 
-/* Of a million output tokens; devices are paid for from the first request to the last token. */
+/* Per million output tokens; devices are charged from the first request to the last token. */
 static struct charge charge_of(const struct serving_report *report,
                                const struct serving_result *result)
 {
@@ -91,31 +91,40 @@ static void put_server(const struct serving_report *report, bool is_markdown, st
     }
 }
 
+static void relative_words(char words[FORMAT_MAX], double relative)
+{
+    if (is_known(relative))
+        str_format(words, FORMAT_MAX, relative < 0.01 ? "±%.1g %%" : "±%.0f %%", 100 * relative);
+    else
+        str_copy(words, FORMAT_MAX, "± unknown");
+}
+
 static void put_steps(const struct serving_report *report, bool is_markdown, struct text *out)
 {
-    char words[2 * WORDS_MAX];
+    char words[2 * WORDS_MAX], time[FORMAT_MAX], energy[FORMAT_MAX];
+    relative_words(time, report->relative_s);
+    relative_words(energy, report->relative_j);
     if (report->measured)
-        str_format(words, sizeof words,
-                   "times fitted to %.120s, ±%.0f %%; watts estimated, ±%.0f %%", report->measured,
-                   100 * report->relative_s, 100 * report->relative_j);
+        str_format(words, sizeof words, "times fitted to %.120s, %s; watts estimated, %s",
+                   report->measured, time, energy);
     else
-        str_format(words, sizeof words, "%s: time ±%.0f %%, energy ±%.0f %%",
-                   words_kernels(report->spec->runtime), 100 * report->relative_s,
-                   100 * report->relative_j);
+        str_format(words, sizeof words, "%s: time %s, energy %s", words_kernels(report->spec), time,
+                   energy);
     put_line(out, is_markdown, "steps", words);
 }
 
 static void put_head(const struct serving_report *report, bool color, bool is_markdown,
                      struct text *out)
 {
-    char device[WORDS_MAX], setting[WORDS_MAX] = "";
+    char device[WORDS_MAX], runtime[WORDS_MAX], setting[WORDS_MAX] = "";
     words_device(device, report->hardware);
+    words_runtime(runtime, report->spec, report->hardware, report->config->precision);
     words_add(setting, "%s", words_precision(report->config));
     if (report->config->devices > 1)
         words_add(setting, "%d devices", report->config->devices);
-    text_addf(out, "%s%s%s on %.100s under load%s: %s\n\n", is_markdown ? "### " : "\n ",
+    text_addf(out, "%s%s%s on %.100s under load%s, %s: %s\n\n", is_markdown ? "### " : "\n ",
               color ? "\033[1m" : "", report->spec->model->name, device, color ? "\033[0m" : "",
-              setting);
+              runtime, setting);
     put_load(report, is_markdown, out);
     put_server(report, is_markdown, out);
     put_steps(report, is_markdown, out);
@@ -152,7 +161,10 @@ static void put_latencies(const struct serving_report *report, bool color, bool 
         for (size_t k = 0; k < LATENCIES_SHOWN; k++)
             for (int q = 0; q < SERVING_QUANTILES; q++)
                 table_add(&table, format_si(cell, spread_at(&point->mid, k)->at[q], "s"));
-        table_add(&table, !point->meets ? "misses the SLO" : point->mid.grows ? "queue grows" : "");
+        table_add(&table, point->rate > report->curve->capacity ? "exceeds capacity"
+                          : !point->meets                       ? "misses the SLO"
+                          : point->mid.grows                    ? "queue grows"
+                                                                : "");
     }
     print_table(&table, color, is_markdown, out);
 }
@@ -183,8 +195,9 @@ static void put_throughput(const struct serving_report *report, bool color, bool
         add_rate(&table, point->rate);
         table_add(&table, words_rate(cell, user_rate(mid)));
         table_add(&table, words_rate(cell, mid->tokens_per_s));
-        table_add(&table, words_rate(cell, plus_minus(mid->tokens_per_s, point->fast.tokens_per_s,
-                                                      point->slow.tokens_per_s)));
+        table_add(&table,
+                  words_rate(cell, plus_minus(report, mid->tokens_per_s, point->fast.tokens_per_s,
+                                              point->slow.tokens_per_s)));
         table_addf(&table, "%.1f", mid->batch);
         table_add(&table, is_known(report->policy->kv_tokens) ? words_share(cell, full) : "");
         table_addf(&table, "%.0f", mid->preemptions);
@@ -222,8 +235,10 @@ static void put_largest(const struct serving_report *report, struct text *out)
         return;
     }
     text_addf(
-        out, "\n   The largest load that meets a %s: %.3g requests/s (%s tokens/s, %s per token)\n",
-        slo, largest->rate, words_rate(rate, largest->mid.tokens_per_s),
+        out,
+        "\n   The largest load that meets a %s%s %.3g requests/s (%s tokens/s, %s per token)\n",
+        slo, report->curve->is_limited_by_capacity ? " is limited by capacity, about" : ":",
+        largest->rate, words_rate(rate, largest->mid.tokens_per_s),
         words_estimated(each, largest->mid.joules_per_token,
                         report->relative_j * largest->mid.joules_per_token, "J"));
 }
@@ -251,7 +266,8 @@ void serving_markdown(const struct serving_report *report, struct text *out)
 
 /* ---- JSON ---- */
 
-static void latency_to_json(struct json *json, const struct serving_point *point, size_t latency)
+static void latency_to_json(struct json *json, const struct serving_report *report,
+                            const struct serving_point *point, size_t latency)
 {
     const struct serving_spread *mid = spread_at(&point->mid, latency);
     const struct serving_spread *fast = spread_at(&point->fast, latency);
@@ -261,10 +277,10 @@ static void latency_to_json(struct json *json, const struct serving_point *point
     for (int q = 0; q < SERVING_QUANTILES; q++)
         json_number(json, SERVING_QUANTILE_NAME[q], mid->at[q]);
     json_object(json, "plus_minus");
-    json_number(json, "mean", plus_minus(mid->mean, fast->mean, slow->mean));
+    json_number(json, "mean", plus_minus(report, mid->mean, fast->mean, slow->mean));
     for (int q = 0; q < SERVING_QUANTILES; q++)
         json_number(json, SERVING_QUANTILE_NAME[q],
-                    plus_minus(mid->at[q], fast->at[q], slow->at[q]));
+                    plus_minus(report, mid->at[q], fast->at[q], slow->at[q]));
     json_object_end(json);
     json_object_end(json);
 }
@@ -298,12 +314,13 @@ static void point_to_json(struct json *json, const char *key, const struct servi
     json_object(json, key);
     json_number(json, "request_rate", point->rate);
     for (size_t k = 0; k < LATENCY_COUNT; k++)
-        latency_to_json(json, point, k);
+        latency_to_json(json, report, point, k);
     json_number(json, "duration_s", mid->duration_s);
     json_number(json, "requests_per_s", mid->requests_per_s);
     json_number(json, "tokens_per_s", mid->tokens_per_s);
-    json_number(json, "tokens_per_s_plus_minus",
-                plus_minus(mid->tokens_per_s, point->fast.tokens_per_s, point->slow.tokens_per_s));
+    json_number(
+        json, "tokens_per_s_plus_minus",
+        plus_minus(report, mid->tokens_per_s, point->fast.tokens_per_s, point->slow.tokens_per_s));
     json_number(json, "tokens_per_s_per_user", user_rate(mid));
     json_number(json, "input_tokens_per_s", mid->input_tokens_per_s);
     energy_of_result_to_json(json, report, mid);
@@ -343,8 +360,7 @@ static void setting_to_json(struct json *json, const struct serving_report *repo
     json_object_end(json);
     json_object(json, "step_times");
     json_string(json, "method", report->measured ? "measured" : "estimated");
-    json_string(json, "basis",
-                report->measured ? report->measured : words_kernels(report->spec->runtime));
+    json_string(json, "basis", report->measured ? report->measured : words_kernels(report->spec));
     json_number(json, "time_relative_plus_minus", report->relative_s);
     json_number(json, "energy_relative_plus_minus", report->relative_j);
     json_object_end(json);
@@ -363,6 +379,11 @@ static void slo_to_json(struct json *json, const struct serving_report *report)
     json_number(json, "itl_s", slo->itl_s);
     json_string(json, "percentile",
                 slo->quantile < 0 ? "mean" : SERVING_QUANTILE_NAME[slo->quantile]);
+    json_number(json, "capacity_requests_per_s", report->curve->capacity);
+    json_string(json, "limited_by",
+                largest->rate == 0                      ? NULL
+                : report->curve->is_limited_by_capacity ? "capacity"
+                                                        : "slo");
     if (largest->rate > 0)
         point_to_json(json, "largest_load", report, largest);
     else

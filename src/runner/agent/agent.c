@@ -1,4 +1,4 @@
-/* An agent as a whole: its tools, its settings and the workspaces of its queries.  loop.c has the turns. */
+/* An agent: its tools, its settings and the workspaces of its queries.  The turns are in loop.c. */
 #define _GNU_SOURCE
 #include "runner/agent/agent.h"
 
@@ -34,8 +34,8 @@ const char *const AGENT_SUMMARIES[] = {
 
 enum { DEPTH_MAX = 64 };
 
-/* Empties a directory, through no link; takes `fd` over.  A tool may have made anything in it: directories without
- * permissions, and more of them inside each other than there are descriptors, which are moved up to `top` first. */
+/* Empties a directory without following links; takes ownership of `fd`.  A tool may have created anything in it:
+ * directories without permissions, or nested deeper than there are descriptors, which are moved up to `top`. */
 /* NOLINTNEXTLINE(misc-no-recursion) */
 static void empty_folder(int fd, int top, unsigned depth)
 {
@@ -64,7 +64,7 @@ static void empty_folder(int fd, int top, unsigned depth)
     closedir(folder);
 }
 
-/* Once for each time that its directories were too deep. */
+/* One pass per level of directories that were nested too deeply. */
 static void remove_folder(const char *path)
 {
     enum { ROUNDS_MAX = 1000 };
@@ -80,7 +80,7 @@ static void remove_folder(const char *path)
     }
 }
 
-/* Of one query: empty, whatever an earlier start left there. */
+/* The empty workspace of one query; removes what an earlier start left there. */
 static enum err make_workspace(const struct agent *agent, const char *key, char *path, size_t size,
                                struct error *why)
 {
@@ -133,9 +133,9 @@ enum err agent_answer(struct agent *agent, const struct agent_query *query, stru
     return err;
 }
 
-/* ---- all of them ---- */
+/* ---- settings ---- */
 
-/* Where they were given: what a run without them had is the default. */
+/* Only options that were given, so that a run without them has the default. */
 static void write_tool_settings(const struct toolset_options *tools, struct json *json)
 {
     if (tools->server_count) {

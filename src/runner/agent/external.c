@@ -1,6 +1,6 @@
-/* An agent that another program is.  It asks the client's service through a proxy of its own, which observes its
- * inferences; what lies between them is taken for tools, unless the program says more: events as lines of JSON, printed or
- * sent to the socket that IPW_EVENTS names.  What else it prints is the answer. */
+/* An external agent program.  It queries the client's service through its own proxy, which observes its inferences; the
+ * time between them is attributed to tools, unless the program reports events: JSON lines, printed or sent to the
+ * socket named by IPW_EVENTS.  Its other output is the answer. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -23,36 +23,37 @@ enum { ANSWER_MAX = 16 << 20, MESSAGES_MAX = 8192, EVENT_MAX = 65536, GAPS_MAX =
 struct external {
     const struct agent_query *query;
     struct completion *out;
-    struct text answer, line; /* of standard output: complete lines, and the last one */
-    int events;               /* the socket */
+    struct text answer, line; /* of stdout: the complete lines, and the incomplete last one */
+    int events;               /* socket for events */
     char socket_path[108], problem_path[700];
-    bool has_tools;       /* it reported some itself */
-    bool has_inferences;  /* likewise, or phases of some */
-    pthread_mutex_t lock; /* of what follows, and of *out: the proxy has a thread of its own */
+    bool has_tools;       /* the program reported tool calls itself */
+    bool has_inferences;  /* likewise inferences, or phases of them */
+    pthread_mutex_t lock; /* guards the following fields and *out: the proxy has its own thread */
     unsigned in_flight, ended;
     nanos last_end;
     struct gap {
         nanos from, to;
-    } gaps[GAPS_MAX]; /* between inferences */
+    } gaps[GAPS_MAX]; /* times between inferences */
     size_t gap_count;
-    struct params headers; /* of the client, its key among them: requests go upstream with them */
+    struct params headers; /* headers of the client, including its key, which are sent upstream */
     enum err err;
 };
 
-static void note(struct external *external, const struct trace_event *event)
+static void record_event(struct external *external, const struct trace_event *event)
 {
     if (trace_event(external->query->recorder, event))
         external->err = ERR_NO_MEMORY;
 }
 
-static void note_agent(struct external *external, enum trace_edge edge, nanos at, const char *error)
+static void record_agent(struct external *external, enum trace_edge edge, nanos at,
+                         const char *error)
 {
     const char *key = external->query->key;
     struct trace_event event = trace_event_new(TRACE_AGENT, edge, key, key);
     event.name = "agent";
     event.at = at;
     event.facts.error = error;
-    note(external, &event);
+    record_event(external, &event);
 }
 
 /* ---- inferences, from the proxy's thread ---- */
@@ -74,7 +75,7 @@ static void on_begins(void *context, uint64_t number, nanos at)
     if (!external->in_flight && external->ended && external->gap_count < GAPS_MAX)
         external->gaps[external->gap_count++] = (struct gap){external->last_end, at};
     external->in_flight++;
-    note(external, &event);
+    record_event(external, &event);
     pthread_mutex_unlock(&external->lock);
 }
 
@@ -115,20 +116,20 @@ static void on_ended(void *context, struct proxy_request *request)
     add_count(&out->output_tokens, output, is_first);
     if (!out->first_token)
         out->first_token = out->last_token = reply->first_token;
-    note(external, &event);
+    record_event(external, &event);
     pthread_mutex_unlock(&external->lock);
     proxy_request_free(request);
 }
 
-/* ---- what the program says ---- */
+/* ---- output and events of the program ---- */
 
 static bool mentions(const char *line, size_t length, const char *word)
 {
     return memmem(line, length, word, strlen(word));
 }
 
-/* An answer may be JSON too: only what names a type of ours is an event. */
-static bool names_event(const char *line, size_t length)
+/* An answer may be JSON, too: only an object with a known event type is an event. */
+static bool is_event(const char *line, size_t length)
 {
     static const char *const EDGES[] = {"_start", "_end"};
     for (int type = 0; type < TRACE_OTHER; type++)
@@ -143,7 +144,7 @@ static bool names_event(const char *line, size_t length)
     return false;
 }
 
-static bool take_event(struct external *external, const char *line, size_t length)
+static bool handle_event(struct external *external, const char *line, size_t length)
 {
     if (length == 0 || line[0] != '{' ||
         trace_event_line(external->query->recorder, external->query->key, line, length, NULL))
@@ -155,27 +156,27 @@ static bool take_event(struct external *external, const char *line, size_t lengt
     return true;
 }
 
-/* The line that is complete: an event, or a part of the answer. */
-static void take_line(struct external *external)
+/* Handles a complete line: an event, or part of the answer. */
+static void handle_line(struct external *external)
 {
     const struct text *line = &external->line;
-    if (!names_event(text_get(line), line->length) ||
-        !take_event(external, text_get(line), line->length))
+    if (!is_event(text_get(line), line->length) ||
+        !handle_event(external, text_get(line), line->length))
         text_add_bytes(&external->answer, text_get(line), line->length);
     text_clear(&external->line);
 }
 
-static void take_output(void *context, const char *bytes, size_t length)
+static void handle_output(void *context, const char *bytes, size_t length)
 {
     struct external *external = context;
     struct text *line = &external->line;
     for (size_t i = 0; i < length; i++) {
-        /* A NUL would end the answer there. */
+        /* A NUL would truncate the answer. */
         if (bytes[i] && line->length + external->answer.length < ANSWER_MAX)
             text_add_bytes(line, bytes + i, 1);
         if (bytes[i] != '\n')
             continue;
-        take_line(external);
+        handle_line(external);
     }
 }
 
@@ -189,12 +190,12 @@ static void read_events(void *context)
         for (char *at = bytes, *end = bytes + n, *next; at < end; at = next + 1) {
             next = memchr(at, '\n', (size_t)(end - at));
             next = next ? next : end;
-            (void)take_event(external, at, (size_t)(next - at));
+            (void)handle_event(external, at, (size_t)(next - at));
         }
     free(bytes);
 }
 
-/* Beside the workspace, so that tools which list that do not see it. */
+/* Next to the workspace, so that tools which list the workspace do not see it. */
 static enum err open_socket(struct external *external, const char *workspace, struct error *why)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -225,8 +226,8 @@ static bool is_text(const char *a, const char *b)
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-/* When the span of an event of these has its other edge: its own time where that is not there. */
-static nanos other_edge(const struct trace_events *events, size_t at)
+/* Time of the matching start or end event; the event's own time if there is none. */
+static nanos matching_time(const struct trace_events *events, size_t at)
 {
     const struct trace_event *event = &events->items[at];
     bool is_start = event->edge == TRACE_START;
@@ -247,16 +248,16 @@ static bool is_of_proxy(const struct external *external, const struct trace_even
            strncmp(event->id, prefix, strlen(prefix)) == 0;
 }
 
-/* The request that was in flight while a span of the program was, if that is said to be an inference, a
- * sub-model's included, or a phase. */
-static const struct trace_event *observed(const struct external *external,
-                                          const struct requests *requests,
-                                          const struct trace_events *events, size_t at)
+/* The proxied request that overlaps a span of the program, if that is an inference (also of a sub-model) or a phase of
+ * one. */
+static const struct trace_event *find_observed(const struct external *external,
+                                               const struct requests *requests,
+                                               const struct trace_events *events, size_t at)
 {
     const struct trace_event *event = &events->items[at];
     if (event->type < TRACE_SUBMODEL || event->type > TRACE_DECODE || is_of_proxy(external, event))
         return NULL;
-    nanos other = other_edge(events, at), from = event->at < other ? event->at : other,
+    nanos other = matching_time(events, at), from = event->at < other ? event->at : other,
           to = event->at < other ? other : event->at;
     for (size_t i = 0; i < requests->count; i++)
         if (from <= requests->items[i].to && to >= requests->items[i].start->at)
@@ -264,27 +265,27 @@ static const struct trace_event *observed(const struct external *external,
     return NULL;
 }
 
-/* The proxy's events count.  In the place of each of the program's the request's start is recorded once more, at the end,
- * where the builder of spans leaves it out and counts it as a duplicate. */
-static void record_once(struct external *external, const struct trace_events *events,
-                        struct requests *requests, const struct trace_event **doubles)
+/* The proxy's events take precedence.  Each duplicate event of the program is replaced by another start event of the
+ * request, at the end, which the span builder drops and counts as a duplicate. */
+static void replace_duplicates(struct external *external, const struct trace_events *events,
+                               struct requests *requests, const struct trace_event **doubles)
 {
     size_t double_count = 0,
            looked_at = events->count < TRACE_EVENTS_MAX ? events->count : TRACE_EVENTS_MAX;
     for (size_t i = 0; i < looked_at; i++)
         if (is_of_proxy(external, &events->items[i]) && events->items[i].edge == TRACE_START)
             requests->items[requests->count++] =
-                (struct request_span){&events->items[i], other_edge(events, i)};
+                (struct request_span){&events->items[i], matching_time(events, i)};
     for (size_t i = 0; i < events->count; i++) {
         const struct trace_event *request =
-            i < looked_at ? observed(external, requests, events, i) : NULL;
+            i < looked_at ? find_observed(external, requests, events, i) : NULL;
         if (request)
             doubles[double_count++] = request;
         else
-            note(external, &events->items[i]);
+            record_event(external, &events->items[i]);
     }
     for (size_t i = 0; i < double_count; i++)
-        note(external, doubles[i]);
+        record_event(external, doubles[i]);
 }
 
 static void revise(void *context, const struct trace_events *events)
@@ -293,14 +294,14 @@ static void revise(void *context, const struct trace_events *events)
     struct requests requests = {calloc(events->count + 1, sizeof *requests.items), 0};
     const struct trace_event **doubles = calloc(events->count + 1, sizeof *doubles);
     if (requests.items && doubles)
-        record_once(external, events, &requests, doubles);
+        replace_duplicates(external, events, &requests, doubles);
     else
         external->err = ERR_NO_MEMORY;
     free(requests.items);
     free((void *)doubles);
 }
 
-static void leave_out_doubles(struct external *external)
+static void drop_duplicates(struct external *external)
 {
     const struct agent_query *query = external->query;
     if (external->has_inferences && external->ended &&
@@ -319,7 +320,7 @@ static bool is_added(const char *variable, const char *const *added, size_t coun
     return false;
 }
 
-/* Ours, with what is added in the place of those of the same name: "NAME=VALUE", each ended by a NUL. */
+/* Our environment, with variables of the same name replaced: "NAME=VALUE", each NUL-terminated. */
 static const char **make_environment(const struct text *added, size_t count)
 {
     size_t ours = 0, used = 0;
@@ -343,13 +344,13 @@ static void add_variable(struct text *out, size_t *count, const char *name, cons
     ++*count;
 }
 
-/* Linux takes no longer text as an argument or variable of a program: 32 pages, with its name and end. */
+/* Linux limits one argument or variable to 32 pages, including its name and the terminating NUL. */
 static bool fits_variable(const char *problem)
 {
     return sizeof "IPW_PROBLEM=" + strlen(problem) <= 32 * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* The question in a file, for programs that read it there; beside the workspace, like the socket. */
+/* Writes the question to a file for programs that read it from there; next to the workspace, like the socket. */
 static enum err write_problem(struct external *external, const struct agent *agent,
                               const char *workspace, struct error *why)
 {
@@ -380,8 +381,8 @@ static size_t add_variables(const struct external *external, const char *workspa
     for (size_t i = 0; i < sizeof OPENAI / sizeof *OPENAI; i++)
         add_variable(out, &count, OPENAI[i], address, "/v1");
     add_variable(out, &count, "OLLAMA_HOST", address, "");
-    const char *key = getenv("IPW_API_KEY"); /* which is the client's own, too */
-    if (key || !getenv("OPENAI_API_KEY"))    /* programs refuse to start without one */
+    const char *key = getenv("IPW_API_KEY"); /* also used by the client itself */
+    if (key || !getenv("OPENAI_API_KEY"))    /* programs refuse to start without a key */
         add_variable(out, &count, "OPENAI_API_KEY", key ? key : "none", "");
     if (fits_variable(external->query->request->prompt))
         add_variable(out, &count, "IPW_PROBLEM", external->query->request->prompt, "");
@@ -392,7 +393,7 @@ static size_t add_variables(const struct external *external, const char *workspa
     return count;
 }
 
-/* The last line of its standard error that is not blank. */
+/* The last nonblank line of its stderr. */
 static void last_line(struct text *messages, char *to, size_t size)
 {
     char *text = messages->bytes ? str_trim(messages->bytes) : "";
@@ -401,8 +402,8 @@ static void last_line(struct text *messages, char *to, size_t size)
     str_plain(to, size);
 }
 
-static enum err judge_end(const struct subprocess_result *result, const struct agent *agent,
-                          struct text *messages, struct error *why)
+static enum err check_exit(const struct subprocess_result *result, const struct agent *agent,
+                           struct text *messages, struct error *why)
 {
     char said[160];
     last_line(messages, said, sizeof said);
@@ -431,7 +432,7 @@ static enum err run(struct external *external, const struct agent *agent, const 
     const struct subprocess_run how = {.timeout = agent->options->query_timeout,
                                        .cancel = external->query->request->cancel,
                                        .output_limit = MESSAGES_MAX,
-                                       .take = take_output,
+                                       .take = handle_output,
                                        .ready = read_events,
                                        .watched = external->events,
                                        .context = external};
@@ -441,7 +442,7 @@ static enum err run(struct external *external, const struct agent *agent, const 
                        : subprocess_run(&options, &how, &messages, &result, why);
     read_events(external);
     if (!err)
-        err = judge_end(&result, agent, &messages, why);
+        err = check_exit(&result, agent, &messages, why);
     free(environment);
     text_release(&variables);
     text_release(&command);
@@ -449,8 +450,8 @@ static enum err run(struct external *external, const struct agent *agent, const 
     return err;
 }
 
-/* Where the program said nothing of tools: what it did between two inferences. */
-static void note_gaps(struct external *external)
+/* If the program reported no tool calls: records the time between inferences as such. */
+static void record_gaps(struct external *external)
 {
     const char *key = external->query->key;
     for (size_t i = 0; i < external->gap_count && !external->has_tools; i++) {
@@ -460,14 +461,14 @@ static void note_gaps(struct external *external)
             struct trace_event event = trace_event_new(TRACE_TOOL, (enum trace_edge)edge, key, id);
             event.name = "between_inferences";
             event.at = edge == TRACE_START ? external->gaps[i].from : external->gaps[i].to;
-            note(external, &event);
+            record_event(external, &event);
         }
     }
 }
 
 /* ---- a query ---- */
 
-/* The content type of a body is its sender's. */
+/* Without Content-Type, which the program sets. */
 static enum err copy_headers(const struct client *client, struct params *out)
 {
     enum err err = ERR_OK;
@@ -477,7 +478,7 @@ static enum err copy_headers(const struct client *client, struct params *out)
     return err;
 }
 
-/* Requests have "/v1" in their path already. */
+/* Requests already have "/v1" in their path. */
 static enum err start_proxy(struct external *external, bool inject_usage, struct proxy **out,
                             struct error *why)
 {
@@ -501,10 +502,10 @@ static enum err start_proxy(struct external *external, bool inject_usage, struct
     return proxy_start(&options, out, why);
 }
 
-static void take_answer(struct external *external)
+static void set_answer(struct external *external)
 {
     struct text *answer = &external->answer;
-    take_line(external);
+    handle_line(external);
     if (answer->bytes)
         text_add_repaired(&external->out->content, str_trim(answer->bytes),
                           strlen(str_trim(answer->bytes)));
@@ -523,7 +524,7 @@ enum err agent_external(const struct agent *agent, const struct agent_query *que
     external->out = out;
     external->events = -1;
     pthread_mutex_init(&external->lock, NULL);
-    note_agent(external, TRACE_START, out->sent, NULL);
+    record_agent(external, TRACE_START, out->sent, NULL);
     enum err err = open_socket(external, workspace, why);
     if (!err)
         err = write_problem(external, agent, workspace, why);
@@ -533,11 +534,11 @@ enum err agent_external(const struct agent *agent, const struct agent_query *que
         err = run(external, agent, workspace, proxy_port(proxy), why);
     if (proxy)
         proxy_stop(proxy);
-    take_answer(external);
-    leave_out_doubles(external);
-    note_gaps(external);
+    set_answer(external);
+    drop_duplicates(external);
+    record_gaps(external);
     out->done = clock_now();
-    note_agent(external, TRACE_END, out->done, err ? why->text : NULL);
+    record_agent(external, TRACE_END, out->done, err ? why->text : NULL);
     if (!err && (external->err || out->content.failed))
         err = err_no_memory(why);
     if (external->events >= 0)

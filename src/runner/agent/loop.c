@@ -1,5 +1,5 @@
-/* A turn is one request to the model and the calls that it answers with.  Calls of one turn run at the same time, each in
- * a thread, unless one of them changes something: then in the order in which the model made them. */
+/* A turn is one request to the model and the tool calls in its response.  Calls of one turn run concurrently, each in a
+ * thread, unless one of them has side effects: then in the order given by the model. */
 #include "runner/agent/agent.h"
 
 #include <math.h>
@@ -14,8 +14,8 @@
 #include "trace/trace.h"
 #include "wire/chat.h"
 
-/* Between attempts: half a second, doubled each time, a minute at most. */
-#define NAP (20 * NS_PER_MS)
+/* Poll interval while waiting. */
+#define POLL_INTERVAL (20 * NS_PER_MS)
 
 enum { ID_MAX = 160 };
 
@@ -23,45 +23,46 @@ struct conversation {
     struct agent *agent;
     const struct agent_query *query;
     struct tool_session tools;
-    struct chat_tool *offered; /* what the model may call */
+    struct chat_tool *offered; /* tools offered to the model */
     size_t offered_count;
     struct chat chat;
-    struct completion *whole; /* of the query so far */
+    struct completion *whole; /* totals of the query so far */
     nanos deadline;           /* 0: none */
     unsigned turn;
 };
 
 /* ---- events ---- */
 
-static enum err note(const struct conversation *c, struct trace_event event, struct error *why)
+static enum err record_event(const struct conversation *c, struct trace_event event,
+                             struct error *why)
 {
     enum err err = trace_event(c->query->recorder, &event);
     return err ? err_explain(why, err) : ERR_OK;
 }
 
-/* "KEY/t2", and of what is inside it "KEY/t2/lm", "KEY/t2/c1". */
+/* "KEY/t2", and inside it "KEY/t2/lm", "KEY/t2/c1". */
 static void turn_id(const struct conversation *c, char id[static ID_MAX])
 {
     str_format(id, ID_MAX, "%s/t%u", c->query->key, c->turn);
 }
 
-static enum err note_turn(const struct conversation *c, enum trace_edge edge, struct error *why)
+static enum err record_turn(const struct conversation *c, enum trace_edge edge, struct error *why)
 {
     char id[ID_MAX];
     turn_id(c, id);
     struct trace_event event = trace_event_new(TRACE_TURN, edge, c->query->key, id);
     event.parent = c->query->key;
-    return note(c, event, why);
+    return record_event(c, event, why);
 }
 
-static enum err note_agent(const struct conversation *c, enum trace_edge edge, nanos at,
-                           const char *error, struct error *why)
+static enum err record_agent(const struct conversation *c, enum trace_edge edge, nanos at,
+                             const char *error, struct error *why)
 {
     struct trace_event event = trace_event_new(TRACE_AGENT, edge, c->query->key, c->query->key);
     event.name = "agent";
     event.at = at;
     event.facts.error = error;
-    return note(c, event, why);
+    return record_event(c, event, why);
 }
 
 static double known(int64_t count)
@@ -69,9 +70,10 @@ static double known(int64_t count)
     return count >= 0 ? (double)count : UNKNOWN;
 }
 
-/* reply: NULL at the start. */
-static enum err note_inference(const struct conversation *c, unsigned attempt,
-                               const struct completion *reply, const char *error, struct error *why)
+/* reply: NULL for the start event. */
+static enum err record_inference(const struct conversation *c, unsigned attempt,
+                                 const struct completion *reply, const char *error,
+                                 struct error *why)
 {
     char turn[ID_MAX], id[ID_MAX + 32];
     turn_id(c, turn);
@@ -90,28 +92,28 @@ static enum err note_inference(const struct conversation *c, unsigned attempt,
         event.facts.last_token = reply->last_token;
         event.facts.error = error;
     }
-    return note(c, event, why);
+    return record_event(c, event, why);
 }
 
-static enum err note_retry(const struct conversation *c, const char *reason, struct error *why)
+static enum err record_retry(const struct conversation *c, const char *reason, struct error *why)
 {
     char turn[ID_MAX];
     turn_id(c, turn);
     struct trace_event event = trace_event_new(TRACE_RETRY, TRACE_POINT, c->query->key, NULL);
     event.parent = turn;
     event.facts.error = reason;
-    return note(c, event, why);
+    return record_event(c, event, why);
 }
 
 /* ---- one request to the model ---- */
 
-/* -1 where one of them is unknown. */
+/* The sum is -1 if one of the counts is unknown. */
 static void add_count(int64_t *sum, int64_t count, bool is_first)
 {
     *sum = is_first ? count : *sum < 0 || count < 0 ? -1 : *sum + count;
 }
 
-/* The query's figures so far; the answer replaces that of the turn before. */
+/* Adds to the query's totals; the content replaces that of the previous turn. */
 static void add_reply(struct conversation *c, const struct completion *reply, bool is_first)
 {
     struct completion *whole = c->whole;
@@ -119,7 +121,7 @@ static void add_reply(struct conversation *c, const struct completion *reply, bo
     add_count(&whole->output_tokens, reply->output_tokens, is_first);
     add_count(&whole->reasoning_tokens, reply->reasoning_tokens, is_first);
     add_count(&whole->cached_tokens, reply->cached_tokens, is_first);
-    /* Its phases are those of its inferences: what is between the first token and the last is more than decoding. */
+    /* Phases are per inference: the time from the first to the last token of a query is not only decode. */
     if (!whole->first_token)
         whole->first_token = whole->last_token = reply->first_token;
     whole->status = reply->status;
@@ -171,7 +173,7 @@ static enum err check_time(const struct conversation *c, struct error *why)
                    seconds(c->agent->options->query_timeout));
 }
 
-/* One request as it is, within the query's time. */
+/* Sends one request, within the query's time limit. */
 static enum err send_once(struct conversation *c, struct completion *reply, struct error *why)
 {
     struct client_request request = *c->query->request;
@@ -193,7 +195,7 @@ static bool is_canceled(const struct conversation *c)
     return cancel && atomic_load(cancel);
 }
 
-/* Before the next attempt; false when there is none. */
+/* Waits before the next attempt; false if there is none. */
 static bool pause_before_retry(const struct conversation *c, unsigned attempt,
                                const struct completion *reply)
 {
@@ -201,12 +203,12 @@ static bool pause_before_retry(const struct conversation *c, unsigned attempt,
     if (c->deadline && until >= c->deadline)
         return false;
     while (clock_now() < until && !is_canceled(c))
-        thread_sleep(NAP);
+        thread_sleep(POLL_INTERVAL);
     return !is_canceled(c);
 }
 
-/* What is found out by asking: the service, or the model, takes no tools. */
-static bool turn_to_text(struct conversation *c, const struct completion *reply)
+/* Switches to tools in text if the service or the model rejected them. */
+static bool switch_to_text(struct conversation *c, const struct completion *reply)
 {
     if (!reply->rejects_tools || c->agent->options->protocol != AGENT_AUTO)
         return false;
@@ -214,7 +216,7 @@ static bool turn_to_text(struct conversation *c, const struct completion *reply)
     return true;
 }
 
-/* With attempts again after errors that may pass. */
+/* Retries after transient errors. */
 static enum err ask_model(struct conversation *c, struct completion *reply, struct error *why)
 {
     enum err err;
@@ -222,24 +224,24 @@ static enum err ask_model(struct conversation *c, struct completion *reply, stru
     for (unsigned attempt = 1;; attempt++) {
         struct error reason = {0};
         completion_init(reply);
-        err = note_inference(c, attempt, NULL, NULL, why);
+        err = record_inference(c, attempt, NULL, NULL, why);
         if (err)
             return err;
         err = send_once(c, reply, &reason);
         if (!reply->done)
             reply->done = clock_now();
-        enum err lost = note_inference(c, attempt, reply, err ? reason.text : NULL, why);
+        enum err lost = record_inference(c, attempt, reply, err ? reason.text : NULL, why);
         if (lost)
             return lost;
         if (!err)
             return ERR_OK;
         err_set(why, err, "%s", reason.text[0] ? reason.text : err_text(err));
-        if (!turn_to_text(c, reply)) { /* which is no attempt of the same again */
+        if (!switch_to_text(c, reply)) { /* switching does not count as a retry */
             struct error ignored;
             if (!reply->retryable || retries == c->agent->options->retries ||
                 !pause_before_retry(c, ++retries, reply))
                 return err;
-            if (note_retry(c, reason.text, &ignored))
+            if (record_retry(c, reason.text, &ignored))
                 return err_no_memory(why);
         }
         completion_release(reply);
@@ -286,7 +288,7 @@ static void *run_call(void *context)
     struct text described = {0};
     turn_id(c, turn);
     str_format(id, sizeof id, "%s/c%u", turn, running->number);
-    running->err = note(c, call_event(running, TRACE_START, id, turn), &running->why);
+    running->err = record_event(c, call_event(running, TRACE_START, id, turn), &running->why);
     if (running->err)
         return NULL;
     running->err =
@@ -301,7 +303,7 @@ static void *run_call(void *context)
     else if (running->result.is_error)
         end.facts.error = text_get(&running->result.output);
     struct error why = {0};
-    enum err lost = note(c, end, &why);
+    enum err lost = record_event(c, end, &why);
     text_release(&described);
     if (lost && !running->err) {
         running->err = lost;
@@ -320,8 +322,8 @@ static bool has_effects(const struct conversation *c, const struct tool_calls *c
     return false;
 }
 
-/* Each in a thread of its own; one that cannot be started is run here. */
-static void run_together(struct running_call *running, size_t count)
+/* Each call in its own thread; if a thread cannot be started, the call runs here. */
+static void run_concurrently(struct running_call *running, size_t count)
 {
     pthread_t *threads = calloc(count, sizeof *threads);
     bool *started = calloc(count, sizeof *started);
@@ -338,7 +340,7 @@ static void run_together(struct running_call *running, size_t count)
     free(started);
 }
 
-/* The calls of a turn; their results become messages, in the order of the calls. */
+/* Runs the calls of a turn; their results become messages, in the order of the calls. */
 static enum err run_calls(struct conversation *c, const struct tool_calls *calls, struct error *why)
 {
     struct running_call *running = calloc(calls->count, sizeof *running);
@@ -351,7 +353,7 @@ static enum err run_calls(struct conversation *c, const struct tool_calls *calls
         for (size_t i = 0; i < calls->count && !is_canceled(c); i++)
             run_call(&running[i]);
     else
-        run_together(running, calls->count);
+        run_concurrently(running, calls->count);
     for (size_t i = 0; i < calls->count; i++) {
         if (!err && running[i].err)
             err = err_set(why, running[i].err, "%s: %s", calls->items[i].name, running[i].why.text);
@@ -366,7 +368,7 @@ static enum err run_calls(struct conversation *c, const struct tool_calls *calls
 
 /* ---- turns ---- */
 
-/* Calls that the model wrote as text, because it was asked to, or because the service did not recognize them. */
+/* Parses tool calls that the model wrote as text, as instructed, or because the service did not recognize them. */
 static enum err read_text_calls(const struct conversation *c, struct completion *reply,
                                 struct error *why)
 {
@@ -389,8 +391,8 @@ static enum err read_text_calls(const struct conversation *c, struct completion 
     return ERR_OK;
 }
 
-/* The answer of the query: that of the last turn. */
-static void take_answer(struct conversation *c, struct completion *reply)
+/* The answer of the query is that of the last turn. */
+static void set_answer(struct conversation *c, struct completion *reply)
 {
     text_release(&c->whole->content);
     text_release(&c->whole->reasoning);
@@ -399,8 +401,8 @@ static void take_answer(struct conversation *c, struct completion *reply)
     reply->content = reply->reasoning = (struct text){0};
 }
 
-/* *ended: the model has answered, or has no turns left. */
-static enum err take_turn(struct conversation *c, bool *ended, struct error *why)
+/* *ended: the model has answered, or no turns are left. */
+static enum err run_turn(struct conversation *c, bool *ended, struct error *why)
 {
     struct completion reply;
     enum err err = ask_model(c, &reply, why);
@@ -411,7 +413,7 @@ static enum err take_turn(struct conversation *c, bool *ended, struct error *why
     *ended = err || reply.calls.count == 0 || is_last;
     if (!err && reply.calls.count && is_last) {
         str_copy(c->whole->finish_reason, sizeof c->whole->finish_reason, "max_turns");
-        /* What it wrote beside its calls is no answer: it was still at work. */
+        /* Text next to tool calls is not an answer. */
         text_release(&reply.content);
         text_release(&reply.reasoning);
     }
@@ -421,25 +423,25 @@ static enum err take_turn(struct conversation *c, bool *ended, struct error *why
             err = run_calls(c, &reply.calls, why);
     }
     if (!err && *ended)
-        take_answer(c, &reply);
+        set_answer(c, &reply);
     completion_release(&reply);
     return err;
 }
 
-static enum err take_turns(struct conversation *c, struct error *why)
+static enum err run_turns(struct conversation *c, struct error *why)
 {
     enum err err = ERR_OK;
     bool ended = false;
     for (; !err && !ended; c->turn++) {
         struct error ignored;
-        /* A turn that there is no time for is none, nor is there an inference in it. */
+        /* A turn that starts after the deadline is not counted. */
         err = check_time(c, why);
         if (err)
             break;
-        err = note_turn(c, TRACE_START, why);
+        err = record_turn(c, TRACE_START, why);
         if (!err)
-            err = take_turn(c, &ended, why);
-        if (note_turn(c, TRACE_END, &ignored) && !err)
+            err = run_turn(c, &ended, why);
+        if (record_turn(c, TRACE_END, &ignored) && !err)
             err = err_no_memory(why);
     }
     return err;
@@ -470,8 +472,8 @@ static enum err begin(struct conversation *c, const char *workspace, struct erro
     return err ? err_explain(why, err) : ERR_OK;
 }
 
-/* What the service says of itself spares a request that is rejected. */
-static void ask_for_tools(struct agent *agent, const struct agent_query *query)
+/* Uses the service's information about the model to avoid a request that would be rejected. */
+static void check_tool_support(struct agent *agent, const struct agent_query *query)
 {
     const struct client_driver *driver = query->client->driver;
     if (agent->options->protocol == AGENT_AUTO && !atomic_load(&agent->in_text) && driver->tools &&
@@ -485,19 +487,19 @@ enum err agent_loop(struct agent *agent, const struct agent_query *query, const 
     struct conversation c = {
         .agent = agent, .query = query, .whole = out, .tools.workspace.fd = -1};
     completion_init(out);
-    ask_for_tools(agent, query);
+    check_tool_support(agent, query);
     out->sent = clock_now();
     if (agent->options->query_timeout)
         c.deadline = out->sent + agent->options->query_timeout;
-    enum err err = note_agent(&c, TRACE_START, out->sent, NULL, why);
+    enum err err = record_agent(&c, TRACE_START, out->sent, NULL, why);
     if (!err)
         err = begin(&c, workspace, why);
     if (!err)
-        err = take_turns(&c, why);
+        err = run_turns(&c, why);
     tool_session_close(&c.tools);
     out->done = clock_now();
     struct error ignored;
-    if (note_agent(&c, TRACE_END, out->done, err ? why->text : NULL, &ignored) && !err)
+    if (record_agent(&c, TRACE_END, out->done, err ? why->text : NULL, &ignored) && !err)
         err = err_no_memory(why);
     out->retryable = false;
     free(c.offered);

@@ -1,10 +1,9 @@
-/* Turns what was measured into an account: times of components without the overhead of timing them,
- * powers of components from the windows (attribute/component_fit.h), joules of layers, and the checks
- * on all of it.
+/* Attributes the measurements: times of components corrected for instrumentation overhead, powers of components from
+ * the windows (attribute/component_fit.h), joules of layers, and consistency checks.
  *
- * Each stop costs the same, and its cost is in the segment that it ends: what a timed pass takes longer
- * than a plain one, divided among the stops, is subtracted.  What is left is scaled to the plain pass
- * minus the host's part. */
+ * Each stop has the same cost, which is part of the segment that it ends: the difference between a timed and a plain
+ * pass, divided by the number of stops, is subtracted.  The remaining times are scaled to the plain pass minus the
+ * host's part. */
 
 #include "runner/layers/workload.h"
 
@@ -15,12 +14,12 @@
 #include "core/text.h"
 #include "stats/descriptive.h"
 
-/* Subtracting the stops leaves at least this part of the measured time: a component that ran took time. */
-#define LEAST_LEFT 0.1
+/* Minimum share of the measured time after subtracting the stops: a component that ran took time. */
+#define MIN_TIME_SHARE 0.1
 
 struct per_pass {
     double graphs;
-    double stop_s; /* what one stop costs */
+    double stop_s; /* cost of one stop */
     double host_s;
 };
 
@@ -28,9 +27,9 @@ struct per_pass {
 
 #define LOW 0.1
 
-/* The lowest decile: other load on the machine only lengthens.  Its error is the difference between the
- * earlier and the later half, since such load changes slowly. */
-static double typical(const struct pass_durations *durations, double *relative_error)
+/* The lowest decile: other load on the machine only adds time.  Its error is the difference between the earlier and the
+ * later half, since such load changes slowly. */
+static double lowest_decile(const struct pass_durations *durations, double *relative_error)
 {
     size_t count = durations->count < DURATIONS_MAX ? durations->count : DURATIONS_MAX,
            half = count / 2;
@@ -44,15 +43,15 @@ static double typical(const struct pass_durations *durations, double *relative_e
 void attribution_overhead(struct layers_setting *setting, const struct replay_times *times)
 {
     double plain_error, watched_error;
-    double plain = typical(&times->plain, &plain_error);
-    double timed = typical(&times->timed, &watched_error);
+    double plain = lowest_decile(&times->plain, &plain_error);
+    double timed = lowest_decile(&times->timed, &watched_error);
     setting->overhead = timed / plain - 1;
     setting->overhead_sigma = hypot(plain_error, watched_error);
 }
 
 /* ---- times ---- */
 
-/* A stop costs no more than the shortest segment took including its stop. */
+/* Upper bound of a stop's cost: the shortest segment including its stop. */
 static double shortest_segment(const struct replay_times *times, size_t slots)
 {
     double shortest = INFINITY, sigma;
@@ -86,7 +85,7 @@ static double slot_seconds(const struct slot_times *slot, const struct per_pass 
     if (!slot->graphs)
         return 0;
     double stops = it->stop_s * (double)slot->stops / (double)slot->graphs;
-    return it->graphs * fmax(seen - stops, LEAST_LEFT * seen);
+    return it->graphs * fmax(seen - stops, MIN_TIME_SHARE * seen);
 }
 
 void attribution_times(struct layers_model *model, struct layers_setting *setting,
@@ -123,7 +122,7 @@ static bool is_idle(const struct layers_model *model, const struct layers_window
     return window->setting >= model->setting_count;
 }
 
-/* Whether its energy is usable. */
+/* Whether the window has usable energy. */
 static bool is_usable(const struct layers_window *window)
 {
     return !window->timed && is_known(window->energy.joules) &&
@@ -161,7 +160,7 @@ static void average_setting(struct layers_model *model, struct layers_setting *s
     }
     setting->pass_s = online_mean(&wall);
     setting->joules = online_mean(&joules);
-    /* The spread of the windows, or their own errors where there is only one. */
+    /* Standard error over the windows, or the window's own uncertainty if there is only one. */
     setting->joules_sigma = joules.count > 1    ? online_standard_error(&joules)
                             : joules.count == 1 ? sqrt(errors)
                                                 : UNKNOWN;
@@ -258,7 +257,7 @@ static void set_all_joules(struct layers_model *model)
     }
 }
 
-/* Whether the windows separate any two components of a phase.  The host is not a component. */
+/* Whether the windows separate any two components of a phase; the host does not count. */
 static bool separates_components(const struct component_fit *fit)
 {
     for (unsigned phase = 0; phase < LAYERS_PHASES; phase++) {
@@ -274,7 +273,7 @@ static bool separates_components(const struct component_fit *fit)
 
 /* ---- the balance ---- */
 
-/* A pass of the workload: the settings' passes together, with the evidence of their windows. */
+/* The total of one pass of the workload: the sum over settings, with the evidence of their windows. */
 static void set_total(struct layers_model *model)
 {
     struct energy *total = &model->total;
@@ -314,7 +313,7 @@ static double workload_pass_s(const struct layers_model *model)
     return sum;
 }
 
-/* Energy above idle has to be this much larger than its uncertainty. */
+/* Active energy must exceed its uncertainty by this factor. */
 #define CLOSURE_SIGMAS 3
 
 static void set_balance(struct layers_model *model)
@@ -327,7 +326,7 @@ static void set_balance(struct layers_model *model)
                 continue;
             joules += share->joules;
             busy += share->time_s;
-            /* The errors of one group are common. */
+            /* Errors within a group are fully correlated. */
             unsigned column = phase * LAYERS_PHASE_COLUMNS + (unsigned)(i % LAYERS_COMPONENTS);
             errors[model->fit.columns[column].group] += share->sigma;
         }
@@ -340,8 +339,8 @@ static void set_balance(struct layers_model *model)
     model->total.idle_joules = model->idle_joules;
     model->total.active_joules = model->total.joules - model->idle_joules;
     model->unattributed_joules = model->total.joules - idle - joules;
-    /* Without idle energy, which fits itself: where little is above it, it would hide any error of the rest, and a
-     * difference of the size of its error says nothing. */
+    /* Excluding idle energy, which always matches: if there is little active energy, idle would hide any error of the
+     * other parts, and a difference within its error would not be meaningful. */
     double active = model->total.joules - idle;
     double error = hypot(model->total.statistical,
                          model->fit.has_idle ? model->fit.idle_sigma * workload_pass_s(model) : 0);
@@ -401,12 +400,12 @@ static void clear_energy(struct layers_model *model)
 
 /* ---- the null test ---- */
 
-/* The rounds of even and of odd number did the same work, so their joules may differ by chance only; a
- * larger difference means that the measurement is not to be trusted.  With few windows the spread is
- * itself uncertain; three sigmas leave about one false alarm in a hundred. */
+/* Rounds with even and odd numbers did the same work, so their joules differ only by chance; a larger difference means
+ * that the measurement is unreliable.  With few windows the spread is itself uncertain; three sigmas give about 1 %
+ * false alarms. */
 #define SIGMAS 3
 
-/* Joules of a pass in the rounds of one parity, over the mean of the setting. */
+/* Joules of a pass in the rounds of one parity, relative to the mean of the setting. */
 static struct online half_of(const struct layers_model *model, unsigned setting, unsigned parity)
 {
     struct online half = {0};
@@ -420,7 +419,7 @@ static struct online half_of(const struct layers_model *model, unsigned setting,
     return half;
 }
 
-/* What to expect from the windows' own errors, where there are too few of them for a spread. */
+/* The expected spread from the windows' own uncertainties, if there are too few windows. */
 static double own_error(const struct layers_model *model)
 {
     struct online errors = {0};
@@ -431,9 +430,8 @@ static double own_error(const struct layers_model *model)
     return online_mean(&errors);
 }
 
-/* How far the difference of a setting's halves may be from 0 by chance: from the spread of its windows,
- * from that of the settings' differences, or from the windows' own errors, depending on how many there
- * are. */
+/* Standard deviation of the difference of a setting's halves under the null hypothesis: from the spread of its windows,
+ * from that of the settings' differences, or from the windows' own uncertainties, depending on their number. */
 static double chance(const struct layers_model *model, double squares, long degrees_of_freedom,
                      double weights, const struct online *differences)
 {

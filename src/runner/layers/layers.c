@@ -16,13 +16,13 @@
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 
-/* Stops are thinned out until their measured overhead is below this, so that the total stays below
+/* The stride of stops is increased until the measured overhead is below this, so that the total stays below
  * LAYERS_OVERHEAD_MAX. */
 #define OVERHEAD_AIM 0.02
 /* Rounds end when the relative uncertainty of every setting's joules is below this. */
 #define UNCERTAINTY_GOOD 0.02
 
-enum { ROUNDS_LEAST = 3, ROUNDS_MOST = 200 };
+enum { ROUNDS_LEAST = 3, ROUNDS_MAX = 200 };
 
 #define SETTLE_NS (500 * NS_PER_MS)
 
@@ -33,7 +33,7 @@ struct campaign {
     struct layers_model *model;
     struct layers_workload workload;
     struct replay_times times[LAYERS_SETTINGS_MAX];
-    struct baseline idle; /* of each device; empty without one */
+    struct baseline idle; /* of each device; empty if not measured */
     nanos began, rounds_from;
     double window_s;
 };
@@ -104,8 +104,8 @@ static struct layers_window *new_window(struct layers_model *model)
     return &windows[model->window_count];
 }
 
-/* A window with too few sensor updates is repeated, twice as long; so is one that a sensor does not
- * cover although it covered others. */
+/* A window with too few sensor updates is repeated with twice the length, as is one that a sensor did not cover
+ * although it covered others. */
 enum { ATTEMPTS = 3 };
 
 static bool is_too_short(const struct campaign *c, const struct layers_window *window)
@@ -133,7 +133,7 @@ static enum err measure_idle_window(struct campaign *c, unsigned threads,
     return err;
 }
 
-/* Idle, with the model loaded; then with busy-waiting threads, where the CPU does the work. */
+/* Idle power with the model loaded; then with busy-waiting threads, if the CPU computes. */
 static enum err measure_idle(struct campaign *c, struct error *why)
 {
     struct layers_model *model = c->model;
@@ -159,7 +159,7 @@ static enum err measure_idle(struct campaign *c, struct error *why)
     return measure_idle_window(c, (unsigned)model->threads, &awake, &model->awake, why);
 }
 
-/* Long enough for more updates than a window needs; without a sensor, long enough to time. */
+/* Long enough for the required sensor updates; without a sensor, long enough for timing. */
 static enum err choose_window(struct campaign *c, struct error *why)
 {
     static const double SHORTEST_S = 0.25;
@@ -179,7 +179,7 @@ static enum err choose_window(struct campaign *c, struct error *why)
 
 /* ---- granularity ---- */
 
-/* Odd, so that alternating graphs do not fall into step with the timed layers. */
+/* Odd, so that alternating graphs do not always time the same layers. */
 static unsigned wider_stride(unsigned stride)
 {
     return stride == 1 ? 3 : 2 * stride - 1;
@@ -190,7 +190,7 @@ static bool too_wide(const struct campaign *c, unsigned stride)
     return stride > (unsigned)c->workload.timer.layers + 2;
 }
 
-/* Makes the granularity coarser by one step; ERR_OK also when there is none, or it is not allowed. */
+/* Makes the granularity one step coarser; ERR_OK also if it is the coarsest, or fixed by the user. */
 static enum err coarsen(struct campaign *c, bool *changed, struct error *why)
 {
     struct layers_model *model = c->model;
@@ -207,10 +207,10 @@ static enum err coarsen(struct campaign *c, bool *changed, struct error *why)
     return workload_record(&c->workload, model->granularity, why);
 }
 
-/* Thins out the stops of a setting until they add little to a pass.  *again: the granularity changed,
- * and every setting must be tried again. */
-static enum err thin_out(struct campaign *c, struct layers_setting *setting, double slowdown,
-                         bool *again, struct error *why)
+/* Increases the stride of a setting until its overhead is low.  *again: the granularity changed, and all settings must
+ * be tuned again. */
+static enum err widen_stride_of(struct campaign *c, struct layers_setting *setting, double slowdown,
+                                bool *again, struct error *why)
 {
     unsigned stride = 1;
     while (slowdown / stride > OVERHEAD_AIM && !too_wide(c, wider_stride(stride)))
@@ -221,7 +221,7 @@ static enum err thin_out(struct campaign *c, struct layers_setting *setting, dou
     return slowdown / stride > LAYERS_OVERHEAD_MAX ? coarsen(c, again, why) : ERR_OK;
 }
 
-/* What stops add, measured again where it seems high: other load can only raise it. */
+/* Overhead of the stops, measured again if it seems high: other load can only increase it. */
 static enum err measure_overhead(struct campaign *c, const struct layers_setting *setting,
                                  double *extra_s, double *pass_s, struct error *why)
 {
@@ -237,8 +237,8 @@ static enum err measure_overhead(struct campaign *c, const struct layers_setting
     return err;
 }
 
-/* Measures the shortest prompt of a phase, where stops matter most.  They cost the same in the others,
- * whose passes are longer. */
+/* Tunes with the shortest prompt of a phase, where stops matter most.  Other prompts have the same cost per stop and
+ * longer passes. */
 static enum err tune_phase(struct campaign *c, enum layers_phase phase, bool *again,
                            struct error *why)
 {
@@ -252,7 +252,7 @@ static enum err tune_phase(struct campaign *c, enum layers_phase phase, bool *ag
         err = is_known(extra_s) ? workload_pass_seconds(&c->workload, setting, &pass_s, why)
                                 : measure_overhead(c, setting, &extra_s, &pass_s, why);
         if (!err)
-            err = thin_out(c, setting, extra_s / pass_s, again, why);
+            err = widen_stride_of(c, setting, extra_s / pass_s, again, why);
     }
     return err;
 }
@@ -279,13 +279,13 @@ static void drop_timed(struct layers_model *model, unsigned setting)
     model->window_count = kept;
 }
 
-/* After a round: settings with too much overhead are timed more sparsely from now on. */
-static enum err retune(struct campaign *c, struct error *why)
+/* After a round, increases the stride of settings with too much overhead. */
+static enum err tune_after_round(struct campaign *c, struct error *why)
 {
     struct layers_model *model = c->model;
     for (unsigned s = 0; s < model->setting_count; s++) {
         struct layers_setting *setting = &model->settings[s];
-        /* Only where it is certain: on a busy machine the overhead itself is uncertain. */
+        /* Only if significant: on a busy machine the overhead itself is uncertain. */
         if (!(setting->overhead - 2 * setting->overhead_sigma > LAYERS_OVERHEAD_MAX))
             continue;
         bool coarsened = false;
@@ -319,7 +319,7 @@ static enum err run_window(struct campaign *c, unsigned setting, bool timed, str
     enum err err = ERR_OK;
     for (int i = 0; i < ATTEMPTS && !err && (i == 0 || (may_lengthen && is_too_short(c, window)));
          i++) {
-        c->window_s *= i ? 2 : 1; /* for all that follow, too */
+        c->window_s *= i ? 2 : 1; /* also for all later windows */
         err = workload_window(c->session, &c->workload, &model->settings[setting], c->window_s,
                               &c->times[setting], window, why);
     }
@@ -327,7 +327,7 @@ static enum err run_window(struct campaign *c, unsigned setting, bool timed, str
     return err;
 }
 
-/* Plain and timed windows alternate in being first. */
+/* Plain and timed windows alternate in which comes first. */
 static enum err run_round(struct campaign *c, struct error *why)
 {
     enum err err = ERR_OK;
@@ -358,7 +358,7 @@ static bool has_enough(const struct campaign *c)
     const struct layers_model *model = c->model;
     if (c->options->repeats)
         return model->rounds >= c->options->repeats;
-    if (model->rounds >= ROUNDS_MOST)
+    if (model->rounds >= ROUNDS_MAX)
         return true;
     if (seconds(clock_now() - c->began) > c->options->max_s)
         return model->rounds > 0;
@@ -381,7 +381,7 @@ static enum err run_rounds(struct campaign *c, struct error *why)
         if (!err && has_enough(c))
             break;
         if (!err && c->model->rounds > 1)
-            err = retune(c, why);
+            err = tune_after_round(c, why);
     }
     return err;
 }
@@ -457,7 +457,7 @@ static enum err begin(struct campaign *c, struct error *why)
     return err ? err_set(why, err, "out of memory") : ERR_OK;
 }
 
-/* Fills *model, whose path is set, as far as it came. */
+/* Fills *model, whose path is set; after an error partially. */
 static enum err measure_model(struct session *session, const struct layers_options *options,
                               const atomic_bool *cancel, struct layers_model *model,
                               struct error *why)
@@ -499,7 +499,7 @@ static void model_release(struct layers_model *model)
 
 /* ---- signals ---- */
 
-/* The thread that computes cannot wait for signals; this one does, and cancels. */
+/* The computing thread cannot wait for signals; this thread does, and cancels it. */
 struct listener {
     pthread_t thread;
     atomic_bool cancel, over;

@@ -1,4 +1,4 @@
-/* From what was measured of a model to its result: sums over layers and phases, shares, and per-token figures. */
+/* Fills the result of a model from its measurements: sums over layers and phases, shares, and per-token figures. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -22,8 +22,8 @@ static const char *component_name(unsigned component)
 
 /* ---- shares ---- */
 
-/* How its joules were determined: "estimated" where the power is, else "nnls" for a power of its own and "time-share" for
- * one that it shares with others; NULL when they are unknown. */
+/* How the joules were determined: "estimated" if the power is, else "nnls" for a separately fitted power and
+ * "time-share" for a shared one; NULL if they are unknown. */
 static const char *method_of(const struct layers_model *model, enum layers_phase phase,
                              unsigned component)
 {
@@ -47,7 +47,7 @@ static void add_share(struct layers_share *sum, const struct layers_share *share
         return;
     sum->time_s += share->time_s;
     sum->joules += share->joules;
-    sum->sigma += share->sigma; /* their errors are common: one power, the same sensors */
+    sum->sigma += share->sigma; /* fully correlated: one power, the same sensors */
 }
 
 static struct layers_share component_sum(const struct layers_model *model, enum layers_phase phase,
@@ -61,7 +61,7 @@ static struct layers_share component_sum(const struct layers_model *model, enum 
 
 static double plus_minus(const struct layers_model *model, double joules, double sigma)
 {
-    return hypot(sigma, model->systematic * joules); /* calibration included */
+    return hypot(sigma, model->systematic * joules); /* including the calibration */
 }
 
 static double share_of_all(const struct layers_model *model, double joules)
@@ -78,7 +78,7 @@ static unsigned tokens_of(const struct layers_model *model, enum layers_phase ph
     return tokens;
 }
 
-/* A component's share of the counted work of its phase: of operations (kind 0) or of bytes (1). */
+/* A component's share of the counted work of its phase: FLOPs (kind 0) or bytes (1). */
 static double work_share(const struct layers_model *model, unsigned phase, unsigned component,
                          unsigned kind)
 {
@@ -96,7 +96,7 @@ static enum err allocate(struct result_components *out, size_t most)
     return out->items ? ERR_OK : ERR_NO_MEMORY;
 }
 
-/* Adds it if it took time; NULL if not. */
+/* Adds the component if it took time; NULL otherwise. */
 static struct result_component *add_component(struct result_components *out,
                                               const struct layers_model *model,
                                               enum layers_phase phase, unsigned component,
@@ -129,7 +129,7 @@ static enum err fill_layer(const struct layers_model *model, int layer, struct r
         add_component(&out->components, model, phase, c, share);
         add_share(&sum, share);
     }
-    if (sum.time_s <= 0) /* it was not measured by itself */
+    if (sum.time_s <= 0) /* not measured separately */
         sum = (struct layers_share){.time_s = UNKNOWN, .joules = UNKNOWN, .sigma = UNKNOWN};
     out->index = layer;
     out->time_s = sum.time_s;

@@ -1,8 +1,8 @@
 /* Times the components of a compute graph by stopping it between them.
  *
- * The order of a graph's nodes is recorded once; a plan then says behind which node one segment (a run
- * of nodes of one layer and component) ends and the next begins.  While a recorded graph runs, it is
- * stopped at those nodes and the time between stops is kept by slot. */
+ * The order of a graph's nodes is recorded once; a plan then defines the node after which one segment (consecutive
+ * nodes of one layer and component) ends and the next begins.  While a recorded graph runs, it is stopped at those
+ * nodes, and the time between stops is added to a slot. */
 #include "runner/layers/segment_timer.h"
 
 #include <math.h>
@@ -62,12 +62,11 @@ static size_t split_name(const char *node, int *layer)
     return has_layer ? dash - 1 : end;
 }
 
-/* A node whose name only gives its component is in the layer it is found in. */
+/* A node whose name has no layer belongs to the layer of the preceding node. */
 #define SAME_LAYER (-2)
 
-/* The component and layer that a node's name gives; false when it gives neither.  *component is
- * LAYERS_WHOLE when only the layer is known; *layer is DECODER_OUTSIDE for a node that belongs to
- * none. */
+/* The component and layer given by a node's name; false if there is neither.  *component is LAYERS_WHOLE if only the
+ * layer is known; *layer is DECODER_OUTSIDE for a node outside the layers. */
 static bool position_of(const char *node, unsigned *component, int *layer)
 {
     size_t length = split_name(node, layer);
@@ -94,7 +93,7 @@ struct node_position {
     int layer;
 };
 
-/* An unknown node is where the one before it is; the first ones belong to the embedding. */
+/* An unknown node has the position of the preceding one; the first ones belong to the embedding. */
 static struct node_position position_after(struct node_position before, const char *node,
                                            int layers)
 {
@@ -187,7 +186,7 @@ static bool has_plan(const struct segment_timer *timer, const struct segment_pla
     return false;
 }
 
-/* Makes a plan of the recorded nodes, unless there is one. */
+/* Makes a plan of the recorded nodes, unless it exists. */
 static enum err add_plan(struct segment_timer *timer)
 {
     struct segment_plan plan;
@@ -205,7 +204,7 @@ static enum err add_plan(struct segment_timer *timer)
     return ERR_OK;
 }
 
-/* A graph starts again with the node that the one before started with. */
+/* A new graph starts when the first node of the previous one appears again. */
 static void record_node(struct segment_timer *timer, const char *node)
 {
     if (timer->node_count && strcmp(node, timer->nodes[0]) == 0 && !timer->failed)
@@ -270,7 +269,7 @@ static void begin_graph(struct segment_timer *timer)
     timer->began = timer->since = clock_now();
 }
 
-/* The node is not what the plan expects: another plan may start with the same nodes. */
+/* The node is not the one in the plan: looks for another plan with the same first nodes. */
 static bool change_plan(struct segment_timer *timer, uint64_t name)
 {
     const struct segment_plan *before = timer->plan;
@@ -285,7 +284,7 @@ static bool change_plan(struct segment_timer *timer, uint64_t name)
         while (plan->segments[timer->segment].last < timer->position)
             timer->segment++;
         if (timer->position)
-            timer->since = 0; /* when the segment began is unknown */
+            timer->since = 0; /* the start of the segment is unknown */
         return true;
     }
     timer->plan = NULL;
@@ -377,7 +376,7 @@ void segment_timer_reset(struct segment_timer *timer, struct slot_times *slots)
     timer->graphs = timer->unknown_graphs = timer->stops = 0;
     timer->graph_s = 0;
     for (size_t i = 0; i < timer->slot_count && slots; i++)
-        slots[i].pending = 0; /* of a graph that was aborted */
+        slots[i].pending = 0; /* left by an aborted graph */
 }
 
 double slot_times_seconds(const struct slot_times *slot, double *sigma)

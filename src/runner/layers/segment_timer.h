@@ -1,8 +1,7 @@
-/* Times the components of a compute graph by stopping it between them: the watch that engine/engine.h
- * takes.
+/* Times the components of a compute graph by stopping it between them, as a watch of engine/engine.h.
  *
- * To keep the overhead low it need not stop in every layer of every graph: with a stride of n, each
- * graph is stopped in every n-th layer only, in turn, until all have been timed.
+ * To reduce overhead, with a stride of n each graph is stopped only in every n-th layer, in rotation, until all layers
+ * have been timed.
  *
  * A struct segment_timer owns its plans: segment_timer_init, segment_timer_release; times go into slots
  * that the caller owns.  One thread. */
@@ -20,7 +19,7 @@
 
 /* ---- plans ---- */
 
-/* A slot is a component of a layer, or of what is outside the layers: times are kept by slot. */
+/* A slot is a component of a layer, or of the part outside the layers; times are summed per slot. */
 static inline size_t layer_slot(int layer, unsigned component)
 {
     return (size_t)(layer + 1) * LAYERS_COMPONENTS + component;
@@ -44,16 +43,16 @@ struct segment_plan {
 
 enum { SEGMENT_PLANS_MAX = 8, SLOT_SAMPLES = 48 };
 
-/* Seconds of a slot in a graph: an even sample of all graphs. */
+/* Seconds of a slot per graph: a uniform sample of all graphs. */
 struct slot_times {
-    unsigned long graphs; /* in which it was timed */
-    unsigned long stops;  /* that ended one of its segments */
+    unsigned long graphs; /* graphs in which it was timed */
+    unsigned long stops;  /* stops that ended one of its segments */
     double pending;       /* in the current graph */
     float samples[SLOT_SAMPLES];
 };
 
 struct segment_timer {
-    struct engine_watch watch; /* pass this to a context */
+    struct engine_watch watch; /* passed to a context */
     int layers;
     enum layers_granularity granularity;
 
@@ -67,13 +66,13 @@ struct segment_timer {
     size_t plan_count;
 
     /* the current graph */
-    const struct segment_plan *plan; /* NULL: one that was not recorded */
+    const struct segment_plan *plan; /* NULL: a graph that was not recorded */
     size_t position, segment;
-    nanos began, since; /* of the graph, of the segment; since 0: unknown */
+    nanos began, since; /* start of the graph and of the segment; since 0: unknown */
     unsigned stride;
     unsigned long turn;
 
-    struct slot_times *slots; /* where times are added: not owned; may be NULL */
+    struct slot_times *slots; /* times are added here; not owned; may be NULL */
     size_t slot_count;
     /* since segment_timer_reset */
     unsigned long graphs, unknown_graphs, stops;
@@ -84,20 +83,20 @@ void segment_timer_init(struct segment_timer *timer, int layers,
                         enum layers_granularity granularity);
 void segment_timer_release(struct segment_timer *timer);
 
-/* Around a computation whose graphs are to be recorded; clear the plans before recording again with
- * another granularity. */
+/* Encloses a computation whose graphs are to be recorded; clear the plans before recording again with another
+ * granularity. */
 void segment_timer_record(struct segment_timer *timer);
 enum err segment_timer_record_end(struct segment_timer *timer) MUST_USE;
 void segment_timer_clear_plans(struct segment_timer *timer, enum layers_granularity granularity);
 
-/* Before each computation. */
+/* Call before each computation. */
 void segment_timer_begin(struct segment_timer *timer, unsigned stride);
 
 /* Resets the counts; times are added to these slots from now on. */
 void segment_timer_reset(struct segment_timer *timer, struct slot_times *slots);
 
-/* Seconds that the slot takes in a graph, and their uncertainty: mean and spread of the middle half of
- * the samples, so that occasional interruptions do not count. */
+/* Seconds per graph of a slot, and their uncertainty: mean and spread of the middle half of the samples, so that
+ * occasional interruptions have no effect. */
 double slot_times_seconds(const struct slot_times *slot, double *sigma);
 
 #endif

@@ -1,8 +1,8 @@
 /* A model set up for replays, and the windows in which it is measured.
  *
- * The model is opened once, with two contexts: one that runs undisturbed and one that the segment timer
- * watches.  A window replays a setting (a prompt, or tokens after it) for long enough that the sensors
- * see it; idle windows run nothing, or threads that only busy-wait. */
+ * The model is opened once, with two contexts: one that runs undisturbed and one that the segment timer watches.  A
+ * window replays a setting (a prompt, or tokens after it) for long enough to be measured by the sensors; idle windows
+ * run nothing, or busy-waiting threads. */
 #include "runner/layers/workload.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@
 
 /* ---- setup ---- */
 
-/* The longest prompt and the tokens generated after it. */
+/* Length of the longest prompt plus the tokens generated after it. */
 static uint32_t tokens_needed(const struct layers_options *options)
 {
     return options->prompts[options->prompt_count - 1] + options->generate;
@@ -46,7 +46,7 @@ static enum err choose_context(struct layers_workload *workload, const char *pat
     return ERR_OK;
 }
 
-/* Any tokens will do: which token it is does not change the cost of computing it. */
+/* Random tokens: their values do not affect the cost. */
 static enum err draw_tokens(struct layers_workload *workload)
 {
     struct random draws = random_seeded(workload->options->seed);
@@ -147,7 +147,7 @@ enum err workload_record(struct layers_workload *workload, enum layers_granulari
     return err;
 }
 
-/* What a setting needs before its passes: the prompt that tokens are generated after. */
+/* Prepares a setting's passes: computes the prompt before generated tokens. */
 static enum err prepare(struct layers_workload *workload, bool timed,
                         const struct layers_setting *setting, struct error *why)
 {
@@ -170,8 +170,8 @@ static enum err generate(struct layers_workload *workload, bool timed,
     return err;
 }
 
-/* One pass: the prompt from nothing, or the generated tokens after it.  ERR_NO_DATA when the KV cache
- * of the model cannot be rewound and the context is full. */
+/* One pass: the prompt from an empty KV cache, or the generated tokens after it.  ERR_NO_DATA if the model's KV cache
+ * cannot be rewound and the context is full. */
 static enum err run_pass(struct layers_workload *workload, bool timed,
                          const struct layers_setting *setting, struct error *why)
 {
@@ -211,7 +211,7 @@ static enum err run_passes(struct layers_workload *workload, const struct layers
         window->passes += !err;
     } while (!err &&
              (clock_now() < until || (window->timed && workload->timer.graphs < setting->stride)));
-    /* A KV cache that cannot be rewound: the window ends where the context does. */
+    /* A KV cache that cannot be rewound: the window ends when the context is full. */
     return err == ERR_NO_DATA && window->passes ? ERR_OK : err;
 }
 
@@ -306,7 +306,7 @@ enum err workload_overhead(struct layers_workload *workload, const struct layers
 
 enum { SPINNERS_MAX = 512 };
 
-/* What an engine's thread does at a barrier: polls, and tells the core that it only waits. */
+/* Busy-waits as an engine's thread does at a barrier, with a pause instruction. */
 static void *spin(void *argument)
 {
     atomic_bool *stop = argument;

@@ -1,6 +1,6 @@
 #include "runner/microbench/team.h"
 
-/* What every processor of the architecture has. */
+/* Instructions of the architecture's baseline. */
 #define NAMED(function) plain_##function
 #define TARGET
 #define WIDTH 16

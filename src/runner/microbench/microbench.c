@@ -17,19 +17,19 @@
 #include "sampler/session.h"
 #include "sensors/system/host_info.h"
 
-#define WARM_S         0.15 /* of a load before its window: clocks and power settle */
-#define PROBE_S        0.5  /* of idle, to find how often the sensors update */
-#define UPDATES_GOOD   13   /* of the slowest sensor in a window: ten are needed, edges cost some */
+#define WARM_S         0.15 /* load time before a window, for clocks and power to settle */
+#define PROBE_S        0.5  /* idle time to determine the sensors' update period */
+#define UPDATES_GOOD   13   /* sensor updates per window: ten are required, edges cost some */
 #define WINDOW_LEAST_S 0.05
-#define RAN_LEAST      0.9  /* of a window: with less, threads waited for a CPU */
-#define WINDOW_MOST_S  0.15 /* of a rate: longer windows measure energy */
+#define RAN_LEAST      0.9  /* minimum share of a window: with less, threads waited for a CPU */
+#define WINDOW_MOST_S  0.15 /* length of a window for a rate: longer windows measure energy */
 
 enum {
-    WAIT_TURNS = 2000, /* of 10 ms, at most, until a load has filled its memory and started */
+    WAIT_TURNS = 2000, /* timeout, in 10 ms, for a load to fill its memory and start */
     ROUNDS = 2,
-    RATE_ROUNDS = 3, /* without a meter: windows are short, and the best of them counts */
+    RATE_ROUNDS = 3, /* without a meter: windows are short, and the best one is used */
     WINDOW_TRIES = 3,
-    CACHES_MOST = 10,
+    CACHES_MAX = 10,
     MEBI = 1024 * 1024,
 };
 
@@ -37,12 +37,12 @@ struct plan_row {
     const char *label;
     enum team_load load;
     size_t steps;
-    bool on_half; /* of the threads */
-    bool is_rate; /* needed without a meter too */
+    bool on_half; /* use half of the threads */
+    bool is_rate; /* measured without an energy meter, too */
 };
 
-/* From arithmetic only to memory only, so that the two can be separated; half of the threads, so that
- * both can be separated from the constant power. */
+/* From pure arithmetic to pure memory traffic, to separate the two; half of the threads, to separate both from the
+ * constant power. */
 static const struct plan_row PLAN[] = {
     {"compute", TEAM_COMPUTE, 0, false, true}, {"mix 1", TEAM_MIX, 1, false, false},
     {"gemm", TEAM_GEMM, 0, false, true},       {"triad", TEAM_TRIAD, 0, false, true},
@@ -50,7 +50,7 @@ static const struct plan_row PLAN[] = {
     {"mix 4", TEAM_MIX, 4, false, false},      {"compute half", TEAM_COMPUTE, 0, true, false},
     {"mix 16", TEAM_MIX, 16, false, false},    {"mix 256", TEAM_MIX, 256, false, false},
 };
-/* Bandwidth of the caches: a share of what each holds. */
+/* Bandwidth of the caches, with a working set that is a share of each. */
 static const struct cache_row {
     const char *label;
     int level; /* 0: the largest */
@@ -71,7 +71,7 @@ struct bench {
     struct microbench_meter *meter;
     size_t bytes_each;
     unsigned done;
-    double ran; /* share of the last window that its threads had a CPU */
+    double ran; /* share of the last window in which its threads had a CPU */
 };
 
 /* ---- sizes ---- */
@@ -86,12 +86,12 @@ static bool read_cache(int index, const char *file, uint64_t *out)
     return parse_u64(text, out) == ERR_OK;
 }
 
-/* Bytes of the first CPU's cache of a level, or with 0 of its largest, which others share; 32 MiB, or 1 MiB of a
- * level, where the kernel does not report it. */
+/* Size of the first CPU's cache of a level, or with 0 of its largest, which may be shared; 32 MiB, or 1 MiB for a
+ * level, if the kernel does not report it. */
 static double cache_bytes(int level)
 {
     double most = 0;
-    for (int i = 0; i < CACHES_MOST; i++) {
+    for (int i = 0; i < CACHES_MAX; i++) {
         uint64_t kib, found;
         if (read_cache(i, "size", &kib) &&
             (!level || (read_cache(i, "level", &found) && (int)found == level)))
@@ -100,8 +100,7 @@ static double cache_bytes(int level)
     return most > 0 ? most : level ? 1.0 * MEBI : 32.0 * MEBI;
 }
 
-/* Arrays of four times the cache, so that they come from memory; never more than a quarter of all
- * memory. */
+/* Arrays of four times the cache, so that they are read from memory; at most a quarter of all memory. */
 static size_t bytes_for_each(unsigned threads)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
@@ -117,8 +116,8 @@ unsigned microbench_threads(const struct microbench_options *options)
 
 /* ---- one window ---- */
 
-/* Joules of a window that has ended; none where nothing measures them. */
-static enum err take_energy(struct bench *b, nanos from, nanos to, struct calibrate_row *row,
+/* Energy of a window that has ended; unknown if nothing measures it. */
+static enum err read_energy(struct bench *b, nanos from, nanos to, struct calibrate_row *row,
                             struct error *why)
 {
     struct sampler *sampler = b->session->sampler;
@@ -133,7 +132,7 @@ static enum err take_energy(struct bench *b, nanos from, nanos to, struct calibr
     bool has_no_reading = err == ERR_NO_DATA && b->meter->devices[0];
     if (err && !has_no_reading)
         return err;
-    if (has_no_reading) /* a counter that did not change in one window: a row without joules */
+    if (has_no_reading) /* a counter that did not change in the window: a row without joules */
         energy = (struct ledger_selection){.joules = UNKNOWN};
     row->energy_j = energy.joules;
     row->updates = energy.updates;
@@ -162,13 +161,13 @@ static enum err measure_window(struct bench *b, struct calibrate_row *row, const
     row->bytes = after.bytes - before.bytes;
     row->kernels = after.barriers - before.barriers;
     if (row->kernels > 0 && after.barrier_s > 0)
-        row->kernels = row->latency_s / after.barrier_s; /* as while nothing disturbs them */
+        row->kernels = row->latency_s / after.barrier_s; /* as if undisturbed */
     b->ran = team ? fmin((after.ran_s - before.ran_s) / (team_size(team) * row->latency_s), 1) : 1;
-    return b->meter->no_energy[0] ? ERR_OK : take_energy(b, from, to, row, why);
+    return b->meter->no_energy[0] ? ERR_OK : read_energy(b, from, to, row, why);
 }
 
-/* A window during which threads waited for a CPU is measured again, and the best counts.  Rates are per time that the
- * threads ran, so that other processes take nothing from them; with energy it is the whole window, whose joules they are. */
+/* A window in which threads waited for a CPU is repeated, and the best one is used.  Rates are per time that the
+ * threads ran, so that other processes do not reduce them; with energy, per wall time of the window. */
 static enum err measure_best(struct bench *b, struct calibrate_row *row, const struct team *team,
                              struct error *why)
 {
@@ -219,7 +218,7 @@ static enum err measure_team(struct bench *b, const struct team_order *order,
     if (kind == CALIBRATE_LAUNCH || kind == CALIBRATE_CACHE)
         row.energy_j = UNKNOWN; /* waiting threads sleep: that power is neither of work nor idle */
     if (!err && kind == CALIBRATE_LAUNCH && !(row.kernels > 0))
-        return ERR_OK; /* not one barrier: nothing to report */
+        return ERR_OK; /* no barrier completed: nothing to report */
     return err ? err : calibrate_rows_add(b->rows, &row, why);
 }
 
@@ -238,7 +237,7 @@ static enum err measure_load(struct bench *b, const struct plan_row *plan, enum 
     return measure_team(b, &order, row, why);
 }
 
-/* Each thread in its own part of a cache; a level that is private is there once for each. */
+/* Each thread uses its own part of a cache; a private cache is counted once per thread. */
 static enum err measure_cache(struct bench *b, const struct cache_row *plan, struct error *why)
 {
     unsigned threads = b->meter->threads;
@@ -254,8 +253,8 @@ static enum err measure_cache(struct bench *b, const struct cache_row *plan, str
     return measure_team(b, &order, row, why);
 }
 
-/* How long a window must be: as long as the requested time allows, and as the sensors need, whose updates
- * are counted over a short idle window.  Estimated joules are detected here, before minutes are spent. */
+/* Chooses the window length from the requested time and the update period of the sensors, measured over a short idle
+ * window.  Estimated joules are detected here, before minutes are spent. */
 static enum err choose_window(struct bench *b, struct error *why)
 {
     struct calibrate_row probe = {0};

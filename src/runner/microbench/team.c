@@ -16,10 +16,10 @@ enum {
     COMPUTE_STEPS = 4096,
     LINE = 64,
     MATRIX = KERNELS_GEMM * KERNELS_GEMM,
-    BARRIERS = 32, /* in a row, that are timed together */
+    BARRIERS = 32, /* consecutive barriers that are timed together */
 };
 
-/* Each on cache lines of its own, so that counting does not slow the others. */
+/* Each on its own cache lines, to avoid false sharing. */
 struct member {
     _Alignas(LINE) atomic_ullong blocks;
     float *memory;
@@ -35,13 +35,13 @@ struct team {
     struct member *members;
     unsigned count;
     atomic_bool stopping;
-    bool is_over;      /* set by the first at a barrier */
+    bool is_over;      /* set by the first member at a barrier */
     bool is_abandoned; /* set while the gate is closed */
     pthread_mutex_t
-        gate; /* closed until all have started: a barrier must not wait for one that never comes */
+        gate; /* closed until all have started: a barrier must not wait for one that failed to */
     pthread_barrier_t barrier;
-    atomic_llong barriers_ns; /* the least that BARRIERS took; 0: not yet */
-    size_t per_compute;       /* floats that one call of `compute` works on */
+    atomic_llong barriers_ns; /* minimum time of BARRIERS; 0: none yet */
+    size_t per_compute;       /* floats processed by one call of `compute` */
 };
 
 static bool is_running(const struct team *team)
@@ -86,7 +86,7 @@ static void run_triad(struct member *member)
 static void run_gemm(struct member *member)
 {
     float *c = member->memory, *a = c + MATRIX, *b = a + MATRIX;
-    for (size_t i = 0; i < MATRIX; i++) /* sums stay small: an infinity would change the cost */
+    for (size_t i = 0; i < MATRIX; i++) /* keeps sums small: an infinity would change the cost */
         a[i] = (i & 1 ? 1e-3F : -1e-3F) * a[i];
     while (is_running(member->team)) {
         member->team->kernels->gemm(c, a, b);
@@ -94,21 +94,21 @@ static void run_gemm(struct member *member)
     }
 }
 
-static void keep_least(struct team *team, nanos took)
+static void keep_minimum(struct team *team, nanos took)
 {
     long long least = atomic_load_explicit(&team->barriers_ns, memory_order_relaxed);
     if (!least || took < least)
         atomic_store_explicit(&team->barriers_ns, took, memory_order_relaxed);
 }
 
-/* The first one decides for all, between two barriers, so that none waits for one that has left. */
+/* The first member decides for all, between two barriers, so that none waits for one that has left. */
 static void run_barrier(struct member *member)
 {
     struct team *team = member->team;
     nanos from = clock_now();
     for (unsigned pairs = 1;; pairs++) {
         if (member->is_first && pairs % (BARRIERS / 2) == 0) {
-            keep_least(team, clock_now() - from);
+            keep_minimum(team, clock_now() - from);
             from = clock_now();
         }
         if (member->is_first)
@@ -132,7 +132,7 @@ static void *member_main(void *argument)
     if (is_abandoned)
         return NULL;
     for (size_t i = 0; i < member->floats;
-         i++) /* here, so that the memory is local to this thread */
+         i++) /* first touch: the memory is local to this thread */
         member->memory[i] = 1.0F + (float)(i * 2654435761U % 8191) * 1e-4F;
     RUN[member->team->order.load](member);
     return NULL;
@@ -174,7 +174,7 @@ static enum err member_start(struct team *team, unsigned index)
     return ERR_OK;
 }
 
-/* How many floats the registers hold: what a call with no steps returns. */
+/* Number of floats kept in registers: the return value of a call with no steps. */
 static size_t register_floats(const struct kernels *kernels)
 {
     _Alignas(LINE) float x[KERNELS_COMPUTE] = {0};

@@ -1,6 +1,5 @@
-/* Threads that run one load side by side, each on memory of its own, and count their work.
- * team_start allocates a team that team_stop ends and frees; team_done may be called at any time
- * between. */
+/* Threads that run one load concurrently, each on its own memory, and count their work. team_start allocates a team
+ * that team_stop ends and frees; team_done may be called at any time in between. */
 #ifndef IPW_RUNNER_MICROBENCH_TEAM_H
 #define IPW_RUNNER_MICROBENCH_TEAM_H
 
@@ -10,32 +9,32 @@
 
 enum team_load {
     TEAM_COMPUTE, /* multiply-adds in registers; no memory */
-    TEAM_MIX,     /* `steps` of them for every float of an array larger than all caches */
+    TEAM_MIX,     /* `steps` multiply-adds for every float of an array larger than all caches */
     TEAM_TRIAD,   /* a = b + s c over three such arrays */
-    TEAM_GEMM,    /* products of matrices that fit into caches */
+    TEAM_GEMM,    /* products of matrices that fit into the caches */
     TEAM_BARRIER, /* barriers only, as at the end of every parallel loop */
 };
 
 struct team_order {
     enum team_load load;
-    size_t steps;      /* of TEAM_MIX */
+    size_t steps;      /* for TEAM_MIX */
     unsigned threads;  /* at least 1 */
-    size_t bytes_each; /* of memory for each thread */
+    size_t bytes_each; /* memory of each thread */
 };
 
 struct team_work {
     double flops, bytes;
     double barriers;
     double ran_s;     /* CPU time of all threads */
-    double barrier_s; /* of one barrier, the least over some in a row; 0: not yet */
+    double barrier_s; /* minimum time of one barrier; 0: none yet */
 };
 
 /* ---- the loops: arithmetic only, memory only, or a known mixture, each for every vector width that a processor may
  * have.  Elements are floats; the caller owns all arrays ---- */
 
 enum {
-    KERNELS_STEP = 128,    /* arrays are multiples of so many floats, aligned to 64 bytes */
-    KERNELS_COMPUTE = 160, /* floats that `compute` keeps in registers, at most */
+    KERNELS_STEP = 128,    /* arrays are multiples of this many floats, aligned to 64 bytes */
+    KERNELS_COMPUTE = 160, /* maximum number of floats that `compute` keeps in registers */
     KERNELS_GEMM = 256,    /* rows and columns of the matrices of `gemm` */
 };
 
@@ -50,7 +49,7 @@ struct kernels {
     void (*gemm)(float *c, const float *a, const float *b);
 };
 
-/* All that this processor can run, the best last, NULL-terminated. */
+/* All variants that this processor supports, the best last, NULL-terminated. */
 const struct kernels *const *kernels_all(void);
 
 /* ---- the team ---- */

@@ -1,8 +1,8 @@
-/* The ledger of an agent's queries.  When a query has ended, its events become a tree of spans and an account of their
- * energies (attribute/span_account.h), whose shares come back later, in the main thread; with the last of them the
- * query's energy goes to the journal and its trace to traces.jsonl.  A trace without energies is there from the query's
- * end on, as its record is, for a run that is killed and resumed; what only a judge finds out is added at the end.  Of
- * several lines of a query the last counts. */
+/* The queries of an agent.  When a query ends, its events become a tree of spans and an account of their energies
+ * (attribute/span_account.h), whose shares are settled later, in the main thread; with the last share, the query's
+ * energy is written to the journal and its trace to traces.jsonl.  A trace without energies is written when the query
+ * ends, like its record, so that a killed run can be resumed; a judge's results are added at the end.  Of several lines
+ * of a query the last one is valid. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,10 +13,10 @@
 #include "runner/profile/records.h"
 #include "runner/profile/state.h"
 
-/* A query until its energy is known: the context of its account. */
+/* A query until its energy is settled: the context of its account. */
 struct ended_query {
     struct pending *pending;
-    char id[48]; /* as the Python IPW numbers them */
+    char id[48]; /* numbered as in the Python IPW */
     char *problem, *answer;
     char reason[200]; /* why it could not be graded */
     double started_at, score;
@@ -69,7 +69,7 @@ static struct ended_query *new_ended(const struct profile *profile, struct pendi
 
 /* ---- energies ---- */
 
-/* What an account says of energies before its shares have come is not known yet. */
+/* Marks the energies as unknown while shares are outstanding. */
 static void forget_energies(struct query_trace *trace)
 {
     trace->ipw.note = "the run ended before the energy of this query was known";
@@ -107,7 +107,7 @@ static enum err write_trace(struct profile *profile, struct span_account *accoun
     return line->failed ? err_no_memory(why) : journal_append(&profile->traces, line, why);
 }
 
-/* All of its shares have come. */
+/* All shares of the account were settled. */
 static void settle_account(struct profile *profile, struct span_account *account)
 {
     struct ended_query *ended = account->context;
@@ -159,7 +159,7 @@ enum err agents_end(struct profile *profile, struct pending *pending, const stru
         free_ended(ended);
         return err_no_memory(why);
     }
-    /* Shares may come, and the account go, as soon as it is submitted; of one without any time none will. */
+    /* Once submitted, shares may be settled and the account freed at any time; a query of no duration gets none. */
     bool has_time = reply->done > reply->sent;
     struct text line = {0};
     err = has_time ? write_trace(profile, account, false, &line, why) : ERR_OK;
@@ -172,13 +172,13 @@ enum err agents_end(struct profile *profile, struct pending *pending, const stru
     }
     err = span_account_submit(account, profile->sharing, id);
     if (err)
-        return err_explain(why, err); /* a part of it may be in flight: it is left there */
+        return err_explain(why, err); /* part of it may be in flight: not freed */
     if (!has_time)
         settle_account(profile, account);
     return ERR_OK;
 }
 
-void agents_forget(struct profile *profile, const char *key)
+void agents_discard(struct profile *profile, const char *key)
 {
     struct trace_events events = {0};
     if (trace_recorder_take(profile->recorder, key, &events) == ERR_OK)
@@ -234,5 +234,5 @@ enum err agents_save(struct profile *profile, struct error *why)
     if (err || profile->options->no_stores)
         return err;
     err = traces_save_dataset(profile->directory, &profile->agent_traces, why);
-    return err == ERR_UNSUPPORTED ? ERR_OK : err; /* as the other stores that need Arrow */
+    return err == ERR_UNSUPPORTED ? ERR_OK : err; /* like the other stores that need Arrow */
 }

@@ -1,4 +1,4 @@
-/* The run directory of a profile: named after what is measured, made or continued, and locked while the run writes. */
+/* The run directory of a profile: named after what is measured, created or continued, and locked while in use. */
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include "rundir/run_path.h"
 #include "runner/profile/state.h"
 
-/* A run may be continued at another load: the one that differs in nothing else, if there is only one. */
+/* A run may be resumed with another load: finds the only directory that differs in nothing else. */
 static void find_to_resume(const char *parent, const char *base, char *to, size_t size)
 {
     struct run_list list;
@@ -34,7 +34,7 @@ static void find_to_resume(const char *parent, const char *base, char *to, size_
     run_list_release(&list);
 }
 
-/* A proxy's runs differ in the time at the end of their names: this one, or the latest that is there. */
+/* Runs of a proxy have the time in their names: this start's, or that of the latest existing run. */
 static void proxy_name(const struct profile *profile, const char *parent, char *to, size_t size)
 {
     struct run_list list;
@@ -54,14 +54,14 @@ static void proxy_name(const struct profile *profile, const char *parent, char *
     run_list_release(&list);
 }
 
-/* profile_<hardware>_<model>_<dataset>, with the load where it is not one request after the other: runs that differ
- * in it would be in each other's way. */
+/* profile_<hardware>_<model>_<dataset>, plus the load unless requests are sequential, so that different loads have
+ * different directories. */
 static void default_name(const struct profile *profile, const char *parent, char *to, size_t size)
 {
     const struct profile_options *options = profile->options;
     char base[256];
     run_dir_name(profile->host->label, options->model, profile->dataset_name, base, sizeof base);
-    if (options->agent) { /* both may be measured of one model */
+    if (options->agent) { /* a model may be measured with and without an agent */
         char of_profile[sizeof base];
         str_copy(of_profile, sizeof of_profile, base);
         str_format(base, sizeof base, "agent%s", of_profile + strcspn(of_profile, "_"));
@@ -80,7 +80,7 @@ static enum err choose_name(const struct profile *profile, const char *parent, c
                             size_t size, struct error *why)
 {
     const char *name = profile->options->name;
-    if (!name && profile->options->proxy) /* as often as it is started */
+    if (!name && profile->options->proxy) /* a proxy has a new directory for each start */
         proxy_name(profile, parent, to, size);
     else if (!name)
         default_name(profile, parent, to, size);
@@ -101,7 +101,7 @@ static enum err name_directory(struct profile *profile, struct error *why)
 {
     char name[256];
     const char *parent = profile->options->output_dir ? profile->options->output_dir : "runs";
-    if (!parent[0]) /* else the run would be in / */
+    if (!parent[0]) /* otherwise the run would be in / */
         return err_set(why, ERR_USAGE, "--output-dir is empty");
     enum err err = choose_name(profile, parent, name, sizeof name, why);
     if (err)
@@ -118,7 +118,7 @@ static enum err name_directory(struct profile *profile, struct error *why)
     return ERR_OK;
 }
 
-/* Other files are left as they are, without even a lock beside them. */
+/* A directory with other files is not touched, not even by a lock file. */
 static enum err refuse_foreign(const struct profile *profile, enum run_dir_state *state,
                                struct error *why)
 {
@@ -132,7 +132,7 @@ static enum err refuse_foreign(const struct profile *profile, enum run_dir_state
     return err;
 }
 
-/* What to do with the run that is there; *resume is set when it is to be continued. */
+/* Decides what to do with an existing run; sets *resume if it is to be continued. */
 static enum err decide(const struct profile *profile, bool *resume, struct error *why)
 {
     const struct profile_options *options = profile->options;
@@ -160,7 +160,7 @@ static bool asks_as_many(const struct profile_options *options, const struct sum
     return options->max_queries ? most == options->max_queries : !is_known(most);
 }
 
-/* A repeat that is finished is not run again; its summary is the result. */
+/* A completed repeat is not run again; its summary is the result. */
 static void find_done(struct profile *profile)
 {
     struct profile_result *result = profile->result;
@@ -179,7 +179,7 @@ static void find_done(struct profile *profile)
     summary_init(summary);
 }
 
-enum err profile_take_directory(struct profile *profile, struct error *why)
+enum err profile_open_directory(struct profile *profile, struct error *why)
 {
     bool resume = false;
     enum run_dir_state state;
@@ -209,7 +209,7 @@ enum err profile_take_directory(struct profile *profile, struct error *why)
     return ERR_OK;
 }
 
-/* Before this start writes anything: these lines belong to the one before. */
+/* Before this start writes anything: these lines belong to the previous start. */
 enum err profile_close_unsettled(struct profile *profile, struct error *why)
 {
     uint64_t unsettled;
@@ -225,11 +225,11 @@ enum err profile_close_unsettled(struct profile *profile, struct error *why)
     return err;
 }
 
-void profile_leave_directory(struct profile *profile)
+void profile_close_directory(struct profile *profile)
 {
     if (profile->lock_fd < 0)
         return;
     if (!profile->has_files)
-        run_dir_drop(profile->directory); /* nothing was written into it */
+        run_dir_remove_empty(profile->directory); /* nothing was written to it */
     close(profile->lock_fd);
 }

@@ -1,4 +1,4 @@
-/* Grading: answers are graded as they come by the graders of their worker, and by a judge when all queries have ended. */
+/* Grading: answers are graded when they arrive by their worker's graders, and by a judge after all queries. */
 #include "runner/profile/worker.h"
 
 #include <stdlib.h>
@@ -47,8 +47,8 @@ bool graders_is_judge(const char *name)
     return driver && driver->needs_judge;
 }
 
-/* The dataset's parameters are for the dataset's grader; the user's are for the one they named, or for
- * every one when they named none. */
+/* The dataset's parameters apply to the dataset's grader; the user's apply to the grader that they named, or to all if
+ * they named none. */
 static enum err open_one(struct graders *graders, struct open_grader *slot)
 {
     struct params params = {0};
@@ -68,7 +68,7 @@ static enum err open_one(struct graders *graders, struct open_grader *slot)
 enum err graders_check(const struct profile_options *options, const struct dataset *dataset,
                        struct error *why)
 {
-    static const struct judge NO_JUDGE = {0}; /* not asked by opening */
+    static const struct judge NO_JUDGE = {0}; /* not used while opening */
     struct graders graders;
     struct open_grader slot = {0};
     const char *name = options->grader ? options->grader : dataset->grader;
@@ -129,15 +129,15 @@ void graders_grade(struct graders *graders, const char *name, const struct item 
 
 /* ---- judging ---- */
 
-/* Judging: when the queries are through, the answers that only a model can grade are put to one.  A reader
- * thread queues them from the journal, several workers ask the judge, and the energy of each judgment is
- * attributed separately from the queries'. */
+/* Judging: after the queries, answers that only a model can grade are sent to a judge.  A reader thread queues them
+ * from the journal, several workers query the judge, and the energy of each judgment is attributed separately from the
+ * queries'. */
 
 enum { QUEUE_MAX = 64 };
 
 /* One answer to be judged. */
 struct job {
-    struct judgment *judgment; /* attribution's, once the judge was asked */
+    struct judgment *judgment; /* owned by attribution once the judge was queried */
     char *problem, *expected, *answer;
 };
 
@@ -146,7 +146,7 @@ struct judge_worker {
     struct client client;
     struct graders graders;
     struct judge judge;
-    struct completion reply; /* of the last question; sent is that of the first */
+    struct completion reply; /* of the last request; sent is that of the first */
     bool asked;
     struct text line;
     pthread_t thread;
@@ -155,7 +155,7 @@ struct judge_worker {
 
 struct judge_pool {
     struct profile *profile;
-    const char *grader; /* the one that needs a judge */
+    const char *grader; /* the grader that needs a judge */
     struct job queue[QUEUE_MAX];
     size_t first, waiting;
     bool all_read;
@@ -178,7 +178,7 @@ static void job_release(struct job *job)
 
 /* ---- which answers need a judge ---- */
 
-/* Did a judge come to no verdict?  Perhaps it could not be reached: ask again. */
+/* Whether a judge gave no verdict, perhaps because it could not be reached: it is queried again. */
 static bool has_no_verdict(const struct record *record)
 {
     struct evaluation evaluation;
@@ -186,7 +186,7 @@ static bool has_no_verdict(const struct record *record)
     return evaluation.grader[0] && graders_is_judge(evaluation.grader);
 }
 
-/* The grader of a record is the user's or the dataset's: the only ones that can be a judge. */
+/* The grader of a record is the user's or the dataset's: only these can be a judge. */
 static bool needs_judge(const struct record *record)
 {
     bool completed = record->status && strcmp(record->status, "completed") == 0;
@@ -331,7 +331,7 @@ static enum err ask_judge(void *context, const char *prompt, struct text *reply,
     return err;
 }
 
-/* Hands the judgment over to attribution. */
+/* Passes the judgment to attribution. */
 static enum err submit_judgment(struct judge_worker *worker, struct judgment *judgment)
 {
     struct completion *reply = &worker->reply;
@@ -346,14 +346,14 @@ static enum err submit_judgment(struct judge_worker *worker, struct judgment *ju
         .arrivals = reply->arrivals.times,
         .arrival_count = reply->arrivals.count,
     };
-    reply->arrivals = (struct arrivals){0}; /* the trace owns them now */
+    reply->arrivals = (struct arrivals){0}; /* owned by the trace now */
     enum err err = sharing_end(worker->pool->profile->sharing, &trace);
     if (err)
         request_trace_release(&trace);
     return err;
 }
 
-/* Attribution takes the judgment, unless the judge was not asked or the request was aborted. */
+/* Passes the judgment to attribution, unless the judge was not queried or the request was aborted. */
 static enum err end_judgment(struct judge_worker *worker, struct job *job, bool aborted,
                              struct error *why)
 {
@@ -453,7 +453,7 @@ static enum err open_worker(struct judge_pool *pool, const struct client_driver 
     return ERR_OK;
 }
 
-/* Opens them all, and checks with the first whether the service answers. */
+/* Opens all clients, and checks with the first whether the service responds. */
 static enum err open_workers(struct judge_pool *pool, size_t count, struct error *why)
 {
     const struct client_driver *driver =
@@ -515,7 +515,7 @@ static void join_pool(struct judge_pool *pool)
     free(pool);
 }
 
-/* Opens a client for each worker and checks that the judge's service answers. */
+/* Opens a client for each worker and checks that the judge's service responds. */
 static enum err start_pool(struct profile *profile, struct judge_pool **out, struct error *why)
 {
     struct judge_pool *pool = calloc(1, sizeof *pool);

@@ -1,5 +1,5 @@
-/* The front door: a run is taken through its phases (setup, queries, judge, summary), by profile_repeats_run once or
- * several times, by profile_family_run for several models; profile_merge joins runs that asked a shard each. */
+/* Entry points: runs the phases of a run (setup, queries, judge, summary), by profile_repeats_run once or several
+ * times, by profile_family_run for several models; profile_merge merges the shards of a run. */
 #include "runner/profile/profile.h"
 
 #include <inttypes.h>
@@ -26,7 +26,7 @@ static enum err run_queries(struct profile *profile, struct error *why)
     const bool is_proxied = profile->options->proxy != NULL;
     profile_begin_phase(profile, is_proxied ? "requests" : "queries",
                         is_proxied ? -1 : profile->supply.total);
-    profile_write_samples(profile); /* those of the set-up, so that few are left to write later */
+    profile_write_samples(profile); /* those of the setup, so that few are left to write later */
     conditions_begin(&profile->conditions);
     sampler_mark(profile->session->sampler);
     nanos from = clock_now();
@@ -91,7 +91,7 @@ static enum err summarize(struct profile *profile, struct error *why)
     return profile_summarize(profile, why);
 }
 
-/* Once there are files: whatever happens now, what was measured is written. */
+/* From here on, whatever was measured is written even after an error. */
 static enum err run_phases(struct profile *profile, struct error *why)
 {
     struct committer committer;
@@ -103,7 +103,7 @@ static enum err run_phases(struct profile *profile, struct error *why)
     if (!err)
         err = profile_judge(profile, why);
     enum err late_err = committer_stop(&committer, &late);
-    if (err == ERR_INTERRUPTED) { /* threads still write: the summary can be made by --resume */
+    if (err == ERR_INTERRUPTED) { /* threads still write: --resume can make the summary */
         if (late_err)
             profile_warn(profile, late.text);
         return err;
@@ -129,14 +129,14 @@ static enum err run_phases(struct profile *profile, struct error *why)
     return err;
 }
 
-/* Closes everything but what a summary points to. */
+/* Closes everything except what the summary points to. */
 static void close_run(struct profile *profile)
 {
     profile_close_files(profile);
     proxied_free(profile->proxied);
     if (profile->has_supply)
         supply_close(&profile->supply);
-    profile_leave_directory(profile);
+    profile_close_directory(profile);
     resume_release(&profile->resume);
     pthread_mutex_destroy(&profile->lock);
 }
@@ -171,7 +171,7 @@ static enum err run_one(struct session *session, const struct host_report *host,
     out->repeat = profile->repeat;
     if (!err && !out->was_done)
         err = run_phases(profile, why);
-    if (profile->abandoned) { /* its threads still use it; the program ends next */
+    if (profile->abandoned) { /* its threads still use it; the process exits next */
         out->state = NULL;
         return err;
     }
@@ -203,7 +203,7 @@ static void release_result(struct profile_result *result)
 
 /* ---- several times ---- */
 
-/* Options are kept where they are after ERR_INTERRUPTED: threads still use them. */
+/* Options stay allocated after ERR_INTERRUPTED: threads still use them. */
 enum err profile_repeats_run(struct session *session, const struct host_report *host,
                              const struct profile_repeats *repeats, struct error *why)
 {
@@ -237,11 +237,11 @@ enum err profile_repeats_run(struct session *session, const struct host_report *
 
 /* ---- shards ----
  *
- * rundir joins the files of the shards, each start of a shard becoming one of the run; the figures are then summed as
- * those of a resumed run are, and what is no figure is what the shards agree on. */
+ * rundir merges the files of the shards, and each start of a shard becomes one of the run; figures are summed as for a
+ * resumed run, and other fields must be equal in all shards. */
 
 struct merge {
-    struct profile profile; /* first: describe gets it */
+    struct profile profile; /* first member: describe casts to it */
     struct profile_options options;
     struct profile_result result;
     struct summary *parts;
@@ -249,7 +249,7 @@ struct merge {
     struct text uuids; /* of all GPUs */
 };
 
-/* A finding of any shard is one of the run. */
+/* A condition found in any shard applies to the run. */
 static void add_findings(const struct merge *merge, struct summary_conditions *out)
 {
     for (size_t i = 0; i < merge->count; i++) {
@@ -274,7 +274,7 @@ static void add_uuids(struct merge *merge)
     }
 }
 
-/* Of the peak that the shards' hardware had in their time, what was used. */
+/* Utilization relative to the peak of the shards' hardware over their time. */
 static double utilization(const struct merge *merge)
 {
     double done = 0, possible = 0;
@@ -285,7 +285,7 @@ static double utilization(const struct merge *merge)
     return ratio(done, possible);
 }
 
-/* What the journal does not have. */
+/* Adds figures that are not in the journal. */
 static void add_known_figures(const struct merge *merge, struct summary *out)
 {
     out->flops_per_token = merge->parts[0].flops_per_token;
@@ -411,7 +411,7 @@ enum err profile_merge(const char *const *directories, size_t count, const char 
     if (err && made) {
         struct error ignored;
         (void)!run_dir_clear(merge->profile.directory, &ignored);
-        run_dir_drop(merge->profile.directory); /* where nothing but the lock was in it */
+        run_dir_remove_empty(merge->profile.directory); /* if it contains only the lock */
     }
     str_copy(directory, 512, merge->profile.directory);
     if (merge->profile.lock_fd >= 0)
@@ -426,7 +426,7 @@ enum err profile_merge(const char *const *directories, size_t count, const char 
     return err;
 }
 
-bool profile_take_shard(struct profile_options *options, const char *text)
+bool profile_parse_shard(struct profile_options *options, const char *text)
 {
     struct run_part part;
     bool taken = run_part_parse(text, &part);

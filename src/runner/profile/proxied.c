@@ -1,7 +1,7 @@
-/* A run whose requests come through a proxy.  The proxy's thread announces each request to attribution and hands it over
- * when it has ended; the recorder, a thread of this module, journals it, so that no stream waits for a disk.  What waits
- * for the recorder is bounded: beyond QUEUE_MAX requests are passed on, counted, and not recorded.  Energies come back in
- * the main thread, which passes them on to the proxy for its clients. */
+/* A run whose requests come through a proxy.  The proxy's thread announces each request to attribution and queues it
+ * when it has ended; the recorder, a thread of this module, journals it, so that no stream waits for the disk.  The
+ * queue is bounded: when it exceeds QUEUE_MAX, requests are forwarded and counted, but not recorded.  Energies are
+ * settled in the main thread, which passes them to the proxy for its clients. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +17,7 @@
 
 #define NAP (100 * NS_PER_MS)
 #define PAUSE                                                                                      \
-    (5 *                                                                                           \
-     NS_PER_MS) /* between batches: waking the recorder for each request costs more than recording it */
+    (5 * NS_PER_MS) /* between batches: waking the recorder per request costs more than recording */
 #define DRAIN (50 * NS_PER_MS)
 
 /* Bytes: half a minute of a thousand requests per second without their contents. */
@@ -34,11 +33,11 @@ struct proxied {
     struct profile *profile;
     struct proxy *proxy;
     pthread_t recorder;
-    struct text line, question, metadata; /* the recorder's */
-    pthread_mutex_t lock;                 /* guards what follows */
+    struct text line, question, metadata; /* used by the recorder */
+    pthread_mutex_t lock;                 /* guards the following fields */
     pthread_cond_t came;
-    struct ended *oldest, **newest; /* not taken by the recorder yet */
-    size_t queued;                  /* bytes that are not recorded yet */
+    struct ended *oldest, **newest; /* queue of requests for the recorder */
+    size_t queued;                  /* bytes not recorded yet */
     bool is_open;                   /* energies may be passed to the proxy */
 };
 
@@ -80,7 +79,7 @@ static void on_ended(void *context, struct proxy_request *request)
     if (ended) {
         *ended = (struct ended){.request = request, .size = size_of(request)};
         pthread_mutex_lock(&proxied->lock);
-        /* One that is longer than the queue is recorded, too, if it is alone. */
+        /* A request larger than the queue is accepted if it is alone. */
         fits = !proxied->queued || proxied->queued + ended->size <= QUEUE_MAX;
         if (fits) {
             proxied->queued += ended->size;
@@ -131,7 +130,7 @@ static enum err record(struct proxied *proxied, struct proxy_request *request, s
         text_clear(&request->reply.content);
         text_clear(&request->reply.reasoning);
     }
-    secret_hide_text(&proxied->question); /* the journal does not know the keys of clients */
+    secret_hide_text(&proxied->question); /* clients' keys, which the journal does not know */
     secret_hide_text(&request->reply.content);
     secret_hide_text(&request->reply.reasoning);
     write_metadata(request, &proxied->metadata);
@@ -150,7 +149,7 @@ static enum err record(struct proxied *proxied, struct proxy_request *request, s
                             .attempts = 1,
                             .first_sent = request->reply.sent};
     pending->last = true;
-    /* The record first: ids go on behind it after a kill, and a span or an energy must not have one that is used again. */
+    /* The record first: after a kill, ids continue after it, and none may be used twice. */
     err = request_record(profile, &answer, &proxied->line, why);
     struct error late = {0};
     enum err late_err = request_end(profile, pending, &request->reply, &proxied->line, &late);
@@ -169,7 +168,7 @@ static struct ended *take_ended(struct proxied *proxied, bool wait)
     return list;
 }
 
-/* False: there was none. */
+/* Returns false if the queue was empty. */
 static bool record_ended(struct proxied *proxied, bool wait)
 {
     struct ended *list = take_ended(proxied, wait);
@@ -195,7 +194,7 @@ static void *recorder_main(void *argument)
     struct proxied *proxied = argument;
     struct profile *profile = proxied->profile;
     thread_name("ipw-record", -1);
-    thread_set_background(); /* streams do not wait for a record */
+    thread_set_background(); /* streams must not wait for records */
     while (!atomic_load(&profile->stop))
         if (record_ended(proxied, true) && !profile->options->proxy->energy_header)
             thread_sleep(PAUSE);
@@ -283,7 +282,7 @@ enum err proxied_start(struct profile *profile, struct error *why)
         proxied_free(proxied);
         return err;
     }
-    thread_set_background(); /* settling, in this thread, likewise */
+    thread_set_background(); /* so is settling in this thread */
     if (profile->options->listening)
         profile->options->listening(proxy_port(proxied->proxy), profile->base_url,
                                     profile->directory);

@@ -34,7 +34,7 @@ bool reply_has_phases(const struct completion *reply)
 
 /* ---- queries ---- */
 
-/* Inter-token latency, in ms, as a reader of the answer sees it: between chunks. */
+/* Inter-token latency in ms, as seen by the client: between chunks. */
 static void fill_gaps(const struct arrivals *arrivals, struct record *out)
 {
     static const double PS[] = {0.5, 0.9, 0.95, 0.99};
@@ -123,7 +123,7 @@ static void fill_cost(const struct profile *profile, const struct completion *re
     out->cost = cost.total;
 }
 
-/* *metadata holds the text that the record points to. */
+/* *metadata holds the string that the record points to. */
 static void fill_grade(const char *grader, const struct grade *grade, struct text *metadata,
                        struct record *out)
 {
@@ -137,7 +137,7 @@ static void fill_grade(const char *grader, const struct grade *grade, struct tex
     json_optional_string(&json, "extracted", str_or_null(grade->extracted));
     json_optional_string(&json, "reason", str_or_null(grade->reason));
     json_integer(&json, "evaluation_attempts", grade->attempts ? grade->attempts : 1);
-    if (!graded && grade->attempts) /* the judge failed: the Python IPW's key for it */
+    if (!graded && grade->attempts) /* the judge failed: key of the Python IPW */
         json_bool(&json, "evaluation_failed", true);
     json_object_end(&json);
     out->evaluation = text_get(metadata);
@@ -219,16 +219,16 @@ void records_span(const struct profile *profile, enum span_kind kind, const char
 
 /* ---- energy ---- */
 
-/* Records of energies.  The share of a request is given by device; a record has it by kind of device: GPUs, CPUs
- * with their memory, and boards whose one meter covers all.  A kind without a figure is unknown, not 0. */
+/* Records of energies.  Shares are per device; a record has them by kind of device: GPUs, CPUs with their memory, and
+ * boards whose single meter covers all.  A kind without a figure is unknown, not 0. */
 
 /* ---- devices by kind ---- */
 
 /* Devices of one kind. */
 struct device_sum {
-    double joules;            /* the request's */
-    double window_joules;     /* the whole devices' in its window */
-    struct value_stats watts; /* the whole devices'; of several devices only the average is known */
+    double joules;            /* of the request */
+    double window_joules;     /* of the whole devices in its window */
+    struct value_stats watts; /* of the whole devices; for several devices only the mean is known */
 };
 
 struct device_sums {
@@ -241,7 +241,7 @@ struct device_sums {
 
 static const struct value_stats NO_STATS = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
 
-/* Of several devices the averages add up; their extremes and medians fall at different times. */
+/* The means of several devices add up; their extremes and medians occur at different times. */
 static void add_stats(struct value_stats *sum, const struct value_stats *part)
 {
     if (!is_known(part->avg))
@@ -268,7 +268,7 @@ static void average(double *mean, unsigned *count, double value)
     (*count)++;
 }
 
-/* A CPU's figures are summed only where they enter the total: a package and its cores are the same energy. */
+/* CPU figures are summed only if they are part of the total: a package and its cores measure the same energy. */
 static void add_device(const struct device_share *share, struct device_sums *out)
 {
     enum sensor_kind kind = share->device->sensor->kind;
@@ -328,7 +328,7 @@ static void sum_devices(const struct share *share, struct device_sums *out)
     }
 }
 
-/* Which kind stands for the whole: NULL when nothing is known. */
+/* The kind of device that represents the total; NULL if nothing is known. */
 static const char *basis_of(const struct device_sums *sums)
 {
     if (is_known(sums->gpu.joules))
@@ -365,8 +365,8 @@ static struct efficiency efficiency_in(const struct profile *profile, const stru
     return figures;
 }
 
-/* A request's own power is its energy over its time; how it varied is known only while it had the device to
- * itself. */
+/* A request's power is its energy over its duration; its variation is known only while it had the device
+ * exclusively. */
 static void fill_power(const struct device_sum *kind, double query_s, struct record_stats *own,
                        struct record_stats *window)
 {
@@ -415,7 +415,7 @@ static void fill_efficiency(const struct efficiency *figures, struct record *out
     out->arithmetic_intensity = figures->arithmetic_intensity;
     out->tokens_per_joule = figures->tokens_per_joule;
     out->flops_per_joule = figures->flops_per_joule;
-    /* A rate over a power: the same number, under the key that older readers expect. */
+    /* A rate per power: the same number, under the key that older readers expect. */
     out->flops_per_watt = figures->flops_per_joule;
 }
 
@@ -446,14 +446,14 @@ static void write_devices(const struct share *share, bool phases, struct text *o
     json_array_end(&list);
 }
 
-/* *devices holds a text that the record points to. */
+/* *devices holds a string that the record points to. */
 static void fill_energy(const struct profile *profile, const struct pending *pending,
                         const struct share *given, struct text *devices, struct record *out)
 {
     struct device_sums sums;
     struct share share = *given;
     bool phases = is_known(pending->prefill_s);
-    if (!phases) { /* attribution took all of it for prefill */
+    if (!phases) { /* attribution treated it all as prefill */
         share.prefill_joules = share.decode_joules = UNKNOWN;
         share.prefill.plus_minus = share.decode.plus_minus = UNKNOWN;
     }
@@ -476,8 +476,8 @@ static void fill_energy(const struct profile *profile, const struct pending *pen
     out->devices = text_get(devices);
 }
 
-/* An attempt that failed and was retried: its energy is the query's too, but kept apart.  *attempts holds
- * the text that the record points to. */
+/* An attempt that failed and was retried: its energy belongs to the query, but is stored separately.  *attempts holds
+ * the string that the record points to. */
 static void fill_failed_attempt(const struct pending *pending, const struct share *share,
                                 struct text *attempts, struct record *out)
 {
@@ -507,7 +507,7 @@ void records_energy(const struct profile *profile, const struct pending *pending
 
 /* ---- a judge ---- */
 
-/* This judgment and those before it without a verdict. */
+/* This judgment plus earlier ones without a verdict. */
 static struct energy all_judgments(const struct judgment *judgment, const struct energy *own)
 {
     struct energy energy = *own;

@@ -1,5 +1,5 @@
-/* What the runner knows about a query, as lines of the journal: struct record (rundir/record.h) is filled with what
- * is known at that moment, and the journal merges the lines.  The caller owns the text of a line. */
+/* Journal lines of a query: struct record (rundir/record.h) is filled with what is known at that time, and the journal
+ * merges the lines.  The caller owns the text of a line. */
 #ifndef IPW_RUNNER_PROFILE_RECORDS_H
 #define IPW_RUNNER_PROFILE_RECORDS_H
 
@@ -17,28 +17,28 @@ struct query;
 struct share;
 struct text;
 
-/* How one query went. */
+/* The outcome of one query. */
 struct answer {
     const struct query *query;
     const struct completion *reply; /* of the last attempt */
     enum err err;                   /* of the last attempt */
-    const char *why;                /* one line; "" when it went well */
+    const char *why;                /* one line; "" on success */
     unsigned attempts;
     nanos first_sent;   /* of the first attempt */
-    bool paused;        /* this process or the machine stood still during the last attempt */
-    const char *grader; /* NULL when it was not graded */
+    bool paused;        /* the process or the machine was suspended during the last attempt */
+    const char *grader; /* NULL: not graded */
     struct grade grade;
 };
 
 /* A request until its energy is settled: the context of its trace, freed when its share is taken. */
 struct pending {
-    uint64_t id; /* for attribution */
+    uint64_t id; /* id for attribution */
     char key[QUERY_KEY_MAX];
     unsigned attempt;                            /* from 1 */
-    bool last;                                   /* the attempt that the query's record is about */
-    double input_tokens, output_tokens, seconds; /* UNKNOWN when unknown */
+    bool last;                                   /* the attempt that the query's record describes */
+    double input_tokens, output_tokens, seconds; /* or UNKNOWN */
     double prefill_s, decode_s;
-    bool is_dropped; /* no journal has it */
+    bool is_dropped; /* not in any journal */
 };
 
 /* A judgment until its energy is settled, likewise. */
@@ -46,25 +46,25 @@ struct judgment {
     uint64_t id;
     char key[QUERY_KEY_MAX];
     double gpu_joules, cpu_joules; /* of the query, for the task's total */
-    struct energy earlier;         /* of judgments before it without a verdict */
+    struct energy earlier;         /* of earlier judgments without a verdict */
     double earlier_gpu_joules, earlier_cpu_joules;
 };
 
-/* UNKNOWN below 0, as clients report what the service did not. */
+/* UNKNOWN for a negative count, as clients report unknown ones. */
 double known_count(int64_t count);
 
-/* Where prefill ends and decode begins is seen only in an answer that is streamed in several chunks; an
- * answer of one token has one chunk. */
+/* The boundary between prefill and decode is known only for an answer streamed in several chunks; an answer of one
+ * token has one chunk. */
 bool reply_has_phases(const struct completion *reply);
 
-/* A query line: the query has ended. */
+/* A query line, at the end of a query. */
 void records_query(const struct profile *profile, const struct answer *answer, struct text *line);
 
-/* An energy line: the share of a request; of an attempt that was retried, that alone. */
+/* An energy line: the share of a request; for an attempt that was retried, of that attempt alone. */
 void records_energy(const struct profile *profile, const struct pending *pending,
                     const struct share *share, struct text *line);
 
-/* A grade line: the verdict of a judge; and its energy, with that of the judgments before it. */
+/* A grade line: the verdict of a judge; and its energy, including earlier judgments. */
 void records_grade(const struct profile *profile, const char *key, const char *grader,
                    const struct grade *grade, struct text *line);
 void records_judge_energy(const struct profile *profile, const struct judgment *judgment,
@@ -73,7 +73,7 @@ void records_judge_energy(const struct profile *profile, const struct judgment *
 /* An energy line for a query whose energy, or whose judge's energy, stays unknown. */
 void records_no_energy(const char *key, bool judge, const char *why, struct text *line);
 
-/* A line of spans.jsonl: a request has ended.  attempt counts from 1. */
+/* A line of spans.jsonl, at the end of a request.  attempt counts from 1. */
 void records_span(const struct profile *profile, enum span_kind kind, const char *key,
                   unsigned attempt, const struct completion *reply, struct text *line);
 

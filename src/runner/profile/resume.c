@@ -1,5 +1,5 @@
-/* Reads the journal once, line by line.  A start lasts from its run line to its end line, or to the next run
- * line when it was killed. */
+/* Reads the journal once, line by line.  A start lasts from its run line to its end line, or to the next run line if it
+ * was killed. */
 #include "runner/profile/resume.h"
 
 #include <stdlib.h>
@@ -9,12 +9,10 @@
 #include "core/json.h"
 #include "core/secret.h"
 #include "core/text.h"
-#include "port/json_read.h"
 #include "port/url.h"
 #include "runner/profile/records.h"
 #include "rundir/journal.h"
 #include "rundir/run_path.h"
-#include "rundir/record.h"
 
 struct run_energy run_energy_unknown(const char *note)
 {
@@ -40,7 +38,7 @@ void resume_put_params(struct json *json, const char *key, const struct params *
         const struct param *item = &params->items[i];
         char address[1024];
         if (str_starts(item->key, "header.")) {
-            json_string(json, item->key, "(not kept)"); /* may hold an API key */
+            json_string(json, item->key, "(not kept)"); /* may contain an API key */
         } else if (strstr(item->value, "://")) {
             url_hide_login(item->value, address, sizeof address);
             json_string(json, item->key, address);
@@ -51,7 +49,7 @@ void resume_put_params(struct json *json, const char *key, const struct params *
     json_object_end(json);
 }
 
-/* Not in the journals of earlier versions. */
+/* Missing in journals of earlier versions. */
 #define DATASET_HASH "dataset_hash"
 
 void resume_settings(const struct profile_options *options, const char *dataset_hash,
@@ -76,20 +74,20 @@ void resume_settings(const struct profile_options *options, const char *dataset_
     resume_put_params(&json, "dataset_params", &options->dataset_params);
     resume_put_params(&json, "request_params", &options->request_params);
     json_object_end(&json);
-    secret_hide_json(out); /* as the journal keeps them, to be compared with it */
+    secret_hide_json(out); /* redacted as in the journal, for the comparison */
 }
 
-/* Of a sum of joules, relative; what differs by less is the same. */
+/* Relative difference of a sum of joules below which it is rounding. */
 #define ROUNDING 1e-9
 
-struct reading {
+struct journal_reader {
     struct resume *resume;
-    const char *settings; /* of this start; NULL for whatever they are */
+    const char *settings; /* of this start; NULL: not compared */
     bool in_start;        /* after a run line, before its end line */
     struct energy spent;  /* by the requests of this start */
-    double journaled;     /* joules of those of them that are in its records */
-    double busy_joules;   /* as its end line has them; UNKNOWN without one */
-    struct early {        /* energies that stand before their query, or have none */
+    double journaled;     /* joules of those requests that are in its records */
+    double busy_joules;   /* from its end line; UNKNOWN without one */
+    struct early {        /* energies before the line of their query, or without one */
         uint64_t index;
         unsigned repeat;
         double joules;
@@ -100,203 +98,184 @@ struct reading {
 
 static enum err differs(void *context, const char *key, const char *then, const char *now)
 {
-    struct reading *reading = context;
+    struct journal_reader *reader = context;
     bool is_hash = strcmp(key, DATASET_HASH) == 0;
     if (is_hash && !then)
         return ERR_OK;
     if (is_hash)
-        return err_set(&reading->why, ERR_USAGE,
+        return err_set(&reader->why, ERR_USAGE,
                        "cannot resume: the dataset has changed since the run began (hash %s, was "
                        "%s); --overwrite starts a new run",
                        now, then);
-    return err_set(&reading->why, ERR_USAGE,
+    return err_set(&reader->why, ERR_USAGE,
                    "cannot resume: %s was %s and is now %s; --overwrite starts a new run", key,
                    then ? then : "not set", now);
 }
 
-/* A key that is not ours was damaged and is skipped. */
-static enum err add_key(struct query_set *set, const struct jv *line)
+/* An unknown key was damaged and is skipped. */
+static enum err add_key(struct query_set *set, const char *key)
 {
     uint64_t index;
     unsigned repeat;
-    if (!query_key_parse(jv_text(jv_get(line, "key")), &index, &repeat))
-        return ERR_OK;
-    return query_set_add(set, index, repeat);
+    return query_key_parse(key, &index, &repeat) ? query_set_add(set, index, repeat) : ERR_OK;
 }
 
-static void note_index(struct resume *resume, const struct jv *line)
+static void update_next_index(struct resume *resume, const char *key)
 {
     uint64_t index;
     unsigned repeat;
-    if (query_key_parse(jv_text(jv_get(line, "key")), &index, &repeat) &&
-        index >= resume->next_index)
+    if (query_key_parse(key, &index, &repeat) && index >= resume->next_index)
         resume->next_index = index + 1;
 }
 
-static enum err take_query(struct reading *reading, const struct jv *line)
+static enum err read_query(struct journal_reader *reader, const struct journal_line *line)
 {
-    struct resume *resume = reading->resume;
-    const char *status = jv_text(jv_path(line, "ipw.status"));
-    enum err err = add_key(&resume->ended_queries, line);
-    if (err || !status || strcmp(status, "completed") != 0)
-        return err;
-    return add_key(&resume->done, line);
+    struct resume *resume = reader->resume;
+    enum err err = add_key(&resume->ended_queries, line->key);
+    return err || !line->completed ? err : add_key(&resume->done, line->key);
 }
 
-static struct energy energy_from_json(const struct jv *value)
+static void add_journaled(struct journal_reader *reader, double joules)
 {
-    struct record_energy read;
-    struct energy energy;
-    record_energy_from_json(value, &read);
-    record_energy_get(&read, &energy);
-    return energy;
+    add_known(&reader->resume->spent.requests_joules, joules);
+    reader->journaled += is_known(joules) ? joules : 0;
 }
 
-static void add_journaled(struct reading *reading, double joules)
+/* The energy of a query whose own line could not be written (disk full) is in no record. */
+static enum err read_query_energy(struct journal_reader *reader, const struct journal_line *line)
 {
-    add_known(&reading->resume->spent.requests_joules, joules);
-    reading->journaled += is_known(joules) ? joules : 0;
-}
-
-static double take_attempt(struct reading *reading, const struct jv *value)
-{
-    struct energy energy = energy_from_json(value);
-    energy_add(&reading->spent, &energy);
-    return energy.joules;
-}
-
-/* The energy of a query whose own line was refused by a full disk is in no record. */
-static enum err take_query_energy(struct reading *reading, const struct jv *line, double joules)
-{
-    struct early early = {.joules = joules};
-    const char *key = jv_text(jv_get(line, "key"));
-    if (!is_known(joules) || !query_key_parse(key, &early.index, &early.repeat))
+    struct early early = {.joules = line->energy.joules};
+    if (!is_known(early.joules) || !query_key_parse(line->key, &early.index, &early.repeat))
         return ERR_OK;
-    if (query_set_has(&reading->resume->ended_queries, early.index, early.repeat)) {
-        add_journaled(reading, joules);
+    if (query_set_has(&reader->resume->ended_queries, early.index, early.repeat)) {
+        add_journaled(reader, early.joules);
         return ERR_OK;
     }
     struct early *all =
-        grow(reading->early, &reading->early_capacity, reading->early_count, sizeof *all);
+        grow(reader->early, &reader->early_capacity, reader->early_count, sizeof *all);
     if (!all)
         return ERR_NO_MEMORY;
-    reading->early = all;
-    all[reading->early_count++] = early;
+    reader->early = all;
+    all[reader->early_count++] = early;
     return ERR_OK;
 }
 
-static enum err take_energy(struct reading *reading, const struct jv *line)
+static enum err read_energy(struct journal_reader *reader, struct journal_line *line)
 {
-    struct resume *resume = reading->resume;
-    const struct jv *own = jv_get(line, "ipw");
-    enum err err = take_query_energy(reading, line, take_attempt(reading, jv_get(own, "energy")));
-    for (const struct jv *one = jv_first(jv_get(own, "failed_attempts")); one; one = jv_next(one))
-        add_journaled(reading, take_attempt(reading, one));
-    if (!err && jv_get(own, "energy"))
-        err = add_key(&resume->settled_queries, line);
-    if (!err && jv_get(own, "judge_energy"))
-        err = add_key(&resume->judge_settled, line);
+    struct resume *resume = reader->resume;
+    struct energy attempt;
+    energy_add(&reader->spent, &line->energy);
+    enum err err = read_query_energy(reader, line);
+    while (journal_line_attempt(line, &attempt)) {
+        energy_add(&reader->spent, &attempt);
+        add_journaled(reader, attempt.joules);
+    }
+    if (!err && line->settled)
+        err = add_key(&resume->settled_queries, line->key);
+    if (!err && line->judged)
+        err = add_key(&resume->judge_settled, line->key);
     return err;
 }
 
-static void take_end(struct reading *reading, const struct jv *line)
+static void read_end(struct journal_reader *reader, const struct jv *tree)
 {
-    struct resume *resume = reading->resume;
+    struct resume *resume = reader->resume;
     struct run_energy *spent = &resume->spent;
-    struct energy energy = energy_from_json(jv_get(line, "energy"));
-    double joules = jv_number(jv_get(line, "busy_joules"));
-    double busy_s = jv_number(jv_get(line, "busy_s"));
-    double covered_s = jv_number(jv_get(line, "busy_covered_s"));
-    int64_t unrecorded;
-    reading->in_start = false;
+    struct journal_end end;
+    journal_end_read(tree, &end);
+    reader->in_start = false;
     resume->ended++;
-    if (jv_integer(jv_get(line, "unrecorded_requests"), &unrecorded) && unrecorded > 0)
-        resume->unrecorded += (uint64_t)unrecorded;
-    spent->busy_s += busy_s;
-    if (energy.method == METHOD_NONE) {
-        resume->unmeasured += busy_s > 0;
+    if (end.unrecorded_requests > 0)
+        resume->unrecorded += (uint64_t)end.unrecorded_requests;
+    spent->busy_s += end.busy_s;
+    if (end.energy.method == METHOD_NONE) {
+        resume->unmeasured += end.busy_s > 0;
         return;
     }
-    energy_add(&spent->energy, &energy);
-    add_known(&spent->busy.joules, joules);
-    reading->busy_joules = joules;
-    if (is_known(joules)) {
-        spent->busy.seconds += is_known(covered_s) ? covered_s : busy_s; /* older ones lack it */
-        spent->busy.plus_minus += joules * energy.plus_minus / energy.joules;
+    energy_add(&spent->energy, &end.energy);
+    add_known(&spent->busy.joules, end.busy_joules);
+    reader->busy_joules = end.busy_joules;
+    if (is_known(end.busy_joules)) {
+        spent->busy.seconds += is_known(end.busy_covered_s) ? end.busy_covered_s : end.busy_s;
+        spent->busy.plus_minus += end.busy_joules * end.energy.plus_minus / end.energy.joules;
     }
-    add_known(&spent->idle_joules, jv_number(jv_get(line, "idle_joules")));
-    add_known(&spent->unattributed_joules, jv_number(jv_get(line, "unattributed_joules")));
+    add_known(&spent->idle_joules, end.idle_joules);
+    add_known(&spent->unattributed_joules, end.unattributed_joules);
 }
 
 /* Of a killed start only the energies of its requests are known. */
-static void close_start(struct reading *reading)
+static void close_start(struct journal_reader *reader)
 {
-    struct resume *resume = reading->resume;
-    double spent = reading->in_start ? reading->spent.joules : reading->busy_joules;
-    if (reading->in_start)
-        energy_add(&resume->spent.energy, &reading->spent);
-    for (size_t i = 0; i < reading->early_count; i++)
-        if (query_set_has(&resume->ended_queries, reading->early[i].index,
-                          reading->early[i].repeat))
-            add_journaled(reading, reading->early[i].joules);
-    if (spent - reading->journaled > ROUNDING * spent)
-        resume->spent.lost_joules += spent - reading->journaled;
-    reading->in_start = false;
-    reading->spent = energy_unknown("");
-    reading->journaled = 0;
-    reading->busy_joules = UNKNOWN;
-    reading->early_count = 0;
+    struct resume *resume = reader->resume;
+    double spent = reader->in_start ? reader->spent.joules : reader->busy_joules;
+    if (reader->in_start)
+        energy_add(&resume->spent.energy, &reader->spent);
+    for (size_t i = 0; i < reader->early_count; i++)
+        if (query_set_has(&resume->ended_queries, reader->early[i].index, reader->early[i].repeat))
+            add_journaled(reader, reader->early[i].joules);
+    if (spent - reader->journaled > ROUNDING * spent)
+        resume->spent.lost_joules += spent - reader->journaled;
+    reader->in_start = false;
+    reader->spent = energy_unknown("");
+    reader->journaled = 0;
+    reader->busy_joules = UNKNOWN;
+    reader->early_count = 0;
 }
 
-/* Queries of the start before are settled, or were closed before this one wrote its first line. */
-static enum err begin_start(struct reading *reading, const struct jv *line)
+/* Queries of the previous start are settled, or were closed before this one wrote its first line. */
+static enum err begin_start(struct journal_reader *reader, double started_at, const struct jv *tree)
 {
-    struct resume *resume = reading->resume;
-    close_start(reading);
-    reading->in_start = true;
+    struct resume *resume = reader->resume;
+    close_start(reader);
+    reader->in_start = true;
     if (resume->starts++ == 0)
-        resume->started_at = jv_number(jv_get(line, "started_at"));
+        resume->started_at = started_at;
     query_set_release(&resume->ended_queries);
     query_set_release(&resume->settled_queries);
     query_set_release(&resume->graded);
-    return reading->settings ? journal_compare_settings(line, reading->settings, differs, reading)
-                             : ERR_OK;
+    return reader->settings ? journal_compare_settings(tree, reader->settings, differs, reader)
+                            : ERR_OK;
 }
 
-static enum err take_line(void *context, const struct jv *line)
+static enum err take_line(void *context, const struct jv *tree)
 {
-    struct reading *reading = context;
-    const char *kind = jv_text(jv_get(line, "kind"));
-    if (!kind)
-        return ERR_OK;
-    note_index(reading->resume, line);
-    if (strcmp(kind, "run") == 0)
-        return begin_start(reading, line);
-    if (strcmp(kind, "query") == 0)
-        return take_query(reading, line);
-    if (strcmp(kind, "energy") == 0)
-        return take_energy(reading, line);
-    if (strcmp(kind, "grade") == 0)
-        return add_key(&reading->resume->graded, line);
-    if (strcmp(kind, "end") == 0)
-        take_end(reading, line);
+    struct journal_reader *reader = context;
+    struct journal_line line;
+    journal_line_read(tree, &line);
+    if (line.kind != JOURNAL_OTHER)
+        update_next_index(reader->resume, line.key);
+    switch (line.kind) {
+    case JOURNAL_RUN:
+        return begin_start(reader, line.started_at, tree);
+    case JOURNAL_QUERY:
+        return read_query(reader, &line);
+    case JOURNAL_ENERGY:
+        return read_energy(reader, &line);
+    case JOURNAL_GRADE:
+        return add_key(&reader->resume->graded, line.key);
+    case JOURNAL_END:
+        read_end(reader, tree);
+        break;
+    case JOURNAL_OTHER:
+        break;
+    }
     return ERR_OK;
 }
 
 static enum err read_starts(const char *journal, unsigned repeats, const char *settings,
                             struct resume *out, struct error *why)
 {
-    struct reading reading = {
+    struct journal_reader reader = {
         .resume = out, .settings = settings, .spent = energy_unknown(""), .busy_joules = UNKNOWN};
     uint64_t damaged;
     *out = resume_nothing();
     out->done.repeats = out->ended_queries.repeats = out->settled_queries.repeats =
         out->graded.repeats = out->judge_settled.repeats = repeats;
-    enum err err = journal_read(journal, take_line, &reading, &damaged, why);
-    close_start(&reading);
-    if (reading.why.text[0])
-        *why = reading.why;
-    free(reading.early);
+    enum err err = journal_read(journal, take_line, &reader, &damaged, why);
+    close_start(&reader);
+    if (reader.why.text[0])
+        *why = reader.why;
+    free(reader.early);
     if (err)
         resume_release(out);
     return err;
@@ -328,7 +307,7 @@ struct closing {
     struct error *why;
 };
 
-/* Writes an unknown energy for those that ended and were not settled. */
+/* Writes an unknown energy for queries that ended and were not settled. */
 static enum err close_set(struct closing *closing, const struct query_set *ended,
                           const struct query_set *settled, bool judge, uint64_t *count)
 {

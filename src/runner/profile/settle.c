@@ -1,7 +1,7 @@
-/* Attribution runs behind the queries (attribute/share.h).  Whoever sends a request begins and ends it in
- * profile->sharing; the main thread settles what can be settled and hands each share to
- * profile->take_share, which journals it.  A start's account is its run line and, when it has come to an
- * end, its end line; a killed start has no end line, and only its requests' energies are known. */
+/* Attribution lags behind the queries (attribute/share.h).  The sender of a request begins and ends it in
+ * profile->sharing; the main thread settles requests and passes each share to profile->take_share, which journals it.
+ * A start's account consists of its run line and, if it finished, its end line; a killed start has no end line, and
+ * only its requests' energies are known. */
 #include "runner/profile/state.h"
 
 #include "core/clock.h"
@@ -16,11 +16,11 @@
 
 enum {
     DEVICES_MAX = 64,
-    END_SPACE = 4096 /* bytes of an end line, at most */
+    END_SPACE = 4096 /* maximum bytes of an end line */
 };
 
-/* Attribution settles whole slices of a millisecond: after the last answer so much is waited that its end
- * is well before what is settled. */
+/* Attribution settles whole slices of a millisecond: this wait after the last answer ensures that its end is within a
+ * settled slice. */
 #define SLICE_LAG (3 * NS_PER_MS)
 
 /* ---- sharing ---- */
@@ -38,7 +38,7 @@ enum err settle_begin(struct profile *profile, nanos from, sharing_take *take, s
     return profile->sharing ? ERR_OK : err_no_memory(why);
 }
 
-/* What the requests and the machine have spent, over the devices that count. */
+/* Energy of the requests and of the machine, over the counted devices. */
 static void sum_devices(const struct sharing *sharing, double *requests, double *all)
 {
     struct sharing_device_sum sums[DEVICES_MAX];
@@ -52,7 +52,7 @@ static void sum_devices(const struct sharing *sharing, double *requests, double 
     }
 }
 
-/* Reads the sensors and settles every request that can be. */
+/* Reads the sensors and settles all requests that are covered. */
 static enum err settle_now(struct profile *profile)
 {
     double requests, before, after;
@@ -64,7 +64,7 @@ static enum err settle_now(struct profile *profile)
     double span = seconds(sharing_settled(profile->sharing) - settled);
     if (span > 0)
         profile->watts = (after - (is_known(before) ? before : 0)) / span;
-    /* Joules and tokens of the same moment: a little later the tokens would be ahead. */
+    /* Tokens at the same time as the joules: read later, they would be ahead. */
     double tokens = (double)atomic_load(&profile->output_tokens) - profile->phase_tokens;
     profile->joules_per_token = tokens > 0 ? requests / tokens : UNKNOWN;
     profile->settled_at = clock_now();
@@ -114,8 +114,8 @@ enum err settle_open_account(struct profile *profile, nanos from, struct error *
     return err;
 }
 
-/* A device that was measured for a part of the time only: its sensor was lost. */
-static void note_coverage(const struct ledger *ledger, struct energy *total)
+/* Warns about a device that was measured only part of the time: its sensor was lost. */
+static void warn_of_coverage(const struct ledger *ledger, struct energy *total)
 {
     const struct ledger_device *worst = NULL;
     for (size_t i = 0; i < ledger->count; i++) {
@@ -130,7 +130,7 @@ static void note_coverage(const struct ledger *ledger, struct energy *total)
                    worst->id, worst->sensor->id, 100 * (1 - worst->energy.coverage));
 }
 
-/* Sums what was settled since `from`. */
+/* Sums the settled energy since `from`. */
 static enum err sum_start(struct profile *profile, nanos from, struct error *why)
 {
     const struct sharing *sharing = profile->sharing;
@@ -143,7 +143,7 @@ static enum err sum_start(struct profile *profile, nanos from, struct error *why
     profile->has_ledger = true;
     spent->busy_s = spent->busy.seconds = sharing_busy_s(sharing);
     spent->energy = profile->ledger.total;
-    note_coverage(&profile->ledger, &spent->energy);
+    warn_of_coverage(&profile->ledger, &spent->energy);
     size_t count = sharing_sums(sharing, sums, DEVICES_MAX);
     for (size_t i = 0; i < count; i++) {
         if (!sums[i].counted)
@@ -153,8 +153,8 @@ static enum err sum_start(struct profile *profile, nanos from, struct error *why
         add_known(&spent->idle_joules, sums[i].idle_joules);
         add_known(&spent->unattributed_joules, sums[i].unattributed_joules);
     }
-    /* Joules that no request got, because their sensor reported them late, belong to time that was not
-     * covered: it leaves with them. */
+    /* Joules that no request got, because their sensor reported them late, belong to uncovered time, which is removed
+     * with them. */
     double watts = sharing_busy_w(sharing);
     if (watts > 0 && spent->busy.joules > 0)
         spent->busy.seconds = spent->busy.joules / watts;
@@ -165,32 +165,30 @@ static enum err sum_start(struct profile *profile, nanos from, struct error *why
 static void write_end_line(const struct profile *profile, struct text *line)
 {
     const struct run_energy *spent = &profile->spent;
-    struct json json;
-    json_init(&json, line, false);
-    json_object(&json, NULL);
-    json_string(&json, "kind", "end");
-    json_integer(&json, "start", profile->start);
-    /* By the clock of started_at: the wall's may have stepped meanwhile. */
-    json_number(&json, "ended_at", seconds(profile->zero_wall + (clock_now() - profile->zero)));
-    energy_to_json(&json, "energy", &spent->energy);
-    json_number(&json, "accounted_joules", spent->accounted_joules);
-    json_number(&json, "idle_joules", spent->idle_joules);
-    json_number(&json, "unattributed_joules", spent->unattributed_joules);
-    json_number(&json, "busy_joules", spent->busy.joules);
-    json_number(&json, "busy_s", spent->busy_s);
-    json_number(&json, "busy_covered_s", spent->busy.seconds);
-    if (profile->options->proxy)
-        json_integer(&json, "unrecorded_requests", (int64_t)atomic_load(&profile->unrecorded));
-    json_object_end(&json);
+    bool is_proxy = profile->options->proxy != NULL;
+    const struct journal_end end = {
+        .start = profile->start,
+        /* In the clock of started_at: the wall clock may have stepped meanwhile. */
+        .ended_at = seconds(profile->zero_wall + (clock_now() - profile->zero)),
+        .energy = spent->energy,
+        .accounted_joules = spent->accounted_joules,
+        .idle_joules = spent->idle_joules,
+        .unattributed_joules = spent->unattributed_joules,
+        .busy_joules = spent->busy.joules,
+        .busy_s = spent->busy_s,
+        .busy_covered_s = spent->busy.seconds,
+        .unrecorded_requests = is_proxy ? (int64_t)atomic_load(&profile->unrecorded) : -1,
+    };
+    journal_end_line(&end, line);
 }
 
 enum err settle_close_account(struct profile *profile, nanos from, struct error *why)
 {
     struct text line = {0};
     enum err err = ERR_OK;
-    if (atomic_load(&profile->sent) > 0) /* else the machine's energy is no query's */
+    if (atomic_load(&profile->sent) > 0) /* otherwise the machine's energy belongs to no query */
         err = sum_start(profile, from, why);
-    /* The line says that everything before it is there: a start without it is closed by the next. */
+    /* The end line marks a complete start: one without it is closed by the next start. */
     if (!err)
         err = journal_sync(&profile->journal, why);
     if (!err)
@@ -230,7 +228,7 @@ static struct busy_energy total_busy(const struct profile *profile)
     if (!is_known(busy.joules))
         return *earlier;
     if (is_known(earlier->joules)) {
-        busy.plus_minus += earlier->plus_minus; /* the same sensors have the same error */
+        busy.plus_minus += earlier->plus_minus; /* the same sensors: errors are fully correlated */
         busy.joules += earlier->joules;
         busy.seconds += earlier->seconds;
     }
@@ -243,30 +241,30 @@ struct run_energy settle_totals(const struct profile *profile)
     struct run_energy total = profile->spent;
     total.energy = total_energy(profile);
     total.busy = total_busy(profile);
-    /* How long a killed start was busy is unknown. */
+    /* The busy time of a killed start is unknown. */
     total.busy_s = resume->ended == resume->starts ? total.busy_s + resume->spent.busy_s : UNKNOWN;
     add_known(&total.idle_joules, resume->spent.idle_joules);
     add_known(&total.unattributed_joules, resume->spent.unattributed_joules);
     return total;
 }
 
-/* ---- beside the requests ---- */
+/* ---- the main thread ---- */
 
-/* What happens beside the requests: while worker threads send them, the main thread handles signals, settles
- * energies, writes samples and shows progress; the committer thread syncs the journals to disk. */
+/* Tasks of the main thread while workers send requests: signals, settling energies, writing samples, progress; the
+ * committer thread syncs the journals to disk. */
 
 #define TICK (50 * NS_PER_MS)
 
-/* A kill costs the energies that are not settled yet.  Settling reads the sensors: some answer within a
- * millisecond, others, whose reads cost CPU time, only at their next update.  So at most a tenth of the
- * time goes into it, but it is done once a second at least, and when many requests have ended. */
+/* A kill loses the energies that are not settled yet.  Settling reads the sensors: some respond within a millisecond,
+ * others, whose reads cost CPU time, only at their next update.  So at most a tenth of the time is spent on it, but it
+ * is done at least once per second, and when many requests have ended. */
 #define SETTLE_MIN  (250 * NS_PER_MS)
 #define SETTLE_MAX  NS_PER_S
 #define SETTLE_COST 10
 #define SETTLE_MANY (WORKERS_PENDING_MAX / 2)
 
-/* A row that takes longer than this to read does not hold up an interruption. */
-#define DATASET_MOST   NS_PER_S
+/* A row that takes longer to read does not delay an interruption. */
+#define DATASET_MAX    NS_PER_S
 
 #define SAMPLES_PERIOD (100 * NS_PER_MS)
 #define COMMIT_PERIOD  (50 * NS_PER_MS)
@@ -325,7 +323,7 @@ void profile_show_progress(const struct profile *profile)
 
 void profile_write_samples(struct profile *profile)
 {
-    /* A full disk must not end the run for its samples: they are reported as missing. */
+    /* A full disk must not end the run because of samples: they are reported as missing. */
     if (profile->writes_samples && (profile->samples_err = samples_log_append(&profile->samples)))
         profile->writes_samples = false;
     profile->samples_at = clock_now();
@@ -356,7 +354,7 @@ bool profile_awaits_dataset(struct profile *profile)
         profile->stuck_since = 0;
     else if (profile->stuck_since == 0)
         profile->stuck_since = clock_now();
-    return profile->stuck_since > 0 && clock_now() - profile->stuck_since > DATASET_MOST;
+    return profile->stuck_since > 0 && clock_now() - profile->stuck_since > DATASET_MAX;
 }
 
 enum err profile_loop(struct profile *profile)
@@ -414,7 +412,7 @@ void profile_close_files(struct profile *profile)
     journal_close(&profile->spans);
     if (profile->options->agent)
         journal_close(&profile->traces);
-    (void)samples_log_close(&profile->samples); /* what it could not write was reported */
+    (void)samples_log_close(&profile->samples); /* write errors were already reported */
 }
 
 /* ---- to disk ---- */

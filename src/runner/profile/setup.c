@@ -30,7 +30,7 @@ static enum err open_supply(struct profile *profile, struct error *why)
         .rate = options->rate,
         .seed = options->seed,
     };
-    /* A FIFO without a writer, a hub that does not answer: nothing is written yet. */
+    /* A FIFO without a writer or an unresponsive hub may block; nothing is written yet. */
     proc_end_by_signals();
     enum err err = supply_open(&profile->supply, &supply, why);
     proc_defer_signals();
@@ -38,7 +38,7 @@ static enum err open_supply(struct profile *profile, struct error *why)
     return err;
 }
 
-/* The first question must have what the template names: a misspelled name would be in all of them. */
+/* The first question must have the fields named by the template: a misspelled name would affect all. */
 static enum err check_template(struct profile *profile, struct error *why)
 {
     struct query query;
@@ -57,10 +57,10 @@ static enum err check_template(struct profile *profile, struct error *why)
     return err;
 }
 
-/* ---- the service: is it there, does it have the model, what does it say of itself?  Asked in a thread of
- * its own, so that an interruption need not wait for a slow server ---- */
+/* ---- the service: does it respond, does it have the model, what does it report?  In a separate thread, so that an
+ * interruption need not wait for a slow server ---- */
 
-/* Loading a large model from a disk takes minutes. */
+/* Loading a large model from disk takes minutes. */
 #define PREPARE_MAX_S 1800.0
 
 struct preparation {
@@ -71,8 +71,8 @@ struct preparation {
     char base_url[512];
     struct text info;
     struct client_windows windows;
-    struct text passage;         /* to score first; empty: the model answers */
-    struct text text;            /* to be cut into windows of so many tokens */
+    struct text passage;         /* passage to score first; empty: the model generates */
+    struct text text;            /* text to be split into windows of this many tokens */
     const struct params *params; /* of requests */
     size_t window;
     enum err err;
@@ -92,7 +92,7 @@ static void describe_service(struct preparation *work, struct client *client)
     json_object_end(&json);
 }
 
-/* Scores the first window, so that a service without log-probabilities is refused before anything is written. */
+/* Scores the first window, to reject a service without log-probabilities before anything is written. */
 static enum err prepare_scoring(struct preparation *work, struct client *client)
 {
     enum err err = ERR_OK;
@@ -133,7 +133,7 @@ static void *prepare_main(void *argument)
     return NULL;
 }
 
-/* After ERR_INTERRUPTED the thread is left behind, with its memory: the program ends. */
+/* After ERR_INTERRUPTED the thread and its memory are abandoned: the process exits. */
 static enum err wait_for_service(struct profile *profile, struct preparation *work,
                                  struct error *why)
 {
@@ -186,7 +186,7 @@ static enum err check_perplexity(const struct profile *profile, struct error *wh
     return ERR_OK;
 }
 
-/* The first passage, and for a client that cuts windows itself the whole text. */
+/* The first passage, and for a client that splits the text itself the whole text. */
 static enum err read_text(struct profile *profile, struct preparation *work, struct error *why)
 {
     enum { TEXT_LIMIT = 512 << 20 };
@@ -257,7 +257,7 @@ static enum err measure_idle(struct profile *profile, struct error *why)
     return err ? err_set(why, err, "while measuring idle power: %s", err_text(err)) : ERR_OK;
 }
 
-/* In a thread of its own, so that signals are handled meanwhile. */
+/* In a separate thread, so that signals are handled meanwhile. */
 struct warm_up {
     struct profile *profile;
     unsigned answered;
@@ -274,7 +274,7 @@ static void *warm_up_main(void *argument)
     return NULL;
 }
 
-/* False when it was interrupted and does not end. */
+/* Returns false if it was interrupted and did not end. */
 static bool await_warm_up(struct profile *profile)
 {
     while (atomic_load(&profile->working) > 0) {
@@ -282,7 +282,7 @@ static bool await_warm_up(struct profile *profile)
         if (signal) {
             profile->result->signal = signal;
             atomic_store(&profile->stop, true);
-            atomic_store(&profile->cancel, true); /* nothing of a warm-up is worth waiting for */
+            atomic_store(&profile->cancel, true); /* a warm-up is aborted at the first signal */
         }
         if (profile_awaits_dataset(profile))
             return false;
@@ -321,7 +321,7 @@ static enum err warm_up(struct profile *profile, struct error *why)
     }
     if (!await_warm_up(profile)) {
         pthread_detach(thread);
-        profile->abandoned = true; /* with the work */
+        profile->abandoned = true; /* together with the warm-up's memory */
         return err_set(why, ERR_INTERRUPTED, "interrupted while the dataset was being read");
     }
     pthread_join(thread, NULL);
@@ -331,7 +331,7 @@ static enum err warm_up(struct profile *profile, struct error *why)
     return err;
 }
 
-/* ---- all of it ---- */
+/* ---- setup ---- */
 
 static enum err check_dedicated(struct profile *profile, struct error *why)
 {
@@ -346,7 +346,7 @@ static enum err check_dedicated(struct profile *profile, struct error *why)
     return conditions_dedicated(&conditions, LENGTH_S, why);
 }
 
-/* Requests come from elsewhere: there is no dataset to read, and no service to prepare. */
+/* Requests come from clients: there is no dataset to read, and no service to prepare. */
 static enum err setup_proxied(struct profile *profile, struct error *why)
 {
     enum err err = profile_find_facts(profile, why);
@@ -354,7 +354,7 @@ static enum err setup_proxied(struct profile *profile, struct error *why)
         err = proxied_check(profile, why);
     str_copy(profile->dataset_name, sizeof profile->dataset_name, profile->options->dataset);
     if (!err)
-        err = profile_take_directory(profile, why);
+        err = profile_open_directory(profile, why);
     if (!err)
         err = profile_close_unsettled(profile, why);
     if (!err)
@@ -385,14 +385,14 @@ enum err profile_setup(struct profile *profile, struct error *why)
     if (!err)
         err = prepare_service(profile, why);
     if (!err)
-        err = profile_take_directory(profile, why);
+        err = profile_open_directory(profile, why);
     if (!err && profile->result->was_done)
         return ERR_OK;
     if (!err)
         err = profile_close_unsettled(profile, why);
     if (err)
         return err;
-    supply_close(&profile->supply); /* opened again, now that it is known what is done already */
+    supply_close(&profile->supply); /* reopened, now that the completed queries are known */
     profile->has_supply = false;
     err = open_supply(profile, why);
     if (!err)

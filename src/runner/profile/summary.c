@@ -1,5 +1,5 @@
-/* What is known before a run, and its end.  One pass over the journal's records sums them up (sums.h), which with the energies of all
- * starts gives the summary; a second pass fills the stores. */
+/* Facts before a run, and its summary.  One pass over the journal's records sums them (sums.h), which together with the
+ * energies of all starts gives the summary; a second pass fills the stores. */
 #include <math.h>
 #include <string.h>
 
@@ -32,17 +32,17 @@ static enum err find_model_size(const struct profile_options *options, struct mo
 {
     char total[64];
     if (!options->parameters) {
-        model_size_find(options->model, out); /* unknown stays unknown */
+        model_size_find(options->model, out); /* an unknown size is no error */
         return ERR_OK;
     }
     const char *comma = strchr(options->parameters, ',');
     str_format(total, sizeof total, "%.*s", comma ? (int)(comma - options->parameters) : 60,
                options->parameters);
-    /* Whatever is wrong with it, the user wrote it. */
+    /* An invalid value is the user's error. */
     return model_size_given(total, comma ? comma + 1 : NULL, out, why) ? ERR_USAGE : ERR_OK;
 }
 
-/* The peak of the GPUs, where the catalog has them and all are of one kind. */
+/* Peak performance of the GPUs, if they are in the catalog and all of one kind. */
 static void find_peak(const struct sensor_findings *findings, struct efficiency_inputs *facts)
 {
     const char *name = NULL;
@@ -60,7 +60,7 @@ static void find_peak(const struct sensor_findings *findings, struct efficiency_
         facts->devices = count;
 }
 
-/* Of the price file; options override it. */
+/* From the price file; options override it. */
 static enum err find_tariff(struct profile *profile, struct error *why)
 {
     const struct profile_options *options = profile->options;
@@ -70,8 +70,7 @@ static enum err find_tariff(struct profile *profile, struct error *why)
         enum err err = prices_load(options->price_file, &profile->prices, why);
         proc_defer_signals();
         if (err)
-            return err == ERR_BAD_VALUE ? ERR_USAGE
-                                        : err; /* as anything else that the user wrote */
+            return err == ERR_BAD_VALUE ? ERR_USAGE : err; /* an invalid file is the user's error */
         profile->tariff = *prices_tariff(profile->prices);
     }
     if (options->tariff)
@@ -102,7 +101,7 @@ void profile_release_facts(struct profile *profile)
     prices_free(profile->prices);
 }
 
-/* ---- what was requested ---- */
+/* ---- configuration ---- */
 
 static const char *write_params(const struct params *params, struct text *out)
 {
@@ -153,7 +152,7 @@ static void fill_config(struct profile *profile, struct summary *out)
 
 /* ---- figures ---- */
 
-/* The calibration part of the uncertainty, which repeating does not reduce, relative to the energy. */
+/* The calibration part of the uncertainty, relative to the energy; repetition does not reduce it. */
 static double calibration_of(const struct energy *energy)
 {
     double squared =
@@ -186,24 +185,24 @@ static void fill_intelligence(const struct profile *profile, const struct sums *
     out->upstream_ipw_total = score.upstream_ipw_total;
 }
 
-/* What is left of the first when the second is taken from it; less than that is rounding. */
-static double rest_of(double all, double part)
+/* Difference of two sums; a negative one is rounding. */
+static double difference(double all, double part)
 {
     return all - part > 1e-9 * all ? all - part : 0;
 }
 
-/* Attempts of an earlier start whose query was asked again: no record has them any more. */
+/* Attempts of an earlier start whose query was sent again: no longer in any record. */
 static double superseded_joules(const struct profile *profile, const struct sums *sums)
 {
-    return rest_of(profile->resume.spent.requests_joules, sums->earlier_joules);
+    return difference(profile->resume.spent.requests_joules, sums->earlier_joules);
 }
 
-/* Of requests whose record or energy could not be written, or was deleted since. */
+/* Energy of requests whose record or energy line could not be written, or was deleted since. */
 static double lost_joules(struct profile *profile, const struct sums *sums)
 {
     struct energy *energy = &profile->total.energy;
-    double lost = rest_of(profile->spent.busy.joules,
-                          sums->joules + sums->failed_joules - sums->earlier_joules) +
+    double lost = difference(profile->spent.busy.joules,
+                             sums->joules + sums->failed_joules - sums->earlier_joules) +
                   profile->resume.spent.lost_joules;
     if (lost > 1e-3 * energy->joules && !energy->note[0])
         str_format(energy->note, sizeof energy->note,
@@ -246,7 +245,7 @@ static void fill_energy(struct profile *profile, const struct sums *sums, struct
     out->decode_joules_per_output_token = ratio(sums->decode.joules, sums->decode.tokens);
 }
 
-/* A run that is resumed keeps those of its earlier starts. */
+/* A resumed run keeps the prices of earlier starts. */
 static struct tariff earlier_tariff(const struct profile *profile)
 {
     struct summary earlier;
@@ -282,7 +281,7 @@ static void fill_work(struct profile *profile, const struct sums *sums, struct s
     out->ttft_p50_s = ttft->count ? ttft->median : UNKNOWN;
     out->ttft_p95_s = ttft->count ? ttft->p95 : UNKNOWN;
     out->flops_per_token = facts->flops_per_token;
-    /* Work that was not counted would make the hardware look idle: unknown instead. */
+    /* Unless all work was counted, utilization would be too low: it stays unknown. */
     if (out->statistics[STATISTIC_INPUT].count == out->completed &&
         out->statistics[STATISTIC_OUTPUT].count == out->completed)
         out->flops = out->flops_per_token * (sums->input_tokens + sums->output_tokens);
@@ -351,7 +350,7 @@ static void fill_figures(struct profile *profile, const struct sums *sums, struc
     fill_score(sums, out);
 }
 
-/* What was asked for, by whom and where. */
+/* Configuration and machine of the run. */
 static enum err describe_run(struct profile *profile, struct summary *out)
 {
     fill_config(profile, out);
@@ -389,7 +388,7 @@ static enum err sum_records(struct profile *profile, struct journal_index *index
     uint64_t damaged = 0;
     sums->repeats = profile->options->repeat > 1;
     sums->start = profile->start;
-    enum err err = journal_index_give(index, sum_record, &summing, &damaged, why);
+    enum err err = journal_index_read(index, sum_record, &summing, &damaged, why);
     if (!err && damaged)
         log_warn("%s: %llu damaged lines skipped", profile->journal_path,
                  (unsigned long long)damaged);
@@ -412,7 +411,7 @@ static enum err fill_stores(const struct profile *profile, struct journal_index 
     return stores_fill(&run, index, &machine, &profile->result->summary, why);
 }
 
-/* ---- all of it ---- */
+/* ---- the summary ---- */
 
 static enum err summarize(struct profile *profile, struct sums *sums, profile_describe *describe,
                           struct error *why)

@@ -37,7 +37,7 @@ void sums_release(struct sums *sums)
 
 /* ---- one record ---- */
 
-/* A number beyond it is no start of ours. */
+/* A larger start number is invalid. */
 enum { STARTS_MAX = 1000000 };
 
 static enum err add_time(struct sums *sums, const struct record *record)
@@ -60,7 +60,7 @@ static enum err add_time(struct sums *sums, const struct record *record)
     return ERR_OK;
 }
 
-/* Beyond the last place they are counted together: the most frequent come early. */
+/* When the table is full, further texts are counted together: the most frequent ones appear early. */
 static void add_reason(struct reason *reasons, const char *text)
 {
     for (size_t i = 0; text && *text && i < SUMS_REASONS_MAX; i++) {
@@ -102,7 +102,7 @@ static void add_to_tally(struct sums *sums, const struct record *record, bool co
     intelligence_add(&sums->tally, &query);
 }
 
-/* What graders say beyond the verdict: a score, and why a completed query has no grade, with how to get one. */
+/* Grader results besides the verdict: a score, and why a completed query has no grade, with how to fix it. */
 static void add_evaluation(struct sums *sums, const struct record *record)
 {
     struct evaluation evaluation;
@@ -181,7 +181,7 @@ static double mean_power(const struct record *record)
     return record->latency_s > 0 ? record->energy.joules / record->latency_s : UNKNOWN;
 }
 
-/* Each statistic is a field of the record, power aside. */
+/* Each statistic is a field of the record, except power. */
 static enum err add_statistics(struct sums *sums, const struct record *record)
 {
     enum err err = ERR_OK;
@@ -195,8 +195,8 @@ static enum err add_statistics(struct sums *sums, const struct record *record)
     return err;
 }
 
-/* A key's example gives the type of its column: the first value that is not null, but a number with a
- * fraction rather than a whole one. */
+/* The example value of a key determines the type of its column: the first value that is not null, but a fraction is
+ * preferred to an integer. */
 static enum err add_metadata(struct sums *sums, const struct jv *metadata)
 {
     for (const struct jv *value = jv_first_member(metadata); value; value = jv_next(value)) {
@@ -283,7 +283,7 @@ enum err sums_add(struct sums *sums, const struct record *record)
 double sums_ratio(const struct window_sums *sums, double *error)
 {
     double value = ratio(sums->x, sums->y), count = (double)sums->count;
-    /* Of the residuals x - value y; rounding may leave less than none. */
+    /* Sum of squared residuals x - value y; rounding may make it negative. */
     double squares = sums->xx - 2 * value * sums->xy + value * value * sums->yy;
     *error = sums->count < 2 ? UNKNOWN : sqrt(fmax(0, squares) * count / (count - 1)) / sums->y;
     return sums->count ? value : UNKNOWN;

@@ -1,5 +1,5 @@
-/* Items of the dataset become queries: numbered, repeated, without those that are done, each with the time
- * it is due, and rendered into the prompt that is sent. */
+/* Turns items of the dataset into queries: numbered, repeated, without completed ones, each with its scheduled time,
+ * and rendered into a prompt. */
 #include "runner/profile/supply.h"
 
 #include <inttypes.h>
@@ -27,7 +27,7 @@ void query_release(struct query *query)
 enum err query_set_add(struct query_set *set, uint64_t index, unsigned repeat)
 {
     if (index > INDEX_MAX || repeat >= set->repeats)
-        return ERR_OK; /* no query of this run: a key that was damaged */
+        return ERR_OK; /* not a query of this run: a damaged key */
     uint64_t place = index * set->repeats + repeat;
     size_t need = (size_t)(place / 8) + 1;
     if (need > set->bytes) {
@@ -164,7 +164,7 @@ enum err supply_open(struct supply *supply, const struct supply_options *options
         supply->total =
             items * supply->repeats - (int64_t)(options->done ? options->done->count : 0);
     if (items >= 0 && supply->total < 0)
-        supply->total = 0; /* earlier starts did more than is wanted now */
+        supply->total = 0; /* earlier starts completed more than is requested now */
     return ERR_OK;
 }
 
@@ -185,7 +185,7 @@ static nanos next_due(struct supply *supply)
     return supply->due;
 }
 
-/* Reads the dataset from its front again; ends it when it has no rows. */
+/* Rewinds the dataset; ends the supply if it has no rows. */
 static enum err next_repeat(struct supply *supply, struct error *why)
 {
     supply->repeat++;
@@ -207,7 +207,7 @@ static enum err take_row(struct supply *supply, struct query *out, bool *usable,
     if (!err && end)
         return next_repeat(supply, why);
     if (err == ERR_BAD_VALUE) {
-        if (supply->repeat == 0 && supply->bad_rows++ == 0) /* they are the same each time */
+        if (supply->repeat == 0 && supply->bad_rows++ == 0) /* the same rows in each repeat */
             supply->first_bad = *why;
         item_release(&out->item);
         return ERR_OK;
@@ -232,7 +232,7 @@ enum err supply_next(struct supply *supply, struct query *out, bool *end, struct
     while (!err && !supply->ended && !usable)
         err = take_row(supply, out, &usable, why);
     if (err)
-        supply->ended = true; /* the other workers need not try it too */
+        supply->ended = true; /* so that other workers do not retry */
     if (usable) {
         query_key(out->index, out->repeat, out->key);
         out->due = next_due(supply);
@@ -246,7 +246,7 @@ enum err supply_next(struct supply *supply, struct query *out, bool *end, struct
 
 /* ---- prompts ---- */
 
-/* The length of "{name}", and the name; 0 where a brace begins no such. */
+/* Length of "{name}", and the name; 0 if the brace is not a placeholder. */
 static size_t field_at(const char *at, char name[64])
 {
     size_t length = strcspn(at + 1, "{}\n");
@@ -257,7 +257,7 @@ static size_t field_at(const char *at, char name[64])
     return length + 2;
 }
 
-/* Braces around anything else, as of JSON, mean themselves. */
+/* Other braces, as in JSON, are literal. */
 static bool is_placeholder(const char *name)
 {
     static const char CHARACTERS[] =
@@ -278,7 +278,7 @@ static enum err refuse_field(const char *name, const struct item *item, struct e
     return ERR_USAGE;
 }
 
-/* A backslash and what it stands for. */
+/* Expands an escape sequence. */
 static size_t render_escape(const char *at, struct text *out)
 {
     static const char CODES[] = "nt{}\\", BYTES[] = "\n\t{}\\";

@@ -1,6 +1,6 @@
-/* A query goes through attempt (once, and again after errors that may pass), grade and write_record.  Every
- * attempt is announced to attribution before it is sent and handed over when it has ended; its energy
- * comes back later, in the main thread, through request_take_share. */
+/* A query passes through attempt (repeated after transient errors), grade and write_record.  Every attempt is announced
+ * to attribution before it is sent and submitted when it has ended; its energy is settled later, in the main thread,
+ * through request_take_share. */
 #include "runner/profile/worker.h"
 
 #include <inttypes.h>
@@ -19,7 +19,7 @@
 
 /* ---- a request ---- */
 
-/* Attribution must know of a request before it is sent, and owns it from its end until its share is taken. */
+/* Attribution must know a request before it is sent, and owns it from its end until its share is taken. */
 
 enum { UNSETTLED_MAX = 1 << 16 };
 
@@ -42,7 +42,7 @@ struct pending *pending_new(uint64_t id, const char *key, unsigned attempt)
     return pending;
 }
 
-/* The request is about to be sent.  The caller owns *out until request_end or request_forget. */
+/* Call before the request is sent.  The caller owns *out until request_end or request_discard. */
 static enum err request_begin(struct profile *profile, const char *key, unsigned attempt,
                               struct pending **out, struct error *why)
 {
@@ -57,8 +57,8 @@ static enum err request_begin(struct profile *profile, const char *key, unsigned
     return err;
 }
 
-/* It was never sent, or does not count. */
-static void request_forget(struct profile *profile, struct pending *pending)
+/* The request was not sent, or does not count. */
+static void request_discard(struct profile *profile, struct pending *pending)
 {
     sharing_forget(profile->sharing, pending->id);
     free(pending);
@@ -74,7 +74,7 @@ static void fill_pending(struct pending *pending, const struct completion *reply
     pending->decode_s = phases ? seconds(reply->done - reply->first_token) : UNKNOWN;
 }
 
-/* Hands the request over to attribution; arrivals are copied, the record needs them too. */
+/* Submits the request to attribution; arrivals are copied, since the record needs them too. */
 static enum err end_sharing(struct profile *profile, struct pending *pending,
                             const struct completion *reply)
 {
@@ -104,7 +104,7 @@ void request_drop(struct profile *profile, uint64_t id, const struct completion 
 {
     struct pending *pending = sharing_ended(profile->sharing) < UNSETTLED_MAX
                                   ? pending_new(id, "", 1)
-                                  : NULL; /* nor is it settled: the same disk keeps that waiting */
+                                  : NULL; /* not settled either: that writes to the same disk */
     if (pending) {
         fill_pending(pending, reply);
         pending->is_dropped = true;
@@ -128,7 +128,7 @@ enum err request_end(struct profile *profile, struct pending *pending,
 
 /* ---- its record ---- */
 
-/* The record of a query whose texts are too long for a line of the journal: failed, without the texts. */
+/* The record of a query that is too long for a line of the journal: failed, without its texts. */
 static void write_without_texts(struct profile *profile, struct answer *answer, struct text *line)
 {
     struct query query = *answer->query;
@@ -158,7 +158,7 @@ enum err request_record(struct profile *profile, struct answer *answer, struct t
                         struct error *why)
 {
     records_query(profile, answer, line);
-    if (line->length >= JOURNAL_LONGEST)
+    if (line->length >= JOURNAL_LINE_MAX)
         write_without_texts(profile, answer, line);
     if (line->failed)
         return err_no_memory(why);
@@ -190,13 +190,13 @@ void request_take_share(void *context, const struct share *share)
     free(pending);
 }
 
-/* Between attempts: half a second, doubled each time, a minute at most. */
+/* Delay between attempts: half a second, doubled each time, at most a minute. */
 
-/* A suspend shorter than this is indistinguishable from the skew of two clock reads. */
-#define SUSPEND_LEAST (100 * NS_PER_MS)
+/* A shorter suspend cannot be distinguished from the skew of two clock reads. */
+#define SUSPEND_MIN (100 * NS_PER_MS)
 
 /* How often a sleeping worker checks whether it should stop. */
-#define NAP (20 * NS_PER_MS)
+#define POLL_INTERVAL (20 * NS_PER_MS)
 
 struct worker {
     struct profile *profile;
@@ -213,7 +213,7 @@ struct workers {
 
 /* ---- waiting ---- */
 
-/* Sleeps until `when`; false when the run was stopped first. */
+/* Sleeps until `when`; false if the run was stopped first. */
 static bool wait_until(const struct profile *profile, nanos when)
 {
     for (;;) {
@@ -222,14 +222,14 @@ static bool wait_until(const struct profile *profile, nanos when)
             return true;
         if (atomic_load(&profile->stop))
             return false;
-        thread_sleep(left < NAP ? left : NAP);
+        thread_sleep(left < POLL_INTERVAL ? left : POLL_INTERVAL);
     }
 }
 
 /* ---- one attempt ---- */
 
-/* An item may set the length of its answer; the user's own max_tokens overrides it.
- * *own is the caller's to release. */
+/* An item may set the length of its answer; the user's max_tokens overrides it.  *own must be released by the
+ * caller. */
 static const struct params *params_for(const struct profile_options *options,
                                        const struct item *item, struct params *own)
 {
@@ -265,7 +265,7 @@ static enum err ask_agent(struct worker *worker, const struct query *query,
     return agent->answer(agent->context, &question, reply, why);
 }
 
-/* is_warm_up: the model is warmed up, not an agent. */
+/* is_warm_up: warms up the model, without an agent. */
 static enum err send_request(struct worker *worker, const struct query *query, bool is_warm_up,
                              struct completion *reply, struct error *why)
 {
@@ -295,9 +295,9 @@ static enum err send_request(struct worker *worker, const struct query *query, b
     return err;
 }
 
-/* An answer of nothing is no answer, whatever the server calls it: counted as one, it would make queries look cheap.  An
- * answer truncated at the token limit, or one that calls a tool, may have no text, and so may that of an agent whose turns are
- * used up: it is wrong, but it was given. */
+/* An empty answer is a failure, whatever the server's finish reason: counted as a success, it would make queries look
+ * cheap.  An answer truncated at the token limit, one with a tool call, or that of an agent out of turns may be empty:
+ * it is wrong, but it was given. */
 static enum err refuse_empty(const struct client *client, struct completion *reply,
                              struct error *why)
 {
@@ -307,13 +307,13 @@ static enum err refuse_empty(const struct client *client, struct completion *rep
     for (size_t i = 0; i < sizeof FINE / sizeof *FINE; i++)
         if (strcmp(reply->finish_reason, FINE[i]) == 0)
             return ERR_OK;
-    reply->retryable = !client->driver->is_in_process; /* nothing there could interrupt it */
+    reply->retryable = !client->driver->is_in_process; /* in process, no error is transient */
     return err_set(why, ERR_NO_DATA, "the answer is empty (finish_reason: %s)",
                    reply->finish_reason[0] ? reply->finish_reason : "none");
 }
 
-/* Sends the query once.  *again is set when another attempt should follow, *broken when the run itself
- * cannot go on; broken_why says why then. */
+/* Sends the query once.  Sets *again if another attempt should follow, *broken if the run itself cannot continue, with
+ * the reason in broken_why. */
 static enum err attempt(struct worker *worker, const struct query *query, unsigned number,
                         struct completion *reply, struct error *why, bool *again, enum err *broken,
                         struct error *broken_why)
@@ -330,7 +330,7 @@ static enum err attempt(struct worker *worker, const struct query *query, unsign
     if (!err)
         err = refuse_empty(&worker->client, reply, why);
     if (err == ERR_INTERRUPTED && atomic_load(&profile->cancel)) {
-        request_forget(profile, pending);
+        request_discard(profile, pending);
         return err;
     }
     *again = err && reply->retryable && number <= profile->options->retries &&
@@ -367,14 +367,14 @@ static enum err finish_query(struct worker *worker, struct answer *answer, struc
     return request_record(worker->profile, answer, &worker->line, why);
 }
 
-/* Returns an error only when the run cannot go on; a query that fails is a record. */
+/* Returns an error only if the run cannot continue; a failed query is a record. */
 static enum err run_query(struct worker *worker, const struct query *query, struct error *why)
 {
     struct completion reply;
     struct error reason = {0};
     struct answer answer = {.query = query, .reply = &reply};
     struct journal *journal = &worker->profile->journal;
-    /* An answer is worth nothing without its energy, whose line comes later. */
+    /* Reserves space for the energy line: an answer without it would be useless. */
     enum err broken = journal_reserve(journal, worker->profile->energy_space, why);
     if (broken)
         return broken;
@@ -384,7 +384,7 @@ static enum err run_query(struct worker *worker, const struct query *query, stru
         unsigned stops = proc_stops();
         nanos suspended = clock_suspended();
         answer.err = attempt(worker, query, answer.attempts, &reply, &reason, &again, &broken, why);
-        answer.paused = proc_stops() != stops || clock_suspended() - suspended > SUSPEND_LEAST;
+        answer.paused = proc_stops() != stops || clock_suspended() - suspended > SUSPEND_MIN;
         if (answer.attempts == 1)
             answer.first_sent = reply.sent;
         if (!again || broken)
@@ -405,7 +405,7 @@ static enum err run_query(struct worker *worker, const struct query *query, stru
     return broken;
 }
 
-/* The same of an agent, which repeats its requests itself, and whose energy is accounted by its spans. */
+/* The same for an agent, which retries its requests itself, and whose energy is accounted by spans. */
 static enum err run_agent_query(struct worker *worker, const struct query *query, struct error *why)
 {
     struct profile *profile = worker->profile;
@@ -423,13 +423,13 @@ static enum err run_agent_query(struct worker *worker, const struct query *query
     answer.err = send_request(worker, query, false, &reply, &reason);
     if (!answer.err)
         answer.err = refuse_empty(&worker->client, &reply, &reason);
-    answer.paused = proc_stops() != stops || clock_suspended() - suspended > SUSPEND_LEAST;
+    answer.paused = proc_stops() != stops || clock_suspended() - suspended > SUSPEND_MIN;
     answer.first_sent = reply.sent;
     answer.why = answer.err ? (reason.text[0] ? reason.text : err_text(answer.err)) : "";
     if (answer.err == ERR_INTERRUPTED && atomic_load(&profile->cancel)) {
         journal_unreserve(&profile->journal, profile->energy_space);
-        request_forget(profile, pending);
-        agents_forget(profile, query->key);
+        request_discard(profile, pending);
+        agents_discard(profile, query->key);
     } else {
         broken = finish_query(worker, &answer, why);
         records_span(profile, SPAN_REQUEST, query->key, 1, &reply, &worker->line);
@@ -437,7 +437,7 @@ static enum err run_agent_query(struct worker *worker, const struct query *query
             broken = journal_append(&profile->spans, &worker->line, why);
         enum err lost = agents_end(profile, pending, &answer, &late);
         if (lost)
-            request_forget(profile, pending);
+            request_discard(profile, pending);
         if (lost && !broken)
             broken = err_set(why, lost, "%s", late.text);
     }
@@ -445,7 +445,7 @@ static enum err run_agent_query(struct worker *worker, const struct query *query
     return broken;
 }
 
-/* Counts those that wait for the dataset, which may be a pipe. */
+/* Counts workers that wait for the dataset, which may be a pipe. */
 static enum err next_query(struct profile *profile, struct supply *supply, struct query *out,
                            bool *end, struct error *why)
 {
@@ -464,7 +464,7 @@ static void *worker_main(void *argument)
     while (!atomic_load(&profile->stop)) {
         struct query query;
         bool end;
-        if (!sharing_has_capacity(profile->sharing, WORKERS_PENDING_MAX, NAP))
+        if (!sharing_has_capacity(profile->sharing, WORKERS_PENDING_MAX, POLL_INTERVAL))
             continue;
         enum err err = next_query(profile, &profile->supply, &query, &end, &why);
         if (!err && end)

@@ -88,7 +88,7 @@ static enum err open_first(struct error *why)
         return err_set(why, fs_exists("/sys/module/amdgpu") ? ERR_NOT_FOUND : ERR_ABSENT,
                        "neither AMD SMI nor ROCm SMI can be opened: %.75s; %.75s", failures[0].text,
                        failures[1].text);
-    /* A library that opened and then refused says more than one that is not installed. */
+    /* A library that opened and then failed gives a better error than one that is not installed. */
     const struct error *cause = &failures[failures[0].code == ERR_ABSENT];
     return err_set(why, cause->code == ERR_LOST ? ERR_ABSENT : cause->code, "%s", cause->text);
 }
@@ -207,9 +207,8 @@ static const struct row {
 };
 enum { ROW_COUNT = sizeof ROWS / sizeof *ROWS };
 
-/* What a first read of a device's energy and power gives.  A counter that is exactly 0 has never
- * counted, and a powered card that draws exactly 0 W is not being measured: both count as
- * unsupported, and neither may become 0 J. */
+/* Result of a first read of a device's energy and power.  A counter that is exactly 0 has never counted, and a powered
+ * card that draws exactly 0 W is not being measured: both count as unsupported, and neither may become 0 J. */
 struct first_read {
     enum err energy;
     enum err power;
@@ -430,13 +429,13 @@ static void add_row(struct amd_sensor *amd, size_t row, struct sensor *out)
     amd->row_of[index] = (unsigned char)row;
 }
 
-/* A failure that says nothing about what the device can do. */
+/* A failure that does not depend on the device's capabilities. */
 static bool is_transient(enum err err)
 {
     return err == ERR_BUSY || err == ERR_TIMEOUT || err == ERR_INTERRUPTED;
 }
 
-/* What the energy and power channels share: scope, location and accuracy. */
+/* Common fields of the energy and power channels: scope, location and accuracy. */
 static void describe_power(const struct amd_sensor *amd, const struct first_read *first,
                            struct sensor *out)
 {

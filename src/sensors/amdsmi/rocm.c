@@ -28,7 +28,7 @@ enum {
 
 enum { CLOCK_GRAPHICS = 0, CLOCK_MEMORY = 4, FREQUENCIES_MAX = 33 };
 
-/* What we call: is it required, its name, its parameters. */
+/* Functions: required or optional, name, parameters. */
 #define FUNCTIONS(F)                                                                               \
     F(true, init, (uint64_t))                                                                      \
     F(true, shut_down, (void))                                                                     \

@@ -46,7 +46,7 @@ enum {
     STATUS_NO_DRIVER = 51,
 };
 
-/* What we call: is it required, its name, its parameters. */
+/* Functions: required or optional, name, parameters. */
 #define FUNCTIONS(F)                                                                               \
     F(true, init, (uint64_t))                                                                      \
     F(true, shut_down, (void))                                                                     \

@@ -1,5 +1,5 @@
-/* GPM compares two samples that are at least 100 ms apart; they are taken once a second, and at the edges of windows.
- * `dcgmi dmon` writes a row per second, which are read without waiting, and its first one says nothing yet. */
+/* GPM compares two samples that are at least 100 ms apart; they are taken once a second, and at window edges.
+ * `dcgmi dmon` writes a row per second, read without blocking; its first row is invalid. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "sensors/nvml/card.h"
 #include "wire/gpu_log.h"
 
-#define GPM_LEAST (100 * NS_PER_MS)
+#define GPM_PERIOD_MIN (100 * NS_PER_MS)
 
 enum { NVML_ACTIVITIES = 7 };
 
@@ -26,7 +26,7 @@ struct nvml_activity {
     nvml_gpm_sample samples[2]; /* taken in turn; [last] is the newer */
     unsigned last;
     nanos taken;             /* when it was */
-    bool has_begun, has_row; /* was read; dcgmi: has written a row */
+    bool has_begun, has_row; /* read; dcgmi: has written a row */
     struct nvml_gpm_metrics metrics;
     char program[512]; /* dcgmi; started by the first read */
     unsigned index;
@@ -42,7 +42,7 @@ static const struct {
     unsigned gpm; /* id of the metric, in percent */
     enum gpu_log_value dcgm;
 } METRICS[NVML_ACTIVITIES] = {
-    {QTY_TENSOR_UTILIZATION, NULL, 5, GPU_LOG_TENSOR}, /* its channel had a name before */
+    {QTY_TENSOR_UTILIZATION, NULL, 5, GPU_LOG_TENSOR}, /* its channel exists already */
     {QTY_SM_ACTIVE, "sm", 2, GPU_LOG_SM},
     {QTY_SM_OCCUPANCY, "occupancy", 3, GPU_LOG_OCCUPANCY},
     {QTY_DRAM_ACTIVE, "dram", 10, GPU_LOG_DRAM},
@@ -56,9 +56,9 @@ struct sensor_group nvml_activity_pace(const struct nvml_activity *activity)
 {
     return (struct sensor_group){.period_default =
                                      !activity || activity->is_gpm ? NS_PER_S : 500 * NS_PER_MS,
-                                 .period_min = GPM_LEAST,
+                                 .period_min = GPM_PERIOD_MIN,
                                  .cheap_period = 2 * NS_PER_S,
-                                 .cheap_least = 2 * NS_PER_S,
+                                 .cheap_period_min = 2 * NS_PER_S,
                                  .fixed_period = true};
 }
 
@@ -112,9 +112,9 @@ static enum err read_gpm(struct nvml_activity *activity, struct observations *ou
     struct nvml_gpm_metrics *metrics = &activity->metrics;
     unsigned next = 1 - activity->last;
     nanos before = clock_now();
-    bool is_early = before - activity->taken < GPM_LEAST;
+    bool is_early = before - activity->taken < GPM_PERIOD_MIN;
     if (is_early && !activity->has_begun)
-        observe_none(activity, activity->taken, ERR_NO_DATA, out); /* the first mean begins there */
+        observe_none(activity, activity->taken, ERR_NO_DATA, out); /* start of the first mean */
     activity->has_begun = true;
     if (is_early)
         return ERR_OK;

@@ -25,17 +25,17 @@ static const struct sensor_group PACE[CADENCES] = {
     [COUNTER] = {.period_default = 100 * NS_PER_MS,
                  .period_min = 50 * NS_PER_MS,
                  .cheap_period = 30 * NS_PER_S,
-                 .cheap_least = 30 * NS_PER_S,
+                 .cheap_period_min = 30 * NS_PER_S,
                  .follow_ticks = true},
     [POWER] = {.period_default = 100 * NS_PER_MS, .period_min = NS_PER_MS},
     [SAMPLES] = {.period_default = 500 * NS_PER_MS,
                  .period_min = 40 * NS_PER_MS,
                  .cheap_period = 1500 * NS_PER_MS, /* the buffer holds more than two seconds */
-                 .cheap_least = 500 * NS_PER_MS},
+                 .cheap_period_min = 500 * NS_PER_MS},
     [GAUGES] = {.period_default = 500 * NS_PER_MS,
                 .period_min = 40 * NS_PER_MS,
                 .cheap_period = 2 * NS_PER_S,
-                .cheap_least = NS_PER_S},
+                .cheap_period_min = NS_PER_S},
 };
 
 enum { FIELDS_MAX = 3 };
@@ -55,7 +55,7 @@ static const double ACCURACY = 0.028867513;   /* NVIDIA's +-5 %, taken as unifor
 /* Above this a reading is no power but a fault, or a marker for "not available". */
 #define WATTS_ABSURD 10e3
 
-/* Two channels that one call fills: the second takes the answer that the first one got in the same pass. */
+/* Two channels filled by one call: the second uses the result that the first got in the same pass. */
 struct answer {
     unsigned long pass;
     int code;
@@ -69,7 +69,7 @@ struct gpu {
     struct answer memory, utilization;
 };
 
-/* Whether the answer is of this pass; else it is to be filled now. */
+/* Whether the result is of this pass; otherwise it must be fetched now. */
 static bool is_answered(const struct gpu *gpu, struct answer *answer)
 {
     bool is = gpu->pass > 0 && answer->pass == gpu->pass;
@@ -96,7 +96,7 @@ static int read_temperature(struct gpu *gpu, double *value)
     return code;
 }
 
-/* Version 2 keeps apart what the driver reserves for itself, as nvidia-smi does. */
+/* Version 2 reports the driver's reserved memory separately, as nvidia-smi does. */
 static int ask_memory(struct gpu *gpu, double *used, double *total)
 {
     struct nvml_memory_v2 v2 = {.version = NVML_MEMORY_V2_VERSION};
@@ -209,7 +209,7 @@ int nvml_card_throttle(const struct nvml_api *api, nvml_device handle, unsigned 
             bits |= MAP[i].ours;
         reasons &= ~MAP[i].theirs;
     }
-    /* The general slowdown bit accompanies the thermal and brake bits; alone it says nothing. */
+    /* The general slowdown bit accompanies the thermal and brake bits; alone it is not significant. */
     if (bits & (THROTTLE_THERMAL | THROTTLE_BRAKE))
         bits &= ~(unsigned)THROTTLE_OTHER;
     *out = reasons ? bits | THROTTLE_OTHER : bits;
@@ -246,7 +246,7 @@ static const struct scalar SCALARS[] = {
 };
 enum { SCALAR_COUNT = sizeof SCALARS / sizeof *SCALARS };
 
-/* For drivers that know neither power field.  What it averages over depends on card and driver. */
+/* For drivers without either power field.  The averaging time depends on card and driver. */
 static const struct scalar POWER_USAGE = {"power.average", QTY_POWER, WATTS_ABSURD, read_usage};
 
 /* ---- an open card ---- */
@@ -272,7 +272,7 @@ struct state {
     } scalars[SCALAR_COUNT + 1]; /* those of SCALARS, and POWER_USAGE */
     size_t scalar_count;
     nanos processes_wall;          /* when the processes were read last; 0: never */
-    struct nvml_process_use *uses; /* what the driver wanted room for the last time */
+    struct nvml_process_use *uses; /* size that the driver requested last time */
     unsigned use_capacity;
 };
 
@@ -344,7 +344,7 @@ static void add_samples(struct sensor *sensor, enum scope scope)
 {
     struct state *state = sensor->state;
     state->samples_channel = (int)add_power(sensor, "power.samples", QTY_POWER, scope, SAMPLES);
-    /* Cards average over about as long as samples are apart, and stamp the end of that. */
+    /* Cards average over about the sample spacing and timestamp the end of that. */
     sensor->channels[state->samples_channel].interval_mean = true;
     sensor->channels[state->samples_channel].lag = SAMPLES_LAG;
 }
@@ -479,7 +479,7 @@ static void number_groups(struct sensor *sensor)
             if (!state->instant_memory)
                 sensor->groups[sensor->group_count].period_default = FIELDS_WITH_SAMPLES;
             sensor->groups[sensor->group_count].cheap_period = 2 * NS_PER_S;
-            sensor->groups[sensor->group_count].cheap_least =
+            sensor->groups[sensor->group_count].cheap_period_min =
                 has_memory ? NS_PER_S / 2 : 2 * NS_PER_S;
         }
         sensor->group_count++;
@@ -559,7 +559,7 @@ static enum err read_energy(struct state *state, struct observations *out)
     if (err == ERR_LOST)
         return ERR_LOST;
     if (err == ERR_OK && mj == ULLONG_MAX)
-        err = ERR_BAD_VALUE; /* how firmware says "not available" */
+        err = ERR_BAD_VALUE; /* a value that firmware uses for "not available" */
     if (err == ERR_OK)
         observe_count(out, channel, t, mj);
     else
@@ -652,10 +652,10 @@ enum err nvml_card_read(struct sensor *sensor, unsigned group, struct observatio
 
 /* ---- processes ---- */
 
-/* Samples of processes that an H200's driver (580) wants room for, and some more. */
+/* Process samples that an H200's driver (580) reports, with some margin. */
 enum { USES_FIRST = 128 };
 
-/* The driver's figures of a process are up to a second apart: what was seen in the last one counts. */
+/* The driver's figures of a process are up to a second apart: those of the last second count. */
 #define PROCESS_USE_PERIOD NS_PER_S
 
 static struct sensor_process *process_of(struct sensor_process *list, size_t *count, unsigned pid)
@@ -702,8 +702,8 @@ static void add_use(struct sensor_process *out, size_t *count, const struct nvml
             out[i].busy_pct /= values[i];
 }
 
-/* The driver fills its whole history of samples at once, and refuses a buffer that is smaller: the number depends on the
- * driver and on the processes.  A call costs milliseconds, so what was enough once is tried first. */
+/* The driver returns its complete history of samples and rejects a smaller buffer: the number depends on the driver
+ * and on the processes.  A call costs milliseconds, so the size that sufficed last time is tried first. */
 static int read_use(struct state *state, nanos since, struct sensor_process *out, size_t *count)
 {
     unsigned long long since_us = (unsigned long long)(since / NS_PER_US);
@@ -711,7 +711,7 @@ static int read_use(struct state *state, nanos since, struct sensor_process *out
     unsigned length = USES_FIRST;
     for (int attempt = 0; attempt < 3 && code == NVML_INSUFFICIENT_SIZE; attempt++) {
         if (length > state->use_capacity) {
-            length += attempt ? SENSOR_PROCESSES_MAX : 0; /* processes may come between calls */
+            length += attempt ? SENSOR_PROCESSES_MAX : 0; /* processes may appear between calls */
             struct nvml_process_use *uses = realloc(state->uses, length * sizeof *uses);
             if (!uses)
                 return NVML_MEMORY;
@@ -740,7 +740,7 @@ enum err nvml_card_processes(struct sensor *sensor, struct sensor_process out[SE
         since = state->processes_wall;
     code = read_use(state, since, out, count);
     state->processes_wall = now;
-    if (code == NVML_NOT_FOUND || code == NVML_OK) /* nobody used it, or those with samples did */
+    if (code == NVML_NOT_FOUND || code == NVML_OK) /* idle, or only those with samples */
         for (size_t i = 0; i < *count; i++)
             if (!is_known(out[i].busy_pct))
                 out[i].busy_pct = 0;

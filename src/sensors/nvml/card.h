@@ -36,7 +36,7 @@ enum err nvml_card_processes(struct sensor *sensor, struct sensor_process out[SE
 
 void nvml_card_close(struct sensor *sensor);
 
-/* ---- activities of the card's units (activity.c) ---- */
+/* ---- unit activity (activity.c) ---- */
 
 /* SMs, their occupancy, DRAM, tensor cores and FP pipes, as means between two reads: from the card's own counters (GPM)
  * where it has them, else from a running `dcgmi dmon`; a card with neither has only utilization.  $IPW_DCGMI names
@@ -46,7 +46,7 @@ struct nvml_activity;
 /* Adds the channels, all in `group`; starts no program.  index: the driver's.  NULL where the card has neither. */
 struct nvml_activity *nvml_activity_open(const struct nvml_api *api, nvml_device card,
                                          unsigned index, struct sensor *sensor, unsigned group);
-void nvml_activity_close(struct nvml_activity *activity); /* NULL: nothing */
+void nvml_activity_close(struct nvml_activity *activity); /* NULL is allowed */
 
 /* How often to read; NULL: instances only. */
 struct sensor_group nvml_activity_pace(const struct nvml_activity *activity);
@@ -89,16 +89,16 @@ void nvml_samples_release(struct nvml_samples *samples);
 
 struct nvml_mig;
 
-/* Adds devices "gpu0:gi1" ... with channels in `group`, and a fact per instance; NULL where the card is not partitioned. */
+/* Adds devices "gpu0:gi1" ... with channels in `group`, and a fact per instance; NULL without MIG. */
 struct nvml_mig *nvml_mig_open(const struct nvml_api *api, nvml_device card, struct sensor *sensor,
                                unsigned group);
-void nvml_mig_close(struct nvml_mig *mig); /* NULL: nothing */
+void nvml_mig_close(struct nvml_mig *mig); /* NULL is allowed */
 enum err nvml_mig_read(struct nvml_mig *mig, struct observations *out);
 
 /* The library and the handle of an open card. */
 const struct nvml_api *nvml_card_api(const struct sensor *sensor, nvml_device *handle);
 
-/* What holds the clocks back, as enum throttle_bit; *idle: they are low for lack of work.  Returns the driver's code. */
+/* Throttle reasons as enum throttle_bit; *idle: clocks are low because there is no work.  Returns the driver's code. */
 int nvml_card_throttle(const struct nvml_api *api, nvml_device handle, unsigned *out, bool *idle);
 
 /* The control operations of the sensor contract. */

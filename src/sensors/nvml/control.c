@@ -1,8 +1,8 @@
 /* Clock and power-limit control of NVIDIA cards.
  *
- * A clock is locked, with the lowest and the highest of its range the same: the older application clocks are a request
- * that the driver may exceed, and go away with CUDA 14.  A locked range cannot be read back, so that whoever sets one
- * must know that there was none (runner/gpu_control.h). */
+ * A clock is locked to a range of one value: the older application clocks are a request that the driver may exceed,
+ * and are removed in CUDA 14.  A locked range cannot be read back, so the caller must know that there was none
+ * (runner/gpu_control.h). */
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,12 +11,12 @@
 #include "sensors/nvml/api.h"
 #include "sensors/nvml/card.h"
 
-/* The 97 clocks of an H100 fit; what does not is asked for again. */
-enum { CLOCKS_GUESS = 128, CLOCKS_MOST = 1 << 16 };
+/* An H100 has 97 clocks; a longer list is requested again. */
+enum { CLOCKS_GUESS = 128, CLOCKS_MAX = 1 << 16 };
 
 /* ---- messages ---- */
 
-/* What a refused request needs; "" where nothing is known to help. */
+/* What a rejected request requires; "" if unknown. */
 static const char *needs(int code)
 {
     switch (code) {
@@ -70,7 +70,7 @@ static int list_clocks(const struct nvml_api *api, nvml_device card, enum sensor
                : NVML_CALL(api, graphics_clocks, card, memory_mhz, count, mhz);
 }
 
-/* The whole list, in a buffer that grows as the driver asks; the caller frees *out. */
+/* The complete list, in a buffer that grows as the driver requests; the caller frees *out. */
 static int read_clocks(const struct sensor *sensor, enum sensor_knob knob, unsigned memory_mhz,
                        unsigned **out, unsigned *count)
 {
@@ -78,8 +78,7 @@ static int read_clocks(const struct sensor *sensor, enum sensor_knob knob, unsig
     const struct nvml_api *api = nvml_card_api(sensor, &card);
     int code = NVML_INSUFFICIENT_SIZE;
     *out = NULL;
-    for (unsigned capacity = CLOCKS_GUESS;
-         code == NVML_INSUFFICIENT_SIZE && capacity <= CLOCKS_MOST;
+    for (unsigned capacity = CLOCKS_GUESS; code == NVML_INSUFFICIENT_SIZE && capacity <= CLOCKS_MAX;
          capacity = *count > capacity ? *count : capacity * 2) {
         unsigned *larger = realloc(*out, capacity * sizeof *larger);
         if (!larger)
@@ -132,7 +131,7 @@ static double known(int code, unsigned number, double unit)
 /* Clocks and limits; a card that lacks one reports the others. */
 static void read_numbers(const struct nvml_api *api, nvml_device card, struct sensor_limits *out)
 {
-    unsigned number = 0, most = 0;
+    unsigned number = 0, max = 0;
     int code = NVML_CALL(api, clock, card, NVML_CLOCK_SM, &number);
     out->graphics_mhz = known(code, number, 1);
     code = NVML_CALL(api, clock, card, NVML_CLOCK_MEMORY, &number);
@@ -149,9 +148,9 @@ static void read_numbers(const struct nvml_api *api, nvml_device card, struct se
     out->limit_enforced_w = known(code, number, 1e-3);
     code = NVML_CALL(api, temperature, card, 0, &number);
     out->temperature_c = known(code, number, 1);
-    code = NVML_CALL(api, limit_range, card, &number, &most);
+    code = NVML_CALL(api, limit_range, card, &number, &max);
     out->limit_min_w = known(code, number, 1e-3);
-    out->limit_max_w = known(code, most, 1e-3);
+    out->limit_max_w = known(code, max, 1e-3);
 }
 
 static enum err control_limits(struct sensor *sensor, struct sensor_limits *out, struct error *why)

@@ -1,8 +1,8 @@
-/* The GPU instances of a card that MIG partitions, each a device of its own: its memory, and how busy its SMs are (GPM).
+/* The GPU instances of a card partitioned by MIG, each a device of its own: its memory and SM activity (GPM).
  *
- * Hardware measures power and energy of the whole card only.  The share of an instance's SM activity is its slices of
- * those of the card, by which the ledger attributes the card's energy.  Compute instances of one GPU instance are one
- * device: GPM tells no more. */
+ * Hardware measures power and energy of the whole card only.  The share of an instance's SM activity is its slices
+ * over those of the card, by which the ledger attributes the card's energy.  Compute instances of one GPU instance
+ * are one device: GPM does not distinguish them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "sensors/nvml/api.h"
 #include "sensors/nvml/card.h"
 
-#define GPM_LEAST (100 * NS_PER_MS)
+#define GPM_PERIOD_MIN (100 * NS_PER_MS)
 
 enum { INSTANCES_MAX = 7, GPM_SM_ACTIVE = 2 };
 
@@ -145,7 +145,7 @@ static enum err read_activity(struct nvml_mig *mig, struct instance *instance,
         observe_missing(out, instance->first, instance->has_gpm ? instance->taken : now,
                         instance->has_gpm ? ERR_NO_DATA : ERR_UNSUPPORTED);
     instance->has_begun = true;
-    if (!instance->has_gpm || now - instance->taken < GPM_LEAST)
+    if (!instance->has_gpm || now - instance->taken < GPM_PERIOD_MIN)
         return ERR_OK;
     int code = mig->api->gpm_mig(mig->card, instance->id, instance->samples[next]);
     if (code == NVML_OK) {

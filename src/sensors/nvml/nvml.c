@@ -317,7 +317,7 @@ static void nvml_close(struct sensor *sensor)
 
 /* ---- probe ---- */
 
-/* The commands that fix what an error stands for; "" when none is known. */
+/* The commands that fix an error; "" if none is known. */
 static const char *fix_for(enum err err, int code)
 {
     if (code == NVML_VERSION_MISMATCH)

@@ -13,7 +13,7 @@
 #include "core/clock.h"
 #include "sensors/nvml/api.h"
 
-enum { LEAST_CAPACITY = 256 };
+enum { CAPACITY_MIN = 256 };
 
 static const nanos STEP = 5 * NS_PER_MS;       /* slewing moves a clock 0.25 ms between drains */
 static const nanos TYPICAL = 20 * NS_PER_MS;   /* spacing on every card measured so far */
@@ -50,7 +50,7 @@ int nvml_samples_start(struct nvml_samples *samples, const struct nvml_api *api,
     int code = NVML_CALL(api, samples, card, type, 0, &value_type, &count, NULL);
     if (code != NVML_OK && code != NVML_NOT_FOUND)
         return code;
-    samples->capacity = count > LEAST_CAPACITY ? count : LEAST_CAPACITY;
+    samples->capacity = count > CAPACITY_MIN ? count : CAPACITY_MIN;
     samples->buffer = calloc(samples->capacity, sizeof *samples->buffer);
     samples->times = calloc(samples->capacity, sizeof *samples->times);
     code = NVML_MEMORY;

@@ -179,7 +179,7 @@ static void take_round(const struct rapl_path *path, const struct rapl_domain *c
     }
 }
 
-/* What one round says about one pair.  `before` holds the last steady reading of each. */
+/* Evaluates one pair in one round.  `before` holds the last steady reading of each. */
 static void compare_pair(bool by_increments, const struct steady_count *a,
                          const struct steady_count *b, const struct steady_count *a_before,
                          const struct steady_count *b_before, struct evidence *evidence)

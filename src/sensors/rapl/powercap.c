@@ -80,11 +80,11 @@ static int cpu_of(struct rapl_location location, const struct rapl_reader *reade
 static uint64_t read_modulus(const char *directory)
 {
     char path[160];
-    uint64_t most;
+    uint64_t max;
     str_format(path, sizeof path, "%s/max_energy_range_uj", directory);
-    if (fs_read_u64(path, &most) || most == 0 || most == UINT64_MAX)
+    if (fs_read_u64(path, &max) || max == 0 || max == UINT64_MAX)
         return 0;
-    return most + 1;
+    return max + 1;
 }
 
 /* Returns whether the zone could be read at all. */

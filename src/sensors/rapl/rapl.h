@@ -51,7 +51,7 @@ struct rapl_note {
     char fix[240];
 };
 
-/* What /proc/cpuinfo says about the machine. */
+/* The machine according to /proc/cpuinfo. */
 struct rapl_cpu {
     char brand[80];
     enum { RAPL_VENDOR_UNKNOWN, RAPL_INTEL, RAPL_AMD, RAPL_NOT_X86 } vendor;

@@ -10,7 +10,7 @@
 
 #include "core/err.h"
 
-/* What /proc/cpuinfo says about the processors. */
+/* The processors according to /proc/cpuinfo. */
 struct cpu_identity {
     char brand[96];  /* "AMD EPYC 9654 96-Core Processor"; "" where the kernel has none (Arm) */
     char vendor[24]; /* x86: "GenuineIntel"; "" elsewhere */

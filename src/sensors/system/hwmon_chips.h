@@ -14,7 +14,7 @@
 
 enum { AMD_DEVICES_MAX = 128 };
 
-/* What selecting needs to know about the cards; a driver numbers them as it likes. */
+/* Properties of the cards that selection needs; the numbering is the driver's. */
 struct amd_cards {
     unsigned count;
     unsigned hip_order[AMD_DEVICES_MAX]; /* the cards as HIP counts them when nothing is hidden */

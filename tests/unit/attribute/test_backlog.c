@@ -6,7 +6,7 @@
 #include "port/thread.h"
 #include "support/unit.h"
 
-enum { MOST = 3 };
+enum { ENDED_MAX = 3 };
 
 static void end_one(struct backlog *backlog, uint64_t id)
 {
@@ -28,12 +28,12 @@ static void test_there_is_room_until_so_many_have_ended(void **state)
     (void)state;
     struct backlog backlog;
     backlog_init(&backlog);
-    for (uint64_t id = 1; id <= MOST; id++) {
-        assert_true(backlog_has_capacity(&backlog, MOST, 0));
+    for (uint64_t id = 1; id <= ENDED_MAX; id++) {
+        assert_true(backlog_has_capacity(&backlog, ENDED_MAX, 0));
         end_one(&backlog, id);
     }
-    assert_int_equal(backlog_ended(&backlog), MOST);
-    assert_false(backlog_has_capacity(&backlog, MOST, NS_PER_MS));
+    assert_int_equal(backlog_ended(&backlog), ENDED_MAX);
+    assert_false(backlog_has_capacity(&backlog, ENDED_MAX, NS_PER_MS));
     backlog_release(&backlog);
 }
 
@@ -44,11 +44,11 @@ static void test_those_that_wait_for_one_in_flight_take_no_room(void **state)
     struct backlog backlog;
     backlog_init(&backlog);
     assert_int_equal(backlog_begin(&backlog, 100, 0), ERR_OK);
-    for (uint64_t id = 1; id <= MOST; id++)
+    for (uint64_t id = 1; id <= ENDED_MAX; id++)
         end_one(&backlog, id);
     collect(&backlog);
     assert_null(backlog_pop(&backlog, 0));
-    assert_true(backlog_has_capacity(&backlog, MOST, 0));
+    assert_true(backlog_has_capacity(&backlog, ENDED_MAX, 0));
     backlog_release(&backlog);
 }
 
@@ -65,13 +65,13 @@ static void test_a_collect_wakes_who_waits(void **state)
     struct backlog backlog;
     pthread_t thread;
     backlog_init(&backlog);
-    for (uint64_t id = 1; id <= MOST; id++)
+    for (uint64_t id = 1; id <= ENDED_MAX; id++)
         end_one(&backlog, id);
     nanos began = clock_now();
     assert_int_equal(thread_start(&thread, collect_later, &backlog), ERR_OK);
     bool room = false;
     while (!room) /* a wait may end for nothing */
-        room = backlog_has_capacity(&backlog, MOST, 600 * NS_PER_S);
+        room = backlog_has_capacity(&backlog, ENDED_MAX, 600 * NS_PER_S);
     assert_true(clock_now() - began < 300 * NS_PER_S);
     pthread_join(thread, NULL);
     backlog_release(&backlog);

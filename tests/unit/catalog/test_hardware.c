@@ -244,9 +244,9 @@ static void contradictions_are_found(void **state)
         {"\"value\": 4, \"unit\": \"mib\"", "\"value\": 17, \"unit\": \"gib\"",
          "memories.L2.capacity: is above that of HBM"},
         {"\"source\": \"as it is\"", "\"clock_ratio\": 0.9, \"source\": \"as it is\"",
-         "points.full: the first is the device as it is"},
+         "points.full: the first must be the device itself"},
         {"\"source\": \"as it is\"", "\"limit_w\": 240, \"source\": \"as it is\"",
-         "points.full: the first is the device as it is"},
+         "points.full: the first must be the device itself"},
         {"\"idle_w\": 40", "\"idle_w\": 150",
          "points.Half: idle of 150 W is not below the limit of 150 W"},
     };

@@ -398,7 +398,7 @@ static void faults_keep_what_had_arrived(void **state)
         {"malformed", ERR_BAD_VALUE, false, "invalid JSON: {\"choices\": [oops", "Hello"},
         {"error", ERR_IO, true, "failed: out of moons", "Hello"},
         {"huge_line", ERR_BAD_VALUE, false, "a line of more than 16 MiB", "Hello"},
-        {"garbage", ERR_IO, false, "does not speak HTTP", ""},
+        {"garbage", ERR_IO, false, "is not an HTTP server", ""},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct asked a = ask_play("openai", CASES[i].play, NULL, NULL);
@@ -461,7 +461,7 @@ static void health_reports_the_state(void **state)
         {"loading", ERR_BUSY, "Loading model"},
         {"status:code=401", ERR_DENIED, "IPW_API_KEY"},
         {"status:code=500", ERR_IO, "the moon is full"},
-        {"garbage", ERR_IO, "does not speak HTTP"},
+        {"garbage", ERR_IO, "is not an HTTP server"},
         {NULL, ERR_LOST, "llama-server"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {

@@ -174,6 +174,43 @@ static void test_strings(void **state)
     }
 }
 
+static void the_end_of_a_value(void **state)
+{
+    (void)state;
+    const struct {
+        const char *text;
+        long length; /* of the value; -1: incomplete */
+    } CASES[] = {
+        {"\"a\\\"b\",1", 6}, {"\"a", -1},  {"\"a\\\"", -1}, {"\"a\\", -1}, {"{\"a\":[1,{}]}x", 12},
+        {"{\"}\":1}", 7},    {"[[1]", -1}, {"12,3", 2},     {"true}", 4},  {"null", 4},
+        {"[\"]", -1},        {"{}{}", 2},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        size_t length = strlen(CASES[i].text);
+        char *bytes = malloc(length); /* without a NUL, so that reading beyond it is detected */
+        assert_non_null(bytes);
+        memcpy(bytes, CASES[i].text, length);
+        const char *end = json_skip_value(bytes, bytes + length);
+        assert_int_equal(end ? end - bytes : -1, CASES[i].length);
+        free(bytes);
+    }
+}
+
+static void escaped_code_units(void **state)
+{
+    (void)state;
+    const struct {
+        const char *text;
+        long unit;
+    } CASES[] = {{"\\u0041", 0x41}, {"\\uD83d!", 0xD83D}, {"\\u004", -1}, {"\\u00 4", -1},
+                 {"\\u+041", -1},   {"\\n00410", -1},     {"u00410", -1}};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
+        assert_int_equal(json_escaped_unit(CASES[i].text, CASES[i].text + strlen(CASES[i].text)),
+                         CASES[i].unit);
+    assert_true(json_is_high_surrogate(0xD83D) && !json_is_low_surrogate(0xD83D));
+    assert_true(json_is_low_surrogate(0xDC00) && !json_is_high_surrogate(0xDC00));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +220,8 @@ int main(void)
         cmocka_unit_test(numbers_have_the_fewest_digits_that_parse_back),
         cmocka_unit_test(test_integers),
         cmocka_unit_test(test_strings),
+        cmocka_unit_test(the_end_of_a_value),
+        cmocka_unit_test(escaped_code_units),
     };
     return RUN_TESTS(tests);
 }

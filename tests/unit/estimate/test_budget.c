@@ -53,7 +53,7 @@ static void each_limit_against_its_figure(void **state)
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct budget budget = budget_none();
         struct budget_check checks[BUDGET_KINDS];
-        budget.most[CASES[i].kind] = CASES[i].most;
+        budget.max[CASES[i].kind] = CASES[i].most;
         assert_int_equal(budget_judge(&budget, &estimate, checks), 1);
         assert_int_equal(checks[0].kind, CASES[i].kind);
         assert_near(checks[0].value, CASES[i].value, 1e-12);
@@ -83,7 +83,7 @@ static void a_bound_is_sure_on_one_side_only(void **state)
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct budget budget = budget_none();
         struct budget_check checks[BUDGET_KINDS];
-        budget.most[CASES[i].kind] = CASES[i].most;
+        budget.max[CASES[i].kind] = CASES[i].most;
         assert_int_equal(budget_judge(&budget, &estimate, checks), 1);
         assert_int_equal(checks[0].is_sure, CASES[i].is_sure);
     }
@@ -96,8 +96,8 @@ static void what_comes_nearer_to_a_broken_limit_is_no_worse(void **state)
     struct workload_estimate now = estimate_of(work_of(4, 4, false)), then = now;
     struct budget budget = budget_none();
     (void)state;
-    budget.most[BUDGET_LATENCY] = 0.005; /* broken: 0.010 */
-    budget.most[BUDGET_POWER] = 900;     /* kept: 800 */
+    budget.max[BUDGET_LATENCY] = 0.005; /* broken: 0.010 */
+    budget.max[BUDGET_POWER] = 900;     /* kept: 800 */
     then.total.latency_s = 0.008;
     assert_true(budget_is_no_worse(&budget, &now, &then));
     then.total.average_w = 901; /* what was kept must be */
@@ -115,7 +115,7 @@ static void a_request_pays_for_all_its_tokens(void **state)
     struct budget budget = budget_none();
     struct budget_check checks[BUDGET_KINDS];
     (void)state;
-    budget.most[BUDGET_ENERGY] = 5;
+    budget.max[BUDGET_ENERGY] = 5;
     assert_int_equal(budget_judge(&budget, &estimate, checks), 1);
     assert_near(checks[0].value, 4, 1e-12);
     assert_string_equal(budget_energy_unit(&estimate), "request");
@@ -130,7 +130,7 @@ static void what_does_not_fit_keeps_no_limit(void **state)
     estimate.memory.capacity = 3e9;
     estimate.memory.fits = false;
     assert_int_equal(budget_judge(&budget, &estimate, checks), 0); /* no limit was set */
-    budget.most[BUDGET_LATENCY] = 1;
+    budget.max[BUDGET_LATENCY] = 1;
     assert_int_equal(budget_judge(&budget, &estimate, checks), 2);
     assert_int_equal(checks[0].verdict, BUDGET_PASS);
     assert_int_equal(checks[1].kind, BUDGET_FIT);
@@ -152,13 +152,13 @@ static void no_limit_holds_and_one_that_cannot_be_judged_does_not(void **state)
     assert_false(budget_has_any(&budget));
     assert_true(budget_holds(&budget, &estimate));
     estimate.total.average_w = UNKNOWN;
-    budget.most[BUDGET_POWER] = 1000;
+    budget.max[BUDGET_POWER] = 1000;
     assert_true(budget_has_any(&budget));
     assert_false(budget_holds(&budget, &estimate));
     assert_int_equal(budget_verdict(&budget, &estimate), BUDGET_UNKNOWN);
-    budget.most[BUDGET_LATENCY] = 1;
+    budget.max[BUDGET_LATENCY] = 1;
     assert_int_equal(budget_verdict(&budget, &estimate), BUDGET_UNKNOWN);
-    budget.most[BUDGET_LATENCY] = 0.001; /* one that is broken settles it */
+    budget.max[BUDGET_LATENCY] = 0.001; /* one that is broken settles it */
     assert_int_equal(budget_verdict(&budget, &estimate), BUDGET_FAIL);
 }
 

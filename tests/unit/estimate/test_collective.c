@@ -8,7 +8,7 @@
 #include "core/units.h"
 #include "support/unit.h"
 
-enum { MOST = 16 };
+enum { DEVICES_MAX = 16 };
 #define GB 1e9
 #define US 1e-6
 
@@ -18,7 +18,7 @@ enum { MOST = 16 };
  * links carry. */
 struct world {
     int devices;
-    double parts[MOST][MOST]; /* by device and part of the vector */
+    double parts[DEVICES_MAX][DEVICES_MAX]; /* by device and part of the vector */
     double seconds;
 };
 
@@ -107,7 +107,7 @@ static void test_a_ring(void **state)
 {
     (void)state;
     struct collective_link link = {30 * GB, 3 * US, UNKNOWN, UNKNOWN};
-    for (int devices = 2; devices <= MOST; devices++)
+    for (int devices = 2; devices <= DEVICES_MAX; devices++)
         for (size_t i = 0; i < sizeof SIZES / sizeof *SIZES; i++) {
             double oracle = ring_s(devices, SIZES[i], 0.8 * 30 * GB, 3 * US);
             assert_near(collective_all_reduce_s(&link, SIZES[i], devices), oracle, 1e-9 * oracle);

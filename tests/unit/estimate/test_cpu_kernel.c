@@ -145,6 +145,23 @@ static void test_operators_of_onnx_runtime(void **state)
     }
 }
 
+/* Weights are used again after all others of the model, so that a cache must hold all of them. */
+static void test_weights_of_a_large_model_come_from_memory(void **state)
+{
+    (void)state;
+    struct hardware cpu;
+    struct rates rates = onnx_rates(&cpu);
+    struct subgraph linear = {.op = GRAPH_LINEAR, .steps = 1};
+    struct roofline_work work = {.rows = 1, .bytes = 0.57e6, .traffic = {.weights = 0.1e6}};
+    struct kernel_estimate all_near = cpu_kernel_estimate(&linear, &work, &rates);
+    assert_near(all_near.latency_s, 0.57e6 / 47e9 + 1.8e-6, 1e-10);
+    assert_near(all_near.cached_bytes, 0.57e6, 1e-3);
+    rates.held = 16e9;
+    struct kernel_estimate large = cpu_kernel_estimate(&linear, &work, &rates);
+    assert_near(large.latency_s, 0.47e6 / 47e9 + 0.1e6 / 10e9 + 1.8e-6, 1e-10);
+    assert_near(large.cached_bytes, 0.47e6, 1e-3);
+}
+
 /* Rates are those of two threads: a short operator gets one of them, a long one both, less what they lose. */
 static void test_threads_of_onnx_runtime(void **state)
 {
@@ -215,6 +232,13 @@ static void test_timed_operators_of_onnx_runtime(void **state)
     struct roofline_work two = {.bytes = 12000, .outputs = 1000},
                          one = {.bytes = 8000, .outputs = 1000};
     assert_near(cpu_kernel_estimate(&add, &two, &rates).latency_s, 1e-6 + 1e-6, 1e-12);
+    /* A tenth of a megabyte of the weights of a large model takes 10 us at 10 GB/s, however fast it is multiplied. */
+    struct subgraph conv = {.op = GRAPH_CONV, .shape = {.groups = 1, .channels = 16, .taps = 9}};
+    struct roofline_work few = {
+        .macs = 1, .rows = 1, .outputs = 16, .bytes = 0.1e6, .traffic = {.weights = 0.1e6}};
+    rates.held = 16e9;
+    assert_near(cpu_kernel_estimate(&conv, &few, &rates).latency_s, 10e-6 + 1e-6, 1e-10);
+    rates.held = 0;
     assert_near(cpu_kernel_estimate(&add, &one, &rates).latency_s, 2e-6 + 1e-6, 1e-12);
 }
 
@@ -266,6 +290,7 @@ int main(void)
         cmocka_unit_test(test_other_sizes_lie_between),
         cmocka_unit_test(test_the_rest_follows_its_elements),
         cmocka_unit_test(test_operators_of_onnx_runtime),
+        cmocka_unit_test(test_weights_of_a_large_model_come_from_memory),
         cmocka_unit_test(test_threads_of_onnx_runtime),
         cmocka_unit_test(test_timed_operators_of_onnx_runtime),
         cmocka_unit_test(test_a_file_says_what_is_wrong),

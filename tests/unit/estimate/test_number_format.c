@@ -13,7 +13,7 @@ static void test_a_bound_is_in_the_precision_itself(void **state)
 {
     (void)state;
     for (enum precision p = 0; p < PRECISION_COUNT; p++) {
-        struct number_format format = number_format(p, RUNTIME_IDEAL);
+        struct number_format format = number_format(p, RUNTIME_IDEAL, HARDWARE_GPU);
         struct precision_widths widths = precision_widths(p);
         assert_near(format.widths.weight, widths.weight, 0);
         assert_near(format.head, widths.weight, 0);
@@ -28,14 +28,14 @@ static void test_integers_are_weights_alone(void **state)
 {
     (void)state;
     for (size_t i = 0; i < LLM_COUNT; i++) {
-        struct number_format four = number_format(PRECISION_INT4, LLM[i]);
+        struct number_format four = number_format(PRECISION_INT4, LLM[i], HARDWARE_GPU);
         assert_near(32 * four.widths.weight, 18, 1e-12);
         assert_near(four.widths.activation, 2, 0);
         assert_near(four.widths.cache, 2, 0);
         assert_int_equal(four.products, PRECISION_FP16);
         assert_true(four.weight_ops > 0);
         assert_near(four.head, LLM[i] == RUNTIME_LLAMA_CPP ? 6.5 / 8 : 2, 0);
-        struct number_format eight = number_format(PRECISION_INT8, LLM[i]);
+        struct number_format eight = number_format(PRECISION_INT8, LLM[i], HARDWARE_GPU);
         bool is_multiplied = LLM[i] == RUNTIME_TENSORRT; /* W8A8 */
         assert_int_equal(eight.products, is_multiplied ? PRECISION_INT8 : PRECISION_FP16);
         assert_near(32 * eight.widths.weight, is_multiplied ? 32 : 34, 1e-12); /* q8_0 */
@@ -46,14 +46,14 @@ static void test_fp8_is_computed_where_it_is_native(void **state)
 {
     (void)state;
     for (size_t i = 0; i < LLM_COUNT; i++) {
-        struct number_format format = number_format(PRECISION_FP8, LLM[i]);
+        struct number_format format = number_format(PRECISION_FP8, LLM[i], HARDWARE_GPU);
         assert_int_equal(format.products, PRECISION_FP8);
         assert_int_equal(format.attention, PRECISION_FP16);
         assert_near(format.weight_ops, 0, 0);
         assert_near(format.widths.activation, 2, 0);
         assert_near(format.widths.cache, 1, 0);
         for (enum precision p = PRECISION_FP64; p <= PRECISION_BF16; p++)
-            assert_int_equal(number_format(p, LLM[i]).attention, p);
+            assert_int_equal(number_format(p, LLM[i], HARDWARE_GPU).attention, p);
     }
     static const struct {
         const char *device;
@@ -76,12 +76,35 @@ static void test_fp8_is_computed_where_it_is_native(void **state)
     }
 }
 
+/* Its CPU provider has no kernels for other floats. */
+static void test_onnx_runtime_computes_floats_in_fp32_on_a_cpu(void **state)
+{
+    (void)state;
+    static const struct {
+        enum precision precision, used;
+    } ALL[] = {{PRECISION_FP32, PRECISION_FP32},
+               {PRECISION_FP16, PRECISION_FP32},
+               {PRECISION_BF16, PRECISION_FP32},
+               {PRECISION_FP8, PRECISION_FP32},
+               {PRECISION_INT8, PRECISION_INT8}};
+    for (size_t i = 0; i < sizeof ALL / sizeof *ALL; i++) {
+        struct number_format format =
+            number_format(ALL[i].precision, RUNTIME_ONNXRUNTIME, HARDWARE_CPU);
+        assert_int_equal(format.products, ALL[i].used);
+        assert_near(format.widths.weight, precision_widths(ALL[i].used).weight, 0);
+        assert_near(format.widths.activation, precision_widths(ALL[i].used).activation, 0);
+        assert_int_equal(number_format(ALL[i].precision, RUNTIME_LLAMA_CPP, HARDWARE_CPU).products,
+                         ALL[i].precision);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_bound_is_in_the_precision_itself),
         cmocka_unit_test(test_integers_are_weights_alone),
         cmocka_unit_test(test_fp8_is_computed_where_it_is_native),
+        cmocka_unit_test(test_onnx_runtime_computes_floats_in_fp32_on_a_cpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -126,6 +126,40 @@ static void the_largest_load_is_where_theory_has_it(void **state)
     serving_load_release(&load);
 }
 
+/* One request per second and replica is all that can be served, whatever the SLO; twice that is overload, though its
+ * finite number of requests waits less than the SLO. */
+static void an_slo_that_never_binds_gives_the_capacity(void **state)
+{
+    struct serving_policy policy = policy_of(1, 8, INFINITY);
+    struct serving_load load =
+        load_of(many(10000), (struct serving_lengths){1, 1}, (struct serving_lengths){1, 1});
+    struct serving_run run = {.model = &MODEL, .policy = &policy, .load = &load, .time_scale = 1};
+    struct serving_slo slo = {.ttft_s = 1e9, .itl_s = UNKNOWN, .quantile = 2};
+    struct serving_curve curve;
+    struct error why = {0};
+    (void)state;
+    meter.fixed_s = 1;
+    meter.token_s = 0;
+    for (unsigned replicas = 1; replicas <= 3; replicas += 2) {
+        double rates[] = {0.5 * replicas, 2 * replicas};
+        policy.replicas = replicas;
+        assert_int_equal(serving_curve_make(&run, rates, 2, &slo, NULL, &curve, &why), ERR_OK);
+        assert_near(curve.capacity, replicas, 1e-6);
+        assert_true(curve.largest.rate <= replicas * (1 + 1e-6));
+        assert_true(curve.largest.rate > 0.8 * replicas); /* at 1 a queue may grow by chance */
+        assert_true(curve.is_limited_by_capacity);
+        assert_true(curve.points[0].meets);
+        assert_false(curve.points[1].meets);
+        serving_curve_release(&curve);
+    }
+    slo.ttft_s = 1.5; /* binds: at p99 more than half a service time is waited */
+    policy.replicas = 1;
+    assert_int_equal(serving_curve_make(&run, NULL, 0, &slo, NULL, &curve, &why), ERR_OK);
+    assert_false(curve.is_limited_by_capacity);
+    serving_curve_release(&curve);
+    serving_load_release(&load);
+}
+
 /* ---- laws ---- */
 
 static void nothing_is_lost(void **state)
@@ -229,11 +263,11 @@ struct device {
     struct serving_question question;
 };
 
-static void open_device(struct device *device, const struct serving_load *load)
+static void open_device(struct device *device, const char *model, const struct serving_load *load)
 {
     struct error why = {0};
     *device = (struct device){0};
-    assert_int_equal(model_open("gpt2", &device->model, &why), ERR_OK);
+    assert_int_equal(model_open(model, &device->model, &why), ERR_OK);
     assert_int_equal(hardware_find("h100-sxm", &device->hardware, &why), ERR_OK);
     device->candidate.config = (struct estimate_config){.precision = PRECISION_FP16, .devices = 1};
     device->spec = (struct workload_spec){.model = &device->model, .fusion = PARTITION_FUSED};
@@ -283,7 +317,7 @@ static void steps_of_one_kind_are_the_estimates(void **state)
     struct device device;
     struct error why = {0};
     (void)state;
-    open_device(&device, &load);
+    open_device(&device, "gpt2", &load);
     assert_int_equal(serving_steps_make(&device.question, &policy, &steps, &why), ERR_OK);
     struct serving_model model = serving_steps_model(steps);
 
@@ -319,6 +353,34 @@ static void steps_of_one_kind_are_the_estimates(void **state)
     serving_load_release(&load);
 }
 
+/* 30 s of audio are encoded once per request, whatever its prompt. */
+static void an_encoder_is_part_of_prompts_only(void **state)
+{
+    struct serving_load load =
+        load_of(10, (struct serving_lengths){4, 4}, (struct serving_lengths){100, 100});
+    struct serving_policy policy = {.max_sequences = 64, .max_tokens = 512};
+    struct serving_steps *steps;
+    struct device device;
+    struct error why = {0};
+    (void)state;
+    open_device(&device, "whisper-small", &load);
+    assert_int_equal(serving_steps_make(&device.question, &policy, &steps, &why), ERR_OK);
+    struct serving_model model = serving_steps_model(steps);
+    for (int64_t batch = 1; batch <= 16; batch *= 4) {
+        double count = (double)batch;
+        struct serving_step prompts = {
+            .prompt_tokens = 4 * count, .begun = count, .pairs = 16 * count, .sampled = count};
+        struct graph_options setting = {.phase = GRAPH_PREFILL, .batch = batch, .tokens = 4};
+        assert_cost(model.cost(model.context, &prompts), pass_of(&device, setting), 0.02);
+        struct serving_step decode = {.sequences = count, .context = 52 * count, .sampled = count};
+        setting = (struct graph_options){.phase = GRAPH_DECODE, .batch = batch, .context = 52};
+        assert_cost(model.cost(model.context, &decode), pass_of(&device, setting), 0.02);
+    }
+    serving_steps_release(steps);
+    close_device(&device);
+    serving_load_release(&load);
+}
+
 /* A token of GPT-2 keeps 2 x 12 layers x 768 values of 2 bytes; memory beside weights and activations holds them. */
 static void the_kv_cache_is_what_memory_leaves(void **state)
 {
@@ -329,7 +391,7 @@ static void the_kv_cache_is_what_memory_leaves(void **state)
     struct device device;
     struct error why = {0};
     (void)state;
-    open_device(&device, &load);
+    open_device(&device, "gpt2", &load);
     assert_int_equal(serving_steps_make(&device.question, &policy, &steps, &why), ERR_OK);
     assert_near(serving_steps_model(steps).kv_bytes, 2 * 12 * 768 * 2, 1e-6);
     double capacity = hardware_main_memory(&device.hardware)->capacity_bytes.value;
@@ -379,11 +441,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_at_a_time_is_an_m_d_1_queue),
         cmocka_unit_test(the_largest_load_is_where_theory_has_it),
+        cmocka_unit_test(an_slo_that_never_binds_gives_the_capacity),
         cmocka_unit_test(nothing_is_lost),
         cmocka_unit_test(limits_hold_under_pressure),
         cmocka_unit_test(latency_rises_with_load),
         cmocka_unit_test(a_request_that_cannot_fit_is_refused),
         cmocka_unit_test(steps_of_one_kind_are_the_estimates),
+        cmocka_unit_test(an_encoder_is_part_of_prompts_only),
         cmocka_unit_test(the_kv_cache_is_what_memory_leaves),
         cmocka_unit_test(lengths_and_rates_are_read_strictly),
     };

@@ -50,8 +50,8 @@ static void few_steps_are_all_built(void **state)
     struct error why = {0};
     (void)state;
     assert_int_equal(model_open("gpt2", &model, &why), ERR_OK);
-    make(&model, 9, WORKLOAD_STEPS_MOST + 1, &workload);
-    assert_int_equal(workload.count, WORKLOAD_STEPS_MOST + 1);
+    make(&model, 9, WORKLOAD_STEPS_MAX + 1, &workload);
+    assert_int_equal(workload.count, WORKLOAD_STEPS_MAX + 1);
     for (size_t k = 1; k < workload.count; k++) {
         assert_near(workload.passes[k].times, 1, 0);
         assert_int_equal(workload.passes[k].setting.context, 9 + (int64_t)k);

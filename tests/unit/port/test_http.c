@@ -197,7 +197,7 @@ static void failures_name_the_server(void **state)
         {"die:after=request", "/api/generate", ERR_LOST, "without a response", true},
         {"die:after=content", "/api/generate", ERR_LOST, "in the middle", true},
         {"die:after=content,how=close", "/api/generate", ERR_LOST, "in the middle", true},
-        {"garbage", "/x", ERR_IO, "does not speak HTTP", true},
+        {"garbage", "/x", ERR_IO, "is not an HTTP server", true},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct taken taken = {0};

@@ -195,7 +195,7 @@ static void choice_of_a_sweep_is_that_of_its_formula(void **state)
     assert_true(fabs(mhz - s.samples[best].freq_mhz) <= 15.1);
     assert_near(choice.saving, saving, 0.01);
     assert_true(choice.saving_error < 0.02);
-    assert_true(choice.regret_mean >= 0 && choice.regret_most < 0.02);
+    assert_true(choice.regret_mean >= 0 && choice.regret_max < 0.02);
     assert_true(choice.optimum.low_mhz <= mhz && mhz <= choice.optimum.high_mhz);
     clock_choice_release(&choice);
     freq_model_release(&s.model);
@@ -267,7 +267,7 @@ static void one_clock_for_two_applications(void **state)
     assert_near(policies[0].freq_mhz, 1000, 0); /* (0 + 1.5) / 2 against (1 + 1.2) / 2 */
     assert_int_equal(clock_policies_of(choices, 2, &goal, POLICY_MINIMAX, policies), 1);
     assert_near(policies[0].freq_mhz, 1200, 0);
-    assert_near(policies[0].regret_most, 0.012, 1e-12);
+    assert_near(policies[0].regret_max, 0.012, 1e-12);
     for (size_t a = 0; a < 2; a++)
         clock_choice_release(&choices[a]);
 }

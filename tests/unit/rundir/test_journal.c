@@ -2,6 +2,7 @@
 #include "rundir/journal.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -91,7 +92,7 @@ static void test_what_is_no_line_is_refused(void **state)
     assert_int_equal(append(&journal, "a\nb", &why), ERR_BAD_VALUE);
     assert_int_equal(append(&journal, "", &why), ERR_BAD_VALUE);
     assert_int_equal(journal_append(&journal, &failed, &why), ERR_NO_MEMORY);
-    const struct text endless = {.bytes = "x", .length = JOURNAL_LONGEST};
+    const struct text endless = {.bytes = "x", .length = JOURNAL_LINE_MAX};
     assert_int_equal(journal_append(&journal, &endless, &why), ERR_BAD_VALUE);
     journal_close(&journal);
     assert_content("");
@@ -559,11 +560,38 @@ static void test_many_records_with_late_grades(void **state)
     assert_int_equal(journal_index_new(&index, path, &why), ERR_OK);
     for (int times = 0; times < 2; times++) { /* the same records every time */
         many = (struct many){0};
-        assert_int_equal(journal_index_give(index, check_many, &many, &damaged, &why), ERR_OK);
+        assert_int_equal(journal_index_read(index, check_many, &many, &damaged, &why), ERR_OK);
         assert_int_equal(many.next, count);
         assert_int_equal(damaged, 0);
     }
     journal_index_free(index);
+}
+
+/* The facts of a run are in its first line, or where that is damaged in that of a later start. */
+static void test_the_header(void **state)
+{
+    (void)state;
+    const char *const CONTENTS[] = {
+        "{\"kind\":\"run\",\"run_kind\":\"layers\",\"start\":1,\"started_at\":1700000000.5,"
+        "\"repeat_group\":"
+        "\"g\",\"repeat_number\":3}\n{\"kind\":\"run\",\"run_kind\":\"run\",\"start\":2}\n",
+        "{\"kind\":\"run\",\"run_k\n{\"kind\":\"query\",\"key\":\"q0\"}\n"
+        "{\"kind\":\"run\",\"run_kind\":\"layers\",\"start\":2,\"started_at\":1700000000.5,"
+        "\"repeat_group\":"
+        "\"g\",\"repeat_number\":3}\n",
+    };
+    for (size_t i = 0; i < sizeof CONTENTS / sizeof *CONTENTS; i++) {
+        write_journal(CONTENTS[i]);
+        assert_int_equal(journal_kind(path), RUN_KIND_LAYERS);
+        assert_true(journal_started_at(path) == 1700000000.5);
+        assert_string_equal(journal_repeat(path).group, "g");
+        assert_int_equal(journal_repeat(path).number, 3);
+    }
+    write_journal("{\"kind\":\"query\",\"key\":\"q0\"}\n");
+    assert_null(journal_header(path));
+    assert_int_equal(journal_kind(path), RUN_KIND_PROFILE);
+    assert_true(isnan(journal_started_at(path)));
+    assert_string_equal(journal_repeat(path).group, "");
 }
 
 #define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, tree_tear_down)
@@ -585,6 +613,7 @@ int main(void)
         IN_TREE(test_lines_make_records),
         IN_TREE(test_damaged_lines_make_no_records),
         IN_TREE(test_many_records_with_late_grades),
+        IN_TREE(test_the_header),
     };
     return RUN_TESTS(tests);
 }

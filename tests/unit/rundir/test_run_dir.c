@@ -250,13 +250,13 @@ static void test_drop_removes_what_holds_nothing(void **state)
     assert_int_equal(run_dir_lock(run, &lock, &why), ERR_OK);
     snprintf(other, sizeof other, "%s/notes.txt", run);
     tree_write(&tree, "/runs/one/notes.txt", "mine\n");
-    run_dir_drop(run);
+    run_dir_remove_empty(run);
     assert_true(exists("/runs/one/notes.txt"));
     assert_int_equal(remove(other), 0);
-    run_dir_drop(run);
+    run_dir_remove_empty(run);
     assert_false(exists("/runs/one"));
     close(lock);
-    run_dir_drop(run); /* nothing there: nothing to do */
+    run_dir_remove_empty(run); /* nothing there: nothing to do */
 }
 
 static void test_clear_follows_no_links(void **state)

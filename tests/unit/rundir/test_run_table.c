@@ -102,7 +102,7 @@ static void test_journal(void **state)
     assert_int_equal(table.source, RUN_FROM_JOURNAL);
     assert_string_equal(run_hardware(&table), "X9");
     assert_int_equal(table.note_count, 1);
-    assert_contains(table.notes[0].text, "4 records are there");
+    assert_contains(table.notes[0].text, "unfinished; 4 records");
     run_table_release(&table);
 }
 

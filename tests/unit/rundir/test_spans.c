@@ -67,12 +67,12 @@ static void test_all_that_have_ended(void **state)
     assert_int_equal(spans.items[3].index, 2);
     assert_int_equal(spans.items[3].repeat, 1);
     assert_int_equal(spans.items[3].start, 2);
-    assert_int_equal(spans_lay_lanes(&spans, 8), 2);
+    assert_int_equal(spans_assign_lanes(&spans, 8), 2);
     assert_int_equal(spans.items[0].lane, 0);
     assert_int_equal(spans.items[1].lane, 1);
     assert_int_equal(spans.items[2].lane, 0); /* free again at 3 */
     assert_int_equal(spans.items[3].lane, 0); /* another start */
-    assert_int_equal(spans_lay_lanes(&spans, 1), 1);
+    assert_int_equal(spans_assign_lanes(&spans, 1), 1);
     spans_release(&spans);
 }
 

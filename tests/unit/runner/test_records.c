@@ -11,7 +11,7 @@
 
 #define NO_STATS {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN}
 
-enum { MOST = 4 };
+enum { DEVICES_MAX = 4 };
 
 /* One device of a case: what it is, and the joules of the request and of its window. */
 struct part {
@@ -21,9 +21,9 @@ struct part {
 };
 
 struct scene {
-    struct sensor sensors[MOST];
-    struct ledger_device devices[MOST];
-    struct device_share shares[MOST];
+    struct sensor sensors[DEVICES_MAX];
+    struct ledger_device devices[DEVICES_MAX];
+    struct device_share shares[DEVICES_MAX];
     struct share share;
 };
 
@@ -78,7 +78,7 @@ static void joules_are_summed_by_kind(void **state)
 {
     (void)state;
     static const struct {
-        struct part parts[MOST];
+        struct part parts[DEVICES_MAX];
         size_t count;
         double gpu, cpu, soc, window;
         const char *basis;

@@ -7,11 +7,11 @@
 
 #define START (1000 * NS_PER_S)
 
-static unsigned allowed(struct access *access, const char *peer, unsigned asked, nanos now)
+static unsigned allowed(struct access *access, const char *peer, unsigned last_request, nanos now)
 {
     unsigned count = 0;
-    for (unsigned i = 0; i < asked; i++)
-        count += access_may_ask(access, peer, now);
+    for (unsigned i = 0; i < last_request; i++)
+        count += access_check_rate(access, peer, now);
     return count;
 }
 
@@ -32,10 +32,10 @@ static void wrong_tokens_are_counted(void **state)
     struct access *access = access_new();
     unsigned count = 0;
     for (int i = 0; i < 100; i++)
-        count += access_may_try(access, START);
+        count += access_check_attempt(access, START);
     assert_int_equal(count, ACCESS_TRIES);
-    assert_true(access_may_try(access, START + 61 * NS_PER_S / ACCESS_TRIES));
-    assert_false(access_may_try(access, START + 61 * NS_PER_S / ACCESS_TRIES));
+    assert_true(access_check_attempt(access, START + 61 * NS_PER_S / ACCESS_TRIES));
+    assert_false(access_check_attempt(access, START + 61 * NS_PER_S / ACCESS_TRIES));
     access_free(access);
 }
 
@@ -52,8 +52,8 @@ static void a_session_is_found_and_ends(void **state)
     (void)state;
     struct access *access = access_new();
     char id[SESSION_ID_MAX], other[SESSION_ID_MAX];
-    assert_true(access_begin(access, START, id));
-    assert_true(access_begin(access, START, other));
+    assert_true(access_new_session(access, START, id));
+    assert_true(access_new_session(access, START, other));
     assert_string_not_equal(id, other);
     assert_int_equal(strlen(id), SESSION_ID_MAX - 1);
     assert_true(has_cookie(access, "ipw_session=", id, "", START));
@@ -72,9 +72,9 @@ static void many_sessions_replace_the_oldest(void **state)
     (void)state;
     struct access *access = access_new();
     char first[SESSION_ID_MAX], id[SESSION_ID_MAX];
-    assert_true(access_begin(access, START, first));
+    assert_true(access_new_session(access, START, first));
     for (int i = 1; i <= 256; i++)
-        assert_true(access_begin(access, START + i, id));
+        assert_true(access_new_session(access, START + i, id));
     assert_false(has_cookie(access, "ipw_session=", first, "", START + 300));
     assert_true(has_cookie(access, "ipw_session=", id, "", START + 300));
     access_free(access);

@@ -118,8 +118,8 @@ static void intervals_of_a_ratio(void **state)
 /* Means of so many data sets of known mean that their 95 % intervals hold, in per cent. */
 static double coverage(size_t count, bool lognormal, uint64_t seed)
 {
-    enum { SETS = 2000, MOST = 30, RESAMPLES = 400 };
-    double values[MOST], ones[MOST], truth = lognormal ? exp(0.5) : 10;
+    enum { SETS = 2000, VALUES_MAX = 30, RESAMPLES = 400 };
+    double values[VALUES_MAX], ones[VALUES_MAX], truth = lognormal ? exp(0.5) : 10;
     struct random draws = random_seeded(seed);
     unsigned held = 0;
     for (unsigned t = 0; t < SETS; t++) {

@@ -7,11 +7,11 @@
 #include "core/units.h"
 #include "stats/contrast.h"
 
-enum { MOST = 6000 };
+enum { QUERIES_MAX = 6000 };
 
 /* A run: what each query adds to the sums. */
 struct run {
-    double terms[MOST * CONTRAST_SUMS];
+    double terms[QUERIES_MAX * CONTRAST_SUMS];
 };
 static struct run left, right;
 
@@ -220,15 +220,15 @@ static void many_queries_are_put_together(void **state)
 {
     (void)state;
     struct random draws = random_seeded(21);
-    draw_runs(MOST, &draws, 1, 0, false);
-    struct contrast found = ask(MOST, MOST, true, 0);
+    draw_runs(QUERIES_MAX, &draws, 1, 0, false);
+    struct contrast found = ask(QUERIES_MAX, QUERIES_MAX, true, 0);
     double mean = 0, squares = 0;
-    for (size_t i = 0; i < MOST; i++) {
+    for (size_t i = 0; i < QUERIES_MAX; i++) {
         double d = right.terms[i * CONTRAST_SUMS] - left.terms[i * CONTRAST_SUMS];
-        mean += d / MOST;
-        squares += d * d / MOST;
+        mean += d / QUERIES_MAX;
+        squares += d * d / QUERIES_MAX;
     }
-    double error = sqrt((squares - mean * mean) / MOST);
+    double error = sqrt((squares - mean * mean) / QUERIES_MAX);
     assert_near(found.difference.value, mean, 1e-9);
     assert_near(found.difference.high - found.difference.low, 2 * 1.96 * error, 0.3 * error);
 }

@@ -5,7 +5,7 @@
 #include "core/units.h"
 #include "stats/pareto.h"
 
-enum { MOST = 60 };
+enum { POINTS_MAX = 60 };
 
 /* The definition itself, pair by pair. */
 static bool is_beaten(const double *cost, const double *worth, size_t count, size_t i)
@@ -23,9 +23,9 @@ static void it_is_what_nobody_beats(void **state)
     uint64_t seed = 7;
     size_t marked = 0;
     for (int round = 0; round < 2000; round++) {
-        double cost[MOST], worth[MOST];
-        bool on[MOST];
-        size_t count = (size_t)round % MOST;
+        double cost[POINTS_MAX], worth[POINTS_MAX];
+        bool on[POINTS_MAX];
+        size_t count = (size_t)round % POINTS_MAX;
         for (size_t i = 0; i < count; i++) { /* few values, so that many are equal */
             seed = seed * 6364136223846793005u + 1442695040888963407u;
             cost[i] = (double)(seed >> 60);

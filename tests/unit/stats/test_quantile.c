@@ -162,9 +162,9 @@ static void intervals_have_the_published_ranks(void **state)
         assert_true(low == CASES[i].low || (!is_known(low) && !is_known(CASES[i].low)));
         assert_true(high == CASES[i].high || (!is_known(high) && !is_known(CASES[i].high)));
     }
-    assert_int_equal(quantile_least_count(0.95, 0.9), 59);
-    assert_int_equal(quantile_least_count(0.99, 0.9), 299);
-    assert_int_equal(quantile_least_count(0.5, 0.95), 6);
+    assert_int_equal(quantile_min_count(0.95, 0.9), 59);
+    assert_int_equal(quantile_min_count(0.99, 0.9), 299);
+    assert_int_equal(quantile_min_count(0.5, 0.95), 6);
 }
 
 int main(void)

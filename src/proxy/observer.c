@@ -1,6 +1,6 @@
-/* What passes: of a request its kind, model and labels, of a response the completion, and the token counts that
- * --inject-usage asks for and takes out again. */
-#include "proxy/passage.h"
+/* Observes requests and responses: kind, model and labels of a request, the completion in a response, and the token
+ * counts that --inject-usage requests and removes again. */
+#include "proxy/observer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +59,7 @@ void observer_init(struct observer *observer, struct proxy_request *request)
     *observer = (struct observer){.request = request};
 }
 
-static void give_up(struct observer *observer, const char *problem)
+static void stop_reading(struct observer *observer, const char *problem)
 {
     struct completion *reply = &observer->request->reply;
     if (!reply->count_problem[0])
@@ -74,7 +74,7 @@ void observer_begin(struct observer *observer, int status, const char *encoding)
     if (status < 200 || status > 299)
         return;
     if (encoding && !str_equal_nocase(encoding, "identity")) {
-        give_up(observer, "the response is compressed: its tokens were not counted");
+        stop_reading(observer, "the response is compressed: its tokens were not counted");
         return;
     }
     const struct completion_sink sink = {.completion = &request->reply,
@@ -88,10 +88,10 @@ void observer_begin(struct observer *observer, int status, const char *encoding)
     observer->is_read = true;
 }
 
-static void keep_document(struct observer *observer, const char *bytes, size_t length)
+static void append_document(struct observer *observer, const char *bytes, size_t length)
 {
     if (observer->document.length + length > DOCUMENT_MAX)
-        give_up(observer, "the response is too long: its tokens were not counted");
+        stop_reading(observer, "the response is too long: its tokens were not counted");
     else
         text_add_bytes(&observer->document, bytes, length);
 }
@@ -106,7 +106,7 @@ void observer_take(struct observer *observer, const char *bytes, size_t length, 
     else if (request->kind == PROXY_OLLAMA)
         observer->err = ollama_response_feed(&observer->reader.ollama, bytes, length, t);
     else
-        keep_document(observer, bytes, length);
+        append_document(observer, bytes, length);
 }
 
 static void read_embeddings(struct observer *observer)
@@ -140,11 +140,11 @@ static void end_reading(struct observer *observer, enum err transport)
     else if (!err && !transport)
         read_embeddings(observer);
     if (err == ERR_BAD_VALUE)
-        give_up(observer, observer->why.text);
+        stop_reading(observer, observer->why.text);
     observer->err = err;
 }
 
-/* Of an answer that comes in one piece only its end was seen, unless it is one streamed token. */
+/* A response that arrives in one piece has no TTFT, unless it is a single streamed token. */
 static void drop_first_token(struct proxy_request *request)
 {
     struct completion *reply = &request->reply;
@@ -207,12 +207,12 @@ void proxy_request_free(struct proxy_request *request)
 
 /* ---- token counts in streams ---- */
 
-/* A stream has token counts only where its request asks for them: --inject-usage asks, and takes the event with them out
- * of the stream again, and the "usage": null that servers put into the others. */
+/* A stream has token counts only if its request asks for them.  --inject-usage adds that option, and removes from the
+ * stream the usage event and the "usage": null that servers add to the others. */
 
 enum {
-    EVENT_MAX = 256 * 1024, /* longer ones have no counts, and pass as they come */
-    END_MAX = 2,            /* bytes that may begin the end of an event: "\n\r" */
+    EVENT_MAX = 256 * 1024, /* longer events have no counts, and are passed through */
+    END_MAX = 2,            /* bytes that may be the start of an event separator: "\n\r" */
 };
 
 static const char OPTIONS[] = "\"stream_options\":{\"include_usage\":true}";
@@ -223,7 +223,7 @@ bool usage_inject(const char *body, size_t length, struct text *out)
     struct slice options = message_member(body, length, "stream_options");
     if (!slice_is(stream, "true") || options.length)
         return false;
-    /* Behind the value of "stream", which is inside the object: nothing else need be understood. */
+    /* Inserted after the value of "stream", so that the rest of the body need not be parsed. */
     size_t before = (size_t)(slice_end(stream) - body);
     text_add_bytes(out, body, before);
     text_addf(out, ",%s", OPTIONS);
@@ -231,7 +231,7 @@ bool usage_inject(const char *body, size_t length, struct text *out)
     return !out->failed;
 }
 
-/* The bytes of the first complete event, its empty line included; 0 without one. */
+/* Length of the first complete event including its blank line; 0 if there is none. */
 static size_t event_length(struct usage_filter *filter)
 {
     const struct text *held = &filter->held;
@@ -257,7 +257,7 @@ static bool is_usage_event(struct slice data)
            slice_trim((struct slice){choices.start + 1, choices.length - 2}).length == 0;
 }
 
-/* The comma before the member, or the one after it, goes with it. */
+/* Also removes the comma before or after the member. */
 static void add_without_null(struct slice event, struct slice data, struct text *out)
 {
     struct slice usage = message_member(data.start, data.length, "usage");
@@ -279,7 +279,7 @@ static void add_without_null(struct slice event, struct slice data, struct text 
     text_add_bytes(out, end, (size_t)(last - end));
 }
 
-static void pass_event(struct slice event, struct text *out)
+static void forward_event(struct slice event, struct text *out)
 {
     struct slice data = {event.start + strlen("data:"), event.length - strlen("data:")};
     if (!slice_starts(event, "data:") || event.length < strlen("data:{}"))
@@ -304,7 +304,7 @@ void usage_filter_feed(struct usage_filter *filter, const char *bytes, size_t le
         if (filter->is_long)
             text_add_bytes(out, filter->held.bytes, event);
         else
-            pass_event((struct slice){filter->held.bytes, event}, out);
+            forward_event((struct slice){filter->held.bytes, event}, out);
         filter->is_long = false;
         drop(filter, event);
     }

@@ -1,7 +1,7 @@
-/* The parts of the proxy: headers (headers.c), reading what passes (passage.c), totals and recent requests (status.c).
- * Internal to this folder; all of it runs in the proxy's thread.  Whatever has an init has a release. */
-#ifndef IPW_PROXY_PASSAGE_H
-#define IPW_PROXY_PASSAGE_H
+/* Internal to the proxy: headers (headers.c), observing requests and responses (observer.c), totals and recent requests
+ * (status.c).  All functions run in the proxy's thread.  Everything with an init function has a release function. */
+#ifndef IPW_PROXY_OBSERVER_H
+#define IPW_PROXY_OBSERVER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,29 +17,30 @@
 /* ---- headers.c: lines "Name: value", each with a NUL after it ---- */
 
 void header_add(struct text *lines, const char *name, const char *value);
-const char *header_find(const struct text *lines, const char *name); /* its value; NULL without */
+const char *header_find(const struct text *lines,
+                        const char *name); /* returns the value; NULL if absent */
 
-/* As RFC 9110 and 9112 have them: a token, no control characters, a path without spaces. */
+/* Validation by RFC 9110 and 9112: a token, no control characters, a path without spaces. */
 bool header_is_name(const char *name);
 bool header_is_value(const char *value);
 bool header_is_target(const char *target);
 
-/* Of one connection, not of the message; `connection` is the value of that header, NULL without. */
+/* `connection` is the value of the Connection header; NULL if absent. */
 bool header_is_hop_by_hop(const char *name, const char *connection);
 
-/* ---- passage.c ---- */
+/* ---- observer.c ---- */
 
-/* By the end of the path, whatever precedes it ("/v1", "/openai/v1"). */
+/* By the suffix of the path, whatever the prefix ("/v1", "/openai/v1"). */
 enum proxy_kind observe_kind(const char *method, const char *path);
 
-/* A request is there: its times, its path, and of its body the model and whether it asks for a stream. */
+/* Fills in the times, the path, and from the body the model and whether a stream is requested. */
 void observe_request(struct proxy_request *request, const char *path, const char *body,
                      size_t length);
-/* A label that a client gave; NULL: none. */
+/* Copies a label from a request header; NULL: none. */
 void observe_label(char *to, size_t size, const char *value);
 
-/* Reads a response as it passes.  What cannot be read leaves counts unknown, with the reason in the completion's
- * count_problem: the client has its answer all the same. */
+/* Parses a response while it is forwarded.  If it cannot be parsed, token counts stay unknown, with the reason in the
+ * completion's count_problem; the client still gets the whole response. */
 struct observer {
     struct proxy_request *request;
     struct error why;
@@ -47,31 +48,31 @@ struct observer {
         struct openai_response openai;
         struct ollama_response ollama;
     } reader;
-    struct text document; /* of embeddings */
+    struct text document; /* body of an embeddings response */
     bool is_read;         /* the reader is initialized */
-    enum err err;         /* the first that it gave */
+    enum err err;         /* first error of the reader */
 };
 void observer_init(struct observer *observer, struct proxy_request *request);
-/* The status and headers are known; `encoding` is the value of Content-Encoding, NULL without. */
+/* Call when status and headers are known.  `encoding` is the value of Content-Encoding; NULL if absent. */
 void observer_begin(struct observer *observer, int status, const char *encoding);
 void observer_take(struct observer *observer, const char *bytes, size_t length, nanos t);
-/* Whether all of an answer has come, with the end that its format has: what may follow is of the transport. */
+/* Whether the response is complete by the end marker of its format, even if the transport has not ended. */
 bool observer_is_whole(const struct observer *observer);
-/* Fills the request's err and why, by how its transport ended. */
+/* Fills the request's err and why from the result of the transfer. */
 void observer_end(struct observer *observer, enum err transport, const char *why);
 void observer_release(struct observer *observer);
 
-/* The request with "stream_options":{"include_usage":true}; false when it is no stream or asks for usage itself, and
- * passes as it is. */
+/* Writes the body with "stream_options":{"include_usage":true} added.  False if it is no stream, or already asks for
+ * usage: it is then forwarded unchanged. */
 bool usage_inject(const char *body, size_t length, struct text *out);
 
-/* Takes the event that usage_inject caused out of a stream. */
+/* Removes the event that usage_inject requested from a stream. */
 struct usage_filter {
-    struct text held; /* an event that is not complete */
-    size_t scanned;   /* bytes of it in which its end is not */
-    bool is_long;     /* its beginning has passed: longer than any event with counts */
+    struct text held; /* an incomplete event */
+    size_t scanned;   /* bytes of it already searched for the separator */
+    bool is_long;     /* its start has been forwarded: it is longer than any usage event */
 };
-/* Appends to *out what may pass. */
+/* Appends to *out the bytes to forward. */
 void usage_filter_feed(struct usage_filter *filter, const char *bytes, size_t length,
                        struct text *out);
 void usage_filter_end(struct usage_filter *filter, struct text *out);
@@ -88,7 +89,7 @@ void status_end(struct status *status, const struct proxy_request *request);
 void status_settle(struct status *status, uint64_t id, const struct energy *energy);
 
 void status_metrics(const struct status *status, uint64_t unrecorded, struct text *out);
-/* The newest `most` requests, newest first. */
+/* The `most` newest requests, newest first. */
 void status_requests(const struct status *status, size_t most, struct text *out);
 
 #endif

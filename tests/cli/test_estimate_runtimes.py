@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""What runtimes can attain, compute in and run on: bounds over scans of models and devices."""
+
+import json
+import unittest
+
+from compiling import SOURCE
+from estimating import EstimateTest
+from program import ipw
+
+RUNTIMES = ("pytorch-eager", "pytorch-graph", "torch-compile", "tensorrt", "vllm", "llama.cpp", "onnxruntime")
+
+OF_TEXT = ("vllm", "llama.cpp")
+
+
+class Scan(EstimateTest):
+    """Models on every device of the catalog."""
+    models = ("resnet50", "mobilenet_v3_small", "vgg16", "bert-base-uncased", "llama-3.2-1b", "llama-3.1-8b")
+
+    @staticmethod
+    def key(row):
+        return row["hardware"], row["precision"], row["batch"]
+
+    def scan(self, model, runtime, *arguments):
+        """The rows of devices that the runtime is known on."""
+        rows = self.rows(model, "--hardware", "all", "--runtime", runtime, "--top", "0", *arguments)
+        return [row for row in rows if not row["missing"]]
+
+    def test_no_device_exceeds_its_peaks(self):
+        """Neither the bandwidth of its memory nor its multiply-adds, whatever caches hold; fp32 may be tf32."""
+        cpus = 0
+        for model in self.models:
+            for row in self.scan(model, "onnxruntime", "--precision", "fp32,int8", "--batch", "1,32"):
+                what = (model, row["hardware"], row["precision"], row["batch"], row["mfu"], row["mbu"])
+                self.assertLessEqual(float(row["mfu"]), 1, what)
+                self.assertLessEqual(float(row["mbu"]), 1, what)
+                cpus += row["hardware"].startswith(("xeon-", "epyc-"))
+        self.assertGreater(cpus, 40)
+
+    def test_the_bound_is_below_every_runtime(self):
+        """In time and energy, of the same model, device, precision and batch."""
+        compared = 0
+        for model in self.models:
+            options = ("--precision", "fp32,bf16,fp8,int8,int4", "--batch", "1,8,64")
+            bounds = {self.key(row): row for row in self.scan(model, "ideal", *options)}
+            for runtime in RUNTIMES:
+                if runtime in OF_TEXT and not model.startswith(("bert", "llama")):
+                    continue
+                for row in self.scan(model, runtime, *options):
+                    bound = bounds[self.key(row)]
+                    for figure in ("latency_s", "energy_j"):
+                        if row[figure]:
+                            self.assertLessEqual(float(bound[figure]), 1.000001 * float(row[figure]),
+                                                 (model, runtime, *self.key(row), figure))
+                            compared += 1
+        self.assertGreater(compared, 10_000)
+
+    def test_weights_of_a_large_model_come_from_memory(self):
+        """16 GB of weights at 614 GB/s: at most 38 tokens per second."""
+        report = self.on("xeon-6980p", "llama-3.1-8b", "--precision", "fp32", "--phase", "decode", "--context", "512",
+                         "--runtime", "onnxruntime")
+        self.assertGreaterEqual(report["latency_s"], 4 * report["params"] * 0.9 / 614.4e9)
+
+
+class Evidence(EstimateTest):
+    runtime = ()
+
+    def test_what_nobody_measured_is_not_called_measured(self):
+        for model, hardware, runtime, precision, evidence in (
+                ("resnet50", "h200", "pytorch-eager", "fp16", "measured"),
+                ("resnet50", "h200", "pytorch-eager", "int8", "derived"),
+                ("resnet50", "h200", "pytorch-graph", "fp8", "derived"),
+                ("resnet50", "l4", "pytorch-graph", "fp16", "derived"),
+                ("llama-3.1-8b", "h200", "vllm", "fp8", "published"),
+                ("llama-3.1-8b", "h200", "vllm", "fp32", "derived"),
+                ("bert-base-uncased", "h200", "vllm", "fp16", "assumed"),
+                ("llama-3.2-1b", "epyc-9654", "llama.cpp", "int8", "assumed")):
+            words = ("--hardware", hardware, "--runtime", runtime, "--precision", precision)
+            self.assertEqual(self.estimate(model, *words)["setting"]["runtime_evidence"], evidence, (model, *words))
+            title = self.run_ipw("--model", model, *words).stdout.splitlines()[1]
+            self.assertIn(f"{runtime} ({evidence})", title)
+
+    def test_what_cannot_exist_is_refused(self):
+        for model, hardware, runtime, says in (
+                ("resnet50", "mi300x", "tensorrt", "mi300x: tensorrt runs on NVIDIA GPUs only"),
+                ("resnet50", "apple-m3", "tensorrt", "apple-m3: tensorrt runs on NVIDIA GPUs only"),
+                ("resnet50", "apple-m3", "pytorch-graph", "pytorch-graph captures CUDA graphs"),
+                ("llama-3.2-1b", "apple-m3", "vllm", "vllm captures CUDA graphs"),
+                ("resnet50", "h200", "vllm", "--runtime vllm runs language models: resnet50 is not one"),
+                ("resnet50", "h200", "llama.cpp", "--runtime llama.cpp runs language models")):
+            done = self.run_ipw("--model", model, "--hardware", hardware, "--runtime", runtime, code=None if "language" not in says else 2)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(says, done.stderr)
+
+
+class StaticInt8(EstimateTest):
+    def test_activations_between_layers_have_8_bits(self):
+        """In engines of models that are no decoders; LLMs keep 16 bits between their products."""
+        for runtime in ("tensorrt", "onnxruntime"):
+            for model, share in (("resnet50", 0.5), ("bert-base-uncased", 0.5), ("llama-3.2-1b", 1)):
+                words = ("a100-sxm-80gb", model, "--batch", "8", "--runtime", runtime, "--precision")
+                wide, narrow = self.on(*words, "fp16"), self.on(*words, "int8")
+                self.assertClose(narrow["memory_bytes"]["activations_peak"],
+                                 share * wide["memory_bytes"]["activations_peak"], 0.01)
+                self.assertLess(narrow["latency_s"], wide["latency_s"])
+
+
+class StateSpace(EstimateTest):
+    """Mamba is a decoder without attention."""
+
+    def setUp(self):
+        super().setUp()
+        self.model = self.root / "config.json"
+        recorded = json.loads((SOURCE / "tests/fixtures/configs/models.json").read_text())
+        self.model.write_text(json.dumps(next(m for m in recorded["models"] if m["name"] == "mamba-130m")["config"]))
+
+    def test_a_server_schedules_its_steps(self):
+        """2.2 ms of the host per step, and 20 us per sequence, while the device waits; without them no graph does."""
+        for batch, least in ((1, 2.22e-3), (64, 3.48e-3)):
+            words = ("--phase", "decode", "--context", "512", "--precision", "fp16", "--batch", str(batch))
+            served, alone = (self.on("h200", self.model, *words, "--runtime", name)["latency_s"]
+                             for name in ("vllm", "torch-compile"))
+            self.assertClose(served - alone, least, 1e-6)
+
+    def test_the_default_prompt_is_that_of_other_decoders(self):
+        setting = self.on("h200", self.model)["setting"]
+        self.assertEqual((setting["prompt_tokens"], setting["output_tokens"]), (512, 128))
+
+
+class OnnxRuntimeOnACpu(EstimateTest):
+    runtime = ()
+
+    def test_floats_are_computed_in_fp32(self):
+        """The default, and what other floats are computed in; the report says so."""
+        usual = self.on("xeon-8480", "bert-large-uncased")
+        self.assertEqual((usual["setting"]["runtime"], usual["precision"]), ("onnxruntime", "fp32"))
+        for precision in ("bf16", "fp16"):
+            narrow = self.on("xeon-8480", "bert-large-uncased", "--precision", precision)
+            self.assertEqual(narrow["setting"]["computed_in"], "fp32")
+            self.assertClose(narrow["latency_s"], usual["latency_s"])
+            self.assertEqual(narrow["memory_bytes"], usual["memory_bytes"])
+            text = ipw(None, "estimate", "--model", "bert-large-uncased", "--hardware", "xeon-8480", "--precision", precision)
+            self.assertIn(f"{precision} (computed in fp32)", text.stdout)
+        eight = self.on("xeon-8480", "bert-large-uncased", "--precision", "int8")
+        self.assertEqual(eight["setting"]["computed_in"], "int8")
+        self.assertEqual(json.loads(ipw(None, "estimate", "--model", "bert-large-uncased", "--hardware", "xeon-8480",
+                                        "--runtime", "ideal", "--json").stdout)["precision"], "bf16")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,75 @@
+#include "support/unit.h"
+
+#include <string.h>
+
+#include "core/text.h"
+#include "core/units.h"
+#include "report/text/reports.h"
+#include "rundir/layers_result.h"
+
+/* A model with an account of its joules, at these idle and busy-waiting watts. */
+static struct layers_result model_at(double idle_w, double awake_w)
+{
+    struct layers_result model;
+    layers_result_init(&model);
+    model.model = "tiny.gguf";
+    model.granularity = "component";
+    model.attribution = "nnls";
+    model.rounds = 3;
+    model.components_j = 10;
+    model.awake_j = 4;
+    model.energy.joules = 13;
+    model.energy.plus_minus = 0.5;
+    model.idle.power_w = idle_w;
+    model.idle.plus_minus = 0.5;
+    model.awake.power_w = awake_w;
+    return model;
+}
+
+static void test_power_without_work_is_one_line(void **state)
+{
+    (void)state;
+    const struct {
+        double idle_w, awake_w;
+        const char *line;
+    } CASES[] = {
+        {20, 25,
+         "\n   idle 20.00 ± 0.50 W, busy-waiting 25.00 W: 40.0 % of the components' joules\n"},
+        {20, UNKNOWN, "\n   idle 20.00 ± 0.50 W\n"},
+        {UNKNOWN, 25, "\n   busy-waiting 25.00 W: 40.0 % of the components' joules\n"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct layers_result model = model_at(CASES[i].idle_w, CASES[i].awake_w);
+        struct layers_results results = {.models = &model, .count = 1};
+        struct text text = {0};
+        layers_text(&results, false, &text);
+        if (!strstr(text_get(&text), CASES[i].line))
+            fail_msg("case %zu: no line %s in %s", i, CASES[i].line, text_get(&text));
+        assert_null(strstr(text_get(&text), "closure")); /* which is not known here */
+        text_release(&text);
+    }
+}
+
+static void test_models_are_compared(void **state)
+{
+    (void)state;
+    struct layers_result models[] = {model_at(20, 25), model_at(20, 25)};
+    struct layers_results results = {.models = models, .count = 2};
+    struct text text = {0};
+    models[1].energy.joules = 26;
+    layers_text(&results, false, &text);
+    assert_non_null(strstr(text_get(&text), "bits per weight"));
+    assert_non_null(strstr(text_get(&text), "per pass"));
+    assert_non_null(strstr(text_get(&text), "vs. first"));
+    assert_non_null(strstr(text_get(&text), "x 2\n"));
+    text_release(&text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_power_without_work_is_one_line),
+        cmocka_unit_test(test_models_are_compared),
+    };
+    return RUN_TESTS(tests);
+}
