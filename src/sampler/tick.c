@@ -144,10 +144,17 @@ static void refine_period(struct tick *tick, nanos steps)
         set_anchor(tick);
 }
 
-/* Locked: the newest tick fell into (low, high].  Returns its date. */
-static struct tick_time follow(struct tick *tick, nanos low, nanos high)
+/* The earliest time of the newest tick of a read that ended at `high`: within one period before the value was taken,
+ * which was anywhere in the read. */
+static nanos earliest(nanos low, nanos high, nanos within, nanos period)
 {
-    nanos from = max_nanos(low, high - tick->period - tick->period_slack);
+    return max_nanos(low, high - 2 * within - period);
+}
+
+/* Locked: the newest tick fell into (low, high].  Returns its date. */
+static struct tick_time follow(struct tick *tick, nanos low, nanos high, nanos within)
+{
+    nanos from = earliest(low, high, within, tick->period + tick->period_slack);
     nanos middle = from + (high - from) / 2;
     nanos steps = max_nanos(1, steps_to(tick, tick->edge, middle));
     nanos edge = tick->edge + steps * tick->period, slack = slack_after(tick, steps);
@@ -215,15 +222,17 @@ static bool note_unchanged(struct tick *tick, nanos t)
     return false;
 }
 
-static struct tick_time date(struct tick *tick, nanos low, nanos high)
+static struct tick_time date(struct tick *tick, nanos low, nanos high, nanos within)
 {
     if (tick->locked)
-        return follow(tick, low, high);
+        return follow(tick, low, high, within);
     if (tick->seen_read)
         learn(tick, low, high);
     nanos from = low;
-    if (tick->period > 0 && (!tick->seen_read || high - from > tick->period))
-        from = high - tick->period;
+    if (tick->period > 0 && !tick->seen_read)
+        from = high - 2 * within - tick->period;
+    else if (tick->period > 0)
+        from = earliest(low, high, within, tick->period);
     return (struct tick_time){from + (high - from) / 2, uniform_sigma((high - from) / 2)};
 }
 
@@ -234,7 +243,7 @@ bool tick_observe(struct tick *tick, nanos t, nanos within, bool is_new, struct 
     nanos high = max_nanos(t + within, low);
     *when = (struct tick_time){.t = t, .sigma = 0};
     if (is_new) {
-        *when = date(tick, low, high);
+        *when = date(tick, low, high, within);
         tick->seen_change = tick->seen_read;
         tick->change_low = low;
         tick->change_high = high;

@@ -371,6 +371,26 @@ static void unlock_keeps_the_period_as_a_guess(void **state)
     assert_near((double)when.sigma, (double)period / 2 / sqrt(3), (double)period / 100);
 }
 
+/* A thread that a busy machine interrupts in a read took the value at any time of it. */
+static void reads_longer_than_the_period(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct errors errors = {0};
+    start(&rig, 1);
+    rig.poll = MS / 10;
+    run_for(&rig, 50 * MS, NULL);
+    assert_near((double)rig.tick.period, 1e6, 0.2e6);
+    rig.hiccup = 30 * MS;
+    for (int i = 0; i < 5000; i++) {
+        tick_unlock(&rig.tick);
+        rig.now += 10 * MS;
+        read_once(&rig, &errors);
+    }
+    assert_int_equal(errors.count, 5000);
+    assert_int_equal(errors.within_slack, errors.count);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -389,6 +409,7 @@ int main(void)
         cmocka_unit_test(polled_slowly_claims_no_phase),
         cmocka_unit_test(equal_times_are_survived),
         cmocka_unit_test(unlock_keeps_the_period_as_a_guess),
+        cmocka_unit_test(reads_longer_than_the_period),
     };
     return RUN_TESTS(tests);
 }
