@@ -27,6 +27,8 @@
 #define SETTLE_MIN     (10 * NS_PER_MS)
 /* A read that takes longer than this will not return: the slowest known take 15 ms. */
 #define READ_TIMEOUT NS_PER_S
+/* How many times longer than for a sensor to wait for a reader thread that a busy machine does not let run. */
+#define BUSY_FACTOR 10
 #define WATCH_MAX    (100 * NS_PER_MS)
 #define MARK_MAX     (15 * NS_PER_MS)
 /* Duration of the reads requested by a tick. */
@@ -236,7 +238,7 @@ void sampler_stop(struct sampler *sampler)
         source_stop(sampler->sources[i]);
     nanos until = clock_now() + READ_TIMEOUT;
     for (size_t i = 0; i < sampler->count; i++)
-        source_join(sampler->sources[i], until);
+        source_join(sampler->sources[i], until, until + BUSY_FACTOR * READ_TIMEOUT);
     atomic_store(&sampler->stopping, true);
     deadline_wake(&sampler->deadline);
     pthread_join(sampler->drainer, NULL);
@@ -259,6 +261,16 @@ static nanos blocked_for(const struct source *source)
     nanos began = atomic_load(&source->counts.reading);
     nanos took = began ? clock_now() - began : 0;
     return took > READ_TIMEOUT ? took : 0;
+}
+
+/* Sleeps, and returns how much of that counts as waiting: not the time for which a busy machine stopped the whole
+ * program, when no reader thread could have read, either. */
+static nanos pause_for(nanos pause)
+{
+    nanos began = clock_now();
+    thread_sleep(pause);
+    nanos took = clock_now() - began;
+    return took < 2 * pause ? took : 2 * pause;
 }
 
 /* When the newest read that includes this channel began; 0 before the first.  Reads of the source's other groups do
@@ -345,7 +357,7 @@ static bool reaches(const struct source *source, size_t channel, nanos t, nanos 
         blocked_for(source) > 0)
         return true;
     nanos max = settle_limit(source, channel);
-    if (waited > max + READ_TIMEOUT)
+    if (waited > (max + READ_TIMEOUT) * (source_is_due(source) ? BUSY_FACTOR : 1))
         return true;
     /* On a busy machine the reader thread may not have run yet: not the sensor's fault. */
     if (last_read_of(source, channel) < t)
@@ -387,9 +399,8 @@ static bool is_done(const struct source *source, size_t channel, enum wait_kind 
 /* Sleeps until every energy channel is done, poking sources that are not. */
 static void wait_for(struct sampler *sampler, enum wait_kind kind, nanos t)
 {
-    nanos began = clock_now(), pause = SLEEP_FIRST;
+    nanos waited = 0, pause = SLEEP_FIRST;
     for (;;) {
-        nanos waited = clock_now() - began;
         bool all = true;
         pthread_mutex_lock(&sampler->lock);
         drain(sampler);
@@ -413,7 +424,7 @@ static void wait_for(struct sampler *sampler, enum wait_kind kind, nanos t)
         }
         /* Millisecond counters respond within the first pauses; for slow ones a read at every pause would cost CPU
          * and return nothing new. */
-        thread_sleep(pause);
+        waited += pause_for(pause);
         pause = pause < SLEEP_LAST ? pause + pause / 2 : pause;
     }
 }
@@ -458,7 +469,7 @@ static nanos tick_due(const struct source *source, size_t channel, nanos t)
     return due;
 }
 
-/* When all readings that will reach t before `until` do; 0 if none is missing. */
+/* When all readings that will reach t before `until` do, or only wait for their thread to run; 0 if none is missing. */
 static nanos ticks_due(struct sampler *sampler, nanos t, nanos until)
 {
     nanos due = 0;
@@ -467,7 +478,8 @@ static nanos ticks_due(struct sampler *sampler, nanos t, nanos until)
     for (size_t i = 0; i < sampler->count; i++)
         for (size_t c = 0; c < sampler->sources[i]->described.channel_count; c++) {
             nanos at = tick_due(sampler->sources[i], c, t);
-            due = at > due && at <= until ? at : due;
+            bool is_awaited = at <= until || source_is_due(sampler->sources[i]);
+            due = at > due && is_awaited ? at : due;
         }
     pthread_mutex_unlock(&sampler->lock);
     return due;
@@ -480,12 +492,13 @@ void sampler_tick(struct sampler *sampler, nanos t, nanos max)
         sampler_settle(sampler, t);
         return;
     }
-    nanos until = clock_now() + max - TICK_READ, due = ticks_due(sampler, t, INT64_MAX);
+    nanos waited = 0, due = ticks_due(sampler, t, INT64_MAX);
     for (size_t i = 0; i < sampler->count && due > 0; i++)
         source_request(sampler->sources[i], t, max > 0);
-    while (max > 0 && (due = ticks_due(sampler, t, until)) > 0 && clock_now() <= until) {
+    while (waited < BUSY_FACTOR * max &&
+           (due = ticks_due(sampler, t, clock_now() + max - waited - TICK_READ)) > 0) {
         nanos left = due + TICK_READ - clock_now();
-        thread_sleep(left > TICK_READ ? left : TICK_READ);
+        waited += pause_for(left > TICK_READ ? left : TICK_READ);
     }
 }
 

@@ -60,9 +60,11 @@ void sampler_mark(struct sampler *sampler);
 void sampler_settle(struct sampler *sampler, nanos t);
 
 /* For a row of a monitor that ends at `t`: requests the cheap reads once and waits until readings reach t: some
- * milliseconds, or up to half a second where a driver buffers samples.  Does not wait longer than `max`;
- * sampler_channel reports how far readings reach.  With `max` 0 only energy is requested: gauges are read at their
- * own, slower rate.  Never reads an expensive counter of a cheap session; in other sessions it is sampler_settle. */
+ * milliseconds, or up to half a second where a driver buffers samples.  Does not wait longer than `max` for a sensor,
+ * but up to ten times that for a reader thread that a busy machine does not let run: without its readings the rows
+ * would not add up to the total.  sampler_channel reports how far readings reach.  With `max` 0 only energy is
+ * requested: gauges are read at their own, slower rate.  Never reads an expensive counter of a cheap session; in
+ * other sessions it is sampler_settle. */
 void sampler_tick(struct sampler *sampler, nanos t, nanos max);
 
 /* ---- sources and channels ---- */

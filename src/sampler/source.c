@@ -605,8 +605,9 @@ static void plan_requested(struct source *source)
 static void read_due(struct source *source, bool poked)
 {
     struct reader *reader = &source->reader;
+    bool is_edge = atomic_exchange(&source->edge, false);
     if (source->cheap) {
-        poked = atomic_exchange(&source->edge, false);
+        poked = is_edge;
         plan_requested(source);
     }
     bool is_any = source->cheap && earliest_deadline(source) <= clock_now();
@@ -738,12 +739,12 @@ void source_stop(struct source *source)
     deadline_wake(&source->deadline);
 }
 
-void source_join(struct source *source, nanos until)
+void source_join(struct source *source, nanos until, nanos until_idle)
 {
     if (!source->running)
         return;
     source->running = false;
-    if (!thread_join(source->thread, until))
+    if (!thread_join(source->thread, atomic_load(&source->counts.reading) ? until : until_idle))
         log_warn("%s: the driver has not returned from a call; ending without it",
                  source->finding.id);
 }
@@ -769,4 +770,10 @@ void source_poke(struct source *source)
 {
     atomic_store(&source->edge, true);
     deadline_wake(&source->deadline);
+}
+
+bool source_is_due(const struct source *source)
+{
+    nanos wakes = atomic_load(&source->wakes);
+    return wakes == INT64_MAX || wakes <= clock_now() || atomic_load(&source->edge);
 }

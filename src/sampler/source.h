@@ -103,10 +103,10 @@ enum err source_init(struct source *source, const struct sensor_finding *finding
                      struct spill *spill, const struct source_pace *pace, struct error *why)
     MUST_USE;
 enum err source_start(struct source *source) MUST_USE;
-/* Asks the thread to end; source_join waits for it, until a monotonic time.  A thread that hangs in a driver is
- * abandoned, with the memory it uses. */
+/* Asks the thread to end; source_join waits for it, until a monotonic time: the first for a thread that is in a read,
+ * the second for one that only has to run.  A thread that hangs in a driver is abandoned, with the memory it uses. */
 void source_stop(struct source *source);
-void source_join(struct source *source, nanos until);
+void source_join(struct source *source, nanos until, nanos until_idle);
 /* Frees a stopped source. */
 void source_free(struct source *source);
 
@@ -119,6 +119,9 @@ void source_request(struct source *source, nanos t, bool all);
 
 /* When that read of one group will be made. */
 nanos source_request_due(const struct source *source, unsigned group, nanos t);
+
+/* Whether the thread is awake or should be: what is missing may be read as soon as the machine lets it run. */
+bool source_is_due(const struct source *source);
 
 /* One read of a group, as the thread makes it: for benchmarks. */
 void source_read_group(struct source *source, unsigned group);
