@@ -23,7 +23,8 @@ SAY = re.compile(r"\[(\w+)(?::([^\]]*))?\]")
 class Player(Handler):
     """More plays, which look at the question.
 
-    mixed       each question names its own play: "What is it? [status:code=500]"; normal otherwise
+    mixed       each question names its own play: "What is it? [status:code=500]"; normal otherwise, with together=N once so
+                many are in flight
     say         text=TEXT: that answer, in one piece
     flaky       fails=N, by=PLAY: a question is answered by an error N times, or that play, then as normal
     embedding   one of a single number for /embeddings, otherwise as normal
@@ -55,6 +56,7 @@ class Player(Handler):
             self.options = {**self.options, **dict(more)}
             getattr(self, "play_" + self.play)()
         else:
+            self.server.await_company(int(self.options.get("together", 1)))
             self.stream()
 
     def play_say(self):
@@ -100,6 +102,12 @@ class Service(Server):
     def leave(self):
         with self.lock:
             self.now -= 1
+
+    def await_company(self, count):
+        """Until so many requests are in flight, however late a busy machine sends them; the last may stay alone."""
+        end = time.monotonic() + 2
+        while self.now < count and time.monotonic() < end:
+            time.sleep(0.005)
 
     def bodies(self, play=None):
         """What was asked, in order; of one play only."""

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import unittest
 from pathlib import Path
@@ -48,6 +49,30 @@ def await_signals(process):
         return (taken >> (signal.SIGINT - 1) & 1 or int(status["SigBlk"], 16) >> (signal.SIGCHLD - 1) & 1
                 or "sigtimedwait" in Path(f"/proc/{process.pid}/wchan").read_text())
     await_condition(takes_them, "a program that takes signals")
+
+
+class Stalls(threading.Thread):
+    """How long this machine stopped its programs, as a thread sees it that sleeps 10 ms at a time: an outside measure of
+    when readings cannot have been on time."""
+
+    LONG_S = 0.1
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.begin, self.found, self.over = time.monotonic(), [], threading.Event()
+        self.start()
+
+    def run(self):
+        before = time.monotonic()
+        while not self.over.wait(0.01):
+            now = time.monotonic()
+            if now - before > self.LONG_S:
+                self.found.append((before, now))
+            before = now
+
+    def count(self, since=0):
+        """The stalls since then."""
+        return sum(end > since for _, end in self.found)
 
 
 def python(script, *arguments):

@@ -314,11 +314,12 @@ class FullScreen(WithMachine):
     def screen(self, *options):
         return self.tmux("capture-pane", "-p", *options)
 
-    def await_screen(self, pattern, *options):
+    def await_screen(self, pattern, *options, curves=()):
+        """Until the screen has this text, and curves of these devices: a busy machine may draw a frame before readings."""
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
             screen = self.screen(*options)
-            if re.search(pattern, screen):
+            if re.search(pattern, screen) and set(curves) <= set(self.curve_rows(screen)):
                 return screen
             time.sleep(0.05)
         self.fail(f"no {pattern!r} on the screen:\n{screen}")
@@ -337,14 +338,24 @@ class FullScreen(WithMachine):
             time.sleep(0.05)
         self.assertEqual(after.read_text(), (self.intel.root / "before").read_text())
 
+    def pause(self):
+        """At a frame with readings of both devices."""
+        for _ in range(100):
+            self.keys("p")
+            screen = self.await_screen("PAUSED")
+            if "did not change" not in screen and "no reading" not in screen:
+                return screen
+            self.keys("p")
+            self.await_screen(r"\Aipw energy +\d")
+        self.fail(f"no readings on the screen:\n{screen}")
+
     def test_shows_pauses_resizes_and_quits(self):
         self.open()
         screen = self.await_screen(r"counter(?! did)[\s\S]*total")
         for piece in ("cpu0", "cpu1", "total", "█", "q quit", "every 0.2 s"):
             self.assertIn(piece, screen)
         self.assertNotIn("MARK", screen)
-        self.keys("p")
-        paused = self.await_screen("PAUSED")
+        paused = self.pause()
         time.sleep(0.6)
         self.assertEqual(self.screen(), paused)
         self.tmux("resize-window", "-x", "40", "-y", "8")
@@ -379,7 +390,8 @@ class FullScreen(WithMachine):
         for columns, rows, least, most in ((200, 60, 14, 36), (80, 24, 2, 7), (40, 10, 1, 1)):
             with self.subTest(f"{columns}x{rows}"):
                 self.tmux("resize-window", "-x", str(columns), "-y", str(rows))
-                screen = self.await_screen(rf"\Aipw energy.*(\n.*){{{rows - 2}}}\nq quit.*\n\Z")
+                screen = self.await_screen(rf"\Aipw energy.*(\n.*){{{rows - 2}}}\nq quit.*\n\Z",
+                                           curves=("cpu0", "cpu1"))
                 heights = self.curve_rows(screen)
                 self.assertEqual(set(heights) - {"total"}, {"cpu0", "cpu1"}, screen)
                 for device in ("cpu0", "cpu1"):
@@ -395,7 +407,7 @@ class FullScreen(WithMachine):
     def test_a_dead_sensor_comes_last_with_its_reason(self):
         self.intel = self.machine(Intel, 0, 40)
         self.open(columns=120, rows=40)
-        screen = self.await_screen(r"cpu1[\s\S]*counter\n[\s\S]*cpu0 .*did not change")
+        screen = self.await_screen(r"cpu1[\s\S]*counter\n[\s\S]*cpu0 .*did not change", curves=("cpu1",))
         self.assertEqual(set(self.curve_rows(screen)) - {"total"}, {"cpu1"}, screen)
 
     def test_processes_of_a_large_screen(self):

@@ -8,7 +8,7 @@ import time
 import unittest
 
 from machines import Nvidia
-from program import IPW, PATIENCE_S
+from program import IPW, PATIENCE_S, Stalls
 
 COUNTER = "nvmlDeviceGetTotalEnergyConsumption"
 WATTS = 300
@@ -20,7 +20,7 @@ class Stream:
     def __init__(self, case, script, interval, rows):
         self.machine = Nvidia(f"power 0 constant {WATTS}\n{script}\n")
         case.addClassCleanup(self.machine.close)
-        self.calls_file, self.interval = self.machine.root / "calls", interval
+        self.calls_file, self.interval, self.begin = self.machine.root / "calls", interval, time.monotonic()
         self.process = subprocess.Popen(
             [IPW, "energy", "--json", "-i", str(interval), "-n", str(rows)], text=True, stdout=subprocess.PIPE,
             env={**self.machine.environment(), "IPW_FAKE_NVML_CALLS": str(self.calls_file)})
@@ -32,7 +32,7 @@ class Stream:
         self.gpu = [next(d for d in row["devices"] if d["id"] == "gpu0") for row in self.rows]
         self.since = [d["energy_since_start"]["joules"] for d in self.gpu]
         self.length = self.rows[-1]["elapsed_s"]  # longer on a busy machine, which merges rows
-        self.late = any(row["interval_s"] > 1.5 * self.interval for row in self.rows)
+        self.late = stalls.count(self.begin) or any(row["interval_s"] > 1.5 * self.interval for row in self.rows)
         return self
 
     def most_off(self, share):
@@ -42,7 +42,13 @@ class Stream:
 
 def setUpModule():
     """All programs run at once: they mostly wait."""
+    global stalls
+    stalls = Stalls()
     TheCalls.start()
+
+
+def tearDownModule():
+    stalls.over.set()
 
 
 class Sampling(unittest.TestCase):
@@ -96,7 +102,7 @@ class Sampling(unittest.TestCase):
         self.assertAlmostEqual(energy["joules"], truth * energy["coverage"], delta=0.02 * truth)
         last = stream.gpu[-1]["energy"]  # of a late row a part is not covered yet
         truth = WATTS * stream.rows[-1]["interval_s"] * last["coverage"]
-        self.assertAlmostEqual(last["joules"], truth, delta=0.02 * truth)
+        self.assertAlmostEqual(last["joules"], truth, delta=last["plus_minus"] if stream.late else 0.02 * truth)
 
     def test_samples_that_are_off_follow_the_counter(self):
         """They show 80 % of the power."""
@@ -109,8 +115,8 @@ class Sampling(unittest.TestCase):
 class TheCalls(unittest.TestCase):
     """Calls per minute of one GPU once a program has started, as a card's library costs CPU time for each.
 
-    Machines differ in how late they are, never in the number of calls that a minute needs: bounds are what the intervals
-    make, and a tenth more.  What only a start and an end need is not counted."""
+    Bounds are what the intervals make, and a tenth more; after each time that the machine stopped, a call may be made for
+    the row that is late beside the one that is due.  What only a start and an end need is not counted."""
 
     FROM_S, TO_S = 9, 29  # the counter is read at 8 and 16 s
     WORDS = {"energy 10 Hz": ("energy", "--json", "-i", "0.1"), "energy 1 Hz": ("energy", "--json", "-i", "1"),
@@ -158,7 +164,7 @@ class TheCalls(unittest.TestCase):
             for name, most in self.MOST.items():
                 wanted = most[column] / 60 * (self.TO_S - self.FROM_S)
                 with self.subTest(mode=mode, call=name, wanted=wanted):
-                    self.assertLessEqual(counts.get(name, 0), 1.1 * wanted + 1)
+                    self.assertLessEqual(counts.get(name, 0), 1.1 * wanted + 1 + stalls.count())
             self.assertGreater(counts["nvmlDeviceGetSamples"], 8, mode)
 
 
