@@ -38,11 +38,6 @@ void tool_result_release(struct tool_result *result)
 
 /* ---- opening ---- */
 
-static const char *name_at(size_t index)
-{
-    return TOOL_DRIVERS[index] ? TOOL_DRIVERS[index]->name : NULL;
-}
-
 static bool is_name(const char *name)
 {
     size_t length =
@@ -139,13 +134,14 @@ static enum err open_named(struct toolset *set, const char *names, const struct 
         char name[TOOL_NAME_MAX];
         if (!str_next_item(&names, name, sizeof name))
             return err_set(why, ERR_USAGE, "tools: expected names separated by commas");
-        long at = registry_find("tool", name_at, name, ERR_USAGE, why);
-        if (at < 0)
+        const struct tool_driver *driver =
+            registry_find("tool", TOOL_DRIVERS, name, ERR_USAGE, why);
+        if (!driver)
             return ERR_USAGE;
         for (size_t i = 0; i < set->box_count; i++)
-            if (set->boxes[i].driver == TOOL_DRIVERS[at])
+            if (set->boxes[i].driver == driver)
                 return err_set(why, ERR_USAGE, "tool %s given more than once", name);
-        err = open_driver(set, TOOL_DRIVERS[at], all, why);
+        err = open_driver(set, driver, all, why);
     }
     return err;
 }

@@ -21,15 +21,9 @@ const struct analysis_driver *const ANALYSIS_DRIVERS[] = {
     NULL,
 };
 
-static const char *name_at(size_t index)
-{
-    return ANALYSIS_DRIVERS[index] ? ANALYSIS_DRIVERS[index]->name : NULL;
-}
-
 const struct analysis_driver *analysis_driver_find(const char *name, struct error *why)
 {
-    long at = registry_find("analysis", name_at, name, ERR_USAGE, why);
-    return at < 0 ? NULL : ANALYSIS_DRIVERS[at];
+    return registry_find("analysis", ANALYSIS_DRIVERS, name, ERR_USAGE, why);
 }
 
 /* Returns an error if its kind of input is missing. */

@@ -15,11 +15,6 @@ const struct client_driver *const CLIENT_DRIVERS[] = {
     NULL,
 };
 
-static const char *name_at(size_t index)
-{
-    return CLIENT_DRIVERS[index] ? CLIENT_DRIVERS[index]->name : NULL;
-}
-
 /* Aliases for services that use a driver's protocol, at the driver's default address. */
 static const char *const ALIASES[][2] = {{"vllm", "openai"}};
 
@@ -28,8 +23,7 @@ const struct client_driver *client_driver_find(const char *name, struct error *w
     for (size_t i = 0; name && i < sizeof ALIASES / sizeof *ALIASES; i++)
         if (strcmp(name, ALIASES[i][0]) == 0)
             name = ALIASES[i][1];
-    long at = registry_find("client", name_at, name, ERR_NOT_FOUND, why);
-    return at < 0 ? NULL : CLIENT_DRIVERS[at];
+    return registry_find("client", CLIENT_DRIVERS, name, ERR_NOT_FOUND, why);
 }
 
 enum err client_open(const struct client_driver *driver, const struct client_config *config,

@@ -63,14 +63,20 @@ enum err registry_unknown(const char *kind, const char *name, const char *const 
     return err_set(why, code, "unknown %s '%.64s' (known: %s)", kind, name, known);
 }
 
-long registry_find(const char *kind, registry_name *name_at, const char *name, enum err code,
-                   struct error *why)
+const void *registry_find(const char *kind, const void *list, const char *name, enum err code,
+                          struct error *why)
 {
     const char *names[NAMES_MAX];
+    const void *entry;
     size_t count = 0;
-    for (; count < NAMES_MAX && (names[count] = name_at(count)); count++)
+    for (; count < NAMES_MAX; count++) {
+        memcpy(&entry, (const char *)list + count * sizeof entry, sizeof entry);
+        if (!entry)
+            break;
+        names[count] = *(const char *const *)entry;
         if (!strcmp(names[count], name))
-            return (long)count;
+            return entry;
+    }
     registry_unknown(kind, name, names, count, code, why);
-    return -1;
+    return NULL;
 }

@@ -7,12 +7,10 @@
 
 #include "core/err.h"
 
-/* The name of the entry at an index, NULL past the last. */
-typedef const char *registry_name(size_t index);
-
-/* The index of the entry of that name, or -1 with *why (which may be NULL) set as registry_unknown does. */
-long registry_find(const char *kind, registry_name *name_at, const char *name, enum err code,
-                   struct error *why);
+/* The entry of that name in a NULL-terminated list of pointers to structs whose first member is their name, such as
+ * SENSOR_DRIVERS; or NULL, with *why (which may be NULL) set as registry_unknown does. */
+const void *registry_find(const char *kind, const void *list, const char *name, enum err code,
+                          struct error *why);
 
 /* "unknown KIND 'NAME': did you mean 'OTHER'?", or the known names when none is similar; returns code. */
 enum err registry_unknown(const char *kind, const char *name, const char *const *names,

@@ -355,12 +355,18 @@ static void make_reading(struct random *random, unsigned level, struct task_item
     text_add(&out->problem, " Answer with one word.");
 }
 
-static const struct task TASKS[] = {
-    {"arithmetic", make_arithmetic}, {"comparison", make_comparison}, {"sequences", make_sequence},
-    {"sorting", make_sorting},       {"reading", make_reading},
+#define TASK(name, make)                                                                           \
+    &(const struct task)                                                                           \
+    {                                                                                              \
+        name, make                                                                                 \
+    }
+static const struct task *const TASKS[] = {
+    TASK("arithmetic", make_arithmetic), TASK("comparison", make_comparison),
+    TASK("sequences", make_sequence),    TASK("sorting", make_sorting),
+    TASK("reading", make_reading),       NULL,
 };
 
-enum { TASK_COUNT = sizeof TASKS / sizeof *TASKS };
+enum { TASK_COUNT = sizeof TASKS / sizeof *TASKS - 1 };
 
 /* ---- the dataset ---- */
 
@@ -401,25 +407,20 @@ static const char *next_word(const char *list, char *word, size_t size)
     return list + length;
 }
 
-static const char *task_name_at(size_t index)
-{
-    return index < TASK_COUNT ? TASKS[index].name : NULL;
-}
-
 static enum err read_tasks(struct builtin *builtin, const char *list, struct error *why)
 {
     char word[32];
     while (list && (list = next_word(list, word, sizeof word))) {
-        long at = registry_find("task", task_name_at, word, ERR_USAGE, why);
-        if (at < 0)
+        const struct task *task = registry_find("task", TASKS, word, ERR_USAGE, why);
+        if (!task)
             return ERR_USAGE;
         if (builtin->task_count == TASK_COUNT_MAX)
             return err_set(why, ERR_USAGE, "tasks: more than %d", TASK_COUNT_MAX);
-        builtin->tasks[builtin->task_count++] = &TASKS[at];
+        builtin->tasks[builtin->task_count++] = task;
     }
     if (builtin->task_count == 0)
         for (size_t i = 0; i < TASK_COUNT; i++)
-            builtin->tasks[builtin->task_count++] = &TASKS[i];
+            builtin->tasks[builtin->task_count++] = TASKS[i];
     return ERR_OK;
 }
 

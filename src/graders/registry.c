@@ -21,16 +21,10 @@ const struct grader_driver *const GRADER_DRIVERS[] = {
     NULL,
 };
 
-static const char *name_at(size_t index)
-{
-    return GRADER_DRIVERS[index] ? GRADER_DRIVERS[index]->name : NULL;
-}
-
 const struct grader_driver *grader_driver_find(const char *name, struct error *why)
 {
     const char *wanted = strcmp(name, "none") == 0 ? "null" : name; /* alias */
-    long at = registry_find("grader", name_at, wanted, ERR_USAGE, why);
-    return at < 0 ? NULL : GRADER_DRIVERS[at];
+    return registry_find("grader", GRADER_DRIVERS, wanted, ERR_USAGE, why);
 }
 
 const char *grader_default(const char *expected)

@@ -25,15 +25,9 @@ const struct freq_model_kind *const FREQ_MODELS[] = {
     NULL,
 };
 
-static const char *name_at(size_t index)
-{
-    return FREQ_MODELS[index] ? FREQ_MODELS[index]->name : NULL;
-}
-
 const struct freq_model_kind *freq_model_find(const char *name, struct error *why)
 {
-    long at = registry_find("model", name_at, name, ERR_USAGE, why);
-    return at < 0 ? NULL : FREQ_MODELS[at];
+    return registry_find("model", FREQ_MODELS, name, ERR_USAGE, why);
 }
 
 /* ---- fitting, predicting ---- */

@@ -29,17 +29,12 @@ bool freq_protocol_leaks(enum freq_protocol protocol)
     return protocol == FREQ_RANDOM || protocol == FREQ_FREQUENCY;
 }
 
-static const char *protocol_at(size_t index)
-{
-    return index < FREQ_PROTOCOLS ? PROTOCOLS[index] : NULL;
-}
-
 enum err freq_protocol_find(const char *name, enum freq_protocol *out, struct error *why)
 {
-    long at = registry_find("protocol", protocol_at, name, ERR_USAGE, why);
-    if (at >= 0)
-        *out = (enum freq_protocol)at;
-    return at < 0 ? ERR_USAGE : ERR_OK;
+    for (*out = 0; *out < FREQ_PROTOCOLS; ++*out)
+        if (strcmp(name, PROTOCOLS[*out]) == 0)
+            return ERR_OK;
+    return registry_unknown("protocol", name, PROTOCOLS, FREQ_PROTOCOLS, ERR_USAGE, why);
 }
 
 /* ---- folds ---- */

@@ -17,15 +17,9 @@ const struct sensor_driver *const SENSOR_DRIVERS[] = {
     NULL,
 };
 
-static const char *name_at(size_t index)
-{
-    return SENSOR_DRIVERS[index] ? SENSOR_DRIVERS[index]->name : NULL;
-}
-
 const struct sensor_driver *sensor_driver_find(const char *name, struct error *why)
 {
-    long at = registry_find("sensor driver", name_at, name, ERR_USAGE, why);
-    return at < 0 ? NULL : SENSOR_DRIVERS[at];
+    return registry_find("sensor driver", SENSOR_DRIVERS, name, ERR_USAGE, why);
 }
 
 void sensors_probe(const struct sensor_config *config, const char *only,

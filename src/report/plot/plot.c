@@ -19,20 +19,13 @@ const struct plot_driver *const PLOT_DRIVERS[] = {
     NULL,
 };
 
-static const char *name_at(size_t index)
-{
-    return PLOT_DRIVERS[index] ? PLOT_DRIVERS[index]->name : NULL;
-}
-
 const struct plot_driver *plot_driver_find(const char *name, struct error *why)
 {
-    long at = registry_find("plot", name_at, name, ERR_USAGE, why);
-    if (at >= 0)
-        return PLOT_DRIVERS[at];
+    const struct plot_driver *found = registry_find("plot", PLOT_DRIVERS, name, ERR_USAGE, why);
     /* A sweep is not a plot, but `frequency` draws it. */
-    if (strstr(name, "sweep"))
+    if (!found && strstr(name, "sweep"))
         err_set(why, ERR_USAGE, "unknown plot '%s': did you mean '%s'?", name, plot_frequency.name);
-    return NULL;
+    return found;
 }
 
 static enum err draw_given(const struct plot_source *source, struct figure *figure,

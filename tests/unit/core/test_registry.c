@@ -12,23 +12,22 @@ static void the_nearest_name_is_suggested(void **state)
     assert_null(nearest_name("frobnicate", NAMES, 4));
 }
 
-static const char *const DRIVERS[] = {"openai", "ollama", "null", NULL};
-
-static const char *name_at(size_t index)
-{
-    return DRIVERS[index];
-}
+static const struct driver {
+    const char *name;
+    int more;
+} OPENAI = {"openai", 1}, OLLAMA = {"ollama", 2}, NOTHING = {"null", 3};
+static const struct driver *const DRIVERS[] = {&OPENAI, &OLLAMA, &NOTHING, NULL};
 
 static void entries_are_found_by_name(void **state)
 {
     (void)state;
     struct error why = {0};
-    assert_int_equal(registry_find("client", name_at, "null", ERR_USAGE, &why), 2);
-    assert_int_equal(registry_find("client", name_at, "olama", ERR_USAGE, NULL), -1);
-    assert_int_equal(registry_find("client", name_at, "olama", ERR_USAGE, &why), -1);
+    assert_ptr_equal(registry_find("client", DRIVERS, "null", ERR_USAGE, &why), &NOTHING);
+    assert_null(registry_find("client", DRIVERS, "olama", ERR_USAGE, NULL));
+    assert_null(registry_find("client", DRIVERS, "olama", ERR_USAGE, &why));
     assert_int_equal(why.code, ERR_USAGE);
     assert_string_equal(why.text, "unknown client 'olama': did you mean 'ollama'?");
-    assert_int_equal(registry_find("client", name_at, "frobnicate", ERR_NOT_FOUND, &why), -1);
+    assert_null(registry_find("client", DRIVERS, "frobnicate", ERR_NOT_FOUND, &why));
     assert_int_equal(why.code, ERR_NOT_FOUND);
     assert_string_equal(why.text, "unknown client 'frobnicate' (known: openai, ollama, null)");
 }
