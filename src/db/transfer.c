@@ -116,7 +116,7 @@ static enum err copy_query(struct push_state *push, const struct jv *tree, const
 static enum err take_record(void *context, const struct jv *record)
 {
     enum err err = ERR_OK;
-    for (const struct jv *model = jv_first_member(jv_get(record, "model_metrics")); model && !err;
+    for (const struct jv *model = jv_first_member(record_models(record)); model && !err;
          model = jv_next(model))
         err = copy_query(context, record, jv_key(model));
     return err;

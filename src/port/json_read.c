@@ -262,12 +262,41 @@ static const struct jv *append(cJSON *object, const char *key, const struct jv *
     return NULL;
 }
 
-enum err jv_put(struct jv *object, const char *key, const struct jv *value)
+static enum err put(struct jv *object, const char *key, const struct jv *value)
 {
     cJSON *known = cJSON_GetObjectItemCaseSensitive((cJSON *)object, key);
     if (known)
         return assign(known, value);
     return append((cJSON *)object, key, value) ? ERR_OK : ERR_NO_MEMORY;
+}
+
+static enum err put_new(struct jv *object, const char *key, cJSON *item)
+{
+    enum err err = item ? put(object, key, jv_of(item)) : ERR_NO_MEMORY;
+    cJSON_Delete(item);
+    return err;
+}
+
+enum err jv_put_text(struct jv *object, const char *key, const char *value)
+{
+    return put_new(object, key, value ? cJSON_CreateString(value) : cJSON_CreateNull());
+}
+
+enum err jv_put_number(struct jv *object, const char *key, double value)
+{
+    return put_new(object, key, is_known(value) ? cJSON_CreateNumber(value) : cJSON_CreateNull());
+}
+
+enum err jv_put_bool(struct jv *object, const char *key, bool value)
+{
+    return put_new(object, key, cJSON_CreateBool(value));
+}
+
+struct jv *jv_put_object(struct jv *object, const char *key)
+{
+    if (!jv_is_object(jv_get(object, key)) && put_new(object, key, cJSON_CreateObject()))
+        return NULL;
+    return (struct jv *)jv_get(object, key);
 }
 
 /* ---- members by key ---- */
@@ -341,7 +370,7 @@ enum err jv_merge(struct jv *into, const struct jv *from)
         cJSON *known = cJSON_GetObjectItemCaseSensitive((cJSON *)into, cjson_of(child)->string);
         enum err err = cJSON_IsObject(known) && jv_is_object(child)
                            ? jv_merge(jv_of(known), child)
-                           : jv_put(into, cjson_of(child)->string, child);
+                           : put(into, cjson_of(child)->string, child);
         if (err)
             return err;
     }

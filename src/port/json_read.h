@@ -74,8 +74,12 @@ const struct jv *jv_index_get(const struct jv_index *index, const char *key); /*
 enum err jv_index_put(struct jv_index *index, struct jv *object, const char *key,
                       const struct jv *value) MUST_USE;
 
-/* Sets the key to a copy of the value. */
-enum err jv_put(struct jv *object, const char *key, const struct jv *value) MUST_USE;
+/* Sets the key; NULL and UNKNOWN are null. */
+enum err jv_put_text(struct jv *object, const char *key, const char *value) MUST_USE;
+enum err jv_put_number(struct jv *object, const char *key, double value) MUST_USE;
+enum err jv_put_bool(struct jv *object, const char *key, bool value) MUST_USE;
+/* The object of that key, which replaces any other value; NULL: out of memory. */
+struct jv *jv_put_object(struct jv *object, const char *key);
 
 /* Copies `from` into the object `into`: objects are merged key by key, anything else is replaced. */
 enum err jv_merge(struct jv *into, const struct jv *from) MUST_USE;

@@ -123,9 +123,24 @@ const struct jv *jv_index_get(const struct jv_index *index, const char *key)
     return NULL;
 }
 
-enum err jv_put(struct jv *object, const char *key, const struct jv *value)
+enum err jv_put_text(struct jv *object, const char *key, const char *value)
 {
     return ERR_UNSUPPORTED;
+}
+
+enum err jv_put_number(struct jv *object, const char *key, double value)
+{
+    return ERR_UNSUPPORTED;
+}
+
+enum err jv_put_bool(struct jv *object, const char *key, bool value)
+{
+    return ERR_UNSUPPORTED;
+}
+
+struct jv *jv_put_object(struct jv *object, const char *key)
+{
+    return NULL;
 }
 
 enum err jv_index_put(struct jv_index *index, struct jv *object, const char *key,

@@ -175,20 +175,14 @@ static bool add_metadata(struct arrow_field *parent, const char *name, const str
 /* The struct of that name in `parent`, added unless it is the last one. */
 static struct arrow_field *enter(struct arrow_field *parent, const struct json_field_name *name)
 {
-    char key[512];
+    char key[FIELD_NAME_MAX];
     struct arrow_field *last = parent->first;
     while (last && last->next)
         last = last->next;
     if (last && strlen(last->name) == name->length &&
         memcmp(last->name, name->bytes, name->length) == 0)
         return last;
-    if (name->bytes[name->length] == '\0')
-        return arrow_field_add(parent, name->bytes, ARROW_STRUCT);
-    if (name->length >= sizeof key)
-        return NULL;
-    memcpy(key, name->bytes, name->length);
-    key[name->length] = '\0';
-    return arrow_field_add(parent, key, ARROW_STRUCT);
+    return arrow_field_add(parent, json_field_key(name, key), ARROW_STRUCT);
 }
 
 static bool add_leaf(struct arrow_field *parent, const struct record_field *field, const char *name,

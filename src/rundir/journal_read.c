@@ -373,7 +373,6 @@ struct journal_index {
     size_t count, capacity;
     struct window windows[2]; /* for reading lines again */
     unsigned last_window;
-    struct jv *kind;  /* value of "kind" in every record */
     uint64_t starts;  /* `run` lines so far */
     bool by_key;      /* merged runs: records are returned in the order of their keys */
     uint64_t damaged; /* unreadable lines found so far */
@@ -587,18 +586,14 @@ void journal_index_free(struct journal_index *index)
     free(index->windows[0].bytes);
     free(index->windows[1].bytes);
     free(index->entries);
-    jv_free(index->kind);
     free(index);
 }
 
 static enum err fill_index(struct journal_index *index, const char *path, struct error *why)
 {
-    static const char QUERY[] = "{\"kind\":\"query\"}"; /* overrides the kind of merged lines */
     enum err err = jv_available(why);
     if (!err)
         err = lines_open(&index->lines, path, why);
-    if (!err)
-        err = jv_parse(QUERY, sizeof QUERY - 1, &index->kind, why);
     if (!err)
         err = find_lines(index, why);
     return err ? err : select_valid(index, why);
@@ -639,7 +634,7 @@ static enum err merge_line(struct journal_index *index, const struct entry *entr
         err = jv_merge(*record, value);
     jv_free(value);
     if (!err && *record)
-        err = jv_merge(*record, index->kind);
+        err = jv_put_text(*record, "kind", "query"); /* that of the merged line is another */
     return err_explain(why, err);
 }
 

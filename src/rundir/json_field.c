@@ -96,7 +96,7 @@ size_t json_field_split(const char *path, const char *model,
     if (path[0] == '/')
         path++;
     else if (model) {
-        names[count++] = name_of("model_metrics");
+        names[count++] = name_of(RECORD_MODELS);
         names[count++] = name_of(model);
     }
     for (;;) {
@@ -136,20 +136,17 @@ static const char *name_beside(const char **last, size_t *above, const char *pat
     return NULL;
 }
 
-/* ---- writing ---- */
-
-static void open_object(struct json *json, const struct json_field_name *name)
+const char *json_field_key(const struct json_field_name *name, char to[static FIELD_NAME_MAX])
 {
-    char key[64];
-    if (name->bytes[name->length] == '\0') {
-        json_object(json, name->bytes);
-    } else if (name->length <
-               sizeof key) { /* only a model name is longer, and it is NUL-terminated */
-        memcpy(key, name->bytes, name->length);
-        key[name->length] = '\0';
-        json_object(json, key);
-    }
+    size_t length = name->length < FIELD_NAME_MAX ? name->length : FIELD_NAME_MAX - 1;
+    if (name->bytes[name->length] == '\0')
+        return name->bytes;
+    memcpy(to, name->bytes, length);
+    to[length] = '\0';
+    return to;
 }
+
+/* ---- writing ---- */
 
 const char *json_field_enter(struct json_field_writer *writer, const char *path)
 {
@@ -163,8 +160,9 @@ const char *json_field_enter(struct json_field_writer *writer, const char *path)
     for (; writer->depth > same; writer->depth--)
         json_object_end(writer->json);
     for (; writer->depth < above; writer->depth++) {
+        char key[FIELD_NAME_MAX];
         writer->open[writer->depth] = names[writer->depth];
-        open_object(writer->json, &names[writer->depth]);
+        json_object(writer->json, json_field_key(&names[writer->depth], key));
     }
     return count ? names[above].bytes : path; /* the last name is the end of the path */
 }
@@ -214,18 +212,41 @@ void json_field_write(struct json_field_writer *writer, const struct json_field 
     }
 }
 
+enum err json_field_put(const struct json_field *field, const char *model, const void *object,
+                        struct jv *tree)
+{
+    struct json_field_name names[FIELD_DEPTH_MAX];
+    char key[FIELD_NAME_MAX];
+    size_t count = json_field_split(field->path, model, names);
+    for (size_t i = 0; tree && i + 1 < count; i++)
+        tree = jv_put_object(tree, json_field_key(&names[i], key));
+    if (!tree || !count)
+        return ERR_NO_MEMORY;
+    const char *last = names[count - 1].bytes;
+    switch (field->type) {
+    case FIELD_TEXT:
+        return jv_put_text(tree, last, json_field_text(field, object));
+    case FIELD_NUMBER:
+    case FIELD_WHOLE:
+    case FIELD_INTEGER:
+        return jv_put_number(tree, last, json_field_number(field, object));
+    case FIELD_TRUTH:
+        return json_field_is_known(field, object)
+                   ? jv_put_bool(tree, last, json_field_number(field, object) == 1)
+                   : jv_put_text(tree, last, NULL);
+    case FIELD_JSON:
+    case FIELD_METADATA:
+        break;
+    }
+    return ERR_OK;
+}
+
 /* ---- reading ---- */
 
 static const struct jv *child_of(const struct jv *parent, const struct json_field_name *name)
 {
-    char key[64];
-    if (name->bytes[name->length] == '\0')
-        return jv_get(parent, name->bytes);
-    if (name->length >= sizeof key) /* only a model name is this long, and it is NUL-terminated */
-        return NULL;
-    memcpy(key, name->bytes, name->length);
-    key[name->length] = '\0';
-    return jv_get(parent, key);
+    char key[FIELD_NAME_MAX];
+    return jv_get(parent, json_field_key(name, key));
 }
 
 /* Values are mostly in the order of the fields: the next one is tried first. */

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/err.h"
 #include "core/units.h"
 
 struct json;
@@ -91,7 +92,8 @@ const struct jv *json_field_value(const struct json_field *field,
  * A path that begins with "/" is from the top, and any other one is too unless there is a model: then it
  * is below model_metrics.<model>.  "*" stands for the model. */
 
-enum { FIELD_DEPTH_MAX = 8 };
+enum { FIELD_DEPTH_MAX = 8, FIELD_NAME_MAX = 64 };
+#define RECORD_MODELS "model_metrics"
 
 struct json_field_name {
     const char *bytes;
@@ -112,6 +114,10 @@ const char *json_field_enter(struct json_field_writer *writer, const char *path)
 void json_field_write(struct json_field_writer *writer, const struct json_field *field,
                       const void *object);
 void json_field_writer_end(struct json_field_writer *writer);
+
+/* Puts the value into a tree instead; any JSON is left out. */
+enum err json_field_put(const struct json_field *field, const char *model, const void *object,
+                        struct jv *tree) MUST_USE;
 
 struct json_field_reader {
     const struct jv *root;
@@ -139,5 +145,7 @@ void json_fields_read(const struct jv *tree, const struct json_field *field, voi
 /* Splits a path into names, the last its own; returns their number, 0: too many. */
 size_t json_field_split(const char *path, const char *model,
                         struct json_field_name names[static FIELD_DEPTH_MAX]);
+/* A name as a string: itself, or a copy in `to`; only a model's name is longer than that, and it ends its string. */
+const char *json_field_key(const struct json_field_name *name, char to[static FIELD_NAME_MAX]);
 
 #endif

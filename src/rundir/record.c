@@ -215,31 +215,24 @@ static bool is_group_known(const struct record_field *group, const struct record
     return false;
 }
 
-void record_to_json(const struct record *record, const char *model, struct json *json)
-{
-    struct json_field_writer writer = {.json = json, .model = model};
-    for (const struct record_field *field = RECORD_FIELDS; field->at.path; field++)
-        if (field->role == ROLE_GROUP && is_group_known(field, record)) {
-            const char *key = json_field_enter(&writer, field->at.path);
-            record_energy_to_json(json, key,
-                                  (const void *)((const char *)record + field->at.offset));
-        } else if ((field->role == ROLE_FIELD || field->role == ROLE_EXTRA) &&
-                   json_field_is_known(&field->at, record)) {
-            json_field_write(&writer, &field->at, record);
-        }
-    json_field_writer_end(&writer);
-}
-
 void record_line(const struct record *record, const char *model, const char *kind, const char *key,
                  struct text *line)
 {
     struct json json;
+    struct json_field_writer writer = {.json = &json, .model = model};
     text_clear(line);
     json_init(&json, line, false);
     json_object(&json, NULL);
     json_string(&json, "kind", kind);
     json_string(&json, "key", key);
-    record_to_json(record, model, &json);
+    for (const struct record_field *field = RECORD_FIELDS; field->at.path; field++)
+        if (field->role == ROLE_GROUP && is_group_known(field, record))
+            record_energy_to_json(&json, json_field_enter(&writer, field->at.path),
+                                  json_field_member(&field->at, record));
+        else if ((field->role == ROLE_FIELD || field->role == ROLE_EXTRA) &&
+                 json_field_is_known(&field->at, record))
+            json_field_write(&writer, &field->at, record);
+    json_field_writer_end(&writer);
     json_object_end(&json);
 }
 
@@ -269,6 +262,11 @@ void record_from_json(const struct jv *tree, const char *model, struct record *o
             json_field_read(&reader, &field->at, out);
     if (!jv_is_object(jv_get(tree, "ipw")))
         set_basis(out);
+}
+
+const struct jv *record_models(const struct jv *tree)
+{
+    return jv_get(tree, RECORD_MODELS);
 }
 
 void record_evaluation(const struct record *record, struct evaluation *out)

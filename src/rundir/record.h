@@ -51,15 +51,15 @@ void record_energy_from_json(const struct jv *value, struct record_energy *out);
 
 /* ---- JSON ---- */
 
-/* Writes the known values into an open object. */
-void record_to_json(const struct record *record, const char *model, struct json *json);
-
 /* A line of the journal, without its newline: {"kind": kind, "key": key, ...} and the known values. */
 void record_line(const struct record *record, const char *model, const char *kind, const char *key,
                  struct text *line);
 
 /* The members point into the tree.  energy_basis of a record of the Python IPW is the kind that counts in it. */
 void record_from_json(const struct jv *tree, const char *model, struct record *out);
+
+/* The figures of a record by model: it may have several. */
+const struct jv *record_models(const struct jv *tree);
 
 /* The field `evaluation`, JSON text in the format of the Python IPW: the grader, and why there is no grade; "" and
  * UNKNOWN if absent. */

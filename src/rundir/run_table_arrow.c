@@ -33,7 +33,7 @@ enum err arrow_models(const char *path, struct run_table *table, struct error *w
 {
     struct arrow_reader *reader;
     struct arrow_path place;
-    const char *top = "model_metrics", *name;
+    const char *top = RECORD_MODELS, *name;
     enum err err = arrow_reader_open(path, &reader, why);
     if (err)
         return err;
@@ -54,7 +54,7 @@ static void find_places(const struct loading *loading, const struct places *plac
         const struct place *place = &places->items[i];
         if (place->inside && out->count)
             continue; /* a column of its own, or a duplicate */
-        const char *names[PLACE_NAMES_MAX + 2] = {"model_metrics", loading->model};
+        const char *names[PLACE_NAMES_MAX + 2] = {RECORD_MODELS, loading->model};
         size_t before = place->from_top ? 0 : 2;
         for (size_t n = 0; n < place->count; n++)
             names[before + n] = place->names[n];
@@ -279,7 +279,7 @@ static enum err read_all(struct loading *loading, struct error *why)
 enum err arrow_rows(const char *path, const char *model, struct builder *builder, struct error *why)
 {
     struct loading loading = {.builder = builder, .model = model};
-    const char *names[] = {"model_metrics", model}, *ours = "ipw";
+    const char *names[] = {RECORD_MODELS, model}, *ours = "ipw";
     struct arrow_path place;
     enum err err = arrow_reader_open(path, &loading.reader, why);
     if (err)

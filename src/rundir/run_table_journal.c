@@ -66,7 +66,7 @@ static enum err take_record(void *context, const struct jv *record)
 {
     struct builder *builder = context;
     struct run_table *table = builder->table;
-    const struct jv *all = jv_get(record, "model_metrics");
+    const struct jv *all = record_models(record);
     enum err err = ERR_OK;
     for (const struct jv *model = jv_first_member(all); model && !err; model = jv_next(model))
         err = table_add_model(table, jv_key(model));

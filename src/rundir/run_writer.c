@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -232,30 +233,19 @@ struct merge_state {
     struct error why;
 };
 
-/* Renumbers a line for the merged run, as an object to be merged into it. */
+/* Renumbers a line for the merged run. */
 static enum err renumber(struct jv *line, enum journal_line_kind kind, unsigned before)
 {
-    struct text change = {0};
-    struct jv *tree = NULL;
-    bool query = kind == JOURNAL_QUERY;
-    double start = jv_number(jv_path(line, query ? "ipw.start" : "start"));
+    struct jv *owner = kind == JOURNAL_QUERY ? (struct jv *)jv_get(line, "ipw") : line;
+    double start = jv_number(jv_get(owner, "start"));
     if (!(start >= 1 && start < 1e6))
         return ERR_OK;
-    unsigned now = (unsigned)start + before;
-    if (query)
-        text_addf(&change, "{\"ipw\":{\"start\":%u}}", now);
-    else if (kind == JOURNAL_RUN)
-        text_addf(&change, "{\"start\":%u,\"%s\":true,\"settings\":{\"%s\":null}}", now,
-                  JOURNAL_MERGED, RUN_PART_KEY);
-    else
-        text_addf(&change, "{\"start\":%u}", now);
-    enum err err =
-        change.failed ? ERR_NO_MEMORY : jv_parse(change.bytes, change.length, &tree, NULL);
-    if (!err)
-        err = jv_merge(line, tree);
-    jv_free(tree);
-    text_release(&change);
-    return err;
+    enum err err = jv_put_number(owner, "start", floor(start) + before);
+    if (err || kind != JOURNAL_RUN)
+        return err;
+    err = jv_put_bool(line, JOURNAL_MERGED, true);
+    struct jv *settings = err ? NULL : jv_put_object(line, "settings");
+    return settings ? jv_put_text(settings, RUN_PART_KEY, NULL) : ERR_NO_MEMORY;
 }
 
 static enum err take_line(void *context, const struct jv *value)

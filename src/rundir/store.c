@@ -7,14 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/json.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "port/file.h"
 #include "port/json_read.h"
 #include "rundir/journal.h"
-#include "rundir/record.h"
 #include "rundir/run_path.h"
+#include "rundir/summary.h"
 
 /* ---- jsonl: the journal is written during the run; this checks that it exists and is on disk before it is relied upon
  * ---- */
@@ -114,23 +113,9 @@ enum { STORES_MAX = 8 };
 struct fill_state {
     struct store stores[STORES_MAX];
     size_t count;
-    struct jv *machine; /* merged into every record */
+    struct jv *constants; /* merged into every record */
     struct error why;
 };
-
-static enum err describe_machine(const struct record *machine, const char *model,
-                                 struct fill_state *fill)
-{
-    struct json json;
-    struct text text = {0};
-    json_init(&json, &text, false);
-    json_object(&json, NULL);
-    record_to_json(machine, model, &json);
-    json_object_end(&json);
-    enum err err = jv_parse(text_get(&text), text.length, &fill->machine, &fill->why);
-    text_release(&text);
-    return err;
-}
 
 static enum err open_all(const struct store_run *run, struct fill_state *fill)
 {
@@ -150,18 +135,18 @@ static enum err open_all(const struct store_run *run, struct fill_state *fill)
 static enum err put_all(void *context, const struct jv *record)
 {
     struct fill_state *fill = context;
-    enum err err = jv_merge((struct jv *)record, fill->machine);
+    enum err err = jv_merge((struct jv *)record, fill->constants);
     for (size_t i = 0; !err && i < fill->count; i++)
         err = store_put(&fill->stores[i], record, &fill->why);
     return err;
 }
 
 enum err stores_fill(const struct store_run *run, struct journal_index *records,
-                     const struct record *machine, const struct summary *summary, struct error *why)
+                     const struct summary *summary, struct error *why)
 {
     struct fill_state fill = {0};
     uint64_t damaged;
-    enum err err = describe_machine(machine, run->model, &fill);
+    enum err err = summary_constants(summary, run->model, &fill.constants);
     if (!err)
         err = open_all(run, &fill);
     if (!err)
@@ -172,6 +157,6 @@ enum err stores_fill(const struct store_run *run, struct journal_index *records,
         err_set(why, err, "%s", fill.why.text[0] ? fill.why.text : err_text(err));
     for (size_t i = 0; i < fill.count; i++)
         store_close(&fill.stores[i]);
-    jv_free(fill.machine);
+    jv_free(fill.constants);
     return err;
 }

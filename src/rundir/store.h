@@ -15,7 +15,6 @@
 struct hf_dataset;
 struct journal_index;
 struct jv;
-struct record;
 struct summary;
 
 struct store {
@@ -49,6 +48,7 @@ struct store_driver {
 
 /* NULL-terminated, in the order of stores.def. */
 extern const struct store_driver *const STORE_DRIVERS[];
+extern const struct store_driver store_arrow; /* a dataset on disk, below */
 
 enum err store_open(const struct store_driver *driver, const struct store_run *run,
                     struct store *out, struct error *why) MUST_USE;
@@ -57,11 +57,10 @@ enum err store_finish(struct store *store, const struct summary *summary, struct
     MUST_USE;
 void store_close(struct store *store);
 
-/* Fills all stores from the records of a journal, with *machine merged into each.  A store that this build lacks is
- * skipped with a warning. */
+/* Fills all stores from the records of a journal, with the summary's constants merged into each.  A store that this
+ * build lacks is skipped with a warning. */
 enum err stores_fill(const struct store_run *run, struct journal_index *records,
-                     const struct record *machine, const struct summary *summary, struct error *why)
-    MUST_USE;
+                     const struct summary *summary, struct error *why) MUST_USE;
 
 /* ---- datasets on disk (hf_dataset.c) ---- */
 

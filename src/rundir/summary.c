@@ -588,6 +588,25 @@ enum err summary_save(const char *directory, const struct summary *summary, stru
 
 /* ---- reading ---- */
 
+static bool is_in_records(const char *path)
+{
+    for (const struct record_field *field = RECORD_FIELDS; field->at.path; field++)
+        if (field->role == ROLE_FIELD && strcmp(field->at.path, path) == 0)
+            return true;
+    return false;
+}
+
+enum err summary_constants(const struct summary *summary, const char *model, struct jv **out)
+{
+    enum err err = jv_object_new(out);
+    for (const struct summary_field *field = SUMMARY_FIELDS; summary && !err && field->at.path;
+         field++)
+        if (field->role == SUMMARY_IS_FIELD && json_field_is_known(&field->at, summary) &&
+            is_in_records(field->at.path))
+            err = json_field_put(&field->at, model, summary, *out);
+    return err;
+}
+
 enum err summary_from_json(struct jv *tree, struct summary *out, struct error *why)
 {
     summary_init(out);

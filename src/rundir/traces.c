@@ -225,6 +225,16 @@ void query_trace_to_json(const struct query_trace *trace, struct text *line)
     json_object_end(&json);
 }
 
+enum err query_trace_to_tree(const struct query_trace *trace, struct jv *tree)
+{
+    enum err err = ERR_OK;
+    for (const struct json_field *field = HEAD_FIELDS; !err && field->path; field++)
+        err = json_field_put(field, NULL, trace, tree);
+    for (const struct json_field *field = QUERY_FIELDS; !err && field->path; field++)
+        err = json_field_put(field, NULL, trace, tree);
+    return err;
+}
+
 /* ---- reading ---- */
 
 static enum err read_turns(const struct jv *list, struct query_trace *out)

@@ -322,50 +322,52 @@ static struct arrow_field *make_fields(void)
     return NULL;
 }
 
-/* The trace has most of the columns under the same names; the others are added. */
-static void write_row(const struct query_trace *trace, struct text *line, struct text *row)
+static enum err put_texts(const struct query_trace *trace, struct jv *row)
 {
-    struct text score = {0};
-    struct json json;
-    query_trace_to_json(trace, line);
-    if (trace->score_metadata.value)
-        score.failed = jv_print(trace->score_metadata.value, &score) != ERR_OK;
-    else
-        text_add(&score, trace->score_metadata.text ? trace->score_metadata.text : "{}");
-    text_clear(row);
-    json_init(&json, row, false);
-    json_object(&json, NULL);
-    json_number(&json, "total_gpu_energy_joules", query_trace_gpu_joules(trace));
-    json_number(&json, "total_cpu_energy_joules", query_trace_cpu_joules(trace));
-    json_number(&json, "avg_gpu_power_watts", query_trace_gpu_watts(trace));
-    json_number(&json, "avg_cpu_power_watts", query_trace_cpu_watts(trace));
-    json_number(&json, "energy_per_token_joules", trace->energy_per_output_token_joules);
-    json_string(&json, "score_metadata_json", text_get(&score));
-    json_string(&json, "trace_json", text_get(line));
-    json_object_end(&json);
-    row->failed = row->failed || score.failed || line->failed;
+    struct text line = {0}, score = {0};
+    const struct json_any *metadata = &trace->score_metadata;
+    query_trace_to_json(trace, &line);
+    if (!metadata->value)
+        text_add(&score, metadata->text ? metadata->text : "{}");
+    else if (jv_print(metadata->value, &score))
+        score.failed = true;
+    enum err err = line.failed || score.failed ? ERR_NO_MEMORY : ERR_OK;
+    if (!err)
+        err = jv_put_text(row, "score_metadata_json", text_get(&score));
+    if (!err)
+        err = jv_put_text(row, "trace_json", text_get(&line));
+    text_release(&line);
     text_release(&score);
+    return err;
+}
+
+/* The trace has most of the columns under the same names; the others are added. */
+static enum err make_row(const struct query_trace *trace, struct jv **row)
+{
+    const struct {
+        const char *column;
+        double value;
+    } FIGURES[] = {
+        {"total_gpu_energy_joules", query_trace_gpu_joules(trace)},
+        {"total_cpu_energy_joules", query_trace_cpu_joules(trace)},
+        {"avg_gpu_power_watts", query_trace_gpu_watts(trace)},
+        {"avg_cpu_power_watts", query_trace_cpu_watts(trace)},
+        {"energy_per_token_joules", trace->energy_per_output_token_joules},
+    };
+    enum err err = jv_object_new(row);
+    if (!err)
+        err = query_trace_to_tree(trace, *row);
+    for (size_t i = 0; !err && i < sizeof FIGURES / sizeof *FIGURES; i++)
+        err = jv_put_number(*row, FIGURES[i].column, FIGURES[i].value);
+    return err ? err : put_texts(trace, *row);
 }
 
 static enum err add_row(struct hf_dataset *dataset, const struct query_trace *trace,
                         struct error *why)
 {
-    struct text line = {0}, row = {0};
-    struct jv *whole = NULL, *more = NULL;
-    write_row(trace, &line, &row);
-    enum err err = row.failed ? err_no_memory(why) : ERR_OK;
-    if (!err)
-        err = jv_parse(line.bytes, line.length, &whole, why);
-    if (!err)
-        err = jv_parse(row.bytes, row.length, &more, why);
-    if (!err && jv_merge(whole, more))
-        err = err_no_memory(why);
-    if (!err)
-        err = hf_dataset_add(dataset, whole, why);
-    jv_free(whole);
-    jv_free(more);
-    text_release(&line);
-    text_release(&row);
+    struct jv *row = NULL;
+    enum err err = make_row(trace, &row) ? err_no_memory(why) : hf_dataset_add(dataset, row, why);
+    jv_free(row);
     return err;
 }
 

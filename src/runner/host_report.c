@@ -124,7 +124,7 @@ void host_to_json(struct json *json, const char *key, const struct host_report *
     json_object_end(json);
 }
 
-/* ---- summaries and records ---- */
+/* ---- summaries ---- */
 
 void run_summary_host(const struct host_report *host, struct summary *out)
 {
@@ -144,21 +144,6 @@ void run_summary_host(const struct host_report *host, struct summary *out)
     out->gpu_device_id = 0;
     out->gpu_device_type = host->gpu_type;
     out->gpu_backend = host->gpu_backend;
-}
-
-void run_record_machine(const struct summary *summary, struct record *out)
-{
-    out->os_name = summary->os_name;
-    out->os_version = summary->os_version;
-    out->kernel_version = summary->kernel_version;
-    out->host_name = summary->host_name;
-    out->cpu_brand = summary->cpu_brand;
-    out->cpu_count = summary->cpu_count;
-    out->gpu_name = summary->gpu_name;
-    out->gpu_vendor = summary->gpu_vendor;
-    out->gpu_device_id = summary->gpu_device_id;
-    out->gpu_device_type = summary->gpu_device_type;
-    out->gpu_backend = summary->gpu_backend;
 }
 
 double run_devices(const struct ledger *ledger)

@@ -9,7 +9,6 @@ struct baseline;
 struct hardware;
 struct json;
 struct ledger;
-struct record;
 struct summary;
 
 struct host_report {
@@ -27,10 +26,9 @@ enum err host_find_hardware(struct hardware *out, struct error *why) MUST_USE;
 void host_report_fill(const struct sensor_findings *findings, struct host_report *out);
 void host_to_json(struct json *json, const char *key, const struct host_report *host);
 
-/* Fills the machine's part of a summary or a record.  The strings are borrowed from the host, the baseline and the
+/* Fills the machine's part of a summary.  The strings are borrowed from the host, the baseline and the
  * ledger, which must outlive the summary. */
 void run_summary_host(const struct host_report *host, struct summary *out);
-void run_record_machine(const struct summary *summary, struct record *out);
 
 /* Number of devices with an hourly price: the GPUs, or 1 for a machine without any. */
 double run_devices(const struct ledger *ledger); /* NULL is allowed */

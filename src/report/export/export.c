@@ -78,7 +78,7 @@ static char *last_part(const char *directory)
 static enum err take_model(void *context, const struct jv *record)
 {
     struct export_state *work = context;
-    const struct jv *first = jv_first_member(jv_get(record, "model_metrics"));
+    const struct jv *first = jv_first_member(record_models(record));
     if (!first)
         return ERR_OK;
     work->model = strdup(jv_key(first));
@@ -129,7 +129,7 @@ static enum err take_record(void *context, const struct jv *record)
 {
     struct export_state *work = context;
     struct export_record given = {.tree = (struct jv *)record}; /* ours alone during the call */
-    if (jv_is_null(jv_get(jv_get(record, "model_metrics"), work->model)))
+    if (jv_is_null(jv_get(record_models(record), work->model)))
         return ERR_OK;
     work->taken++;
     record_from_json(record, work->model, &given.fields);

@@ -1,7 +1,5 @@
 /* A Hugging Face dataset on disk, as in a run directory: all columns of the records, nested; and inside it one of an
  * agent's traces. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "port/json_read.h"
 #include "report/export/export.h"
@@ -12,24 +10,8 @@
 
 struct hf {
     struct store store;
-    struct jv *constants; /* values from the summary that are the same for all records; or NULL */
+    struct jv *constants; /* merged into every record */
 };
-
-static const struct store_driver *arrow_store(void)
-{
-    for (size_t i = 0; STORE_DRIVERS[i]; i++)
-        if (strcmp(STORE_DRIVERS[i]->name, "arrow") == 0)
-            return STORE_DRIVERS[i];
-    return NULL;
-}
-
-static enum err hf_available(struct error *why)
-{
-    const struct store_driver *driver = arrow_store();
-    if (!driver)
-        return err_set(why, ERR_UNSUPPORTED, "built without the Arrow store");
-    return driver->available ? driver->available(why) : ERR_OK;
-}
 
 static enum err make_directory(const char *path, struct error *why)
 {
@@ -40,35 +22,15 @@ static enum err make_directory(const char *path, struct error *why)
     return err ? err : run_dir_make(path, why);
 }
 
-/* The journal's records omit values that are the same for all; a store has them in each. */
-static enum err make_constants(const struct export_run *run, struct jv **out, struct error *why)
-{
-    static const char *const KEYS[] = {"gpu_info", "system_info"};
-    struct jv *info = NULL, *metrics = NULL;
-    enum err err = jv_object_new(&info);
-    for (size_t i = 0; !err && i < sizeof KEYS / sizeof *KEYS; i++) {
-        const struct jv *recorded = jv_get(run->summary ? run->summary->tree : NULL, KEYS[i]);
-        if (!jv_is_null(recorded))
-            err = jv_put(info, KEYS[i], recorded);
-    }
-    if (!err && !(err = jv_object_new(&metrics)))
-        err = jv_put(metrics, run->model, info);
-    if (!err && !(err = jv_object_new(out)))
-        err = jv_put(*out, "model_metrics", metrics);
-    jv_free(info);
-    jv_free(metrics);
-    return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
-}
-
 static enum err hf_begin(struct export *export, struct error *why)
 {
     const struct export_run *run = export->run;
     struct store_run where = {run->output, run->model, run->metadata};
     struct hf *hf = export->state;
     enum err err = make_directory(run->output, why);
-    if (!err)
-        err = make_constants(run, &hf->constants, why);
-    return err ? err : store_open(arrow_store(), &where, &hf->store, why);
+    if (!err && (err = summary_constants(run->summary, run->model, &hf->constants)))
+        err_set(why, err, "%s", err_text(err));
+    return err ? err : store_open(&store_arrow, &where, &hf->store, why);
 }
 
 static enum err hf_record(struct export *export, const struct export_record *record,
@@ -103,7 +65,7 @@ const struct export_driver export_hf = {
     .makes_directory = true,
     .wants_metadata = true,
     .state_size = sizeof(struct hf),
-    .available = hf_available,
+    .available = hf_dataset_available,
     .begin = hf_begin,
     .record = hf_record,
     .end = hf_end,

@@ -405,10 +405,7 @@ static enum err fill_stores(const struct profile *profile, struct journal_index 
                             const struct sums *sums, struct error *why)
 {
     const struct store_run run = {profile->directory, profile->options->model, sums->metadata};
-    struct record machine;
-    record_init(&machine);
-    run_record_machine(&profile->result->summary, &machine);
-    return stores_fill(&run, index, &machine, &profile->result->summary, why);
+    return stores_fill(&run, index, &profile->result->summary, why);
 }
 
 /* ---- the summary ---- */

@@ -197,6 +197,24 @@ static void merging_goes_key_by_key(void **state)
     }
 }
 
+static void members_are_set_in_their_places(void **state)
+{
+    (void)state;
+    NEEDS_JSON();
+    struct jv *object = parse("{\"a\":1,\"b\":[2],\"c\":{\"d\":3}}");
+    struct text out = {0};
+    assert_int_equal(jv_put_text(object, "b", "x\n"), ERR_OK);
+    assert_int_equal(jv_put_number(object, "a", 0.1), ERR_OK);
+    assert_int_equal(jv_put_bool(object, "e", true), ERR_OK);
+    assert_int_equal(jv_put_number(jv_put_object(object, "c"), "f", UNKNOWN), ERR_OK);
+    assert_int_equal(jv_put_text(jv_put_object(object, "e"), "g", NULL), ERR_OK);
+    assert_int_equal(jv_print(object, &out), ERR_OK);
+    assert_string_equal(text_get(&out), "{\"a\":0.1,\"b\":\"x\\n\",\"c\":{\"d\":3,\"f\":null},"
+                                        "\"e\":{\"g\":null}}");
+    jv_free(object);
+    text_release(&out);
+}
+
 static void an_index_has_every_member(void **state)
 {
     (void)state;
@@ -297,6 +315,7 @@ int main(void)
         cmocka_unit_test(paths_lead_through_objects_and_arrays),
         cmocka_unit_test(children_come_in_order),
         cmocka_unit_test(merging_goes_key_by_key),
+        cmocka_unit_test(members_are_set_in_their_places),
         cmocka_unit_test(an_index_has_every_member),
         cmocka_unit_test(printing_loses_nothing),
         cmocka_unit_test(printing_goes_as_deep_as_reading),

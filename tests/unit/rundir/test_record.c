@@ -67,7 +67,6 @@ static void test_objects_are_opened_once(void **state)
     (void)state;
     struct record record;
     struct text text = {0};
-    struct json json;
     record_init(&record);
     for (const struct record_field *field = RECORD_FIELDS; field->at.path; field++) {
         char *member = (char *)&record + field->at.offset;
@@ -84,10 +83,7 @@ static void test_objects_are_opened_once(void **state)
         if (field->at.type == FIELD_JSON || field->at.type == FIELD_METADATA)
             ((struct json_any *)(void *)member)->text = "{\"a\":[1]}";
     }
-    json_init(&json, &text, false);
-    json_object(&json, NULL);
-    record_to_json(&record, "some/model.v1", &json);
-    json_object_end(&json);
+    record_line(&record, "some/model.v1", "query", "q000000", &text);
     static const char *const OBJECTS[] = {
         "\"model_metrics\":",   "\"ipw\":",    "\"gpu\":{\"per_query",
         "\"latency_metrics\":", "\"energy\":", "\"evaluation\":"};
