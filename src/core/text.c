@@ -170,6 +170,28 @@ const char *text_get(const struct text *text)
 
 /* ---- strings ---- */
 
+enum err str_set(char **field, const char *value)
+{
+    char *copy = strdup(value ? value : "");
+    if (!copy)
+        return ERR_NO_MEMORY;
+    free(*field);
+    *field = copy;
+    return ERR_OK;
+}
+
+enum err str_take(char **field, struct text *value)
+{
+    if (value->failed)
+        return ERR_NO_MEMORY;
+    if (!value->bytes)
+        return str_set(field, "");
+    free(*field);
+    *field = value->bytes;
+    *value = (struct text){0};
+    return ERR_OK;
+}
+
 int compare_strings(const void *left, const void *right)
 {
     return strcmp(*(const char *const *)left, *(const char *const *)right);

@@ -31,6 +31,11 @@ static inline const char *str_or_null(const char *string)
     return string && string[0] ? string : NULL;
 }
 
+/* Replaces *field, which owns its string, by a copy; NULL is stored as "". */
+enum err str_set(char **field, const char *value) MUST_USE;
+/* The same with the bytes of a text, which is then empty.  ERR_NO_MEMORY if the text had failed. */
+enum err str_take(char **field, struct text *value) MUST_USE;
+
 /* By strcmp, for qsort of an array of strings. */
 int compare_strings(const void *left, const void *right);
 

@@ -514,11 +514,11 @@ static enum err describe(const struct builtin *builtin, const struct task *task,
     json_integer(&json, "level", level);
     json_string(&json, "split", split);
     json_object_end(&json);
-    enum err err = item_take(&out->metadata, &metadata);
+    enum err err = str_take(&out->metadata, &metadata);
     if (!err)
-        err = item_set(&out->id, id);
+        err = str_set(&out->id, id);
     if (!err)
-        err = item_set(&out->subject, task->name);
+        err = str_set(&out->subject, task->name);
     text_release(&metadata);
     return err;
 }
@@ -538,11 +538,11 @@ static enum err builtin_next(struct dataset *dataset, struct item *out, bool *en
     err = describe(builtin, task, level, out);
     builtin->yielded++;
     if (!err)
-        err = item_set(&out->problem, text_get(&builtin->work.problem));
+        err = str_set(&out->problem, text_get(&builtin->work.problem));
     if (!err)
-        err = item_set(&out->answer, text_get(&builtin->work.answer));
+        err = str_set(&out->answer, text_get(&builtin->work.answer));
     if (!err)
-        err = item_set(&out->grader, builtin->work.grader);
+        err = str_set(&out->grader, builtin->work.grader);
     return err ? err_set(why, err, "out of memory") : ERR_OK;
 }
 

@@ -103,15 +103,8 @@ enum { DATASET_TEXT_WINDOW = 512, DATASET_TEXT_TOKEN_BYTES = 4 };
 enum err dataset_text_window(const struct params *params, uint64_t *out, struct error *why)
     MUST_USE;
 
-/* ---- for drivers: filling an item, which owns its strings ---- */
-
-/* Replaces *field by a copy; NULL is stored as "". */
-enum err item_set(char **field, const char *value) MUST_USE;
-
-/* Moves the text into *field.  ERR_NO_MEMORY if the text had failed. */
-enum err item_take(char **field, struct text *value) MUST_USE;
-
-/* Sets every field that is still NULL to its default: "", "general", "{}". */
+/* Sets every field that is still NULL to its default: "", "general", "{}".  dataset_next does so for a driver, which
+ * fills an item with str_set and str_take. */
 enum err item_complete(struct item *item) MUST_USE;
 
 #endif

@@ -137,15 +137,13 @@ static enum err fixed_next(struct dataset *dataset, struct item *out, bool *end,
     add_words(lengths, lengths->yielded++, &problem);
     add_metadata(lengths, &metadata);
     out->output_length = (int64_t)lengths->output;
-    enum err err = item_set(&out->id, id);
+    enum err err = str_set(&out->id, id);
     if (!err)
-        err = item_take(&out->problem, &problem);
+        err = str_take(&out->problem, &problem);
     if (!err)
-        err = item_take(&out->metadata, &metadata);
+        err = str_take(&out->metadata, &metadata);
     if (!err)
-        err = item_set(&out->subject, "synthetic");
-    if (!err)
-        err = item_complete(out);
+        err = str_set(&out->subject, "synthetic");
     text_release(&problem);
     text_release(&metadata);
     return err ? err_set(why, err, "out of memory") : ERR_OK;

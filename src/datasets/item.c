@@ -1,9 +1,10 @@
-/* The strings of an item. */
+/* An item: its strings, and its fields by name. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/text.h"
 #include "datasets/dataset.h"
+#include "port/json_read.h"
 
 void item_release(struct item *item)
 {
@@ -14,28 +15,6 @@ void item_release(struct item *item)
     free(item->metadata);
     free(item->grader);
     *item = (struct item){0};
-}
-
-enum err item_set(char **field, const char *value)
-{
-    char *copy = strdup(value ? value : "");
-    if (!copy)
-        return ERR_NO_MEMORY;
-    free(*field);
-    *field = copy;
-    return ERR_OK;
-}
-
-enum err item_take(char **field, struct text *value)
-{
-    if (value->failed)
-        return ERR_NO_MEMORY;
-    if (!value->bytes)
-        return item_set(field, "");
-    free(*field);
-    *field = value->bytes;
-    *value = (struct text){0};
-    return ERR_OK;
 }
 
 enum err item_complete(struct item *item)
@@ -49,7 +28,54 @@ enum err item_complete(struct item *item)
         {&item->metadata, "{}"}, {&item->grader, ""},
     };
     for (size_t i = 0; i < sizeof FIELDS / sizeof *FIELDS; i++)
-        if (!*FIELDS[i].field && item_set(FIELDS[i].field, FIELDS[i].otherwise) != ERR_OK)
+        if (!*FIELDS[i].field && str_set(FIELDS[i].field, FIELDS[i].otherwise) != ERR_OK)
             return ERR_NO_MEMORY;
     return ERR_OK;
+}
+
+/* ---- fields ---- */
+
+struct jv *item_metadata(const struct item *item)
+{
+    struct jv *tree = NULL;
+    if (!item->metadata || jv_available(NULL) ||
+        jv_parse(item->metadata, strlen(item->metadata), &tree, NULL))
+        return NULL;
+    return tree;
+}
+
+static bool metadata_field(const struct item *item, const char *path, struct text *out)
+{
+    struct jv *metadata = item_metadata(item);
+    const struct jv *value = jv_path(metadata, path);
+    bool found = !jv_is_null(value);
+    if (jv_text(value))
+        text_add(out, jv_text(value));
+    else if (found)
+        found = jv_print(value, out) == ERR_OK;
+    jv_free(metadata);
+    return found;
+}
+
+bool item_field(const struct item *item, const char *name, struct text *out)
+{
+    const struct {
+        const char *name, *value;
+    } OWN[] = {{"problem", item->problem}, {"subject", item->subject}, {"id", item->id}};
+    for (size_t i = 0; i < sizeof OWN / sizeof *OWN; i++)
+        if (strcmp(name, OWN[i].name) == 0) {
+            text_add(out, OWN[i].value);
+            return true;
+        }
+    return metadata_field(item, name, out);
+}
+
+void item_field_names(const struct item *item, struct text *out)
+{
+    struct jv *metadata = item_metadata(item);
+    text_add(out, "{problem}, {subject}, {id}");
+    for (const struct jv *at = jv_first_member(metadata); at; at = jv_next(at))
+        if (!jv_is_null(at))
+            text_addf(out, ", {%s}", jv_key(at));
+    jv_free(metadata);
 }

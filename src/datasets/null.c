@@ -30,7 +30,7 @@ static enum err null_open(const struct dataset_config *config, struct dataset *o
     if (!err && (null->count == 0 || null->count > INT64_MAX))
         err = err_set(why, ERR_USAGE, "count=%" PRIu64 ": expected 1 or more", null->count);
     if (!err)
-        err = item_set(&null->problem, problem && *problem ? problem : "Hello.");
+        err = str_set(&null->problem, problem && *problem ? problem : "Hello.");
     if (err) {
         null_close(out);
         return err;
@@ -47,10 +47,8 @@ static enum err null_next(struct dataset *dataset, struct item *out, bool *end, 
     if (*end)
         return ERR_OK;
     str_format(id, sizeof id, "%" PRIu64, null->yielded++);
-    if (item_set(&out->id, id) != ERR_OK || item_set(&out->problem, null->problem) != ERR_OK ||
-        item_complete(out) != ERR_OK)
-        return err_no_memory(why);
-    return ERR_OK;
+    return str_set(&out->id, id) || str_set(&out->problem, null->problem) ? err_no_memory(why)
+                                                                          : ERR_OK;
 }
 
 static const struct param_spec PARAMS[] = {

@@ -479,7 +479,7 @@ static enum err set_problem(struct conversion *c, struct item *out, struct error
     if (!err && text.length == 0)
         err = err_set(why, ERR_BAD_VALUE, "the problem is empty");
     if (!err)
-        err = item_take(&out->problem, &text);
+        err = str_take(&out->problem, &text);
     text_release(&text);
     return err;
 }
@@ -516,7 +516,7 @@ static enum err set_answer(struct conversion *c, struct item *out, struct error 
             keep_after(&text, mapping->answer_after);
     }
     if (!err)
-        err = item_take(&out->answer, &text);
+        err = str_take(&out->answer, &text);
     text_release(&text);
     return err;
 }
@@ -529,7 +529,7 @@ static enum err set_plain(struct conversion *c, const char *names, char **to)
         return ERR_OK;
     struct text text = {0};
     field_add_text(use(c, field), &text);
-    enum err err = item_take(to, &text);
+    enum err err = str_take(to, &text);
     text_release(&text);
     return err;
 }
@@ -541,7 +541,7 @@ static enum err set_id(struct conversion *c, uint64_t number, struct item *out)
         return err;
     char digits[24];
     str_format(digits, sizeof digits, "%" PRIu64, number);
-    return item_set(&out->id, digits);
+    return str_set(&out->id, digits);
 }
 
 /* ---- metadata ---- */
@@ -626,7 +626,7 @@ static enum err set_metadata(struct conversion *c, struct item *out)
         add_field_as_metadata(c, &text, out);
     else
         add_rest(c, &text, out);
-    enum err err = item_take(&out->metadata, &text);
+    enum err err = str_take(&out->metadata, &text);
     text_release(&text);
     return err;
 }
@@ -659,49 +659,4 @@ enum err row_mapping_apply(const struct row_mapping *mapping, const struct jv *r
     if (err == ERR_NO_MEMORY)
         err_set(why, err, "out of memory");
     return err;
-}
-
-struct jv *item_metadata(const struct item *item)
-{
-    struct jv *tree = NULL;
-    if (!item->metadata || jv_available(NULL) ||
-        jv_parse(item->metadata, strlen(item->metadata), &tree, NULL))
-        return NULL;
-    return tree;
-}
-
-static bool metadata_field(const struct item *item, const char *path, struct text *out)
-{
-    struct jv *metadata = item_metadata(item);
-    const struct jv *value = jv_path(metadata, path);
-    bool found = !jv_is_null(value);
-    if (jv_text(value))
-        text_add(out, jv_text(value));
-    else if (found)
-        found = jv_print(value, out) == ERR_OK;
-    jv_free(metadata);
-    return found;
-}
-
-bool item_field(const struct item *item, const char *name, struct text *out)
-{
-    const struct {
-        const char *name, *value;
-    } OWN[] = {{"problem", item->problem}, {"subject", item->subject}, {"id", item->id}};
-    for (size_t i = 0; i < sizeof OWN / sizeof *OWN; i++)
-        if (strcmp(name, OWN[i].name) == 0) {
-            text_add(out, OWN[i].value);
-            return true;
-        }
-    return metadata_field(item, name, out);
-}
-
-void item_field_names(const struct item *item, struct text *out)
-{
-    struct jv *metadata = item_metadata(item);
-    text_add(out, "{problem}, {subject}, {id}");
-    for (const struct jv *at = jv_first_member(metadata); at; at = jv_next(at))
-        if (!jv_is_null(at))
-            text_addf(out, ", {%s}", jv_key(at));
-    jv_free(metadata);
 }

@@ -115,8 +115,7 @@ static enum err text_next(struct dataset *dataset, struct item *out, bool *end, 
     passages->count -= length;
     memmove(passages->bytes, passages->bytes + length, passages->count);
     str_format(id, sizeof id, "%" PRIu64, passages->given++);
-    if (item_set(&out->id, id) != ERR_OK || item_take(&out->problem, &problem) != ERR_OK ||
-        item_complete(out) != ERR_OK)
+    if (str_set(&out->id, id) || str_take(&out->problem, &problem))
         err = err_no_memory(why);
     text_release(&problem);
     return err;

@@ -292,16 +292,6 @@ static enum err no_room(struct completion_sink *sink, enum err err)
                          sink->server, TOOL_CALLS_LIMIT);
 }
 
-static enum err replace(char **string, const char *value)
-{
-    char *copy = strdup(value);
-    if (!copy)
-        return ERR_NO_MEMORY;
-    free(*string);
-    *string = copy;
-    return ERR_OK;
-}
-
 /* Names are sent whole; one that differs from the current name continues it. */
 static enum err add_name(struct tool_call *call, const char *name)
 {
@@ -309,7 +299,7 @@ static enum err add_name(struct tool_call *call, const char *name)
     if (!name || !*name || strcmp(call->name, name) == 0)
         return ERR_OK;
     text_addf(&joined, "%s%s", call->name, name);
-    enum err err = joined.failed ? ERR_NO_MEMORY : replace(&call->name, text_get(&joined));
+    enum err err = joined.failed ? ERR_NO_MEMORY : str_set(&call->name, text_get(&joined));
     text_release(&joined);
     return err;
 }
@@ -345,7 +335,7 @@ static enum err add_call(struct completion_sink *sink, const struct jv *item, na
         call->index = index;
     }
     if (id && *id && !*call->id)
-        err = replace(&call->id, id);
+        err = str_set(&call->id, id);
     if (!err)
         err = add_name(call, jv_text(jv_path(item, "function.name")));
     if (err)

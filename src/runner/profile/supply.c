@@ -93,8 +93,7 @@ static enum err next_window(struct dataset *dataset, struct item *out, bool *end
     size_t from = windows->text_at[feed->given], to = windows->text_at[feed->given + 1];
     text_add_repaired(&text, windows->text.bytes + from, to - from);
     (void)str_format(id, sizeof id, "%zu", feed->given++);
-    bool failed = item_set(&out->id, id) != ERR_OK || item_take(&out->problem, &text) != ERR_OK ||
-                  item_complete(out) != ERR_OK;
+    bool failed = str_set(&out->id, id) || str_take(&out->problem, &text);
     text_release(&text);
     return failed ? err_no_memory(why) : ERR_OK;
 }

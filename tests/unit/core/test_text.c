@@ -1,5 +1,6 @@
 #include "support/unit.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/err.h"
@@ -212,6 +213,26 @@ static void invalid_bytes_are_repaired(void **state)
     text_release(&out);
 }
 
+static void a_field_owns_a_copy_or_the_bytes_of_a_text(void **state)
+{
+    (void)state;
+    char *field = NULL;
+    struct text text = {0};
+    assert_int_equal(str_set(&field, "first"), ERR_OK);
+    text_add(&text, "second");
+    const char *bytes = text.bytes;
+    assert_int_equal(str_take(&field, &text), ERR_OK);
+    assert_ptr_equal(field, bytes);
+    assert_null(text.bytes);
+    assert_int_equal(str_take(&field, &text), ERR_OK);
+    assert_string_equal(field, "");
+    text.failed = true;
+    assert_int_equal(str_take(&field, &text), ERR_NO_MEMORY);
+    assert_int_equal(str_set(&field, NULL), ERR_OK);
+    assert_string_equal(field, "");
+    free(field);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +247,7 @@ int main(void)
         cmocka_unit_test(errors_are_plain),
         cmocka_unit_test(log_lines_are_plain),
         cmocka_unit_test(what_controls_a_terminal_is_no_part_of_a_text),
+        cmocka_unit_test(a_field_owns_a_copy_or_the_bytes_of_a_text),
     };
     return RUN_TESTS(tests);
 }
