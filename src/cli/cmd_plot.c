@@ -10,6 +10,7 @@
 
 #include "cli/common.h"
 #include "cli/option_groups.h"
+#include "core/slice.h"
 #include "core/text.h"
 #include "port/file.h"
 #include "port/json_read.h"
@@ -113,13 +114,8 @@ static struct run_wanted columns_needed(const struct plot_state *work)
 
 static void last_part(const char *path, char *to, size_t size)
 {
-    size_t end = strlen(path);
-    while (end > 1 && path[end - 1] == '/')
-        end--;
-    size_t begin = end;
-    while (begin > 0 && path[begin - 1] != '/')
-        begin--;
-    str_format(to, size, "%.*s", (int)(end - begin), path + begin);
+    struct slice name = slice_path_name(slice_of(path));
+    str_format(to, size, "%.*s", (int)name.length, name.start);
 }
 
 static void drop_suffix(char *path)

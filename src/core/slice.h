@@ -44,6 +44,17 @@ static inline struct slice slice_trim(struct slice slice)
     return slice;
 }
 
+/* The last component of a path, without the slashes at its end: "run" of "runs/run/". */
+static inline struct slice slice_path_name(struct slice path)
+{
+    while (path.length > 1 && path.start[path.length - 1] == '/')
+        path.length--;
+    size_t from = path.length;
+    while (from > 0 && path.start[from - 1] != '/')
+        from--;
+    return (struct slice){path.start + from, path.length - from};
+}
+
 static inline bool slice_equal(struct slice a, struct slice b)
 {
     return a.length == b.length && (a.length == 0 || memcmp(a.start, b.start, a.length) == 0);

@@ -8,6 +8,7 @@
 
 #include "core/hash.h"
 #include "core/registry.h"
+#include "core/slice.h"
 #include "core/text.h"
 #include "datasets/dataset.h"
 #include "port/file.h"
@@ -175,13 +176,8 @@ static void set_name(const struct plan *plan, struct dataset *out)
                  plan->preset ? plan->preset->name : plan->driver->name);
         return;
     }
-    size_t length = strlen(from);
-    while (length > 1 && from[length - 1] == '/')
-        length--;
-    size_t start = length;
-    while (start > 0 && from[start - 1] != '/')
-        start--;
-    str_format(out->name, sizeof out->name, "%.*s", (int)(length - start), from + start);
+    struct slice last = slice_path_name(slice_of(from));
+    str_format(out->name, sizeof out->name, "%.*s", (int)last.length, last.start);
     const struct suffix *suffix = find_suffix(out->name);
     if (suffix && strlen(out->name) > strlen(suffix->text))
         out->name[strlen(out->name) - strlen(suffix->text)] = '\0';

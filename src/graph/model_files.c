@@ -32,26 +32,16 @@ bool model_path_beside(const char *path, const char *name, char *to, size_t size
     return str_format(to, size, "%.*s%s", slash ? (int)(slash - path + 1) : 0, path, name);
 }
 
-/* The last component of the first `length` bytes, without a trailing slash. */
-static void copy_last_part(const char *path, size_t length, char *to, size_t size)
-{
-    while (length > 1 && path[length - 1] == '/')
-        length--;
-    size_t from = length;
-    while (from > 0 && path[from - 1] != '/')
-        from--;
-    str_format(to, size, "%.*s", (int)(length - from), path + from);
-}
-
 void model_path_name(const char *path, char *to, size_t size)
 {
     static const char *const GENERIC[] = {"config.json", "model.safetensors",
                                           "model.safetensors.index.json"};
-    copy_last_part(path, strlen(path), to, size);
+    struct slice name = slice_path_name(slice_of(path));
     const char *slash = strrchr(path, '/');
     for (size_t i = 0; slash && slash != path && i < sizeof GENERIC / sizeof *GENERIC; i++)
         if (strcmp(slash + 1, GENERIC[i]) == 0)
-            copy_last_part(path, (size_t)(slash - path), to, size);
+            name = slice_path_name(slice_between(path, slash));
+    str_format(to, size, "%.*s", (int)name.length, name.start);
 }
 
 /* ---- names ---- */

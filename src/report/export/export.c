@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "core/slice.h"
 #include "core/units.h"
 #include "port/file.h"
 #include "port/json_read.h"
@@ -62,17 +63,6 @@ static enum err read_summary(struct export_state *work, struct error *why)
         return ERR_OK;
     work->has_summary = !err;
     return err ? err_set(why, err, "%s", reason.text) : ERR_OK;
-}
-
-/* "runs/x/" is x. */
-static char *last_part(const char *directory)
-{
-    size_t end = strlen(directory), begin;
-    while (end > 1 && directory[end - 1] == '/')
-        end--;
-    for (begin = end; begin > 0 && directory[begin - 1] != '/'; begin--)
-        continue;
-    return strndup(directory + begin, end - begin);
 }
 
 static enum err take_model(void *context, const struct jv *record)
@@ -173,7 +163,9 @@ static enum err prepare(struct export_state *work, struct error *why)
         err = gather_metadata(work, why);
     if (!err && traces_exist(request->directory))
         err = traces_load(request->directory, &work->traces, why);
-    work->name = err ? NULL : request->name ? strdup(request->name) : last_part(request->directory);
+    struct slice name = slice_path_name(slice_of(request->directory));
+    if (!err)
+        work->name = request->name ? strdup(request->name) : strndup(name.start, name.length);
     if (!err && !work->name)
         err = err_no_memory(why);
     work->run = (struct export_run){request->directory,
