@@ -269,6 +269,27 @@ const struct jv *record_models(const struct jv *tree)
     return jv_get(tree, RECORD_MODELS);
 }
 
+/* ---- fields that hold JSON ---- */
+
+void record_put_evaluation(struct record *record, const struct evaluation *evaluation,
+                           struct text *text)
+{
+    struct json json;
+    text_clear(text);
+    json_init(&json, text, false);
+    json_object(&json, NULL);
+    json_string(&json, "grader", evaluation->grader);
+    json_optional_number(&json, "score", evaluation->score);
+    json_optional_string(&json, "label", str_or_null(evaluation->label));
+    json_optional_string(&json, "extracted", str_or_null(evaluation->extracted));
+    json_optional_string(&json, "reason", str_or_null(evaluation->reason));
+    json_integer(&json, "evaluation_attempts", evaluation->attempts ? evaluation->attempts : 1);
+    if (evaluation->failed) /* key of the Python IPW */
+        json_bool(&json, "evaluation_failed", true);
+    json_object_end(&json);
+    record->evaluation = text_get(text);
+}
+
 void record_evaluation(const struct record *record, struct evaluation *out)
 {
     struct jv *tree = NULL;
@@ -280,4 +301,46 @@ void record_evaluation(const struct record *record, struct evaluation *out)
     str_copy(out->reason, sizeof out->reason, text_or_empty(jv_text(jv_get(tree, "reason"))));
     out->score = jv_number(jv_get(tree, "score"));
     jv_free(tree);
+}
+
+void record_device_to_json(struct json *list, const struct record_device *device)
+{
+    const struct energy *energy = device->energy;
+    json_object(list, NULL);
+    json_string(list, "id", device->id);
+    json_bool(list, "in_total", device->in_total);
+    json_number(list, "joules", energy->joules);
+    json_number(list, "plus_minus", energy->plus_minus);
+    json_string(list, "method", method_name(energy->method));
+    json_string(list, "source", energy->source);
+    json_number(list, "coverage", energy->coverage);
+    json_number(list, "idle_joules", energy->idle_joules);
+    json_number(list, "prefill_joules", device->prefill_joules);
+    json_number(list, "decode_joules", device->decode_joules);
+    json_number(list, "window_joules", device->window_joules);
+    json_object_end(list);
+}
+
+void record_put_failed_attempt(struct record *record, unsigned attempt, const struct energy *energy,
+                               struct text *text)
+{
+    struct json json;
+    char number[32];
+    str_format(number, sizeof number, "%u", attempt);
+    text_clear(text);
+    json_init(&json, text, false);
+    json_object(&json, NULL);
+    energy_to_json(&json, number, energy);
+    json_object_end(&json);
+    record->failed_attempts.text = text_get(text);
+}
+
+double record_failed_joules(const struct record *record)
+{
+    double sum = 0;
+    for (const struct jv *one = jv_first(record->failed_attempts.value); one; one = jv_next(one)) {
+        double joules = jv_number(jv_get(one, "joules"));
+        sum += is_known(joules) ? joules : 0;
+    }
+    return sum;
 }

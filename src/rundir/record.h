@@ -61,13 +61,33 @@ void record_from_json(const struct jv *tree, const char *model, struct record *o
 /* The figures of a record by model: it may have several. */
 const struct jv *record_models(const struct jv *tree);
 
-/* The field `evaluation`, JSON text in the format of the Python IPW: the grader, and why there is no grade; "" and
- * UNKNOWN if absent. */
+/* ---- fields that hold JSON: written into *text, which the record then points to ---- */
+
+/* `evaluation`, in the format of the Python IPW; "", UNKNOWN and 0 if absent. */
 struct evaluation {
-    char grader[64], reason[200];
+    char grader[64], label[24], extracted[120], reason[200];
     double score;
+    unsigned attempts; /* of a judge */
+    bool failed;       /* the judge gave no verdict */
 };
+void record_put_evaluation(struct record *record, const struct evaluation *evaluation,
+                           struct text *text);
+/* The grader, the score, and why there is no grade. */
 void record_evaluation(const struct record *record, struct evaluation *out);
+
+/* An element of the list `devices`: a device's share of the query's energy. */
+struct record_device {
+    const char *id;
+    bool in_total;
+    const struct energy *energy;
+    double prefill_joules, decode_joules, window_joules;
+};
+void record_device_to_json(struct json *list, const struct record_device *device);
+
+/* `failed_attempts`: one that failed and was retried; and the joules of all of them in a record that was read. */
+void record_put_failed_attempt(struct record *record, unsigned attempt, const struct energy *energy,
+                               struct text *text);
+double record_failed_joules(const struct record *record);
 
 /* The rule of the Python IPW: the board counts if the record says so, or if an older record was read by a board's
  * backend; but if the board's energy is unknown, the GPUs count, for energy and power together. */

@@ -123,24 +123,18 @@ static void fill_cost(const struct profile *profile, const struct completion *re
     out->cost = cost.total;
 }
 
-/* *metadata holds the string that the record points to. */
-static void fill_grade(const char *grader, const struct grade *grade, struct text *metadata,
+/* *text holds the string that the record points to. */
+static void fill_grade(const char *grader, const struct grade *grade, struct text *text,
                        struct record *out)
 {
-    struct json json;
     bool graded = grade->verdict != VERDICT_NULL;
-    json_init(&json, metadata, false);
-    json_object(&json, NULL);
-    json_string(&json, "grader", grader);
-    json_optional_number(&json, "score", grade->score);
-    json_optional_string(&json, "label", str_or_null(grade->label));
-    json_optional_string(&json, "extracted", str_or_null(grade->extracted));
-    json_optional_string(&json, "reason", str_or_null(grade->reason));
-    json_integer(&json, "evaluation_attempts", grade->attempts ? grade->attempts : 1);
-    if (!graded && grade->attempts) /* the judge failed: key of the Python IPW */
-        json_bool(&json, "evaluation_failed", true);
-    json_object_end(&json);
-    out->evaluation = text_get(metadata);
+    struct evaluation evaluation = {
+        .score = grade->score, .attempts = grade->attempts, .failed = !graded && grade->attempts};
+    str_copy(evaluation.grader, sizeof evaluation.grader, grader);
+    str_copy(evaluation.label, sizeof evaluation.label, grade->label);
+    str_copy(evaluation.extracted, sizeof evaluation.extracted, grade->extracted);
+    str_copy(evaluation.reason, sizeof evaluation.reason, grade->reason);
+    record_put_evaluation(out, &evaluation, text);
     if (graded)
         out->correct = out->lm_correctness = (int8_t)(grade->verdict == VERDICT_TRUE);
 }
@@ -419,36 +413,26 @@ static void fill_efficiency(const struct efficiency *figures, struct record *out
     out->flops_per_watt = figures->flops_per_joule;
 }
 
-static void write_devices(const struct share *share, bool phases, struct text *out)
+static void fill_shares(const struct share *share, bool phases, struct text *text,
+                        struct record *out)
 {
     struct json list;
-    text_clear(out);
-    json_init(&list, out, false);
+    json_init(&list, text, false);
     json_array(&list, NULL);
-    for (size_t i = 0; i < share->count; i++) {
-        const struct device_share *device = &share->devices[i];
-        if (!device->device->has_energy)
-            continue;
-        json_object(&list, NULL);
-        json_string(&list, "id", device->device->id);
-        json_bool(&list, "in_total", device->counted);
-        json_number(&list, "joules", device->energy.joules);
-        json_number(&list, "plus_minus", device->energy.plus_minus);
-        json_string(&list, "method", method_name(device->energy.method));
-        json_string(&list, "source", device->energy.source);
-        json_number(&list, "coverage", device->energy.coverage);
-        json_number(&list, "idle_joules", device->energy.idle_joules);
-        json_number(&list, "prefill_joules", phases ? device->prefill_joules : UNKNOWN);
-        json_number(&list, "decode_joules", phases ? device->decode_joules : UNKNOWN);
-        json_number(&list, "window_joules", device->window_joules);
-        json_object_end(&list);
-    }
+    for (const struct device_share *at = share->devices; at < share->devices + share->count; at++)
+        if (at->device->has_energy)
+            record_device_to_json(&list,
+                                  &(struct record_device){at->device->id, at->counted, &at->energy,
+                                                          phases ? at->prefill_joules : UNKNOWN,
+                                                          phases ? at->decode_joules : UNKNOWN,
+                                                          at->window_joules});
     json_array_end(&list);
+    out->devices = text_get(text);
 }
 
-/* *devices holds a string that the record points to. */
+/* *text holds a string that the record points to. */
 static void fill_energy(const struct profile *profile, const struct pending *pending,
-                        const struct share *given, struct text *devices, struct record *out)
+                        const struct share *given, struct text *text, struct record *out)
 {
     struct device_sums sums;
     struct share share = *given;
@@ -472,23 +456,7 @@ static void fill_energy(const struct profile *profile, const struct pending *pen
     out->decode_plus_minus = share.decode.plus_minus;
     out->company = share.concurrency;
     out->alone_s = share.alone_s;
-    write_devices(&share, phases, devices);
-    out->devices = text_get(devices);
-}
-
-/* An attempt that failed and was retried: its energy belongs to the query, but is stored separately.  *attempts holds
- * the string that the record points to. */
-static void fill_failed_attempt(const struct pending *pending, const struct share *share,
-                                struct text *attempts, struct record *out)
-{
-    struct json json;
-    char number[32];
-    str_format(number, sizeof number, "%u", pending->attempt);
-    json_init(&json, attempts, false);
-    json_object(&json, NULL);
-    energy_to_json(&json, number, &share->total);
-    json_object_end(&json);
-    out->failed_attempts.text = text_get(attempts);
+    fill_shares(&share, phases, text, out);
 }
 
 void records_energy(const struct profile *profile, const struct pending *pending,
@@ -499,8 +467,8 @@ void records_energy(const struct profile *profile, const struct pending *pending
     record_init(&record);
     if (pending->last)
         fill_energy(profile, pending, share, &text, &record);
-    else
-        fill_failed_attempt(pending, share, &text, &record);
+    else /* it was retried: its energy belongs to the query, but is stored separately */
+        record_put_failed_attempt(&record, pending->attempt, &share->total, &text);
     record_line(&record, profile->options->model, "energy", pending->key, line);
     text_release(&text);
 }

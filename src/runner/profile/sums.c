@@ -118,17 +118,6 @@ static void add_evaluation(struct sums *sums, const struct record *record)
                        : "the dataset has no expected answers");
 }
 
-static double failed_attempts(const struct record *record)
-{
-    double sum = 0;
-    const struct jv *attempts = record->failed_attempts.value;
-    for (const struct jv *one = jv_first(attempts); one; one = jv_next(one)) {
-        double joules = jv_number(jv_get(one, "joules"));
-        sum += is_known(joules) ? joules : 0;
-    }
-    return sum;
-}
-
 static void add_per_token(struct energy_per_token *sum, double joules, double tokens)
 {
     if (!is_known(joules) || !is_known(tokens))
@@ -142,7 +131,7 @@ static void add_energy(struct sums *sums, const struct record *record)
     double joules = record->energy.joules;
     double input = integer_number(record->input_tokens),
            output = integer_number(record->output_tokens);
-    sums->failed_joules += failed_attempts(record);
+    sums->failed_joules += record_failed_joules(record);
     add_known(&sums->output_tokens, output);
     add_known(&sums->input_tokens, input);
     add_known(&sums->chunk_count, integer_number(record->pieces));
@@ -245,7 +234,7 @@ static void add_earlier(struct sums *sums, const struct record *record)
 {
     double joules = record->energy.joules;
     if (record->start < sums->start)
-        sums->earlier_joules += failed_attempts(record) + (is_known(joules) ? joules : 0);
+        sums->earlier_joules += record_failed_joules(record) + (is_known(joules) ? joules : 0);
 }
 
 enum err sums_add(struct sums *sums, const struct record *record)
@@ -261,7 +250,7 @@ enum err sums_add(struct sums *sums, const struct record *record)
         sums->failed++;
         add_reason(sums->failures, record->error);
         double joules = record->energy.joules;
-        sums->failed_joules += failed_attempts(record) + (is_known(joules) ? joules : 0);
+        sums->failed_joules += record_failed_joules(record) + (is_known(joules) ? joules : 0);
         return err;
     }
     sums->completed++;
