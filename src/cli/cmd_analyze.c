@@ -140,7 +140,7 @@ static void save_result(const char *path, const struct result *result, bool *war
     struct json json;
     json_init(&json, &text, true);
     result_to_json(result, NULL, &json);
-    str_format(file, sizeof file, "analysis/%s.json", result->name);
+    str_format(file, sizeof file, RUN_ANALYSES "/%s.json", result->name);
     enum err err = run_dir_put(path, file, &text, &why);
     text_release(&text);
     if (err && !*warned)

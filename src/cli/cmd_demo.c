@@ -17,6 +17,7 @@
 #include "report/html/html.h"
 #include "report/plot/figure.h"
 #include "report/text/reports.h"
+#include "rundir/run_dir.h"
 #include "runner/host_report.h"
 #include "runner/profile/profile.h"
 #include "sampler/session.h"
@@ -195,8 +196,8 @@ static int write_pages(const struct profile_family *family)
     struct error why = {0};
     size_t drawn = 0; /* models with known energy */
     int code = EXIT_DONE;
-    str_format(page, sizeof page, "%s/report.html", command.profile.output_dir);
-    str_format(plots, sizeof plots, "%s/plots", command.profile.output_dir);
+    str_format(page, sizeof page, "%s/" RUN_REPORT, command.profile.output_dir);
+    str_format(plots, sizeof plots, "%s/" RUN_PLOTS, command.profile.output_dir);
     for (size_t i = 0; i < family->count; i++)
         drawn += is_known(family->members[i].joules_per_query);
     if (html_available(&why) == ERR_OK)

@@ -19,6 +19,7 @@
 #include "report/plot/figure.h"
 #include "report/plot/plot.h"
 #include "rundir/layers_result.h"
+#include "rundir/run_dir.h"
 #include "rundir/run_list.h"
 #include "rundir/run_path.h"
 #include "rundir/run_table.h"
@@ -134,9 +135,9 @@ static void plot_folder(const struct plot_state *work, size_t source, bool is_fi
     drop_suffix(stem);
     if (!output) {
         if (is_file)
-            str_format(to, PATH_SIZE, "%s-plots", stem);
+            str_format(to, PATH_SIZE, "%s-" RUN_PLOTS, stem);
         else
-            str_format(to, PATH_SIZE, "%s/plots", path);
+            str_format(to, PATH_SIZE, "%s/" RUN_PLOTS, path);
         return;
     }
     if (work->source_count == 1) {
@@ -359,8 +360,8 @@ static void plot_curves(struct plot_state *work, const struct freq_curves *curve
             model_slug(name, folder, sizeof folder);
         str_format(place, sizeof place, "%s%s%s%s", output ? output : path,
                    output                    ? ""
-                   : file_is_directory(path) ? "/plots"
-                                             : "-plots",
+                   : file_is_directory(path) ? "/" RUN_PLOTS
+                                             : "-" RUN_PLOTS,
                    folder[0] ? "/" : "", folder);
         draw_source(work, PLOT_OF_CURVE, &(struct plot_source){.curve = curve}, place);
         report_missed(work, curves->count > 1 ? plain_text(name).text : NULL);
@@ -414,7 +415,7 @@ static void plot_together(struct plot_state *work)
     if (work->options->output)
         str_copy(place, sizeof place, work->options->output);
     else
-        str_format(place, sizeof place, "%s/plots", work->runs[0].point.directory);
+        str_format(place, sizeof place, "%s/" RUN_PLOTS, work->runs[0].point.directory);
     draw_source(work, PLOT_OF_RUNS,
                 &(struct plot_source){.runs = work->runs, .run_count = work->run_count}, place);
     report_missed(work, NULL);

@@ -29,7 +29,7 @@ static int put_page(const char *run, const char *path, const struct text *page)
     struct error why = {0};
     if (output || !run)
         return deliver_page(path, page);
-    if (run_dir_put(run, "report.html", page, &why))
+    if (run_dir_put(run, RUN_REPORT, page, &why))
         return print_error(EXIT_FAILED, "%s", why.text);
     text_add_plain(&said, path);
     text_add(&said, "\n");
@@ -42,11 +42,11 @@ static int put_page(const char *run, const char *path, const struct text *page)
 static void find_path(const char *first, struct text *path)
 {
     path->length = 0;
-    text_addf(path, "%s", output ? output : first ? first : "report.html");
+    text_addf(path, "%s", output ? output : first ? first : RUN_REPORT);
     while (!output && first && path->length > 1 && path->bytes[path->length - 1] == '/')
         path->bytes[--path->length] = '\0';
     if (!output && first)
-        text_add(path, "/report.html");
+        text_add(path, "/" RUN_REPORT);
 }
 
 /* Links are relative to the page: it is rendered again if the directory that it was for contains no run. */

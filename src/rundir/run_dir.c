@@ -158,15 +158,15 @@ static const struct {
     {"", "spans.jsonl", true},
     {"", "traces.jsonl", true}, /* of agents */
     {"", "layers.json", true},
-    {"", "report.html", false},
+    {"", RUN_REPORT, false},
     {"", ".*.tmp", false},
     {"", RUN_PENDING_FILE, false},
-    {"analysis", "*.json", false},
-    {"analysis", ".*.tmp", false},
-    {"plots", "*.png", false},
-    {"plots", "*.svg", false},
-    {"plots", "*.pdf", false},
-    {"plots", ".*.tmp", false},
+    {RUN_ANALYSES, "*.json", false},
+    {RUN_ANALYSES, ".*.tmp", false},
+    {RUN_PLOTS, "*.png", false},
+    {RUN_PLOTS, "*.svg", false},
+    {RUN_PLOTS, "*.pdf", false},
+    {RUN_PLOTS, ".*.tmp", false},
     {RUN_TRACE_DATASET, "dataset_info.json", true},
     {RUN_TRACE_DATASET, "state.json", true},
     {RUN_TRACE_DATASET, "data-[0-9]*-of-[0-9]*.arrow", true},
@@ -273,9 +273,9 @@ enum err run_dir_clear(const char *path, struct error *why)
     bool held;
     enum err err = check_lock(directory, path, &held, why);
     if (!err)
-        err = clear_below(directory, "analysis", path, why);
+        err = clear_below(directory, RUN_ANALYSES, path, why);
     if (!err)
-        err = clear_below(directory, "plots", path, why);
+        err = clear_below(directory, RUN_PLOTS, path, why);
     if (!err)
         err = clear_below(directory, RUN_TRACE_DATASET, path, why);
     if (!err)

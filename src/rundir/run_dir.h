@@ -16,6 +16,12 @@ struct text;
 /* Marks a run not yet pushed to a database (run_copy.h). */
 #define RUN_PENDING_FILE "pending.db"
 
+/* What commands make of the measured files: a page, and folders of results, of plots and of Slurm's scripts and logs. */
+#define RUN_REPORT   "report.html"
+#define RUN_ANALYSES "analysis"
+#define RUN_PLOTS    "plots"
+#define RUN_SLURM    "slurm"
+
 enum run_dir_state { RUN_DIR_NEW, RUN_DIR_EMPTY, RUN_DIR_HAS_RUN, RUN_DIR_FOREIGN };
 
 /* What a path contains: nothing, an empty directory, a run of ours (a journal) or of the Python IPW, or something else,

@@ -280,7 +280,7 @@ static enum err add_children(struct run_inputs *inputs, const char *folder, bool
 /* Files that commands write among runs, which a wildcard may match. */
 static bool is_generated_file(const char *word)
 {
-    static const char *const NAMES[] = {"catalog.db", "report.html", "plots", "analysis"};
+    static const char *const NAMES[] = {"catalog.db", RUN_REPORT, RUN_PLOTS, RUN_ANALYSES};
     const char *slash = strrchr(word, '/');
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
         if (strcmp(slash ? slash + 1 : word, NAMES[i]) == 0)

@@ -15,6 +15,7 @@
 #include "core/units.h"
 #include "port/file.h"
 #include "port/proc.h"
+#include "rundir/run_dir.h"
 
 /* Polling intervals for results and for squeue; both start short and grow, since thousands of users share one
  * controller.  A shared file system may show a file only some seconds after it was written on another node. */
@@ -155,7 +156,7 @@ static enum err find_paths(const char *directory, struct slurm_paths *out, struc
     out->program[length > 0 ? length : 0] = '\0';
     if (length <= 0 || !realpath(directory, out->directory))
         return err_set(why, ERR_IO, "the path of this program or of %s is not known", directory);
-    str_format(out->folder, sizeof out->folder, "%s/slurm", out->directory);
+    str_format(out->folder, sizeof out->folder, "%s/" RUN_SLURM, out->directory);
     return ERR_OK;
 }
 
@@ -439,7 +440,7 @@ enum err slurm_submit(const struct slurm_work *work, const struct slurm_options 
     struct slurm_paths paths;
     size_t *parts = NULL;
     char script[PATH_MAX], job[JOB_MAX];
-    str_format(script, sizeof script, "%s/slurm/", work->directory);
+    str_format(script, sizeof script, "%s/" RUN_SLURM "/", work->directory);
     enum err err = file_make_parents(script, why);
     if (!err)
         err = find_paths(work->directory, &paths, why);

@@ -296,7 +296,7 @@ static enum err report_of(const struct api *api, const struct request *request, 
     enum err err = find_run(api, request, directory, why);
     if (err)
         return err;
-    str_format(page, sizeof page, "%s/report.html", directory);
+    str_format(page, sizeof page, "%s/" RUN_REPORT, directory);
     return is_page ? html_write(&report, &answer->body, why)
                    : html_data(&report, title, sizeof title, &answer->body, why);
 }

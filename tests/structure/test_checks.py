@@ -295,13 +295,14 @@ class Rundir(Scratch):
             self.write(f"src/{folder}/planted{n}.c", f"/* planted */\nconst char *name = {string};\n")
 
     def test_names_of_files(self):
-        names = '"records.jsonl"', '"%s/spans.jsonl"', '"%s/samples-%u.csv"', '"data-[0-9]*.arrow"', '"a/.lock"'
+        names = '"records.jsonl"', '"%s/spans.jsonl"', '"%s/samples-%u.csv"', '"data-[0-9]*.arrow"', '"a/.lock"', \
+            '"%s/report.html"', '"analysis/%s.json"', '"%s/plots"', '"%s/slurm/"'
         self.plant("port", *names)
         self.fails_each("check-rundir", [(f"src/port/planted{n}.c:2: ", "is a file of a run directory")
                                          for n in range(len(names))])
 
     def test_words_about_them(self):
-        self.plant("port", '"see records.jsonl in %s"', '"my_summary.json"', '"samples.csv of"')
+        self.plant("port", '"see records.jsonl in %s"', '"my_summary.json"', '"samples.csv of"', '"plots"')
         self.passes("check-rundir")
 
     def test_the_owner_and_comments(self):
