@@ -420,15 +420,18 @@ static bool is_first_of_name(const struct trace_tree *tree, size_t at)
     return true;
 }
 
-/* Each text ends in a NUL of its own. */
-static void write_tools(const struct trace_tree *tree, int turn, struct text *out)
+/* Returns their number.  Each text ends in a NUL of its own. */
+static size_t write_tools(const struct trace_tree *tree, int turn, struct text *out)
 {
     struct json json;
+    size_t count = 0;
     json_init(&json, out, false);
     json_array(&json, NULL);
     for (size_t i = 0; i < tree->count; i++)
-        if (is_in_turn(&tree->spans[i], turn) && tree->spans[i].type == TRACE_TOOL)
+        if (is_in_turn(&tree->spans[i], turn) && tree->spans[i].type == TRACE_TOOL) {
             json_string(&json, NULL, tool_name(&tree->spans[i]));
+            count++;
+        }
     json_array_end(&json);
     text_add_bytes(out, "", 1);
     json_init(&json, out, false);
@@ -440,6 +443,7 @@ static void write_tools(const struct trace_tree *tree, int turn, struct text *ou
     }
     json_object_end(&json);
     text_add_bytes(out, "", 1);
+    return count;
 }
 
 static bool has_parallel_tools(const struct trace_tree *tree, int turn)
@@ -515,8 +519,9 @@ static enum err fill_turns(struct span_account *account, struct query_trace *out
     for (size_t i = 1; i < tree->count; i++) {
         if (tree->spans[i].type != TRACE_TURN || tree->spans[i].parent != 0)
             continue;
-        fill_turn(account, i, &out->turns[out->turn_count++]);
-        write_tools(tree, tree->spans[i].turn, &account->texts);
+        struct turn_trace *turn = &out->turns[out->turn_count++];
+        fill_turn(account, i, turn);
+        turn->tool_count = write_tools(tree, tree->spans[i].turn, &account->texts);
     }
     trace_problems_text(&tree->problems, problems, sizeof problems);
     text_add(&account->texts, problems);

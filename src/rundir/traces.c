@@ -36,6 +36,7 @@ void turn_trace_init(struct turn_trace *turn)
     json_fields_clear(TURN_FIELDS, turn);
     turn->tool_result_tokens = 0;
     turn->tools_called.text = "[]";
+    turn->tool_count = 0;
     turn->tool_latencies_s.text = "{}";
     turn->has_parallel_tools = turn->shared_device_warning = 0;
 }
@@ -124,20 +125,6 @@ double query_trace_cpu_watts(const struct query_trace *trace)
                       trace->query_cpu_power_avg_watts);
 }
 
-static size_t tools_of(const struct turn_trace *turn)
-{
-    if (turn->tools_called.value)
-        return jv_count(turn->tools_called.value);
-    size_t count = 0;
-    const char *text = turn->tools_called.text;
-    struct jv *list = NULL;
-    struct error why;
-    if (text && jv_parse(text, strlen(text), &list, &why) == ERR_OK)
-        count = jv_count(list);
-    jv_free(list);
-    return count;
-}
-
 /* Fallback: divides the query's energy among the turns by their time. */
 static void split_by_time(struct query_trace *trace)
 {
@@ -168,7 +155,7 @@ void query_trace_compute(struct query_trace *trace)
 {
     double tools = 0, gpu = query_trace_gpu_joules(trace);
     for (size_t i = 0; i < trace->turn_count; i++)
-        tools += (double)tools_of(&trace->turns[i]);
+        tools += (double)trace->turns[i].tool_count;
     trace->num_turns = (double)trace->turn_count;
     trace->total_input_tokens = SUM(input_tokens);
     trace->total_output_tokens = SUM(output_tokens);
@@ -245,6 +232,7 @@ static enum err read_turns(const struct jv *list, struct query_trace *out)
         struct turn_trace *turn = &out->turns[out->turn_count++];
         turn_trace_init(turn);
         json_fields_read(value, TURN_FIELDS, turn);
+        turn->tool_count = jv_count(turn->tools_called.value);
         if (!is_known(turn->turn_index))
             return ERR_BAD_VALUE;
     }

@@ -20,6 +20,7 @@ struct text;
 
 struct turn_trace {
     TRACE_TURN_FIELDS(TRACE_MEMBER)
+    size_t tool_count; /* of tools_called */
 };
 
 struct span_trace {
