@@ -106,7 +106,7 @@ enum err freq_points_import(struct freq_points *points, const struct freq_source
 void freq_points_sort(struct freq_points *points);
 size_t freq_points_group(const struct freq_points *points, size_t first);
 
-/* ---- one sample per frequency ---- */
+/* ---- curves: one sample per frequency (freq_curves.c) ---- */
 
 struct freq_sample {
     double freq_mhz;
