@@ -41,7 +41,7 @@ static void look(const char *directory, struct candidate *out)
     if (out->has_summary)
         str_copy(out->group, sizeof out->group, text_or_empty(out->summary.repeat_group));
     else if (run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path))
-        str_copy(out->group, sizeof out->group, journal_repeat(path).group);
+        str_copy(out->group, sizeof out->group, journal_facts(path).repeat.group);
 }
 
 static bool are_repeats(const struct candidate *a, const struct candidate *b)

@@ -370,41 +370,21 @@ enum err journal_compare_settings(const struct jv *line, const char *settings,
     return err;
 }
 
-/* The format in the header, larger if written by a later version; UNKNOWN if there is none. */
-static double journal_format(const char *path)
+struct journal_facts journal_facts(const char *path)
 {
     struct jv *header = journal_header(path);
-    double format = jv_number(jv_get(header, "format"));
+    double at = jv_number(jv_get(header, "started_at")),
+           number = jv_number(jv_get(header, "repeat_number"));
+    struct journal_facts facts = {
+        .kind = run_kind_named(jv_text(jv_get(header, "run_kind"))),
+        .format = jv_number(jv_get(header, "format")),
+        .started_at = at > 0 && at < 8e9 ? at : UNKNOWN,
+        .repeat.number = number >= 1 && number < 1e9 ? (unsigned)number : 0,
+    };
+    str_copy(facts.repeat.group, sizeof facts.repeat.group,
+             text_or_empty(jv_text(jv_get(header, "repeat_group"))));
     jv_free(header);
-    return format;
-}
-
-enum run_kind journal_kind(const char *path)
-{
-    struct jv *header = journal_header(path);
-    enum run_kind kind = run_kind_named(jv_text(jv_get(header, "run_kind")));
-    jv_free(header);
-    return kind;
-}
-
-double journal_started_at(const char *path)
-{
-    struct jv *header = journal_header(path);
-    double at = jv_number(jv_get(header, "started_at"));
-    jv_free(header);
-    return at > 0 && at < 8e9 ? at : UNKNOWN;
-}
-
-struct run_repeat journal_repeat(const char *path)
-{
-    struct jv *header = journal_header(path);
-    struct run_repeat repeat = {0};
-    const char *group = jv_text(jv_get(header, "repeat_group"));
-    double number = jv_number(jv_get(header, "repeat_number"));
-    str_copy(repeat.group, sizeof repeat.group, group ? group : "");
-    repeat.number = number >= 1 && number < 1e9 ? (unsigned)number : 0;
-    jv_free(header);
-    return repeat;
+    return facts;
 }
 
 enum { STARTS_MAX = 100000 };
@@ -461,7 +441,7 @@ enum err run_records_open(const char *directory, struct run_records *out, struct
         err = err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
     if (!err && file_exists(journal)) {
         err = journal_index_new(&out->index, journal, why);
-        out->format = journal_format(journal);
+        out->format = journal_facts(journal).format;
     } else if (!err && !out->shards.count) {
         err = err_set(why, ERR_NOT_FOUND, "%s holds no run: neither records.jsonl nor data-*.arrow",
                       directory);

@@ -148,14 +148,14 @@ void journal_index_free(struct journal_index *index);
 /* The first line, with the facts of the run: a tree that the caller frees; NULL if there is none. */
 struct jv *journal_header(const char *path);
 
-/* The run kind in the first line; RUN_KIND_PROFILE if it has none. */
-enum run_kind journal_kind(const char *path);
-
-/* When the run was started for the first time, in seconds since 1970; UNKNOWN if the line does not have it. */
-double journal_started_at(const char *path);
-
-/* The repeat group and number in the first line; group "" if it has none. */
-struct run_repeat journal_repeat(const char *path);
+/* What the first line says of the run, if there is one. */
+struct journal_facts {
+    enum run_kind kind; /* RUN_KIND_PROFILE if it has none */
+    double format;      /* larger than JOURNAL_FORMAT if written by a later version; UNKNOWN */
+    double started_at;  /* for the first time, in seconds since 1970; UNKNOWN */
+    struct run_repeat repeat; /* group "" if it has none */
+};
+struct journal_facts journal_facts(const char *path);
 
 /* Number, from 1, of the first line that readers skip; 0: none. */
 uint64_t journal_first_damaged(const char *path);

@@ -19,7 +19,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "port/file.h"
-#include "port/json_read.h"
+#include "rundir/journal.h"
 #include "rundir/run_dir.h"
 #include "rundir/run_path.h"
 #include "rundir/sweep.h"
@@ -172,16 +172,14 @@ static char *read_header(const char *directory, char id[static RUN_ID_MAX])
 static enum err identify(struct run_copy *copy, struct error *why)
 {
     char path[FILE_PATH_MAX];
-    struct jv *header = NULL;
     size_t above = sweep_of_run(copy->directory);
     if (!run_path_file(copy->directory, RUN_FILE_RECORDS, path, sizeof path))
         return err_set(why, ERR_BAD_VALUE, "path too long: %.200s", copy->directory);
     str_copy(copy->id, sizeof copy->id, copy->digest);
     copy->header = read_header(copy->directory, copy->id);
-    if (copy->header && jv_parse(copy->header, strlen(copy->header), &header, NULL) == ERR_OK)
-        copy->began_at = jv_number(jv_get(header, "started_at"));
-    copy->kind = run_kind_name(run_kind_named(jv_text(jv_get(header, "run_kind"))));
-    jv_free(header);
+    struct journal_facts facts = journal_facts(path);
+    copy->began_at = facts.started_at;
+    copy->kind = run_kind_name(facts.kind);
     if (above && str_format(path, sizeof path, "%.*s", (int)above, copy->directory)) {
         free(read_header(path, copy->sweep));
         copy->path = copy->directory + above + 1;

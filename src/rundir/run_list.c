@@ -31,8 +31,9 @@ static void read_journal(const char *directory, struct run_list_entry *entry)
     char path[FILE_PATH_MAX];
     if (!run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path))
         return;
-    entry->kind = journal_kind(path);
-    entry->began_at = journal_started_at(path);
+    struct journal_facts facts = journal_facts(path);
+    entry->kind = facts.kind;
+    entry->began_at = facts.started_at;
 }
 
 void run_list_entry_release(struct run_list_entry *entry)

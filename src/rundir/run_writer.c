@@ -182,7 +182,7 @@ static enum err read_first(const char *directory, struct first *out, struct erro
     uint64_t damaged;
     *out = (struct first){0};
     if (!run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path) || !file_is_regular(path) ||
-        journal_kind(path) != RUN_KIND_PROFILE)
+        journal_facts(path).kind != RUN_KIND_PROFILE)
         return err_set(why, ERR_USAGE, "%s is not a run of `ipw profile`", directory);
     enum err err = journal_read(path, take_first, out, &damaged, why);
     return err == ERR_INTERRUPTED ? ERR_OK : err;

@@ -115,7 +115,7 @@ bool sweep_is(const char *directory)
            state == RUN_DIR_HAS_RUN &&
            run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path) &&
            file_is_regular(path) && /* not a FIFO, which would block */
-           journal_kind(path) == RUN_KIND_SWEEP;
+           journal_facts(path).kind == RUN_KIND_SWEEP;
 }
 
 bool sweep_folder(const char *directory, size_t point, unsigned repeat, char *to, size_t size)
@@ -647,7 +647,6 @@ static enum err read_state(struct sweep *sweep, const char *directory, size_t po
                            unsigned repeat, bool *found, struct error *why)
 {
     char path[FILE_PATH_MAX];
-    struct text content = {0};
     struct jv *line = NULL;
     size_t before = sweep->count, length = 0;
     *found = false;
@@ -657,9 +656,7 @@ static enum err read_state(struct sweep *sweep, const char *directory, size_t po
         return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
     if (!file_is_regular(path))
         return ERR_OK;
-    enum err err = file_read(path, FILE_SMALL, &content, why);
-    if (!err)
-        err = jv_parse(content.bytes, content.length, &line, why);
+    enum err err = jv_read(path, FILE_SMALL, &line, why);
     if (!err)
         err = err_explain(why, read_attempt(line, sweep));
     if (!err && sweep->count > before) {
@@ -671,7 +668,6 @@ static enum err read_state(struct sweep *sweep, const char *directory, size_t po
     if (!err && !*found)
         err = err_set(why, ERR_BAD_VALUE, "%s is not of this attempt: delete it", path);
     jv_free(line);
-    text_release(&content);
     return err;
 }
 

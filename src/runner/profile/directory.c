@@ -165,7 +165,7 @@ static void find_done(struct profile *profile)
 {
     struct profile_result *result = profile->result;
     struct summary *summary = &result->summary;
-    struct run_repeat there = journal_repeat(profile->journal_path);
+    struct run_repeat there = journal_facts(profile->journal_path).repeat;
     if (!profile->repeat.number || !there.group[0])
         return;
     str_copy(profile->repeat.group, sizeof profile->repeat.group, there.group);

@@ -582,16 +582,18 @@ static void test_the_header(void **state)
     };
     for (size_t i = 0; i < sizeof CONTENTS / sizeof *CONTENTS; i++) {
         write_journal(CONTENTS[i]);
-        assert_int_equal(journal_kind(path), RUN_KIND_LAYERS);
-        assert_true(journal_started_at(path) == 1700000000.5);
-        assert_string_equal(journal_repeat(path).group, "g");
-        assert_int_equal(journal_repeat(path).number, 3);
+        struct journal_facts facts = journal_facts(path);
+        assert_int_equal(facts.kind, RUN_KIND_LAYERS);
+        assert_true(facts.started_at == 1700000000.5 && isnan(facts.format));
+        assert_string_equal(facts.repeat.group, "g");
+        assert_int_equal(facts.repeat.number, 3);
     }
     write_journal("{\"kind\":\"query\",\"key\":\"q0\"}\n");
     assert_null(journal_header(path));
-    assert_int_equal(journal_kind(path), RUN_KIND_PROFILE);
-    assert_true(isnan(journal_started_at(path)));
-    assert_string_equal(journal_repeat(path).group, "");
+    struct journal_facts facts = journal_facts(path);
+    assert_int_equal(facts.kind, RUN_KIND_PROFILE);
+    assert_true(isnan(facts.started_at) && isnan(facts.format));
+    assert_string_equal(facts.repeat.group, "");
 }
 
 #define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, tree_tear_down)
