@@ -94,9 +94,11 @@ static enum err choose_model(struct export_state *work, struct error *why)
 static enum err take_metadata(void *context, const struct jv *record)
 {
     struct export_state *work = context;
+    struct record fields;
     enum err err = ERR_OK;
-    for (const struct jv *child = jv_first_member(jv_get(record, "dataset_metadata"));
-         child && !err; child = jv_next(child))
+    record_from_json(record, work->model, &fields);
+    for (const struct jv *child = jv_first_member(fields.dataset_metadata.value); child && !err;
+         child = jv_next(child))
         if (jv_is_null(jv_index_get(&work->metadata_keys, jv_key(child))))
             err = jv_index_put(&work->metadata_keys, work->metadata, jv_key(child), child);
     return err;
