@@ -215,10 +215,10 @@ class Functions(Scratch):
 
     def test_text_of_another_layer_is_not_parsed(self):
         line = "jv_parse(x, 1, &y, 0);"
-        self.write("src/rundir/planted.c", f"void f(void)\n{{\n    {line}\n}}\n")
+        self.write("src/wire/planted.c", f"void f(void)\n{{\n    {line}\n}}\n")
         self.passes("check-functions")
         self.calls(*((f"src/{layer}", line, "layers pass structs, not JSON text")
-                     for layer in ("analysis", "report", "cli", "runner", "api")))
+                     for layer in ("rundir", "analysis", "report", "cli", "runner", "api")))
 
     def test_printing_and_exiting_in_the_library(self):
         self.calls(*(("src/port", line, "outside src/cli")
