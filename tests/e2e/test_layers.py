@@ -189,7 +189,12 @@ class Shipped(LayersTest):
 
     @classmethod
     def setUpClass(cls):
-        cls.one = json.loads(with_idle("-m", "ipw-6m-f16", "--prompt-tokens", "64,448", "--gen", 8, "-r", 1))
+        """A run in which the program had a CPU, if there is one among three: waiting for it is time of any component."""
+        for _ in range(3):
+            cls.one = json.loads(with_idle("-m", "ipw-6m-f16", "--prompt-tokens", "64,448", "--gen", 8, "-r", 1))
+            cls.had_cpu = cls.one["conditions"]["cpu_own_s"] / cls.one["conditions"]["seconds"]
+            if cls.had_cpu > 0.8:
+                break
 
     def test_shares_add_up_to_one(self):
         self.assertEqual(len(self.one["layers"]), 8)
@@ -205,6 +210,8 @@ class Shipped(LayersTest):
         # 3 x 704 columns against 512 and 256.  llama.cpp goes on with the last token alone after the
         # attention of the last layer, its output matrix included: seven feed-forwards, eight of the others.
         self.assertAlmostEqual(ratio("flops_share"), 7 * 3 * 704 / (8 * (512 + 256)), delta=0.03)
+        if self.had_cpu < 0.8:
+            self.skipTest(f"other programs had the CPU: {self.had_cpu:.0%} of the time was left for this one")
         self.assertGreater(ratio("time_s"), ratio("flops_share") / 2)
         self.assertLess(ratio("time_s"), ratio("flops_share") * 2)
 
