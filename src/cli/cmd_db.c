@@ -17,6 +17,7 @@
 #include "core/units.h"
 #include "db/db.h"
 #include "report/text/format.h"
+#include "rundir/summary.h"
 
 struct db_options {
     const char *address;
@@ -197,16 +198,16 @@ static enum err show_run(void *context, const struct db_run *run)
     add_text(table, run->kind);
     table_addf(table, "%.16s", clock_text(buffer, (nanos)(run->began_at * 1e9)));
     add_text(table, run->host);
-    add_text(table, db_run_text(run, db_figure("hardware")));
-    add_text(table, db_run_text(run, db_figure("model")));
-    add_text(table, db_run_text(run, db_figure("dataset")));
-    double queries = db_run_number(run, db_figure("queries"));
+    add_text(table, db_run_text(run, SUMMARY_INDEX_hardware));
+    add_text(table, db_run_text(run, SUMMARY_INDEX_model));
+    add_text(table, db_run_text(run, SUMMARY_INDEX_dataset));
+    double queries = db_run_number(run, SUMMARY_INDEX_queries);
     table_add_known(table, queries, "%.0f", queries);
-    add_text(table, format_with_error(buffer, db_run_number(run, db_figure("joules")),
-                                      db_run_number(run, db_figure("plus_minus")), "J"));
+    add_text(table, format_with_error(buffer, db_run_number(run, SUMMARY_INDEX_joules),
+                                      db_run_number(run, SUMMARY_INDEX_plus_minus), "J"));
     add_text(table,
-             format_si(buffer, db_run_number(run, db_figure("joules_per_output_token")), "J"));
-    double accuracy = db_run_number(run, db_figure("accuracy"));
+             format_si(buffer, db_run_number(run, SUMMARY_INDEX_joules_per_output_token), "J"));
+    double accuracy = db_run_number(run, SUMMARY_INDEX_accuracy);
     table_add_known(table, accuracy, "%.1f %%", 100 * accuracy);
     add_text(table, run->name);
     return ERR_OK;

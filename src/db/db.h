@@ -87,10 +87,9 @@ enum err db_list(struct db *db, const struct db_filter *filter, db_take_run *tak
 /* Number of runs and time of the last push: if they have changed, so has the list. */
 enum err db_stamp(struct db *db, double *count, double *pushed_at, struct error *why) MUST_USE;
 
-/* Figure i as text, or NULL; as a number, or UNKNOWN. */
+/* A figure (enum summary_index) as text, or NULL; as a number, or UNKNOWN. */
 const char *db_run_text(const struct db_run *run, size_t i);
 double db_run_number(const struct db_run *run, size_t i);
-size_t db_figure(const char *name); /* index of a column by name */
 /* Writes the whole run as an object. */
 void db_run_to_json(const struct db_run *run, struct json *json);
 

@@ -162,15 +162,6 @@ double db_run_number(const struct db_run *run, size_t i)
     return number_of(&run->figures[i]);
 }
 
-size_t db_figure(const char *name)
-{
-    size_t i = 0;
-    while (i + 1 < SUMMARY_INDEXES &&
-           strcmp(db_column(DB_RUNS, DB_RUNS_FIGURES + i).name, name) != 0)
-        i++;
-    return i;
-}
-
 void db_run_to_json(const struct db_run *run, struct json *json)
 {
     json_object(json, NULL);

@@ -183,6 +183,13 @@ struct summary_field {
 extern const struct summary_field SUMMARY_FIELDS[];
 
 /* Columns of the run index and gauges, from 0. */
+enum summary_index {
+    SUMMARY_INDEX_none = -1,
+#define SUMMARY(member, type, path, views)      views
+#define SUMMARY_PART(member, type, path, views) views
+#define INDEX(n, name)                          SUMMARY_INDEX_##name = (n) - 1,
+#include "rundir/record.def"
+};
 enum {
     SUMMARY_INDEXES = 0
 #define SUMMARY(member, type, path, views)      views

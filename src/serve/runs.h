@@ -39,7 +39,8 @@ struct run_row {
     } values[ROW_COLUMNS];
 };
 extern const struct run_row_column {
-    const char *name, *index;
+    const char *name;
+    int index; /* enum summary_index */
     bool is_text;
 } ROW_COLUMN[ROW_COLUMNS];
 void run_row_release(struct run_row *row);

@@ -40,8 +40,8 @@ struct row_source {
 };
 
 const struct run_row_column ROW_COLUMN[ROW_COLUMNS] = {
-#define RUN_TEXT(constant, name, index)   {name, index, true},
-#define RUN_NUMBER(constant, name, index) {name, index, false},
+#define RUN_TEXT(constant, name, index)   {name, SUMMARY_INDEX_##index, true},
+#define RUN_NUMBER(constant, name, index) {name, SUMMARY_INDEX_##index, false},
 #include "serve/columns.def"
 #undef RUN_TEXT
 #undef RUN_NUMBER
@@ -85,23 +85,8 @@ static bool set_text(struct run_row *row, enum run_column column, const char *te
     return !text || row->values[column].text;
 }
 
-/* Index of each column in the run index; -1: not in it. */
-static int index_columns[ROW_COLUMNS];
-static pthread_once_t found_once = PTHREAD_ONCE_INIT;
-
-static void find_index_columns(void)
-{
-    for (size_t i = 0; i < ROW_COLUMNS; i++) {
-        index_columns[i] = -1;
-        for (size_t n = 0; n < SUMMARY_INDEXES; n++)
-            if (!strcmp(summary_index(n)->index_name, ROW_COLUMN[i].index))
-                index_columns[i] = (int)n;
-    }
-}
-
 static void begin_row(struct run_row *row)
 {
-    pthread_once(&found_once, find_index_columns);
     *row = (struct run_row){.written_at = UNKNOWN};
     for (size_t i = 0; i < ROW_COLUMNS; i++)
         if (!ROW_COLUMN[i].is_text)
@@ -122,9 +107,9 @@ static bool fill_row(struct run_row *row, const struct summary *summary)
 {
     bool is_whole = true;
     for (size_t i = 0; i < ROW_COLUMNS; i++) {
-        if (index_columns[i] < 0)
+        if (ROW_COLUMN[i].index == SUMMARY_INDEX_none)
             continue;
-        const struct summary_field *field = summary_index((size_t)index_columns[i]);
+        const struct summary_field *field = summary_index((size_t)ROW_COLUMN[i].index);
         if (ROW_COLUMN[i].is_text)
             is_whole &= set_text(row, (enum run_column)i, summary_index_text(field, summary));
         else
@@ -276,14 +261,14 @@ static bool fill_from_db(struct run_row *row, const struct db_run *run)
 {
     bool is_whole = (row->id = strdup(run->id)) && set_text(row, ROW_NAME, run->name) &&
                     set_text(row, ROW_KIND, run->kind);
-    bool has_ended = is_known(db_run_number(run, db_figure("finished")));
-    bool was_stopped = db_run_number(run, db_figure("interrupted")) == 1;
+    bool has_ended = is_known(db_run_number(run, SUMMARY_INDEX_finished));
+    bool was_stopped = db_run_number(run, SUMMARY_INDEX_interrupted) == 1;
     is_whole =
         is_whole && set_text(row, ROW_STATE, has_ended && !was_stopped ? "done" : "interrupted");
     row->values[ROW_CREATED].number = run->began_at;
     for (size_t i = 0; i < ROW_COLUMNS; i++) {
-        size_t figure = (size_t)index_columns[i];
-        if (index_columns[i] < 0)
+        size_t figure = (size_t)ROW_COLUMN[i].index;
+        if (ROW_COLUMN[i].index == SUMMARY_INDEX_none)
             continue;
         if (ROW_COLUMN[i].is_text)
             is_whole &= set_text(row, (enum run_column)i, db_run_text(run, figure));
