@@ -708,10 +708,11 @@ class Sharing(EstimateTest):
 
     def test_devices_beyond_the_link_are_said(self):
         """An HGX board joins 8 H200; a file without peers states no end."""
+        step = ("--phase", "decode", "--context", "64")
         for devices, warned in ((8, False), (16, True), (32, True)):
-            done = self.run_ipw("--model", "llama-3.1-405b", "--hardware", "h200", "--tensor-parallel", devices)
+            done = self.run_ipw("--model", "llama-3.1-405b", "--hardware", "h200", "--tensor-parallel", devices, *step)
             self.assertEqual(f"its link joins 8 devices: {devices} need a network" in done.stderr, warned, done.stderr)
-        done = self.run_ipw("--model", "llama-3.1-405b", "--hardware-file", self.device(), "--tensor-parallel", "16")
+        done = self.run_ipw("--model", "llama-3.1-405b", "--hardware-file", self.device(), "--tensor-parallel", "16", *step)
         self.assertNotIn("its link joins", done.stderr)
 
     def test_mamba_is_divided_by_its_inner_size(self):
