@@ -53,26 +53,26 @@ def await_signals(process):
 
 class Stalls(threading.Thread):
     """How long this machine stopped its programs, as a thread sees it that sleeps 10 ms at a time: an outside measure of
-    when readings cannot have been on time."""
-
-    LONG_S = 0.1
+    how late readings may have been."""
 
     def __init__(self):
         super().__init__(daemon=True)
-        self.begin, self.found, self.over = time.monotonic(), [], threading.Event()
+        self.found, self.over = [], threading.Event()
         self.start()
 
     def run(self):
         before = time.monotonic()
         while not self.over.wait(0.01):
             now = time.monotonic()
-            if now - before > self.LONG_S:
-                self.found.append((before, now))
+            self.found.append((now, now - before - 0.01))
             before = now
 
-    def count(self, since=0):
-        """The stalls since then."""
-        return sum(end > since for _, end in self.found)
+    def count(self):
+        """Those of a tenth of a second and more."""
+        return sum(length > 0.1 for _, length in self.found)
+
+    def longest(self, since):
+        return max((length for end, length in self.found if end > since), default=0)
 
 
 def python(script, *arguments):
