@@ -192,13 +192,13 @@ void candidates_release(struct candidates *candidates)
 
 /* A device that cannot run the workload records the reason in its point; the others continue. */
 static enum err make_point(const struct hardware *hardware, const struct workload *work,
-                           const struct grid_candidate *candidate, struct grid_point *out,
-                           struct error *why)
+                           const struct grid_candidate *candidate, struct workload_bounds *bounds,
+                           struct grid_point *out, struct error *why)
 {
     struct error lacks = {0};
     *out = (struct grid_point){.work = work, .device = candidate->device};
-    enum err err =
-        workload_estimate_make(work, hardware, &candidate->config, false, &out->estimate, &lacks);
+    enum err err = workload_estimate_next(work, hardware, &candidate->config, bounds, false,
+                                          &out->estimate, &lacks);
     if (err == ERR_NO_MEMORY)
         return err_set(why, err, "%s", lacks.text);
     if (err) {
@@ -250,12 +250,16 @@ static enum err estimate_workload(const struct workload_spec *spec, unsigned way
     if (err)
         return err;
     out->work_count++;
+    struct workload_bounds bounds = {0};
     for (size_t c = 0; !err && c < candidates->count; c++) {
         const struct grid_candidate *candidate = &candidates->items[c];
         struct grid_point *point = &out->items[out->count];
         if (variant_on(spec, candidates, c) != way)
             continue;
-        err = make_point(&candidates->hardware[candidate->device], work, candidate, point, why);
+        if (c > 0 && candidate->device != candidate[-1].device)
+            bounds = (struct workload_bounds){0};
+        err = make_point(&candidates->hardware[candidate->device], work, candidate, &bounds, point,
+                         why);
         if (!err) {
             out->count++;
             out->able += !point->missing[0];

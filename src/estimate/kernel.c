@@ -200,17 +200,29 @@ struct product {
     double part_min;             /* minimum depth of a part, if libraries split the sum */
 };
 
-/* Seconds of the units for one tile size and split-K factor. */
-static double tiled_s(const struct product *p, const struct kernel_figures *class, double units,
-                      double height, double width, double parts)
+struct tiling {
+    double area, tiles;
+    double flops;   /* of a unit, with tiles of this size */
+    double at_once; /* per unit, where the latency of a tile is longer than its arithmetic */
+};
+
+static struct tiling tiling_of(const struct product *p, double units, double height, double width)
 {
     const double full = 128.0 * 128.0;
-    double area = height * width, depth = p->depth / parts;
-    double tiles = ceil(p->rows / height) * ceil(p->columns / width) * parts;
-    double busy_s = 2 * area * depth / (p->flops / units * fmin(1, sqrt(area / full)));
-    double wait_s = depth * class->depth_s;
-    double at_once = units * (wait_s > busy_s ? fmax(1, fmin(LATENCIES_HIDDEN, full / area)) : 1);
-    return ceil(tiles / at_once) * fmax(busy_s, wait_s);
+    double area = height * width;
+    return (struct tiling){.area = area,
+                           .tiles = ceil(p->rows / height) * ceil(p->columns / width),
+                           .flops = p->flops / units * fmin(1, sqrt(area / full)),
+                           .at_once = fmax(1, fmin(LATENCIES_HIDDEN, full / area))};
+}
+
+/* Seconds of the units for one tile size and split-K factor. */
+static double tiled_s(const struct tiling *t, double depth, double depth_s, double units,
+                      double parts)
+{
+    double busy_s = 2 * t->area * depth / t->flops, wait_s = depth * depth_s;
+    double at_once = wait_s > busy_s ? units * t->at_once : units;
+    return ceil(t->tiles * parts / at_once) * fmax(busy_s, wait_s);
 }
 
 /* Rows with an odd number of elements are misaligned for the matrix units: GPT-2 has 50257 tokens. */
@@ -226,15 +238,17 @@ static double product_s(const struct product *p, const struct kernel_figures *cl
     static const double TILES[][2] = {{256, 128}, {128, 128}, {64, 128},  {64, 64},
                                       {32, 64},   {16, 64},   {192, 128}, {96, 128}};
     double best = INFINITY;
-    for (size_t i = 0; i < sizeof TILES / sizeof *TILES - (p->is_narrow ? 0 : 2); i++)
+    for (size_t i = 0; i < sizeof TILES / sizeof *TILES - (p->is_narrow ? 0 : 2); i++) {
+        struct tiling tiling = tiling_of(p, scale->units, TILES[i][0], TILES[i][1]);
         for (unsigned parts = 1; parts <= 8; parts *= 2) {
             if (parts > 1 && p->depth / parts < p->part_min)
                 break;
-            double took = tiled_s(p, class, scale->units, TILES[i][0], TILES[i][1], parts);
+            double took = tiled_s(&tiling, p->depth / parts, class->depth_s, scale->units, parts);
             if (parts > 1) /* parts are written in 32 bits, and summed by another kernel */
                 took += SPLIT_S * scale->fixed + 4 * parts * p->rows * p->columns / bytes_per_s;
             best = fmin(best, took);
         }
+    }
     return best;
 }
 

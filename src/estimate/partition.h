@@ -121,4 +121,17 @@ enum err partition_make(const struct graph *graph, enum partition_fusion mode,
                         struct partition *out, struct error *why) MUST_USE;
 void partition_release(struct partition *partition);
 
+/* How much of a pass could run at the same time. */
+struct partition_concurrency {
+    size_t levels, max_width;
+    double critical_path_flops;
+    double parallelism;       /* all FLOPs over those of the critical path */
+    size_t wide_levels;       /* with more than one subgraph */
+    double stage_parallelism; /* all FLOPs over those of the largest subgraph of each level */
+    double batch_parallelism; /* all FLOPs over those of the critical path of one sample */
+};
+/* Samples of a batch are independent, so the critical path of a batch is that of one sample. */
+enum err partition_concurrency(const struct partition *partition, double batch,
+                               struct partition_concurrency *out) MUST_USE;
+
 #endif

@@ -1,5 +1,5 @@
 /* Sums the estimates of all subgraphs of a pass, and adds the figures of the pass as a whole: memory over time,
- * available concurrency, and the uncertainty of the result. */
+ * and the uncertainty of the result. */
 #include "estimate/pass_estimate.h"
 
 #include <math.h>
@@ -43,8 +43,12 @@ static double live_bytes(const struct partition *partition, size_t subgraph,
                          const struct precision_widths *widths, int devices)
 {
     const struct partition_live *live = &partition->live[subgraph];
-    double elements = live->activations + live->columns / devices +
-                      live->heads_kv / kv_devices(partition, devices);
+    double columns = live->columns, heads_kv = live->heads_kv;
+    if (devices > 1) {
+        columns /= devices;
+        heads_kv /= kv_devices(partition, devices);
+    }
+    double elements = live->activations + columns + heads_kv;
     return elements * widths->activation + live->fixed_bytes +
            live->quantized * (widths->keeps_stored ? 1 : widths->activation);
 }
@@ -71,7 +75,7 @@ void estimate_memory_reserve(struct estimate_memory *memory, double kv_cache, do
 static double head_bytes(const struct partition *partition, const struct rates *rates, int devices)
 {
     double more = rates->format.head - rates->widths.weight, weights = 0;
-    for (size_t i = 0; i < partition->count; i++)
+    for (size_t i = 0; more > 0 && i < partition->count; i++)
         if (partition->subgraphs[i].component == DECODER_HEAD)
             weights += partition->subgraphs[i].cost.weights.weights;
     return more > 0 ? more * weights / devices : 0;
@@ -156,70 +160,6 @@ static void estimate_memory(const struct partition *partition, const struct rate
     out->total_peak = out->weights + out->activations_peak + out->workspace_peak + out->kv_cache;
     out->fits = !(out->total_peak > out->capacity);
     out->largest_batch = largest_batch(out, batch_of(partition));
-}
-
-/* ---- concurrency ---- */
-
-/* FLOPs of the critical path; `until` holds those of the longest path that ends with each subgraph. */
-static double critical_path(const struct partition *partition, double *until)
-{
-    double longest = 0;
-    for (size_t i = 0; i < partition->count; i++) {
-        const struct subgraph *subgraph = &partition->subgraphs[i];
-        double before = 0;
-        for (uint32_t k = 0; k < subgraph->before_count; k++) {
-            double one = until[partition->before[subgraph->first_before + k]];
-            before = one > before ? one : before;
-        }
-        until[i] = before + graph_flops(&subgraph->cost);
-        longest = until[i] > longest ? until[i] : longest;
-    }
-    return longest;
-}
-
-struct level {
-    size_t width;
-    double largest; /* FLOPs of one subgraph */
-};
-
-static void sum_levels(const struct partition *partition, struct level *levels,
-                       struct estimate_concurrency *out)
-{
-    double largest = 0, all = graph_flops(&partition->total);
-    for (size_t i = 0; i < partition->count; i++) {
-        const struct subgraph *subgraph = &partition->subgraphs[i];
-        struct level *level = &levels[subgraph->level];
-        double flops = graph_flops(&subgraph->cost);
-        level->width++;
-        level->largest = flops > level->largest ? flops : level->largest;
-        out->levels = subgraph->level + 1 > out->levels ? subgraph->level + 1 : out->levels;
-        out->max_width = level->width > out->max_width ? level->width : out->max_width;
-    }
-    for (size_t i = 0; i < out->levels; i++) {
-        largest += levels[i].largest;
-        out->wide_levels += levels[i].width > 1;
-    }
-    out->stage_parallelism = largest > 0 ? all / largest : 1;
-}
-
-/* Samples of a batch are independent, so the critical path of a batch is that of one sample. */
-static enum err estimate_concurrency(const struct partition *partition, double batch,
-                                     struct estimate_concurrency *out)
-{
-    double *until = malloc((partition->count + 1) * sizeof *until);
-    struct level *levels = calloc(partition->count + 1, sizeof *levels);
-    enum err err = until && levels ? ERR_OK : ERR_NO_MEMORY;
-    *out = (struct estimate_concurrency){0};
-    if (!err) {
-        double all = graph_flops(&partition->total);
-        sum_levels(partition, levels, out);
-        out->critical_path_flops = critical_path(partition, until);
-        out->parallelism = out->critical_path_flops > 0 ? all / out->critical_path_flops : 1;
-        out->batch_parallelism = out->parallelism * batch;
-    }
-    free(until);
-    free(levels);
-    return err;
 }
 
 /* ---- uncertainty ---- */
@@ -476,12 +416,10 @@ static void set_confidence(struct pass_estimate *estimate)
 
 /* ---- subgraphs ---- */
 
-/* A unique subgraph on this device, and its contribution to the pass. */
+/* A unique subgraph on this device. */
 struct unique {
     struct roofline_work work;
     struct subgraph_estimate row;
-    struct estimate_totals addend;
-    struct time_shares shares;
 };
 
 static void estimate_row(const struct partition *partition, size_t number,
@@ -505,6 +443,29 @@ static double scheduler_s(const struct partition *partition, const struct rates 
     return has_steps ? steps->host_s + steps->sequence_s * batch_of(partition) : 0;
 }
 
+/* Of the rows of all subgraphs, in order. */
+struct row_sums {
+    double launches, latency_s, joules, idle_j, active_j;
+    double limited_j; /* active, of one device */
+};
+
+static struct row_sums sum_rows(const struct partition *partition, const struct unique *unique,
+                                int devices)
+{
+    struct row_sums sums = {0};
+    for (size_t i = 0; i < partition->count; i++) {
+        const struct subgraph_estimate *row = &unique[partition->unique_of[i]].row;
+        double active_j = row->joules.total - row->joules.idle;
+        sums.launches += row->launches;
+        sums.latency_s += row->latency_s;
+        sums.joules += row->joules.total;
+        sums.idle_j += row->joules.idle;
+        sums.active_j += active_j;
+        sums.limited_j += devices > 1 ? active_j / devices : active_j;
+    }
+    return sums;
+}
+
 /* Host time per launch, times `factor`. */
 static double host_per_launch(const struct partition *partition, const struct rates *rates,
                               double factor)
@@ -518,40 +479,16 @@ static double host_per_launch(const struct partition *partition, const struct ra
  * time between two steps of an LLM is always exposed.  *host_s: additional wait for a host that is one standard
  * deviation slower than the assumed one; a faster one saves less. */
 static double wait_per_launch(const struct partition *partition, const struct rates *rates,
-                              const struct unique *unique, double step_s, double *host_s)
+                              const struct row_sums *sums, double step_s, double *host_s)
 {
-    double launches = 0, busy_s = 0, spread = rates->host.spread;
     *host_s = 0;
-    for (size_t i = 0; is_launched(rates) && i < partition->count; i++) {
-        const struct subgraph_estimate *row = &unique[partition->unique_of[i]].row;
-        launches += row->launches;
-        busy_s += row->latency_s;
-    }
-    if (!(launches > 0))
+    if (!is_launched(rates) || !(sums->launches > 0))
         return 0;
-    double each_s = busy_s / launches;
+    double each_s = sums->latency_s / sums->launches;
     double usual_s = fmax(each_s, host_per_launch(partition, rates, 1));
-    double slow_s = fmax(each_s, host_per_launch(partition, rates, exp(spread)));
-    *host_s = launches * (slow_s - usual_s);
-    return usual_s - each_s + step_s / launches;
-}
-
-static void set_addend(const struct partition *partition, size_t number, int devices,
-                       struct unique *out)
-{
-    const struct subgraph *subgraph = &partition->subgraphs[partition->unique[number]];
-    const struct subgraph_estimate *row = &out->row;
-    out->addend = (struct estimate_totals){
-        .latency_s = row->latency_s,
-        .macs = devices * out->work.macs,
-        .flops = row->flops,
-        .bytes = row->bytes,
-        .cached_bytes = row->cached_bytes,
-        .wasted_j = row->joules.idle * (1 - row->utilization),
-        .joules = row->joules,
-    };
-    out->shares = shares_of(subgraph, row);
-    estimate_traffic_add(&out->addend.traffic, &out->work.traffic, devices);
+    double slow_s = fmax(each_s, host_per_launch(partition, rates, exp(rates->host.spread)));
+    *host_s = sums->launches * (slow_s - usual_s);
+    return usual_s - each_s + step_s / sums->launches;
 }
 
 void estimate_totals_add(struct estimate_totals *sum, const struct estimate_totals *more,
@@ -567,40 +504,19 @@ void estimate_totals_add(struct estimate_totals *sum, const struct estimate_tota
     estimate_traffic_add(&sum->traffic, &more->traffic, times);
 }
 
-static void limit_power(const struct partition *partition, const struct rates *rates, int devices,
-                        struct unique *unique)
-{
-    double active_j = 0, latency_s = 0;
-    for (size_t i = 0; i < partition->count; i++) {
-        const struct subgraph_estimate *row = &unique[partition->unique_of[i]].row;
-        active_j += (row->joules.total - row->joules.idle) / devices;
-        latency_s += row->latency_s;
-    }
-    struct roofline_limit limit = roofline_limit(rates, active_j, latency_s);
-    for (size_t k = 0; limit.joules < 1 && k < partition->unique_count; k++)
-        roofline_apply_limit(rates, &limit, devices, &unique[k].row);
-}
-
 /* Where kernels of runtimes attain more than the shares of the device, a bound is what they do. */
 static void lower_to_attained(const struct partition *partition, const struct rates *rates,
-                              const struct estimate_config *config, int devices,
+                              const struct estimate_config *config, const struct row_sums *sums,
                               struct unique *unique)
 {
-    double latency_s = 0, idle_j = 0, active_j = 0;
-    for (size_t i = 0; i < partition->count; i++) {
-        const struct subgraph_estimate *row = &unique[partition->unique_of[i]].row;
-        latency_s += row->latency_s;
-        idle_j += row->joules.idle;
-        active_j += row->joules.total - row->joules.idle;
-    }
     struct roofline_limit by = {.joules = 1, .time = 1};
-    if (config->max_latency_s < latency_s)
-        by.time = config->max_latency_s / latency_s;
-    double left_j = config->max_joules - by.time * idle_j;
-    if (left_j < active_j)
-        by.joules = left_j / active_j;
+    if (config->max.latency_s < sums->latency_s)
+        by.time = config->max.latency_s / sums->latency_s;
+    double left_j = config->max.joules - by.time * sums->idle_j;
+    if (left_j < sums->active_j)
+        by.joules = left_j / sums->active_j;
     for (size_t k = 0; (by.time < 1 || by.joules < 1) && k < partition->unique_count; k++)
-        roofline_apply_limit(rates, &by, devices, &unique[k].row);
+        roofline_apply_limit(rates, &by, config->devices, &unique[k].row);
 }
 
 /* The highest power of a subgraph, limited to the power limit; UNKNOWN if that of one is unknown. */
@@ -621,9 +537,9 @@ static void wait_for_threads(const struct partition *partition, const struct rat
                              int devices, struct unique *unique)
 {
     size_t alike = 0, first = partition->count ? partition->unique_of[0] : 0;
-    for (size_t i = 0; i < partition->count; i++)
+    for (size_t i = 0; rates->timings && i < partition->count; i++)
         alike += partition->unique_of[i] == first;
-    if (alike && rates->timings)
+    if (alike)
         roofline_wait(rates, timed_pass_s(rates->timings) / (double)alike, devices,
                       &unique[first].row);
 }
@@ -678,45 +594,114 @@ static void send_between_stages(const struct rates *rates, struct pass_estimate 
     }
 }
 
-/* Each unique subgraph is computed once.  Subgraphs are still added one by one and in order, so that the sums equal
- * those over a list of all rows to the last bit. */
-static enum err sum_subgraphs(const struct rates *rates, int devices, struct time_shares *shares,
-                              struct pass_estimate *out)
+/* Seconds of the host between two steps, and the additional ones of a slower host. */
+struct host_times {
+    double step_s, slower_s;
+};
+
+/* Rows of the unique subgraphs, with what the devices wait for and the power limit; the caller frees them. */
+static struct unique *make_rows(const struct partition *partition, const struct rates *rates,
+                                const struct estimate_config *config, struct row_sums *sums,
+                                struct host_times *host)
 {
-    const struct partition *partition = out->partition;
-    struct estimate_totals *total = &out->total;
+    int devices = config->devices;
     struct unique *unique = malloc((partition->unique_count + 1) * sizeof *unique);
     if (!unique)
-        return ERR_NO_MEMORY;
+        return NULL;
     for (size_t k = 0; k < partition->unique_count; k++)
         estimate_row(partition, k, rates, devices, &unique[k]);
     wait_for_threads(partition, rates, devices, unique);
-    bool is_staged = out->config.stages > 1; /* the scheduler then overlaps with the stages */
-    double step_s = scheduler_s(partition, rates), host_s;
-    double wait_s = wait_per_launch(partition, rates, unique, is_staged ? 0 : step_s, &host_s);
-    out->host_s = is_staged ? step_s : 0;
+    *sums = sum_rows(partition, unique, devices);
+    bool is_staged = config->stages > 1; /* the scheduler then overlaps with the stages */
+    host->step_s = scheduler_s(partition, rates);
+    double wait_s =
+        wait_per_launch(partition, rates, sums, is_staged ? 0 : host->step_s, &host->slower_s);
     for (size_t k = 0; wait_s > 0 && k < partition->unique_count; k++)
         roofline_wait(rates, wait_s * unique[k].row.launches, devices, &unique[k].row);
-    limit_power(partition, rates, devices, unique);
-    if (out->config.is_bound)
-        lower_to_attained(partition, rates, &out->config, devices, unique);
-    for (size_t k = 0; k < partition->unique_count; k++)
-        set_addend(partition, k, devices, &unique[k]);
-    *shares = (struct time_shares){.of = {[HOST_S] = host_s}};
-    for (size_t i = 0; i < partition->count; i++) {
-        const struct unique *one = &unique[partition->unique_of[i]];
-        estimate_totals_add(total, &one->addend, 1);
-        for (size_t k = 0; k < SHARES; k++)
-            shares->of[k] += one->shares.of[k];
-        total->utilization += one->row.joules.total * one->row.utilization; /* see set_ratios */
-        total->bound_counts[one->row.bound]++;
-        if (out->rows)
-            out->rows[i] = one->row;
-        if (is_staged)
-            add_to_stage(&out->stages[stage_of(partition, i, out->config.stages)], &one->row);
+    if (wait_s > 0)
+        *sums = sum_rows(partition, unique, devices);
+    struct roofline_limit limit = roofline_limit(rates, sums->limited_j, sums->latency_s);
+    for (size_t k = 0; limit.joules < 1 && k < partition->unique_count; k++)
+        roofline_apply_limit(rates, &limit, devices, &unique[k].row);
+    if (limit.joules < 1)
+        *sums = sum_rows(partition, unique, devices);
+    return unique;
+}
+
+/* All that adds up over subgraphs, also as an array of an even length, which is added in vectors.  Ratios are weighted,
+ * see set_ratios. */
+struct addend_parts {
+    struct estimate_totals totals;
+    struct time_shares shares;
+};
+union addend {
+    double numbers[(sizeof(struct addend_parts) / sizeof(double) + 3) / 4 * 4];
+    struct addend_parts of;
+};
+
+static void set_addend(const struct partition *partition, size_t number, const struct rates *rates,
+                       int devices, const struct unique *one, union addend *out)
+{
+    const struct subgraph *subgraph = &partition->subgraphs[partition->unique[number]];
+    const struct subgraph_estimate *row = &one->row;
+    out->of.totals = (struct estimate_totals){
+        .latency_s = row->latency_s,
+        .macs = devices * one->work.macs,
+        .flops = row->flops,
+        .bytes = row->bytes,
+        .cached_bytes = row->cached_bytes,
+        .wasted_j = row->joules.idle * (1 - row->utilization),
+        .joules = row->joules,
+        .utilization = row->joules.total * row->utilization,
+        .mfu = 2 * subgraph->cost.macs / roofline_product_flops(subgraph, rates),
+    };
+    out->of.totals.bound_counts[row->bound] = 1;
+    estimate_traffic_add(&out->of.totals.traffic, &one->work.traffic, devices);
+    out->of.shares = shares_of(subgraph, row);
+}
+
+static void add(union addend *restrict sum, const union addend *restrict more)
+{
+    for (size_t k = 0; k < sizeof sum->numbers / sizeof *sum->numbers; k++)
+        sum->numbers[k] += more->numbers[k];
+}
+
+/* Each unique subgraph is computed once.  Subgraphs are still added one by one and in order, so that the sums equal
+ * those over a list of all rows to the last bit. */
+static enum err sum_subgraphs(const struct rates *rates, struct time_shares *shares,
+                              struct pass_estimate *out)
+{
+    const struct partition *partition = out->partition;
+    int devices = out->config.devices, stages = out->config.stages;
+    union addend sum = {0}, *addends = calloc(partition->unique_count + 1, sizeof *addends);
+    struct row_sums sums;
+    struct host_times host;
+    struct unique *unique =
+        addends ? make_rows(partition, rates, &out->config, &sums, &host) : NULL;
+    if (!unique) {
+        free(addends);
+        return ERR_NO_MEMORY;
     }
-    total->peak_w = peak_power(unique, partition->unique_count, devices * rates->limit_w.value);
+    if (out->config.is_bound)
+        lower_to_attained(partition, rates, &out->config, &sums, unique);
+    for (size_t k = 0; k < partition->unique_count; k++)
+        set_addend(partition, k, rates, devices, &unique[k], &addends[k]);
+    for (size_t i = 0; i < partition->count; i++)
+        add(&sum, &addends[partition->unique_of[i]]);
+    for (size_t i = 0; (out->rows || stages > 1) && i < partition->count; i++) {
+        const struct subgraph_estimate *row = &unique[partition->unique_of[i]].row;
+        if (out->rows)
+            out->rows[i] = *row;
+        if (stages > 1)
+            add_to_stage(&out->stages[stage_of(partition, i, stages)], row);
+    }
+    *shares = sum.of.shares;
+    shares->of[HOST_S] = host.slower_s;
+    out->host_s = stages > 1 ? host.step_s : 0;
+    out->total = sum.of.totals;
+    out->total.peak_w = peak_power(unique, partition->unique_count, devices * rates->limit_w.value);
     free(unique);
+    free(addends);
     return ERR_OK;
 }
 
@@ -727,18 +712,11 @@ static void set_ratios(const struct rates *rates, int devices, struct pass_estim
     total->average_w = total->latency_s > 0 ? joules / total->latency_s : UNKNOWN;
     total->utilization = joules > 0 ? total->utilization / joules : UNKNOWN;
     total->efficiency = joules > 0 ? (joules - total->joules.idle) / joules : UNKNOWN;
-    double needed_s = 0; /* at the peak; replicated work does not count */
-    for (size_t i = 0; i < out->partition->count; i++) {
-        const struct subgraph *subgraph = &out->partition->subgraphs[i];
-        needed_s += 2 * subgraph->cost.macs / roofline_product_flops(subgraph, rates);
-    }
-    total->mfu = all > 0 ? needed_s / all : UNKNOWN;
+    /* So far the seconds needed at the peak; replicated work does not count. */
+    total->mfu = all > 0 ? total->mfu / all : UNKNOWN;
     double moved = total->bytes - total->cached_bytes;
-    if (out->config
-            .is_bound) { /* of runtimes that keep more in caches, or compute in other units */
+    if (out->config.is_bound) /* of runtimes that keep more in caches */
         moved = fmin(moved, all * rates->bytes_per_s.value);
-        needed_s = fmin(needed_s, all);
-    }
     total->mbu = all > 0 ? moved / (all * rates->bytes_per_s.value) : UNKNOWN;
     if (out->partition->count == 0)
         total->peak_w = UNKNOWN;
@@ -789,7 +767,27 @@ static enum err estimate_detail(const struct rates *rates, int devices, struct p
         return ERR_NO_MEMORY;
     for (size_t i = 0; i < partition->count; i++)
         memory->timeline[i] = live_bytes(partition, i, &rates->widths, devices);
-    return estimate_concurrency(partition, batch_of(partition), &out->concurrency);
+    return partition_concurrency(partition, batch_of(partition), &out->concurrency);
+}
+
+/* Resolves the defaults of the configuration, and looks up what its runtime attains on the device. */
+static enum err prepare(const struct partition *partition, const struct hardware *hardware,
+                        struct estimate_config *config, struct rates *rates, struct error *why)
+{
+    config->devices = config->devices ? config->devices : 1;
+    config->stages = config->stages ? config->stages : 1;
+    enum err err = rates_of(hardware, config->precision, config->runtime, rates, why);
+    if (!err)
+        err = check_devices(partition, hardware, rates, config->devices, config->stages, why);
+    if (err)
+        return err;
+    rates->host = runtime_host(config->runtime, hardware, config->host_launch_s);
+    if (!partition->is_causal)
+        rates_quantize_activations(rates);
+    if (config->keeps_stored)
+        rates_keep_stored(rates, &partition->graph->file);
+    rates->held = graph_bytes(&partition->model, &rates->widths);
+    return ERR_OK;
 }
 
 enum err pass_estimate_make(const struct partition *partition, const struct hardware *hardware,
@@ -798,22 +796,11 @@ enum err pass_estimate_make(const struct partition *partition, const struct hard
 {
     struct rates rates;
     struct time_shares shares;
-    int devices = config->devices ? config->devices : 1;
-    int stages = config->stages ? config->stages : 1;
     *out = (struct pass_estimate){.partition = partition, .hardware = hardware, .config = *config};
-    enum err err = rates_of(hardware, config->precision, config->runtime, &rates, why);
-    if (!err)
-        err = check_devices(partition, hardware, &rates, devices, stages, why);
+    enum err err = prepare(partition, hardware, &out->config, &rates, why);
     if (err)
         return err;
-    rates.host = runtime_host(config->runtime, hardware, config->host_launch_s);
-    if (!partition->is_causal)
-        rates_quantize_activations(&rates);
-    if (config->keeps_stored)
-        rates_keep_stored(&rates, &partition->graph->file);
-    rates.held = graph_bytes(&partition->model, &rates.widths);
-    out->config.devices = devices;
-    out->config.stages = stages;
+    int devices = out->config.devices, stages = out->config.stages;
     out->used = rates.used;
     out->params = partition->parameters;
     if (stages > 1)
@@ -823,7 +810,7 @@ enum err pass_estimate_make(const struct partition *partition, const struct hard
     if (has_detail)
         err = estimate_detail(&rates, devices, out);
     if (!err)
-        err = sum_subgraphs(&rates, devices, &shares, out);
+        err = sum_subgraphs(&rates, &shares, out);
     if (err) {
         pass_estimate_release(out);
         return err_set(why, err, "%s", err_text(err));
@@ -833,6 +820,24 @@ enum err pass_estimate_make(const struct partition *partition, const struct hard
     set_ratios(&rates, devices, out);
     set_plus_minus(&rates, &shares, out);
     set_confidence(out);
+    return ERR_OK;
+}
+
+enum err pass_estimate_lower(const struct partition *partition, const struct hardware *hardware,
+                             const struct estimate_config *config, struct estimate_least *cost)
+{
+    struct estimate_config own = *config;
+    struct rates rates;
+    struct row_sums sums;
+    struct host_times host;
+    if (prepare(partition, hardware, &own, &rates, NULL))
+        return ERR_OK;
+    struct unique *unique = make_rows(partition, &rates, &own, &sums, &host);
+    if (!unique)
+        return ERR_NO_MEMORY;
+    cost->latency_s = fmin(cost->latency_s, sums.latency_s);
+    cost->joules = fmin(cost->joules, sums.joules);
+    free(unique);
     return ERR_OK;
 }
 

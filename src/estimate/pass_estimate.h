@@ -18,6 +18,10 @@
 #include "estimate/partition.h"
 #include "estimate/roofline.h"
 
+struct estimate_least {
+    double latency_s, joules;
+};
+
 /* How a model is run. */
 struct estimate_config {
     enum precision precision;
@@ -26,9 +30,9 @@ struct estimate_config {
     int stages;        /* pipeline stages of such groups; 0: 1 */
     double sequences;  /* in flight, whose KV cache the stages hold; 0: those of the pass */
     enum runtime_id runtime;
-    double host_launch_s; /* 0: from the hardware file, or assumed */
-    bool is_bound;        /* ideal kernels take at most what those of any runtime take: */
-    double max_latency_s, max_joules; /* of a pass */
+    double host_launch_s;      /* 0: from the hardware file, or assumed */
+    bool is_bound;             /* ideal kernels take at most what those of any runtime take: */
+    struct estimate_least max; /* of a pass */
 };
 
 /* Total number of devices: tensor-parallel groups x stages. */
@@ -59,15 +63,6 @@ struct estimate_memory {
 
 /* Room for a KV cache that later passes extend to `kv_cache` bytes, of so many sequences. */
 void estimate_memory_reserve(struct estimate_memory *memory, double kv_cache, double batch);
-
-struct estimate_concurrency {
-    size_t levels, max_width;
-    double critical_path_flops;
-    double parallelism;       /* all FLOPs over those of the critical path */
-    size_t wide_levels;       /* with more than one subgraph */
-    double stage_parallelism; /* all FLOPs over those of the largest subgraph of each level */
-    double batch_parallelism; /* all FLOPs over those of the critical path of one sample */
-};
 
 /* Figures of one pass, or of several; of all devices, including replicated work. */
 struct estimate_totals {
@@ -105,7 +100,7 @@ struct pass_estimate {
     struct estimate_totals total;
     struct subgraph_estimate *rows; /* by subgraph; NULL without detail */
     struct estimate_memory memory;
-    struct estimate_concurrency concurrency;           /* zero without detail */
+    struct partition_concurrency concurrency;          /* zero without detail */
     struct estimate_stage stages[PIPELINE_STAGES_MAX]; /* with more than one */
     double host_s; /* of the scheduler, before the stages begin; in `total` for a single stage */
     enum estimate_confidence confidence;
@@ -120,6 +115,11 @@ void estimate_totals_add(struct estimate_totals *sum, const struct estimate_tota
 enum err pass_estimate_make(const struct partition *partition, const struct hardware *hardware,
                             const struct estimate_config *config, bool has_detail,
                             struct pass_estimate *out, struct error *why) MUST_USE;
+/* Lowers *cost to what a pass takes, without messages between stages; a runtime that is not known on the device, or
+ * cannot share the model, leaves it.  Much faster than an estimate. */
+enum err pass_estimate_lower(const struct partition *partition, const struct hardware *hardware,
+                             const struct estimate_config *config, struct estimate_least *cost)
+    MUST_USE;
 /* Sets the share of the time of a pipeline's micro-batches: all devices draw idle power for that time, including those
  * of waiting stages.  At most `at_once` stages work concurrently. */
 void pass_estimate_spread(struct pass_estimate *estimate, double share_s, int at_once);

@@ -14,16 +14,6 @@ enum {
 const char *const ESTIMATE_BOUNDS[BOUND_COUNT] = {"compute", "memory", "launch", "link",
                                                   "balanced"};
 
-void estimate_joules_add(struct estimate_joules *sum, const struct estimate_joules *more,
-                         double times)
-{
-    sum->compute += times * more->compute;
-    sum->memory += times * more->memory;
-    sum->idle += times * more->idle;
-    sum->link += times * more->link;
-    sum->total += times * more->total;
-}
-
 void estimate_traffic_add(struct estimate_traffic *sum, const struct estimate_traffic *more,
                           double times)
 {
@@ -213,19 +203,20 @@ void rates_keep_stored(struct rates *rates, const struct graph_precision *file)
         rates->format.weight_ops = number_format(PRECISION_INT4, rates->runtime, class).weight_ops;
 }
 
-/* With the units on which the file computes this product. */
-static struct rates rates_in_file(const struct rates *rates, const struct subgraph *subgraph)
+/* With the units on which the file computes this product: *own, or the rates as they are. */
+static const struct rates *rates_in_file(const struct rates *rates, const struct subgraph *subgraph,
+                                         struct rates *own)
 {
-    struct rates own = *rates;
     if (!rates->widths.keeps_stored || !subgraph->has_precision)
-        return own;
+        return rates;
     enum precision used = subgraph->precision;
     if (rates->hardware->class != HARDWARE_GPU)
         used = number_format(used, rates->runtime, rates->hardware->class).products;
-    look_up_products(rates->hardware, used, &own);
+    *own = *rates;
+    look_up_products(rates->hardware, used, own);
     if (subgraph->component == DECODER_COMPONENT_COUNT) /* else quantized within the kernel */
-        own.widths.activation = precision_widths(used).activation;
-    return is_positive(own.product_flops.value) ? own : *rates;
+        own->widths.activation = precision_widths(used).activation;
+    return is_positive(own->product_flops.value) ? own : rates;
 }
 
 /* ---- work of one device ---- */
@@ -337,20 +328,16 @@ static double utilization_of(const struct subgraph *subgraph, const struct roofl
     return latency_s > 0 ? busy / latency_s : 0;
 }
 
-/* Without the power limit. */
+/* Without the power limit; after row->wave_share and row->link_s. */
 static void estimate_time(const struct subgraph *subgraph, const struct roofline_work *work,
-                          const struct rates *rates, int devices, struct subgraph_estimate *row)
+                          const struct rates *rates, struct subgraph_estimate *row)
 {
-    row->wave_share = wave_share(subgraph, work, rates->units);
     double reached = rates->compute_share.value * row->wave_share;
     row->compute_s = utilization_of(subgraph, work, rates, 1) / reached;
     row->memory_s = work->bytes / (rates->bytes_per_s.value * rates->memory_share.value);
     row->launch_s = fmax(1, subgraph->steps) * rates->launch_s.value;
-    row->link_s = collective_all_reduce_s(&rates->link, work->all_reduced, devices) +
-                  collective_all_gather_s(&rates->link, work->all_gathered, devices);
     row->latency_s = fmax(row->compute_s, row->memory_s) + row->launch_s + row->link_s;
     row->launches = 1;
-    row->stretch = 1;
     row->utilization = utilization_of(subgraph, work, rates, row->latency_s);
     row->bound = bound_of(row);
 }
@@ -500,13 +487,18 @@ void roofline_wait(const struct rates *rates, double wait_s, int devices,
 void roofline_estimate(const struct subgraph *subgraph, const struct roofline_work *work,
                        const struct rates *given, int devices, struct subgraph_estimate *out)
 {
-    const struct rates own = rates_in_file(given, subgraph), *rates = &own;
+    struct rates own;
+    const struct rates *rates = rates_in_file(given, subgraph, &own);
     struct roofline_work all = *work;
     struct estimate_joules joules;
     double cached_bytes = 0;
     widen_head(subgraph, rates, &all);
-    estimate_time(subgraph, work, rates, devices, out);
+    out->stretch = 1;
+    out->wave_share = wave_share(subgraph, work, rates->units);
+    out->link_s = collective_all_reduce_s(&rates->link, work->all_reduced, devices) +
+                  collective_all_gather_s(&rates->link, work->all_gathered, devices);
     if (!rates->has_kernels) {
+        estimate_time(subgraph, work, rates, out);
         joules = joules_of(subgraph, work, rates);
         stretch(subgraph, &joules, work, rates, out);
     } else {

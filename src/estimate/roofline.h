@@ -102,8 +102,15 @@ struct estimate_traffic {
 };
 
 /* *sum += times x *more */
-void estimate_joules_add(struct estimate_joules *sum, const struct estimate_joules *more,
-                         double times);
+static inline void estimate_joules_add(struct estimate_joules *sum,
+                                       const struct estimate_joules *more, double times)
+{
+    sum->compute += times * more->compute;
+    sum->memory += times * more->memory;
+    sum->idle += times * more->idle;
+    sum->link += times * more->link;
+    sum->total += times * more->total;
+}
 void estimate_traffic_add(struct estimate_traffic *sum, const struct estimate_traffic *more,
                           double times);
 

@@ -98,74 +98,106 @@ struct estimate_interval workload_estimate_interval(const struct workload_estima
 
 /* ---- the bound ---- */
 
-/* The runtimes that may be faster than the roofline.  Others add to them kernels of their own, or what a host does.  ONNX
- * Runtime is that of GPUs without CUDA, and TensorRT has 8-bit activations. */
-static bool may_be_fastest(enum runtime_id runtime, const struct hardware *hardware,
-                           enum precision precision)
+/* By ONNX Runtime when it loads a model on a CPU: it takes as long in both. */
+static enum precision converted(const struct hardware *hardware, enum precision precision)
 {
-    if (runtime == RUNTIME_ONNXRUNTIME)
-        return true;
-    if (hardware->class == HARDWARE_CPU)
-        return runtime == RUNTIME_LLAMA_CPP;
-    return runtime == RUNTIME_TORCH_COMPILE ||
-           (runtime == RUNTIME_TENSORRT && precision == PRECISION_INT8);
+    return hardware->class == HARDWARE_CPU
+               ? number_format(precision, RUNTIME_ONNXRUNTIME, HARDWARE_CPU).products
+               : precision;
 }
 
-static enum err lower_bound_to(const struct partition *partition, const struct hardware *hardware,
-                               enum precision precision, struct estimate_config *config)
+/* The runtimes that may be faster than the roofline, and than others of them, which add kernels of their own or what a
+ * host does.  Fused kernels in a CUDA graph are the fastest, where there are any; but static engines have 8-bit
+ * activations, and llama.cpp has a narrower head.  TensorRT's decoders take the host longer than ONNX Runtime's, unless
+ * it is a slow one. */
+static bool may_be_fastest(enum runtime_id runtime, const struct hardware *hardware,
+                           const struct partition *partition, const struct estimate_config *config)
+{
+    bool is_gpu = hardware->class == HARDWARE_GPU, is_int8 = config->precision == PRECISION_INT8;
+    bool has_graphs = is_gpu && !runtime_check_device(RUNTIME_TORCH_COMPILE, hardware, NULL);
+    bool is_host_stated = config->host_launch_s > 0 || is_known(hardware->host_launch_s.value);
+    switch (runtime) {
+    case RUNTIME_TORCH_COMPILE:
+        return has_graphs;
+    case RUNTIME_TENSORRT:
+        return is_gpu && is_int8 && (!partition->is_causal || is_host_stated);
+    case RUNTIME_ONNXRUNTIME:
+        return (!has_graphs || is_int8) &&
+               converted(hardware, config->precision) == config->precision;
+    case RUNTIME_LLAMA_CPP:
+        return !has_graphs ||
+               (precision_widths(config->precision).weight < 2 && partition->is_decoder);
+    default:
+        return false;
+    }
+}
+
+/* Operators of a CPU find their operands in nearer caches if they are not fused; fused kernels of a GPU are no slower
+ * than others.  Fused or not, llama.cpp has the roofline of a CPU, unless it was timed. */
+static enum err find_fastest(const struct workload_pass *pass, const struct hardware *hardware,
+                             const struct estimate_config *config, enum precision precision,
+                             struct estimate_least *out)
 {
     struct estimate_config other = *config;
     other.is_bound = false;
     other.precision = precision;
-    for (enum runtime_id id = 0; id < RUNTIME_COUNT; id++) {
-        struct pass_estimate estimate;
+    *out = (struct estimate_least){INFINITY, INFINITY};
+    enum err err = ERR_OK;
+    for (enum runtime_id id = 0; !err && id < RUNTIME_COUNT; id++) {
         other.runtime = id;
-        if (!may_be_fastest(id, hardware, precision))
+        if (!may_be_fastest(id, hardware, &pass->partition, &other))
             continue;
-        enum err err = pass_estimate_make(partition, hardware, &other, false, &estimate, NULL);
-        if (err == ERR_NO_MEMORY)
-            return err;
-        if (err) /* it is not known on this device */
-            continue;
-        config->max_latency_s = fmin(config->max_latency_s, estimate.total.latency_s);
-        config->max_joules = fmin(config->max_joules, estimate.total.joules.total);
-        pass_estimate_release(&estimate);
+        err = pass_estimate_lower(&pass->partition, hardware, &other, out);
+        if (!err && runtime_fusion(id, hardware) == PARTITION_PLAIN)
+            err = pass_estimate_lower(&pass->unfused, hardware, &other, out);
     }
-    return ERR_OK;
+    return err;
 }
 
 /* Kernels attain at most so much more than the shares of a device: what has that much more of a peak is faster. */
 #define ATTAINED_MAX 1.5
 
-/* In the precision, and in a wider one whose kernels may be faster than its roofline: a narrower one takes no longer.
- * Fused kernels of a GPU are no slower than others, but on a CPU small operators find their operands in nearer caches. */
+static enum err lower_to(const struct workload_pass *pass, const struct hardware *hardware,
+                         struct estimate_least *known, enum precision precision,
+                         struct estimate_config *config)
+{
+    struct estimate_least stored = {0}, *one = config->keeps_stored ? &stored : &known[precision];
+    enum err err =
+        one->latency_s > 0 ? ERR_OK : find_fastest(pass, hardware, config, precision, one);
+    config->max.latency_s = fmin(config->max.latency_s, one->latency_s);
+    config->max.joules = fmin(config->max.joules, one->joules);
+    return err;
+}
+
+/* In the precision, and in a wider one whose kernels may be faster than its roofline: a narrower one takes no longer. */
 static enum err find_bound(const struct workload_pass *pass, const struct hardware *hardware,
-                           struct estimate_config *config)
+                           struct estimate_least *known, struct estimate_config *config)
 {
     double width = precision_widths(config->precision).weight;
     double peak = hardware->matrix_flops[config->precision].value;
     enum err err = ERR_OK;
-    config->max_latency_s = config->max_joules = INFINITY;
+    config->max = (struct estimate_least){INFINITY, INFINITY};
     for (enum precision p = 0; !err && p < PRECISION_COUNT; p++) {
         bool is_wider = !config->keeps_stored && precision_widths(p).weight > width &&
                         !(ATTAINED_MAX * hardware->matrix_flops[p].value <= peak);
         if (p != config->precision && !is_wider)
             continue;
-        err = lower_bound_to(&pass->partition, hardware, p, config);
-        if (!err && hardware->class == HARDWARE_CPU)
-            err = lower_bound_to(&pass->unfused, hardware, p, config);
+        err = lower_to(pass, hardware, known, p, config);
+        if (!err && converted(hardware, p) != p)
+            err = lower_to(pass, hardware, known, converted(hardware, p), config);
     }
     return err;
 }
 
-static enum err estimate_pass(const struct workload_pass *pass, bool has_detail,
-                              struct workload_estimate *estimate, struct pass_estimate *out,
-                              struct error *why)
+static enum err estimate_pass(struct workload_estimate *estimate, size_t index,
+                              struct workload_bounds *bounds, bool has_detail, struct error *why)
 {
+    const struct workload_pass *pass = &estimate->work->passes[index];
     struct estimate_config *config = &estimate->config;
-    if (config->is_bound && find_bound(pass, estimate->hardware, config))
+    if (config->is_bound && find_bound(pass, estimate->hardware, bounds->passes[index], config))
         return err_set(why, ERR_NO_MEMORY, "out of memory");
-    return pass_estimate_make(&pass->partition, estimate->hardware, config, has_detail, out, why);
+    return pass_estimate_make(&pass->partition, estimate->hardware, config, has_detail,
+                              &estimate->passes[index], why);
 }
 
 /* ---- the workload ---- */
@@ -341,6 +373,15 @@ enum err workload_estimate_make(const struct workload *work, const struct hardwa
                                 const struct estimate_config *config, bool has_detail,
                                 struct workload_estimate *out, struct error *why)
 {
+    struct workload_bounds bounds = {0};
+    return workload_estimate_next(work, hardware, config, &bounds, has_detail, out, why);
+}
+
+enum err workload_estimate_next(const struct workload *work, const struct hardware *hardware,
+                                const struct estimate_config *config,
+                                struct workload_bounds *bounds, bool has_detail,
+                                struct workload_estimate *out, struct error *why)
+{
     enum err err = ERR_OK;
     *out = (struct workload_estimate){.work = work, .hardware = hardware, .config = *config};
     out->config.runtime = work->spec.runtime;
@@ -354,7 +395,7 @@ enum err workload_estimate_make(const struct workload *work, const struct hardwa
     if (!out->passes)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     for (size_t i = 0; !err && i < work->count; i++)
-        err = estimate_pass(&work->passes[i], has_detail, out, &out->passes[i], why);
+        err = estimate_pass(out, i, bounds, has_detail, why);
     if (!err && out->config.stages > 1 && (err = spread_steps(out)))
         err = err_set(why, err, "%s", err_text(err));
     for (size_t i = 0; !err && i < work->count; i++)

@@ -48,9 +48,9 @@ struct workload_estimate {
     struct estimate_totals total;           /* the ± is that of the bound, without `shipped` */
     struct estimate_totals prefill, decode; /* of a request; decode: 0 with one output token */
     struct estimate_shipped shipped;
-    struct estimate_memory memory;     /* of the pass with the highest peak, KV cache at its largest */
-    int64_t cache_tokens;              /* of each sequence in memory.kv_cache; 0: does not apply */
-    double limit_w;                    /* of all devices; UNKNOWN: not stated */
+    struct estimate_memory memory; /* of the pass with the highest peak, KV cache at its largest */
+    int64_t cache_tokens;          /* of each sequence in memory.kv_cache; 0: does not apply */
+    double limit_w;                /* of all devices; UNKNOWN: not stated */
     struct workload_pipeline pipeline; /* of several stages */
     enum estimate_confidence confidence;
     char confidence_reason[160];
@@ -59,6 +59,15 @@ struct workload_estimate {
 
 enum err workload_estimate_make(const struct workload *work, const struct hardware *hardware,
                                 const struct estimate_config *config, bool has_detail,
+                                struct workload_estimate *out, struct error *why) MUST_USE;
+/* The same after other precisions of the same workload and device, which leave what runtimes take in *bounds: all zero
+ * before the first. */
+struct workload_bounds {
+    struct estimate_least passes[WORKLOAD_PASSES_MAX][PRECISION_COUNT];
+};
+enum err workload_estimate_next(const struct workload *work, const struct hardware *hardware,
+                                const struct estimate_config *config,
+                                struct workload_bounds *bounds, bool has_detail,
                                 struct workload_estimate *out, struct error *why) MUST_USE;
 void workload_estimate_release(struct workload_estimate *estimate);
 

@@ -38,13 +38,14 @@ class Scan(EstimateTest):
         self.assertGreater(cpus, 40)
 
     def test_the_bound_is_below_every_runtime(self):
-        """In time and energy, of the same model, device, precision and batch."""
+        """In time and energy, of the same model, device, precision and batch.  The last matrix of llama.cpp, which is
+        much of a step of these two, is narrower than that of others."""
         compared = 0
-        for model in self.models:
-            options = ("--precision", "fp32,bf16,fp8,int8,int4", "--batch", "8" if SANITIZED else "1,8,64")
+        for model, *phase in (*((model,) for model in self.models), ("lstm-text",), ("phi-2", "--phase", "decode")):
+            options = ("--precision", "fp32,bf16,fp8,int8,int4", "--batch", "8" if SANITIZED else "1,8,64", *phase)
             bounds = {self.key(row): row for row in self.scan(model, "ideal", *options)}
             for runtime in RUNTIMES:
-                if runtime in OF_TEXT and not model.startswith(("bert", "llama")):
+                if runtime in OF_TEXT and not model.startswith(("bert", "llama", "lstm", "phi")):
                     continue
                 for row in self.scan(model, runtime, *options):
                     bound = bounds[self.key(row)]

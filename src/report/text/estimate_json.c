@@ -428,7 +428,7 @@ static void unknown_to_json(struct json *json, const struct graph *graph)
     json_array_end(json);
 }
 
-static void concurrency_to_json(struct json *json, const struct estimate_concurrency *concurrency)
+static void concurrency_to_json(struct json *json, const struct partition_concurrency *concurrency)
 {
     json_object(json, "concurrency");
     json_integer(json, "levels", (int64_t)concurrency->levels);

@@ -359,7 +359,7 @@ static void put_breakdown(const struct paper *paper, const struct workload_estim
 static void put_limits(const struct paper *paper, const struct workload_estimate *estimate)
 {
     const struct estimate_totals *all = &estimate->total;
-    const struct estimate_concurrency *concurrency = &estimate->passes[0].concurrency;
+    const struct partition_concurrency *concurrency = &estimate->passes[0].concurrency;
     char bounds[WORDS_MAX], mfu[WORDS_MAX], mbu[WORDS_MAX], wide[64];
     double count = 0;
     for (size_t b = 0; b < BOUND_COUNT; b++)

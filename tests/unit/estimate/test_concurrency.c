@@ -84,7 +84,7 @@ static double longest_of_levels(const struct graph *graph, const double *steps, 
     return sum;
 }
 
-static struct estimate_concurrency concurrency_of(const struct partition *partition)
+static struct partition_concurrency concurrency_of(const struct partition *partition)
 {
     struct device device;
     struct pass_estimate pass;
@@ -92,7 +92,7 @@ static struct estimate_concurrency concurrency_of(const struct partition *partit
     struct estimate_config config = {.precision = PRECISION_FP32};
     assert_int_equal(
         pass_estimate_make(partition, device_round(&device), &config, true, &pass, &why), ERR_OK);
-    struct estimate_concurrency concurrency = pass.concurrency;
+    struct partition_concurrency concurrency = pass.concurrency;
     pass_estimate_release(&pass);
     return concurrency;
 }
@@ -107,7 +107,7 @@ static void check(const struct graph *graph)
         steps[i] = graph->nodes[i].op != GRAPH_VIEW;
         all += flops[i];
     }
-    struct estimate_concurrency concurrency = concurrency_of(&partition);
+    struct partition_concurrency concurrency = concurrency_of(&partition);
     double path = longest_way(graph, flops);
     assert_near(concurrency.critical_path_flops, path, 1e-9 * path);
     assert_int_equal(concurrency.levels, (size_t)longest_way(graph, steps));
@@ -149,7 +149,7 @@ static void test_branches_by_hand(void **state)
     build_output(&b, build_concat(&b, "join", 1, (tensor_id[]){a, c, d}, 3));
     assert_int_equal(build_end(&b), ERR_OK);
     struct partition partition = cut(&graph, PARTITION_FUSED);
-    struct estimate_concurrency concurrency = concurrency_of(&partition);
+    struct partition_concurrency concurrency = concurrency_of(&partition);
     assert_int_equal(concurrency.levels, 3);
     assert_int_equal(concurrency.wide_levels, 1);
     assert_int_equal(concurrency.max_width, 3);
