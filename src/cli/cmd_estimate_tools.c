@@ -164,38 +164,36 @@ static int refuse_busy(struct calibrate_work *work, const struct error *why)
         why->text, others);
 }
 
-static int time_runtime(const struct calibrate_command *command, struct calibrate_work *work,
-                        bool is_onnx)
+static bool is_named(const struct calibrate_command *command, const char *runtime)
 {
-    const struct timings_options options = {.threads = microbench_threads(&command->bench),
-                                            .budget_s = command->bench.seconds * BUDGET_SHARE,
-                                            .progress = command->bench.progress};
-    struct error why = {0};
-    struct timings *timings = &work->timings[is_onnx];
-    enum err err = is_onnx ? timings_measure_onnx(&options, timings, &why)
-                           : timings_measure(&options, timings, &why);
-    clear_progress();
-    if (timings->signal)
-        return 128 + timings->signal;
-    if (!err && timings->missing[0])
-        log_warn("operators of %s were not timed: %s", is_onnx ? "ONNX Runtime" : "llama.cpp",
-                 timings->missing);
-    if (!err && timings->unsettled[0])
-        log_warn("%s: the shortest time is used for them", timings->unsettled);
-    return err == ERR_BUSY ? refuse_busy(work, &why)
-           : err           ? print_error(EXIT_FAILED, "%s", why.text)
-                           : 0;
+    return !strcmp(command->runtime, runtime);
 }
 
 static int time_operations(const struct calibrate_command *command, struct calibrate_work *work)
 {
-    bool is_all = !strcmp(command->runtime, "all");
-    int code = 0;
-    if (is_all || !strcmp(command->runtime, "llama.cpp"))
-        code = time_runtime(command, work, false);
-    if (!code && (is_all || !strcmp(command->runtime, "onnxruntime")))
-        code = time_runtime(command, work, true);
-    return code;
+    static const char *const NAMES[TIMINGS_RUNTIMES] = {"llama.cpp", "ONNX Runtime"};
+    bool is_all = is_named(command, "all");
+    const struct timings_options options = {
+        .threads = microbench_threads(&command->bench),
+        .budget_s = command->bench.seconds * BUDGET_SHARE,
+        .progress = command->bench.progress,
+        .skips_llama = !is_all && !is_named(command, "llama.cpp"),
+        .skips_onnx = !is_all && !is_named(command, "onnxruntime")};
+    struct error why = {0};
+    enum err err = timings_measure(&options, work->timings, &why);
+    clear_progress();
+    for (size_t i = 0; i < TIMINGS_RUNTIMES; i++) {
+        const struct timings *timings = &work->timings[i];
+        if (timings->signal)
+            return 128 + timings->signal;
+        if (!err && timings->missing[0])
+            log_warn("operators of %s were not timed: %s", NAMES[i], timings->missing);
+        if (!err && timings->unsettled[0])
+            log_warn("%s: the shortest time is used for them", timings->unsettled);
+    }
+    return err == ERR_BUSY ? refuse_busy(work, &why)
+           : err           ? print_error(EXIT_FAILED, "%s", why.text)
+                           : 0;
 }
 
 /* Rates are over the time that the loads ran; joules include everything that ran. */

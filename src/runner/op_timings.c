@@ -3,8 +3,9 @@
  * the size of a cache to that of memory.  Attention: by queries, earlier tokens and head size.  Others: by rows.  ONNX
  * Runtime.  Convolutions by positions and channels, products by rows and size, others by elements.
  *
- * Interference only adds time, and barriers between threads amplify it.  So the grid is timed in rounds, of which each
- * operation keeps the shortest, and operations whose rounds differ are timed again. */
+ * Interference only adds time, and barriers between threads amplify it.  So the grids are timed in rounds, of which each
+ * operation keeps the shortest, and operations whose rounds differ are timed again.  The rounds of both libraries
+ * alternate: other virtual machines slow a host down for minutes, and each operation should see all of them. */
 #define _GNU_SOURCE
 #include "runner/op_timings.h"
 
@@ -74,6 +75,11 @@ struct point {
     bool is_missing;         /* not supported by the library */
 };
 
+/* Of all grids. */
+struct progress {
+    unsigned done, all;
+};
+
 struct grid {
     const struct timings_options *options;
     struct timings *out;
@@ -84,7 +90,7 @@ struct grid {
     struct error *why;
     struct point *points;
     size_t count, capacity;
-    unsigned done, all;
+    struct progress *progress;
 };
 
 static enum err report(struct grid *grid, const char *what)
@@ -92,8 +98,8 @@ static enum err report(struct grid *grid, const char *what)
     char label[80];
     str_format(label, sizeof label, "%s %s", grid->runtime, what);
     if (grid->options->progress)
-        grid->options->progress(label, grid->done, grid->all);
-    grid->done++;
+        grid->options->progress(label, grid->progress->done, grid->progress->all);
+    grid->progress->done++;
     grid->out->signal = proc_poll_signal(0);
     return grid->out->signal ? err_set(grid->why, ERR_INTERRUPTED, "interrupted") : ERR_OK;
 }
@@ -468,8 +474,7 @@ static enum err time_round(struct grid *grid)
     return err;
 }
 
-/* A host may be slower for seconds, as long as the operators of ONNX Runtime take: their rounds are spread over
- * time. */
+/* The rounds of a short grid alone are spread over time, as those of llama.cpp's long one are. */
 static enum err await_round(struct grid *grid)
 {
     if (!grid->onnx || grid->options->budget_s < SHORT_BUDGET_S)
@@ -478,27 +483,37 @@ static enum err await_round(struct grid *grid)
     return grid->out->signal ? err_set(grid->why, ERR_INTERRUPTED, "interrupted") : ERR_OK;
 }
 
-static enum err time_rounds(struct grid *grid)
+static unsigned count_labels(const struct grid *grid)
 {
-    const char *label = NULL;
-    enum err err = ERR_OK;
-    int rounds = grid->options->budget_s < SHORT_BUDGET_S ? ROUNDS_MIN : ROUNDS;
-    for (size_t i = 0; i < grid->count; i++) {
-        grid->all += label != grid->points[i].label ? (unsigned)rounds : 0;
-        label = grid->points[i].label;
-    }
-    grid->all++;
-    for (int round = 0; !err && round < rounds; round++) {
-        err = round ? await_round(grid) : ERR_OK;
-        if (!err)
-            err = time_round(grid);
-    }
-    if (!err)
-        err = report(grid, "repeating operations whose rounds differ");
+    unsigned count = 0;
+    for (size_t i = 0; i < grid->count; i++)
+        count += i == 0 || grid->points[i].label != grid->points[i - 1].label;
+    return count;
+}
+
+static enum err repeat_suspects(struct grid *grid)
+{
+    enum err err = report(grid, "repeating operations whose rounds differ");
     for (int again = 0; !err && again < REPEATS_MAX; again++)
         for (size_t i = 0; !err && i < grid->count; i++)
             if (is_timed(&grid->points[i]) && is_suspect(grid, &grid->points[i]))
                 err = time_point(grid, &grid->points[i]);
+    return err;
+}
+
+static enum err time_rounds(struct grid *grids, size_t count)
+{
+    enum err err = ERR_OK;
+    int rounds = grids->options->budget_s < SHORT_BUDGET_S ? ROUNDS_MIN : ROUNDS;
+    for (size_t g = 0; g < count; g++)
+        grids[g].progress->all += (unsigned)rounds * count_labels(&grids[g]) + 1;
+    for (int round = 0; !err && round < rounds; round++) {
+        err = round && count == 1 ? await_round(grids) : ERR_OK;
+        for (size_t g = 0; !err && g < count; g++)
+            err = time_round(&grids[g]);
+    }
+    for (size_t g = 0; !err && g < count; g++)
+        err = repeat_suspects(&grids[g]);
     return err;
 }
 
@@ -574,8 +589,8 @@ static enum err library_clock(void *context, unsigned threads, const struct op_t
     return err ? err : op_timer_measure(*timer, shape, budget_s, out, why);
 }
 
-static enum err open_library(const struct timings_options *options, struct timers *timers,
-                             struct timings *out)
+static void open_library(const struct timings_options *options, struct timers *timers,
+                         struct timings *out)
 {
     const struct engine_library *library;
     struct error inner = {0};
@@ -589,57 +604,74 @@ static enum err open_library(const struct timings_options *options, struct timer
         str_format(out->source, sizeof out->source,
                    "minimum over rounds of operations of llama.cpp %s%s%s on %u threads",
                    library->version, library->cpu[0] ? ", " : "", library->cpu, options->threads);
-    return err;
 }
 
-static enum err measure(struct grid *grid)
+/* A grid of a library that is not installed has no points, and `missing` says why. */
+static void open_llama(struct grid *grid, struct timers *timers)
 {
-    enum err err = grid->onnx ? add_operators(grid) : add_all(grid);
-    if (!err)
-        err = time_rounds(grid);
-    if (!err)
-        err = judge(grid);
-    if (!err)
-        err = take_table(grid);
-    free(grid->points);
-    if (err)
-        timings_release(grid->out);
-    return err;
+    const struct timings_options *options = grid->options;
+    grid->runtime = "llama.cpp";
+    grid->clock = options->clock ? options->clock : library_clock;
+    grid->context = options->clock ? options->context : timers;
+    if (!options->clock)
+        open_library(options, timers, grid->out);
 }
 
-enum err timings_measure_onnx(const struct timings_options *options, struct timings *out,
-                              struct error *why)
+static void open_onnx(struct grid *grid)
 {
-    struct grid grid = {.options = options, .out = out, .runtime = "onnxruntime", .why = why};
+    struct timings *out = grid->out;
     struct error inner = {0};
-    *out = (struct timings){0};
-    if (ort_timer_open(options->threads, &grid.onnx, &inner)) {
+    grid->runtime = "onnxruntime";
+    if (ort_timer_open(grid->options->threads, &grid->onnx, &inner))
         (void)str_copy(out->missing, sizeof out->missing, inner.text);
-        return ERR_OK;
-    }
-    str_format(out->source, sizeof out->source,
-               "minimum over rounds of operators of ONNX Runtime %s on %u threads",
-               ort_timer_version(grid.onnx), options->threads);
-    enum err err = measure(&grid);
-    ort_timer_close(grid.onnx);
+    else
+        str_format(out->source, sizeof out->source,
+                   "minimum over rounds of operators of ONNX Runtime %s on %u threads",
+                   ort_timer_version(grid->onnx), grid->options->threads);
+}
+
+static enum err measure(struct grid *grids, size_t count)
+{
+    enum err err = ERR_OK;
+    for (size_t g = 0; !err && g < count; g++)
+        err = grids[g].onnx ? add_operators(&grids[g]) : add_all(&grids[g]);
+    if (!err && count)
+        err = time_rounds(grids, count);
+    for (size_t g = 0; !err && g < count; g++)
+        err = judge(&grids[g]);
+    for (size_t g = 0; !err && g < count; g++)
+        err = take_table(&grids[g]);
     return err;
 }
 
-enum err timings_measure(const struct timings_options *options, struct timings *out,
-                         struct error *why)
+enum err timings_measure(const struct timings_options *options,
+                         struct timings out[TIMINGS_RUNTIMES], struct error *why)
 {
     struct timers timers = {0};
-    struct grid grid = {.options = options,
-                        .out = out,
-                        .clock = options->clock ? options->clock : library_clock,
-                        .context = options->clock ? options->context : &timers,
-                        .runtime = "llama.cpp",
-                        .why = why};
-    *out = (struct timings){0};
-    enum err err = ERR_OK;
-    bool is_missing = !options->clock && open_library(options, &timers, out) != ERR_OK;
-    if (!is_missing)
-        err = measure(&grid);
+    struct progress progress = {0};
+    struct grid grids[TIMINGS_RUNTIMES];
+    size_t count = 0;
+    for (int is_onnx = 0; is_onnx < TIMINGS_RUNTIMES; is_onnx++) {
+        out[is_onnx] = (struct timings){0};
+        if (is_onnx ? options->skips_onnx : options->skips_llama)
+            continue;
+        struct grid *grid = &grids[count];
+        *grid = (struct grid){
+            .options = options, .out = &out[is_onnx], .why = why, .progress = &progress};
+        if (is_onnx)
+            open_onnx(grid);
+        else
+            open_llama(grid, &timers);
+        count += !grid->out->missing[0];
+    }
+    enum err err = measure(grids, count);
+    for (size_t g = 0; g < count; g++) {
+        free(grids[g].points);
+        if (grids[g].onnx)
+            ort_timer_close(grids[g].onnx);
+        if (err)
+            timings_release(grids[g].out);
+    }
     if (timers.all)
         op_timer_close(timers.all);
     if (timers.one)

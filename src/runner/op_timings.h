@@ -5,6 +5,8 @@
 #ifndef IPW_RUNNER_OP_TIMINGS_H
 #define IPW_RUNNER_OP_TIMINGS_H
 
+#include <stdbool.h>
+
 #include "catalog/timings.h"
 #include "core/err.h"
 
@@ -21,6 +23,7 @@ struct timings_options {
     void (*progress)(const char *load, unsigned done, unsigned all); /* may be NULL */
     timings_clock *clock; /* NULL: llama.cpp's library on this machine */
     void *context;        /* passed to `clock` */
+    bool skips_llama, skips_onnx;
 };
 
 struct timings {
@@ -32,16 +35,14 @@ struct timings {
     int signal; /* that ended the measurement; or 0 */
 };
 
-/* Every operation is timed in three rounds (two with a budget below 2 ms), which are spread over the whole time, and counts with its shortest.  One whose
- * two shortest differ by more than 20 %, during which a thread waited for a CPU, or which took longer than one that
- * includes it, is timed again, six times at most.  ERR_BUSY, with the reason, where more than a third of the operations
- * still differ, or several threads take longer than one does.
- * ERR_INTERRUPTED with out->signal; without the library it is no error, and `missing` says why. */
-enum err timings_measure(const struct timings_options *options, struct timings *out,
-                         struct error *why) MUST_USE;
-/* The same for ONNX Runtime's library, without `clock`. */
-enum err timings_measure_onnx(const struct timings_options *options, struct timings *out,
-                              struct error *why) MUST_USE;
+/* Times the operations of llama.cpp, then those of ONNX Runtime (without `clock`), in three rounds that alternate (two
+ * with a budget below 2 ms); each counts with its shortest.  One whose two shortest differ by more than 20 %, during
+ * which a thread waited for a CPU, or which took longer than one that includes it, is timed again, six times at most.
+ * ERR_BUSY, with the reason, where more than a third of the operations still differ, or several threads take longer
+ * than one does.  ERR_INTERRUPTED with the signal in one of them; without a library it is no error, and its `missing`
+ * says why. */
+enum err timings_measure(const struct timings_options *options,
+                         struct timings out[TIMINGS_RUNTIMES], struct error *why) MUST_USE;
 void timings_release(struct timings *timings);
 
 #endif
