@@ -165,10 +165,11 @@ static struct tick_time follow(struct tick *tick, nanos low, nanos high, nanos w
         return (struct tick_time){middle, uniform_sigma((high - from) / 2)};
     }
     bool skipped = high - low > tick->period;
-    if (skipped && (edge + slack > high || edge - slack < from)) {
+    nanos sure = earliest(low, high, 0, tick->period + tick->period_slack);
+    if (skipped && (edge + slack > high - 2 * within || edge - slack < sure)) {
         /* The read was so close to a tick that the value may belong to that one or to the previous one: it is known
          * to the period only.  The next read may resolve it. */
-        bool earlier = edge - slack >= from;
+        bool earlier = edge - slack >= sure;
         tick->edge = earlier ? edge - tick->period : edge;
         tick->anchor_steps += earlier ? steps - 1 : steps;
         tick->slack = slack;
