@@ -67,10 +67,6 @@ class Stalls(threading.Thread):
             self.found.append((now, now - before - 0.01))
             before = now
 
-    def count(self):
-        """Those of a tenth of a second and more."""
-        return sum(length > 0.1 for _, length in self.found)
-
     def longest(self, since):
         return max((length for end, length in self.found if end > since), default=0)
 

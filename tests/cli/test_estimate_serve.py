@@ -16,7 +16,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from compiling import SOURCE  # noqa: E402
 from estimating import EstimateTest, figure  # noqa: E402
-from program import SANITIZED, ipw  # noqa: E402
+from program import ipw  # noqa: E402
 
 LLAMA = "llama-3.2-1b"
 KV_BYTES = 16 * 2 * 8 * 64 * 2  # of a token: layers, keys and values, heads, numbers per head, bytes
@@ -282,7 +282,7 @@ class LoadTest(ServeTest):
         t5.write_text(json.dumps({
             "model_type": "t5", "architectures": ["T5ForConditionalGeneration"], "d_model": 512, "d_ff": 2048, "d_kv": 64,
             "num_heads": 8, "num_layers": 6, "vocab_size": 32128, "relative_attention_num_buckets": 32}))
-        for model in (LLAMA, t5, "whisper-tiny", "whisper-large-v3")[:3 if SANITIZED else 4]:
+        for model in (LLAMA, "whisper-large-v3", "whisper-tiny", t5):
             for runtime in ("vllm", "ideal"):
                 ask = ("--runtime", runtime, "--prompt-tokens", "16", "--output-tokens", "64")
                 plain = self.on("h100-sxm", model, *ask)

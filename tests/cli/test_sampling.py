@@ -38,9 +38,10 @@ class Stream:
         return self
 
     def most_off(self, share, truth, energy):
-        """How far its joules may be from the truth: by a share of it, and by what is used while the machine is as late at
-        either end as another program saw it twice over; where rows were late, by what they say themselves."""
-        return energy["plus_minus"] if self.late else min(energy["plus_minus"], share * truth + 4 * WATTS * self.stall)
+        """How far its joules may be from the truth: by a share of it; on a machine that stopped another program meanwhile,
+        also by what is used in that time; where rows were late, by what they say themselves."""
+        allowed = share * truth + (WATTS * self.stall if self.stall > 0.005 else 0)
+        return energy["plus_minus"] if self.late else min(energy["plus_minus"], allowed)
 
 
 def setUpModule():
@@ -117,8 +118,8 @@ class Sampling(unittest.TestCase):
 class TheCalls(unittest.TestCase):
     """Calls per minute of one GPU once a program has started, as a card's library costs CPU time for each.
 
-    Bounds are what the intervals make, and a tenth more; after each time that the machine stopped, a call may be made for
-    the row that is late beside the one that is due.  What only a start and an end need is not counted."""
+    Machines differ in how late they are, never in the number of calls that a minute needs: bounds are what the intervals
+    make, and a tenth more.  What only a start and an end need is not counted."""
 
     FROM_S, TO_S = 9, 29  # the counter is read at 8 and 16 s
     WORDS = {"energy 10 Hz": ("energy", "--json", "-i", "0.1"), "energy 1 Hz": ("energy", "--json", "-i", "1"),
@@ -166,7 +167,7 @@ class TheCalls(unittest.TestCase):
             for name, most in self.MOST.items():
                 wanted = most[column] / 60 * (self.TO_S - self.FROM_S)
                 with self.subTest(mode=mode, call=name, wanted=wanted):
-                    self.assertLessEqual(counts.get(name, 0), 1.1 * wanted + 1 + stalls.count())
+                    self.assertLessEqual(counts.get(name, 0), 1.1 * wanted + 1)
             self.assertGreater(counts["nvmlDeviceGetSamples"], 8, mode)
 
 
