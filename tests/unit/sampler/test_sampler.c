@@ -66,7 +66,8 @@ struct script {
     atomic_bool changed;   /* opens with another resolution */
     atomic_bool stuck, flaky;
     atomic_uint opened, closed, reads;
-    _Atomic int64_t last_read, longest; /* begin of the newest read; most time from one to the next */
+    _Atomic int64_t last_read,
+        longest; /* begin of the newest read; most time from one to the next */
 };
 
 enum { SCRIPTS = 3 };
