@@ -412,8 +412,8 @@ struct mcp {
 };
 
 static const struct param_spec PARAMS[] = {
-    {"command", "COMMAND", "the server; {workspace} in it: one for each query, in its workspace"},
-    {"prefix", "TEXT", "before the names of its tools (default none)"},
+    {"command", "COMMAND", "command of the server; with {workspace}: one server per query"},
+    {"prefix", "TEXT", "prefix of its tools' names (default none)"},
     {"start_timeout_s", "S", "time limit for starting it (default 60)"},
     {NULL, NULL, NULL},
 };

@@ -17,7 +17,7 @@ struct null {
 
 static const struct param_spec PARAMS[] = {
     {"delay_ms", "MS", "time that a call takes (default 0)"},
-    {"output", "TEXT", "what it returns (default: its arguments)"},
+    {"output", "TEXT", "result of a call (default: its arguments)"},
     {"fail", "BOOL", "every call fails (default no)"},
     {NULL, NULL, NULL},
 };

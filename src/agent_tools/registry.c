@@ -329,7 +329,7 @@ static bool set_timeout(const struct tool_session *session, struct tool_request 
     if (left > 0)
         return true;
     out->timed_out = true;
-    tool_fail(out, "not started: the time of the query is up");
+    tool_fail(out, "not started: the query timed out");
     return false;
 }
 

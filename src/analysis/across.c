@@ -286,7 +286,7 @@ enum err across_run(const struct run_point *points, size_t count, struct result 
     if (count < 2)
         return err_set(&out->why, ERR_NO_DATA, "a comparison needs two runs");
     if (count > RUNS_MAX)
-        return err_set(&out->why, ERR_BAD_VALUE, "more than %d runs at once", RUNS_MAX);
+        return err_set(&out->why, ERR_BAD_VALUE, "too many runs (limit %d)", RUNS_MAX);
     result_group(out, NULL);
     result_group(out, "summary");
     result_count(out, "runs", count);

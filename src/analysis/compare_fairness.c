@@ -193,7 +193,7 @@ static void check_questions(const struct run_table *a, const struct run_table *b
     else if (out->a_only || out->b_only)
         warn(out,
              "%zu queries of the baseline and %zu of this run have no counterpart and are "
-             "left out",
+             "excluded",
              out->a_only, out->b_only);
 }
 
@@ -206,7 +206,7 @@ static void check_end(const struct run_table *table, const char *whose, struct c
     else if (table->summary.interrupted == 1)
         warn(out, "%s was interrupted", whose);
     if (table->failed)
-        warn(out, "%zu of %zu %s of %s failed and are left out, which may bias the comparison",
+        warn(out, "%zu of %zu %s of %s failed and are excluded, which may bias the comparison",
              table->failed, table->rows, run_kind_unit(table->kind, true), whose);
     if (table->negative)
         warn(out, "%llu energies of %s are negative and count as unknown",

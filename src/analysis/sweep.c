@@ -249,7 +249,7 @@ static enum err put_summary(struct result *result, const struct settings *all,
     result_end(result);
     sweep_points_exclusions(&all->points, left_out, sizeof left_out);
     if (left_out[0])
-        result_warn(result, "attempts left out: %s", left_out);
+        result_warn(result, "attempts excluded: %s", left_out);
     if (!sweep->ended)
         result_warn(result, "the sweep is not complete: `ipw sweep --resume` continues it");
     return err;

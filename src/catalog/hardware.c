@@ -226,7 +226,7 @@ enum err hardware_at_point(struct hardware *hardware, const char *point, struct 
     enum err err = hardware->point_count
                        ? err_set(why, ERR_NOT_FOUND, "%s has no operating point '%s': it has %s",
                                  hardware->id, point, text_get(&all))
-                       : err_set(why, ERR_NOT_FOUND, "%s has no operating points: leave out '@%s'",
+                       : err_set(why, ERR_NOT_FOUND, "%s has no operating points: omit '@%s'",
                                  hardware->id, point);
     text_release(&all);
     return err;

@@ -331,7 +331,7 @@ static void read_value(const struct object *at, double factor, enum quantity qua
     const struct jv *value = jv_get(at->json, "value"), *error = jv_get(at->json, "plus_minus");
     double number = jv_number(value), max = QUANTITIES[quantity].max;
     if (jv_is_null(value))
-        refuse(at, "value", "is missing: leave out a figure that is unknown");
+        refuse(at, "value", "is missing: omit an unknown figure");
     else if (!is_known(number))
         refuse(at, "value", "must be a finite number");
     else if (number < 0 || (number == 0 && !QUANTITIES[quantity].may_be_zero))

@@ -60,7 +60,7 @@ static struct demo_command {
 /* clang-format off */
 static const struct option_row ROWS[] = {
     {.name = "model", .type = OPTION_TEXT, .target = &command.models, .value = "LIST",
-     .help = "these models instead: shipped ones or GGUF files, comma-separated"},
+     .help = "models to run: shipped ones or GGUF files, comma-separated"},
     {.name = "queries", .type = OPTION_COUNT, .target = &command.profile.max_queries, .value = "N",
      .help = "questions per model (default: 600)", .min = 1, .max = 1e6},
     {.letter = 't', .name = "threads", .type = OPTION_COUNT, .target = &command.threads,

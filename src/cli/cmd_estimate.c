@@ -109,8 +109,8 @@ static void warn_of_replication(const struct workload_estimate *estimate)
     int devices = estimate->config.devices;
     double joined = estimate->hardware->link_peers.value + 1;
     if (is_known(joined) && devices > joined)
-        log_warn("%s: its link joins %.0f devices: %d need a network between nodes, which is not "
-                 "estimated; they take longer than this (--pipeline-parallel uses it less)",
+        log_warn("%s: its link connects %.0f devices: %d need a network between nodes, which is "
+                 "not estimated; they take longer than this (--pipeline-parallel uses it less)",
                  estimate->hardware->id, joined, devices);
     if (heads > 0 && devices > 1 &&
         heads % devices) /* as in vLLM, which refuses what neither divides nor is divided */

@@ -234,7 +234,7 @@ static enum err choose_setting(struct optimize_state *o, struct error *why)
     if (!err && quality_file(c))
         err = setting_points_add_quality(quality_file(c), &points, why);
     if (!err && points.left_out)
-        print_error(0, "warning: %zu rows without a positive energy and time are left out",
+        print_error(0, "warning: %zu rows without a positive energy and time are skipped",
                     points.left_out);
     size_t baseline = err ? 0 : find_baseline(&points, c->baseline);
     if (!err && baseline == points.count)

@@ -460,11 +460,11 @@ static const char HELP[] =
     "Serves readings of `ipw monitor` as the gRPC service energy.EnergyMonitor.\n\n"
     "  --port N                    (default: 50053)\n"
     "  --bind-address A            (default: 127.0.0.1)\n"
-    "  --collection-interval-ms N  between readings (default: 50)\n"
-    "  --ipw FILE                  program that measures (default: ipw beside this one, else in "
+    "  --collection-interval-ms N  time between readings (default: 50)\n"
+    "  --ipw FILE                  ipw program to start (default: next to this one, else in "
     "PATH)\n"
-    "  --feed FD                   read telemetry from this descriptor: as `ipw monitor --grpc` "
-    "starts it\n"
+    "  --feed FD                   read telemetry from this descriptor; used by `ipw monitor "
+    "--grpc`\n"
     "  --help, --version\n";
 
 struct options {

@@ -261,7 +261,7 @@ static enum err refuse_few(const struct calibration *c, struct error *why)
     for (size_t i = 0; i < c->class_count; i++)
         if (c->classes[i].rows < CALIBRATE_ROWS_PER_UNKNOWN)
             return err_set(why, ERR_BAD_VALUE,
-                           "refused: too few rows: %zu of %s, which needs %d; leave them out or "
+                           "refused: too few rows: %zu of %s, which needs %d; exclude them or "
                            "measure more",
                            c->classes[i].rows, c->classes[i].name, CALIBRATE_ROWS_PER_UNKNOWN);
     return ERR_OK;
@@ -401,7 +401,7 @@ static void describe_figure(const struct calibration *c, size_t figure,
 static const char *remedy(const struct calibration *c, size_t figure)
 {
     if (figure < c->class_count)
-        return "measure compute-bound loads of it, in longer windows, or leave its rows out";
+        return "measure compute-bound loads of it, in longer windows, or exclude its rows";
     if (figure == c->class_count)
         return "measure copies of arrays larger than the caches, in longer windows, or pass "
                "--given "

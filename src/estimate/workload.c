@@ -439,7 +439,7 @@ static enum err begin_phase(const struct workload_options *options, struct workl
                             struct error *why)
 {
     if (options->output_tokens)
-        return err_set(why, ERR_USAGE, "--output-tokens applies to a request: leave out --phase");
+        return err_set(why, ERR_USAGE, "--output-tokens applies to a request: omit --phase");
     bool decodes = strcmp(options->phase, "decode") == 0;
     if (!decodes && options->context)
         return err_set(why, ERR_USAGE,

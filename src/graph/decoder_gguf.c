@@ -545,7 +545,7 @@ static void close_file(struct model *model)
 
 const struct graph_reader graph_reader_gguf = {
     .name = "gguf",
-    .summary = "GGUF files with a decoder of the Llama kind, as used by llama.cpp and Ollama",
+    .summary = "GGUF files with a Llama-like decoder, as used by llama.cpp and Ollama",
     .probe = probe,
     .state_size = sizeof(struct decoder),
     .open = open_file,

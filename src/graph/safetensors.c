@@ -627,7 +627,7 @@ static void close_model(struct model *model)
 
 const struct graph_reader graph_reader_safetensors = {
     .name = "safetensors",
-    .summary = "safetensors files with a config.json beside them; without it, decoders are guessed",
+    .summary = "safetensors files with a config.json beside them; else decoders are inferred",
     .probe = probe,
     .state_size = sizeof(struct opened),
     .open = open_model,

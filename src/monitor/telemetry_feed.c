@@ -237,8 +237,8 @@ enum err telemetry_feed_open(int fd, const char *address, unsigned port,
     enum err err = ERR_OK;
     if (!find_energy_monitor(feed->program, sizeof feed->program))
         err = err_set(why, ERR_NOT_FOUND,
-                      "energy-monitor is not installed: it is built where libgrpc-dev, "
-                      "libprotobuf-c-dev and protobuf-c-compiler are");
+                      "energy-monitor is not installed: it is built if libgrpc-dev, "
+                      "libprotobuf-c-dev and protobuf-c-compiler are installed");
     else
         err = start_energy_monitor(feed, why);
     if (err) {

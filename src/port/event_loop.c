@@ -45,7 +45,7 @@ enum err event_loop_new(struct event_loop **out, struct error *why)
         enum err err = err_from_errno(errno);
         event_loop_free(loop);
         *out = NULL;
-        return err_set(why, err, "cannot make an event loop: %s", err_text(err));
+        return err_set(why, err, "cannot create an event loop: %s", err_text(err));
     }
     return ERR_OK;
 }

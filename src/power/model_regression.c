@@ -261,6 +261,6 @@ static enum err regression_load(const struct jv *object, void **state, struct er
     }
 
 REGRESSION(linear, "least squares on activities and clock");
-REGRESSION(ridge, "the same with a penalty on the coefficients");
-REGRESSION(poly2, "the same on their products of degree 2");
-REGRESSION(poly3, "the same on their products of degree 3");
+REGRESSION(ridge, "ridge regression on activities and clock");
+REGRESSION(poly2, "least squares on polynomial features of degree 2");
+REGRESSION(poly3, "least squares on polynomial features of degree 3");

@@ -441,7 +441,7 @@ static void add_notes(struct run_table *table)
         table_note(table, "the energy of %llu quer%s is negative: it counts as unknown",
                    (unsigned long long)table->negative, table->negative == 1 ? "y" : "ies");
     if (table->damaged)
-        table_note(table, "%llu damaged line%s of records.jsonl left out; the first is line %llu",
+        table_note(table, "%llu damaged line%s of records.jsonl skipped; the first is line %llu",
                    (unsigned long long)table->damaged, table->damaged == 1 ? "" : "s",
                    (unsigned long long)table->first_damaged);
     if (table->format > JOURNAL_FORMAT)

@@ -408,7 +408,7 @@ static bool keep_damaged(const char *directory, uint64_t damaged)
         is_taken = !is_kept && errno == EEXIST;
     }
     log_warn("%llu lines of %s are not traces: %s%s", (unsigned long long)damaged, path,
-             is_kept ? "the file with them is now " : "it stays as it is", is_kept ? kept : "");
+             is_kept ? "the file with them is now " : "it is unchanged", is_kept ? kept : "");
     return is_kept;
 }
 

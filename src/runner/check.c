@@ -143,7 +143,7 @@ static void check_sensor(struct session *session, size_t index, nanos from, nano
         finding->status = SENSOR_UNSUPPORTED;
         str_copy(finding->reason, sizeof finding->reason,
                  last.blocked_s > 0 ? "the driver does not return from a call"
-                                    : "the device went away during the check");
+                                    : "the device was lost during the check");
     } else {
         finding->status = SENSOR_DEAD;
         if (last.zeros)

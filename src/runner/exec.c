@@ -74,7 +74,7 @@ static enum err run_once(struct session *session, const struct exec_options *opt
     err = ledger_take(session->sampler, run->from, run->to, result->has_idle ? &result->idle : NULL,
                       &run->ledger);
     if (err)
-        return err_set(why, err, "cannot add up the energy: %s", err_text(err));
+        return err_set(why, err, "cannot sum the energy: %s", err_text(err));
     return ERR_OK;
 }
 

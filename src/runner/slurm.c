@@ -66,9 +66,9 @@ static enum err run_program(const char *argv[], struct text *out, struct error *
     off_t length = err ? 0 : lseek(fd, 0, SEEK_END);
     char *bytes = length > 0 && length < ANSWER_MAX ? malloc((size_t)length) : NULL;
     if (!err && length > 0 && !bytes)
-        err = err_set(why, ERR_BAD_VALUE, "%s printed too much", path);
+        err = err_set(why, ERR_BAD_VALUE, "the output of %s is too long", path);
     if (!err && bytes && (err = file_read_at(fd, bytes, (size_t)length, 0)))
-        err_set(why, err, "cannot read what %s printed", path);
+        err_set(why, err, "cannot read the output of %s", path);
     if (!err && bytes)
         text_add_bytes(out, bytes, (size_t)length);
     free(bytes);
@@ -105,7 +105,7 @@ static enum err parse_clocks(const char *plan, double **out, size_t *count, stru
     if (*count)
         return ERR_OK;
     reason = reason ? reason + sizeof NO_CONTROL - 1 : "it lists no clocks";
-    return err_set(why, ERR_UNSUPPORTED, "on the node that Slurm gave: %.*s",
+    return err_set(why, ERR_UNSUPPORTED, "on the node allocated by Slurm: %.*s",
                    (int)strcspn(reason, "\n"), reason);
 }
 
@@ -379,7 +379,7 @@ static enum err submit_script(const char *script, char job[static JOB_MAX], stru
     enum err err = run_program(argv, &answer, why);
     size_t digits = strspn(text_get(&answer), "0123456789"); /* may be followed by ";cluster" */
     if (!err && (digits == 0 || digits >= JOB_MAX))
-        err = err_set(why, ERR_BAD_VALUE, "sbatch printed no job number but '%.80s'",
+        err = err_set(why, ERR_BAD_VALUE, "sbatch printed '%.80s' instead of a job number",
                       text_get(&answer));
     if (!err)
         str_format(job, JOB_MAX, "%.*s", (int)digits, text_get(&answer));

@@ -595,7 +595,7 @@ enum err serve_run(const struct serve_options *options, int *signal, struct erro
                                 "set a token (--token-file)", why);
     if (!err && options->allow_runs && !options->token)
         err = err_set(why, ERR_USAGE,
-                      "--allow-runs needs a token (--token-file), also on loopback: every user and "
+                      "--allow-runs needs a token (--token-file), even on loopback: every user and "
                       "every page of this machine could start runs");
     if (!err && options->allow_runs && !options->runs)
         err = err_set(why, ERR_USAGE, "--allow-runs and --db are mutually exclusive");

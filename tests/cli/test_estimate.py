@@ -711,9 +711,9 @@ class Sharing(EstimateTest):
         step = ("--phase", "decode", "--context", "64")
         for devices, warned in ((8, False), (16, True), (32, True)):
             done = self.run_ipw("--model", "llama-3.1-405b", "--hardware", "h200", "--tensor-parallel", devices, *step)
-            self.assertEqual(f"its link joins 8 devices: {devices} need a network" in done.stderr, warned, done.stderr)
+            self.assertEqual(f"its link connects 8 devices: {devices} need a network" in done.stderr, warned, done.stderr)
         done = self.run_ipw("--model", "llama-3.1-405b", "--hardware-file", self.device(), "--tensor-parallel", "16", *step)
-        self.assertNotIn("its link joins", done.stderr)
+        self.assertNotIn("its link connects", done.stderr)
 
     def test_mamba_is_divided_by_its_inner_size(self):
         path = self.root / "config.json"
@@ -1151,7 +1151,7 @@ class Refusals(EstimateTest):
                             (["--model", "gpt2", "--hardware", GPU, "--context", "900",
                               "--output-tokens", "5"], "one of them"),
                             (["--model", "gpt2", "--hardware", GPU, "--phase", "decode",
-                              "--output-tokens", "5"], "leave out --phase")):
+                              "--output-tokens", "5"], "omit --phase")):
             with self.subTest(words=words):
                 self.assertIn(hint, self.refused(*words))
 

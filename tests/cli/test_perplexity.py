@@ -160,7 +160,7 @@ class Perplexity(unittest.TestCase):
         self.assertIn("Only no echo is supported", message)
 
     def test_what_cannot_be_scored_is_named(self):
-        self.assertIn("client ollama gives no log-probabilities", self.refused(client="ollama"))
+        self.assertIn("client ollama returns no log-probabilities", self.refused(client="ollama"))
         self.assertIn("give --dataset FILE.txt", self.refused(dataset="builtin"))
         self.assertIn("--system", self.refused("--system", "x"))
         self.assertIn("window=3", self.refused("--dataset-param", "window=3"))

@@ -247,7 +247,7 @@ class Sweeps(SlurmTest):
     def test_a_node_without_a_gpu_to_control(self):
         self.controlled("devices 0")
         said = self.ipw(*self.sweep("--control", "--mode", "dvfs", command=["true"]), code=1).stderr
-        self.assertRegex(said, "not possible: on the node that Slurm gave: .*GPU")
+        self.assertRegex(said, "not possible: on the node allocated by Slurm: .*GPU")
         self.assertIn("MEASURING ONLY", said)
         self.assertEqual([point["settings"] for point in self.lines("point")], [{"gpu-clock": "default"}])
 

@@ -42,8 +42,7 @@ static void put_gauges(const struct export_run *run, struct exposition *to)
 static void put_info(const struct export_run *run, struct exposition *to)
 {
     static const struct metric_family FAMILY = {
-        "ipw_run_info", METRIC_GAUGE, "",
-        "What the run is and how its energy was measured; always 1."};
+        "ipw_run_info", METRIC_GAUGE, "", "The run, and how its energy was measured; always 1."};
     const struct summary *summary = run->summary;
     const char *const FACTS[][2] = {{"energy_method", summary->energy.method},
                                     {"energy_source", summary->energy.source},

@@ -204,7 +204,7 @@ bool words_host(char *to, const struct workload_estimate *estimate)
     if (!(estimate->total.host_plus_minus > 0))
         return false;
     str_format(to, WORDS_MAX,
-               "host launch time assumed: %.3g µs, ± %.0f %%; --host-launch-us gives it",
+               "host launch time assumed: %.3g µs, ± %.0f %%; set it with --host-launch-us",
                1e6 * host.launch_s, 100 * host.spread);
     return true;
 }
@@ -443,7 +443,7 @@ static size_t put_host(const struct workload_estimate *estimate, struct words_fi
         out[0].figure = (struct hardware_figure){.value = host.launch_s,
                                                  .evidence = EVIDENCE_ASSUMED,
                                                  .plus_minus = host.spread * host.launch_s,
-                                                 .source = "not stated: middle of nine hosts"};
+                                                 .source = "not stated: mean of nine hosts"};
     return 1;
 }
 

@@ -243,7 +243,7 @@ enum err workload_window(struct session *session, struct layers_workload *worklo
     sampler_settle(session->sampler, window->to);
     err = ledger_take(session->sampler, window->from, window->to, NULL, &ledger);
     if (err)
-        return err_set(why, err, "cannot add up the energy: %s", err_text(err));
+        return err_set(why, err, "cannot sum the energy: %s", err_text(err));
     window->energy = ledger.total;
     ledger_release(&ledger);
     return ERR_OK;
@@ -347,7 +347,7 @@ static enum err measure_window(struct conditions *conditions, double length_s,
     sampler_settle(session->sampler, window->to);
     enum err err = ledger_take(session->sampler, window->from, window->to, NULL, &ledger);
     if (err)
-        return err_set(why, err, "cannot add up the energy: %s", err_text(err));
+        return err_set(why, err, "cannot sum the energy: %s", err_text(err));
     window->energy = ledger.total;
     if (idle)
         err = conditions_judge_idle(conditions, &ledger, idle);

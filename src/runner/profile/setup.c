@@ -180,7 +180,7 @@ static enum err check_perplexity(const struct profile *profile, struct error *wh
                        "apply, since no question is asked");
     if (!profile->client_driver->score)
         return err_set(why, ERR_USAGE,
-                       "client %s gives no log-probabilities: --task perplexity needs llama or "
+                       "client %s returns no log-probabilities: --task perplexity needs llama or "
                        "openai",
                        profile->client_driver->name);
     return ERR_OK;
