@@ -136,7 +136,7 @@ class Activity(unittest.TestCase):
         machine.program(DCGMI)
         self.run_json(machine, 0.5, "--wait-all")  # it would sleep for 1000 s
 
-    def test_a_dcgmi_that_fails_or_says_nothing(self):
+    def test_a_dcgmi_that_fails_or_prints_nothing(self):
         for text in ("#!/bin/sh\necho 'Error: unable to establish a connection to the specified host: localhost'\nexit 1\n",
                      "#!/bin/sh\nexec sleep 100\n", "#!/bin/sh\nkill -9 $$\n", "not a program\n"):
             with self.subTest(text=text):

@@ -80,13 +80,13 @@ class Loop(AgentTest):
         self.agent()
         self.assertEqual((self.folder / "work/q000000/a/x.txt").read_text(), "hello")
 
-    def test_calls_that_change_something_run_in_order(self):
+    def test_calls_with_side_effects_run_in_order(self):
         made = [call("file_write", path="x", content=str(n), append=True) for n in range(8)]
         self.script(calls(*made), {"content": "done"})
         self.agent()
         self.assertEqual((self.folder / "work/q000000/x").read_text(), "01234567")
 
-    def test_calls_of_one_turn_run_at_the_same_time(self):
+    def test_calls_of_one_turn_run_concurrently(self):
         self.script(calls(*[call("null", n=n) for n in range(20)]), {"content": "done"})
         report = self.agent("--tools", "null", "--tool-param", "null.delay_ms=400")
         self.assertEqual(report["completed"], 1)
@@ -117,7 +117,7 @@ class Loop(AgentTest):
         self.assertEqual((report["completed"], report["failed"], report["accuracy"]), (1, 0, 0))
         self.assertEqual(self.answer(), "")
 
-    def test_failures_of_tools_are_results(self):
+    def test_tool_failures_are_results(self):
         self.script(calls(call("no_such_tool"), call("file_read", path="../../etc/passwd"), call("calculator")),
                     {"content": "408"})
         self.assertEqual(self.agent()["completed"], 1)
@@ -312,7 +312,7 @@ class Protocols(AgentTest):
     REACT = [{"content": "Thought: compute\nAction: calculator\nAction Input: {\"expression\": \"17 * 24\"}"},
              {"content": "Thought: now I know\nFinal Answer: 408"}]
 
-    def test_a_model_without_tools_is_asked_in_text(self):
+    def test_a_model_without_tools_calls_them_in_text(self):
         for tools in ("no", "unknown"):
             self.script(*self.REACT)
             self.agent("--overwrite", "--protocol", "auto" if tools == "no" else "react", client=(f"tools={tools}",))
@@ -324,7 +324,7 @@ class Protocols(AgentTest):
         self.agent("--protocol", "hermes", client=("tools=no",))
         self.assertEqual(self.answer(), "It is 408.")
 
-    def test_asking_in_text_is_no_retry(self):
+    def test_calling_tools_in_text_is_not_a_retry(self):
         service = Service()
         self.addCleanup(service.server_close)
         self.addCleanup(service.shutdown)
@@ -406,7 +406,7 @@ if way == "fail":
     def spans(self, kind, query="q0000"):
         return [span for span in self.traces()[query]["ipw"]["spans"] if span["type"] == kind]
 
-    def test_what_lies_between_inferences_is_a_tool(self):
+    def test_the_time_between_inferences_is_a_tool(self):
         self.questions({"problem": "it's $HOME; \"x\" `y`", "answer": "1"})
         report = self.external("none")
         self.assertEqual(report["completed"], 1)
@@ -419,7 +419,7 @@ if way == "fail":
         trace = self.traces()["q0000"]
         self.assertEqual((trace["num_turns"], trace["total_output_tokens"]), (2, 2 * TOKENS))
 
-    def test_usage_is_asked_for_unless_that_is_switched_off(self):
+    def test_usage_is_requested_unless_disabled(self):
         for options, wanted, tokens in (((), {"include_usage": True}, 2 * TOKENS), (("--no-inject-usage",), None, None)):
             del self.service.requests[:]
             self.external("none", "--overwrite", *options)
@@ -496,7 +496,7 @@ if way == "fail":
         self.assertEqual(len(self.spans("lm_inference")), 3)
         self.assertEqual((trace["total_input_tokens"], trace["total_output_tokens"]), (4 + 2 * 11, 2 * TOKENS))
 
-    def test_queries_are_apart(self):
+    def test_queries_are_separate(self):
         self.questions(*[{"problem": f"question {n}", "answer": "1"} for n in range(4)])
         self.assertEqual(self.external("none", "-c", "4")["completed"], 4)
         for n in range(4):
@@ -537,7 +537,7 @@ if way == "fail":
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.02)
 
-    def test_wrong_usage(self):
+    def test_usage_errors(self):
         done = ipw(None, "agent", "--client", "openai", "--model", "m", "--exec", "true", "--tools", "shell")
         self.assertEqual(done.returncode, 2)
         self.assertIn("mutually exclusive", done.stderr)

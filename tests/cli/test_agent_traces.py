@@ -34,7 +34,7 @@ class TracesTest(unittest.TestCase):
 
 
 class Analysis(TracesTest):
-    def test_where_the_joules_go(self):
+    def test_energy_breakdown(self):
         found = self.analyzed(self.run_dir)
         summary, data = found["summary"], found["data"]
         self.assertEqual((summary["queries"], summary["completed"]), (3, 3))

@@ -192,7 +192,7 @@ class Unfinished(AnalyzeTest):
         self.assertTrue(any("the first is line 8" in w for w in got["quality"]["warnings"]),
                         got["quality"]["warnings"])
 
-    def test_a_journal_that_went_on(self):
+    def test_a_journal_that_was_continued(self):
         """A resumed run that was killed: the Arrow files are of its first part."""
         path = profiled(self.on, "--max-queries", "10")
         lines = (path / "records.jsonl").read_text().splitlines()
@@ -251,7 +251,7 @@ class Labels(Written):
         self.assertNotRegex(said, r"(latency|first token|prefill|decode) s\b")
         self.assertNotRegex(said, r"itl ms\b")
 
-    def test_a_count_has_no_unit_whatever_stands_around_it(self):
+    def test_a_count_has_no_unit_whatever_surrounds_it(self):
         """Not even in the group of a model whose name begins like a figure; nor is it hidden by another's name."""
         lines = [json.loads(json.dumps(query(i, correct=i % 2)).replace(MODEL, "ipw-1b")) for i in range(6)]
         lines += [json.loads(json.dumps(query(6, joules=None, failed=True)).replace(MODEL, "ipw-1b"))]
@@ -353,7 +353,7 @@ class Conclusions(Written):
         path = write_run(self.root / "bare", [query(i, joules=None) for i in range(5)])
         self.assertRegex(self.sentence(path), r"^tiny.model:1b on H100: unknown energy, median latency 1\.000 s; ")
 
-    def test_who_is_most_accurate_and_who_cheapest(self):
+    def test_which_is_most_accurate_and_which_cheapest(self):
         """40 of 40 against 10 of 40, and 10 J against 2 J: beyond all doubt."""
         good, cheap = self.run_of("good", 10, 40, concurrency=1), self.run_of("cheap", 2, 10, concurrency=8)
         self.assertEqual(self.sentence(good, cheap),
@@ -413,7 +413,7 @@ class Throttling(Written):
         found = json.loads(ipw(None, "analyze", run, "--analysis", "quality", "--json").stdout)[str(run)]
         return next(check for check in found["quality"]["data"]["checks"] if check["check"] == "throttling")
 
-    def test_what_devices_told(self):
+    def test_what_devices_reported(self):
         self.assertEqual(self.check([]), {"check": "throttling", "verdict": "unknown", "detail": "no device reports it"})
         self.assertEqual(self.check([(0, "")] * 40), {"check": "throttling", "verdict": "good", "detail": "none in 40 samples"})
         told = self.check([(0, "")] * 30 + [(1, "")] * 6 + [(2, "")] * 4)

@@ -221,7 +221,7 @@ class Places(LayersTest):
         self.assertIn("latency", self.analyze(run, code=1))  # the run is analyzed all the same
         self.assertIn("layers.json", self.done.stderr)
 
-    def test_pictures_and_the_page(self):
+    def test_plots_and_the_page(self):
         run = run_directory(self.root / "run", [{}] * 5)
         self.put("run/layers.json", measured())
         listed = json.loads(ipw(None, "list", "plots", "--json").stdout)["plots"]

@@ -248,7 +248,7 @@ class Layouts(AnalyzeTest):
                              [("d0", 20), ("d1", 20), ("d2", 19)])
             self.assertEqual(got[1][name]["data"]["by_level"], levels)
 
-    def test_energies_of_zero(self):
+    def test_zero_energies(self):
         """Are replaced by power x time, as the Python IPW does, and counted."""
         rng = np.random.default_rng(7)
         rows = [record(i, rng) for i in range(30)]

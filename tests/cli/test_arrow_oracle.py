@@ -190,7 +190,7 @@ class Case(unittest.TestCase):
 
 
 class TestWriting(Case):
-    def test_records_come_back_to_the_bit(self):
+    def test_records_round_trip_bit_for_bit(self):
         rng = random.Random(1)
         metadata = pa.struct([("level", DOUBLE), ("name", TEXT), ("hard", TRUTH)])
         for model in MODELS[1:2] if SANITIZED else MODELS:  # pyarrow and this comparison take most of the time

@@ -170,7 +170,7 @@ class BadRuns(unittest.TestCase):
                 self.skipTest(PARTS["nanoarrow"]["missing"])
             self.assertRefused(path, ARROW, words)
 
-    def test_names_that_would_steer_a_terminal(self):
+    def test_names_with_terminal_escapes(self):
         """Model, subject and machine: shown, but harmless; in JSON they are escaped anyway."""
         path = self.run_of("steering", hardware="H\x9b2J")
         for name in ("records.jsonl", "summary.json"):
@@ -227,7 +227,7 @@ class BadRuns(unittest.TestCase):
         self.assertEqual(ipw(None, "analyze", latest).returncode, 0)
         self.assertTrue((self.good / "analysis" / "efficiency.json").exists())
 
-    def test_a_summary_that_is_none(self):
+    def test_an_invalid_summary(self):
         path = self.run_of("array")
         (path / "summary.json").write_text("[1, 2]")
         self.assertTaken(path, "summary.json: not a JSON object", commands=("analyze", "plot", "report"))

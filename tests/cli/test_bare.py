@@ -69,7 +69,7 @@ class Bare(unittest.TestCase):
                                timeout=PATIENCE_S)
         self.assertEqual([row["directory"] for row in json.loads(whole.stdout)["runs"]], [run.name], whole.stderr)
 
-    def test_doctor_says_what_is_missing_and_what_brings_it(self):
+    def test_doctor_says_what_is_missing_and_how_to_install_it(self):
         parts = json.loads(self.ipw("doctor", "--json").stdout)["parts"]
         # The others are looked for at run time, whatever the build.
         parts = [part for part in parts if part["name"] not in ("llama.cpp", "gnuplot")]

@@ -106,7 +106,7 @@ class Names(unittest.TestCase):
             self.assertEqual(done.returncode, 0)
             self.assertRegex(done.stdout, r"^ipw \d+\.\d+\.\d+\n$")
 
-    def test_nearly_right_names(self):
+    def test_misspelled_names(self):
         for words, hint in ((["docter"], "did you mean 'doctor'"), (["rnu"], "did you mean 'run'"),
                             (["xyzzy"], "see `ipw --help`"), (["--versio"], "unknown option '--versio'"),
                             (["doctor", "--jsn"], "did you mean '--json'"),
@@ -206,7 +206,7 @@ class Names(unittest.TestCase):
                   if line.split()[0] == row["name"]}
         self.assertEqual(len(places), 1, text)
 
-    def test_a_kind_stands_before_or_after_the_options(self):
+    def test_a_kind_may_be_before_or_after_the_options(self):
         first, last = ipw(None, "list", "clients", "-v"), ipw(None, "list", "-v", "clients")
         self.assertEqual((first.returncode, first.stdout), (last.returncode, last.stdout))
         self.assertIn("ttft_ms=MS", first.stdout)
@@ -221,7 +221,7 @@ class Output(MachineTest):
             self.assertEqual(done.returncode, 1, words)
             self.assertIn("No space left", done.stderr)
 
-    def test_a_closed_pipe_is_a_failure_not_a_death(self):
+    def test_a_closed_pipe_is_a_failure_not_a_crash(self):
         reader, writer = os.pipe()
         os.close(reader)
         done = ipw(None, "--help", stdout=writer, stderr=subprocess.PIPE, capture_output=False)
@@ -248,7 +248,7 @@ class Output(MachineTest):
         self.assertEqual(process.wait(), 0, text)
         return text.decode()
 
-    def test_colours_only_where_they_are_wanted(self):
+    def test_colors_only_where_they_are_wanted(self):
         machine = self.machine(Intel, 40)
         self.assertIn("\033[", self.on_a_terminal(machine, "run", "--", "true"))
         for env in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):

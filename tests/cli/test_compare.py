@@ -206,7 +206,7 @@ class Verdicts(CompareTest):
         self.assertEqual(forth["tokens_per_s"]["better"], "higher")
         self.assertEqual(forth["accuracy"]["verdict"], "no evidence")
 
-    def test_more_is_better_of_what_is_good(self):
+    def test_higher_is_better_for_good_metrics(self):
         a = self.run_of("a", [query(i, latency=2.0 + 0.01 * (i % 7), correct=i % 5 == 0) for i in range(60)])
         b = self.run_of("b", [query(i, latency=1.0 + 0.01 * (i % 5), correct=i % 5 != 0) for i in range(60)])
         found = self.metrics(a, b)
@@ -504,7 +504,7 @@ class Bounds(CompareTest):
         self.assertEqual(done.returncode, 1)
         self.assertIn("cannot be checked", done.stderr)
 
-    def test_bounds_that_are_none(self):
+    def test_invalid_bounds(self):
         for bound, words in (("energy_per_token > 5%", "did you mean 'energy_per_query'"),
                              ("latensy > 5%", "did you mean 'latency'"),
                              ("zzzzzzzz > 1", "use one of energy_per_query"),
@@ -621,7 +621,7 @@ class Repeats(CompareTest):
             self.assertEqual(done.returncode, code, (bound, done.stderr))
             self.assertNotIn("unknown", done.stderr)
 
-    def test_answers_that_never_change_are_no_surer(self):
+    def test_identical_answers_add_no_certainty(self):
         """A model that is wrong about one question in every run: McNemar's test has one differing pair."""
         a = self.repeats("a", self.A, correct=lambda i: i % 2 == 0)
         b = self.repeats("b", self.B, correct=lambda i: i % 2 == 0 and i > 0)
@@ -694,7 +694,7 @@ class Forms(CompareTest):
         self.assertIn("Holm", text)
         self.assertLess(text.index("30 common queries"), text.index("energy_per_query"))
 
-    def test_warnings_stand_first(self):
+    def test_warnings_come_first(self):
         b = self.run_of("other", [query(i) for i in range(30)], hardware="A100")
         text = ipw(None, "compare", self.a, b).stdout
         self.assertLess(text.index("warning: different hardware"), text.index("energy_per_query"))

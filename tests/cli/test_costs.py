@@ -164,7 +164,7 @@ class OfComparisons(MachineTest, Costs):
         self.assertAlmostEqual(metrics["gco2e_per_query"]["relative"], 0.5, places=9)
         self.assertEqual(metrics["gco2e_per_query"]["verdict"], "worse")
 
-    def test_prices_change_nothing_that_is_found_of_other_metrics(self):
+    def test_prices_do_not_change_other_verdicts(self):
         a, b = self.run_of("a"), self.run_of("b", 1.01)
         plain, priced = self.compare(a, b)["metrics"], self.compare(a, b, *OPTIONS)["metrics"]
         for name, row in plain.items():

@@ -112,7 +112,7 @@ class OwnTasks(unittest.TestCase):
             lengths = [sum(mean[subject, level]) / 100 for level in range(1, 6)]
             self.assertGreater(lengths[4], lengths[0], subject)
 
-    def test_answers_do_not_lean(self):
+    def test_answers_are_not_biased(self):
         """No answer of a choice or a yes-or-no can be had by always saying the same."""
         rows, _ = items("builtin", "tasks=comparison", "level=4|5", "count=1000")
         for level, letters in ((4, "ABCD"), (5, "AB")):
@@ -154,7 +154,7 @@ class LargeFiles(unittest.TestCase):
                 file.write(f'"question\n{i}",{i},{filler}\n')
         self.check(table)
 
-    def test_a_huge_line_is_reported_and_passed_over(self):
+    def test_a_huge_line_is_reported_and_skipped(self):
         path = self.root / "huge.jsonl"
         with path.open("w") as file:
             file.write('{"problem": "first"}\n{"problem": "')
@@ -190,7 +190,7 @@ class SavedDatasets(unittest.TestCase):
         self.rows.append({"problem": "unanswered", "answer": "", "subject": None,
                           "dataset_metadata": {}})
 
-    def test_a_run_can_be_asked_again(self):
+    def test_a_run_can_be_repeated(self):
         self.save(self.root / "set", self.rows)
         rows, summary = items(self.root / "set")
         self.assertEqual((summary["driver"], summary["name"], len(rows)), ("hf", "set", 4))
@@ -210,7 +210,7 @@ class SavedDatasets(unittest.TestCase):
         self.assertEqual((summary["name"], summary["grader"], len(rows)), ("ipw", "judge", 3))
         self.assertEqual(json.loads(rows[1]["metadata"]), {"level": 0.5, "source": "é"})
 
-    def test_a_file_that_was_cut_short(self):
+    def test_a_truncated_file(self):
         self.save(self.root / "set", self.rows)
         data = self.root / "set" / "data-00000-of-00001.arrow"
         data.write_bytes(data.read_bytes()[:-400])
@@ -307,7 +307,7 @@ class PublicSets(unittest.TestCase):
         items(*arguments, "limit=1", env={**self.env, "HF_TOKEN": "hf_secret"})
         self.assertEqual(Hub.seen[-1][1], "Bearer hf_secret")
 
-    def test_a_server_that_is_away(self):
+    def test_an_unreachable_server(self):
         self.server.shutdown()
         self.server.server_close()
         result = dump("hub", "dataset=a/b", "config=c", "split=s", self.base, "retry_delay=0",

@@ -74,7 +74,7 @@ class Family(DemoTest):
         self.assertIn("Pareto-optimal", done.stderr)
         self.assertNotIn("~", done.stderr)
 
-    def test_estimated_and_said_so(self):
+    def test_estimated_and_labeled(self):
         machine = self.machine(Modelled)
         models, done = self.family(machine, "--model", "ipw-1m-f16,ipw-1m-q8_0")
         self.assertEqual([model["energy"]["method"] for model in models], ["estimated"] * 2)

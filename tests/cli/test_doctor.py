@@ -42,7 +42,7 @@ class Doctor(MachineTest):
                 self.assertTrue(sensor["reason"], sensor)
                 self.assertIsNone(sensor["power_w"], sensor)
 
-    def test_a_meter_of_who_knows_what_measures_no_machine(self):
+    def test_a_meter_of_unknown_scope_measures_no_machine(self):
         laptop = self.machine(Machine)
         laptop.put("/sys/class/hwmon/hwmon0/name", "BAT0")
         laptop.put("/sys/class/hwmon/hwmon0/power1_input", 12000000)
@@ -89,7 +89,7 @@ class Doctor(MachineTest):
                                  expected)
                 self.assertIs(report["energy_measured"], measured)
 
-    def test_a_working_sensor_tells_its_figures(self):
+    def test_a_working_sensor_has_figures(self):
         report = self.diagnose(self.machine(Intel, 40))
         rapl = self.sensor(report, "rapl:0")
         self.assertEqual((rapl["driver"], rapl["kind"], rapl["measures"]), ("rapl", "cpu", ["energy"]))
@@ -99,7 +99,7 @@ class Doctor(MachineTest):
         self.assertGreater(rapl["period_ms"], 0)
         self.assertGreater(rapl["read_us"], 0)
 
-    def test_a_gpu_tells_its_period(self):
+    def test_the_period_of_a_gpu_is_reported(self):
         report = self.diagnose(self.machine(Nvidia, "power 0 constant 300"))
         gpu = self.sensor(report, "nvml:0")
         self.assertAlmostEqual(gpu["power_w"] / 300, 1, delta=0.15)
@@ -119,7 +119,7 @@ class Doctor(MachineTest):
         return subprocess.run([program, *arguments], env=machine.environment(), cwd="/", text=True,
                               capture_output=True, timeout=PATIENCE_S, **options)
 
-    def test_denied_with_its_cure(self):
+    def test_denied_with_the_fix(self):
         machine = self.machine(Intel, 40)
         os.chmod(machine.path(), 0o400 if os.geteuid() == 0 else 0)
         done = self.denied(machine, "doctor", "--json")

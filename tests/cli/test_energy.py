@@ -262,7 +262,7 @@ class Estimated(WithMachine):
 
 @unittest.skipUnless(FAKE_NVML.exists(), "the fake NVML library is not built")
 class LostDevice(WithMachine):
-    def test_is_said_to_be_lost_and_comes_back(self):
+    def test_is_reported_lost_and_available_again(self):
         machine = self.machine(Machine)
         script = machine.put("/script", "power 0 constant 200\nfail * 0 15 from 1.5 to 2.5")
         environment = {**machine.environment(), "IPW_NVML": str(FAKE_NVML),
@@ -384,7 +384,7 @@ class FullScreen(WithMachine):
                 rows[device] = rows.get(device, 0) + 1
         return rows
 
-    def test_charts_take_the_room_that_a_screen_has(self):
+    def test_charts_fill_the_screen(self):
         self.open(columns=200, rows=60)
         self.await_screen(r"cpu1[^█]*█")
         for columns, rows, least, most in ((200, 60, 14, 36), (80, 24, 2, 7), (40, 10, 1, 1)):
@@ -436,7 +436,7 @@ class FullScreen(WithMachine):
         os.kill(self.program(), signal.SIGTERM)
         self.assertEnded(143)
 
-    def test_a_crash_gives_the_terminal_back(self):
+    def test_a_crash_restores_the_terminal(self):
         self.open()
         self.await_screen("total")
         os.kill(self.program(), signal.SIGSEGV)
@@ -452,7 +452,7 @@ class FullScreen(WithMachine):
         self.keys("q")
         self.await_screen(r"device +energy")
 
-    def test_stop_and_go_on(self):
+    def test_stop_and_continue(self):
         self.open()
         self.await_screen("total")
         self.keys("C-z")
@@ -463,7 +463,7 @@ class FullScreen(WithMachine):
         self.keys("q")
         self.await_screen(r"MARK[\s\S]*EXIT 0")
 
-    def test_ascii_without_colour(self):
+    def test_ascii_without_color(self):
         self.open(LC_ALL="C", NO_COLOR="1")
         screen = self.await_screen(r"total[\s\S]*counter(?! did)", "-e")
         self.assertTrue(screen.isascii(), screen)

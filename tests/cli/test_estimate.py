@@ -85,13 +85,13 @@ class Figures(EstimateTest):
             self.assertClose(report["energy_j"]["memory"], report["bytes"] * 50e-12)
             self.assertClose(report["energy_j"]["static"], 40 * report["latency_s"])
 
-    def test_a_narrower_format_costs_less(self):
+    def test_a_narrower_precision_costs_less(self):
         for hardware in (GPU, "h100-sxm", "l4"):
             wide, narrow = (self.on(hardware, "resnet18", "--precision", p)["energy_j"]["total"]
                             for p in ("fp32", "fp16"))
             self.assertLess(narrow, wide)
 
-    def test_products_run_on_units_of_their_format(self):
+    def test_products_run_on_units_of_their_precision(self):
         """Or where the device does such numbers for the fewest joules; its file says what those are."""
         for hardware, precision, units, computed_in, others in (
                 ("b200", "fp4", "matrix", "fp4", "fp32"), ("b200", "int4", "matrix", "int8", "fp32"),
@@ -143,14 +143,14 @@ class Figures(EstimateTest):
         names = {row["name"] for row in self.on(GPU, "resnet18", "--tensor-parallel", "2")["hardware_figures"]}
         self.assertLessEqual({"link_bandwidth", "link_latency", "units"}, names)
 
-    def test_the_usual_format(self):
+    def test_the_default_precision(self):
         for hardware, precision in ((GPU, "fp16"), ("tpu-v4", "bf16"), ("xeon-8380", "fp32"),
                                     ("epyc-9654", "bf16"), ("xeon-8592", "bf16"),
                                     ("graviton3", "bf16"), ("altra-q80-30", "fp16"),
                                     ("h200", "fp16"), ("coral-edge-tpu", "int8")):
             self.assertEqual(self.on(hardware, "resnet18")["precision"], precision)
 
-    def test_the_usual_format_is_no_dear_one(self):
+    def test_the_default_precision_is_not_expensive(self):
         """No device is shown in one of 16 bits that costs much more than the other."""
         table = self.rows("bert-base-uncased", "--compare")
         both = {p: {row["hardware"]: row for row in self.rows(
@@ -227,7 +227,7 @@ class Requests(EstimateTest):
         self.assertEqual(self.on(GPU, "gpt2", "--prompt-tokens", "10", "--context", "30"),
                          self.request(10, 20))
 
-    def test_keys_and_values_that_move(self):
+    def test_kv_cache_traffic(self):
         """16 layers of 8 heads of 64, keys and values of two bytes: 512 are read, one is written."""
         said = self.estimate("llama-3.2-1b", "--hardware", "h200", "--precision", "fp16", "--phase", "decode",
                              "--context", 512, "--batch", 8)
@@ -282,7 +282,7 @@ class Points(EstimateTest):
             return any(e <= mine[0] and t <= mine[1] and (e, t) != mine for e, t in figures)
         self.assertEqual([p["frontier"] for p in points], [not is_beaten(f) for f in figures])
 
-    def test_the_whole_catalogue(self):
+    def test_the_whole_catalog(self):
         listed = json.loads(ipw(None, "list", "hardware", "--json").stdout)["hardware"]
         names = {row["id"] if "id" in row else row["name"] for row in listed}
         self.assertEqual({p["hardware"] for p in self.points("--compare")}, names)
@@ -334,7 +334,7 @@ class Proposals(EstimateTest):
         self.assertLessEqual({"batch", "precision", "hardware", "devices"}, kinds)
 
     @unittest.skipIf(SANITIZED, "the code of test_each_comes_true, for other devices")
-    def test_each_comes_true_in_the_usual_format(self):
+    def test_each_comes_true_in_the_default_precision(self):
         """Which need not be that of the device that is proposed."""
         told = 0
         for hardware in ("i7-12700k", "epyc-7742", "epyc-9654", "xeon-8180", "xeon-8592",
@@ -349,7 +349,7 @@ class Proposals(EstimateTest):
         self.assertGreater(told, 2)
 
     @unittest.skipIf(SANITIZED, "the code of test_each_comes_true, for other devices")
-    def test_formats_are_those_of_the_device(self):
+    def test_precisions_are_those_of_the_device(self):
         """Which its file lists; other than those only int4, and then it is said how."""
         said = 0
         for hardware in (GPU, "v100-sxm2-32gb", "apple-m3", "h200", "b200", "t4", "rtx-4090", "grace"):
@@ -467,7 +467,7 @@ class Proposals(EstimateTest):
         self.assertTrue(self.estimate("resnet18", "--batch", str(most), *words)["fits"])
         self.assertFalse(self.estimate("resnet18", "--batch", str(most + 1), *words, code=1)["fits"])
 
-    def test_people_see_whether_a_proposal_keeps_the_limits(self):
+    def test_the_text_says_whether_a_recommendation_meets_the_limits(self):
         words = ["--model", "resnet50", "--hardware", "l4", "--batch", "64", "--max-latency-ms", "5"]
         text = self.run_ipw(*words, code=1).stdout
         self.assertRegex(text, r"to meet the limits .* limits\n")
@@ -508,7 +508,7 @@ class Limits(EstimateTest):
                 self.assertEqual([c["verdict"] for c in held["checks"]], [verdict])
                 self.assertClose(held["checks"][0]["margin"], 1 - 1 / factor, 1e-6)
 
-    def test_near_a_limit_nothing_is_sure(self):
+    def test_near_a_limit_the_verdict_is_unsure(self):
         value = 1.01e3 * self.on(GPU, "resnet18")["latency_s"]
         check, = self.on(GPU, "resnet18", "--max-latency-ms", str(value))["budget"]["checks"]
         self.assertEqual((check["verdict"], check["sure"]), ("PASS", False))
@@ -706,7 +706,7 @@ class Sharing(EstimateTest):
                             "--tensor-parallel", "4")
         self.assertIn("phi-4 has 10 KV heads: 4 devices do not divide them", done.stderr)
 
-    def test_devices_beyond_the_link_are_said(self):
+    def test_devices_beyond_the_link_are_reported(self):
         """An HGX board joins 8 H200; a file without peers states no end."""
         step = ("--phase", "decode", "--context", "64")
         for devices, warned in ((8, False), (16, True), (32, True)):
@@ -889,7 +889,7 @@ class Forms(EstimateTest):
             self.assertEqual(sum(int(part["flops"]) for part in parts), report["flops"])
 
     @unittest.skipUnless(ONNX.exists(), "the test models of ONNX are not here (libonnx-testdata)")
-    def test_words_agree_with_their_numbers(self):
+    def test_plurals_agree_with_numbers(self):
         relu = self.run_ipw("--model", ONNX / "test_relu/model.onnx", "--hardware", "h200").stdout
         self.assertIn(" 1 subgraph, bound by", relu)
         self.assertIn(" 1 sequential level, none with", relu)
@@ -917,7 +917,7 @@ class Forms(EstimateTest):
                 least, most = report["as_shipped_over_estimate"]
                 self.assertIn(f"took {least:.1f} to {most:.1f} times", says)
 
-    def test_what_people_run_is_the_default(self):
+    def test_the_usual_runtime_is_the_default(self):
         """By the file, the kind of model and the device; in the first line, with its evidence, and in JSON."""
         config = self.root / "config.json"
         config.write_text(json.dumps({"model_type": "bert", "vocab_size": 1000, "hidden_size": 64, "num_hidden_layers": 2,
@@ -983,7 +983,7 @@ class Forms(EstimateTest):
         small = self.run_ipw("--model", "vgg11", "--hardware", "coral-edge-tpu").stdout
         self.assertIn("; EXCEEDS DEVICE MEMORY", small.splitlines()[1])
 
-    def test_a_power_mode_stands_in_the_heading(self):
+    def test_a_power_mode_is_in_the_heading(self):
         mode = "jetson-orin-agx-64gb@30W"
         for form, titles in (("table", ("TTFT", "TPOT", "tokens/s")),
                              ("md", ("latency", "TTFT", "TPOT", "tok/s/user", "tokens/s", "power"))):
@@ -1113,7 +1113,7 @@ class OwnDevice(MachineTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(json.loads(done.stdout)["hardware"], "h200")
 
-    def test_one_that_nobody_knows(self):
+    def test_an_unknown_one(self):
         machine = self.machine(Machine)
         machine.put("/proc/cpuinfo", "processor\t: 0\nmodel name\t: Abacus 3000\n")
         done = ipw(machine, "estimate", "--model", "resnet18")
@@ -1175,7 +1175,7 @@ class Refusals(EstimateTest):
         words = self.refused("--model", model, "--hardware", GPU, "--dim", "M=8")
         self.assertIn("no dynamic dimension, input or loop of that name; inputs: ", words)
 
-    def test_files_that_are_none(self):
+    def test_invalid_files(self):
         junk = self.root / "junk.json"
         junk.write_text("{")
         done = self.run_ipw("--model", "resnet18", "--hardware-file", junk, code=1)

@@ -82,7 +82,7 @@ class Files(unittest.TestCase):
 
 
 class Fit(Files):
-    def test_known_joules_come_back(self):
+    def test_known_joules_are_recovered(self):
         report = self.calibrate(loads())
         found = {row["name"]: row for row in report["coefficients"]}
         for name, truth in (("fp32", PER_FLOP), ("byte", PER_BYTE), ("constant", CONSTANT)):
@@ -156,7 +156,7 @@ class Fit(Files):
             self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1))
         self.ipw("calibrate", "--csv", self.write(loads()), "--given-source", "me", code=2)
 
-    def test_what_the_rows_do_not_tell_is_named(self):
+    def test_figures_that_the_rows_do_not_determine_are_named(self):
         """Next to no bytes: their joules drown in the noise."""
         rng, rows = random.Random(7), []
         for i in range(36):
@@ -234,7 +234,7 @@ class Fit(Files):
         self.assertEqual((report["coefficients"], report["rows"]), (plain["coefficients"], plain["rows"]))
         self.assertEqual(json.loads(file.read_text())["host"]["launch"]["value"], 12.5)
 
-    def test_a_device_that_nobody_knows_gets_a_file_too(self):
+    def test_an_unknown_device_gets_a_file_too(self):
         file = self.root / "mine.json"
         report = self.calibrate(loads(hardware="Board 9"), "-o", file)
         self.assertIsNone(report["base"])
@@ -422,7 +422,7 @@ class Validate(Files):
         report = self.validate("--hardware", "h200", "--model", "llama-3.2-1b", run)
         self.assertEqual(report["all"]["latency"]["rows"], 4)
 
-    def test_wrong_usage(self):
+    def test_usage_errors(self):
         path = self.write([{"model": "resnet50", "latency_s": 1, "energy_j": 1}])
         for arguments, says in ((["--csv", path], "give either --hardware"),
                                 (["--hardware", "h200"], "missing measurements"),
@@ -634,7 +634,7 @@ class Shipped(Files):
         report = json.loads(self.ipw("validate", "--hardware", "h200", "--csv", self.write(rows), "--json").stdout)
         self.assertLess(report["all"]["latency"]["mape"], 1e-6)
 
-    def test_a_host_that_is_assumed_is_the_middle_of_those_measured(self):
+    def test_an_assumed_host_is_the_mean_of_those_measured(self):
         """Without a profiler, which makes launches of its process slower; ± is that of a tenth host (Student's t, 95 %)."""
         rows = list(csv.DictReader((SOURCE / "tests/fixtures/estimate/h200_hosts.csv").read_text().splitlines()))
         hosts = [float(row["launch_us"]) for row in rows]
@@ -697,7 +697,7 @@ class Shipped(Files):
                 self.assertGreaterEqual(sums[kind]["inside_2_sigma"], 0.85, (name, kind))
                 self.assertLess(sums[kind]["mape"], most, (name, kind))
 
-    def test_rows_without_their_host_tell_its_launch_time(self):
+    def test_rows_without_a_host_determine_its_launch_time(self):
         """Of sets that state it the same to a sixth; given that, each is off by a fifth at most (20.0 % where the host's speed
         changed from row to row, in the sixth and the seventh)."""
         for name in HOSTS:
@@ -971,7 +971,7 @@ class Shipped(Files):
                 self.assertTrue(0.6 < within[0] < 0.85, (runtime, kind, within))
                 self.assertGreaterEqual(within[1], 0.9, (runtime, kind))
 
-    def test_the_interval_is_what_families_that_were_left_out_say(self):
+    def test_the_interval_is_that_of_held_out_families(self):
         """The page's table, by bound, against the spread of rows that the other families correct."""
         def families(runtime):
             return [row["family"] for name in HOSTS for row in csv.DictReader(

@@ -150,7 +150,7 @@ class Combinations(SweepTest):
                               point["mbu"], point["memory_bytes"]["kv_cache"]):
                     self.assertGreater(value, 0)
 
-    def test_a_device_that_cannot_is_told_of_at_every_context(self):
+    def test_a_device_that_cannot_is_reported_at_every_context(self):
         points = self.steps("--context", "100,200", "--tensor-parallel", "2", hardware=f"{GPU},xeon-8490h")
         self.assertEqual([(p["hardware"], p["setting"]["context"]) for p in points if p["missing"]],
                          [("xeon-8490h", 100), ("xeon-8490h", 200)])

@@ -66,7 +66,7 @@ class Shapeless(FileTest):
                 self.assertIn("not a shape", self.refused("--model", self.matmul(), "--hardware", GPU,
                                                           "--dim", wrong))
 
-    def test_one_that_nobody_reads_is_not_asked_for(self):
+    def test_an_unread_input_needs_no_shape(self):
         path = self.onnx([node("Relu", ["x"], ["y"])], [info("x", [1, 4]), info("unused")], [info("y")])
         self.assertEqual(self.on(GPU, path)["macs"], 0)
 
@@ -134,7 +134,7 @@ class DenormalWeights(FileTest):
         return self.onnx([node("MatMul", ["x", "u"], ["h"]), node("MatMul", ["h", "w"], ["y"])], [info("x", [1, 64])],
                          [info("y", [1, 64])], [weight("u", [64, 64]), weight("w", [64, 64], numbers=numbers)])
 
-    def test_they_are_said(self):
+    def test_they_are_reported(self):
         report = self.on(GPU, self.products(0.4))
         self.assertEqual(len(report["notes"]), 1)
         found = re.match(r"(\d+) % of the weights 'w' are denormal numbers", report["notes"][0])
@@ -153,7 +153,7 @@ class ControlFlow(FileTest):
         return self.onnx([node("Loop", ["n", "", "x"], ["y"], "repeat", field(1, "body") + field(6, body) + field(20, 5))],
                          [info("n", [], INT64), info("x", [4, 16])], [info("y", [4, 16])], [weight("w", [16, 16])])
 
-    def test_it_is_said_that_it_is_counted_once(self):
+    def test_it_is_reported_that_it_is_counted_once(self):
         report = self.on(GPU, self.loop())
         self.assertEqual(report["macs"], 4 * 16 * 16)
         self.assertEqual(len(report["notes"]), 1)
@@ -173,7 +173,7 @@ class ControlFlow(FileTest):
                                integer("num_scan_inputs", 1))],
                          [info("x", [4, 16]), info("seq", [*dims, 4, 16])], [info("y", [4, 16])], [weight("w", [16, 16])])
 
-    def test_a_scan_over_an_unknown_length_is_said(self):
+    def test_a_scan_over_an_unknown_length_is_reported(self):
         once = self.on(GPU, self.scan("T"))
         self.assertEqual(once["macs"], 4 * 16 * 16)
         self.assertEqual(once["notes"], ["Scan 'steps' runs over 'T', taken as a batch of 1: "
@@ -350,7 +350,7 @@ class ConfigPrecision(FileTest):
         done = self.run_ipw("--model", self.compressed(4, "float", 4, group_size=16), "--hardware", GPU, code=1)
         self.assertIn("activations of 8 or 16 bits", done.stderr)
 
-    def test_what_is_not_quantized_is_said(self):
+    def test_what_is_not_quantized_is_reported(self):
         path = self.config(dtype="bfloat16", quantization_config={"quant_method": "mxfp4"})
         done = self.run_ipw("--model", path, "--hardware", "h200")
         self.assertIn("mxfp4 quantizes experts, and this model has none", done.stderr)
@@ -502,7 +502,7 @@ class Graphs(FileTest):
 # ---- memory over time ----
 
 class Timeline(FileTest):
-    def test_what_is_alive(self):
+    def test_live_tensors(self):
         """x, then a = relu(x W) that both branches read; fp16 of 4 x N numbers each."""
         path = self.onnx([node("MatMul", ["x", "w"], ["a"]), node("MatMul", ["a", "v"], ["b"]),
                           node("MatMul", ["b", "u"], ["c"]), node("Concat", ["a", "c"], ["y"], "joined",

@@ -66,7 +66,7 @@ class Scan(EstimateTest):
 class Evidence(EstimateTest):
     runtime = ()
 
-    def test_what_nobody_measured_is_not_called_measured(self):
+    def test_unmeasured_values_are_not_called_measured(self):
         for model, hardware, runtime, precision, evidence in (
                 ("resnet50", "h200", "pytorch-eager", "fp16", "measured"),
                 ("resnet50", "h200", "pytorch-eager", "int8", "derived"),

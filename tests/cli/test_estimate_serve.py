@@ -233,7 +233,7 @@ class LoadTest(ServeTest):
         self.assertLess(four["ttft_s"]["p95"], one["ttft_s"]["p95"])
         self.assertGreater(four["energy_per_token_j"], one["energy_per_token_j"])
 
-    def test_a_seed_gives_the_same_and_another_gives_another(self):
+    def test_results_depend_on_the_seed_only(self):
         ask = ("--request-rate", "5", "--requests", "100", "--prompt-tokens", "100..500",
                "--output-tokens", "10..50")
         first, again = (self.serve(*ask, "--seed", "4") for _ in range(2))
@@ -414,7 +414,7 @@ class BadInputTest(ServeTest):
         self.refused("above --max-num-batched-tokens", "--serve", "--max-num-seqs", "64",
                      "--max-num-batched-tokens", "32")
 
-    def test_no_room_for_the_cache(self):
+    def test_no_memory_for_the_kv_cache(self):
         self.refused("no memory is left for the KV cache", "--serve", model="llama-3.1-70b")
         self.refused("exceeds the KV cache, which holds", "--serve", "--kv-cache-gb", "0.001")
 

@@ -90,7 +90,7 @@ class NoEnergy(FiguresTest):
         got = self.analyze(path)["efficiency"]["summary"]["active_joules_per_output_token"]
         self.assertAlmostEqual(got, 1e-6 / 20, delta=1e-15)
 
-    def test_below_nothing_is_unknown(self):
+    def test_below_zero_is_unknown(self):
         good = self.run_of([query(i, joules=10 + i % 5, correct=i % 2) for i in range(40)], "good")
         bad = self.run_of([query(i, joules=-5 if i < 30 else 10 + i % 5, correct=i % 2) for i in range(40)], "bad")
         got = self.analyze(bad)
@@ -105,7 +105,7 @@ class NoEnergy(FiguresTest):
         energy = compared["metrics"]["energy_per_query"]
         self.assertEqual((energy["run"]["queries"], energy["run"]["value"], energy["difference"]), (10, 12, 0))
 
-    def test_nothing_but_below_nothing(self):
+    def test_only_negative_values(self):
         good = self.run_of([query(i, joules=10 + i % 5) for i in range(40)], "good")
         bad = self.run_of([query(i, joules=-5) for i in range(40)], "bad", busy=-5.0)
         got = self.analyze(bad)
@@ -123,7 +123,7 @@ class Uncertainty(FiguresTest):
         got = self.analyze(self.run_of(lines))["efficiency"]["summary"]
         self.assertAlmostEqual(got["joules_error"], math.hypot(40 * 0.3, 0.4 * math.sqrt(40)), places=9)
 
-    def test_parts_that_are_not_told(self):
+    def test_parts_that_are_not_reported(self):
         """May be the sensors' altogether: they add up."""
         lines = [changed(query(i, joules=10), plus_minus=0.5, plus_minus_statistical=None) for i in range(40)]
         got = self.analyze(self.run_of(lines))["efficiency"]["summary"]
@@ -303,7 +303,7 @@ class Pairs(FiguresTest):
 
 
 class Scaling(FiguresTest):
-    def test_sizes_and_precisions_are_held_apart(self):
+    def test_sizes_and_precisions_are_distinguished(self):
         """J per token is 2e-6 x parameters^0.8 x bits^0.5, but for noise that the test knows."""
         runs, rows = [], []
         noise = iter((0.02, -0.01, 0.03, -0.02, 0.01, 0.0))
@@ -353,7 +353,7 @@ class Repeats(FiguresTest):
                  for r in range(rounds) for i in range(24)]
         return self.run_of(lines, name)
 
-    def test_identical_rounds_make_nothing_surer(self):
+    def test_identical_rounds_add_no_certainty(self):
         once, ten = self.analyze(self.asked(1, "once")), self.analyze(self.asked(10, "ten"))
         for name, keys in (("accuracy", ("accuracy_interval_95", "ipj_interval_95", "ipw_interval_95")),
                            ("efficiency", ("joules_per_output_token_interval_95",

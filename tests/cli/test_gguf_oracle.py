@@ -409,7 +409,7 @@ class Models(FileTest):
             out.write(head + make_gguf.padding(len(head)))
             out.truncate(out.tell() + offset)
 
-    def test_quantised_and_tied(self):
+    def test_quantized_and_tied(self):
         path = self.write_model("quantised", "llama", 3, {
             "embedding_length": 256, "attention.head_count": 8, "attention.head_count_kv": 2,
             "feed_forward_length": 512, "context_length": 128}, {

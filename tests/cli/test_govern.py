@@ -229,7 +229,7 @@ class Loop(GovernTest):
                 compared += 1
         self.assertGreater(compared, 8)
 
-    def test_a_violation_brings_the_default_back(self):
+    def test_a_violation_restores_the_default(self):
         plant = self.plant(itl_ms=30)
         process = self.lowered(plant, "--duration", 60)
         self.wait_for(lambda: plant.clock() < 1200, process)
@@ -240,7 +240,7 @@ class Loop(GovernTest):
         self.assertIsNone(step["setting"])
         self.assertTrue(step["violated"])
 
-    def test_a_server_that_dies_brings_the_default_back(self):
+    def test_a_server_that_dies_restores_the_default(self):
         plant = self.plant(itl_ms=30)
         process = self.lowered(plant, "--duration", 120)
         port = plant.endpoint.port
@@ -251,7 +251,7 @@ class Loop(GovernTest):
         plant.endpoint = Endpoint(plant.text, port)  # and it goes on when the server is back
         self.wait_for(lambda: plant.clock() < FMAX, process)
 
-    def test_no_requests_bring_the_default_back(self):
+    def test_no_requests_restores_the_default(self):
         plant = self.plant(itl_ms=30)
         process = self.lowered(plant, "--duration", 60)
         plant.stopped = True

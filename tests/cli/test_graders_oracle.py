@@ -254,7 +254,7 @@ def by_math_verify(expected, answer):
 
 
 class Answers(unittest.TestCase):
-    def test_few_right_answers_are_missed_and_hardly_a_wrong_one_accepted(self):
+    def test_false_negatives_and_false_positives_are_few(self):
         for grader in ("choice", "numeric", "math"):
             rows = labelled(grader)
             verdicts = accepted(grader, rows)

@@ -88,7 +88,7 @@ class Listed(unittest.TestCase):
         listed = json.loads(ipw(None, "list", "hardware", "jetson-orin-agx@30W", "--json").stdout)
         self.assertEqual([row["id"] for row in listed["hardware"]], ["jetson-orin-agx-64gb"])
 
-    def test_nearly_right_names(self):
+    def test_misspelled_names(self):
         for words, hint in ((["h20"], "did you mean 'h200'"), (["h200", "abacus"], "unknown hardware"),
                             (["jetson-orin-nx@x"], "it has "), (["l4@x"], "no operating points")):
             done = ipw(None, "list", "hardware", *words)
@@ -182,7 +182,7 @@ class Build(unittest.TestCase):
     def entry(self, name="t4"):
         return json.loads((SOURCE / f"data/hardware/{name}.json").read_text())
 
-    def test_the_catalogue_passes(self):
+    def test_the_catalog_passes(self):
         done = subprocess.run([CHECKER, *FILES], capture_output=True, text=True, timeout=PATIENCE_S)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
@@ -212,7 +212,7 @@ class Build(unittest.TestCase):
             self.assertIn(words, text)
             self.assertIn("/t4.json", text)
 
-    def test_names_are_told_apart(self):
+    def test_names_are_distinguished(self):
         code, text = self.check(t5=self.entry())
         self.assertEqual(code, 1)
         self.assertIn("its id is not its name", text)

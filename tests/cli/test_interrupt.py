@@ -48,7 +48,7 @@ class Datasets(Interrupted):
         os.mkfifo(path)
         return path
 
-    def test_a_fifo_that_nobody_writes(self):
+    def test_a_fifo_without_a_writer(self):
         for number in (signal.SIGINT, signal.SIGTERM):
             machine = self.on(Machine())
             process = self.profile(machine, self.fifo(machine))
@@ -93,7 +93,7 @@ class Datasets(Interrupted):
                 os.close(writer)
         return None
 
-    def test_a_dataset_that_becomes_silent_later(self):
+    def test_a_dataset_that_stalls_later(self):
         said = []
         for settled_s in (1, 3, 9):  # on a busy machine the set-up may take longer than a second, or we do
             said.append(self.interrupt_warm_up(settled_s))
@@ -152,7 +152,7 @@ class Drivers(Interrupted):
         done = ipw(machine, "run", "--sensors", "nvml", "--require-energy", "--", "sleep", "2", timeout=SOON_S)
         self.assertEqual(done.returncode, 3, done.stderr)
 
-    def test_a_driver_that_hangs_before_the_start_is_given_up(self):
+    def test_a_driver_that_hangs_before_the_start_is_abandoned(self):
         runs = []
         for call in ("nvmlDeviceGetUUID", "nvmlDeviceGetTotalEnergyConsumption"):  # finding it; opening it
             machine = self.on(Nvidia(f"power 0 constant 100\nblock {call} 0 {HANGS}\n"))

@@ -181,7 +181,7 @@ class PlainAbi(unittest.TestCase):
         self.assertLess(statistics.median(widths), 0.12)
         self.assertLessEqual(sum(width > 0.2 for width in widths), 1)
 
-    def test_wrong_use_is_refused(self):
+    def test_usage_errors_are_rejected(self):
         lib, session = self.open(Machine("intel2", 100))
         self.assertLess(lib.ipw_end(session, 7), 0)
         self.assertLess(self.read(lib, session, 7)[0], 0)

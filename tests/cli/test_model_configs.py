@@ -235,7 +235,7 @@ class Files(Written):
                 self.assertEqual(prefill["parameters"], decode["parameters"])
                 self.assertLess(decode["weights"]["stored_bytes"], 1.01 * path.stat().st_size)
 
-    def test_formats_change_bytes_alone(self):
+    def test_precisions_change_bytes_only(self):
         found = {path.name: show(path, tokens=9) for path in (BUILD / "models").glob("ipw-6m-*.gguf")}
         if len(found) < 2:
             self.skipTest("build/models has no two formats of one model")
@@ -261,7 +261,7 @@ class Details(Written):
                 changed = show(self.write({**plain, key: value}))["parameters"]
                 self.assertEqual(changed - base, more)
 
-    def test_layers_that_are_told_one_by_one(self):
+    def test_layers_that_are_listed_one_by_one(self):
         config = llama(4, 64, 4, 2, 96, 100, True, model_type="qwen3", sliding_window=10, head_dim=16,
                        layer_types=["sliding_attention", "full_attention"] * 2)
         found = show(self.write(config), phase="decode", context=50)
@@ -274,7 +274,7 @@ class Details(Written):
         plain = show(self.write({**config, "use_sliding_window": False}), phase="decode", context=50)
         self.assertEqual(plain["macs"] - found["macs"], 2 * 64 * (50 - 10))
 
-    def test_quantised(self):
+    def test_quantized(self):
         config = CONFIGS["llama-3.2-1b"][0]
         matrices = 16 * (2048 * (2 * 2048 + 2 * 512) + 3 * 2048 * 8192)
         for more, bits in (({"quant_method": "awq", "bits": 4, "group_size": 128}, 4 + 20 / 128),
@@ -325,7 +325,7 @@ class Details(Written):
         plain, without = (show(self.write({**config, "qkv_bias": value}))["parameters"] for value in (True, False))
         self.assertEqual(plain - without, 2 * 3 * 64)
 
-    def test_keys_of_no_account_are_not_reported(self):
+    def test_irrelevant_keys_are_not_reported(self):
         """As transformers 5 saves them; another key is reported."""
         small = llama(2, 64, 4, 4, 96, 100, False)
         for config in ({**BERT, "tie_word_embeddings": True}, {**VIT, "pooler_output_size": 768},

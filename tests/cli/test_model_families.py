@@ -70,7 +70,7 @@ class Caches(Written):
             self.assertEqual(read, 12 * token * (min(context, 128) + context))
             self.assertEqual(written, 24 * token)
 
-    def test_attention_in_chunks_begins_anew(self):
+    def test_chunked_attention_restarts_at_each_chunk(self):
         """Llama 4 Scout: every fourth layer sees all tokens, the others those of the same 8192."""
         token = 2 * 8 * 128
         for context, seen in ((8192, 8192), (8193, 1), (20000, 20000 - 2 * 8192)):
@@ -229,7 +229,7 @@ class Refused(Written):
                                "--phase", "decode", "--context", "20", "--json"], capture_output=True,
                               text=True, timeout=PATIENCE_S)
 
-    def test_keys_that_nothing_reads_are_told(self):
+    def test_unused_keys_are_reported(self):
         llama = MODELS["llama-small"]["config"]
         plain = self.estimate({**llama, "rope_theta": 10000.0, "attention_dropout": 0.1, "use_cache": True})
         self.assertEqual((plain.returncode, plain.stderr), (0, ""))
@@ -238,7 +238,7 @@ class Refused(Written):
         self.assertIn("'num_memory_layers', 'has_dreams'", done.stderr)
         self.assertNotIn("has_none", done.stderr)
 
-    def test_parts_that_are_not_counted_are_told(self):
+    def test_parts_that_are_not_counted_are_reported(self):
         done = self.estimate(MODELS["gemma-3-4b"]["config"])
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("vision", done.stderr)

@@ -168,7 +168,7 @@ class SeriesTest(MonitorTest):
 
 
 class LossTest(MonitorTest):
-    def test_a_card_is_lost_and_comes_back(self):
+    def test_a_card_is_lost_and_available_again(self):
         healthy = "devices 2\npower * constant 300\ntick * 0.02\n"
         machine = self.machine(Nvidia, healthy)
         monitor = self.monitor(machine)
@@ -353,7 +353,7 @@ class ServerTest(MonitorTest):
             self.assertEqual(answer.headers["Content-Type"], "text/plain; version=0.0.4; charset=utf-8")
         self.assertEqual(monitor.end(signal.SIGINT), 130)
 
-    def test_open_metrics_for_who_prefers_it(self):
+    def test_openmetrics_on_request(self):
         monitor = self.monitor(self.machine(Both))
         for accept, is_open in (("application/openmetrics-text; version=1.0.0", True),
                                 ("application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5", True),
@@ -417,7 +417,7 @@ class ServerTest(MonitorTest):
         self.assertEqual(done.returncode, 1)
         self.assertIn(str(monitor.port), done.stderr)
 
-    def test_scrapes_read_no_sensor_and_slow_ones_harm_nobody(self):
+    def test_scrapes_read_no_sensor_and_slow_ones_block_no_other(self):
         monitor = self.monitor(self.machine(Both))
         before = monitor.wait_updates(2)
         slow = [socket.create_connection(("127.0.0.1", monitor.port), timeout=PATIENCE_S) for _ in range(100)]

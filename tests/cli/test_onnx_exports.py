@@ -316,7 +316,7 @@ class Runtime(Case):
         self.assertEqual((dims[y], dims[z]), ([6, 5, 7], [6, 5, 9]))
         self.assertEqual(shown["macs"], 6 * 5 * 7 * 8 + 6 * 5 * 9 * 8)
 
-    def test_quantised_steps(self):
+    def test_quantized_steps(self):
         out = Writer()
         x = out.input("x", [2, 4, 6, 6], TensorProto.UINT8)
         y = self.write(out, "QLinearAdd", x, *self.scale(out), x, *self.scale(out), *self.scale(out))
@@ -334,7 +334,7 @@ class Runtime(Case):
                          ["add", "move", "reduce", "view", "linear"])
         self.assertEqual(shown["tensors"][-1]["dims"], [2, 10])
 
-    def test_a_quantised_table_at_known_places(self):
+    def test_a_quantized_table_at_known_places(self):
         """Positions of a fixed number of tokens: looked up and scaled when the model is loaded."""
         out = Writer()
         rows = out.node("Gather", out.weight("places", [64, 32], TensorProto.INT8),

@@ -109,7 +109,7 @@ class Counts(Case):
         shown = self.read(onnx_models.resnet(18, weights="constants"))
         self.assertEqual((shown["parameters"], shown["macs"]), (11_689_512, 1_814_073_344))
 
-    def test_weights_in_a_file_that_is_not_there(self):
+    def test_weights_in_a_missing_file(self):
         shown = self.read(onnx_models.resnet(18, weights="outside"), says="weights.bin")
         self.assertEqual((shown["parameters"], shown["macs"]), (11_689_512, 1_814_073_344))
         (self.scratch / "weights.bin").touch()
@@ -152,7 +152,7 @@ class Counts(Case):
             self.assertEqual(shown["batch"], 2)
             self.assert_shapes(model, shown, 2)
 
-    def test_tied_and_turned_weights_are_one(self):
+    def test_tied_and_transposed_weights_are_one(self):
         out = Writer()
         table = out.weight("table", [50, 16])
         x = out.node("Gather", table, out.input("ids", [1, 4], TensorProto.INT64))
@@ -161,7 +161,7 @@ class Counts(Case):
         self.assertEqual((shown["parameters"], shown["macs"]), (800, 4 * 16 * 50))
         self.assertEqual([node["op"] for node in shown["nodes"]], ["embedding", "linear"])
 
-    def test_weights_that_are_cut_and_put_together(self):
+    def test_weights_that_are_split_and_concatenated(self):
         """As torch writes gates in the order that ONNX has them: nothing of it is done at every pass."""
         for weights in ("raw", "constants"):
             out = Writer(weights)
@@ -195,7 +195,7 @@ class Counts(Case):
         shown = self.read(model)
         self.assertEqual((shown["parameters"], shown["macs"]), (162, 9 * 162))
 
-    def test_quantised_weights(self):
+    def test_quantized_weights(self):
         out = Writer()
         x = out.input("x", [1, 8, 10, 10], TensorProto.UINT8)
         scale, zero = "scale", "zero"
@@ -446,7 +446,7 @@ class Dimensions(Case):
         x = out.input("x", dims)
         return out.model(out.node("Relu", x), **more)
 
-    def test_open_ones_are_asked_for_by_name(self):
+    def test_dynamic_dimensions_are_requested_by_name(self):
         said = self.refused(self.model(["batch", 3, "height", "width"]))
         self.assertIn("unknown size of height, width:", said)
         self.assertIn("--image HxW or --dim height=224", said)
@@ -518,7 +518,7 @@ class Dimensions(Case):
         self.assertEqual(shown["tensors"][0]["dims"], [8, 3, 32, 32])
         self.assertEqual(self.read(self.model([None, 4]), 0, "x.0=6")["batch"], 6)
 
-    def test_a_name_that_is_none(self):
+    def test_an_invalid_name(self):
         """Paddle calls every open dimension "?"."""
         model = self.model(["?", 3, "?", "?"])
         self.assertIn("x.2, x.3", self.refused(model))
@@ -529,7 +529,7 @@ class Dimensions(Case):
         for first in ("batch", "N", "whatever", None):
             self.assertEqual(self.read(self.model([first, 4]), 5)["tensors"][0]["dims"], [5, 4])
 
-    def test_names_and_sizes_that_are_none(self):
+    def test_invalid_names_and_sizes(self):
         self.assertIn("--dim other", self.refused(self.model(["batch", 4]), 2, "other=3"))
         self.assertIn("not a size", self.refused(self.model(["batch", 4]), 0, "batch=many"))
         self.assertIn("not a size", self.refused(self.model(["batch", 4]), 0, "batch=0"))

@@ -629,7 +629,7 @@ class Sweeps(OptimizeTest):
         asked = self.json(sweep, "--columns", "freq_mhz=clock")
         self.assertEqual(asked["baseline"]["freq_mhz"], 40)
 
-    def test_a_limit_on_what_nobody_measured(self):
+    def test_a_limit_on_an_unmeasured_figure(self):
         sweep = made_sweep(self.path / "plain", ("n",), [((n,), {"joules": n, "seconds": 1}) for n in (2, 1)])
         self.assertIn("min_quality (the baseline has no quality above 0)", self.json(sweep, "--min-quality", "95")["reason"])
 

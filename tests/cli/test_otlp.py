@@ -167,7 +167,7 @@ class PushTest(MachineTest):
         self.assertEqual(receiver.asked[0][2]["x-team"], "one")
         self.assertEqual(receiver.asked[0][1], "/v1/metrics")
 
-    def test_a_receiver_that_is_away_costs_no_joule(self):
+    def test_an_unreachable_receiver_loses_no_joules(self):
         machine, receiver = self.machine(Intel, 40), self.receiver()
         monitor, _ = self.start(machine, receiver=receiver)
         self.settle(receiver, 3)

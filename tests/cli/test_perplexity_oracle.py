@@ -170,7 +170,7 @@ class Perplexity(unittest.TestCase):
                         (("whole", ()), ("parts", ("--client-param", "batch=48,ubatch=16,flash_attention=off"))))
         self.assertAlmostEqual(parts / whole, 1, delta=2e-3)
 
-    def test_the_token_that_a_model_wants_at_the_start(self):
+    def test_the_bos_token_is_added_if_the_model_uses_one(self):
         model = self.path / "begins.gguf"
         shutil.copy(SOURCE / "models/ipw-1m-f16.gguf", model)
         reader = gguf.GGUFReader(model, "r+")

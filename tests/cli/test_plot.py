@@ -237,7 +237,7 @@ class WhatIsDrawn(PlotTest):
         nearest = min(marks, key=lambda name: math.dist(place, marks[name]))
         self.assertEqual(nearest, owner, (label, place, marks))
 
-    def test_a_label_stands_at_its_own_point(self):
+    def test_a_label_is_at_its_own_point(self):
         runs = {"first": (10, 8), "second": (50, 18), "third": (80, 12)}
         marks, placed, _ = self.placed(runs)
         for name in runs:
@@ -366,7 +366,7 @@ class WhatIsDrawn(PlotTest):
         self.assertIn("of the machine: GPU power was not recorded", said)
         self.assertNotIn("no GPU", said)
 
-    def test_a_line_is_told_of_where_there_is_one(self):
+    def test_a_fit_is_mentioned_where_there_is_one(self):
         self.assertIn("least squares", self.svg(self.run_of(6), "latency").text)
         same = run_directory(self.root / "same", [{"tokens_in": 10, "tokens_out": 5}] * 6)
         for name in ("latency", "ttft", "energy"):
@@ -699,7 +699,7 @@ class TextsStayTexts(PlotTest):
             evil = 'a_b"; system("touch /tmp/x")'
             self.assertIn(evil, self.legend(evil, "b", plot=plot))
 
-    def test_names_that_differ_where_they_are_cut(self):
+    def test_names_that_differ_where_they_are_truncated(self):
         models = [f"beginning.of.a.name.{word}.and.then.a.long.end.of.the.name" for word in ("one", "two")]
         for plot in ("context", "models"):
             names = [text for text in self.legend(*models, plot=plot) if "…" in text]
@@ -834,7 +834,7 @@ class WithoutData(PlotTest):
         done = self.plot(*runs, "--plot", "concurrency", code=1)
         self.assertIn("all runs have the same concurrency", done.stderr)
 
-    def test_layers_that_were_not_told_apart(self):
+    def test_layers_that_were_not_distinguished(self):
         measured = layers_of()
         measured["granularity"] = "phase"
         for entry in measured["layers"]:
@@ -891,7 +891,7 @@ class BadInput(PlotTest):
         spans.write_text("no JSON\n" + spans.read_text() + '{"key": "cut')
         self.plot(run, "--plot", "timeline")
 
-    def test_where_nothing_can_be_written(self):
+    def test_unwritable_output(self):
         run = self.run_of(4)
         (run / "plots").write_text("a file in the way")
         done = self.plot(run, "--plot", "energy", code=1)
@@ -951,7 +951,7 @@ class Gnuplot(PlotTest):
             for suffix, script in self.scripts(run, plot="ttft", fonts=fonts).items():
                 self.assertIn("模型 🦙 für µ…" if suffix == "svg" else shown, script, (fonts, suffix))
 
-    def test_the_same_colour_is_the_same_energy(self):
+    def test_the_same_color_is_the_same_energy(self):
         for script in self.scripts(self.layers_file(), plot="layer_heatmap").values():
             scales = re.findall(r"set cbrange \[0:([\d.]+)\]", script)
             self.assertEqual(len(scales), 2)  # prefill and decode

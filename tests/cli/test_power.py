@@ -219,7 +219,7 @@ class Proof(PowerTest):
     def scores(self, *words):
         return self.json("validate", *words)["validations"][0]
 
-    def test_probes_of_a_left_out_application(self):
+    def test_probes_of_a_held_out_application(self):
         three = self.scores("--input", V100, "--leave-out", "application", "--probes", 3)
         self.assertEqual((three["probes"], three["folds"], three["leaks"]), (3, 14, False))
         self.assertLessEqual(three["power_w"]["mape"], 0.035)
@@ -233,7 +233,7 @@ class Proof(PowerTest):
                 self.assertLess(found[figure]["coverage"], 0.95, figure)
             self.assertLess(found["edp_regret"]["mean"], 0.05)
 
-    def test_probes_of_a_left_out_gpu(self):
+    def test_probes_of_a_held_out_gpu(self):
         found = self.scores("--input", AI, "--leave-out", "gpu")
         self.assertEqual(found["folds"], 3)
         self.assertLess(found["power_w"]["mape"], 0.06)

@@ -148,7 +148,7 @@ class Made(LogTest):
         report = self.same_as_read_here(LLAMA / "run_11_02_freq_960_profile.csv", "A100", "llama", 960)
         self.assertIn(("idle_parts", "A100", "llama"), self.found(report))
 
-    def test_a_row_that_is_damaged_and_one_that_is_cut(self):
+    def test_a_row_that_is_damaged_and_a_truncated_one(self):
         report = self.same_as_read_here(LLAMA / "run_8_02_freq_1110_profile.csv", "A100", "llama", 1110)
         self.assertIn(("damaged_log", "A100", "llama"), self.found(report))
         report = self.same_as_read_here(LLAMA / "run_21_03_freq_510_profile.csv", "A100", "llama", 510)
@@ -287,7 +287,7 @@ class Made(LogTest):
         steady = self.stalled(counter=lambda i: 10)  # no energy in it: it is the clock that jumped
         self.assertEqual(self.figures(steady), (3, 600, {"unordered_timestamps"}))
 
-    def test_a_recorded_duration_tells_a_pause_from_a_clock_that_was_set(self):
+    def test_a_recorded_duration_distinguishes_a_pause_from_a_clock_that_was_set(self):
         log = self.stalled("run_02_freq_1410_profile.csv")
         for duration, wanted in ((9, (8.9, 1780, {"log_pauses"})), (3, (3, 600, {"unordered_timestamps"}))):
             (self.path / "timing_summary.log").write_text(

@@ -127,7 +127,7 @@ class Oracle(unittest.TestCase):
         self.assertLess(np.mean(np.abs(ours / mean - 1)), max(4 * apart, 0.03))
         self.assertGreater(np.corrcoef(ours, mean)[0, 1], 0.995)
 
-    def test_scores_of_a_left_out_application(self):
+    def test_scores_of_a_held_out_application(self):
         """Of a linear model, which NumPy repeats whole."""
         done = ipw(None, "power", "validate", "--input", self.input, "--model", "linear", "--leave-out", "application",
                    "--json")

@@ -159,7 +159,7 @@ class TheReport(ProfileTest):
         self.assertEqual(json.loads(file.read_text()), json.loads(self.done.stdout))
         self.assertEqual(self.done.stderr, "")
 
-    def test_people_get_a_table_on_stderr_and_nothing_on_stdout(self):
+    def test_the_table_is_on_stderr_and_stdout_is_empty(self):
         done = ipw(self.on, *self.arguments("--grader", "exact"))
         self.assertEqual((done.returncode, done.stdout), (0, ""))
         for words in ("energy of 4 queries", "to first token", "unknown: no sensor",
@@ -196,7 +196,7 @@ class WhatIsAsked(ProfileTest):
         self.assertEqual(set(self.run.records()), {"q000000", "q000000.r1", "q000000.r2", "q000001",
                                                    "q000001.r1", "q000001.r2"})
 
-    def test_as_many_at_once_as_was_said(self):
+    def test_as_many_concurrently_as_requested(self):
         self.profile("--concurrency", 5, play="normal:gap_ms=30", dataset=self.numbered(15))
         self.assertEqual(self.service.most, 5)
         self.profile("--overwrite", dataset=self.numbered(15))
@@ -218,7 +218,7 @@ class WhatIsAsked(ProfileTest):
         self.assertGreater(min(first), 0)
         self.assertGreater(statistics.stdev(first), 0.2 * statistics.fmean(first))
 
-    def test_without_a_rate_nobody_queues(self):
+    def test_without_a_rate_there_is_no_queue(self):
         report = self.profile()
         self.assertNotIn("queue_s", self.run.records()["q000000"]["ipw"])
         self.assertNotIn("queue_s", report["statistics"])
@@ -303,7 +303,7 @@ class Names(ProfileTest):
                 self.assertFalse(self.out.exists())
                 shutil.rmtree(self.out, ignore_errors=True)
 
-    def test_a_model_that_the_service_has_not(self):
+    def test_a_model_that_the_service_lacks(self):
         self.profile("--model", "tiny-1c", code=2)
         self.assertComplains("tiny-1c", "tiny-1b")
         self.assertFalse(self.out.exists())
@@ -427,14 +427,14 @@ class Judges(ProfileTest):
         report = self.profile(*judge, "--grader", "judge", "--resume", play="mixed", dataset=rows)
         self.assertEqual((report["correct"], report["incorrect"]), (1, 1))
 
-    def test_a_judge_that_is_not_there(self):
+    def test_a_missing_judge(self):
         report = self.judged("--eval-model", "x", judge="status:code=500", code=1)
         self.assertEqual(report["completed"], 2)
         self.assertIsNone(report["accuracy"])
         report = self.judged("--eval-model", "x", "--resume")
         self.assertEqual(report["accuracy"], 0.5)
 
-    def test_a_judge_that_fails_is_asked_again_by_a_resumed_run(self):
+    def test_a_judge_that_fails_is_retried_by_a_resumed_run(self):
         report = self.judged("--eval-model", "tiny-3b-chat", judge="die")
         self.assertIsNone(report["accuracy"])
         self.assertEqual(report["ungraded"], 2)

@@ -41,7 +41,7 @@ class Conservation(ProfileTest):
         self.assertAlmostEqual(self.run.summary()["ipw"]["energy"]["joules"], total)
         return records
 
-    def test_eight_at_once_on_four_devices(self):
+    def test_eight_concurrently_on_four_devices(self):
         machine = self.machine(Both)
         report = self.profile("--concurrency", 8, "--idle", 0.5, machine=machine,
                               play="normal:gap_ms=40", dataset=self.numbered(40))
@@ -93,7 +93,7 @@ class Conservation(ProfileTest):
         self.assertAlmostEqual(report["joules"]["failed"], failed, places=9)
         self.assertGreater(failed, 50 * 0.09)
 
-    def test_what_was_broken_off_is_unattributed(self):
+    def test_aborted_requests_are_unattributed(self):
         machine = self.machine(Intel, 50)
         process = self.start(machine=machine, play="mixed", dataset=self.dataset("question [hang]"))
         self.until(lambda: any("hang" in q for q in self.service.questions()), "the query")
@@ -219,7 +219,7 @@ class Figures(ProfileTest):
         self.assertEqual(self.run.summary()["gpu_info"]["name"], "NVIDIA H200 x1")
         self.assertEqual(metrics["energy_metrics"]["basis"], "gpu")
 
-    def test_a_judge_is_accounted_apart(self):
+    def test_the_judge_is_accounted_separately(self):
         machine = self.machine(Intel, 50)
         rows = self.dataset({"problem": "a [say:text=yes]", "answer": "yes"},
                             {"problem": "b [say:text=no]", "answer": "yes"})
@@ -255,7 +255,7 @@ class Figures(ProfileTest):
         parts = both["joules"]["queries"] + both["joules"]["idle"] + both["joules"]["unattributed"]
         self.assertAlmostEqual(parts / both["energy"]["joules"], 1, delta=1e-3)
 
-    def test_phases_that_nobody_saw_are_unknown(self):
+    def test_unobserved_phases_are_unknown(self):
         report = self.profile(machine=self.machine(Intel, 50), play="whole:head_ms=60")
         for key in ("prefill", "decode"):
             self.assertIsNone(report["joules"][key])
@@ -264,7 +264,7 @@ class Figures(ProfileTest):
         self.assertGreater(report["joules_per_output_token"], 0)
         self.assertNotIn("phase_metrics", self.run.metrics("q000000"))
 
-    def test_joules_for_a_token_are_of_queries_that_tell_their_tokens(self):
+    def test_joules_per_token_cover_queries_with_known_tokens(self):
         machine = self.machine(Intel, 50)
         self.profile(machine=machine, play="mixed:gap_ms=30", dataset=self.dataset(
             "first", "second [no_usage]", "third"))
@@ -321,7 +321,7 @@ class Figures(ProfileTest):
         self.assertGreater(report["energy"]["joules"], report["joules"]["queries"])
         self.assertAddsUp(report)
 
-    def test_a_judge_that_is_asked_again_adds_to_what_it_spent(self):
+    def test_a_judge_that_is_retried_adds_to_what_it_spent(self):
         machine = self.machine(Intel, 50)
         judge = ("--grader", "judge", "--eval-model", "tiny-3b-chat", "--max-queries", 2)
 

@@ -65,7 +65,7 @@ class OneBadAnswer(ProfileTest):
         _, record = self.mixed("die:after=content")
         self.assertEqual(record["model_answers"][MODEL], "Hello")
 
-    def test_one_that_hangs_is_given_up(self):
+    def test_one_that_hangs_is_abandoned(self):
         for after in ("request", "headers", "content"):
             report, record = self.mixed(f"hang:after={after}", "--timeout", 1, "--overwrite")
             self.assertEqual((report["completed"], report["failed"]), (2, 1))
@@ -172,14 +172,14 @@ class OneBadAnswer(ProfileTest):
             self.profile("--overwrite", "--param", "max_tokens=100", play=play)
             self.assertEqual(set(self.run.answers().values()), {TEXT}, play)
 
-    def test_thoughts_are_kept_apart(self):
+    def test_reasoning_is_separate(self):
         _, record = self.mixed("thinking")
         self.assertEqual(record["model_answers"][MODEL], "42")
         self.assertIn("reasoning?", record["reasoning"])
 
 
 class Retries(ProfileTest):
-    def test_an_interrupted_stream_is_asked_again(self):
+    def test_an_interrupted_stream_is_retried(self):
         for play in ("interrupted", "empty", "cut"):
             report = self.profile("--retries", 2, "--max-failed", 0, "--overwrite",
                                   play=f"flaky:fails=1,by={play},pieces=2",
@@ -189,7 +189,7 @@ class Retries(ProfileTest):
             self.assertEqual(record["ipw"]["attempts"], 2)
             self.assertEqual(record["model_answers"][MODEL], TEXT)
 
-    def test_a_failure_that_passes(self):
+    def test_a_transient_failure(self):
         began = time.monotonic()
         report = self.profile("--retries", 2, "--max-queries", 1,
                               play="flaky:fails=2,code=503,retry_after=0.2")
@@ -200,26 +200,26 @@ class Retries(ProfileTest):
         self.assertEqual(set(record["ipw"]["failed_attempts"]), {"1", "2"})
         self.assertEqual(self.service.times("question 0"), 3)
 
-    def test_what_the_server_asks_for_is_kept_to(self):
+    def test_retry_after_is_respected(self):
         began = time.monotonic()
         self.profile("--retries", 1, "--max-queries", 1,
                      play="flaky:fails=1,code=429,retry_after=1")
         self.assertGreater(time.monotonic() - began, 1)
 
-    def test_not_more_often_than_said(self):
+    def test_not_more_often_than_requested(self):
         report = self.profile("--retries", 1, "--max-queries", 1, code=1,
                               play="flaky:fails=9,code=503,retry_after=0")
         self.assertEqual(report["failed"], 1)
         self.assertEqual(self.service.times("question 0"), 2)
         self.assertEqual(self.run.records()["q000000"]["ipw"]["attempts"], 2)
 
-    def test_what_will_not_pass_is_not_tried_again(self):
+    def test_permanent_failures_are_not_retried(self):
         self.profile("--retries", 3, "--max-queries", 1, code=1, play="flaky:fails=9,code=400")
         self.assertEqual(self.service.times("question 0"), 1)
 
 
 class NoService(ProfileTest):
-    def test_nobody_listens(self):
+    def test_no_server_listens(self):
         self.profile("--client-base-url", "http://127.0.0.1:9", code=1)
         self.assertComplains("127.0.0.1:9")
         self.assertFalse(self.out.exists())
@@ -317,7 +317,7 @@ class Datasets(ProfileTest):
 class Directories(ProfileTest):
     """What stands in the way is not touched unless the user says so."""
 
-    def test_a_run_is_not_replaced_unasked(self):
+    def test_a_run_is_not_replaced_without_confirmation(self):
         self.profile()
         before = listing(self.directory())
         self.profile(code=2)
@@ -418,7 +418,7 @@ class Directories(ProfileTest):
         self.assertComplains(str(self.out))
         self.assertEqual(list(self.out.iterdir()), [])
 
-    def test_two_at_once(self):
+    def test_two_concurrently(self):
         first = self.start("--concurrency", 1, play="normal:gap_ms=200")
         self.until(lambda: self.service.now > 0 and list(self.out.glob("*/records.jsonl")),
                    "the first run")
@@ -568,7 +568,7 @@ class FullDisks(ProfileTest):
         parts = sum(joules[part] or 0 for part in ("queries", "failed", "idle", "unattributed"))
         self.assertAlmostEqual(abs(parts / report["energy"]["joules"] - 1), report["conservation_error"], delta=1e-9)
 
-    def test_nowhere_to_put_the_report(self):
+    def test_an_unwritable_report(self):
         done = ipw(self.on, *self.arguments("-o", "/dev/full"))
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("/dev/full", done.stderr)

@@ -281,7 +281,7 @@ class Changed(KillTest):
         self.assertEqual([line["kind"] for line in self.run.lines()[len(lines):]],
                          ["energy", "run", "end", "run", "end"])
 
-    def test_a_failed_query_is_asked_again_and_measured(self):
+    def test_a_failed_query_is_retried_and_measured(self):
         """What was not settled of the first try does not spoil the second."""
         machine = self.machine(Intel, WATTS)
         rows = self.dataset("question 0", "question 1 [status:code=500,head_ms=50]")

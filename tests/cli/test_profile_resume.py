@@ -133,7 +133,7 @@ class Signals(ProfileTest):
             self.assertEqual(set(self.run.answers().values()), {TEXT})
             self.service.requests.clear()
 
-    def test_a_second_breaks_them_off(self):
+    def test_a_second_aborts_them(self):
         hanging = self.dataset(*(f"question {n} [hang]" for n in range(9)))
         process = self.begin("mixed", dataset=hanging)
         process.send_signal(signal.SIGINT)
@@ -143,7 +143,7 @@ class Signals(ProfileTest):
         report = self.ended(process)
         self.assertEqual((report["queries"], report["failed"]), (0, 0))  # as if never asked
 
-    def test_a_third_ends_at_once(self):
+    def test_a_third_ends_immediately(self):
         hanging = self.dataset("question 0", *(f"question {n} [hang]" for n in range(1, 9)))
         process = self.begin("mixed", dataset=hanging)
         self.until(lambda: b'"kind":"query"' in (self.directory() / "records.jsonl").read_bytes(),
@@ -159,7 +159,7 @@ class Signals(ProfileTest):
         self.assertEqual((report["queries"], report["completed"]), (9, 9))
         self.assertEqual(self.service.times("question 0"), 1)
 
-    def test_in_a_warm_up_and_at_rest(self):
+    def test_during_warm_up_and_idle_power(self):
         process = self.start("--warmup-queries", 3, play="normal:gap_ms=300")
         self.until(lambda: self.asked() > 0, "a warm-up query")
         process.send_signal(signal.SIGINT)
@@ -172,7 +172,7 @@ class Signals(ProfileTest):
         _, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 128 + signal.SIGTERM, err)
 
-    def test_while_the_service_is_asked_whether_it_is_there(self):
+    def test_during_the_health_check(self):
         process = self.start(play="hang:after=request,all=1")
         self.until(lambda: self.service.requests, "the first request")
         process.send_signal(signal.SIGINT)
@@ -256,7 +256,7 @@ class Killed(ProfileTest):
 
 
 class Resuming(ProfileTest):
-    def test_a_cut_line_at_the_end_is_cut_off(self):
+    def test_a_truncated_last_line_is_dropped(self):
         self.profile()
         journal = self.directory() / "records.jsonl"
         whole = journal.read_bytes()
@@ -266,7 +266,7 @@ class Resuming(ProfileTest):
         self.assertTrue(journal.read_bytes().startswith(whole))
         self.assertEqual(len(self.run.records()), 4)
 
-    def test_failed_queries_are_asked_again(self):
+    def test_failed_queries_are_retried(self):
         rows = self.dataset("question 0", "question 1 [status:code=500]", "question 2")
         report = self.profile("--max-queries", 3, play="mixed", dataset=rows)
         self.assertEqual((report["completed"], report["failed"]), (2, 1))
@@ -381,7 +381,7 @@ class OnATerminal(ProfileTest):
             self.assertLess(len(frame.rstrip("\r\n").split("\r")[0].split("\n")[0]), 101)
         self.assertIn("energy of 30 queries", shown)
 
-    def test_without_colour_no_bar(self):
+    def test_without_color_no_bar(self):
         terminal = self.terminal(env={"NO_COLOR": "1"})
         shown = terminal.read()
         self.assertEqual(terminal.process.wait(), 0, shown)

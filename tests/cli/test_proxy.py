@@ -30,7 +30,7 @@ ODD_JSON = b'{ "model" :\t"m\\u0041",\r\n"messages":[{"role":"user","content":"\
 
 
 class Passing(ProxyTest):
-    def test_request_and_response_pass_byte_for_byte(self):
+    def test_request_and_response_are_forwarded_byte_for_byte(self):
         answer = b'{"choices" : [ {"index":0,"message":{"content":"\\u00e9\xc3\xa9"},"finish_reason":"stop"}]}\n\n'
         upstream = self.upstream(lambda c, *_: c.sendall(response(answer, headers=[
             ("Content-Type", "application/json"), ("X-One", "a, b"), ("Set-Cookie", "a=1"), ("Set-Cookie", "b=2"),
@@ -51,7 +51,7 @@ class Passing(ProxyTest):
                          ["accept", "authorization", "content-length", "host", "user-agent", "x-stainless-lang"])
         self.assertEqual(dict(sent)["host"], upstream.url.removeprefix("http://"))
 
-    def test_a_stream_passes_as_it_arrives(self):
+    def test_a_stream_is_forwarded_as_it_arrives(self):
         pieces = [event("a"), event("b")[:20], event("b")[20:], event(None, "stop") + DONE]
         turn = threading.Semaphore(0)
 
@@ -77,7 +77,7 @@ class Passing(ProxyTest):
                     self.assertTrue(piece.startswith(got), (piece, got))
             self.assertEqual(stream.readline(), b"0\r\n")
 
-    def test_compressed_bodies_pass_as_they_are(self):
+    def test_compressed_bodies_are_forwarded_unchanged(self):
         for coding, packed in (("gzip", gzip.compress(document())), ("deflate", zlib.compress(document()))):
             with self.subTest(coding):
                 proxy = self.proxy(self.upstream(lambda c, *_: c.sendall(response(
@@ -111,13 +111,13 @@ class Passing(ProxyTest):
                 self.assertEqual(read_message(stream)[2], document())
         self.assertEqual((len(upstream.requests), upstream.connections), (5, 1))
 
-    def test_empty_headers_pass(self):
+    def test_empty_headers_are_forwarded(self):
         upstream = self.upstream(lambda c, *_: c.sendall(response(b"{}", headers=[("X-Empty", ""), ("X-Full", "a\tb")])))
         headers = dict(self.proxy(upstream).ask(headers=[("X-Asked", "")])[1])
         self.assertEqual((headers["x-empty"], headers["x-full"]), ("", "a\tb"))
         self.assertEqual(dict(upstream.requests[0][1])["x-asked"], "")
 
-    def test_other_paths_and_methods_pass(self):
+    def test_other_paths_and_methods_are_forwarded(self):
         upstream = self.upstream(lambda c, line, *_: c.sendall(response(
             b"" if line.startswith(("HEAD", "DELETE")) else line.encode(),
             "204 No Content" if line.startswith("DELETE") else "200 OK", length=not line.startswith("DELETE"))))
@@ -235,7 +235,7 @@ class Ending(ProxyTest):
                 self.assertEqual(proxy.ask("/v1/other")[2], b"whole")
                 self.assertEqual(proxy.end(), 0)
 
-    def test_errors_of_the_upstream_pass(self):
+    def test_errors_of_the_upstream_are_forwarded(self):
         body = b'{"error":{"message":"slow down","type":"rate_limit"}}'
         upstream = self.upstream(lambda c, *_: c.sendall(response(
             body, "429 Too Many Requests", [("Content-Type", "application/json"), ("Retry-After", "7")])))
@@ -246,7 +246,7 @@ class Ending(ProxyTest):
         record, = proxy.records()
         self.assertEqual((record["ipw"]["status"], record["ipw"]["http_status"]), ("failed", 429))
 
-    def test_an_upstream_that_is_not_there_is_a_502(self):
+    def test_an_unreachable_upstream_is_a_502(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
         proxy = self.proxy(f"http://user:hunter22@127.0.0.1:{port}")
@@ -259,7 +259,7 @@ class Ending(ProxyTest):
         self.assertNotIn("hunter22", proxy.stderr + (self.root / "runs/run/records.jsonl").read_text()
                          + (self.root / "runs/run/summary.json").read_text())
 
-    def test_a_response_that_breaks_off_breaks_off(self):
+    def test_a_truncated_response_stays_truncated(self):
         def short(connection, *_):
             connection.sendall(response(b"x" * 100)[:-60])
             return False
@@ -505,7 +505,7 @@ class Refusing(ProxyTest):
             self.assertIn("token", done.stderr)
         self.assertFalse((self.root / "runs").exists() and any((self.root / "runs").iterdir()))
 
-    def test_the_token_is_asked_for_and_not_passed_on(self):
+    def test_the_token_is_required_and_not_forwarded(self):
         upstream = self.upstream(plain)
         proxy = self.proxy(upstream, "--listen", "0.0.0.0:0", env={"IPW_PROXY_TOKEN": "let-me-in-42",
                                                                    "IPW_API_KEY": "sk-upstream-7"})
@@ -584,7 +584,7 @@ class Refusing(ProxyTest):
             connection.settimeout(30)
             self.assertEqual(stream.read(), b"", "closed without an answer")
 
-    def test_wrong_usage(self):
+    def test_usage_errors(self):
         for options, words in ((["--upstream", "nonsense"], "is not a URL"),
                                (["--upstream", "http://127.0.0.1:1", "--listen", "127.0.0.1:70000"], "--listen"),
                                (["--upstream", "http://127.0.0.1:1", "--listen", "nonsense"], "'nonsense', which is not an address"),
@@ -784,7 +784,7 @@ class Recording(ProxyTest):
         record, = proxy.records()
         self.assertEqual((record["problem"], record["model_answers"]["mixed"]), ("2+2?", "It is 4."))
 
-    def test_usage_is_asked_for_and_removed(self):
+    def test_usage_is_requested_and_removed(self):
         kept = event("a", usage=None), event(None, "stop", usage=None)
         wanted = event("a") + event(None, "stop") + DONE
         usage = b'data: {"choices":[],"usage":{"prompt_tokens":4,"completion_tokens":1}}\n\n'
@@ -999,7 +999,7 @@ class Energy(ProxyTest):
             self.assertEqual(done.returncode, 0, (words, done.stderr))
         self.assertIn("proxy", done.stdout)
 
-    def test_clients_are_told_the_energy(self):
+    def test_the_energy_is_returned_to_clients(self):
         def answer(connection, _, headers, body):
             time.sleep(0.2)
             if b"true" in body:
@@ -1023,7 +1023,7 @@ class Energy(ProxyTest):
         self.assertAlmostEqual(joules, energies["q000000"]["joules"], delta=1e-4 * joules)
         self.assertAlmostEqual(float(said[1]), energies["q000001"]["joules"], delta=1e-4 * float(said[1]))
 
-    def test_an_ollama_stream_passes_as_it_arrives_with_the_energy_header(self):
+    def test_an_ollama_stream_is_forwarded_as_it_arrives_with_the_energy_header(self):
         turn = threading.Event()
         lines = [json.dumps({"message": {"content": "h"}, "done": False}).encode() + b"\n",
                  json.dumps({"message": {"content": "i"}, "done": True}).encode() + b"\n"]

@@ -54,7 +54,7 @@ class Tls(ProxyTest):
         cls.certificates = Certificates(folder.name)
         cls.trust = {"CURL_CA_BUNDLE": str(cls.certificates.authority)}
 
-    def test_requests_and_streams_pass(self):
+    def test_requests_and_streams_are_forwarded(self):
         def answer(connection, line, headers, body):
             if b"true" in body:
                 connection.sendall(STREAM_HEAD + b"".join(chunk(event(word)) for word in "abc")
@@ -101,7 +101,7 @@ class Tls(ProxyTest):
         proxy = self.proxy(upstream.url.replace("http:", "https:"))
         self.assertEqual(proxy.ask()[0], "HTTP/1.1 502 Bad Gateway")
 
-    def test_a_stream_that_breaks_off_breaks_off(self):
+    def test_a_truncated_stream_stays_truncated(self):
         def answer(connection, *_):
             connection.sendall(STREAM_HEAD + chunk(event("a")))
             return False
@@ -175,7 +175,7 @@ class Clients(ProxyTest):
                 _, headers, body = read_message(stream)
                 self.assertEqual((dict(headers)["connection"].lower(), body), ("keep-alive", document()))
 
-    def test_who_wants_to_close_is_closed(self):
+    def test_connection_close(self):
         def answer(connection, line, *_):
             connection.sendall(STREAM_HEAD + chunk(DONE) + LAST_CHUNK)
 
@@ -183,7 +183,7 @@ class Clients(ProxyTest):
         said = self.say(proxy, [f"POST {CHAT} HTTP/1.1", "Host: x", "Connection: close", "Content-Length: 2"], b"{}")
         self.assertTrue(said.endswith(chunk(DONE).upper().replace(b"DATA", b"data") + LAST_CHUNK), said)
 
-    def test_who_expects_to_continue_may(self):
+    def test_expect_100_continue(self):
         upstream = self.upstream(plain)
         proxy = self.proxy(upstream)
         with proxy.connect() as connection, connection.makefile("rb") as stream:
@@ -231,7 +231,7 @@ class Clients(ProxyTest):
         self.assertIn(" 405 ", proxy.ask(CHAT, b"", "TRACE")[0])
         self.assertEqual([line.split()[0] for line, _, _ in upstream.requests], ["HEAD", "OPTIONS", "HEAD"])
 
-    def test_requests_may_follow_each_other_at_once(self):
+    def test_requests_may_follow_each_other_immediately(self):
         upstream = self.upstream(lambda c, line, *_: c.sendall(response(line.encode())))
         proxy = self.proxy(upstream)
         with proxy.connect() as connection, connection.makefile("rb") as stream:
@@ -277,7 +277,7 @@ class Clients(ProxyTest):
         proxy.end()
         self.assertEqual(proxy.records()[0]["model_metrics"]["mixed"]["token_metrics"]["input"], 4)
 
-    def test_a_compressed_stream_passes_as_it_arrives(self):
+    def test_a_compressed_stream_is_forwarded_as_it_arrives(self):
         packer = zlib.compressobj(wbits=31)
         pieces = [packer.compress(event(word)) + packer.flush(zlib.Z_SYNC_FLUSH) for word in "ab"] + [packer.flush()]
         turn = threading.Semaphore(0)

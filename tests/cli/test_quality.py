@@ -122,13 +122,13 @@ class Quality(unittest.TestCase):
         self.first_token(lines[30], 1.5)
         self.assertEqual(self.checks(lines)["cold_start"][0], "good")
 
-    def test_cut_answers(self):
+    def test_truncated_answers(self):
         lines = steady()
         for i in (3, 7, 11):
             lines[i]["ipw"]["finish_reason"] = "length"
         self.assertEqual(self.checks(lines)["cut_answers"], ("warning", "3 answers reached the token limit"))
 
-    def test_of_answers_whose_end_is_not_told(self):
+    def test_of_answers_whose_end_is_not_reported(self):
         lines = steady()
         for line in lines:
             del line["ipw"]["finish_reason"]
@@ -147,7 +147,7 @@ class Quality(unittest.TestCase):
     def test_no_throttling(self):
         self.assertEqual(self.checks(steady(), self.samples(*[0] * 8))["throttling"], ("good", "none in 8 samples"))
 
-    def test_throttling_that_nobody_tells_of(self):
+    def test_throttling_that_is_not_reported(self):
         power = "0.1,nvml:0,gpu0,power,gpu,power,W,300,\n"
         self.assertEqual(self.checks(steady(), power)["throttling"][0], "unknown")
         self.assertEqual(self.checks(steady(), name="bare")["throttling"], ("unknown", "no samples"))

@@ -88,7 +88,7 @@ class Reader(unittest.TestCase):
         self.assertEqual(self.rapl()["status"], "denied")
         self.assertRegex(self.ask(self.connect(), ENERGY.encode()), rb"^\d+\n$")  # this test is root
 
-    def test_it_gives_up_its_privileges(self):
+    def test_it_drops_its_privileges(self):
         reader = self.start("--group", "nogroup")
         status = dict(line.split(":\t", 1) for line in Path(f"/proc/{reader.pid}/status").read_text().splitlines()
                       if ":\t" in line)
@@ -112,7 +112,7 @@ class Reader(unittest.TestCase):
                     pass  # closed, too
         self.assertEqual(self.ask(self.connect(), ENERGY.encode()), b"E5\n")  # digits only leave it
 
-    def test_a_counter_is_not_read_more_often_than_said(self):
+    def test_a_counter_is_not_read_more_often_than_requested(self):
         self.start("--interval-ms", "60000")
         client = self.connect()
         first = self.ask(client, ENERGY.encode())

@@ -269,7 +269,7 @@ class ClockTest(RemoteTest):
 
 
 class LossTest(RemoteTest):
-    def test_a_monitor_that_is_started_again(self):
+    def test_a_monitor_that_is_restarted(self):
         machine = self.machine(Intel, 40)
         monitor = self.monitor(machine)
         led = self.led(monitor)
@@ -357,7 +357,7 @@ class GrpcTest(RemoteTest):
         self.assertGreater(covered, 1.5)
         self.assertEqual(energy["method"], "counter")
 
-    def test_a_server_that_is_started_again(self):
+    def test_a_server_that_is_restarted(self):
         machine = self.machine(Intel, 40)
         front = self.serve(machine)
         led = self.led(front)

@@ -68,7 +68,7 @@ class TheCommand(MachineTest):
         self.assertEqual(done.stdout, "y\n")
         self.assertNotIn("yes:", done.stderr)
 
-    def test_closed_descriptors_are_nobodys(self):
+    def test_closed_descriptors_are_not_reused(self):
         report = self.empty.root / "report.txt"
         for closed in (0, 1, 2):
             script = f"exec {closed}>&-; exec {IPW} run -o {report} -- sh -c 'exit 4'"
@@ -116,7 +116,7 @@ class TheCommand(MachineTest):
         self.assertEqual(report["runs"][0]["left_running"], 0)
         self.assertGreaterEqual(report["wall_s"]["mean"], 0.7)
 
-    def test_wrong_usage(self):
+    def test_usage_errors(self):
         for arguments, words in (([], "missing command"), (["-r", "0", "true"], "--repeat"),
                                  (["-r", "x", "true"], "an integer"),
                                  (["--idle", "-1", "true"], "--idle"),
@@ -146,7 +146,7 @@ class Interruption(MachineTest):
             self.assertEqual(report["runs"][0]["exit_code"], 128 + number)
             self.assertGreater(report["energy"]["joules"], 0.1 * WATTS)
 
-    def test_a_stubborn_command_is_asked_harder(self):
+    def test_a_command_that_ignores_a_signal_gets_stronger_ones(self):
         stubborn = ("import signal, sys, time\n"
                     "seen = lambda n, f: print(n, flush=True)\n"
                     "signal.signal(signal.SIGINT, seen)\n"
@@ -199,7 +199,7 @@ class Interruption(MachineTest):
         code = process.wait(PATIENCE_S)
         return code, json.loads(report.read_text())
 
-    def test_while_watching_the_machine_at_rest(self):
+    def test_while_measuring_idle_power(self):
         code, report = self.interrupt(lambda children: True, "--idle", "600", "--", "true")
         self.assertEqual((code, report["runs"], report["interrupted"]), (130, [], True))
         self.assertUnknown(report["energy"])
@@ -541,7 +541,7 @@ class Figures(MachineTest):
         self.assertGreater(device(report, "cpu0")["energy"]["joules"], 0.1 * WATTS)
         self.assertGreater(report["energy"]["joules"], 0.1 * WATTS)
 
-    def test_a_dead_counter_is_unknown_beside_a_living_one(self):
+    def test_a_dead_counter_is_unknown_beside_a_working_one(self):
         report, _ = self.run_json(self.machine(Intel, WATTS, 0), "--", "sleep", "0.3")
         self.assertUnknown(device(report, "cpu1")["energy"])
         self.assertEqual(device(report, "cpu1")["power_w"], {"mean": None, "max": None})
@@ -614,7 +614,7 @@ class Figures(MachineTest):
                          ["module0", "module1"])
         self.assertEqual(report["energy"]["method"], "integral")
 
-    def test_a_driver_that_was_asked_for_must_be_there(self):
+    def test_a_requested_driver_must_be_available(self):
         """Or nothing is run; with the reason that doctor gives."""
         machine = self.machine(Intel, WATTS)
         rows = {row["driver"]: row for row in json.loads(ipw(machine, "doctor", "--json").stdout)["sensors"]}
@@ -685,7 +685,7 @@ class Gpus(MachineTest):
             report, _ = self.run_json(machine, *arguments, "--", "true", env=env)
             self.assertEqual([d["id"] for d in report["devices"] if d["kind"] == "gpu"], expected)
 
-    def test_a_gpu_that_is_not_there_is_reported(self):
+    def test_a_missing_gpu_is_reported(self):
         machine = self.machine(Nvidia, self.TWO)
         for devices, words in (("7", '"7" does not identify exactly one GPU'),
                                ("0,7", '"7" does not identify'),
@@ -744,7 +744,7 @@ class Gpus(MachineTest):
         self.assertAlmostEqual(report["energy"]["joules"] / (200 * report["wall_s"]["mean"]), 1,
                                delta=0.15)
 
-    def test_lost_and_back(self):
+    def test_lost_and_available_again(self):
         machine = self.machine(Nvidia, "power 0 constant 200")
         run = Led(machine)
         time.sleep(0.5)

@@ -98,7 +98,7 @@ class Sampling(unittest.TestCase):
         self.assertAlmostEqual(stream.since[-1], truth, delta=stream.most_off(0.01, truth, stream.energy))
         self.assertEqual(stream.gpu[-1]["energy_since_start"]["coverage"], 1)
 
-    def test_a_lost_device_is_not_counted_while_it_is_away(self):
+    def test_a_lost_device_is_not_counted_while_it_is_lost(self):
         stream = self.streams["lost"]
         energy = stream.gpu[-1]["energy_since_start"]
         self.assertLess(energy["coverage"], 0.95)

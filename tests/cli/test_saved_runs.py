@@ -67,7 +67,7 @@ class Saved(unittest.TestCase):
         with sqlite3.connect(self.folder / "catalog.db") as database:
             return [row[0] for row in database.execute("SELECT directory FROM runs ORDER BY directory")]
 
-    def test_the_index_is_made_again(self):
+    def test_the_index_is_rebuilt(self):
         self.listed(self.folder)
         if not (self.folder / "catalog.db").exists():
             self.skipTest("built without SQLite")
@@ -97,7 +97,7 @@ class Saved(unittest.TestCase):
             self.listed(self.folder)
             self.assertEqual(self.index(), names)
 
-    def test_a_damaged_index_is_made_again_by_the_next_run(self):
+    def test_a_damaged_index_is_rebuilt_by_the_next_run(self):
         with tempfile.TemporaryDirectory(prefix="ipw-saved-") as folder:
             index = Path(folder) / "catalog.db"
             index.write_text("no database\n" * 1000)
@@ -125,7 +125,7 @@ class Saved(unittest.TestCase):
         self.assertEqual([row["key"] for row in rows], ["q000000", "q000000.r1", "q000000.r2"])
         self.assertEqual({row["status"] for row in rows}, {"completed"})
 
-    def test_a_folder_stands_for_its_runs(self):
+    def test_a_folder_means_the_runs_in_it(self):
         """Given as such, or by a wildcard that also names the run index, plots and reports."""
         self.listed(self.folder)
         (self.folder / "plots").mkdir(exist_ok=True)

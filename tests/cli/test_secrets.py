@@ -92,7 +92,7 @@ class Secrets(ProfileTest):
         texts = [text for done in (self.done, report, analyzed, exported) for text in (done.stdout, done.stderr)]
         self.assertNoneIn(self.out, *texts)
 
-    def test_a_refusal_before_the_run_says_nothing_of_the_key(self):
+    def test_a_refusal_before_the_run_does_not_reveal_the_key(self):
         self.profile("--client-base-url", self.service.url("status:code=401"), code=1, env={"IPW_API_KEY": KEY})
         self.secret_run("echo_error:all=1", code=1)
         self.assertIn("Incorrect key", self.done.stderr)

@@ -466,7 +466,7 @@ class AccessTest(ServeTest):
                              ("localhost@evil.example", 403), ("lab.example.evil", 403), ("evil:lab.example", 403)):
             self.assertEqual(served.ask("/api/v1/runs", Host=host).status, status, host)
 
-    def test_a_token_is_asked_for(self):
+    def test_a_token_is_required(self):
         served = self.serve("--token-file", self.token)
         self.assertEqual(served.ask("/healthz").status, 200)
         self.assertEqual(served.ask("/api/v1/runs").status, 401)
@@ -519,7 +519,7 @@ class AccessTest(ServeTest):
         self.assertEqual(answer.headers["Retry-After"], "1")
         await_condition(lambda: served.ask("/healthz").status == 200, "another second")
 
-    def test_slow_and_vanishing_clients_hold_nobody(self):
+    def test_slow_and_vanishing_clients_block_no_other(self):
         served = self.serve()
         held = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(50)]
         for each in held[:25]:
@@ -661,7 +661,7 @@ class StartTest(ServeTest):
         await_condition(lambda: run() and self.current(served)["state"] == "done", "its end")
         self.assertEqual(run().json["model"], "--overwrite")
 
-    def test_foreign_pages_and_strangers_start_nothing(self):
+    def test_other_origins_and_clients_without_a_token_start_nothing(self):
         served = self.allowed()
         other = f"http://127.0.0.1:{served.port + 1}"
         for headers, status in (({"Authorization": None}, 401), ({"Authorization": "Bearer wrong-token"}, 401), ({"Content_Type": None}, 415),

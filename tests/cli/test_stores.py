@@ -114,7 +114,7 @@ class TestCatalogue(unittest.TestCase):
                          {"directory", "model", "dataset", "summary"})
         self.assertEqual(row["dataset"], "set")
 
-    def test_a_run_that_is_made_again_replaces_its_row(self):
+    def test_a_repeated_run_replaces_its_row(self):
         self.add("profile_a")
         self.add("profile_b")
         self.add("profile_a", {**SUMMARY, "total_queries": 11})
@@ -128,7 +128,7 @@ class TestCatalogue(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual([row["directory"] for row in self.rows()], ["profile_a"])
 
-    def test_several_at_once(self):
+    def test_several_concurrently(self):
         running = [self.start(f"profile_{i % 12:02}", {**SUMMARY, "total_queries": i})
                    for i in range(24)]
         for process in running:

@@ -188,7 +188,7 @@ class Points(SweepTest):
 
 
 class Results(SweepTest):
-    def test_a_failure_is_recorded_and_the_sweep_goes_on(self):
+    def test_a_failure_is_recorded_and_the_sweep_continues(self):
         done = self.sweep("--knob", "a=0,7,0.5", "--json", command=["sh", "-c", "echo here {a}; exit {a}"], code=1)
         codes = {attempt["settings"]["a"]: attempt["exit_code"] for attempt in self.attempts()}
         self.assertEqual((codes["0"], codes["7"]), (0, 7))
@@ -345,7 +345,7 @@ class ControlTest(SweepTest):
 
 
 class Control(ControlTest):
-    def test_each_point_has_its_settings_and_the_card_goes_back(self):
+    def test_each_point_has_its_settings_and_the_card_is_restored(self):
         machine = self.machine()
         done = self.sweep("--control", "--knob", "gpu-clock=default,510,1005", "--knob", "power-limit=300",
                           command=[*self.SEE, self.notes], machine=machine)
@@ -370,7 +370,7 @@ class Control(ControlTest):
                 self.assertIn(said, header["settings"]["uncontrolled"])
             self.setUp()
 
-    def test_devices_that_are_not_there(self):
+    def test_missing_devices(self):
         for words in (["--control", "--knob", "gpu-clock=510"], ["--knob", "a=1"]):
             for devices in ("3", "0,3", "GPU-x"):
                 with self.subTest(words=words, devices=devices):
@@ -620,7 +620,7 @@ class Modes(ControlTest):
         self.assertIn("MEASURING ONLY", done.stderr)  # and not even that, without any energy
         self.assertEqual([attempt["settings"] for attempt in self.attempts()], [{"gpu-clock": "default"}])
 
-    def test_probe_goes_on_near_the_optimum(self):
+    def test_probe_continues_near_the_optimum(self):
         # At a constant power the least energy is at the highest clock, and so are the clocks that are added.
         machine = self.machine("value throttle 0 0\npower 0 constant 300")
         self.sweep("--mode", "probe", "--probes", 3, "--control", machine=machine,
@@ -780,7 +780,7 @@ class Parts(SweepTest):
 
 
 class Retries(SweepTest):
-    def test_what_failed_is_made_again(self):
+    def test_failed_attempts_are_repeated(self):
         command = ["sh", "-c", f"echo {{a}} >> {self.root}/made; exit {{a}}"]
         self.sweep("--knob", "a=0,1", command=command, code=1)
         self.assertEqual(ipw(None, "sweep", "--resume", self.directory()).returncode, 1)  # it makes none
@@ -882,7 +882,7 @@ while len(open(sys.argv[1]).readlines()) == 3 and os.path.exists(sys.argv[1] + '
         self.assertIn("--resume", process.stderr.read())
         self.check_resumed(under_way)
 
-    def test_failures_are_made_again(self):
+    def test_retried_failures_are_replaced(self):
         command = ["sh", "-c", f"test {{a}} != 2 || test -e {self.root}/mended"]
         self.sweep("--knob", "a=1-3:1", command=command, code=1)
         (self.root / "mended").touch()

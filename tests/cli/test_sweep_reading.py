@@ -61,7 +61,7 @@ class Analyze(Reading):
                          {"attempts": 26, "failed": 1, "left_out": 2, "per": "run", "baseline": "n=1"})
         self.assertAlmostEqual(result["summary"]["saving_pct"], 100 * (1 - 1 / 12))
 
-    def test_profiles_are_per_query_and_estimates_said(self):
+    def test_profiles_are_per_query_and_estimates_labeled(self):
         attempts = [((n,), {"joules": 200 / n, "seconds": 40 / n, "queries": 20, "latency": 2.0 * n, "method": "estimated"})
                     for n in (1, 2)]
         sweep = made_sweep(self.path / "profiles", ("n",), attempts, profile=True)
@@ -143,7 +143,7 @@ class Others(Reading):
         self.assertEqual((ours["recommended"]["setting"], theirs["recommended"]["setting"]), ("n=12", "12"))
         self.assertAlmostEqual(ours["savings_pct"]["energy"], theirs["savings_pct"]["energy"])
 
-    def test_the_catalogue_lists_the_sweep_and_its_points(self):
+    def test_the_catalog_lists_the_sweep_and_its_points(self):
         sweep = self.knobs(2)
         listed = json.loads(self.run_ok("list", "runs", self.path, "--json"))["runs"]
         self.assertEqual([(run["directory"], run["kind"]) for run in listed], [(sweep.name, "sweep")])

@@ -101,7 +101,7 @@ static void a_driver_that_cannot_work_here_says_why(void **state)
     }
 }
 
-static void opening_speaks_to_no_server_and_leaves_nothing(void **state)
+static void opening_contacts_no_server_and_leaks_nothing(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -175,7 +175,7 @@ static void see(void *context, const char *bytes, size_t length, nanos t)
     text_add_bytes(context, bytes, length);
 }
 
-static void a_service_that_is_well_answers(void **state)
+static void a_healthy_service_answers(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -381,7 +381,7 @@ static void tools_are_called_and_their_results_answered(void **state)
         }
 }
 
-static void a_refusal_of_tools_is_told_from_other_failures(void **state)
+static void a_refusal_of_tools_is_distinguished_from_other_failures(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -446,7 +446,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-static void several_clients_work_at_once(void **state)
+static void several_clients_work_concurrently(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -485,16 +485,16 @@ int main(void)
         cmocka_unit_test(a_driver_is_complete),
         cmocka_unit_test(an_unknown_name_gets_the_near_one),
         cmocka_unit_test(a_driver_that_cannot_work_here_says_why),
-        cmocka_unit_test(opening_speaks_to_no_server_and_leaves_nothing),
+        cmocka_unit_test(opening_contacts_no_server_and_leaks_nothing),
         cmocka_unit_test(a_missing_service_is_reported),
-        cmocka_unit_test(a_service_that_is_well_answers),
+        cmocka_unit_test(a_healthy_service_answers),
         cmocka_unit_test(describing_adds_members_to_an_object),
         cmocka_unit_test(a_canceled_request_ends),
         cmocka_unit_test(a_client_survives_a_failure),
         cmocka_unit_test(a_conversation_is_continued),
         cmocka_unit_test(tools_are_called_and_their_results_answered),
-        cmocka_unit_test(a_refusal_of_tools_is_told_from_other_failures),
-        cmocka_unit_test(several_clients_work_at_once),
+        cmocka_unit_test(a_refusal_of_tools_is_distinguished_from_other_failures),
+        cmocka_unit_test(several_clients_work_concurrently),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

@@ -172,7 +172,7 @@ static void every_driver_is_described(void **state)
         hold_driver(*driver);
 }
 
-static void every_driver_gives_the_same_again(void **state)
+static void every_driver_is_reproducible(void **state)
 {
     (void)state;
     for (const struct dataset_driver *const *driver = DATASET_DRIVERS; *driver; driver++) {
@@ -255,7 +255,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tree_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(every_driver_is_described),    TEST(every_driver_gives_the_same_again),
+        TEST(every_driver_is_described),    TEST(every_driver_is_reproducible),
         TEST(row_drivers_shuffle_and_skip), TEST(wrong_parameters_are_reported),
         TEST(nothing_stays_open),
     };

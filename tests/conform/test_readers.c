@@ -73,7 +73,7 @@ static void test_names_and_summaries(void **state)
     }
 }
 
-static void test_nothing_is_nobodys(void **state)
+static void test_unknown_names_have_no_reader(void **state)
 {
     (void)state;
     static const char *const WORDS[] = {"", "/", "no such model", "/no/such/file.gguf", "."};
@@ -270,7 +270,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names_and_summaries),
-        cmocka_unit_test(test_nothing_is_nobodys),
+        cmocka_unit_test(test_unknown_names_have_no_reader),
         TEST(test_damaged_files),
         TEST(test_whole_models),
         TEST(test_models_of_hugging_face),

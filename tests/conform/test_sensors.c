@@ -337,7 +337,7 @@ static void drivers_read_a_full_machine(void **state)
     tree_free(&tree);
 }
 
-static void drivers_admit_that_the_files_are_gone(void **state)
+static void drivers_report_that_the_files_are_gone(void **state)
 {
     (void)state;
     tree_new(&tree);
@@ -378,7 +378,7 @@ int main(void)
         cmocka_unit_test(drivers_are_well_formed),
         cmocka_unit_test(drivers_cope_with_an_empty_machine),
         cmocka_unit_test(drivers_read_a_full_machine),
-        cmocka_unit_test(drivers_admit_that_the_files_are_gone),
+        cmocka_unit_test(drivers_report_that_the_files_are_gone),
         cmocka_unit_test(drivers_read_the_real_machine),
     };
     return RUN_TESTS(tests);

@@ -56,7 +56,7 @@ class Answering:
         self.assertAnswered(self.ask("/v1/completions", prompt="A joule is"),
                             lambda choice: choice["text"])
 
-    def test_several_at_once_are_all_answered(self):
+    def test_several_concurrently_are_all_answered(self):
         with ThreadPoolExecutor(AT_ONCE) as pool:
             for events in pool.map(self.chat, map(str, range(AT_ONCE))):
                 self.assertAnswered(events, lambda choice: choice["delta"].get("content"))

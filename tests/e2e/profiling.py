@@ -108,7 +108,7 @@ class Profiled:
         self.check_counts(report)
         self.check_energy(report)
 
-    def test_four_at_once(self):
+    def test_four_concurrently(self):
         report = self.profile(4)
         self.check_counts(report)
         self.check_energy(report)
@@ -134,7 +134,7 @@ class Profiled:
             self.assertEqual(row["ipw"]["energy"]["joules"], energy["joules"])
             self.assertIsNone(theirs["energy_metrics"]["per_query_joules"])  # no GPU in there
 
-    def test_a_model_it_does_not_have_is_reported(self):
+    def test_an_unknown_model_is_reported(self):
         done = ipw(self.machine, "profile", "--client", self.client, *self.address(),
                    "--model", "no-such-model", "--dataset", "builtin", "--max-queries", "1",
                    "--idle", "0", "--param", f"max_tokens={ANSWER_TOKENS}", "--output-dir",

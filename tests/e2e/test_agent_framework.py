@@ -106,7 +106,7 @@ class Framework(unittest.TestCase):
         self.check_records(got, proxy)
         self.check_energy(proxy)
 
-    def test_streams_at_once(self):
+    def test_streams_concurrently(self):
         got, proxy = self.through_proxy("at-once")
         self.check_answers(got)
         self.check_records(got, proxy)

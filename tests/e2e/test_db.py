@@ -90,7 +90,7 @@ class DbTest(unittest.TestCase):
 
 
 class Pushing(DbTest):
-    def test_eight_pushers_some_of_which_are_killed(self):
+    def test_eight_concurrent_pushers_some_of_which_are_killed(self):
         self.db("init")
         runs = [self.make(f"run{i}", queries=20 + i, start=1.7e9 + i) for i in range(8)]
         # Who pushes has written a part of its transaction when it must wait for this lock.
@@ -349,7 +349,7 @@ class Measuring(DbTest):
     def run_command(self, *words, code=0, **options):
         return self.ipw("run", "--output-dir", "runs", *words, "--", *python("raise SystemExit(0)"), code=code, **options)
 
-    def test_away_and_back(self):
+    def test_lost_and_available_again(self):
         """The measurement counts; what could not be pushed is pushed when the database is back."""
         self.db("init")
         url = server.url(self.database, password="s3cretpw")
@@ -445,7 +445,7 @@ class Measuring(DbTest):
 
 
 class Sqlite(DbTest):
-    def test_a_database_that_is_not_there(self):
+    def test_a_missing_database(self):
         for url, hint in ((f"sqlite://{self.root}/none.db", "sqlite://PATH is a relative path"), ("sqlite://none.db", "")):
             words = self.db("list", url=url, code=1).stderr
             self.assertIn("none.db: `ipw db init` creates it", words)

@@ -184,7 +184,7 @@ class Service(unittest.TestCase):
         self.until(readings, lambda r: seen.append(r.energy_joules) or r.energy_joules > last.energy_joules + 300)
         self.assertEqual(seen, sorted(seen))
 
-    def test_the_monitor_behind_it_is_started_again(self):
+    def test_the_monitor_behind_it_is_restarted(self):
         process, channel = self.serve(self.machine(Intel, 50))
         readings = self.stream(channel)
         next(readings)
@@ -196,7 +196,7 @@ class Service(unittest.TestCase):
         again = self.until(readings, lambda r: r.timestamp_nanos > killed + 1e9 and r.cpu_power_watts > 0)
         self.assertGreaterEqual(again.cpu_energy_joules, 0)
 
-    def test_ipw_monitor_starts_it_and_starts_it_again(self):
+    def test_ipw_monitor_starts_it_and_restarts_it(self):
         machine, port, web = self.machine(Intel, 50), free_port(), free_port()
         monitor = self.start(machine, IPW, "monitor", "--interval", "0.1", "--listen", f"127.0.0.1:{web}",
                              "--grpc", f"127.0.0.1:{port}")
@@ -237,7 +237,7 @@ class Service(unittest.TestCase):
                 self.assertEqual(done.returncode, 2)
                 self.assertIn(word, done.stderr)
 
-    def test_other_machines_are_kept_out(self):
+    def test_other_machines_are_rejected(self):
         machine = self.machine(Intel, 50)
         done = subprocess.run([IPW, "monitor", "--listen", "none", "--grpc", "0.0.0.0:50053"], capture_output=True,
                               text=True, env=machine.environment(), timeout=PATIENCE_S)

@@ -195,7 +195,7 @@ class Slurm(MachineTest):
             self.run_script("ipw-epilog.sh", folder, "http://127.0.0.1:1", 8)
             self.assertFalse((Path(folder) / "jobs.jsonl").exists())
 
-    def test_a_monitor_that_was_started_again_tells_nothing(self):
+    def test_a_monitor_that_was_restarted_reports_nothing(self):
         """A difference of counters that began anew would be a wrong figure; with a cgroup of another job beside."""
         with tempfile.TemporaryDirectory() as folder:
             pages = iter([self.page(100, 500, 9), self.page(200, 40, 9), self.page(100, 0, 11), self.page(100, 50, 11)])

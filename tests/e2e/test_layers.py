@@ -227,7 +227,7 @@ class Shipped(LayersTest):
 class Kinds(LayersTest):
     """Other machines, other ways to ask."""
 
-    def test_layers_on_a_gpu_that_is_not_there_are_refused(self):
+    def test_layers_on_a_missing_gpu_are_rejected(self):
         done = ipw(self.machine(Working), "layers", "-m", models["small"], "--gpu-layers", 1, *QUICK)
         self.assertEqual(done.returncode, 1)
         self.assertIn("cannot use a GPU here", done.stderr)

@@ -124,7 +124,7 @@ class OfficialClients(unittest.TestCase):
         self.check(by_python)
 
     @unittest.skipUnless(openai, "the Python package openai is not installed: tools/setup test")
-    def test_usage_that_is_asked_for_secretly(self):
+    def test_injected_usage(self):
         """With --inject-usage a client that did not ask for usage sees none, and it is recorded."""
         def stream(url):
             client = openai.OpenAI(base_url=f"{url}/v1", api_key="sk-none-needed", max_retries=0)

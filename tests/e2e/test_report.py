@@ -150,7 +150,7 @@ class OneRun(Page):
     def setUp(self):
         self.browser.open(self.page, **DESKTOP)
 
-    def test_it_stands_in_the_run_directory(self):
+    def test_it_is_in_the_run_directory(self):
         self.assertEqual(self.page, self.folder / "run" / "report.html")
 
     def test_headline_figures_are_the_summary_s(self):
@@ -200,7 +200,7 @@ class OneRun(Page):
         for line in lines:
             self.assertNotRegex(line, r"[a-z]_[a-z]")  # no names of keys
 
-    def test_percentiles_stand_where_they_are(self):
+    def test_percentiles_are_drawn_at_their_values(self):
         """In pixels: where the axis has the value, not its second decimal."""
         self.browser.run(EVERY_CHART)
         charts = self.browser.run(HISTOGRAM_LINES)
@@ -397,7 +397,7 @@ class OneRun(Page):
         for href in self.browser.run("[...document.querySelectorAll('.files a')].map(a => a.href)"):
             self.assertTrue(Path(href.removeprefix("file://")).is_file(), href)
 
-    def test_the_command_that_makes_it_again(self):
+    def test_the_command_that_reproduces_it(self):
         command = self.browser.run("document.getElementById('command').textContent")
         for words in ("ipw profile --client openai", "--model llama-3.1-8b-instruct-q8_0", "--concurrency 8", "--max-queries 240",
                       "--dataset-param shuffle=7", "--param max_tokens=512", "--system 'Answer with one letter.'", "--idle 3"):

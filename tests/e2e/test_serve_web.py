@@ -161,7 +161,7 @@ class Live(Page):
             self.assertEqual(self.texts("#now a"), ["sensors page", "Runs"])
             self.assertIn("No profile is running.", self.text("#running"))
     
-    def test_a_server_that_goes_and_comes_back(self):
+    def test_a_server_that_is_lost_and_available_again(self):
         server = Server(self.machine, self.runs)
         self.open("/", server=server)
         self.until(f"{self.WATTS} > 0")
@@ -447,7 +447,7 @@ class Looks(Page):
 
 
 class Login(Page):
-    def test_the_token_is_asked_for(self):
+    def test_the_token_is_required(self):
         file = self.folder / "token"
         file.write_text(TOKEN + "\n")
         server = Server(self.machine, self.runs, "--token-file", file)

@@ -182,7 +182,7 @@ class Sweeps(SlurmTest):
         self.assertEqual(sorted(self.noted()), ["1", "2"])
         self.assertEqual(sorted(point["settings"]["a"] for point in self.lines("point")), ["1", "2"])
 
-    def test_the_job_goes_on_without_us(self):
+    def test_the_job_continues_without_us(self):
         held = self.hold("1")
         process = self.start(*self.sweep("--knob", "a=1,2"))
         self.wait_for("1")

@@ -258,7 +258,7 @@ class Unused(Scratch):
         self.assertEqual(code, 1)
         return [line for line in problems if "plant" in line]
 
-    def test_used_by_nobody(self):
+    def test_unused(self):
         self.plant()
         self.assertEqual(self.told(), ["src/graph/planted.c: planted is used by nobody"])
 

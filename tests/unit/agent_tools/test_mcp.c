@@ -140,7 +140,7 @@ static void a_crash_fails_the_call_and_the_next_one_works(void **state)
     close_place(&place);
 }
 
-static void a_slow_call_times_out_and_the_server_lives(void **state)
+static void a_slow_call_times_out_and_the_server_survives(void **state)
 {
     (void)state;
     struct place place;
@@ -215,7 +215,7 @@ int main(void)
         cmocka_unit_test(a_server_of_a_query_works_in_its_workspace),
         cmocka_unit_test(a_crash_fails_the_call_and_the_next_one_works),
         cmocka_unit_test(a_slow_restart_is_a_part_of_the_call),
-        cmocka_unit_test(a_slow_call_times_out_and_the_server_lives),
+        cmocka_unit_test(a_slow_call_times_out_and_the_server_survives),
         cmocka_unit_test(calls_are_in_flight_together),
         cmocka_unit_test(a_server_that_does_not_start_is_an_error),
     };

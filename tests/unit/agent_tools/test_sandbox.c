@@ -212,7 +212,7 @@ static void commands_run_in_the_workspace(void **state)
     close_place(&place);
 }
 
-static void keys_of_our_environment_are_not_theirs(void **state)
+static void our_api_keys_are_not_passed_on(void **state)
 {
     (void)state;
     struct place place;
@@ -516,7 +516,7 @@ static void a_command_may_have_groups_and_sessions_of_its_own(void **state)
     close_place(&place);
 }
 
-static void descriptors_that_we_inherited_are_not_theirs(void **state)
+static void inherited_descriptors_are_not_passed_on(void **state)
 {
     (void)state;
     struct place place;
@@ -576,7 +576,7 @@ static void a_canceled_call_is_no_result(void **state)
     close_place(&place);
 }
 
-static void an_unknown_tool_is_told_to_the_model(void **state)
+static void an_unknown_tool_is_reported_to_the_model(void **state)
 {
     (void)state;
     struct place place;
@@ -602,7 +602,7 @@ int main(void)
         cmocka_unit_test(no_path_leaves_the_workspace),
         cmocka_unit_test(a_pipe_is_no_file_and_long_files_are_cut),
         cmocka_unit_test(commands_run_in_the_workspace),
-        cmocka_unit_test(keys_of_our_environment_are_not_theirs),
+        cmocka_unit_test(our_api_keys_are_not_passed_on),
         cmocka_unit_test(output_is_limited_and_repaired),
         cmocka_unit_test(a_slow_command_is_killed_with_its_children),
         cmocka_unit_test(nothing_stays_in_the_background),
@@ -613,10 +613,10 @@ int main(void)
         cmocka_unit_test(other_processes_are_closed),
         cmocka_unit_test(what_the_user_names_can_be_read),
         cmocka_unit_test(a_command_may_have_groups_and_sessions_of_its_own),
-        cmocka_unit_test(descriptors_that_we_inherited_are_not_theirs),
+        cmocka_unit_test(inherited_descriptors_are_not_passed_on),
         cmocka_unit_test(memory_is_limited),
         cmocka_unit_test(a_canceled_call_is_no_result),
-        cmocka_unit_test(an_unknown_tool_is_told_to_the_model),
+        cmocka_unit_test(an_unknown_tool_is_reported_to_the_model),
     };
     return RUN_TESTS_WITH(jv_available, tests);
 }

@@ -23,7 +23,7 @@ static void collect(struct backlog *backlog)
     assert_int_equal(backlog_collect(backlog, &earliest), ERR_OK);
 }
 
-static void test_there_is_room_until_so_many_have_ended(void **state)
+static void test_has_capacity_until_the_limit(void **state)
 {
     (void)state;
     struct backlog backlog;
@@ -38,7 +38,7 @@ static void test_there_is_room_until_so_many_have_ended(void **state)
 }
 
 /* A long request keeps others from being settled: that must not stop new ones. */
-static void test_those_that_wait_for_one_in_flight_take_no_room(void **state)
+static void test_requests_that_wait_for_one_in_flight_do_not_count(void **state)
 {
     (void)state;
     struct backlog backlog;
@@ -59,7 +59,7 @@ static void *collect_later(void *argument)
     return NULL;
 }
 
-static void test_a_collect_wakes_who_waits(void **state)
+static void test_a_collect_wakes_waiting_threads(void **state)
 {
     (void)state;
     struct backlog backlog;
@@ -108,9 +108,9 @@ static void test_requests_end_in_any_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_there_is_room_until_so_many_have_ended),
-        cmocka_unit_test(test_those_that_wait_for_one_in_flight_take_no_room),
-        cmocka_unit_test(test_a_collect_wakes_who_waits),
+        cmocka_unit_test(test_has_capacity_until_the_limit),
+        cmocka_unit_test(test_requests_that_wait_for_one_in_flight_do_not_count),
+        cmocka_unit_test(test_a_collect_wakes_waiting_threads),
         cmocka_unit_test(test_requests_end_in_any_order),
     };
     return RUN_TESTS(tests);

@@ -55,7 +55,7 @@ static struct fit_options options(const unsigned *phases)
     return (struct fit_options){.phases = phases, .columns = COLUMNS, .resamples = 200, .seed = 1};
 }
 
-static void known_powers_come_back_and_twins_share_one(void **state)
+static void known_powers_are_recovered_and_twins_share_one(void **state)
 {
     (void)state;
     static struct world world;
@@ -121,7 +121,7 @@ static void energy_is_conserved_and_never_negative(void **state)
 }
 
 /* One proportion in every work: only the mean power can be known, and it is shared. */
-static void what_always_works_together_shares_one_power(void **state)
+static void components_always_busy_together_share_one_power(void **state)
 {
     (void)state;
     static struct world world;
@@ -172,7 +172,7 @@ static void a_component_without_time_is_unknown(void **state)
     assert_near(fit.columns[3].watts, 55, 1e-6);
 }
 
-static void without_rest_idle_is_in_the_powers(void **state)
+static void without_an_idle_window_idle_power_is_in_the_powers(void **state)
 {
     (void)state;
     static struct world world;
@@ -216,13 +216,13 @@ static void nothing_measured_is_refused_with_the_reason(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_powers_come_back_and_twins_share_one),
+        cmocka_unit_test(known_powers_are_recovered_and_twins_share_one),
         cmocka_unit_test(noisy_windows_give_the_powers_within_their_error),
         cmocka_unit_test(energy_is_conserved_and_never_negative),
-        cmocka_unit_test(what_always_works_together_shares_one_power),
+        cmocka_unit_test(components_always_busy_together_share_one_power),
         cmocka_unit_test(phases_are_never_put_together),
         cmocka_unit_test(a_component_without_time_is_unknown),
-        cmocka_unit_test(without_rest_idle_is_in_the_powers),
+        cmocka_unit_test(without_an_idle_window_idle_power_is_in_the_powers),
         cmocka_unit_test(nothing_measured_is_refused_with_the_reason),
     };
     return RUN_TESTS(tests);

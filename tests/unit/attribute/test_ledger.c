@@ -102,7 +102,7 @@ static void test_counter_before_integral(void **state)
     release(&f);
 }
 
-static void test_secondary_speaks_when_the_counter_is_dead(void **state)
+static void test_secondary_is_used_when_the_counter_is_dead(void **state)
 {
     (void)state;
     struct fixture f;
@@ -539,7 +539,7 @@ static void test_views_of_one_thing_count_once_whatever_they_cover(void **state)
 }
 
 /* Eight cards of a model that reads low are not better known together than one alone. */
-static void test_sensors_of_one_kind_are_wrong_alike(void **state)
+static void test_errors_of_one_kind_of_sensor_are_correlated(void **state)
 {
     (void)state;
     struct fixture f;
@@ -555,7 +555,7 @@ static void test_sensors_of_one_kind_are_wrong_alike(void **state)
 
 /* ---- windows and idle ---- */
 
-static void test_neighbouring_windows_add_up(void **state)
+static void test_neighboring_windows_add_up(void **state)
 {
     (void)state;
     struct fixture f;
@@ -683,7 +683,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counter_before_integral),
-        cmocka_unit_test(test_secondary_speaks_when_the_counter_is_dead),
+        cmocka_unit_test(test_secondary_is_used_when_the_counter_is_dead),
         cmocka_unit_test(test_residual_compares_powers_not_coverages),
         cmocka_unit_test(test_dead_counter_is_unknown),
         cmocka_unit_test(test_zero_watts_is_unknown),
@@ -701,9 +701,9 @@ int main(void)
         cmocka_unit_test(test_parts_are_shown_with_the_whole),
         cmocka_unit_test(test_uncertain_psys_says_why_it_is_left_out),
         cmocka_unit_test(test_total_names_its_parts_and_its_worst_method),
-        cmocka_unit_test(test_sensors_of_one_kind_are_wrong_alike),
+        cmocka_unit_test(test_errors_of_one_kind_of_sensor_are_correlated),
         cmocka_unit_test(test_views_of_one_thing_count_once_whatever_they_cover),
-        cmocka_unit_test(test_neighbouring_windows_add_up),
+        cmocka_unit_test(test_neighboring_windows_add_up),
         cmocka_unit_test(test_idle_and_active_add_up),
         cmocka_unit_test(test_idle_of_a_device_without_baseline_is_unknown),
         cmocka_unit_test(test_window_outside_the_history_is_unknown),

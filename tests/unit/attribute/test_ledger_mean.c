@@ -160,7 +160,7 @@ static void test_all_unknown_is_unknown(void **state)
     ledger_release(&mean);
 }
 
-static void test_guesses_are_not_averaged_with_measurements(void **state)
+static void test_estimates_are_not_averaged_with_measurements(void **state)
 {
     (void)state;
     struct run runs[2];
@@ -238,7 +238,7 @@ int main(void)
         cmocka_unit_test(test_partly_unknown_runs_say_so),
         cmocka_unit_test(test_all_unknown_is_unknown),
         cmocka_unit_test(test_totals_of_different_devices_are_not_mixed),
-        cmocka_unit_test(test_guesses_are_not_averaged_with_measurements),
+        cmocka_unit_test(test_estimates_are_not_averaged_with_measurements),
         cmocka_unit_test(test_weakest_method_names_the_mean),
         cmocka_unit_test(test_a_later_runs_note_is_kept),
         cmocka_unit_test(test_parts_and_residuals_are_matched),

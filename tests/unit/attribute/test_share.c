@@ -183,7 +183,7 @@ static void test_twins_get_equal_halves(void **state)
 }
 
 /* Idle is shared alike and active by tokens: 20 W and 80 W. */
-static void test_active_goes_by_tokens_and_idle_alike(void **state)
+static void test_active_energy_is_shared_by_tokens_and_idle_equally(void **state)
 {
     (void)state;
     struct fixture f;
@@ -199,7 +199,7 @@ static void test_active_goes_by_tokens_and_idle_alike(void **state)
     release(&f);
 }
 
-static void test_decode_tokens_weigh_as_told(void **state)
+static void test_decode_tokens_have_the_given_weight(void **state)
 {
     (void)state;
     struct fixture f;
@@ -299,7 +299,7 @@ static void test_request_without_tokens_has_no_decode(void **state)
 
 /* ---- idle, unattributed ---- */
 
-static void test_time_without_requests_is_idle_or_nobodys(void **state)
+static void test_time_without_requests_is_idle_or_unattributed(void **state)
 {
     (void)state;
     struct fixture f;
@@ -425,7 +425,7 @@ static void test_gap_is_not_covered_and_not_invented(void **state)
     release(&f);
 }
 
-static void test_dead_sensor_is_unknown_beside_a_living_one(void **state)
+static void test_dead_sensor_is_unknown_beside_a_working_one(void **state)
 {
     (void)state;
     struct fixture f;
@@ -448,7 +448,7 @@ static void test_dead_sensor_is_unknown_beside_a_living_one(void **state)
 }
 
 /* The counter ends in the middle of a request; from there on the samples speak. */
-static void test_another_channel_goes_on_where_one_ends(void **state)
+static void test_another_channel_continues_where_one_ends(void **state)
 {
     (void)state;
     struct fixture f;
@@ -739,7 +739,7 @@ static void test_late_request_gets_what_is_not_settled(void **state)
     release(&f);
 }
 
-static void test_careless_times_are_tidied(void **state)
+static void test_inconsistent_times_are_repaired(void **state)
 {
     (void)state;
     struct fixture f;
@@ -859,21 +859,21 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_alone_gets_the_whole_window),
         cmocka_unit_test(test_twins_get_equal_halves),
-        cmocka_unit_test(test_active_goes_by_tokens_and_idle_alike),
-        cmocka_unit_test(test_decode_tokens_weigh_as_told),
+        cmocka_unit_test(test_active_energy_is_shared_by_tokens_and_idle_equally),
+        cmocka_unit_test(test_decode_tokens_have_the_given_weight),
         cmocka_unit_test(test_unknown_tokens_mean_equal_shares),
         cmocka_unit_test(test_no_tokens_at_all_mean_equal_shares),
         cmocka_unit_test(test_company_is_counted_by_time),
         cmocka_unit_test(test_phases_add_up_and_have_their_own_evidence),
         cmocka_unit_test(test_request_without_tokens_has_no_decode),
-        cmocka_unit_test(test_time_without_requests_is_idle_or_nobodys),
+        cmocka_unit_test(test_time_without_requests_is_idle_or_unattributed),
         cmocka_unit_test(test_without_a_baseline_idle_is_unknown),
         cmocka_unit_test(test_idle_is_at_most_what_was_measured),
         cmocka_unit_test(test_idle_is_limited_once_for_a_window),
         cmocka_unit_test(test_no_residue_is_left_above_idle),
         cmocka_unit_test(test_gap_is_not_covered_and_not_invented),
-        cmocka_unit_test(test_dead_sensor_is_unknown_beside_a_living_one),
-        cmocka_unit_test(test_another_channel_goes_on_where_one_ends),
+        cmocka_unit_test(test_dead_sensor_is_unknown_beside_a_working_one),
+        cmocka_unit_test(test_another_channel_continues_where_one_ends),
         cmocka_unit_test(test_total_has_what_was_counted_at_the_time),
         cmocka_unit_test(test_late_joules_are_unattributed),
         cmocka_unit_test(test_late_beginning_is_unattributed),
@@ -886,7 +886,7 @@ int main(void)
         cmocka_unit_test(test_forgotten_request_holds_nothing),
         cmocka_unit_test(test_ids_are_held_to_what_began),
         cmocka_unit_test(test_late_request_gets_what_is_not_settled),
-        cmocka_unit_test(test_careless_times_are_tidied),
+        cmocka_unit_test(test_inconsistent_times_are_repaired),
         cmocka_unit_test(test_clients_of_several_threads),
         cmocka_unit_test(test_settled_requests_are_forgotten),
     };

@@ -388,7 +388,7 @@ static void check_conservation(struct machine *m, struct requests *r)
     shares_release(&shares);
 }
 
-static void test_every_joule_is_somebodys_once(void **state)
+static void test_every_joule_is_attributed_once(void **state)
 {
     (void)state;
     for_each_set(false, 0, MACHINES, check_conservation);
@@ -497,7 +497,7 @@ static void test_a_plain_calculation_agrees(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_joule_is_somebodys_once),
+        cmocka_unit_test(test_every_joule_is_attributed_once),
         cmocka_unit_test(test_what_a_gap_leaves_is_conserved),
         cmocka_unit_test(test_steps_of_the_run_change_nothing),
         cmocka_unit_test(test_names_and_order_change_nothing),

@@ -347,7 +347,7 @@ static void assert_as_oracle(struct machine *m, struct query *queries, size_t co
     }
 }
 
-static void every_joule_is_one_spans(void **state)
+static void every_joule_belongs_to_one_span(void **state)
 {
     (void)state;
     static struct machine machine;
@@ -593,7 +593,7 @@ int main(void)
         cmocka_unit_test(an_account_is_a_trace),
         cmocka_unit_test(an_account_is_a_record),
         cmocka_unit_test(phases_of_some_answers_are_not_the_querys),
-        cmocka_unit_test(every_joule_is_one_spans),
+        cmocka_unit_test(every_joule_belongs_to_one_span),
     };
     return RUN_TESTS(tests);
 }

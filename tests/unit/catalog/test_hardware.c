@@ -68,7 +68,7 @@ static void figures_are_read_in_si_units(void **state)
     assert_null(device.aliases[2]);
 }
 
-static void what_nobody_gives_is_unknown(void **state)
+static void unspecified_values_are_unknown(void **state)
 {
     (void)state;
     assert_false(is_known(device.matrix_flops[PRECISION_FP8].value));
@@ -261,7 +261,7 @@ static void contradictions_are_found(void **state)
 }
 
 /* And of what is doubted only the part beyond the doubt speaks against it. */
-static void a_measured_energy_may_pass_the_limit_farther(void **state)
+static void a_measured_energy_may_exceed_the_limit_by_more(void **state)
 {
     (void)state;
     static const struct {
@@ -338,7 +338,7 @@ static void add_units(struct hardware_figure *flops, struct hardware_figure *jou
 
 /* A format of its own has its own units, however dear; one that the device lacks goes where it costs least
  * among those that hold it, and of equals where it is fastest. */
-static void products_of_other_formats_run_where_they_cost_least(void **state)
+static void products_of_other_precisions_run_where_they_cost_least(void **state)
 {
     (void)state;
     enum precision used;
@@ -447,16 +447,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(figures_are_read_in_si_units),
-        TEST(what_nobody_gives_is_unknown),
+        TEST(unspecified_values_are_unknown),
         TEST(a_file_is_read_whole),
         TEST(errors_name_the_key_and_the_rule),
         TEST(other_json_is_refused),
         TEST(a_file_that_ends_early_is_refused),
         TEST(contradictions_are_found),
-        TEST(a_measured_energy_may_pass_the_limit_farther),
+        TEST(a_measured_energy_may_exceed_the_limit_by_more),
         TEST(a_device_without_peaks_is_none),
         TEST(products_run_on_what_the_device_has),
-        TEST(products_of_other_formats_run_where_they_cost_least),
+        TEST(products_of_other_precisions_run_where_they_cost_least),
         TEST(units_of_no_use_are_refused),
         TEST(the_rest_runs_on_the_vector_units),
         TEST(the_weakest_evidence_counts),

@@ -80,7 +80,7 @@ static void look_for_uncertainty(const struct hardware *hardware)
         assert_true(hardware->idle_w.plus_minus > 0);
 }
 
-static void joules_and_guesses_have_their_uncertainty(void **state)
+static void joules_and_assumed_figures_have_their_uncertainty(void **state)
 {
     (void)state;
     each(look_for_uncertainty);
@@ -106,7 +106,7 @@ static void look_at_widths(const struct hardware *hardware)
     }
 }
 
-static void narrower_is_not_slower_nor_dearer(void **state)
+static void narrower_is_neither_slower_nor_costlier(void **state)
 {
     (void)state;
     each(look_at_widths);
@@ -153,7 +153,7 @@ static void look_at_aliases(const struct hardware *hardware)
     }
 }
 
-static void aliases_lead_to_their_device(void **state)
+static void aliases_resolve_to_their_device(void **state)
 {
     (void)state;
     each(look_at_aliases);
@@ -220,7 +220,7 @@ static void names_are_found_or_suggested(void **state)
     }
 }
 
-static void drivers_names_lead_to_the_device(void **state)
+static void driver_names_resolve_to_the_device(void **state)
 {
     (void)state;
     static const struct {
@@ -542,13 +542,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_entry_is_whole),
-        cmocka_unit_test(joules_and_guesses_have_their_uncertainty),
-        cmocka_unit_test(narrower_is_not_slower_nor_dearer),
+        cmocka_unit_test(joules_and_assumed_figures_have_their_uncertainty),
+        cmocka_unit_test(narrower_is_neither_slower_nor_costlier),
         cmocka_unit_test(derived_energies_follow_their_formula),
-        cmocka_unit_test(aliases_lead_to_their_device),
+        cmocka_unit_test(aliases_resolve_to_their_device),
         cmocka_unit_test(points_hold_at_every_device),
         cmocka_unit_test(names_are_found_or_suggested),
-        cmocka_unit_test(drivers_names_lead_to_the_device),
+        cmocka_unit_test(driver_names_resolve_to_the_device),
         cmocka_unit_test(peaks_are_those_of_measured_runs),
         cmocka_unit_test(tables_are_what_the_files_say),
     };

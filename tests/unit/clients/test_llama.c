@@ -14,7 +14,7 @@
 
 /* ---- the models that come with ipw ---- */
 
-static void a_model_goes_by_its_path_or_its_name(void **state)
+static void a_model_is_found_by_its_path_or_its_name(void **state)
 {
     (void)state;
     char path[512], expected[512];
@@ -366,7 +366,7 @@ static void tools_are_part_of_the_prompt(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_model_goes_by_its_path_or_its_name),
+        cmocka_unit_test(a_model_is_found_by_its_path_or_its_name),
         cmocka_unit_test(an_answer_is_counted_and_timed),
         cmocka_unit_test(the_chat_template_can_be_switched_off),
         cmocka_unit_test(the_same_question_gets_the_same_answer),

@@ -108,7 +108,7 @@ static void the_servers_durations_are_kept(void **state)
     asked_release(&a);
 }
 
-static void thinking_is_kept_apart(void **state)
+static void reasoning_is_separate(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -239,7 +239,7 @@ int main(void)
         cmocka_unit_test(a_system_prompt_has_its_own_place),
         cmocka_unit_test(answers_arrive_however_they_are_sent),
         cmocka_unit_test(the_servers_durations_are_kept),
-        cmocka_unit_test(thinking_is_kept_apart),
+        cmocka_unit_test(reasoning_is_separate),
         cmocka_unit_test(faults_keep_what_had_arrived),
         cmocka_unit_test(the_model_must_be_listed),
         cmocka_unit_test(addresses_are_normalized),

@@ -265,7 +265,7 @@ static void details_of_the_count_are_kept(void **state)
     asked_release(&a);
 }
 
-static void reasoning_is_kept_apart(void **state)
+static void reasoning_is_separate(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -335,7 +335,7 @@ static void a_server_that_refuses_an_option_is_remembered(void **state)
 
 /* ---- failures ---- */
 
-static void refusals_speak_in_the_servers_words(void **state)
+static void errors_quote_the_servers_message(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -505,7 +505,7 @@ static void the_model_must_be_listed(void **state)
     }
 }
 
-static void preparing_asks_for_one_token(void **state)
+static void preparing_requests_one_token(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -571,17 +571,17 @@ int main(void)
         cmocka_unit_test(a_bad_configuration_is_refused),
         cmocka_unit_test(answers_arrive_however_they_are_sent),
         cmocka_unit_test(details_of_the_count_are_kept),
-        cmocka_unit_test(reasoning_is_kept_apart),
+        cmocka_unit_test(reasoning_is_separate),
         cmocka_unit_test(an_answer_of_nothing_is_an_answer),
         cmocka_unit_test(the_first_token_is_content_not_headers),
         cmocka_unit_test(a_server_that_refuses_an_option_is_remembered),
-        cmocka_unit_test(refusals_speak_in_the_servers_words),
+        cmocka_unit_test(errors_quote_the_servers_message),
         cmocka_unit_test(faults_keep_what_had_arrived),
         cmocka_unit_test(an_answer_without_end_is_stopped),
         cmocka_unit_test(a_timeout_keeps_what_had_arrived),
         cmocka_unit_test(health_reports_the_state),
         cmocka_unit_test(the_model_must_be_listed),
-        cmocka_unit_test(preparing_asks_for_one_token),
+        cmocka_unit_test(preparing_requests_one_token),
         cmocka_unit_test(what_the_service_reports_is_described),
     };
     return cmocka_run_group_tests(tests, inference_start, inference_stop);

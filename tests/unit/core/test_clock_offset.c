@@ -41,7 +41,7 @@ static void the_truth_is_inside(void **state)
     }
 }
 
-static void the_quickest_answer_counts(void **state)
+static void the_fastest_answer_counts(void **state)
 {
     (void)state;
     struct clock_offset clock = {0};
@@ -57,7 +57,7 @@ static void the_quickest_answer_counts(void **state)
     assert_true(off_by(&clock, 4 * NS_PER_S, 0) <= clock_offset_error(&clock, 4 * NS_PER_S));
 }
 
-static void a_step_is_noticed(void **state)
+static void a_step_is_detected(void **state)
 {
     (void)state;
     struct clock_offset clock = {0};
@@ -102,8 +102,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_truth_is_inside),
-        cmocka_unit_test(the_quickest_answer_counts),
-        cmocka_unit_test(a_step_is_noticed),
+        cmocka_unit_test(the_fastest_answer_counts),
+        cmocka_unit_test(a_step_is_detected),
         cmocka_unit_test(a_stall_is_no_suspend),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

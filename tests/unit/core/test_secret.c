@@ -16,7 +16,7 @@ static const char *hidden(const char *given)
     return string;
 }
 
-static void values_are_hidden_wherever_they_stand(void **state)
+static void values_are_hidden_wherever_they_occur(void **state)
 {
     (void)state;
     secret_add("sk-first\n");
@@ -119,7 +119,7 @@ static void commands_and_variables_are_searched(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_are_hidden_wherever_they_stand), cmocka_unit_test(the_log_has_none),
+        cmocka_unit_test(values_are_hidden_wherever_they_occur), cmocka_unit_test(the_log_has_none),
         cmocka_unit_test(headers_and_logins_have_several_forms), cmocka_unit_test(json_stays_json),
         cmocka_unit_test(commands_and_variables_are_searched),
     };

@@ -47,7 +47,7 @@ static void text_grows_and_formats(void **state)
     text_release(&text);
 }
 
-static void fixed_buffers_are_cut_not_overrun(void **state)
+static void fixed_buffers_are_truncated_not_overrun(void **state)
 {
     (void)state;
     char small[4];
@@ -238,7 +238,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_parsed_strictly),
         cmocka_unit_test(text_grows_and_formats),
-        cmocka_unit_test(fixed_buffers_are_cut_not_overrun),
+        cmocka_unit_test(fixed_buffers_are_truncated_not_overrun),
         cmocka_unit_test(items_of_a_list_in_turn),
         cmocka_unit_test(what_is_not_plain_is_escaped),
         cmocka_unit_test(invalid_bytes_are_repaired),

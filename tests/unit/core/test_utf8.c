@@ -19,7 +19,7 @@ static void every_code_point_makes_the_round_trip(void **state)
     }
 }
 
-static void invalid_bytes_stand_for_themselves(void **state)
+static void invalid_bytes_are_preserved(void **state)
 {
     (void)state;
     static const char *const BAD[] = {
@@ -60,7 +60,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_code_point_makes_the_round_trip),
-        cmocka_unit_test(invalid_bytes_stand_for_themselves),
+        cmocka_unit_test(invalid_bytes_are_preserved),
         cmocka_unit_test(text_is_validated),
     };
     return RUN_TESTS(tests);

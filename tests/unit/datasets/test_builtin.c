@@ -66,7 +66,7 @@ static void train_and_test_are_disjoint(void **state)
     items_release(&test);
 }
 
-static void seeds_give_other_problems(void **state)
+static void seeds_give_different_problems(void **state)
 {
     (void)state;
     struct items one, two;
@@ -148,7 +148,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_default_is_balanced_and_without_repeats),
         cmocka_unit_test(train_and_test_are_disjoint),
-        cmocka_unit_test(seeds_give_other_problems),
+        cmocka_unit_test(seeds_give_different_problems),
         cmocka_unit_test(the_first_items_stay_what_they_are),
         cmocka_unit_test(tasks_and_levels_are_chosen),
         cmocka_unit_test(a_small_task_can_be_asked_for_more_than_it_has),

@@ -132,7 +132,7 @@ static void the_first_rows_may_be_bad(void **state)
     assert_contains(items.errors[0], "line 1");
 }
 
-static void what_cannot_work_is_refused_at_once(void **state)
+static void what_cannot_work_is_rejected_immediately(void **state)
 {
     (void)state;
     assert_int_equal(read_file("nothing.jsonl", ""), ERR_NOT_FOUND);
@@ -231,7 +231,7 @@ static void a_shuffle_keeps_every_row(void **state)
     assert_contains(items.errors[0], "line 1: not JSON"); /* with the line it had */
 }
 
-static void choices_bring_their_grader(void **state)
+static void choices_select_their_grader(void **state)
 {
     (void)state;
     tree_write(&tree, "/q.jsonl",
@@ -278,11 +278,11 @@ int main(void)
         TEST(text_is_made_valid),
         TEST(bad_rows_are_reported_with_their_line),
         TEST(the_first_rows_may_be_bad),
-        TEST(what_cannot_work_is_refused_at_once),
+        TEST(what_cannot_work_is_rejected_immediately),
         TEST(parts_of_a_file),
         TEST(the_end_stays_the_end),
         TEST(a_shuffle_keeps_every_row),
-        TEST(choices_bring_their_grader),
+        TEST(choices_select_their_grader),
         TEST(csv_files_are_mapped_the_same_way),
     };
     return RUN_TESTS_WITH(jv_available, tests);

@@ -141,7 +141,7 @@ static void an_offset_asks_for_its_page_only(void **state)
     assert_contains(items.why.text, "has no rows");
 }
 
-static void a_busy_server_is_asked_again(void **state)
+static void a_busy_server_is_retried(void **state)
 {
     (void)state;
     static const int STATUSES[] = {503, 429, 0};
@@ -174,7 +174,7 @@ static void a_refusal_is_final(void **state)
     assert_contains(items.why.text, "set HF_TOKEN");
 }
 
-static void the_token_goes_where_it_may(void **state)
+static void the_token_is_sent_to_trusted_hosts_only(void **state)
 {
     (void)state;
     setenv("HF_TOKEN", "secret", 1);
@@ -267,9 +267,9 @@ int main(void)
         TEST(pages_follow_each_other),
         TEST(what_was_fetched_is_not_fetched_again),
         TEST(an_offset_asks_for_its_page_only),
-        TEST(a_busy_server_is_asked_again),
+        TEST(a_busy_server_is_retried),
         TEST(a_refusal_is_final),
-        TEST(the_token_goes_where_it_may),
+        TEST(the_token_is_sent_to_trusted_hosts_only),
         TEST(config_and_split_are_found),
         TEST(wrong_parameters_are_refused),
     };

@@ -77,7 +77,7 @@ static const char PROMPT[] = "the quick brown fox jumps over the lazy dog";
 
 /* ---- the model ---- */
 
-static void a_model_says_what_it_was_made_of(void **state)
+static void a_model_reports_its_shape(void **state)
 {
     (void)state;
     const struct engine_model_facts *facts = engine_model_facts(model);
@@ -565,7 +565,7 @@ static void a_seed_decides(void **state)
     engine_context_close(context);
 }
 
-static void a_penalty_keeps_from_repeating(void **state)
+static void a_penalty_prevents_repetition(void **state)
 {
     (void)state;
     struct engine_context *context = context_of((struct engine_context_options){0});
@@ -606,7 +606,7 @@ int main(void)
     if (skipped_without(model_available))
         return 77;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_model_says_what_it_was_made_of),
+        cmocka_unit_test(a_model_reports_its_shape),
         cmocka_unit_test(a_file_that_is_not_a_model_is_an_error),
         cmocka_unit_test(an_unknown_architecture_is_an_error),
         cmocka_unit_test(a_file_truncated_anywhere_is_an_error),
@@ -624,7 +624,7 @@ int main(void)
         cmocka_unit_test(a_watch_stops_where_it_asked_to),
         cmocka_unit_test(decoding_can_be_aborted),
         cmocka_unit_test(a_seed_decides),
-        cmocka_unit_test(a_penalty_keeps_from_repeating),
+        cmocka_unit_test(a_penalty_prevents_repetition),
         cmocka_unit_test(invalid_sampling_parameters_are_refused),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);

@@ -71,7 +71,7 @@ static void assert_refused(struct calibrate_rows *rows, const struct calibrate_o
     calibrate_rows_release(rows);
 }
 
-static void test_known_coefficients_come_back(void **state)
+static void test_known_coefficients_are_recovered(void **state)
 {
     (void)state;
     struct calibrate_rows rows = many_loads(&USUAL);
@@ -117,7 +117,7 @@ static void test_without_noise_they_are_exact(void **state)
 }
 
 /* Two precisions on two units, each with its own joules. */
-static void test_each_format_has_its_own(void **state)
+static void test_each_precision_has_its_own(void **state)
 {
     (void)state;
     struct calibrate_rows rows = many_loads(&USUAL);
@@ -140,7 +140,7 @@ static void test_each_format_has_its_own(void **state)
     calibrate_rows_release(&rows);
 }
 
-static void test_idle_and_launches_stand_beside_the_fit(void **state)
+static void test_idle_and_launch_rows_are_not_part_of_the_fit(void **state)
 {
     (void)state;
     struct calibrate_rows rows = many_loads(&USUAL);
@@ -177,7 +177,7 @@ static void test_idle_and_launches_stand_beside_the_fit(void **state)
 }
 
 /* Without rows that launch alone, small loads tell what a launch takes; they are too short for joules. */
-static void test_small_loads_tell_the_launch(void **state)
+static void test_small_loads_determine_the_launch_overhead(void **state)
 {
     (void)state;
     struct calibrate_rows rows = many_loads(&USUAL);
@@ -200,7 +200,7 @@ static void test_small_loads_tell_the_launch(void **state)
 }
 
 /* Short kernels take 5 us beyond their work, though one can be handed over every 3. */
-static void test_short_kernels_tell_more_than_empty_ones(void **state)
+static void test_short_kernels_determine_more_than_empty_ones(void **state)
 {
     (void)state;
     struct calibrate_rows rows = many_loads(&USUAL);
@@ -237,7 +237,7 @@ static void test_too_few_rows_are_refused(void **state)
     assert_refused(&none, &OPTIONS, "too few rows: 0 can be used");
 }
 
-static void test_a_format_of_two_rows_is_refused_by_name(void **state)
+static void test_a_precision_with_two_rows_is_rejected_by_name(void **state)
 {
     (void)state;
     struct calibrate_rows rows = many_loads(&USUAL);
@@ -269,7 +269,7 @@ static void test_rows_without_joules_do_not_count(void **state)
     assert_refused(&rows, &OPTIONS, "24 without energy");
 }
 
-static void test_one_intensity_cannot_tell_flops_from_bytes(void **state)
+static void test_one_intensity_cannot_separate_flops_and_bytes(void **state)
 {
     (void)state;
     struct calibrate_rows rows = {0};
@@ -283,7 +283,7 @@ static void test_one_intensity_cannot_tell_flops_from_bytes(void **state)
     assert_refused(&rows, &OPTIONS, "cannot be separated");
 }
 
-static void test_a_meter_that_does_not_move_is_refused(void **state)
+static void test_a_meter_that_does_not_change_is_rejected(void **state)
 {
     (void)state;
     const struct truth flat = {0, 0, 65, 0.001};
@@ -346,18 +346,18 @@ static void test_the_same_seed_gives_the_same_interval(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known_coefficients_come_back),
+        cmocka_unit_test(test_known_coefficients_are_recovered),
         cmocka_unit_test(test_without_noise_they_are_exact),
-        cmocka_unit_test(test_each_format_has_its_own),
-        cmocka_unit_test(test_idle_and_launches_stand_beside_the_fit),
-        cmocka_unit_test(test_small_loads_tell_the_launch),
-        cmocka_unit_test(test_short_kernels_tell_more_than_empty_ones),
+        cmocka_unit_test(test_each_precision_has_its_own),
+        cmocka_unit_test(test_idle_and_launch_rows_are_not_part_of_the_fit),
+        cmocka_unit_test(test_small_loads_determine_the_launch_overhead),
+        cmocka_unit_test(test_short_kernels_determine_more_than_empty_ones),
         cmocka_unit_test(test_too_few_rows_are_refused),
-        cmocka_unit_test(test_a_format_of_two_rows_is_refused_by_name),
+        cmocka_unit_test(test_a_precision_with_two_rows_is_rejected_by_name),
         cmocka_unit_test(test_short_windows_do_not_count),
         cmocka_unit_test(test_rows_without_joules_do_not_count),
-        cmocka_unit_test(test_one_intensity_cannot_tell_flops_from_bytes),
-        cmocka_unit_test(test_a_meter_that_does_not_move_is_refused),
+        cmocka_unit_test(test_one_intensity_cannot_separate_flops_and_bytes),
+        cmocka_unit_test(test_a_meter_that_does_not_change_is_rejected),
         cmocka_unit_test(test_noise_alone_is_refused),
         cmocka_unit_test(test_joules_that_fall_with_work_are_refused),
         cmocka_unit_test(test_estimated_joules_are_refused_unless_allowed),

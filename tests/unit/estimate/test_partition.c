@@ -143,7 +143,7 @@ static void test_swish_and_a_norm_in_small_steps(void **state)
 
 /* Queries, keys and values are slices of one product, turned; two of them are scaled.  As exporters write
  * it, and one kernel reads them where they lie: all of the product, once. */
-static void test_what_is_rearranged_is_read_where_it_lies(void **state)
+static void test_rearranged_tensors_are_read_in_place(void **state)
 {
     (void)state;
     struct graph graph;
@@ -248,7 +248,7 @@ static void test_parts_put_together_again(void **state)
 }
 
 /* What goes out of the model lies there in its own order. */
-static void test_what_is_rearranged_to_go_out_is_written(void **state)
+static void test_rearranged_outputs_are_written(void **state)
 {
     (void)state;
     struct graph graph;
@@ -259,7 +259,7 @@ static void test_what_is_rearranged_to_go_out_is_written(void **state)
     ASSERT_PATTERNS(&b, "rearrange");
 }
 
-static void test_what_is_read_twice_or_goes_out_is_not_fused(void **state)
+static void test_tensors_read_twice_or_output_are_not_fused(void **state)
 {
     (void)state;
     struct graph graph;
@@ -621,7 +621,7 @@ static void test_one_of_a_kind_costs_what_the_others_do(void **state)
 }
 
 /* Sixteen layers of one shape, and what is before and behind them. */
-static void test_layers_of_a_decoder_are_alike(void **state)
+static void test_layers_of_a_decoder_are_identical(void **state)
 {
     (void)state;
     struct graph graph = {0};
@@ -653,13 +653,13 @@ int main(void)
         cmocka_unit_test(test_a_decoder_layer),
         cmocka_unit_test(test_attention_and_gelu_in_small_steps),
         cmocka_unit_test(test_swish_and_a_norm_in_small_steps),
-        cmocka_unit_test(test_what_is_rearranged_is_read_where_it_lies),
+        cmocka_unit_test(test_rearranged_tensors_are_read_in_place),
         cmocka_unit_test(test_attention_that_replaces_what_is_no_number),
         cmocka_unit_test(test_a_rotation_in_small_steps),
         cmocka_unit_test(test_a_cast_is_a_step_like_any),
         cmocka_unit_test(test_parts_put_together_again),
-        cmocka_unit_test(test_what_is_rearranged_to_go_out_is_written),
-        cmocka_unit_test(test_what_is_read_twice_or_goes_out_is_not_fused),
+        cmocka_unit_test(test_rearranged_outputs_are_written),
+        cmocka_unit_test(test_tensors_read_twice_or_output_are_not_fused),
         cmocka_unit_test(test_an_end_of_another_size_is_not_fused),
         cmocka_unit_test(test_siblings_run_before_those_that_read_any),
         cmocka_unit_test(test_experts_are_no_siblings_of_their_router),
@@ -667,7 +667,7 @@ int main(void)
         cmocka_unit_test(test_fusing_saves_what_it_says),
         cmocka_unit_test(test_a_hundred_thousand_nodes),
         cmocka_unit_test(test_one_of_a_kind_costs_what_the_others_do),
-        cmocka_unit_test(test_layers_of_a_decoder_are_alike),
+        cmocka_unit_test(test_layers_of_a_decoder_are_identical),
         cmocka_unit_test(test_an_empty_graph),
     };
     return RUN_TESTS(tests);

@@ -59,7 +59,7 @@ static double joules_per_token(int64_t batch, int64_t context)
     return joules;
 }
 
-static void test_a_token_costs_less_in_company_and_more_after_much_text(void **state)
+static void test_energy_per_token_falls_with_batch_and_rises_with_context(void **state)
 {
     (void)state;
     for (int64_t batch = 1; batch < 256; batch *= 2)
@@ -84,7 +84,7 @@ static void test_what_limits_each(void **state)
     release(&decode);
 }
 
-static void test_keys_and_values(void **state)
+static void test_kv_cache_traffic(void **state)
 {
     (void)state;
     struct phase decode;
@@ -104,9 +104,9 @@ static void test_keys_and_values(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_token_costs_less_in_company_and_more_after_much_text),
+        cmocka_unit_test(test_energy_per_token_falls_with_batch_and_rises_with_context),
         cmocka_unit_test(test_what_limits_each),
-        cmocka_unit_test(test_keys_and_values),
+        cmocka_unit_test(test_kv_cache_traffic),
     };
     struct error why = {0};
     if (jv_available(&why)) {

@@ -123,7 +123,7 @@ static void check_device(const struct partition *partition, const char *model, c
     hardware_release(&hardware);
 }
 
-static void a_narrower_format_is_never_worse(void **state)
+static void a_narrower_precision_is_never_worse(void **state)
 {
     (void)state;
     struct error why = {0};
@@ -152,7 +152,7 @@ static void a_narrower_format_is_never_worse(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_narrower_format_is_never_worse),
+        cmocka_unit_test(a_narrower_precision_is_never_worse),
     };
     return RUN_TESTS_WITH(jv_available, tests);
 }

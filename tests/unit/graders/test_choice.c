@@ -195,7 +195,7 @@ static void what_is_denied_or_doubted_is_not_chosen(void **state)
     GRADE_CASES("choice", "", CASES);
 }
 
-static void committed_answers_are_told_from_hedged_ones(void **state)
+static void committed_answers_are_distinguished_from_hedged_ones(void **state)
 {
     (void)state;
     static const struct grade_case CASES[] = {
@@ -356,7 +356,7 @@ int main(void)
         cmocka_unit_test(several_letters_are_ambiguous),
         cmocka_unit_test(choices_in_other_words_are_found),
         cmocka_unit_test(what_is_denied_or_doubted_is_not_chosen),
-        cmocka_unit_test(committed_answers_are_told_from_hedged_ones),
+        cmocka_unit_test(committed_answers_are_distinguished_from_hedged_ones),
         cmocka_unit_test(the_number_of_options_counts),
         cmocka_unit_test(the_text_of_an_option_does_not_deny_it),
         cmocka_unit_test(the_question_may_ask_for_what_is_false),

@@ -71,7 +71,7 @@ static void verdicts_are_whole_replies(void **state)
     }
 }
 
-static void garbage_is_asked_again(void **state)
+static void garbage_is_retried(void **state)
 {
     (void)state;
     struct script script = {.lines = {"Well, let me think...", "!", "TRUE"},
@@ -117,7 +117,7 @@ static void an_interruption_is_an_error(void **state)
     }
 }
 
-static void a_reply_that_was_cut_short_is_an_error(void **state)
+static void a_truncated_reply_is_an_error(void **state)
 {
     (void)state;
     struct script script = {.lines = {"?", "TRUE"}};
@@ -221,10 +221,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verdicts_are_whole_replies),
-        cmocka_unit_test(garbage_is_asked_again),
+        cmocka_unit_test(garbage_is_retried),
         cmocka_unit_test(a_judge_that_never_decides_gives_null),
         cmocka_unit_test(an_interruption_is_an_error),
-        cmocka_unit_test(a_reply_that_was_cut_short_is_an_error),
+        cmocka_unit_test(a_truncated_reply_is_an_error),
         cmocka_unit_test(an_empty_answer_needs_no_judge),
         cmocka_unit_test(an_answer_cannot_pose_as_the_verdict),
         cmocka_unit_test(reasoning_is_not_judged),

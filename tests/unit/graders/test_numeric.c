@@ -137,7 +137,7 @@ static void numbers_in_words_and_other_notations_are_read(void **state)
     GRADE_CASES("numeric", "", CASES);
 }
 
-static void a_conclusion_is_told_from_what_is_around_it(void **state)
+static void a_conclusion_is_distinguished_from_its_context(void **state)
 {
     (void)state;
     static const struct grade_case CASES[] = {
@@ -220,7 +220,7 @@ int main(void)
         cmocka_unit_test(percent_and_million_count_with_and_without),
         cmocka_unit_test(the_final_answer_is_found),
         cmocka_unit_test(numbers_in_words_and_other_notations_are_read),
-        cmocka_unit_test(a_conclusion_is_told_from_what_is_around_it),
+        cmocka_unit_test(a_conclusion_is_distinguished_from_its_context),
         cmocka_unit_test(a_decimal_is_not_an_exact_value),
         cmocka_unit_test(tolerances_hold),
         cmocka_unit_test(what_was_compared_is_reported),

@@ -198,7 +198,7 @@ static struct intelligence_tally asked(unsigned rounds)
     return tally;
 }
 
-static void asking_again_makes_nothing_surer(void **state)
+static void repeating_questions_adds_no_certainty(void **state)
 {
     (void)state;
     struct intelligence once, seven;
@@ -214,7 +214,7 @@ static void asking_again_makes_nothing_surer(void **state)
 }
 
 /* Of 20 right answers of 20 Wilson's interval begins at 20 / (20 + 3.8415). */
-static void all_right_is_not_quite_sure(void **state)
+static void all_correct_still_has_an_uncertainty(void **state)
 {
     (void)state;
     struct intelligence_tally tally = {0};
@@ -238,8 +238,8 @@ int main(void)
         cmocka_unit_test(what_is_not_known_is_unknown),
         cmocka_unit_test(upstream_has_figures_of_its_own),
         cmocka_unit_test(the_error_of_ipj_is_the_spread_of_runs),
-        cmocka_unit_test(asking_again_makes_nothing_surer),
-        cmocka_unit_test(all_right_is_not_quite_sure),
+        cmocka_unit_test(repeating_questions_adds_no_certainty),
+        cmocka_unit_test(all_correct_still_has_an_uncertainty),
     };
     return RUN_TESTS(tests);
 }

@@ -48,7 +48,7 @@ static void files_are_read_up_to_a_limit(void **state)
     text_release(&text);
 }
 
-static void kinds_are_told_apart(void **state)
+static void kinds_are_distinguished(void **state)
 {
     (void)state;
     tree_write_bytes(&tree, "/file", 0, "x", 1);
@@ -206,7 +206,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(files_are_read_up_to_a_limit, set_up, tree_tear_down),
-        cmocka_unit_test_setup_teardown(kinds_are_told_apart, set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(kinds_are_distinguished, set_up, tree_tear_down),
         cmocka_unit_test_setup_teardown(the_programs_own_files, set_up, tree_tear_down),
         cmocka_unit_test_setup_teardown(parents_are_made, set_up, tree_tear_down),
         cmocka_unit_test_setup_teardown(all_bytes_are_written, set_up, tree_tear_down),

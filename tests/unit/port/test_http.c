@@ -169,7 +169,7 @@ static void a_date_to_retry_after_is_a_time_from_now(void **state)
     http_response_release(&response);
 }
 
-static void a_long_refusal_is_cut(void **state)
+static void a_long_error_message_is_truncated(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -309,7 +309,7 @@ static nanos cancel_once(void)
     return reaction;
 }
 
-static void a_cancelled_request_ends_soon_though_nothing_arrives(void **state)
+static void a_canceled_request_ends_soon_though_nothing_arrives(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -324,7 +324,7 @@ static void a_cancelled_request_ends_soon_though_nothing_arrives(void **state)
     assert_true(best <= 300 * NS_PER_MS || getenv("IPW_SLOW"));
 }
 
-static void a_request_cancelled_before_it_began_is_not_sent(void **state)
+static void a_request_canceled_before_it_began_is_not_sent(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -390,7 +390,7 @@ static void a_request_arrives_as_it_was_meant(void **state)
     text_release(&body);
 }
 
-static void a_header_cannot_bring_another(void **state)
+static void a_header_cannot_inject_another(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -433,7 +433,7 @@ static void a_connection_is_used_again(void **state)
     http_close(http);
 }
 
-static void a_get_follows_and_a_post_does_not(void **state)
+static void a_get_follows_redirects_and_a_post_does_not(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -587,17 +587,17 @@ int main(void)
         cmocka_unit_test(the_first_byte_is_of_the_body_not_of_the_headers),
         cmocka_unit_test(a_refusal_is_an_answer),
         cmocka_unit_test(a_date_to_retry_after_is_a_time_from_now),
-        cmocka_unit_test(a_long_refusal_is_cut),
+        cmocka_unit_test(a_long_error_message_is_truncated),
         cmocka_unit_test(failures_name_the_server),
         cmocka_unit_test(what_is_no_address_is_refused),
         cmocka_unit_test(silence_ends_with_the_timeout),
-        cmocka_unit_test(a_cancelled_request_ends_soon_though_nothing_arrives),
-        cmocka_unit_test(a_request_cancelled_before_it_began_is_not_sent),
+        cmocka_unit_test(a_canceled_request_ends_soon_though_nothing_arrives),
+        cmocka_unit_test(a_request_canceled_before_it_began_is_not_sent),
         cmocka_unit_test(what_take_returns_ends_the_exchange),
         cmocka_unit_test(a_request_arrives_as_it_was_meant),
-        cmocka_unit_test(a_header_cannot_bring_another),
+        cmocka_unit_test(a_header_cannot_inject_another),
         cmocka_unit_test(a_connection_is_used_again),
-        cmocka_unit_test(a_get_follows_and_a_post_does_not),
+        cmocka_unit_test(a_get_follows_redirects_and_a_post_does_not),
         cmocka_unit_test(a_header_beyond_the_limit_is_named),
         cmocka_unit_test(a_lack_of_descriptors_is_named),
         cmocka_unit_test(a_fetch_has_its_limit),

@@ -7,7 +7,7 @@
 #include "port/http_server.h"
 #include "port/url.h"
 
-static void an_address_that_others_reach_needs_a_token(void **state)
+static void a_non_loopback_address_needs_a_token(void **state)
 {
     (void)state;
     SKIP_WITHOUT(http_available);
@@ -103,7 +103,7 @@ static void what_leads_to_the_same_address_and_port_is_reached(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_address_that_others_reach_needs_a_token),
+        cmocka_unit_test(a_non_loopback_address_needs_a_token),
         cmocka_unit_test(foreign_hosts_are_not_ours),
         cmocka_unit_test(what_leads_to_the_same_address_and_port_is_reached),
     };

@@ -21,7 +21,7 @@ static void test_waits_until_the_deadline(void **state)
     assert_true(clock_now() >= at);
 }
 
-static void test_past_deadlines_return_at_once(void **state)
+static void test_past_deadlines_return_immediately(void **state)
 {
     (void)state;
     struct deadline deadline;
@@ -123,7 +123,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_waits_until_the_deadline),
-        cmocka_unit_test(test_past_deadlines_return_at_once),
+        cmocka_unit_test(test_past_deadlines_return_immediately),
         cmocka_unit_test(test_an_early_poke_is_kept_and_taken_once),
         cmocka_unit_test(test_another_thread_wakes_the_sleeper),
         cmocka_unit_test(test_threads_have_names),

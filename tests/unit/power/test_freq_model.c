@@ -186,7 +186,7 @@ static void damaged_files_are_refused(void **state)
 }
 
 /* A new application by three probes: within a few per cent, and the interval covers about what it says. */
-static void roofline_predicts_a_left_out_application(void **state)
+static void roofline_predicts_a_held_out_application(void **state)
 {
     (void)state;
     struct world w;
@@ -363,7 +363,7 @@ int main(void)
         cmocka_unit_test(fgcs_is_refitted),
         cmocka_unit_test(saved_models_predict_the_same),
         cmocka_unit_test(damaged_files_are_refused),
-        cmocka_unit_test(roofline_predicts_a_left_out_application),
+        cmocka_unit_test(roofline_predicts_a_held_out_application),
         cmocka_unit_test(fewer_probes_have_wider_intervals),
         cmocka_unit_test(a_random_split_leaks_and_leaving_out_an_application_does_not),
         cmocka_unit_test(scores_agree_with_one_another),

@@ -432,7 +432,7 @@ static double lower(struct governor *governor)
     return t_s;
 }
 
-static void missing_readings_bring_the_default_back(void **state)
+static void missing_readings_restore_the_default(void **state)
 {
     (void)state;
     struct governor governor;
@@ -458,7 +458,7 @@ static void missing_readings_bring_the_default_back(void **state)
     assert_int_equal(governor.at, CLOCKS - 1);
 }
 
-static void a_violation_brings_the_default_back(void **state)
+static void a_violation_restores_the_default(void **state)
 {
     (void)state;
     struct governor governor;
@@ -518,8 +518,8 @@ int main(void)
         cmocka_unit_test(a_model_gives_what_the_bound_cannot),
         cmocka_unit_test(a_wrong_model_does_no_harm),
         cmocka_unit_test(a_power_cap_is_held),
-        cmocka_unit_test(missing_readings_bring_the_default_back),
-        cmocka_unit_test(a_violation_brings_the_default_back),
+        cmocka_unit_test(missing_readings_restore_the_default),
+        cmocka_unit_test(a_violation_restores_the_default),
         cmocka_unit_test(advice_changes_nothing),
         cmocka_unit_test(one_setting_and_odd_ones),
     };

@@ -92,7 +92,7 @@ static void figures_over_six_magnitudes_keep_their_digits(void **state)
     jv_free(column);
 }
 
-static void what_is_the_same_or_counts_up_takes_no_room(void **state)
+static void constant_and_counting_columns_take_no_space(void **state)
 {
     (void)state;
     static const double SAME[] = {1.5, 1.5, 1.5}, COUNTS[] = {4, 5, 6, 7},
@@ -143,7 +143,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_numbers_are_exact_and_unknown_stays_unknown),
         cmocka_unit_test(figures_over_six_magnitudes_keep_their_digits),
-        cmocka_unit_test(what_is_the_same_or_counts_up_takes_no_room),
+        cmocka_unit_test(constant_and_counting_columns_take_no_space),
         cmocka_unit_test(zero_and_less_are_laid_evenly),
         cmocka_unit_test(data_cannot_leave_its_element),
     };

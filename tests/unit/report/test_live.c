@@ -364,7 +364,7 @@ static void dead_devices_come_last_with_the_reason(void **state)
     machine_release(&machine);
 }
 
-static void processes_are_shown_where_there_is_room(void **state)
+static void processes_are_shown_if_they_fit(void **state)
 {
     (void)state;
     struct machine machine;
@@ -399,7 +399,7 @@ static void processes_are_shown_where_there_is_room(void **state)
     machine_release(&machine);
 }
 
-static void a_paused_view_stands_still(void **state)
+static void a_paused_view_does_not_change(void **state)
 {
     (void)state;
     struct machine machine;
@@ -476,7 +476,7 @@ static void ascii_has_no_other_bytes_and_no_color_no_escapes(void **state)
     machine_release(&machine);
 }
 
-static void sparks_tell_unknown_from_nothing(void **state)
+static void sparklines_distinguish_unknown_from_zero(void **state)
 {
     (void)state;
     const float values[] = {0, (float)UNKNOWN, 50, 100};
@@ -518,11 +518,11 @@ int main(void)
         cmocka_unit_test(estimates_and_lost_devices_are_marked),
         cmocka_unit_test(a_tall_screen_has_tall_curves_with_a_time_axis),
         cmocka_unit_test(dead_devices_come_last_with_the_reason),
-        cmocka_unit_test(processes_are_shown_where_there_is_room),
-        cmocka_unit_test(a_paused_view_stands_still),
+        cmocka_unit_test(processes_are_shown_if_they_fit),
+        cmocka_unit_test(a_paused_view_does_not_change),
         cmocka_unit_test(many_devices_scroll),
         cmocka_unit_test(ascii_has_no_other_bytes_and_no_color_no_escapes),
-        cmocka_unit_test(sparks_tell_unknown_from_nothing),
+        cmocka_unit_test(sparklines_distinguish_unknown_from_zero),
         cmocka_unit_test(a_scale_is_round_and_just_above),
     };
     return RUN_TESTS(tests);

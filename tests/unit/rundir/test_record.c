@@ -200,7 +200,7 @@ static void read_back(const struct energy *energy, struct energy *out)
     text_release(&text);
 }
 
-static void test_an_energy_comes_back_as_it_was(void **state)
+static void test_an_energy_round_trips(void **state)
 {
     (void)state;
     struct energy out;
@@ -275,7 +275,7 @@ int main(void)
         cmocka_unit_test(test_objects_are_opened_once),
         cmocka_unit_test(test_only_what_is_known_is_written),
         cmocka_unit_test(test_energy_is_written_with_its_evidence),
-        cmocka_unit_test(test_an_energy_comes_back_as_it_was),
+        cmocka_unit_test(test_an_energy_round_trips),
         cmocka_unit_test(test_an_unknown_energy_stays_unknown),
         cmocka_unit_test(test_values_of_another_type_are_unknown),
     };

@@ -72,7 +72,7 @@ static void test_slugs(void **state)
     }
 }
 
-static void test_names_are_cut_between_characters(void **state)
+static void test_names_are_truncated_between_characters(void **state)
 {
     (void)state;
     char slug[5];
@@ -395,7 +395,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_slugs),
-        cmocka_unit_test(test_names_are_cut_between_characters),
+        cmocka_unit_test(test_names_are_truncated_between_characters),
         cmocka_unit_test(test_directory_names),
         IN_TREE(test_look_tells_what_stands_there),
         IN_TREE(test_make_with_parents),

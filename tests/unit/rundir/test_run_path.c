@@ -38,7 +38,7 @@ static void labels_match_those_of_older_runs(void **state)
     }
 }
 
-static void a_small_buffer_cuts_the_label(void **state)
+static void a_small_buffer_truncates_the_label(void **state)
 {
     (void)state;
     char label[4];
@@ -93,7 +93,7 @@ static void keys_are_read_back(void **state)
     }
 }
 
-static void stems_leave_out_what_tells_repeats_apart(void **state)
+static void stems_omit_what_distinguishes_repeats(void **state)
 {
     (void)state;
     static const struct {
@@ -156,9 +156,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_are_read_and_named),
         cmocka_unit_test(labels_match_those_of_older_runs),
-        cmocka_unit_test(a_small_buffer_cuts_the_label),
+        cmocka_unit_test(a_small_buffer_truncates_the_label),
         cmocka_unit_test(keys_are_read_back),
-        cmocka_unit_test(stems_leave_out_what_tells_repeats_apart),
+        cmocka_unit_test(stems_omit_what_distinguishes_repeats),
         cmocka_unit_test(groups_differ),
     };
     return RUN_TESTS(tests);

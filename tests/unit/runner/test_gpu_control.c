@@ -91,7 +91,7 @@ static void await_settings(const char *expected)
 
 /* ---- the way it should go ---- */
 
-static void a_card_goes_back_to_its_state_at_the_end(void **state)
+static void the_state_of_a_card_is_restored_at_the_end(void **state)
 {
     (void)state;
     struct error why = {0};
@@ -315,7 +315,7 @@ int main(int argc, char **argv)
     }
     snprintf(program, sizeof program, "%s", argv[0]);
     const struct CMUnitTest tests[] = {
-        CONTROL_TEST(a_card_goes_back_to_its_state_at_the_end),
+        CONTROL_TEST(the_state_of_a_card_is_restored_at_the_end),
         CONTROL_TEST(accepted_is_not_reached),
         CONTROL_TEST(a_constrained_card_is_refused),
         CONTROL_TEST(one_process_controls_a_card),

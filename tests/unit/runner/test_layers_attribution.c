@@ -198,7 +198,7 @@ static void known_powers_give_known_joules(void **state)
 
 /* A baseline that was measured beside other load: what is left for the components is noise, and the account was once
  * said to close, since idle energy was on both sides of it. */
-static void idle_energy_does_not_close_the_account(void **state)
+static void idle_energy_does_not_close_the_balance(void **state)
 {
     (void)state;
     static struct scene scene;
@@ -221,7 +221,7 @@ static void idle_energy_does_not_close_the_account(void **state)
     end(&scene);
 }
 
-static void the_account_closes(void **state)
+static void the_energy_balance_closes(void **state)
 {
     (void)state;
     static struct scene scene;
@@ -324,8 +324,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_powers_give_known_joules),
-        cmocka_unit_test(the_account_closes),
-        cmocka_unit_test(idle_energy_does_not_close_the_account),
+        cmocka_unit_test(the_energy_balance_closes),
+        cmocka_unit_test(idle_energy_does_not_close_the_balance),
         cmocka_unit_test(the_null_test_passes_for_the_same_and_fails_for_another),
         cmocka_unit_test(short_windows_are_refused),
         cmocka_unit_test(a_dead_sensor_is_unknown_with_its_reason),

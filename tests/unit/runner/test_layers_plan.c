@@ -68,7 +68,7 @@ static const struct segment_plan *record(struct segment_timer *timer, const char
 }
 
 /* Each behind a node of layer 2, in which what tells nothing stays. */
-static void names_tell_component_and_layer(void **state)
+static void names_identify_component_and_layer(void **state)
 {
     (void)state;
     static const struct {
@@ -165,7 +165,7 @@ static void layers_and_phases_are_coarser(void **state)
 }
 
 /* A family whose nodes nobody listed has at least its layers. */
-static void a_strange_family_still_has_layers(void **state)
+static void an_unknown_family_still_has_layers(void **state)
 {
     (void)state;
     static const char *const STRANGE[] = {"node_0", "mix-0",  "node_2", "ssm-0",
@@ -186,10 +186,10 @@ static void a_strange_family_still_has_layers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_tell_component_and_layer),
+        cmocka_unit_test(names_identify_component_and_layer),
         cmocka_unit_test(components_end_where_the_next_begins),
         cmocka_unit_test(layers_and_phases_are_coarser),
-        cmocka_unit_test(a_strange_family_still_has_layers),
+        cmocka_unit_test(an_unknown_family_still_has_layers),
     };
     return RUN_TESTS(tests);
 }

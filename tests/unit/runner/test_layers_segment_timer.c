@@ -138,7 +138,7 @@ static void every_component_gets_its_time(void **state)
     end(&scene);
 }
 
-static void a_stride_stops_less_and_sees_all_in_turn(void **state)
+static void a_stride_instruments_all_layers_in_rotation(void **state)
 {
     (void)state;
     static struct scene scene;
@@ -173,7 +173,7 @@ static void what_now_and_then_interrupts_does_not_count(void **state)
     end(&scene);
 }
 
-static void two_kinds_of_graphs_are_told_apart(void **state)
+static void two_kinds_of_graphs_are_distinguished(void **state)
 {
     (void)state;
     static struct scene scene;
@@ -216,9 +216,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_component_gets_its_time),
-        cmocka_unit_test(a_stride_stops_less_and_sees_all_in_turn),
+        cmocka_unit_test(a_stride_instruments_all_layers_in_rotation),
         cmocka_unit_test(what_now_and_then_interrupts_does_not_count),
-        cmocka_unit_test(two_kinds_of_graphs_are_told_apart),
+        cmocka_unit_test(two_kinds_of_graphs_are_distinguished),
         cmocka_unit_test(by_phase_only_the_end_is_seen),
     };
     return RUN_TESTS(tests);

@@ -171,7 +171,7 @@ static void arrivals_are_a_poisson_process(void **state)
     assert_near(longer / ARRIVALS, exp(-1), 0.03);
 }
 
-static void a_dataset_that_is_not_there(void **state)
+static void a_missing_dataset(void **state)
 {
     (void)state;
     struct supply supply;
@@ -189,7 +189,7 @@ int main(void)
         cmocka_unit_test(all_done_is_an_empty_supply),
         cmocka_unit_test(far_places_are_kept),
         cmocka_unit_test(arrivals_are_a_poisson_process),
-        cmocka_unit_test(a_dataset_that_is_not_there),
+        cmocka_unit_test(a_missing_dataset),
     };
     return RUN_TESTS(tests);
 }

@@ -198,7 +198,7 @@ static void follows_the_counter_where_samples_are_off(void **state)
     }
 }
 
-static void goes_on_after_a_reset(void **state)
+static void continues_after_a_reset(void **state)
 {
     (void)state;
     begin(square_1s, 1);
@@ -209,7 +209,7 @@ static void goes_on_after_a_reset(void **state)
     end();
 }
 
-static void goes_on_after_a_wrap(void **state)
+static void continues_after_a_wrap(void **state)
 {
     (void)state;
     begin(constant, 0.98);
@@ -279,8 +279,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_minute_is_the_counters),
         cmocka_unit_test(follows_the_counter_where_samples_are_off),
-        cmocka_unit_test(goes_on_after_a_reset),
-        cmocka_unit_test(goes_on_after_a_wrap),
+        cmocka_unit_test(continues_after_a_reset),
+        cmocka_unit_test(continues_after_a_wrap),
         cmocka_unit_test(bridges_a_hole_by_the_counter),
         cmocka_unit_test(ends_with_a_dead_counter),
         cmocka_unit_test(is_less_certain_beyond_the_last_anchor),

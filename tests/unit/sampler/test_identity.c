@@ -72,7 +72,7 @@ static void others_are_left_alone(void **state)
     assert_string_equal(cpu.channels[0].device, "cpu0");
 }
 
-static void a_neighbour_is_not_the_lost_card(void **state)
+static void a_neighbor_is_not_the_lost_card(void **state)
 {
     (void)state;
     struct sensor lost = card(&HWMON, "hwmon:amdgpu0", "gpu0", 0, "0000:03:00.0");
@@ -93,7 +93,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_card_is_measured_once),
-        cmocka_unit_test(a_neighbour_is_not_the_lost_card),
+        cmocka_unit_test(a_neighbor_is_not_the_lost_card),
         cmocka_unit_test(the_bus_is_compared_however_it_is_written),
         cmocka_unit_test(two_cards_of_one_name_get_their_own),
         cmocka_unit_test(others_are_left_alone),

@@ -83,7 +83,7 @@ static void *produce(void *argument)
     return NULL;
 }
 
-static void one_producer_and_one_consumer_at_once(void **state)
+static void one_producer_and_one_consumer_run_concurrently(void **state)
 {
     (void)state;
     struct ring ring;
@@ -109,7 +109,7 @@ int main(void)
         cmocka_unit_test(keeps_order_across_the_end),
         cmocka_unit_test(capacity_is_rounded_up),
         cmocka_unit_test(full_ring_counts_and_keeps_the_old),
-        cmocka_unit_test(one_producer_and_one_consumer_at_once),
+        cmocka_unit_test(one_producer_and_one_consumer_run_concurrently),
     };
     return RUN_TESTS(tests);
 }

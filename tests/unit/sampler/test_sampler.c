@@ -336,7 +336,7 @@ static void what_ends_waits_for_the_read_of_its_own_group(void **state)
 
 /* A driver that does not return: the sampler ends without its thread, which finds everything it uses when
  * the call ends after all. */
-static void a_driver_that_does_not_return_is_left_behind(void **state)
+static void a_driver_that_does_not_return_is_abandoned(void **state)
 {
     (void)state;
     struct script *script = add(sampler, 0, MS, 10 * MS);
@@ -362,7 +362,7 @@ static void a_driver_that_does_not_return_is_left_behind(void **state)
     assert_true(script->reads == reads);
 }
 
-static void lost_device_comes_back(void **state)
+static void a_lost_device_is_available_again(void **state)
 {
     (void)state;
     struct script *script = add(sampler, 0, MS, 5 * MS);
@@ -492,7 +492,7 @@ static void every_channel_of_a_large_sensor(void **state)
         assert_true(check_power(sampler, i, from, to) > 0.5);
 }
 
-static void two_samplers_at_once(void **state)
+static void two_samplers_run_concurrently(void **state)
 {
     (void)state;
     struct sampler *other = sampler_new(2 * MS);
@@ -585,15 +585,15 @@ int main(void)
         SAMPLER_TEST(first_reading_makes_no_peak),
         SAMPLER_TEST(what_begins_waits_for_a_late_first_reading),
         SAMPLER_TEST(what_ends_waits_for_the_read_of_its_own_group),
-        SAMPLER_TEST(a_driver_that_does_not_return_is_left_behind),
-        SAMPLER_TEST(lost_device_comes_back),
+        SAMPLER_TEST(a_driver_that_does_not_return_is_abandoned),
+        SAMPLER_TEST(a_lost_device_is_available_again),
         SAMPLER_TEST(another_device_is_not_taken_for_the_lost_one),
         SAMPLER_TEST(stop_while_lost),
         SAMPLER_TEST(failing_reads_lose_no_energy),
         SAMPLER_TEST(suspend_is_a_gap_and_a_wall_step_is_nothing),
         SAMPLER_TEST(stuck_counter_measures_nothing),
         SAMPLER_TEST(every_channel_of_a_large_sensor),
-        SAMPLER_TEST(two_samplers_at_once),
+        SAMPLER_TEST(two_samplers_run_concurrently),
         SAMPLER_TEST(points_are_walked_while_more_arrive),
         cmocka_unit_test(long_history_takes_bounded_memory),
     };

@@ -69,7 +69,7 @@ static nanos random_time(nanos from, nanos to)
     return from + (nanos)((double)(seed >> 11) * 0x1p-53 * (double)(to - from));
 }
 
-static void windows_come_nearer_to_the_truth(void **state)
+static void windows_converge_to_the_truth(void **state)
 {
     (void)state;
     struct pair pair;
@@ -346,7 +346,7 @@ static void the_uncertainty_of_constant_power_is_that_of_the_ticks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(windows_come_nearer_to_the_truth),
+        cmocka_unit_test(windows_converge_to_the_truth),
         cmocka_unit_test(adjacent_windows_add_up_to_the_counter),
         cmocka_unit_test(an_edge_without_samples_is_a_straight_line),
         cmocka_unit_test(a_window_inside_one_tick_gets_its_share),

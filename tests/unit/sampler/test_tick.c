@@ -269,7 +269,7 @@ static void stuck_sensor_unlocks_and_relocks(void **state)
     check_follows(&rig, 30, 1.2);
 }
 
-static void never_moving_sensor_never_locks(void **state)
+static void constant_sensor_never_locks(void **state)
 {
     (void)state;
     struct rig rig;
@@ -341,7 +341,7 @@ static void polled_slowly_claims_no_phase(void **state)
     assert_true(errors.worst <= 1.1 * rig.period);
 }
 
-static void equal_times_are_survived(void **state)
+static void equal_times_are_handled(void **state)
 {
     (void)state;
     struct tick tick;
@@ -403,11 +403,11 @@ int main(void)
         cmocka_unit_test(phase_jump_is_found),
         cmocka_unit_test(repeated_values_do_not_lose_the_phase),
         cmocka_unit_test(stuck_sensor_unlocks_and_relocks),
-        cmocka_unit_test(never_moving_sensor_never_locks),
+        cmocka_unit_test(constant_sensor_never_locks),
         cmocka_unit_test(ticks_skipped_on_purpose),
         cmocka_unit_test(a_value_in_doubt_is_dated_by_the_next_read),
         cmocka_unit_test(polled_slowly_claims_no_phase),
-        cmocka_unit_test(equal_times_are_survived),
+        cmocka_unit_test(equal_times_are_handled),
         cmocka_unit_test(unlock_keeps_the_period_as_a_guess),
         cmocka_unit_test(reads_longer_than_the_period),
     };

@@ -159,7 +159,7 @@ static void every_quantity_arrives_in_its_base_unit(void **state)
     sensor_close(&gpu);
 }
 
-static void the_counter_is_the_figure_and_power_its_check(void **state)
+static void the_counter_is_the_figure_and_power_the_cross_check(void **state)
 {
     (void)state;
     script("devices 1\n" MI300);
@@ -183,7 +183,7 @@ static void the_counter_is_the_figure_and_power_its_check(void **state)
     sensor_close(&gpu);
 }
 
-static void a_reading_stands_between_the_clock_around_it(void **state)
+static void a_reading_is_dated_between_two_clock_reads(void **state)
 {
     (void)state;
     script("devices 1\n" MI300);
@@ -380,7 +380,7 @@ static void hip_may_count_in_another_order(void **state)
     assert_string_equal(usable("0"), "amdsmi:0");
 }
 
-static void the_kernel_tells_the_unique_id_to_old_libraries(void **state)
+static void old_libraries_get_the_unique_id_from_the_kernel(void **state)
 {
     (void)state;
     script("version 24\ndevices 1\n" MI300);
@@ -446,7 +446,7 @@ static void without_the_kernel_driver_no_library_is_loaded(void **state)
     assert_non_null(strstr(none.reason, "amdgpu"));
 }
 
-static void rocm_smi_stands_in(void **state)
+static void rocm_smi_is_the_fallback(void **state)
 {
     (void)state;
     static const char *const SCRIPTS[] = {
@@ -477,7 +477,7 @@ static void rocm_smi_stands_in(void **state)
     }
 }
 
-static void rocm_smi_stands_in_for_an_amd_smi_that_refuses(void **state)
+static void rocm_smi_replaces_an_amd_smi_that_fails(void **state)
 {
     (void)state;
     /* init fails in both under one script, so AMD SMI is one that lacks what we need. */
@@ -490,7 +490,7 @@ static void rocm_smi_stands_in_for_an_amd_smi_that_refuses(void **state)
     assert_int_equal(only_finding().status, SENSOR_DENIED);
 }
 
-static void a_failing_call_is_missing_and_the_rest_goes_on(void **state)
+static void a_failing_call_is_missing_and_the_rest_is_read(void **state)
 {
     (void)state;
     static const struct {
@@ -517,7 +517,7 @@ static void a_failing_call_is_missing_and_the_rest_goes_on(void **state)
     sensor_close(&gpu);
 }
 
-static void a_lost_card_is_lost_and_comes_back(void **state)
+static void a_lost_card_is_lost_and_available_again(void **state)
 {
     (void)state;
     static const unsigned STATUSES[] = {31, 2}; /* not found; or what a vanished sysfs reads as */
@@ -573,7 +573,7 @@ static void a_backward_count_is_passed_on(void **state)
     sensor_close(&gpu);
 }
 
-static void the_library_is_opened_once_and_given_back(void **state)
+static void the_library_is_opened_once_and_closed(void **state)
 {
     (void)state;
     void *library = dlopen(AMDSMI, RTLD_NOW | RTLD_LOCAL); /* keeps its counters alive */
@@ -649,8 +649,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(every_quantity_arrives_in_its_base_unit),
-        TEST(the_counter_is_the_figure_and_power_its_check),
-        TEST(a_reading_stands_between_the_clock_around_it),
+        TEST(the_counter_is_the_figure_and_power_the_cross_check),
+        TEST(a_reading_is_dated_between_two_clock_reads),
         TEST(power_is_found_in_each_versions_struct),
         TEST(older_units_and_missing_gauges),
         TEST(integrated_graphics_are_the_package),
@@ -660,17 +660,17 @@ int main(void)
         TEST(partitions_of_a_card_are_counted_once),
         TEST(visible_devices_are_respected),
         TEST(hip_may_count_in_another_order),
-        TEST(the_kernel_tells_the_unique_id_to_old_libraries),
+        TEST(old_libraries_get_the_unique_id_from_the_kernel),
         TEST(only_gpus_are_devices),
         TEST(absence_and_denial_say_what_to_do),
         TEST(without_the_kernel_driver_no_library_is_loaded),
-        TEST(rocm_smi_stands_in),
-        TEST(rocm_smi_stands_in_for_an_amd_smi_that_refuses),
-        TEST(a_failing_call_is_missing_and_the_rest_goes_on),
-        TEST(a_lost_card_is_lost_and_comes_back),
+        TEST(rocm_smi_is_the_fallback),
+        TEST(rocm_smi_replaces_an_amd_smi_that_fails),
+        TEST(a_failing_call_is_missing_and_the_rest_is_read),
+        TEST(a_lost_card_is_lost_and_available_again),
         TEST(a_busy_counter_delays_the_opening),
         TEST(a_backward_count_is_passed_on),
-        TEST(the_library_is_opened_once_and_given_back),
+        TEST(the_library_is_opened_once_and_closed),
         TEST(threads_never_meet_inside_the_library),
     };
     return RUN_TESTS(tests);

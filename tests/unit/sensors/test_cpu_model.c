@@ -98,7 +98,7 @@ static void masked_brands_fall_back_to_family_and_core(void **state)
 
 /* ---- the driver ---- */
 
-static void power_follows_utilisation_between_rest_and_full(void **state)
+static void power_follows_utilization_between_idle_and_full_load(void **state)
 {
     struct fixture *f = *state;
     board_x86(&f->tree, "AuthenticAMD", 25, 17, "AMD EPYC 9654 96-Core Processor", 4, 1, "");
@@ -154,7 +154,7 @@ static void a_guest_is_charged_for_its_threads_alone(void **state)
     assert_near(sensing_value(&f->s, "power"), 2 * 2.9, 1e-9);
 }
 
-static void second_threads_switched_off_leave_their_watts_to_the_first(void **state)
+static void without_smt_the_watts_are_shared_by_the_cores(void **state)
 {
     struct fixture *f = *state;
     board_x86(&f->tree, "AuthenticAMD", 25, 17, "AMD EPYC 9654 96-Core Processor", 4, 1, "");
@@ -184,10 +184,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(brands_find_their_part_and_no_other),
         CASE(masked_brands_fall_back_to_family_and_core),
-        CASE(power_follows_utilisation_between_rest_and_full),
+        CASE(power_follows_utilization_between_idle_and_full_load),
         CASE(counters_that_go_backwards_give_no_power),
         CASE(a_guest_is_charged_for_its_threads_alone),
-        CASE(second_threads_switched_off_leave_their_watts_to_the_first),
+        CASE(without_smt_the_watts_are_shared_by_the_cores),
         CASE(without_proc_stat_there_is_no_model),
     };
     return RUN_TESTS(tests);

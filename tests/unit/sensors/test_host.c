@@ -6,7 +6,7 @@
 #include "support/boards.h"
 #include "support/sensing.h"
 
-static void utilisation_is_that_of_the_interval(void **state)
+static void utilization_is_that_of_the_interval(void **state)
 {
     struct fixture *f = *state;
     board_host(&f->tree);
@@ -152,7 +152,7 @@ static void an_x86_host_is_described(void **state)
     assert_int_equal(host.cpu_count, 8);
 }
 
-static void a_virtual_machine_is_recognised(void **state)
+static void a_virtual_machine_is_recognized(void **state)
 {
     struct fixture *f = *state;
     struct host_info host;
@@ -233,14 +233,14 @@ static void the_real_machine_is_described(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(utilisation_is_that_of_the_interval),
+        FIXTURE_TEST(utilization_is_that_of_the_interval),
         FIXTURE_TEST(waiting_is_idle_and_interrupts_are_work),
         FIXTURE_TEST(memory_in_use_is_what_is_not_available),
         FIXTURE_TEST(the_hottest_package_is_the_temperature),
         FIXTURE_TEST(other_thermometers_and_clocks),
         FIXTURE_TEST(without_proc_the_host_is_absent),
         FIXTURE_TEST(an_x86_host_is_described),
-        FIXTURE_TEST(a_virtual_machine_is_recognised),
+        FIXTURE_TEST(a_virtual_machine_is_recognized),
         FIXTURE_TEST(an_arm_host_has_a_brand_too),
         FIXTURE_TEST(unknown_is_empty_never_a_word),
         FIXTURE_TEST(the_real_machine_is_described),

@@ -44,7 +44,7 @@ static void grace_meters_know_their_part_and_socket(void **state)
     }
 }
 
-static void grace_without_its_meters_is_told_what_to_do(void **state)
+static void grace_without_its_meters_reports_the_fix(void **state)
 {
     struct fixture *f = *state;
     board_grace_without_meters(&f->tree);
@@ -54,7 +54,7 @@ static void grace_without_its_meters_is_told_what_to_do(void **state)
     assert_non_null(strstr(finding->fix, "acpi_power_meter.force_cap_on=y"));
 }
 
-static void an_unlabelled_acpi_meter_is_the_node(void **state)
+static void an_unlabeled_acpi_meter_is_the_node(void **state)
 {
     struct fixture *f = *state;
     board_chip(&f->tree, 0, "power_meter");
@@ -134,7 +134,7 @@ static void assert_found(struct sensing *s, const char *devices, const char *ids
 }
 
 /* Numbers go along the bus, whatever order the kernel found the cards in. */
-static void only_the_wanted_gpus_are_read(void **state)
+static void only_the_selected_gpus_are_read(void **state)
 {
     struct fixture *f = *state;
     static const char *const BUS[] = {"0000:83:00.0", "0000:03:00.0", "0000:43:00.0"};
@@ -335,11 +335,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(grace_meters_know_their_part_and_socket),
-        FIXTURE_TEST(grace_without_its_meters_is_told_what_to_do),
-        FIXTURE_TEST(an_unlabelled_acpi_meter_is_the_node),
+        FIXTURE_TEST(grace_without_its_meters_reports_the_fix),
+        FIXTURE_TEST(an_unlabeled_acpi_meter_is_the_node),
         FIXTURE_TEST(an_amd_gpu_has_its_number_and_bus),
         FIXTURE_TEST(integrated_graphics_are_the_package),
-        FIXTURE_TEST(only_the_wanted_gpus_are_read),
+        FIXTURE_TEST(only_the_selected_gpus_are_read),
         FIXTURE_TEST(energy_counters_are_counted_not_scaled),
         FIXTURE_TEST(amd_sockets_are_packages_and_cores_are_left_out),
         FIXTURE_TEST(a_power_supply_is_the_node_and_its_rails_are_not_added),

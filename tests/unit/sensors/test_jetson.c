@@ -80,7 +80,7 @@ static void the_monitor_of_older_kernels_is_read_too(void **state)
     assert_near(sensing_value(&f->s, "POM_5V_GPU"), 0.5, 1e-9);
 }
 
-static void bad_files_are_missing_and_the_rest_goes_on(void **state)
+static void bad_files_are_missing_and_the_rest_is_read(void **state)
 {
     struct fixture *f = *state;
     static const char CURRENT[] = "/sys/class/hwmon/hwmon1/curr1_input";
@@ -133,7 +133,7 @@ static int denied_as_nobody(void *argument)
                                                                                                 : 1;
 }
 
-static void denied_files_are_said_to_be_so(void **state)
+static void denied_files_are_reported_as_such(void **state)
 {
     struct fixture *f = *state;
     board_jetson_orin_nano(&f->tree);
@@ -149,10 +149,10 @@ int main(void)
         FIXTURE_TEST(the_input_rail_is_the_board),
         FIXTURE_TEST(without_an_input_rail_the_rails_are_summed),
         FIXTURE_TEST(the_monitor_of_older_kernels_is_read_too),
-        FIXTURE_TEST(bad_files_are_missing_and_the_rest_goes_on),
+        FIXTURE_TEST(bad_files_are_missing_and_the_rest_is_read),
         FIXTURE_TEST(a_rail_that_vanished_is_not_left_out_of_the_sum_in_silence),
         FIXTURE_TEST(other_machines_have_no_jetson),
-        FIXTURE_TEST(denied_files_are_said_to_be_so),
+        FIXTURE_TEST(denied_files_are_reported_as_such),
     };
     return RUN_TESTS(tests);
 }

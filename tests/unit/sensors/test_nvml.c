@@ -145,7 +145,7 @@ static void the_counter_counts_millijoules(void **state)
     sensor_close(&sensor);
 }
 
-static void a_counter_that_starts_again_is_passed_on_as_it_is(void **state)
+static void a_counter_that_restarts_is_passed_on_as_it_is(void **state)
 {
     (void)state;
     nvml_fake_script("power 0 constant 100\nenergy_start 0 9000000\nenergy_reset 0 15\n");
@@ -157,7 +157,7 @@ static void a_counter_that_starts_again_is_passed_on_as_it_is(void **state)
     sensor_close(&sensor);
 }
 
-static void power_fields_are_told_apart(void **state)
+static void power_fields_are_distinguished(void **state)
 {
     (void)state;
     nvml_fake_script("power 0 steps 0:100 20:300\nmemory_share 0 0.2\n");
@@ -267,7 +267,7 @@ static void activities_are_means_between_samples(void **state)
     sensor_close(&sensor);
 }
 
-static void throttle_reasons_become_our_words(void **state)
+static void throttle_reasons_are_mapped(void **state)
 {
     (void)state;
     static const struct {
@@ -465,7 +465,7 @@ static void facts_name_the_card(void **state)
     sensor_close(&sensor);
 }
 
-static void a_mixed_machine_warns_of_the_order(void **state)
+static void a_mixed_machine_warns_about_the_order(void **state)
 {
     (void)state;
     nvml_fake_script("devices 2\nname 1 NVIDIA L4\n");
@@ -479,7 +479,7 @@ static void a_mixed_machine_warns_of_the_order(void **state)
     sensor_close(&sensor);
 }
 
-static void a_cut_card_is_measured_whole(void **state)
+static void a_partitioned_card_is_measured_as_a_whole(void **state)
 {
     (void)state;
     nvml_fake_script("mig 0 3\n");
@@ -548,12 +548,12 @@ int main(void)
         NVML_TEST(a_full_card_has_every_channel),
         NVML_TEST(groups_follow_the_cost_of_their_calls),
         NVML_TEST(the_counter_counts_millijoules),
-        NVML_TEST(a_counter_that_starts_again_is_passed_on_as_it_is),
-        NVML_TEST(power_fields_are_told_apart),
+        NVML_TEST(a_counter_that_restarts_is_passed_on_as_it_is),
+        NVML_TEST(power_fields_are_distinguished),
         NVML_TEST(values_of_every_type_are_understood),
         NVML_TEST(slow_readings_are_in_base_units),
         NVML_TEST(activities_are_means_between_samples),
-        NVML_TEST(throttle_reasons_become_our_words),
+        NVML_TEST(throttle_reasons_are_mapped),
         NVML_TEST(one_channel_is_the_figure),
         NVML_TEST(a_module_is_not_a_gpu),
         NVML_TEST(memory_power_must_be_credible),
@@ -565,8 +565,8 @@ int main(void)
         NVML_TEST(an_old_driver_counts_reserved_memory_as_used),
         NVML_TEST(an_unknown_limit_leaves_a_wide_bound),
         NVML_TEST(facts_name_the_card),
-        NVML_TEST(a_mixed_machine_warns_of_the_order),
-        NVML_TEST(a_cut_card_is_measured_whole),
+        NVML_TEST(a_mixed_machine_warns_about_the_order),
+        NVML_TEST(a_partitioned_card_is_measured_as_a_whole),
     };
     return RUN_TESTS(tests);
 }

@@ -238,7 +238,7 @@ static enum err open_again(const struct sensor_finding *finding, struct sensor *
     return err;
 }
 
-static void a_lost_card_comes_back(void **state)
+static void a_lost_card_is_available_again(void **state)
 {
     (void)state;
     nvml_fake_script("devices 2\npower * constant 100\nfail * 0 15 from 12 to 14\n");
@@ -268,7 +268,7 @@ static void a_lost_card_comes_back(void **state)
     sensor_close(&other);
 }
 
-static void a_reloaded_driver_is_started_afresh(void **state)
+static void a_reloaded_driver_is_restarted(void **state)
 {
     (void)state;
     nvml_fake_script("devices 2\n");
@@ -406,8 +406,8 @@ int main(void)
         NVML_TEST(a_call_that_blocks_is_timed_inside_itself),
         NVML_TEST(a_driver_that_was_busy_at_open_keeps_its_channels),
         NVML_TEST(one_call_of_unknown_trouble_costs_one_channel),
-        NVML_TEST(a_lost_card_comes_back),
-        NVML_TEST(a_reloaded_driver_is_started_afresh),
+        NVML_TEST(a_lost_card_is_available_again),
+        NVML_TEST(a_reloaded_driver_is_restarted),
         NVML_TEST(a_card_is_known_by_its_uuid),
         NVML_TEST(the_library_is_shut_down_with_its_last_user),
         NVML_TEST(sensors_are_used_by_several_threads),

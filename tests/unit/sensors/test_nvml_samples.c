@@ -98,7 +98,7 @@ static void an_overrun_buffer_gives_what_it_still_has(void **state)
     sensor_close(&got.sensor);
 }
 
-static void what_finds_no_room_waits(void **state)
+static void samples_beyond_the_buffer_wait(void **state)
 {
     (void)state;
     open_card("");
@@ -179,7 +179,7 @@ static void a_step_of_our_clock_alone_loses_nothing(void **state)
     sensor_close(&got.sensor);
 }
 
-static void an_absurd_sample_is_missing_and_the_rest_goes_on(void **state)
+static void an_absurd_sample_is_missing_and_the_rest_is_read(void **state)
 {
     (void)state;
     static const char *const SCRIPTS[] = {
@@ -226,12 +226,12 @@ int main(void)
         NVML_TEST(every_sample_comes_once),
         NVML_TEST(the_past_is_not_repeated_after_opening_again),
         NVML_TEST(an_overrun_buffer_gives_what_it_still_has),
-        NVML_TEST(what_finds_no_room_waits),
+        NVML_TEST(samples_beyond_the_buffer_wait),
         NVML_TEST(padding_is_no_sample),
         NVML_TEST(a_wall_clock_step_loses_nothing),
         NVML_TEST(a_driver_with_another_clock_loses_nothing),
         NVML_TEST(a_step_of_our_clock_alone_loses_nothing),
-        NVML_TEST(an_absurd_sample_is_missing_and_the_rest_goes_on),
+        NVML_TEST(an_absurd_sample_is_missing_and_the_rest_is_read),
         NVML_TEST(a_failed_drain_is_made_up_for),
     };
     return RUN_TESTS(tests);

@@ -98,7 +98,7 @@ static void devices_may_be_indices_or_uuids(void **state)
     }
 }
 
-static void asking_outranks_cuda(void **state)
+static void the_devices_option_overrides_cuda(void **state)
 {
     (void)state;
     char cards[32];
@@ -107,7 +107,7 @@ static void asking_outranks_cuda(void **state)
     assert_string_equal(cards, "2");
 }
 
-static void an_unknown_device_is_told_what_there_is(void **state)
+static void an_unknown_device_lists_the_available_ones(void **state)
 {
     (void)state;
     static const char *const UNKNOWN_ONES[] = {"4", "-1", "GPU-bbbb", "GPU-zzzz", "H200"};
@@ -124,7 +124,7 @@ static void an_unknown_device_is_told_what_there_is(void **state)
     }
 }
 
-static void an_endless_entry_is_cut_not_overrun(void **state)
+static void an_endless_entry_is_truncated_not_overrun(void **state)
 {
     (void)state;
     char entry[600];
@@ -146,9 +146,9 @@ int main(void)
         TEST(cuda_visible_devices_means_what_cuda_means),
         TEST(hidden_cards_are_absent_with_the_reason),
         TEST(devices_may_be_indices_or_uuids),
-        TEST(asking_outranks_cuda),
-        TEST(an_unknown_device_is_told_what_there_is),
-        TEST(an_endless_entry_is_cut_not_overrun),
+        TEST(the_devices_option_overrides_cuda),
+        TEST(an_unknown_device_lists_the_available_ones),
+        TEST(an_endless_entry_is_truncated_not_overrun),
     };
     return RUN_TESTS(tests);
 }

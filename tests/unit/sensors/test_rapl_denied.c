@@ -76,7 +76,7 @@ static void lock_msr(struct tree *tree)
     tree_mode(tree, "/dev/cpu/28/msr", 0600);
 }
 
-static void a_paranoid_kernel_is_named_with_its_cure(void **state)
+static void a_paranoid_kernel_is_named_with_the_fix(void **state)
 {
     struct fixture *f = *state;
     machine_intel_two_socket(&f->tree, MACHINE_PERF | MACHINE_POWERCAP | MACHINE_MSR);
@@ -102,7 +102,7 @@ static void a_filtered_system_call_is_not_blamed_on_the_policy(void **state)
     assert_denied(0, "rapl:0", "CAP_PERFMON", "sudo setcap cap_perfmon+ep $(command -v ipw)");
 }
 
-static void root_only_energy_is_named_with_its_cure(void **state)
+static void root_only_energy_is_named_with_the_fix(void **state)
 {
     struct fixture *f = *state;
     machine_intel_two_socket(&f->tree, MACHINE_POWERCAP);
@@ -114,7 +114,7 @@ static void root_only_energy_is_named_with_its_cure(void **state)
         "or sudo ipw-reader --group GROUP");
 }
 
-static void a_closed_msr_device_is_named_with_its_cure(void **state)
+static void a_closed_msr_device_is_named_with_the_fix(void **state)
 {
     struct fixture *f = *state;
     machine_intel_two_socket(&f->tree, MACHINE_MSR);
@@ -138,10 +138,10 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(a_paranoid_kernel_is_named_with_its_cure),
+        TEST(a_paranoid_kernel_is_named_with_the_fix),
         TEST(a_filtered_system_call_is_not_blamed_on_the_policy),
-        TEST(root_only_energy_is_named_with_its_cure),
-        TEST(a_closed_msr_device_is_named_with_its_cure),
+        TEST(root_only_energy_is_named_with_the_fix),
+        TEST(a_closed_msr_device_is_named_with_the_fix),
         TEST(what_is_denied_by_one_path_is_read_by_another),
     };
     return RUN_TESTS(tests);

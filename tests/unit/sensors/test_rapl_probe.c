@@ -104,7 +104,7 @@ static void sparse_sockets_and_ranges_of_cpus_are_understood(void **state)
     assert_int_equal(f->s.sensor.pin_cpu, 28);
 }
 
-static void the_die_stands_in_for_a_package_number_that_is_missing(void **state)
+static void the_die_replaces_a_missing_package_number(void **state)
 {
     struct fixture *f = *state;
     machine_intel_two_socket(&f->tree, MACHINE_PERF);
@@ -156,7 +156,7 @@ static void amd_has_a_package_on_every_path(void **state)
 
 /* ---- psys and overlapping zones ---- */
 
-static void a_laptop_counts_its_package_once_and_psys_apart(void **state)
+static void a_laptop_counts_its_package_once_and_psys_separately(void **state)
 {
     struct fixture *f = *state;
     machine_intel_client(&f->tree);
@@ -275,7 +275,7 @@ static void arm_has_no_rapl(void **state)
     assert_string_equal(sensing_find(&f->s, "rapl")->reason, "RAPL is an x86 facility");
 }
 
-static void events_nobody_knows_are_unsupported(void **state)
+static void unknown_events_are_unsupported(void **state)
 {
     struct fixture *f = *state;
     machine_none(&f->tree);
@@ -331,10 +331,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_sockets_are_measured_by_every_path),
         FIXTURE_TEST(sparse_sockets_and_ranges_of_cpus_are_understood),
-        FIXTURE_TEST(the_die_stands_in_for_a_package_number_that_is_missing),
+        FIXTURE_TEST(the_die_replaces_a_missing_package_number),
         FIXTURE_TEST(dies_with_counters_of_their_own_are_all_kept),
         cmocka_unit_test(amd_has_a_package_on_every_path),
-        FIXTURE_TEST(a_laptop_counts_its_package_once_and_psys_apart),
+        FIXTURE_TEST(a_laptop_counts_its_package_once_and_psys_separately),
         FIXTURE_TEST(an_mmio_zone_serves_where_it_is_the_only_one),
         FIXTURE_TEST(each_package_may_have_its_own_psys),
         FIXTURE_TEST(a_lone_psys_is_found_and_the_missing_package_is_explained),
@@ -342,7 +342,7 @@ int main(void)
         FIXTURE_TEST(a_tree_without_anything_is_absent_too),
         FIXTURE_TEST(a_virtual_machine_is_called_one),
         FIXTURE_TEST(arm_has_no_rapl),
-        FIXTURE_TEST(events_nobody_knows_are_unsupported),
+        FIXTURE_TEST(unknown_events_are_unsupported),
         FIXTURE_TEST(an_event_without_a_clear_unit_is_not_guessed_at),
         FIXTURE_TEST(zones_hidden_by_a_container_are_named_as_such),
         FIXTURE_TEST(registers_that_read_zero_are_not_there),

@@ -112,7 +112,7 @@ static void a_register_wraps_at_32_bits_and_its_upper_half_is_noise(void **state
     assert_int_equal(observed(f) + wraps_at - before, 0x20);
 }
 
-static void a_missing_range_is_admitted(void **state)
+static void a_missing_range_is_reported(void **state)
 {
     struct fixture *f = *state;
     machine_intel_two_socket(&f->tree, MACHINE_POWERCAP);
@@ -133,7 +133,7 @@ static const char *const BROKEN[] = {
     "12x\n", "1.5\n", "99999999999999999999\n", "0x10\n",
 };
 
-static void a_broken_value_is_missing_and_the_rest_goes_on(void **state)
+static void a_broken_value_is_missing_and_the_rest_is_read(void **state)
 {
     struct fixture *f = *state;
     open_two_socket(f, MACHINE_POWERCAP);
@@ -216,7 +216,7 @@ static void what_vanished_cannot_be_opened_again(void **state)
     assert_int_equal(observed(f), 5000000000);
 }
 
-static void one_lost_part_does_not_take_the_package_along(void **state)
+static void one_lost_part_does_not_lose_the_package(void **state)
 {
     struct fixture *f = *state;
     machine_intel_two_socket(&f->tree, MACHINE_POWERCAP);
@@ -236,14 +236,14 @@ int main(void)
         TEST(the_same_open_file_shows_each_new_value),
         TEST(a_wrap_can_be_undone_with_the_modulus_given),
         TEST(a_register_wraps_at_32_bits_and_its_upper_half_is_noise),
-        TEST(a_missing_range_is_admitted),
-        TEST(a_broken_value_is_missing_and_the_rest_goes_on),
+        TEST(a_missing_range_is_reported),
+        TEST(a_broken_value_is_missing_and_the_rest_is_read),
         TEST(a_counter_broken_from_the_start_is_unsupported),
         TEST(a_broken_path_gives_way_to_the_next),
         cmocka_unit_test(hardware_that_is_gone_is_lost),
         TEST(a_read_that_fails_otherwise_is_missing),
         TEST(what_vanished_cannot_be_opened_again),
-        TEST(one_lost_part_does_not_take_the_package_along),
+        TEST(one_lost_part_does_not_lose_the_package),
     };
     return RUN_TESTS(tests);
 }

@@ -171,7 +171,7 @@ static void products_have_two_factors(void **state)
     assert_near(found.b, 1, 1e-12);
 }
 
-static void a_seed_gives_the_same(void **state)
+static void a_seed_is_reproducible(void **state)
 {
     (void)state;
     struct random draws = random_seeded(9);
@@ -305,7 +305,7 @@ int main(void)
         cmocka_unit_test(few_pairs_are_tried_in_all_ways),
         cmocka_unit_test(ratios_are_of_sums),
         cmocka_unit_test(products_have_two_factors),
-        cmocka_unit_test(a_seed_gives_the_same),
+        cmocka_unit_test(a_seed_is_reproducible),
         cmocka_unit_test(what_is_not_there_is_unknown),
         cmocka_unit_test(rounding_is_no_difference),
         cmocka_unit_test(many_queries_are_put_together),

@@ -96,7 +96,7 @@ static void nothing_below_zero_is_nearer(void **state)
     }
 }
 
-static void powers_that_made_the_energy_come_back(void **state)
+static void powers_that_made_the_energy_are_recovered(void **state)
 {
     (void)state;
     static const double WATTS[COLUMNS] = {12, 0, 30, 7.5, 0};
@@ -132,7 +132,7 @@ int main(void)
         cmocka_unit_test(it_agrees_with_numpy),
         cmocka_unit_test(columns_that_depend_on_one_another_are_refused),
         cmocka_unit_test(nothing_below_zero_is_nearer),
-        cmocka_unit_test(powers_that_made_the_energy_come_back),
+        cmocka_unit_test(powers_that_made_the_energy_are_recovered),
         cmocka_unit_test(twins_and_empty_columns_do_no_harm),
     };
     return RUN_TESTS(tests);

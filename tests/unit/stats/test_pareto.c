@@ -17,7 +17,7 @@ static bool is_beaten(const double *cost, const double *worth, size_t count, siz
     return false;
 }
 
-static void it_is_what_nobody_beats(void **state)
+static void it_is_what_nothing_dominates(void **state)
 {
     (void)state;
     uint64_t seed = 7;
@@ -40,7 +40,7 @@ static void it_is_what_nobody_beats(void **state)
     assert_true(marked > 2000);
 }
 
-static void the_unknown_is_not_on_it_and_beats_nobody(void **state)
+static void unknown_points_are_not_optimal_and_dominate_none(void **state)
 {
     (void)state;
     const double cost[] = {1, UNKNOWN, 3}, worth[] = {UNKNOWN, 9, 1};
@@ -54,8 +54,8 @@ static void the_unknown_is_not_on_it_and_beats_nobody(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_what_nobody_beats),
-        cmocka_unit_test(the_unknown_is_not_on_it_and_beats_nobody),
+        cmocka_unit_test(it_is_what_nothing_dominates),
+        cmocka_unit_test(unknown_points_are_not_optimal_and_dominate_none),
     };
     return RUN_TESTS(tests);
 }

@@ -207,7 +207,7 @@ static void ids_are_of_a_type(void **state)
 }
 
 /* Parents that name each other in a circle lose nothing. */
-static void circles_of_parents_end(void **state)
+static void parent_cycles_end(void **state)
 {
     (void)state;
     static const struct step STEPS[] = {
@@ -543,7 +543,7 @@ int main(void)
         cmocka_unit_test(bad_events_are_repaired_and_counted),
         cmocka_unit_test(sub_agents_keep_their_own_turns),
         cmocka_unit_test(ids_are_of_a_type),
-        cmocka_unit_test(circles_of_parents_end),
+        cmocka_unit_test(parent_cycles_end),
         cmocka_unit_test(inferences_show_turns),
         cmocka_unit_test(the_first_turn_begins_with_what_is_before_it),
         cmocka_unit_test(phases_find_their_inference_by_most_of_their_time),

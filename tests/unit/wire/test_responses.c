@@ -349,7 +349,7 @@ static void counts_are_found_in_every_dialect(void **state)
     }
 }
 
-static void the_last_of_running_counts_stands(void **state)
+static void the_last_running_count_is_used(void **state)
 {
     (void)state;
     NEEDS_JSON();
@@ -654,7 +654,7 @@ int main(void)
         cmocka_unit_test(impossible_counts_are_dropped),
         cmocka_unit_test(content_is_found_in_every_dialect),
         cmocka_unit_test(counts_are_found_in_every_dialect),
-        cmocka_unit_test(the_last_of_running_counts_stands),
+        cmocka_unit_test(the_last_running_count_is_used),
         cmocka_unit_test(failures_are_named_and_keep_what_arrived),
         cmocka_unit_test(a_document_must_be_a_completion),
         cmocka_unit_test(a_piece_has_the_time_at_which_it_was_complete),
