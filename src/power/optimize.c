@@ -130,7 +130,7 @@ struct optimum optimize_pick(const struct optimize_goal *goal,
     return out;
 }
 
-/* ---- Pareto front ---- */
+/* ---- Pareto frontier ---- */
 
 /* Figures to be minimized. */
 struct costs {

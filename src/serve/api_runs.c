@@ -57,7 +57,7 @@ enum err api_runs(const struct api *api, const struct request *request, struct a
     return err;
 }
 
-/* ---- the Pareto front ---- */
+/* ---- the Pareto frontier ---- */
 
 static const struct axis {
     enum run_column column;

@@ -146,7 +146,7 @@ class Ramp:
         return law.ljust(150) + "}"  # of one length: a reader never meets half of an old one
 
 
-class Modelled(Machine):
+class Modeled(Machine):
     """A machine without any meter, its one CPU busy half of the time: only a model can say what it
     draws."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from machines import Intel, Machine, Modelled  # noqa: E402
+from machines import Intel, Machine, Modeled  # noqa: E402
 from program import MachineTest, SANITIZED, ipw, main_side_by_side  # noqa: E402
 
 
@@ -33,7 +33,7 @@ class Here(MachineTest):
 
     def test_joules_of_a_model_are_refused_before_minutes_are_spent(self):
         done = self.ipw("calibrate", "--seconds", "3600", "--require-energy", "--runtime", "none",
-                        machine=self.machine(Modelled), code=1)
+                        machine=self.machine(Modeled), code=1)
         self.assertIn("estimated by a model", done.stderr)
 
     def test_where_energy_is_required_a_meter_is(self):
@@ -67,7 +67,7 @@ class Here(MachineTest):
 
     @unittest.skipIf(SANITIZED, "how a model is told from a meter is the code of the test of refused joules")
     def test_by_a_model_there_are_times_and_no_joules(self):
-        self.assertEqual(self.times_and_no_joules(Modelled, "estimated by a model", "--runtime", "none"), [])
+        self.assertEqual(self.times_and_no_joules(Modeled, "estimated by a model", "--runtime", "none"), [])
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What all commands share: help, names that are nearly right, exit codes, colours."""
+"""What all commands share: help, names that are nearly right, exit codes, colors."""
 
 import json
 import os

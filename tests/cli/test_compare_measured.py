@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from machines import Intel, Modelled  # noqa: E402
+from machines import Intel, Modeled  # noqa: E402
 from program import MachineTest, ipw  # noqa: E402
 
 
@@ -53,8 +53,8 @@ class Real(MachineTest):
 
     def test_measured_against_estimated_is_reported(self):
         measured = self.profile(self.machine(Intel, 50), "m", "--client-param", "ttft_ms=20")
-        modelled = self.profile(self.machine(Modelled), "e", "--client-param", "ttft_ms=20")
-        report = json.loads(ipw(None, "compare", measured, modelled, "--json").stdout)["comparisons"][0]
+        modeled = self.profile(self.machine(Modeled), "e", "--client-param", "ttft_ms=20")
+        report = json.loads(ipw(None, "compare", measured, modeled, "--json").stdout)["comparisons"][0]
         text = "\n".join(report["warnings"])
         self.assertIn("energy of this run is estimated by a model", text)
         self.assertIn("different energy method: 'estimated', baseline 'counter'", text)

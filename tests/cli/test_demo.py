@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from machines import Intel, Machine, Modelled  # noqa: E402
+from machines import Intel, Machine, Modeled  # noqa: E402
 from program import MachineTest, ipw, main_side_by_side  # noqa: E402
 
 QUERIES = 30
@@ -75,7 +75,7 @@ class Family(DemoTest):
         self.assertNotIn("~", done.stderr)
 
     def test_estimated_and_labeled(self):
-        machine = self.machine(Modelled)
+        machine = self.machine(Modeled)
         models, done = self.family(machine, "--model", "ipw-1m-f16,ipw-1m-q8_0")
         self.assertEqual([model["energy"]["method"] for model in models], ["estimated"] * 2)
         self.assertEqual(done.stderr.count("estimated from CPU utilization, not measured"), 1)
@@ -84,7 +84,7 @@ class Family(DemoTest):
         self.assertIn("~", done.stdout)
 
     def test_the_answer_comes_first_in_80_columns(self):
-        machine = self.machine(Modelled)
+        machine = self.machine(Modeled)
         done = self.demo(machine, "--queries", QUERIES)
         self.assertEqual(done.returncode, 0, done.stderr)
         models = [json.loads(path.read_text()) for path in (machine.root / "runs").glob("*/summary.json")]
@@ -113,7 +113,7 @@ class Family(DemoTest):
         self.assertLessEqual(done.stderr.count("estimated by a model"), 1)
 
     def test_the_paths_that_it_ends_with_are_there(self):
-        done = self.demo(self.machine(Modelled), "--queries", 5, "--model",
+        done = self.demo(self.machine(Modeled), "--queries", 5, "--model",
                          "ipw-1m-f16,ipw-1m-q8_0")
         self.assertEqual(done.returncode, 0, done.stderr)
         paths = [Path(line.strip()) for line in done.stdout.splitlines()
@@ -179,7 +179,7 @@ class Family(DemoTest):
 
 class WithoutEngine(DemoTest):
     def test_it_shows_what_can_be_measured(self):
-        done = self.demo(self.machine(Modelled), env={"IPW_LLAMA_LIB": "/nowhere"})
+        done = self.demo(self.machine(Modeled), env={"IPW_LLAMA_LIB": "/nowhere"})
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("no model can run here", done.stderr)
         self.assertIn("$ ipw doctor", done.stdout)

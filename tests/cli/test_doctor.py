@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from machines import Fixture, Intel, Machine, Modelled, Nvidia  # noqa: E402
+from machines import Fixture, Intel, Machine, Modeled, Nvidia  # noqa: E402
 from program import IPW, PATIENCE_S, MachineTest, ipw, main_side_by_side  # noqa: E402
 
 STATUSES = {"ok", "estimated", "dead", "denied", "unsupported", "absent"}
@@ -68,7 +68,7 @@ class Doctor(MachineTest):
             (Fixture, ("jetson",), {"jetson": "ok", "rapl": "absent"}, True),
             (Fixture, ("jetson-agx",), {"jetson": "ok"}, True),
             (Fixture, ("grace",), {"hwmon:power_meter0": "ok"}, True),
-            (Modelled, (), {"cpu_model": "estimated"}, False),
+            (Modeled, (), {"cpu_model": "estimated"}, False),
             (Intel, (40, 0), {"rapl:0": "ok", "rapl:1": "dead"}, True),
             (Nvidia, (gpu,), {"nvml:0": "ok"}, True),
             (Nvidia, ("devices 2",), {"nvml:0": "ok", "nvml:1": "ok"}, True),
@@ -140,7 +140,7 @@ class Doctor(MachineTest):
         text = ipw(self.machine(Fixture, "none"), "doctor").stdout
         self.assertIn("No sensor measures or estimates energy here: energy will be unknown.", text)
         self.assertIn("fix: sudo modprobe intel_rapl_msr", text)
-        text = ipw(self.machine(Modelled), "doctor").stdout
+        text = ipw(self.machine(Modeled), "doctor").stdout
         self.assertIn("figures are estimated from CPU utilization", text)
 
     def test_only_the_drivers_asked_for(self):

@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from machines import FAKE, Intel, Machine, Modelled, Nvidia, Ramp  # noqa: E402
+from machines import FAKE, Intel, Machine, Modeled, Nvidia, Ramp  # noqa: E402
 from program import MachineTest, await_signals, main_side_by_side  # noqa: E402
 
 IPW = os.environ.get("IPW", "build/ipw")
@@ -251,7 +251,7 @@ class DeadSensor(WithMachine):
 
 class Estimated(WithMachine):
     def test_is_marked_and_not_enough_when_energy_is_required(self):
-        machine = self.machine(Modelled)
+        machine = self.machine(Modeled)
         done = ipw(machine, "-n", "1", "--require-energy")
         self.assertEqual(done.returncode, 3, done)
         self.assertRegex(done.stdout, r"cpu +~\S.* +~\S.* +estimated")

@@ -410,7 +410,7 @@ class Models(FileTest):
             out.truncate(out.tell() + offset)
 
     def test_quantized_and_tied(self):
-        path = self.write_model("quantised", "llama", 3, {
+        path = self.write_model("quantized", "llama", 3, {
             "embedding_length": 256, "attention.head_count": 8, "attention.head_count_kv": 2,
             "feed_forward_length": 512, "context_length": 128}, {
             "token_embd.weight": ((256, 40), Quant.Q6_K), "output_norm.weight": ((256,), Quant.F32),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The graders by score agree with the packages that define them: bleu with sacrebleu, rouge_* with
-rouge-score, f1 with SQuAD's definition written out here; math agrees with sympy.  On the labelled answers
+rouge-score, f1 with SQuAD's definition written out here; math agrees with sympy.  On the labeled answers
 of tests/fixtures/graders, choice, numeric and math miss less than math-verify and than the extractors of
 lm-eval, and accept no more wrong ones.  Other texts are made by chance from a fixed seed.  $IPW_PYTHON names an interpreter that has the packages;
 else it is the one that the set-up of the tests made.  Skips what is not installed."""
@@ -188,12 +188,12 @@ class Math(unittest.TestCase):
             self.assertEqual(got.get("verdict"), equal, json.dumps(line))
 
 
-# ---- labelled answers ----
+# ---- labeled answers ----
 
 LABELLED = SOURCE / "tests/fixtures/graders"
 
 
-def labelled(grader):
+def labeled(grader):
     """[right?, expected, answer, question] of each row; the sign for the end of a line stands for one."""
     rows = []
     for line in (LABELLED / f"{grader}.tsv").read_text().split("\n")[:-1]:
@@ -244,7 +244,7 @@ def mmlu_flexible(expected, answer):
     return found and found[-1].strip("()") == expected
 
 
-@functools.cache  # several answers are labelled for each expected one
+@functools.cache  # several answers are labeled for each expected one
 def parsed_by_math_verify(text):
     return math_verify.parse(text)
 
@@ -256,7 +256,7 @@ def by_math_verify(expected, answer):
 class Answers(unittest.TestCase):
     def test_false_negatives_and_false_positives_are_few(self):
         for grader in ("choice", "numeric", "math"):
-            rows = labelled(grader)
+            rows = labeled(grader)
             verdicts = accepted(grader, rows)
             missed, wrong = errors(rows, verdicts)
             rights = sum(row[0] for row in rows)
@@ -267,7 +267,7 @@ class Answers(unittest.TestCase):
             self.assertLessEqual(wrong, 0.01 * (len(rows) - rights), (grader, listed))
 
     def compare(self, grader, oracle, step=1):
-        rows = labelled(grader)[::step]
+        rows = labeled(grader)[::step]
         missed, wrong = errors(rows, accepted(grader, rows))
         theirs = [bool(oracle(expected, answer)) for _, expected, answer, _ in rows]
         their_missed, their_wrong = errors(rows, theirs)

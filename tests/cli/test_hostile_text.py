@@ -14,7 +14,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 import rundirs  # noqa: E402
-from machines import Machine, Modelled  # noqa: E402
+from machines import Machine, Modeled  # noqa: E402
 from profiling import MODEL, Player, ProfileTest  # noqa: E402
 from program import IPW, ipw  # noqa: E402
 
@@ -117,7 +117,7 @@ class HostileText(ProfileTest):
         self.assertIn(EVIL.encode(), done.stdout)
 
     def test_doctor_and_energy_with_a_hostile_cpu(self):
-        with Modelled() as machine:
+        with Modeled() as machine:
             info = machine.root / "proc/cpuinfo"
             one_line = EVIL.replace("\n", " ")
             info.write_text(re.sub(r"(model name\s*: ).*", lambda m: m[1] + one_line, info.read_text()))

@@ -30,13 +30,13 @@ except ImportError as error:
 BUILD = Path(os.environ.get("IPW_BUILD", "build")).resolve()
 SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2]))
 MODELS = SOURCE / "models"
-QUANTISE = BUILD / "models" / "quantise"
+QUANTIZE = BUILD / "models" / "quantize"
 PRECISIONS = ("q8_0", "q4_0")
 NAMES = sorted(path.name.removesuffix("-f16.gguf") for path in MODELS.glob("*-f16.gguf"))
 
 
-def quantise(*arguments):
-    return subprocess.run([QUANTISE, *map(str, arguments)], capture_output=True, text=True,
+def quantize(*arguments):
+    return subprocess.run([QUANTIZE, *map(str, arguments)], capture_output=True, text=True,
                           timeout=PATIENCE_S, check=False)
 
 
@@ -69,11 +69,11 @@ class Files(unittest.TestCase):
                                         ("head", whole[:500], "ends too early")):
                 path = Path(folder, name)
                 path.write_bytes(content)
-                done = quantise("q8_0", path, path.with_suffix(".out"))
+                done = quantize("q8_0", path, path.with_suffix(".out"))
                 self.assertEqual(done.returncode, 1, name)
                 self.assertIn(said, done.stderr)
-            self.assertIn("cannot be read", quantise("q8_0", Path(folder, "none"), "x").stderr)
-            self.assertEqual(quantise("q5_k", Path(folder, "text"), "x").returncode, 2)
+            self.assertIn("cannot be read", quantize("q8_0", Path(folder, "none"), "x").stderr)
+            self.assertEqual(quantize("q5_k", Path(folder, "text"), "x").returncode, 2)
 
 
 class Questions(unittest.TestCase):
@@ -145,7 +145,7 @@ class Reference(unittest.TestCase):
             writer.close()
             for precision in PRECISIONS:
                 target = Path(folder, precision)
-                done = quantise(precision, source, target)
+                done = quantize(precision, source, target)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 matrix, odd = gguf.GGUFReader(target).tensors
                 kind = gguf.GGMLQuantizationType[precision.upper()]

@@ -268,7 +268,7 @@ class Exporters(Case):
         self.assertEqual(self.read(model)["parameters"], 1)
 
     def test_lists_of_parts(self):
-        """As chunks are exported without optimisation."""
+        """As chunks are exported without optimization."""
         out = Writer()
         parts = out.node("SplitToSequence", out.input("x", [2, 6, 5]), out.integers(3, 3), axis=1)
         ends = [out.node("SequenceAt", parts, out.integers(i)) for i in range(2)]
@@ -291,7 +291,7 @@ class Exporters(Case):
 
 
 class Runtime(Case):
-    """Operators of ONNX Runtime, as its optimiser and its quantiser write them."""
+    """Operators of ONNX Runtime, as its optimizer and its quantizer write them."""
 
     def write(self, out, op, *inputs, **settings):
         out.nodes.append(helper.make_node(op, list(inputs), [name := out.name(op.lower())],

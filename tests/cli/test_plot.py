@@ -695,7 +695,7 @@ class TextsStayTexts(PlotTest):
             said = self.legend("orgA/llama-8b", "orgB/llama-8b", "meta/other", plot=plot)
             self.assertLessEqual({"orgA/llama-8b", "orgB/llama-8b", "other"}, set(said))
             self.assertNotIn("llama-8b", said)
-            # What is neither a path nor of an organisation is no path because of a slash in it.
+            # What is neither a path nor of an organization is no path because of a slash in it.
             evil = 'a_b"; system("touch /tmp/x")'
             self.assertIn(evil, self.legend(evil, "b", plot=plot))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from machines import Both, Intel, Modelled, Nvidia  # noqa: E402
+from machines import Both, Intel, Modeled, Nvidia  # noqa: E402
 from profiling import MODEL, TOKENS, ProfileTest, Sums  # noqa: E402
 from program import main_side_by_side  # noqa: E402
 
@@ -165,8 +165,8 @@ class Figures(ProfileTest):
         self.assertAlmostEqual(sum(d["power_w"] for d in idle["devices"]) / 50, 1, delta=0.05)
 
     def test_an_estimate_is_not_a_measurement(self):
-        modelled = self.machine(Modelled)
-        report = self.profile("--require-energy", machine=modelled, play="normal:gap_ms=20", code=3)
+        modeled = self.machine(Modeled)
+        report = self.profile("--require-energy", machine=modeled, play="normal:gap_ms=20", code=3)
         self.assertEqual(report["energy"]["method"], "estimated")
         self.assertEqual(report["completed"], 4)
         self.profile("--overwrite", "--require-energy", code=3)  # no sensor at all

@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from machines import FAKES, Fixture, Intel, Machine, Modelled, Nvidia  # noqa: E402
+from machines import FAKES, Fixture, Intel, Machine, Modeled, Nvidia  # noqa: E402
 from monitors import Monitor  # noqa: E402
 from program import (IPW, Led, MachineTest, PATIENCE_S, await_condition, device, ipw,  # noqa: E402
                      main_side_by_side)
@@ -182,7 +182,7 @@ class EnergyTest(RemoteTest):
             self.assertEqual(float(row["coverage"]), 1)
 
     def test_an_estimate_there_is_an_estimate_here(self):
-        monitor = self.monitor(self.machine(Modelled))
+        monitor = self.monitor(self.machine(Modeled))
         led = self.led(monitor)
         time.sleep(1)
         energy = led.end()["energy"]

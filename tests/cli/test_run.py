@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from machines import FAKE_NVML, RANGE_UJ, Fixture, Intel, Machine, Modelled, Nvidia  # noqa: E402
+from machines import FAKE_NVML, RANGE_UJ, Fixture, Intel, Machine, Modeled, Nvidia  # noqa: E402
 from program import (  # noqa: E402
     IPW, PATIENCE_S, Led, MachineTest, await_condition, device, ipw, main_side_by_side, python)
 
@@ -578,7 +578,7 @@ class Figures(MachineTest):
 
     def test_an_estimate_that_comes_late_is_of_all_the_time(self):
         """Utilization is that since the read before, however long ago a busy machine let that happen."""
-        machine = self.machine(Modelled)
+        machine = self.machine(Modeled)
         led = Led(machine)
         time.sleep(0.3)
         with machine.holding("/proc/stat"):
@@ -709,7 +709,7 @@ class Gpus(MachineTest):
             self.assertAlmostEqual(energy["joules"] / (200 * report["wall_s"]["mean"]), 1, delta=0.15)
 
     def test_a_library_that_does_not_start(self):
-        # uninitialised, no permission, driver not loaded, driver/library mismatch, unknown
+        # uninitialized, no permission, driver not loaded, driver/library mismatch, unknown
         for code in (1, 4, 9, 18, 999):
             report, done = self.run_json(self.machine(Nvidia, f"init {code}"), "--", "true")
             self.assertEqual(done.returncode, 0)

@@ -15,7 +15,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "cli")]
 import servers  # noqa: E402
-from machines import Machine, Modelled, Working  # noqa: E402
+from machines import Machine, Modeled, Working  # noqa: E402
 from make_gguf import make  # noqa: E402
 from program import IPW, PATIENCE_S, ipw  # noqa: E402
 from test_manual import json_keys, marked, section  # noqa: E402
@@ -260,13 +260,13 @@ class Kinds(LayersTest):
             self.assertGreater(row["time_s"], 0)
 
     def test_an_estimate_is_called_one(self):
-        report = self.report(self.machine(Modelled), "--sample-rate", "50")
+        report = self.report(self.machine(Modeled), "--sample-rate", "50")
         self.assertEqual(report["method"], "estimated")
         self.assertIn(report["attribution"], ("nnls", "time-share"))
         self.assertEqual({row["method"] for row in components(report)}, {"estimated"})
 
     def test_windows_too_short_for_the_sensor_are_refused(self):
-        report = self.report(self.machine(Modelled), "--window", "0.2", "--sample-rate", "10")
+        report = self.report(self.machine(Modeled), "--window", "0.2", "--sample-rate", "10")
         self.assertIsNone(report["energy"]["joules"])
         self.assertIn("fewer than 10 sensor updates", report["energy"]["note"])
         self.assertGreater(sum(setting["refused"] for setting in report["settings"]), 0)

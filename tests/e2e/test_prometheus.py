@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent / "cli"), str(Path(__file__).resolve().parent)]
-from machines import Both, Intel, Modelled  # noqa: E402
+from machines import Both, Intel, Modeled  # noqa: E402
 from monitors import Monitor  # noqa: E402
 from program import MachineTest  # noqa: E402
 from prometheus import PROMETHEUS, PROMTOOL, Prometheus  # noqa: E402
@@ -54,7 +54,7 @@ class PrometheusTest(MachineTest):
         self.assertFalse(prometheus.query('ipw_node_watts{job="single"}'))
 
     def test_promtool_accepts_it(self):
-        for kind, arguments in ((Both, ()), (Intel, (40, 0)), (Modelled, ())):
+        for kind, arguments in ((Both, ()), (Intel, (40, 0)), (Modeled, ())):
             _, monitor = self.start(kind, *arguments)
             text = monitor.wait_updates(8).text  # with attribution
             done = subprocess.run([PROMTOOL, "check", "metrics"], input=text, text=True, capture_output=True)

@@ -378,14 +378,14 @@ class OneRun(Page):
         self.browser.run("dispatchEvent(new Event('beforeprint'))")
         self.browser.settle()
         self.assertEqual(self.browser.run("[...document.querySelectorAll('nav, .controls, .pager, #theme')].filter(e => e.getClientRects().length).length"), 0)
-        colours = "document.documentElement.dataset.theme"
-        self.assertEqual(self.browser.run(colours), "light")
+        theme = "document.documentElement.dataset.theme"
+        self.assertEqual(self.browser.run(theme), "light")
         self.assertEqual(self.browser.run("[...document.querySelectorAll('.chart')].filter(e => !e.querySelector('canvas')).length"), 0)
         self.assertEqual(self.browser.run(BEYOND), [])
         wide = "[...document.querySelectorAll('table')].filter(e => e.getBoundingClientRect().right > innerWidth).map(e => e.parentElement.ariaLabel)"
         self.assertEqual(self.browser.run(wide), [])
         self.browser.run("dispatchEvent(new Event('afterprint'))")
-        self.assertEqual(self.browser.run(colours), "dark")
+        self.assertEqual(self.browser.run(theme), "dark")
 
     def test_links_lead_to_the_raw_files(self):
         hrefs = self.browser.run("[...document.querySelectorAll('.files a')].map(a => a.href)")

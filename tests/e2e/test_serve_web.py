@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The dashboard of ipw serve in a real Chromium: live power, runs, comparison, Pareto front, estimates, login."""
+"""The dashboard of ipw serve in a real Chromium: live power, runs, comparison, Pareto frontier, estimates, login."""
 
 import csv
 import io

@@ -33,7 +33,7 @@ function knobOption(settings, knob, per) {
   };
 }
 
-// Energy against time, with the settings that no other beats in both.
+// Energy against time, with the Pareto-optimal settings.
 function tradeOption(settings, per, legend) {
   const rows = settings.filter(row => known(row.joules) && known(row.seconds)), most = key => Math.max(...rows.map(row => row[key]));
   const short = name => name.length > 28 ? name.slice(0, 27) + "…" : name;

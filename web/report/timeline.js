@@ -1,6 +1,6 @@
 // The power of the devices over the run, the requests in flight and, zoomed in, every request.
 
-const REQUESTS_MOST = 2000; // more at once would be a grey wall, and slow
+const REQUESTS_MOST = 2000; // more would be an unreadable block, and slow
 const LANE_PIXELS = 9, LANES_PIXELS_LEAST = 54, LANES_PIXELS_MOST = 150;
 
 // The requests of one start, by the time they began.

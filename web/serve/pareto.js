@@ -51,7 +51,7 @@ function paretoChart(found, legend) {
 // The front first; of very many runs, only the cheapest behind it.
 function paretoTable({ x, y, points }, group) {
   const rows = points.map((point, place) => ({ ...point, place })).sort((a, b) => b.on_front - a.on_front || a.x - b.x);
-  return [rows.length > ROWS_MOST ? make("p", { class: "note" }, ROWS_MOST + " of " + plural(rows.length, "run") + ".") : null, smallTable("Runs on and behind the front", [
+  return [rows.length > ROWS_MOST ? make("p", { class: "note" }, ROWS_MOST + " of " + plural(rows.length, "run") + ".") : null, smallTable("Runs on and off the Pareto frontier", [
     { label: "Run", text: true, of: point => point.name, view: point => make("span", {}, make("small", { class: "dim" }, point.place + 1 + " "), link(runPath(point.id), point.name)) },
     { key: "group", label: GROUPINGS[group], text: true },
     { key: "x", label: x.label, show: point => axisValue(x, point.x, point.x_plus_minus) }, { key: "y", label: y.label, show: point => axisValue(y, point.y, point.y_plus_minus) },
@@ -67,7 +67,7 @@ function choice(id, label, options, value, choose) {
 async function paretoPage(view) {
   const asked = { trade: TRADES[view.query.get("trade")] ? view.query.get("trade") : "accuracy", group: GROUPINGS[view.query.get("group")] ? view.query.get("group") : "hardware" };
   const trade = TRADES[asked.trade], again = changes => go("/pareto" + queryText({ ...asked, ...changes }));
-  view.title("Pareto front");
+  view.title("Pareto frontier");
   const form = make("div", { class: "form wide" },
     choice("trade", "Axes", Object.entries(TRADES).map(([key, { name }]) => [key, name]), asked.trade, value => again({ trade: value })),
     choice("group", "Grouped by", Object.entries(GROUPINGS), asked.group, value => again({ group: value })));

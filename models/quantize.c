@@ -1,4 +1,4 @@
-/* Makes a smaller GGUF file of one in f16:  quantise q8_0|q4_0 FROM TO
+/* Makes a smaller GGUF file of one in f16:  quantize q8_0|q4_0 FROM TO
  *
  * Every matrix becomes blocks of 32 numbers with one scale, by the plain rule of the format (nothing
  * is looked for, nothing is mixed), so the same file comes out on every machine.  The build makes the
@@ -45,7 +45,7 @@ struct reader {
 
 static _Noreturn void fail(const char *what, const char *where)
 {
-    fprintf(stderr, "quantise: %s: %s\n", where, what);
+    fprintf(stderr, "quantize: %s: %s\n", where, what);
     exit(1);
 }
 
@@ -302,7 +302,7 @@ static void put_tensor(FILE *file, struct reader *data, const struct tensor *ten
     put_padding(file, tensor_bytes(tensor, precision));
 }
 
-static void quantise(struct reader *source, const struct precision *precision, FILE *file)
+static void quantize(struct reader *source, const struct precision *precision, FILE *file)
 {
     static struct tensor tensors[TENSORS_MAX];
     if (memcmp(take(source, 4), "GGUF", 4) != 0 || take_u32(source) != 3)
@@ -333,14 +333,14 @@ int main(int argc, char **argv)
         if (strcmp(argv[1], PRECISIONS[i].name) == 0)
             precision = &PRECISIONS[i];
     if (!precision) {
-        fprintf(stderr, "usage: quantise q8_0|q4_0 FROM TO\n");
+        fprintf(stderr, "usage: quantize q8_0|q4_0 FROM TO\n");
         return 2;
     }
     struct reader source = read_whole(argv[2]);
     FILE *file = fopen(argv[3], "wb");
     if (!file)
         fail("cannot be written", argv[3]);
-    quantise(&source, precision, file);
+    quantize(&source, precision, file);
     if (fclose(file) != 0)
         fail("cannot be written", argv[3]);
     free(source.bytes);
