@@ -1,7 +1,7 @@
 /* What a bench shares: the median of its rounds and the line that tools/bench reads.  A figure that
  * misses its bound says fail in its line, which tools/bench counts; a bench itself fails only when
  * it could not measure.
- * Compare two ways in the same run, interleaved, so that a busy machine slows both alike. */
+ * Compare two ways in the same run, interleaved, so that a busy machine slows both equally. */
 #ifndef TESTS_BENCH_BENCH_H
 #define TESTS_BENCH_BENCH_H
 

@@ -36,7 +36,7 @@ def main():
         for columns, path in files.items():
             write_rows(path, columns)
         spent = {columns: [] for columns in files}
-        for _ in range(ROUNDS):  # interleaved: a busy machine slows both alike
+        for _ in range(ROUNDS):  # interleaved: a busy machine slows both equally
             for columns, path in files.items():
                 spent[columns].append(cost(path, os.path.join(folder, "runs")))
         ratio = sorted(spent[MANY])[ROUNDS // 2] / sorted(spent[FEW])[ROUNDS // 2]

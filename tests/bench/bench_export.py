@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What `ipw export` of 10^6 records costs beside copying the bytes that it reads and writes (which are
-parsed and printed anew: the ratio is far from 1, and guards against worse), whether its memory stays, how it grows; and what `ipw compare` of two runs of 10^5 costs beside reading them."""
+parsed and printed again: the ratio is far from 1, and guards against worse), whether its memory stays, how it grows; and what `ipw compare` of two runs of 10^5 costs beside reading them."""
 import json
 import os
 import re

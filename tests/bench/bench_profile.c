@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bench/answerer.h"
+#include "bench/stub_server.h"
 #include "bench/bench.h"
 #include "core/clock.h"
 #include "port/http.h"
@@ -177,7 +177,7 @@ static double bare_first_token(int fd, const char *request)
             give_up("the server hung up");
         length += (size_t)n;
         answer[length] = '\0';
-        if (!first && strstr(answer, ANSWERER_TOKEN))
+        if (!first && strstr(answer, STUB_SERVER_TOKEN))
             first = now;
     } while (!strstr(answer, "\r\n0\r\n\r\n"));
     return seconds(first - began);
@@ -202,19 +202,19 @@ static double bare_median(unsigned short port)
     return bench_median(values, FIRST_TOKENS);
 }
 
-/* Both ways a round, so that a busy machine delays both alike. */
+/* Both ways a round, so that a busy machine delays both equally. */
 static void bench_first_token(void)
 {
-    struct answerer answerer;
+    struct stub_server server;
     char url[64];
     double more[TOKEN_ROUNDS], bare[TOKEN_ROUNDS];
-    answerer_start(&answerer, FIRST_TOKEN_DELAY);
-    snprintf(url, sizeof url, "http://127.0.0.1:%u/v1", answerer.port);
+    stub_server_start(&server, FIRST_TOKEN_DELAY);
+    snprintf(url, sizeof url, "http://127.0.0.1:%u/v1", server.port);
     for (int round = 0; round < TOKEN_ROUNDS; round++) {
-        bare[round] = 1e3 * bare_median(answerer.port);
+        bare[round] = 1e3 * bare_median(server.port);
         more[round] = 1e3 * profile("openai", url, FIRST_TOKENS, "1").first_token_s - bare[round];
     }
-    answerer_stop(&answerer);
+    stub_server_stop(&server);
     bench_told("time to the first token over a bare socket, p50", bench_median(bare, TOKEN_ROUNDS),
                "ms");
     bench_at_most("ipw profile, added to the time to first token at p50",
@@ -225,18 +225,18 @@ static void bench_first_token(void)
 
 static void bench_over_http(void)
 {
-    struct answerer answerer;
+    struct stub_server server;
     struct error why;
     char url[64];
     if (http_available(&why)) {
         printf("left out, queries over HTTP: %s\n", why.text);
         return;
     }
-    answerer_start(&answerer, 0);
-    snprintf(url, sizeof url, "http://127.0.0.1:%u/v1", answerer.port);
+    stub_server_start(&server, 0);
+    snprintf(url, sizeof url, "http://127.0.0.1:%u/v1", server.port);
     bench_rate("openai", url, HTTP_QUERIES, 1000, "ipw profile over HTTP, 64 at a time",
                "ipw profile over HTTP, start and writing included", 1000);
-    answerer_stop(&answerer);
+    stub_server_stop(&server);
     bench_first_token();
 }
 

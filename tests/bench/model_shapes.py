@@ -9,7 +9,7 @@ from pathlib import Path
 import gguf
 import numpy
 
-# hidden, feed-forward, heads, of keys and values, size of a head, layers, vocabulary, format
+# hidden, feed-forward, heads, KV heads, head size, layers, vocabulary, format
 SHAPES = {
     "tinyllama-q4_0": (2048, 5632, 32, 4, 64, 4, 32000, "Q4_0"),
     "smollm2-360m-q8_0": (960, 2560, 15, 5, 64, 8, 49152, "Q8_0"),

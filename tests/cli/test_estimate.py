@@ -228,7 +228,7 @@ class Requests(EstimateTest):
                          self.request(10, 20))
 
     def test_kv_cache_traffic(self):
-        """16 layers of 8 heads of 64, keys and values of two bytes: 512 are read, one is written."""
+        """16 layers of 8 heads of 64, KV cache of two bytes per element: 512 tokens are read, one is written."""
         said = self.estimate("llama-3.2-1b", "--hardware", "h200", "--precision", "fp16", "--phase", "decode",
                              "--context", 512, "--batch", 8)
         moved = said["traffic_bytes"]

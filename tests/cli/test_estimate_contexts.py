@@ -19,7 +19,7 @@ from estimating import GPU, ROUND, EstimateTest, figure  # noqa: E402
 
 LLAMA = "llama-3.2-1b"
 GGUF = SOURCE / "models" / "ipw-6m-f16.gguf"
-# Of its config.json: layers, features, heads, heads of keys and values, numbers per head, feed-forward, words.
+# Of its config.json: layers, features, heads, KV heads, head size, feed-forward, words.
 LAYERS, FEATURES, HEADS, HEADS_KV, HEAD, FORWARD, WORDS = 16, 2048, 32, 8, 64, 8192, 128256
 TRAINED = 131072
 
@@ -31,7 +31,7 @@ def matrices():
 
 
 def cache_bytes(tokens):
-    """Keys and values of two bytes."""
+    """KV cache of two bytes per element."""
     return LAYERS * 2 * HEADS_KV * HEAD * 2 * tokens
 
 

@@ -19,7 +19,7 @@ from estimating import EstimateTest, figure  # noqa: E402
 from program import ipw  # noqa: E402
 
 LLAMA = "llama-3.2-1b"
-KV_BYTES = 16 * 2 * 8 * 64 * 2  # of a token: layers, keys and values, heads, numbers per head, bytes
+KV_BYTES = 16 * 2 * 8 * 64 * 2  # of a token: layers, K and V, KV heads, head size, bytes
 IDLE_W = 40
 FIXED, PER_PROMPT, PER_PAIR, PER_SEQUENCE, PER_CONTEXT = 4e-3, 2e-5, 1e-8, 3e-5, 1e-7
 

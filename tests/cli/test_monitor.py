@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """`ipw monitor` from outside: what it serves of machines whose readings are known, what becomes of that when a sensor
-is lost or all are opened anew, to whom the joules are attributed, and how it behaves as a server."""
+is lost or all are reopened, to whom the joules are attributed, and how it behaves as a server."""
 
 import os
 import re

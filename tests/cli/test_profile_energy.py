@@ -147,7 +147,7 @@ class Figures(ProfileTest):
             self.assertGreater(energy["coverage"], 0.99)
             self.assertAlmostEqual(energy["idle_joules"] + energy["active_joules"],
                                    energy["joules"], places=6)
-            # At rest the machine draws what it draws at work: all of it is idle.
+            # The machine draws as much idle as at work: all of it is idle energy.
             self.assertAlmostEqual(energy["idle_joules"] / energy["joules"], 1, delta=0.1)
         for record in records:
             seconds = record["model_metrics"][MODEL]["latency_metrics"]["total_query_seconds"]

@@ -130,7 +130,7 @@ class SoakTest(MachineTest):
 
     def test_trouble(self):
         """Twenty thousand scrapes of two cards and two packages, beside slow scrapers, while a card is lost and comes back,
-        all sensors are opened anew, and processes come and go."""
+        all sensors are reopened, and processes come and go."""
         machine = fast(self.machine(Both), 50)
         self.start_churn(machine, 50000)
         monitor = self.monitor(machine, "--interval", 1, "--processes", 10)

@@ -8,8 +8,8 @@
 #include "core/text.h"
 #include "datasets/dataset.h"
 #include "port/json_read.h"
-#include "standins/arrow_fake.h"
-#include "standins/http_fake.h"
+#include "stubs/arrow_fake.h"
+#include "stubs/http_fake.h"
 #include "support/one_tree.h"
 
 /* How to open each driver on what build_files made; %s is the folder. */

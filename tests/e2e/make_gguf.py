@@ -134,7 +134,7 @@ class Model:
 
     def tensors(self):
         hidden, forward = self.hidden, 3 * self.hidden
-        half = hidden // 2  # two heads of queries share one of keys and values
+        half = hidden // 2  # two query heads share one KV head
         yield "token_embd.weight", (hidden, len(self.tokens)), self.embedding
         for layer in range(self.layers):
             for name, columns, rows in (("attn_q", hidden, hidden), ("attn_k", hidden, half),

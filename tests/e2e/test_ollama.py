@@ -8,10 +8,10 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 import servers  # noqa: E402
-from answering import Answering  # noqa: E402
+from server_contract import ServerContract  # noqa: E402
 
 
-class OllamaTest(Answering, unittest.TestCase):
+class OllamaTest(ServerContract, unittest.TestCase):
     serve = staticmethod(servers.ollama_server)
 
     def test_its_own_protocol_counts_and_times(self):

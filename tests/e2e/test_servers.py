@@ -11,14 +11,14 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 import make_gguf  # noqa: E402
 import servers  # noqa: E402
-from answering import AT_ONCE, Answering  # noqa: E402
+from server_contract import CONCURRENT, ServerContract  # noqa: E402
 
 
-class LlamaTest(Answering, unittest.TestCase):
+class LlamaTest(ServerContract, unittest.TestCase):
     serve = staticmethod(servers.llama_server)
 
     def test_it_has_the_slots_it_was_asked_for(self):
-        self.assertEqual(len(servers.get(f"{self.url}/slots")), AT_ONCE)
+        self.assertEqual(len(servers.get(f"{self.url}/slots")), CONCURRENT)
 
     def test_what_cannot_start_says_why(self):
         with tempfile.NamedTemporaryFile(suffix=".gguf") as empty:

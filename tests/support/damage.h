@@ -1,5 +1,5 @@
 /* Files that are damaged at random: a reader reads or refuses them in one line, never beyond their end, and
- * never with more memory than their size warrants.  The same seed damages alike everywhere. */
+ * never with more memory than their size warrants.  The same seed gives the same damage everywhere. */
 #ifndef IPW_TESTS_DAMAGE_H
 #define IPW_TESTS_DAMAGE_H
 

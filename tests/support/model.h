@@ -7,7 +7,7 @@
 
 #include "core/err.h"
 
-/* What tests/e2e/make_gguf.py is told. */
+/* Parameters given to tests/e2e/make_gguf.py. */
 enum { MODEL_LAYERS = 2, MODEL_HIDDEN = 64, MODEL_HEADS = 2, MODEL_CONTEXT = 256 };
 
 /* Group set-up and teardown.  IPW_MODELS is set to the folder, with the model in it as tiny-1b. */

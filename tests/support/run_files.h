@@ -15,7 +15,7 @@ enum { RUN_FILES_BREAK = 1, RUN_FILES_MAX = 1 << 16 };
 bool run_files_add(struct text *out, const char *name);
 
 /* Damages them as a hand would: another value, a line more or less, a line that is cut.  Gives the new length, at
- * most RUN_FILES_MAX, which `bytes` must have room for.  The same seed damages alike everywhere. */
+ * most RUN_FILES_MAX, which `bytes` must have room for.  The same seed gives the same damage everywhere. */
 size_t run_files_damage(char *bytes, size_t length, uint64_t seed);
 
 /* Writes them to a directory and has every command that reads runs do its work there: analyze, report, compare,

@@ -1,7 +1,7 @@
 /* Sensors that play a script into a real sampler: a test says what each channel draws and when it
  * fails, and the whole history is there at once, dated by the script and not by the clock, so that
  * no figure depends on how busy the machine is.  One machine at a time; scripted_start begins it
- * and scripted_stop gives everything back. */
+ * and scripted_stop frees everything. */
 #ifndef TESTS_SUPPORT_SCRIPTED_H
 #define TESTS_SUPPORT_SCRIPTED_H
 

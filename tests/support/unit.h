@@ -31,7 +31,7 @@ static inline bool test_is_watched(void)
 }
 
 /* For a file whose tests need a library that a build may lack: without it they are skipped, which
- * ctest is told by 77. */
+ * 77 reports to ctest. */
 #define RUN_TESTS_WITH(available, tests) (skipped_without(available) ? 77 : RUN_TESTS(tests))
 
 static inline int skipped_without(enum err (*available)(struct error *why))

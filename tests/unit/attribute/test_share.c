@@ -182,7 +182,7 @@ static void test_twins_get_equal_halves(void **state)
     release(&f);
 }
 
-/* Idle is shared alike and active by tokens: 20 W and 80 W. */
+/* Idle is shared equally and active by tokens: 20 W and 80 W. */
 static void test_active_energy_is_shared_by_tokens_and_idle_equally(void **state)
 {
     (void)state;
@@ -231,7 +231,7 @@ static void test_unknown_tokens_mean_equal_shares(void **state)
     release(&f);
 }
 
-/* After their last tokens both are alive and do nothing: no weight at all is no reason to lose it. */
+/* After their last tokens both are in flight and process no tokens: no weight at all is no reason to lose it. */
 static void test_no_tokens_at_all_mean_equal_shares(void **state)
 {
     (void)state;
@@ -374,7 +374,7 @@ static void test_idle_is_limited_once_for_a_window(void **state)
     release(&f);
 }
 
-/* At rest as at work: what rounding leaves of the two is not energy. */
+/* Idle power equals power at work: what rounding leaves of the two is not energy. */
 static void test_no_residue_is_left_above_idle(void **state)
 {
     (void)state;

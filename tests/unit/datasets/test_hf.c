@@ -4,7 +4,7 @@
 
 #include "port/json_read.h"
 
-#include "standins/arrow_fake.h"
+#include "stubs/arrow_fake.h"
 #include "support/items.h"
 #include "support/one_tree.h"
 

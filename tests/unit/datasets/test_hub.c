@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "standins/http_fake.h"
+#include "stubs/http_fake.h"
 #include "support/items.h"
 #include "support/one_tree.h"
 

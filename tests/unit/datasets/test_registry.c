@@ -3,8 +3,8 @@
 
 #include "port/json_read.h"
 
-#include "standins/arrow_fake.h"
-#include "standins/http_fake.h"
+#include "stubs/arrow_fake.h"
+#include "stubs/http_fake.h"
 #include "support/items.h"
 #include "support/one_tree.h"
 

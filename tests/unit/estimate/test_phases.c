@@ -92,7 +92,7 @@ static void test_kv_cache_traffic(void **state)
     run(GRAPH_DECODE, 4, 1, 300, &decode);
     const struct estimate_traffic *traffic = &decode.estimate.total.traffic;
     assert_near(traffic->cache_written, batch * token, 0);
-    /* The context includes the token itself, whose keys and values do not come from the cache. */
+    /* The context includes the token itself, whose K and V do not come from the cache. */
     assert_near(traffic->cache_read, batch * (context - 1) * token, 0);
     assert_near(decode.estimate.memory.kv_cache, batch * context * token, 0);
     /* Every matrix is read once for all sequences; of the two tables of the start, rows. */

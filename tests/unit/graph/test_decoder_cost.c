@@ -63,7 +63,7 @@ static void test_scores_against_every_pair(void **state)
                 struct seen seen = look(tokens, before, WINDOWS[w]);
                 struct decoder_cost cost = decoder_cost(&decoder, &step, 0, DECODER_ATTN_SCORES);
                 /* 4 heads of 16: a product with a key and one with a value, each 16 pairs of
-                 * operations; 5 for the softmax; 2 heads of keys and values, 2 bytes per element. */
+                 * operations; 5 for the softmax; 2 KV heads, 2 bytes per element. */
                 assert_true(cost.matrix_flops == 3 * seen.pairs * 4 * (2 * 16 + 2 * 16));
                 assert_true(cost.elementwise_flops == 3 * seen.pairs * 4 * 5);
                 assert_true(cost.cache_read_bytes == 3 * seen.tokens * 2 * (16 + 16) * 2);

@@ -235,7 +235,7 @@ static void test_real_path_without_the_root(void **state)
     assert_int_equal(fs_real("/sys/class/hwmon/hwmon9", real, sizeof real), ERR_NOT_FOUND);
     assert_int_equal(fs_real("/sys/class/hwmon/hwmon3", real, 8), ERR_BAD_VALUE);
 
-    /* A neighbour of the root whose name begins alike is not inside it. */
+    /* A sibling of the root with the same prefix is not inside it. */
     snprintf(outside, sizeof outside, "%s-beside", tree.root);
     int fd = open(outside, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     assert_true(fd >= 0);

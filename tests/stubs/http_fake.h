@@ -1,7 +1,7 @@
 /* Stands in for the HTTP client: answers come from a function of the test, and every request is
  * kept.  A test that includes this uses it in place of src/port/http.c. */
-#ifndef TESTS_STANDINS_HTTP_FAKE_H
-#define TESTS_STANDINS_HTTP_FAKE_H
+#ifndef TESTS_STUBS_HTTP_FAKE_H
+#define TESTS_STUBS_HTTP_FAKE_H
 
 #include "core/err.h"
 #include "core/text.h"

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "standins/arrow_fake.h"
+#include "stubs/arrow_fake.h"
 
 #include <errno.h>
 #include <stdio.h>

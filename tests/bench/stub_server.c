@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "bench/answerer.h"
+#include "bench/stub_server.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -42,7 +42,7 @@ static void make_stream(void)
                                "\"model\":\"bench\",\"choices\":[{\"index\":0,\"delta\":{%s},"
                                "\"finish_reason\":%s}]}";
     for (int i = 0; i < TOKENS; i++) {
-        snprintf(event, sizeof event, FORM, ANSWERER_TOKEN " word\"", "null");
+        snprintf(event, sizeof event, FORM, STUB_SERVER_TOKEN " word\"", "null");
         add_event(event);
     }
     snprintf(event, sizeof event, FORM, "", "\"stop\"");
@@ -79,7 +79,7 @@ static void hang_up(int fd)
 static void say(int fd, const char *bytes, size_t length)
 {
     if (send(fd, bytes, length, MSG_NOSIGNAL) != (ssize_t)length)
-        perror("answerer: send");
+        perror("stub_server: send");
 }
 
 static void sleep_for(nanos delay)
@@ -183,7 +183,7 @@ static _Noreturn void answer_all(int listener, nanos delay)
     }
 }
 
-void answerer_start(struct answerer *answerer, nanos delay)
+void stub_server_start(struct stub_server *stub_server, nanos delay)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof address;
@@ -191,17 +191,17 @@ void answerer_start(struct answerer *answerer, nanos delay)
     if (listener < 0 || bind(listener, (struct sockaddr *)&address, sizeof address) ||
         listen(listener, 256) || getsockname(listener, (struct sockaddr *)&address, &length))
         abort();
-    answerer->port = ntohs(address.sin_port);
-    answerer->process = fork();
-    if (answerer->process < 0)
+    stub_server->port = ntohs(address.sin_port);
+    stub_server->process = fork();
+    if (stub_server->process < 0)
         abort();
-    if (answerer->process == 0)
+    if (stub_server->process == 0)
         answer_all(listener, delay);
     close(listener);
 }
 
-void answerer_stop(struct answerer *answerer)
+void stub_server_stop(struct stub_server *stub_server)
 {
-    kill(answerer->process, SIGKILL);
-    waitpid(answerer->process, NULL, 0);
+    kill(stub_server->process, SIGKILL);
+    waitpid(stub_server->process, NULL, 0);
 }

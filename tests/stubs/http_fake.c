@@ -1,4 +1,4 @@
-#include "standins/http_fake.h"
+#include "stubs/http_fake.h"
 
 #include <stdlib.h>
 

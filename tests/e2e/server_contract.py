@@ -8,10 +8,10 @@ import make_gguf
 import servers
 
 ANSWER_TOKENS = 40
-AT_ONCE = 4
+CONCURRENT = 4
 
 
-class Answering:
+class ServerContract:
     """Mixed into a TestCase whose `serve` is a context manager of servers.py."""
 
     @classmethod
@@ -20,7 +20,7 @@ class Answering:
         cls.addClassCleanup(folder.cleanup)
         cls.model_path = Path(folder.name, "random.gguf")
         make_gguf.make(cls.model_path)
-        server = cls.serve(cls.model_path, parallel=AT_ONCE)
+        server = cls.serve(cls.model_path, parallel=CONCURRENT)
         cls.url = server.__enter__()
         cls.addClassCleanup(server.__exit__, None, None, None)
 
@@ -57,8 +57,8 @@ class Answering:
                             lambda choice: choice["text"])
 
     def test_several_concurrently_are_all_answered(self):
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            for events in pool.map(self.chat, map(str, range(AT_ONCE))):
+        with ThreadPoolExecutor(CONCURRENT) as pool:
+            for events in pool.map(self.chat, map(str, range(CONCURRENT))):
                 self.assertAnswered(events, lambda choice: choice["delta"].get("content"))
 
     def test_the_process_ends_with_the_block_and_no_other_does(self):
