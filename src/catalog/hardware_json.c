@@ -527,9 +527,9 @@ static void read_points(const struct object *top, struct storage *storage, struc
 /* ---- timed operations ---- */
 
 static const char *const TIMING_OPS[TIMING_OP_COUNT] = {
-    "pass",       "step",           "product", "conv",      "conv_1x1",
-    "conv_image", "conv_depthwise", "lstm",    "attention", "norm",
-    "add",        "scale",          "sigmoid", "rotation",  "gate"};
+    "pass",    "step",           "product", "conv",      "conv_1x1", "conv_image",
+    "conv_1d", "conv_depthwise", "lstm",    "attention", "norm",     "add",
+    "scale",   "sigmoid",        "lrn",     "reorder",   "rotation", "gate"};
 
 const char *timing_op_name(enum timing_op op)
 {

@@ -13,6 +13,7 @@ enum timing_op {
     TIMING_CONV,       /* of at least 16 channels */
     TIMING_POINT_CONV, /* with a window of 1 x 1 */
     TIMING_IMAGE_CONV, /* of fewer channels */
+    TIMING_LINE_CONV,  /* over one dimension */
     TIMING_DEPTHWISE_CONV,
     TIMING_LSTM,
     TIMING_ATTENTION,
@@ -20,6 +21,8 @@ enum timing_op {
     TIMING_ADD,   /* ONNX Runtime: `rows` elements */
     TIMING_SCALE, /* by a constant */
     TIMING_SIGMOID,
+    TIMING_LRN,
+    TIMING_REORDER, /* of `rows` elements from or to the blocked layout of convolutions */
     TIMING_ROTATION,
     TIMING_GATE, /* silu(a) x b */
     TIMING_OP_COUNT

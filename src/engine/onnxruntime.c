@@ -19,6 +19,8 @@ enum {
     OPSET = 13,
     IR_VERSION = 8,
     FLOAT = 1, /* a tensor's data type */
+    LRN_SIZE = 5,
+    LRN_CHANNELS = 64,
 };
 
 /* ---- the library ----
@@ -235,15 +237,22 @@ static void put_weights(struct text *graph, const char *name, const struct dims 
 
 enum { ATTRIBUTE_INT = 2, ATTRIBUTE_INTS = 7 };
 
-static void put_attribute(struct text *node, const char *name, const int64_t *values, size_t count)
+static void put_integer(struct text *node, const char *name, int64_t value)
 {
     struct text attribute = {0};
     put_string(&attribute, 1, name);
-    if (count == 1)
-        put_number(&attribute, 3, values[0]);
-    for (size_t i = 0; count > 1 && i < count; i++)
+    put_number(&attribute, 3, value);
+    put_number(&attribute, 20, ATTRIBUTE_INT);
+    put_message(node, 5, &attribute);
+}
+
+static void put_integers(struct text *node, const char *name, const int64_t *values, size_t count)
+{
+    struct text attribute = {0};
+    put_string(&attribute, 1, name);
+    for (size_t i = 0; i < count; i++)
         put_number(&attribute, 8, values[i]);
-    put_number(&attribute, 20, count == 1 ? ATTRIBUTE_INT : ATTRIBUTE_INTS);
+    put_number(&attribute, 20, ATTRIBUTE_INTS);
     put_message(node, 5, &attribute);
 }
 
@@ -276,27 +285,55 @@ static void end_node(struct model *model, struct text *node, const char *output)
     str_copy(model->last, sizeof model->last, output);
 }
 
+static void add_plain(struct model *model, int number, const char *output)
+{
+    const struct ort_shape *s = model->shape;
+    static const char *const NAMES[] = {
+        [ORT_RUN] = "Add",   [ORT_NOTHING] = "Add", [ORT_PRODUCT] = "MatMul",  [ORT_ADD] = "Add",
+        [ORT_SCALE] = "Mul", [ORT_SCALED] = "Mul",  [ORT_SIGMOID] = "Sigmoid", [ORT_LRN] = "LRN"};
+    const struct dims matrix = {2, {s->channels, s->channels}}, one = {1, {1}};
+    bool has_weights = s->op == ORT_PRODUCT || s->op == ORT_SCALE || s->op == ORT_SCALED;
+    char weights[16];
+    struct text node = {0};
+    name_it(weights, "p", number);
+    if (s->op == ORT_PRODUCT)
+        put_weights(&model->graph, weights, &matrix, 1 / sqrt((double)s->channels));
+    else if (has_weights)
+        put_weights(&model->graph, weights, &one, 0.999);
+    begin_node(&node, NAMES[s->op], model->last,
+               has_weights            ? weights
+               : s->op >= ORT_SIGMOID ? NULL
+                                      : "x");
+    if (s->op == ORT_LRN)
+        put_integer(&node, "size", LRN_SIZE);
+    end_node(model, &node, output);
+}
+
 static void add_conv(struct model *model, int number, const char *output)
 {
     const struct ort_shape *s = model->shape;
     bool is_deep = s->op == ORT_DEPTHWISE, is_image = s->op == ORT_IMAGE;
+    size_t rank = s->op == ORT_LINE ? 1 : 2;
     int64_t inputs = is_deep ? 1 : s->channels, pad = (s->window - 1) / 2;
-    const struct dims dims = {4, {s->outputs, inputs, s->window, s->window}};
+    const struct dims dims = {2 + rank, {s->outputs, inputs, s->window, s->window}};
     const int64_t window[2] = {s->window, s->window}, strides[2] = {2, 2};
     const int64_t pads[4] = {pad, pad, pad, pad};
     char weights[16], middle[16];
     struct text node = {0}, pool = {0};
     name_it(weights, "w", number);
     name_it(middle, "m", number);
-    put_weights(&model->graph, weights, &dims, 1 / sqrt((double)(inputs * s->window * s->window)));
+    put_weights(&model->graph, weights, &dims,
+                1 / sqrt((double)inputs * pow((double)s->window, (double)rank)));
     begin_node(&node, "Conv", is_image ? "x" : model->last, weights);
-    put_attribute(&node, "kernel_shape", window, 2);
-    put_attribute(&node, "pads", pads, 4);
+    put_integers(&node, "kernel_shape", window, rank);
+    put_integers(&node, "pads", pads, 2 * rank);
     if (is_image)
-        put_attribute(&node, "strides", strides, 2);
+        put_integers(&node, "strides", strides, 2);
     if (is_deep)
-        put_attribute(&node, "group", &s->channels, 1);
-    end_node(model, &node, is_image ? middle : output);
+        put_integer(&node, "group", s->channels);
+    end_node(model, &node, is_image || s->op == ORT_SCALED ? middle : output);
+    if (s->op == ORT_SCALED)
+        add_plain(model, number, output);
     if (!is_image)
         return;
     begin_node(&pool, "GlobalMaxPool", middle, NULL); /* in the layout of convolutions */
@@ -305,7 +342,7 @@ static void add_conv(struct model *model, int number, const char *output)
 
 static void add_lstm(struct model *model, int number, const char *output)
 {
-    int64_t width = model->shape->channels, hidden[1] = {width};
+    int64_t width = model->shape->channels;
     const struct dims dims = {3, {1, 4 * width, width}};
     const struct dims shape = {3, {model->shape->rows, 1, width}};
     char weights[16], state[16], middle[16], wanted[16];
@@ -318,7 +355,7 @@ static void add_lstm(struct model *model, int number, const char *output)
     put_weights(&model->graph, state, &dims, 1 / sqrt((double)width));
     begin_node(&node, "LSTM", model->last, weights);
     put_string(&node, 1, state);
-    put_attribute(&node, "hidden_size", hidden, 1);
+    put_integer(&node, "hidden_size", width);
     end_node(model, &node, middle);
     put_number(&tensor, 1, 3);
     put_number(&tensor, 2, 7); /* int64 */
@@ -329,43 +366,25 @@ static void add_lstm(struct model *model, int number, const char *output)
     end_node(model, &reshape, output);
 }
 
-static void add_plain(struct model *model, int number, const char *output)
-{
-    const struct ort_shape *s = model->shape;
-    static const char *const NAMES[] = {[ORT_NOTHING] = "Add",
-                                        [ORT_PRODUCT] = "MatMul",
-                                        [ORT_ADD] = "Add",
-                                        [ORT_SCALE] = "Mul",
-                                        [ORT_SIGMOID] = "Sigmoid"};
-    const struct dims matrix = {2, {s->channels, s->channels}}, one = {1, {1}};
-    char weights[16];
-    struct text node = {0};
-    name_it(weights, "w", number);
-    if (s->op == ORT_PRODUCT)
-        put_weights(&model->graph, weights, &matrix, 1 / sqrt((double)s->channels));
-    else if (s->op == ORT_SCALE)
-        put_weights(&model->graph, weights, &one, 0.999);
-    begin_node(&node, NAMES[s->op], model->last,
-               s->op == ORT_SIGMOID                       ? NULL
-               : s->op == ORT_ADD || s->op == ORT_NOTHING ? "x"
-                                                          : weights);
-    end_node(model, &node, output);
-}
-
 static struct dims input_of(const struct ort_shape *s)
 {
     switch (s->op) {
+    case ORT_LINE:
+        return (struct dims){3, {1, s->channels, s->side}};
     case ORT_CONV:
+    case ORT_SCALED:
     case ORT_DEPTHWISE:
         return (struct dims){4, {1, s->channels, s->side, s->side}};
     case ORT_IMAGE:
         return (struct dims){4, {1, s->channels, 2 * s->side, 2 * s->side}};
     case ORT_LSTM:
         return (struct dims){3, {s->rows, 1, s->channels}};
+    case ORT_LRN:
+        return (struct dims){4, {1, LRN_CHANNELS, s->elements / LRN_CHANNELS, 1}};
     case ORT_PRODUCT:
         return (struct dims){2, {s->rows, s->channels}};
     default:
-        return (struct dims){2, {1, s->op == ORT_NOTHING ? 1 : s->elements}};
+        return (struct dims){2, {1, s->elements > 0 ? s->elements : 1}};
     }
 }
 
@@ -385,7 +404,7 @@ static void make_model(const struct ort_shape *shape, int operators, struct text
     for (int i = 0; i < operators; i++) {
         int left = operators - 1 - i;
         name_it(output, left < outputs_of(shape, operators) ? "y" : "t", left);
-        if (shape->op == ORT_CONV || shape->op == ORT_DEPTHWISE || shape->op == ORT_IMAGE)
+        if (shape->side > 0)
             add_conv(&model, i, output);
         else if (shape->op == ORT_LSTM)
             add_lstm(&model, i, output);
@@ -496,12 +515,13 @@ enum err ort_timer_measure(struct ort_timer *timer, const struct ort_shape *shap
                                                           dims.at, dims.count, FLOAT, &input),
                                 why)
                         : err_no_memory(why);
+    bool is_run = shape->op == ORT_RUN;
     if (!err)
-        err = time_model(timer, shape, 1, input, budget_s / 4, &shorter, why);
-    if (!err)
+        err = time_model(timer, shape, 1, input, is_run ? budget_s : budget_s / 4, &shorter, why);
+    if (!err && !is_run)
         err = time_model(timer, shape, LONG, input, budget_s, &longer, why);
     if (!err)
-        *out = (struct op_time){(longer - shorter) / (LONG - 1), 1};
+        *out = (struct op_time){is_run ? shorter : (longer - shorter) / (LONG - 1), 1};
     if (input)
         timer->api->release_value(input);
     free(data);

@@ -77,15 +77,19 @@ struct ort_timer;
 
 /* In fp32. */
 enum ort_op {
+    ORT_RUN,       /* a model of one such operator: */
     ORT_NOTHING,   /* an operator with negligible work */
     ORT_CONV,      /* `channels` to `outputs`, window x window, side x side positions, padded */
     ORT_DEPTHWISE, /* the same with a group for each channel */
     ORT_IMAGE,     /* the same with stride 2, on the model's input */
+    ORT_LINE,      /* a convolution over one dimension of `side` positions */
+    ORT_SCALED,    /* a convolution and the multiplication of its result by a constant */
     ORT_PRODUCT,   /* `rows` x `channels` by a matrix of channels x channels */
     ORT_LSTM,      /* of `rows` steps, `channels` wide */
     ORT_ADD,       /* two tensors of `elements` */
     ORT_SCALE,     /* a tensor of `elements` by a constant */
     ORT_SIGMOID,
+    ORT_LRN, /* local response norm over 5 of 64 channels */
 };
 
 struct ort_shape {

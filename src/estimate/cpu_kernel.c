@@ -12,6 +12,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "estimate/dataflow.h"
 #include "estimate/roofline.h"
 #include "graph/gguf.h"
 
@@ -46,6 +47,7 @@ static double axis_of(const struct hardware_timing *timing, int axis)
     case TIMING_CONV:
     case TIMING_POINT_CONV:
     case TIMING_IMAGE_CONV:
+    case TIMING_LINE_CONV:
     case TIMING_LSTM:
         return axis == 1 ? sqrt(timing->depth * timing->columns) : timing->held;
     default:
@@ -246,7 +248,7 @@ struct kernel_estimate timed_kernel_estimate(const struct subgraph *subgraph,
     };
 }
 
-enum { FEW_CHANNELS = 4, BLOCK_CHANNELS = 16, FEW_ROWS = 16 };
+enum { FEW_CHANNELS = 4, FEW_ROWS = 16 };
 #define OPERATOR_S 1.8e-6 /* fixed time of an operator */
 #define DIVIDED_S                                                                                  \
     40e-6 /* on one thread: shorter operators other than products are not parallelized */
@@ -363,8 +365,6 @@ static double divided_s(const struct rates *rates, double all_s, bool is_product
 
 enum { ADD_BYTES = 12, SCALE_BYTES = 8 }; /* bytes moved per element */
 #define COLD_STEPS 4.0 /* fixed time of an operator among others, in those timed back to back */
-#define REORDERING                                                                                 \
-    2.0 /* an operator with a constant converts from or to the blocked layout of convolutions */
 
 static double timed_s(const struct rates *rates, enum timing_op op, double rows, double size)
 {
@@ -385,6 +385,9 @@ static double conv_s(const struct subgraph *subgraph, const struct roofline_work
     double rows = fmax(1, work->rows), outputs = fmax(1, work->outputs),
            taps = fmax(1, shape->taps);
     double columns = outputs / rows, depth = work->macs / (outputs * taps);
+    double along = timed_s(rates, TIMING_LINE_CONV, rows, sqrt(depth * columns));
+    if (shape->window_rank == 1 && shape->groups <= 1 && is_known(along))
+        return work->macs * along;
     if (shape->groups > 1 && depth <= 1)
         return work->macs * timed_s(rates, TIMING_DEPTHWISE_CONV, rows, taps);
     if (shape->groups > 1) {
@@ -424,21 +427,35 @@ static double timed_product_s(const struct subgraph *subgraph, const struct roof
     return work->macs * timed_s(rates, TIMING_PRODUCT, rows, sqrt(fmax(1, depth * columns)));
 }
 
+/* One operand, and arithmetic that takes no longer than reading it. */
+static bool is_plain(enum graph_op op)
+{
+    return op == GRAPH_CLIP || op == GRAPH_RELU || op == GRAPH_LEAKY_RELU || op == GRAPH_BATCH_NORM;
+}
+
 static double timed_move_s(const struct subgraph *subgraph, const struct roofline_work *work,
                            const struct rates *rates)
 {
     enum graph_kind kind = graph_op_kind(subgraph->op);
-    if ((kind == GRAPH_KIND_ACTIVATION && subgraph->op != GRAPH_CLIP) ||
-        kind == GRAPH_KIND_SOFTMAX) {
+    if ((kind == GRAPH_KIND_ACTIVATION && !is_plain(subgraph->op)) || kind == GRAPH_KIND_SOFTMAX) {
         double elements = fmax(1, work->outputs);
         return elements * timed_s(rates, TIMING_SIGMOID, elements, 0);
     }
+    if (subgraph->op == GRAPH_LRN && is_known(timed_s(rates, TIMING_LRN, work->outputs, 0)))
+        return work->outputs * timed_s(rates, TIMING_LRN, work->outputs, 0);
     bool is_one = kind == GRAPH_KIND_ELEMENTWISE &&
                   work->bytes < (ADD_BYTES + SCALE_BYTES) / 2.0 * work->outputs;
-    bool is_scaling = subgraph->op == GRAPH_CLIP || is_one;
+    bool is_scaling = is_plain(subgraph->op) || is_one;
     double elements = fmax(1, work->bytes / (is_scaling ? SCALE_BYTES : ADD_BYTES));
-    return elements * timed_s(rates, is_scaling ? TIMING_SCALE : TIMING_ADD, elements, 0) *
-           (is_one ? REORDERING : 1);
+    return elements * timed_s(rates, is_scaling ? TIMING_SCALE : TIMING_ADD, elements, 0);
+}
+
+/* Conversion of its operands from or to the blocked layout of convolutions. */
+static double reorder_s(const struct subgraph *subgraph, const struct rates *rates)
+{
+    double elements = subgraph->shape.reordered;
+    double each = elements > 0 ? timed_s(rates, TIMING_REORDER, elements, 0) : 0;
+    return is_known(each) ? elements * each : 0; /* not timed by older versions */
 }
 
 static struct kernel_estimate timed_operator_estimate(const struct subgraph *subgraph,
@@ -451,7 +468,7 @@ static struct kernel_estimate timed_operator_estimate(const struct subgraph *sub
     struct moved moved = move_operands(rates, work);
     /* Operators were timed with weights resident in caches. */
     took = fmax(took, fmin(moved.from_memory, work->traffic.weights) / rates->bytes_per_s.value);
-    took += COLD_STEPS * single_s(rates->timings, TIMING_STEP);
+    took += COLD_STEPS * single_s(rates->timings, TIMING_STEP) + reorder_s(subgraph, rates);
     return (struct kernel_estimate){
         .class = is_product ? KERNEL_GEMM : KERNEL_ELEMENTWISE,
         .launches = 1,
@@ -469,9 +486,8 @@ struct kernel_estimate cpu_kernel_estimate(const struct subgraph *subgraph,
 {
     struct kernel_estimate out = {
         .class = KERNEL_ELEMENTWISE, .padding = 1, .cached_bytes = work->bytes};
-    if (subgraph->op == GRAPH_BATCH_NORM || subgraph->op == GRAPH_RELU ||
-        subgraph->op == GRAPH_LEAKY_RELU)
-        return out; /* folded into the preceding convolution */
+    if (subgraph->shape.is_folded)
+        return out;
     if (rates->timings)
         return timed_operator_estimate(subgraph, work, rates);
     bool is_leaving =

@@ -139,6 +139,190 @@ void dataflow_release(struct dataflow *flow)
     *flow = (struct dataflow){0};
 }
 
+/* ---- blocked layout ---- */
+
+static const struct graph_tensor *image_of(const struct dataflow *flow, tensor_id root)
+{
+    const struct graph_tensor *tensor = root >= 0 ? &flow->graph->tensors[root] : NULL;
+    return tensor && tensor->rank == 4 && dataflow_is_computed(flow, root) ? tensor : NULL;
+}
+
+static bool is_blocked_conv(const struct graph *graph, const struct graph_node *node)
+{
+    const struct graph_tensor *in = graph_input(graph, node, 0),
+                              *out = graph_output(graph, node, 0);
+    if (node->op != GRAPH_CONV || node->as.window.rank != 2 || !in || !out || out->rank != 4)
+        return false;
+    int64_t groups = node->as.window.groups > 1 ? node->as.window.groups : 1;
+    bool is_depthwise = groups == in->dims[1] && groups == out->dims[1];
+    int64_t each = is_depthwise || groups == 1 ? in->dims[1] : in->dims[1] / groups;
+    return groups == 1 || each % BLOCK_CHANNELS == 0;
+}
+
+/* All inputs are blocked tensors of the output's shape, or, of a concatenation, of whole blocks. */
+static bool has_blocked_inputs(const struct dataflow *flow, const struct graph_node *node,
+                               const bool *is_blocked)
+{
+    const struct graph_tensor *out = graph_output(flow->graph, node, 0);
+    for (size_t i = 0; i < node->input_count; i++) {
+        const struct graph_tensor *in = image_of(flow, dataflow_input(flow, node, i));
+        if (!in || !is_blocked[dataflow_input(flow, node, i)])
+            return false;
+        bool fits = node->op == GRAPH_MOVE ? in->dims[1] % BLOCK_CHANNELS == 0
+                                           : out && graph_elements(in) == graph_elements(out);
+        if (node->input_count > 1 && !fits)
+            return false;
+    }
+    return node->input_count > 0;
+}
+
+/* Whether it computes with the result of an error function, at most so many operators before it. */
+static bool follows_erf(const struct dataflow *flow, const struct graph_node *node, int steps)
+{
+    for (size_t i = 0; steps > 0 && i < node->input_count; i++) {
+        tensor_id root = dataflow_input(flow, node, i);
+        node_id from = root >= 0 ? flow->graph->tensors[root].producer : GRAPH_NONE;
+        if (from >= 0 && (flow->graph->nodes[from].op == GRAPH_UNARY ||
+                          follows_erf(flow, &flow->graph->nodes[from], steps - 1)))
+            return true;
+    }
+    return false;
+}
+
+/* Of x / sqrt(2), erf, + 1, times x, times 0.5: fused to one operator. */
+static bool is_of_gelu(const struct dataflow *flow, const struct graph_node *node)
+{
+    tensor_id out = node->output_count ? graph_outputs(flow->graph, node)[0] : GRAPH_NONE;
+    bool leads =
+        out >= 0 && dataflow_reader_count(flow, flow->root[out]) == 1 &&
+        flow->graph->nodes[flow->readers[flow->first_reader[flow->root[out]]]].op == GRAPH_UNARY;
+    return leads || follows_erf(flow, node, 3);
+}
+
+/* The node that computes an input which nothing else reads; NULL. */
+static const struct graph_node *only_source(const struct dataflow *flow,
+                                            const struct graph_node *node, size_t input)
+{
+    tensor_id root = dataflow_input(flow, node, input);
+    bool is_single = dataflow_is_computed(flow, root) && dataflow_reader_count(flow, root) == 1;
+    node_id from = is_single ? flow->graph->tensors[root].producer : GRAPH_NONE;
+    return from >= 0 ? &flow->graph->nodes[from] : NULL;
+}
+
+/* A convolution, with what is folded into it. */
+static bool reads_conv(const struct dataflow *flow, const struct graph_node *node, size_t input)
+{
+    const struct graph_node *from = only_source(flow, node, input);
+    return from && (from->op == GRAPH_CONV || (graph_op_kind(from->op) != GRAPH_KIND_ACTIVATION &&
+                                               dataflow_is_folded(flow, from)));
+}
+
+/* A constant of each channel, beside the result of a convolution. */
+static bool is_folded_constant(const struct dataflow *flow, const struct graph_node *node)
+{
+    for (size_t i = 0; i < 2 && node->input_count == 2; i++) {
+        const struct graph_tensor *in = image_of(flow, dataflow_input(flow, node, i));
+        tensor_id other = dataflow_input(flow, node, 1 - i);
+        if (in && reads_conv(flow, node, i) && other >= 0 && !dataflow_is_computed(flow, other))
+            return graph_elements(&flow->graph->tensors[other]) == (double)in->dims[1];
+    }
+    return false;
+}
+
+bool dataflow_is_folded(const struct dataflow *flow, const struct graph_node *node)
+{
+    const struct graph_node *from = only_source(flow, node, 0);
+    switch (node->op) {
+    case GRAPH_ADD:
+    case GRAPH_MUL:
+        return is_folded_constant(flow, node);
+    case GRAPH_BATCH_NORM:
+        return reads_conv(flow, node, 0);
+    case GRAPH_RELU:
+    case GRAPH_LEAKY_RELU: /* of a residual sum, too */
+        return reads_conv(flow, node, 0) ||
+               (from && from->op == GRAPH_ADD &&
+                (reads_conv(flow, from, 0) || reads_conv(flow, from, 1)));
+    default:
+        return false;
+    }
+}
+
+/* Weights of a norm and bounds of a clip aside. */
+static bool is_blocked_node(const struct dataflow *flow, const struct graph_node *node,
+                            const bool *is_blocked)
+{
+    tensor_id first = dataflow_input(flow, node, 0);
+    switch (node->op) {
+    case GRAPH_CONV:
+        return is_blocked_conv(flow->graph, node);
+    case GRAPH_BATCH_NORM:
+    case GRAPH_RELU:
+    case GRAPH_CLIP:
+    case GRAPH_LEAKY_RELU:
+    case GRAPH_SIGMOID:
+    case GRAPH_TANH:
+    case GRAPH_SILU:
+    case GRAPH_GELU:
+    case GRAPH_HARD_SIGMOID:
+    case GRAPH_HARD_SWISH:
+    case GRAPH_UNARY:
+    case GRAPH_MAX_POOL:
+    case GRAPH_AVG_POOL:
+    case GRAPH_REDUCE:
+        return image_of(flow, first) && is_blocked[first];
+    case GRAPH_ADD:
+    case GRAPH_MUL:
+    case GRAPH_DIV:
+    case GRAPH_MOVE:
+        return has_blocked_inputs(flow, node, is_blocked) ||
+               (image_of(flow, first) && is_blocked[first] &&
+                (is_of_gelu(flow, node) || dataflow_is_folded(flow, node)));
+    default:
+        return false;
+    }
+}
+
+/* A convolution reads an image of few channels in the plain layout. */
+static bool needs_reorder(const struct graph_node *node, const struct graph_tensor *in,
+                          bool is_blocked, bool wants_blocks)
+{
+    bool is_narrow = node->op == GRAPH_CONV && in->dims[1] < BLOCK_CHANNELS;
+    return is_blocked != wants_blocks && !(is_narrow && !is_blocked);
+}
+
+enum err dataflow_find_reorders(const struct dataflow *flow, double *elements)
+{
+    const struct graph *graph = flow->graph;
+    bool *is_blocked = calloc(graph->tensor_count + 1, sizeof *is_blocked);
+    bool *is_converted = calloc(graph->tensor_count + 1, sizeof *is_converted);
+    for (size_t n = 0; is_blocked && is_converted && n < graph->node_count; n++) {
+        const struct graph_node *node = &graph->nodes[n];
+        bool wants_blocks = is_blocked_node(flow, node, is_blocked);
+        elements[n] = 0;
+        if (dataflow_is_view(flow, node))
+            continue;
+        size_t inputs =
+            node->op == GRAPH_CONV ? 1 : node->input_count; /* weights may be computed */
+        for (size_t i = 0; i < inputs; i++) {
+            tensor_id root = dataflow_input(flow, node, i);
+            const struct graph_tensor *in = image_of(flow, root);
+            if (!in || is_converted[root] ||
+                !needs_reorder(node, in, is_blocked[root], wants_blocks))
+                continue;
+            is_converted[root] = true;
+            elements[n] += graph_elements(in);
+        }
+        for (size_t i = 0; i < node->output_count; i++)
+            if (graph_outputs(graph, node)[i] >= 0)
+                is_blocked[flow->root[graph_outputs(graph, node)[i]]] = wants_blocks;
+    }
+    enum err err = is_blocked && is_converted ? ERR_OK : ERR_NO_MEMORY;
+    free(is_blocked);
+    free(is_converted);
+    return err;
+}
+
 /* ---- sharding: matrices ---- */
 
 bool sharding_is_row_parallel(const struct graph_node *node)

@@ -38,6 +38,20 @@ bool dataflow_is_computed(const struct dataflow *flow, tensor_id root);
 
 bool dataflow_is_view(const struct dataflow *flow, const struct graph_node *node);
 
+/* ---- blocked layout ---- */
+
+/* Channels of a block: on x86 with AVX-512; half of it with AVX2. */
+enum { BLOCK_CHANNELS = 16 };
+
+/* Of ONNX Runtime on a CPU, which keeps the activations of two-dimensional convolutions in blocks of channels, through
+ * operators that support it; others need the plain layout.  elements: by node, those converted for it from one to
+ * the other.  A tensor is converted once, for the first node that needs it. */
+enum err dataflow_find_reorders(const struct dataflow *flow, double *elements) MUST_USE;
+
+/* Whether runtimes that optimize a model fold it into the convolution before it: a constant of each channel that is added
+ * or multiplied, a batch norm, a ReLU. */
+bool dataflow_is_folded(const struct dataflow *flow, const struct graph_node *node);
+
 /* ---- sharding ---- */
 
 /* Tensor parallelism (Megatron's scheme): the part of each tensor on each device.  The first matrices of a block are

@@ -16,6 +16,7 @@ struct builder {
     const int32_t *of;     /* by node: its subgraph; GRAPH_NONE for views */
     int32_t *seen;         /* by tensor: the last subgraph that counted it */
     double *part;          /* by root: the share that this subgraph has counted */
+    double *reordered;     /* by node, see dataflow_find_reorders */
     node_id first_layered; /* the first node of a layer */
 };
 
@@ -238,6 +239,7 @@ static void describe_window(const struct graph *graph, const struct graph_node *
     shape->groups = (double)(window->groups > 0 ? window->groups : 1);
     shape->channels = in && in->rank > 1 ? (double)in->dims[1] : 0;
     shape->taps = shape->dilation = 1;
+    shape->window_rank = window->rank;
     for (uint8_t i = 0; i < window->rank; i++) {
         shape->taps *= window->kernel[i];
         if (window->kernel[i] > 1)
@@ -299,6 +301,11 @@ static bool is_resized(const struct graph *graph, const struct graph_node *node)
            out->dims[2] * out->dims[3] > in->dims[2] * in->dims[3];
 }
 
+static bool is_over_channels(enum graph_op op)
+{
+    return op == GRAPH_GROUP_NORM || op == GRAPH_LRN;
+}
+
 static void describe_shape(const struct dataflow *flow, const struct graph_node *node,
                            struct subgraph_shape *shape)
 {
@@ -306,6 +313,7 @@ static void describe_shape(const struct dataflow *flow, const struct graph_node 
     const struct graph_tensor *out = graph_output(flow->graph, node, 0);
     enum graph_kind kind = graph_op_kind(node->op);
     shape->is_resized = is_resized(flow->graph, node);
+    shape->is_folded = dataflow_is_folded(flow, node);
     shape->is_clamped = node->is_clamped;
     if (node->op == GRAPH_CONV || node->op == GRAPH_CONV_TRANSPOSE)
         describe_window(flow->graph, node, shape);
@@ -322,7 +330,7 @@ static void describe_shape(const struct dataflow *flow, const struct graph_node 
     else if (kind == GRAPH_KIND_ELEMENTWISE && out)
         shape->is_broadcast = is_broadcast(flow->graph, node);
     else if (out && out->rank > 1 && (kind == GRAPH_KIND_NORM || kind == GRAPH_KIND_SOFTMAX))
-        shape->inner = (double)out->dims[node->op == GRAPH_GROUP_NORM ? 1 : out->rank - 1];
+        shape->inner = (double)out->dims[is_over_channels(node->op) ? 1 : out->rank - 1];
 }
 
 /* Products are sharded, and other operations on some heads or on some columns of a column-parallel matrix.
@@ -371,6 +379,7 @@ static void describe_subgraph(const struct builder *builder, struct subgraph *su
     write_pattern(partition, subgraph);
     measure_outputs(partition, subgraph, main_node);
     describe_shape(builder->flow, main_node, &subgraph->shape);
+    subgraph->shape.reordered = builder->reordered[main_node - partition->graph->nodes];
     subgraph->shape.is_causal = partition->is_causal;
     if (main_node->op == GRAPH_LINEAR && main_node->component == DECODER_HEAD)
         subgraph->shape.tokens = partition->graph->tokens;
@@ -529,7 +538,7 @@ static void sum_live(struct partition *out)
 
 /* A direct-mapped hash table: a collision evicts the earlier entry, and its subgraph is then listed as unique once
  * more, which costs time but does not change the result. */
-enum { SLOTS = 1024, AMOUNTS = 7, FIGURES = 49 };
+enum { SLOTS = 1024, AMOUNTS = 7, FIGURES = 52 };
 
 struct figures {
     double values[FIGURES];
@@ -557,7 +566,8 @@ static void figures_of(const struct subgraph *subgraph, struct figures *out)
         shape->repeats,     shape->tokens,         shape->sequences,       shape->has_bias,
         shape->is_copied,   shape->has_windows,    shape->is_causal,       shape->is_broadcast,
         shape->stored_type, shape->is_unfused,     shape->dilation,        shape->is_resized,
-        shape->keys,        shape->experts,        shape->is_clamped,      shape->is_in_fp32};
+        shape->keys,        shape->experts,        shape->is_clamped,      shape->is_in_fp32,
+        shape->reordered,   shape->window_rank,    shape->is_folded};
     /* cppcheck-suppress ctuuninitvar ; the address of an array */
     double *to = out->values;
     to += put_amount(&cost->in, to);
@@ -681,7 +691,8 @@ static enum err assemble(const struct dataflow *flow, const struct sharding *sha
                               .sharding = sharding,
                               .of = fusion->kernel_of,
                               .seen = malloc((tensors + nodes) * sizeof *builder.seen),
-                              .part = malloc(tensors * sizeof *builder.part)};
+                              .part = malloc(tensors * sizeof *builder.part),
+                              .reordered = malloc((nodes + 1) * sizeof *builder.reordered)};
     out->subgraphs = malloc(nodes * sizeof *out->subgraphs);
     out->nodes = malloc(nodes * sizeof *out->nodes);
     out->before = malloc((flow->graph->link_count + 1) * sizeof *out->before);
@@ -689,8 +700,9 @@ static enum err assemble(const struct dataflow *flow, const struct sharding *sha
     out->live = calloc(nodes + 1, sizeof *out->live);
     builder.first_layered = number_layers(out);
     out->by_layer = calloc((size_t)out->layers + 2, sizeof *out->by_layer);
-    bool is_allocated = builder.seen && builder.part && out->subgraphs && out->nodes &&
-                        out->before && out->tensors && out->live && out->by_layer;
+    bool is_allocated = builder.seen && builder.part && builder.reordered && out->subgraphs &&
+                        out->nodes && out->before && out->tensors && out->live && out->by_layer &&
+                        !dataflow_find_reorders(flow, builder.reordered);
     if (is_allocated) {
         assign_nodes(&builder, fusion->count);
         find_edges(&builder, builder.seen);
@@ -702,6 +714,7 @@ static enum err assemble(const struct dataflow *flow, const struct sharding *sha
     }
     free(builder.seen);
     free(builder.part);
+    free(builder.reordered);
     return is_allocated ? find_unique(out) : ERR_NO_MEMORY;
 }
 

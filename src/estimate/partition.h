@@ -18,6 +18,7 @@
 /* Properties of the main node, besides work and bytes, that its speed depends on; 0 if not applicable. */
 struct subgraph_shape {
     double groups, channels, taps; /* of a convolution: input channels, elements of its window */
+    double window_rank;            /* 1 of one over time */
     double dilation;               /* of the window: 1 unless it is an atrous convolution */
     double inner;                  /* elements of a normalized or reduced row */
     double heads, repeats;         /* of attention: query heads, and those per KV head */
@@ -28,9 +29,11 @@ struct subgraph_shape {
     bool is_broadcast;           /* an operand is smaller than the result */
     bool is_unfused, is_in_fp32; /* unfused attention, see struct graph_attention */
     double keys;                 /* keys per query in that case */
+    double reordered;            /* elements converted for it, see dataflow_find_reorders */
     double stored_type;          /* dtype of the weights of a product, as in struct graph_tensor */
     double experts;  /* experts whose matrices a product reads, each for some of the tokens */
     bool is_clamped; /* as in struct graph_node */
+    bool is_folded;  /* see dataflow_is_folded */
     bool is_causal;  /* in a causal model */
 };
 

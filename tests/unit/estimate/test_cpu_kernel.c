@@ -140,8 +140,10 @@ static void test_operators_of_onnx_runtime(void **state)
     assert_true(took > 2e6 / 47e9 + 5.8e-6 && took < 2e6 / 10e9);
     static const enum graph_op FOLDED[] = {GRAPH_BATCH_NORM, GRAPH_RELU, GRAPH_LEAKY_RELU};
     for (size_t i = 0; i < sizeof FOLDED / sizeof *FOLDED; i++) {
-        struct subgraph folded = {.op = FOLDED[i], .steps = 1};
-        assert_near(cpu_kernel_estimate(&folded, &far, &rates).latency_s, 0, 0);
+        struct subgraph one = {.op = FOLDED[i], .steps = 1};
+        assert_near(cpu_kernel_estimate(&one, &far, &rates).latency_s, 1e-3 + 5.8e-6, 1e-10);
+        one.shape.is_folded = true;
+        assert_near(cpu_kernel_estimate(&one, &far, &rates).latency_s, 0, 0);
     }
 }
 
@@ -179,7 +181,7 @@ static void test_threads_of_onnx_runtime(void **state)
 /* ---- ONNX Runtime: operators that were timed ---- */
 
 /* Timed at 10 ps per MAC for convolutions of 16 channels and 20 for 64, at 30 where the window is 1 x 1, at 50 for
- * images, at 100 depthwise; elements take 1 ns each, a step 0.25 us. */
+ * images, at 100 depthwise, at 40 over time; elements take 1 ns each, 3 ns to another layout; a step 0.25 us. */
 static struct rates timed_rates(struct hardware *cpu, struct hardware_timings *table)
 {
     static const struct hardware_timing ROWS[] = {
@@ -189,8 +191,10 @@ static struct rates timed_rates(struct hardware *cpu, struct hardware_timings *t
         {TIMING_POINT_CONV, NULL, 100, 64, 64, 1, 0, 30e-12 * 100 * 64 * 64},
         {TIMING_IMAGE_CONV, NULL, 100, 3, 32, 9, 0, 50e-12 * 100 * 3 * 32 * 9},
         {TIMING_DEPTHWISE_CONV, NULL, 100, 1, 64, 9, 0, 100e-12 * 100 * 64 * 9},
+        {TIMING_LINE_CONV, NULL, 100, 64, 64, 3, 0, 40e-12 * 100 * 64 * 64 * 3},
         {TIMING_ADD, NULL, 1000, 1, 0, 0, 0, 1e-6},
         {TIMING_SCALE, NULL, 1000, 1, 0, 0, 0, 1e-6},
+        {TIMING_REORDER, NULL, 1000, 1, 0, 0, 0, 3e-6},
     };
     struct rates rates = onnx_rates(cpu);
     *table =
@@ -227,7 +231,14 @@ static void test_timed_operators_of_onnx_runtime(void **state)
     /* Blocks of 16 channels: 24 of them take as long as 32, and outputs of an image too. */
     assert_near(conv_took(&rates, 24, 24, 1, 9) / conv_took(&rates, 32, 32, 1, 9), 1, 1e-9);
     assert_near(conv_took(&rates, 3, 20, 1, 9) / conv_took(&rates, 3, 32, 1, 9), 1, 1e-9);
-    /* Two operands of 1000 elements; one, by a constant, changes the layout beside it. */
+    /* Over time there are no blocks. */
+    struct subgraph line = {
+        .op = GRAPH_CONV,
+        .shape = {.groups = 1, .channels = 3, .taps = 3, .window_rank = 1},
+    };
+    struct roofline_work sound = {.macs = 100 * 3 * 20 * 3, .rows = 100, .outputs = 2000};
+    assert_near(cpu_kernel_estimate(&line, &sound, &rates).latency_s, 18000 * 40e-12 + 1e-6, 1e-15);
+    /* Two operands of 1000 elements; one and a constant; one that is converted before. */
     struct subgraph add = {.op = GRAPH_ADD, .steps = 1};
     struct roofline_work two = {.bytes = 12000, .outputs = 1000},
                          one = {.bytes = 8000, .outputs = 1000};
@@ -239,7 +250,13 @@ static void test_timed_operators_of_onnx_runtime(void **state)
     rates.held = 16e9;
     assert_near(cpu_kernel_estimate(&conv, &few, &rates).latency_s, 10e-6 + 1e-6, 1e-10);
     rates.held = 0;
-    assert_near(cpu_kernel_estimate(&add, &one, &rates).latency_s, 2e-6 + 1e-6, 1e-12);
+    assert_near(cpu_kernel_estimate(&add, &one, &rates).latency_s, 1e-6 + 1e-6, 1e-12);
+    add.shape.reordered = 1000;
+    assert_near(cpu_kernel_estimate(&add, &one, &rates).latency_s, 1e-6 + 3e-6 + 1e-6, 1e-12);
+    table.count--; /* a file of an older version */
+    assert_near(cpu_kernel_estimate(&add, &one, &rates).latency_s, 1e-6 + 1e-6, 1e-12);
+    add.shape.is_folded = true;
+    assert_near(cpu_kernel_estimate(&add, &one, &rates).latency_s, 0, 0);
 }
 
 /* ---- the file ---- */

@@ -637,6 +637,88 @@ static void test_layers_of_a_decoder_are_identical(void **state)
     graph_release(&graph);
 }
 
+/* Of ONNX Runtime on a CPU: the same two ReorderOutput and one ReorderInput as in the model that version 1.31 optimizes
+ * and writes.  The constant of each channel is folded into its convolution. */
+static void test_layouts_of_convolutions(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        double reordered;
+        bool is_folded;
+    } EXPECTED[] = {{"stem", 0, false},    {"bias", 0, true},     {"relu", 0, true},
+                    {"half", 8192, false}, {"conv", 8192, false}, {"add", 0, false},
+                    {"deep", 0, false},    {"pool", 0, false},    {"fc", 32, false}};
+    struct graph graph;
+    struct error why = {0};
+    struct build b = build_begin(&graph, "layouts", &why);
+    struct build_conv wide = {.channels = 32, .kernel = 3, .pad = 1}, deep = wide;
+    deep.groups = -1;
+    tensor_id image = build_input(&b, "x", GRAPH_FLOAT, 4, (int64_t[]){1, 3, 16, 16});
+    tensor_id bias = build_tensor(&b, GRAPH_CONSTANT, "b", 4, (int64_t[]){1, 32, 1, 1});
+    tensor_id half = build_tensor(&b, GRAPH_CONSTANT, "h", 1, (int64_t[]){1});
+    tensor_id x = build_binary(&b, GRAPH_ADD, "bias", build_conv(&b, "stem", image, wide), bias);
+    x = build_op(&b, GRAPH_RELU, "relu", x);
+    tensor_id y = build_conv(&b, "conv", build_binary(&b, GRAPH_MUL, "half", x, half), wide);
+    x = build_conv(&b, "deep", build_binary(&b, GRAPH_ADD, "add", x, y), deep);
+    x = build_flatten(&b, "flatten", build_global_pool(&b, "pool", x));
+    build_output(&b, build_linear(&b, "fc", x, 10, false));
+    assert_int_equal(build_end(&b), ERR_OK);
+    struct partition partition = cut(&graph, PARTITION_PLAIN);
+    assert_int_equal(partition.count, sizeof EXPECTED / sizeof *EXPECTED);
+    for (size_t i = 0; i < partition.count; i++) {
+        const struct subgraph *one = &partition.subgraphs[i];
+        assert_string_equal(one->name, EXPECTED[i].name);
+        assert_near(one->shape.reordered, EXPECTED[i].reordered, 0);
+        assert_int_equal(one->shape.is_folded, EXPECTED[i].is_folded);
+    }
+    partition_release(&partition);
+    graph_release(&graph);
+}
+
+static void assert_folded(const struct partition *partition, const char *name, bool expected)
+{
+    for (size_t i = 0; i < partition->count; i++)
+        if (!strcmp(partition->subgraphs[i].name, name)) {
+            assert_int_equal(partition->subgraphs[i].shape.is_folded, expected);
+            return;
+        }
+    fail_msg("no subgraph %s", name);
+}
+
+/* Into the convolution before it, unless another operator reads that result or none is before it, as in DenseNet. */
+static void test_what_is_folded_into_a_convolution(void **state)
+{
+    (void)state;
+    struct graph graph;
+    struct error why = {0};
+    struct build b = build_begin(&graph, "folded", &why);
+    struct build_conv wide = {.channels = 32, .kernel = 1};
+    tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 4, (int64_t[]){1, 32, 8, 8});
+    tensor_id scale = build_tensor(&b, GRAPH_CONSTANT, "s", 3, (int64_t[]){32, 1, 1});
+    tensor_id y = build_op(&b, GRAPH_RELU, "first_relu", build_batch_norm(&b, "first_bn", x));
+    y = build_batch_norm(&b, "bn", build_conv(&b, "conv", y, wide));
+    y = build_op(&b, GRAPH_RELU, "relu", build_binary(&b, GRAPH_MUL, "scale", y, scale));
+    tensor_id twice = build_conv(&b, "twice", y, wide);
+    y = build_op(&b, GRAPH_RELU, "read_twice", twice);
+    y = build_op(&b, GRAPH_RELU, "of_sum", build_binary(&b, GRAPH_ADD, "sum", twice, y));
+    y = build_op(&b, GRAPH_RELU, "of_residual",
+                 build_binary(&b, GRAPH_ADD, "residual", y, build_conv(&b, "last", y, wide)));
+    build_output(&b, y);
+    assert_int_equal(build_end(&b), ERR_OK);
+    struct partition partition = cut(&graph, PARTITION_PLAIN);
+    static const struct {
+        const char *name;
+        bool is_folded;
+    } EXPECTED[] = {{"first_bn", false}, {"first_relu", false}, {"bn", true},
+                    {"scale", true},     {"relu", true},        {"read_twice", false},
+                    {"of_sum", false},   {"residual", false},   {"of_residual", true}};
+    for (size_t i = 0; i < sizeof EXPECTED / sizeof *EXPECTED; i++)
+        assert_folded(&partition, EXPECTED[i].name, EXPECTED[i].is_folded);
+    partition_release(&partition);
+    graph_release(&graph);
+}
+
 static void test_an_empty_graph(void **state)
 {
     (void)state;
@@ -668,6 +750,8 @@ int main(void)
         cmocka_unit_test(test_a_hundred_thousand_nodes),
         cmocka_unit_test(test_one_of_a_kind_costs_what_the_others_do),
         cmocka_unit_test(test_layers_of_a_decoder_are_identical),
+        cmocka_unit_test(test_layouts_of_convolutions),
+        cmocka_unit_test(test_what_is_folded_into_a_convolution),
         cmocka_unit_test(test_an_empty_graph),
     };
     return RUN_TESTS(tests);
