@@ -385,9 +385,9 @@ static double conv_s(const struct subgraph *subgraph, const struct roofline_work
     double rows = fmax(1, work->rows), outputs = fmax(1, work->outputs),
            taps = fmax(1, shape->taps);
     double columns = outputs / rows, depth = work->macs / (outputs * taps);
-    double along = timed_s(rates, TIMING_LINE_CONV, rows, sqrt(depth * columns));
+    double along = timed_s(rates, TIMING_LINE_CONV, shape->positions, sqrt(depth * columns));
     if (shape->window_rank == 1 && shape->groups <= 1 && is_known(along))
-        return work->macs * along;
+        return work->macs * along; /* sample by sample */
     if (shape->groups > 1 && depth <= 1)
         return work->macs * timed_s(rates, TIMING_DEPTHWISE_CONV, rows, taps);
     if (shape->groups > 1) {

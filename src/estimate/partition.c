@@ -235,11 +235,14 @@ static void describe_window(const struct graph *graph, const struct graph_node *
                             struct subgraph_shape *shape)
 {
     const struct graph_window *window = &node->as.window;
-    const struct graph_tensor *in = graph_input(graph, node, 0);
+    const struct graph_tensor *in = graph_input(graph, node, 0),
+                              *out = graph_output(graph, node, 0);
     shape->groups = (double)(window->groups > 0 ? window->groups : 1);
     shape->channels = in && in->rank > 1 ? (double)in->dims[1] : 0;
     shape->taps = shape->dilation = 1;
     shape->window_rank = window->rank;
+    if (out && out->rank > 1 && graph_elements(out) > 0)
+        shape->positions = graph_elements(out) / (double)(out->dims[0] * out->dims[1]);
     for (uint8_t i = 0; i < window->rank; i++) {
         shape->taps *= window->kernel[i];
         if (window->kernel[i] > 1)
@@ -538,7 +541,7 @@ static void sum_live(struct partition *out)
 
 /* A direct-mapped hash table: a collision evicts the earlier entry, and its subgraph is then listed as unique once
  * more, which costs time but does not change the result. */
-enum { SLOTS = 1024, AMOUNTS = 7, FIGURES = 52 };
+enum { SLOTS = 1024, AMOUNTS = 7, FIGURES = 53 };
 
 struct figures {
     double values[FIGURES];
@@ -567,7 +570,7 @@ static void figures_of(const struct subgraph *subgraph, struct figures *out)
         shape->is_copied,   shape->has_windows,    shape->is_causal,       shape->is_broadcast,
         shape->stored_type, shape->is_unfused,     shape->dilation,        shape->is_resized,
         shape->keys,        shape->experts,        shape->is_clamped,      shape->is_in_fp32,
-        shape->reordered,   shape->window_rank,    shape->is_folded};
+        shape->reordered,   shape->window_rank,    shape->is_folded,       shape->positions};
     /* cppcheck-suppress ctuuninitvar ; the address of an array */
     double *to = out->values;
     to += put_amount(&cost->in, to);

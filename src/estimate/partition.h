@@ -19,6 +19,7 @@
 struct subgraph_shape {
     double groups, channels, taps; /* of a convolution: input channels, elements of its window */
     double window_rank;            /* 1 of one over time */
+    double positions;              /* of the result of one sample */
     double dilation;               /* of the window: 1 unless it is an atrous convolution */
     double inner;                  /* elements of a normalized or reduced row */
     double heads, repeats;         /* of attention: query heads, and those per KV head */

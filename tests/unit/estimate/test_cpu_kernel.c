@@ -234,7 +234,7 @@ static void test_timed_operators_of_onnx_runtime(void **state)
     /* Over time there are no blocks. */
     struct subgraph line = {
         .op = GRAPH_CONV,
-        .shape = {.groups = 1, .channels = 3, .taps = 3, .window_rank = 1},
+        .shape = {.groups = 1, .channels = 3, .taps = 3, .window_rank = 1, .positions = 100},
     };
     struct roofline_work sound = {.macs = 100 * 3 * 20 * 3, .rows = 100, .outputs = 2000};
     assert_near(cpu_kernel_estimate(&line, &sound, &rates).latency_s, 18000 * 40e-12 + 1e-6, 1e-15);
