@@ -2,7 +2,8 @@
 """Times passes of ONNX models in ONNX Runtime on this CPU:
     onnx_passes.py THREADS FOLDER
 prints "group<TAB>name<TAB>file<TAB>sizes<TAB>seconds" for each, of models that tools/bring-model brings.  Models of the
-group `held-out` were not looked at while the shares of src/estimate/cpu_kernel.c were chosen.  Denormal numbers count as 0:
+group `held-out` were not looked at while the shares of src/estimate/cpu_kernel.c were chosen, those of `unseen` not before
+they were first predicted.  Denormal numbers count as 0:
 two layers of OCR v6 detection have 24 and 63 % of them among their weights, and take 64 of its 88 ms for them.  Seconds are the least of the
 lower quartiles of some rounds, in which the models take turns, as a calibration takes it: other programs only add time.
 Needs the packages numpy and onnxruntime."""
@@ -33,6 +34,18 @@ MODELS = [
     ("held-out", "document orientation", "document-orientation.onnx", {"x": ((1, 3, 224, 224), "f4")}),
     ("held-out", "OCR v6 detection 320 x 320", "ocr6-detection.onnx", {"x": ((1, 3, 320, 320), "f4")}),
     ("held-out", "OCR v6 recognition 48 x 320", "ocr6-recognition.onnx", {"x": ((1, 3, 48, 320), "f4")}),
+    ("unseen", "OCR v3 detection 320 x 320", "ocr3-detection.onnx", {"x": ((1, 3, 320, 320), "f4")}),
+    ("unseen", "OCR v3 detection 640 x 640", "ocr3-detection.onnx", {"x": ((1, 3, 640, 640), "f4")}),
+    ("unseen", "OCR v3 recognition 48 x 320", "ocr3-recognition.onnx", {"x": ((1, 3, 48, 320), "f4")}),
+    ("unseen", "speech embedding", "speech-embedding.onnx", {"input_1": ((1, 76, 32, 1), "f4")}),
+    ("unseen", "speech embedding, batch 16", "speech-embedding.onnx", {"input_1": ((16, 76, 32, 1), "f4")}),
+    ("unseen", "mel spectrogram, 1 s", "melspectrogram.onnx", {"input": ((1, 16000), "f4")}),
+    ("unseen", "wake word", "wake-word.onnx", {"onnx::Flatten_0": ((1, 22, 96), "f4")}),
+    ("unseen", "basic pitch, 2 s", "basic-pitch.onnx", {"serving_default_input_2:0": ((1, 43844, 1), "f4")}),
+    ("unseen", "silero-vad 6", "silero-vad6.onnx",
+     {"input": ((1, 576), "f4"), "h": ((1, 1, 128), "f4"), "c": ((1, 1, 128), "f4")}),
+    ("unseen", "silero-vad 6, 64 windows", "silero-vad6.onnx",
+     {"input": ((64, 576), "f4"), "h": ((1, 1, 128), "f4"), "c": ((1, 1, 128), "f4")}),
 ]
 ROUNDS, ROUND_S, SAMPLES_LEAST = 6, 0.1, 3
 
