@@ -92,7 +92,7 @@ struct source_state {
     unsigned long reads, failed, late, lost, back, dropped;
     double read_s;  /* spent reading, in total */
     double read_us; /* the fastest read of group 0 */
-    bool is_lost;   /* currently gone, or its driver hangs */
+    bool is_lost;   /* currently lost, or its driver hangs */
 };
 void sampler_source(struct sampler *sampler, size_t source, struct source_state *out);
 

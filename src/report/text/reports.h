@@ -93,7 +93,7 @@ struct optimize_report {
     const struct clock_policy *policies;
     size_t policy_count;
     unsigned rule;                        /* enum policy_rule of the policies */
-    const struct data_findings *findings; /* NULL: none at hand */
+    const struct data_findings *findings; /* NULL: not available */
     const char *source;                   /* the model's file; NULL: measurements */
     const char *apply; /* command that applies the recommended setting; NULL: for its clock */
     const char *gpus;  /* UUIDs of the measured GPUs, comma-separated; NULL: unknown */
