@@ -841,41 +841,6 @@ enum err pass_estimate_lower(const struct partition *partition, const struct har
     return ERR_OK;
 }
 
-/* Updates joules for a different duration, in which all devices draw idle power. */
-static void spread_joules(struct estimate_joules *joules, double idle_j)
-{
-    joules->total += idle_j - joules->idle;
-    joules->idle = idle_j;
-}
-
-void pass_estimate_spread(struct pass_estimate *estimate, double share_s, int at_once)
-{
-    struct estimate_totals *total = &estimate->total;
-    int stages = estimate->config.stages, all = estimate_devices(&estimate->config);
-    double idle_w = estimate->hardware->idle_w.value * all, before_s = total->latency_s;
-    double factor = share_s / before_s, idle_j = idle_w * share_s,
-           more_j = idle_j - total->joules.idle;
-    double relative = total->latency_plus_minus / before_s, busy = before_s / (stages * share_s);
-    total->wasted_j += more_j;
-    spread_joules(&total->joules, idle_j);
-    total->latency_s = share_s;
-    total->latency_plus_minus *= factor;
-    total->joules_plus_minus = hypot(total->joules_plus_minus, more_j * relative);
-    total->power_plus_minus *= total->joules.total / share_s / total->average_w;
-    total->average_w = total->joules.total / share_s;
-    total->peak_w = at_once * total->peak_w + idle_w * (stages - at_once) / stages;
-    total->utilization *= busy;
-    total->mfu *= busy;
-    total->mbu *= busy;
-    total->efficiency = (total->joules.total - idle_j) / total->joules.total;
-    for (size_t i = 0; estimate->rows && i < estimate->partition->count; i++) {
-        struct subgraph_estimate *row = &estimate->rows[i];
-        row->latency_s *= factor;
-        row->utilization *= busy;
-        spread_joules(&row->joules, idle_w * row->latency_s);
-    }
-}
-
 void pass_estimate_release(struct pass_estimate *estimate)
 {
     free(estimate->rows);

@@ -120,9 +120,6 @@ enum err pass_estimate_make(const struct partition *partition, const struct hard
 enum err pass_estimate_lower(const struct partition *partition, const struct hardware *hardware,
                              const struct estimate_config *config, struct estimate_least *cost)
     MUST_USE;
-/* Sets the share of the time of a pipeline's micro-batches: all devices draw idle power for that time, including those
- * of waiting stages.  At most `at_once` stages work concurrently. */
-void pass_estimate_spread(struct pass_estimate *estimate, double share_s, int at_once);
 void pass_estimate_release(struct pass_estimate *estimate);
 
 #endif

@@ -322,6 +322,43 @@ static void add_to_pipeline(const struct pass_estimate *pass, double times,
     }
 }
 
+/* Updates joules for a different duration, in which all devices draw idle power. */
+static void spread_joules(struct estimate_joules *joules, double idle_j)
+{
+    joules->total += idle_j - joules->idle;
+    joules->idle = idle_j;
+}
+
+/* Sets the share of the time of a pipeline's micro-batches: all devices draw idle power for that time, including those
+ * of waiting stages.  At most `at_once` stages work concurrently. */
+static void spread_pass(struct pass_estimate *estimate, double share_s, int at_once)
+{
+    struct estimate_totals *total = &estimate->total;
+    int stages = estimate->config.stages, all = estimate_devices(&estimate->config);
+    double idle_w = estimate->hardware->idle_w.value * all, before_s = total->latency_s;
+    double factor = share_s / before_s, idle_j = idle_w * share_s,
+           more_j = idle_j - total->joules.idle;
+    double relative = total->latency_plus_minus / before_s, busy = before_s / (stages * share_s);
+    total->wasted_j += more_j;
+    spread_joules(&total->joules, idle_j);
+    total->latency_s = share_s;
+    total->latency_plus_minus *= factor;
+    total->joules_plus_minus = hypot(total->joules_plus_minus, more_j * relative);
+    total->power_plus_minus *= total->joules.total / share_s / total->average_w;
+    total->average_w = total->joules.total / share_s;
+    total->peak_w = at_once * total->peak_w + idle_w * (stages - at_once) / stages;
+    total->utilization *= busy;
+    total->mfu *= busy;
+    total->mbu *= busy;
+    total->efficiency = (total->joules.total - idle_j) / total->joules.total;
+    for (size_t i = 0; estimate->rows && i < estimate->partition->count; i++) {
+        struct subgraph_estimate *row = &estimate->rows[i];
+        row->latency_s *= factor;
+        row->utilization *= busy;
+        spread_joules(&row->joules, idle_w * row->latency_s);
+    }
+}
+
 /* Micro-batches overlap: the time of a step is divided among its passes in proportion to their separate times. */
 static enum err spread_steps(struct workload_estimate *out)
 {
@@ -337,8 +374,8 @@ static enum err spread_steps(struct workload_estimate *out)
         int at_once = jobs < (size_t)out->config.stages ? (int)jobs : out->config.stages;
         for (size_t i = first; !err && i < end; i++) {
             add_to_pipeline(&out->passes[i], work->passes[i].times, &out->pipeline);
-            pass_estimate_spread(&out->passes[i], out->passes[i].total.latency_s * step_s / alone_s,
-                                 at_once);
+            spread_pass(&out->passes[i], out->passes[i].total.latency_s * step_s / alone_s,
+                        at_once);
         }
         out->pipeline.micro_batches = (double)jobs;
     }
