@@ -357,19 +357,10 @@ static void describe_sharding(const struct partition *partition, const struct sh
 }
 
 /* Fills in everything that follows from the nodes of a subgraph. */
-static void describe_subgraph(const struct builder *builder, struct subgraph *subgraph)
+static void describe_subgraph(const struct builder *builder, const struct graph_node *main_node,
+                              struct subgraph *subgraph)
 {
     const struct partition *partition = builder->out;
-    const struct graph_node *main_node = node_of(partition, subgraph, 0);
-    double max = 0;
-    for (uint32_t i = 0; i < subgraph->node_count; i++) {
-        const struct graph_node *node = node_of(partition, subgraph, i);
-        double macs = graph_node_cost(partition->graph, node).macs;
-        if (macs > max) {
-            max = macs;
-            main_node = node;
-        }
-    }
     subgraph->name = main_node->name;
     subgraph->op = main_node->op;
     subgraph->layer = main_node->layer;
@@ -396,16 +387,20 @@ static void count_boundaries(struct builder *builder)
         builder->seen[i] = GRAPH_NONE;
     for (size_t i = 0; i < out->count; i++) {
         struct subgraph *subgraph = &out->subgraphs[i];
+        const struct graph_node *main_node = node_of(out, subgraph, 0);
+        double max = 0;
         for (uint32_t n = 0; n < subgraph->node_count; n++) {
             const struct graph_node *node = node_of(out, subgraph, n);
             struct graph_cost cost = graph_node_cost(out->graph, node);
+            main_node = cost.macs > max ? node : main_node;
+            max = fmax(max, cost.macs);
             subgraph->cost.macs += cost.macs;
             subgraph->cost.elementwise += cost.elementwise;
             count_inputs(builder, subgraph, node, (int32_t)i);
             count_outputs(builder, subgraph, node, (int32_t)i);
         }
         graph_cost_add(&out->total, &subgraph->cost);
-        describe_subgraph(builder, subgraph);
+        describe_subgraph(builder, main_node, subgraph);
         out->sharded_macs += subgraph->is_sharded ? subgraph->cost.macs : 0;
     }
 }
@@ -628,6 +623,36 @@ static enum err find_unique(struct partition *out)
     return ERR_OK;
 }
 
+/* Whether a device has the same rates for both, and can share both or none. */
+static bool is_same_model(const struct partition *a, const struct partition *b)
+{
+    const struct graph_precision *file = &a->graph->file, *other = &b->graph->file;
+    return a->is_causal == b->is_causal && a->is_decoder == b->is_decoder &&
+           a->layers == b->layers && a->heads == b->heads && a->heads_kv == b->heads_kv &&
+           a->features == b->features && (a->sharded_macs > 0) == (b->sharded_macs > 0) &&
+           file->is_known == other->is_known && file->products == other->products &&
+           file->floats == other->floats && !memcmp(&a->model, &b->model, sizeof a->model);
+}
+
+enum err partition_continue(struct partition *partition, const struct partition *before,
+                            struct error *why)
+{
+    if (!is_same_model(partition, before))
+        return ERR_OK;
+    partition->repeats = calloc(partition->unique_count + 1, sizeof *partition->repeats);
+    if (!partition->repeats)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    for (size_t k = 0; k < partition->unique_count && k < before->unique_count; k++) {
+        const struct subgraph *own = &partition->subgraphs[partition->unique[k]];
+        const struct subgraph *other = &before->subgraphs[before->unique[k]];
+        struct figures figures;
+        figures_of(own, &figures);
+        partition->repeats[k] =
+            own->component == other->component && is_alike(own, other, &figures);
+    }
+    return ERR_OK;
+}
+
 /* ---- public ---- */
 
 /* The greatest common divisor; b if a is 0. */
@@ -766,6 +791,7 @@ void partition_release(struct partition *partition)
     free(partition->by_layer);
     free(partition->unique);
     free(partition->unique_of);
+    free(partition->repeats);
     *partition = (struct partition){0};
 }
 

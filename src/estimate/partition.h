@@ -114,6 +114,7 @@ struct partition {
      * unique_of the index of its set for every subgraph. */
     uint32_t *unique, *unique_of;
     size_t unique_count;
+    bool *repeats; /* by unique subgraph, see partition_continue; NULL: none */
 };
 
 enum partition_fusion {
@@ -124,6 +125,11 @@ enum partition_fusion {
 enum err partition_make(const struct graph *graph, enum partition_fusion mode,
                         struct partition *out, struct error *why) MUST_USE;
 void partition_release(struct partition *partition);
+
+/* If this is another pass of the same model: finds which unique subgraphs take the time and energy of those with the
+ * same index in the pass before it.  Decode steps differ in attention only. */
+enum err partition_continue(struct partition *partition, const struct partition *before,
+                            struct error *why) MUST_USE;
 
 /* How much of a pass could run at the same time. */
 struct partition_concurrency {

@@ -39,8 +39,8 @@ static double kv_devices(const struct partition *partition, int devices)
 }
 
 /* Activations on each device while a subgraph runs. */
-static double live_bytes(const struct partition *partition, size_t subgraph,
-                         const struct precision_widths *widths, int devices)
+static inline double live_bytes(const struct partition *partition, size_t subgraph,
+                                const struct precision_widths *widths, int devices)
 {
     const struct partition_live *live = &partition->live[subgraph];
     double columns = live->columns, heads_kv = live->heads_kv;
@@ -419,7 +419,14 @@ static void set_confidence(struct pass_estimate *estimate)
 /* A unique subgraph on this device. */
 struct unique {
     struct roofline_work work;
+    struct subgraph_estimate alone; /* without what the devices wait for, and the power limit */
     struct subgraph_estimate row;
+};
+
+struct pass_rows {
+    struct rates rates;
+    const bool *repeats; /* of the partition; NULL: no row is left of the preceding pass */
+    struct unique unique[];
 };
 
 static void estimate_row(const struct partition *partition, size_t number,
@@ -427,7 +434,7 @@ static void estimate_row(const struct partition *partition, size_t number,
 {
     const struct subgraph *subgraph = &partition->subgraphs[partition->unique[number]];
     out->work = roofline_work(subgraph, partition, rates, devices);
-    roofline_estimate(subgraph, &out->work, rates, devices, &out->row);
+    roofline_estimate(subgraph, &out->work, rates, devices, &out->alone);
 }
 
 static bool is_launched(const struct rates *rates)
@@ -599,17 +606,18 @@ struct host_times {
     double step_s, slower_s;
 };
 
-/* Rows of the unique subgraphs, with what the devices wait for and the power limit; the caller frees them. */
-static struct unique *make_rows(const struct partition *partition, const struct rates *rates,
-                                const struct estimate_config *config, struct row_sums *sums,
-                                struct host_times *host)
+/* Rows of the unique subgraphs, with what the devices wait for and the power limit. */
+static void make_rows(const struct partition *partition, const struct estimate_config *config,
+                      struct pass_rows *rows, struct row_sums *sums, struct host_times *host)
 {
+    const struct rates *rates = &rows->rates;
+    struct unique *unique = rows->unique;
     int devices = config->devices;
-    struct unique *unique = malloc((partition->unique_count + 1) * sizeof *unique);
-    if (!unique)
-        return NULL;
-    for (size_t k = 0; k < partition->unique_count; k++)
-        estimate_row(partition, k, rates, devices, &unique[k]);
+    for (size_t k = 0; k < partition->unique_count; k++) {
+        if (!rows->repeats || !rows->repeats[k])
+            estimate_row(partition, k, rates, devices, &unique[k]);
+        unique[k].row = unique[k].alone;
+    }
     wait_for_threads(partition, rates, devices, unique);
     *sums = sum_rows(partition, unique, devices);
     bool is_staged = config->stages > 1; /* the scheduler then overlaps with the stages */
@@ -625,17 +633,17 @@ static struct unique *make_rows(const struct partition *partition, const struct 
         roofline_apply_limit(rates, &limit, devices, &unique[k].row);
     if (limit.joules < 1)
         *sums = sum_rows(partition, unique, devices);
-    return unique;
 }
 
-/* All that adds up over subgraphs, also as an array of an even length, which is added in vectors.  Ratios are weighted,
- * see set_ratios. */
+/* All that adds up over subgraphs, also as an array of whole blocks.  Ratios are weighted, see set_ratios. */
+enum { BLOCK = 16 }; /* numbers that vector registers hold */
 struct addend_parts {
     struct estimate_totals totals;
     struct time_shares shares;
 };
+enum { BLOCKS = (sizeof(struct addend_parts) / sizeof(double) + BLOCK - 1) / BLOCK };
 union addend {
-    double numbers[(sizeof(struct addend_parts) / sizeof(double) + 3) / 4 * 4];
+    double numbers[BLOCKS][BLOCK];
     struct addend_parts of;
 };
 
@@ -660,34 +668,40 @@ static void set_addend(const struct partition *partition, size_t number, const s
     out->of.shares = shares_of(subgraph, row);
 }
 
-static void add(union addend *restrict sum, const union addend *restrict more)
+static void add_block(const struct partition *partition, const union addend *addends, size_t block,
+                      double *restrict out)
 {
-    for (size_t k = 0; k < sizeof sum->numbers / sizeof *sum->numbers; k++)
-        sum->numbers[k] += more->numbers[k];
+    double sum[BLOCK] = {0};
+    for (size_t i = 0; i < partition->count; i++) {
+        const double *more = addends[partition->unique_of[i]].numbers[block];
+#pragma GCC unroll 16
+        for (size_t k = 0; k < BLOCK; k++)
+            sum[k] += more[k];
+    }
+    memcpy(out, sum, sizeof sum);
 }
 
 /* Each unique subgraph is computed once.  Subgraphs are still added one by one and in order, so that the sums equal
  * those over a list of all rows to the last bit. */
-static enum err sum_subgraphs(const struct rates *rates, struct time_shares *shares,
+static enum err sum_subgraphs(struct pass_rows *rows, struct time_shares *shares,
                               struct pass_estimate *out)
 {
+    const struct rates *rates = &rows->rates;
+    struct unique *unique = rows->unique;
     const struct partition *partition = out->partition;
     int devices = out->config.devices, stages = out->config.stages;
-    union addend sum = {0}, *addends = calloc(partition->unique_count + 1, sizeof *addends);
+    union addend sum = {0}, *addends = malloc((partition->unique_count + 1) * sizeof *addends);
     struct row_sums sums;
     struct host_times host;
-    struct unique *unique =
-        addends ? make_rows(partition, rates, &out->config, &sums, &host) : NULL;
-    if (!unique) {
-        free(addends);
+    if (!addends)
         return ERR_NO_MEMORY;
-    }
+    make_rows(partition, &out->config, rows, &sums, &host);
     if (out->config.is_bound)
         lower_to_attained(partition, rates, &out->config, &sums, unique);
     for (size_t k = 0; k < partition->unique_count; k++)
         set_addend(partition, k, rates, devices, &unique[k], &addends[k]);
-    for (size_t i = 0; i < partition->count; i++)
-        add(&sum, &addends[partition->unique_of[i]]);
+    for (size_t b = 0; b < BLOCKS; b++)
+        add_block(partition, addends, b, sum.numbers[b]);
     for (size_t i = 0; (out->rows || stages > 1) && i < partition->count; i++) {
         const struct subgraph_estimate *row = &unique[partition->unique_of[i]].row;
         if (out->rows)
@@ -700,7 +714,6 @@ static enum err sum_subgraphs(const struct rates *rates, struct time_shares *sha
     out->host_s = stages > 1 ? host.step_s : 0;
     out->total = sum.of.totals;
     out->total.peak_w = peak_power(unique, partition->unique_count, devices * rates->limit_w.value);
-    free(unique);
     free(addends);
     return ERR_OK;
 }
@@ -770,12 +783,11 @@ static enum err estimate_detail(const struct rates *rates, int devices, struct p
     return partition_concurrency(partition, batch_of(partition), &out->concurrency);
 }
 
-/* Resolves the defaults of the configuration, and looks up what its runtime attains on the device. */
-static enum err prepare(const struct partition *partition, const struct hardware *hardware,
-                        struct estimate_config *config, struct rates *rates, struct error *why)
+/* Looks up what the runtime of a configuration attains on the device; a pass that continues another has the same. */
+static enum err find_rates(const struct partition *partition, const struct hardware *hardware,
+                           const struct estimate_config *config, struct rates *rates,
+                           struct error *why)
 {
-    config->devices = config->devices ? config->devices : 1;
-    config->stages = config->stages ? config->stages : 1;
     enum err err = rates_of(hardware, config->precision, config->runtime, rates, why);
     if (!err)
         err = check_devices(partition, hardware, rates, config->devices, config->stages, why);
@@ -790,54 +802,83 @@ static enum err prepare(const struct partition *partition, const struct hardware
     return ERR_OK;
 }
 
+/* Resolves the defaults of the configuration, and makes room for the rows. */
+static enum err prepare(const struct partition *partition, const struct hardware *hardware,
+                        struct estimate_config *config, struct pass_rows **rows, struct error *why)
+{
+    bool is_first = !*rows || !partition->repeats;
+    struct pass_rows *room =
+        realloc(*rows, sizeof *room + partition->unique_count * sizeof *room->unique);
+    if (!room)
+        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    *rows = room;
+    config->devices = config->devices ? config->devices : 1;
+    config->stages = config->stages ? config->stages : 1;
+    room->repeats = is_first ? NULL : partition->repeats;
+    enum err err = is_first ? find_rates(partition, hardware, config, &room->rates, why) : ERR_OK;
+    if (err) {
+        free(room);
+        *rows = NULL;
+    }
+    return err;
+}
+
 enum err pass_estimate_make(const struct partition *partition, const struct hardware *hardware,
                             const struct estimate_config *config, bool has_detail,
                             struct pass_estimate *out, struct error *why)
 {
-    struct rates rates;
+    struct pass_rows *rows = NULL;
+    enum err err = pass_estimate_next(partition, hardware, config, &rows, has_detail, out, why);
+    free(rows);
+    return err;
+}
+
+enum err pass_estimate_next(const struct partition *partition, const struct hardware *hardware,
+                            const struct estimate_config *config, struct pass_rows **rows,
+                            bool has_detail, struct pass_estimate *out, struct error *why)
+{
     struct time_shares shares;
     *out = (struct pass_estimate){.partition = partition, .hardware = hardware, .config = *config};
-    enum err err = prepare(partition, hardware, &out->config, &rates, why);
+    enum err err = prepare(partition, hardware, &out->config, rows, why);
     if (err)
         return err;
+    const struct rates *rates = &(*rows)->rates;
     int devices = out->config.devices, stages = out->config.stages;
-    out->used = rates.used;
+    out->used = rates->used;
     out->params = partition->parameters;
     if (stages > 1)
-        estimate_stages_memory(&rates, out);
+        estimate_stages_memory(rates, out);
     else
-        estimate_memory(partition, &rates, devices, &out->memory);
+        estimate_memory(partition, rates, devices, &out->memory);
     if (has_detail)
-        err = estimate_detail(&rates, devices, out);
+        err = estimate_detail(rates, devices, out);
     if (!err)
-        err = sum_subgraphs(&rates, &shares, out);
+        err = sum_subgraphs(*rows, &shares, out);
     if (err) {
         pass_estimate_release(out);
         return err_set(why, err, "%s", err_text(err));
     }
     if (stages > 1)
-        send_between_stages(&rates, out);
-    set_ratios(&rates, devices, out);
-    set_plus_minus(&rates, &shares, out);
+        send_between_stages(rates, out);
+    set_ratios(rates, devices, out);
+    set_plus_minus(rates, &shares, out);
     set_confidence(out);
     return ERR_OK;
 }
 
 enum err pass_estimate_lower(const struct partition *partition, const struct hardware *hardware,
-                             const struct estimate_config *config, struct estimate_least *cost)
+                             const struct estimate_config *config, struct pass_rows **rows,
+                             struct estimate_least *cost)
 {
     struct estimate_config own = *config;
-    struct rates rates;
     struct row_sums sums;
     struct host_times host;
-    if (prepare(partition, hardware, &own, &rates, NULL))
-        return ERR_OK;
-    struct unique *unique = make_rows(partition, &rates, &own, &sums, &host);
-    if (!unique)
-        return ERR_NO_MEMORY;
+    enum err err = prepare(partition, hardware, &own, rows, NULL);
+    if (err)
+        return err == ERR_NO_MEMORY ? err : ERR_OK;
+    make_rows(partition, &own, *rows, &sums, &host);
     cost->latency_s = fmin(cost->latency_s, sums.latency_s);
     cost->joules = fmin(cost->joules, sums.joules);
-    free(unique);
     return ERR_OK;
 }
 

@@ -115,11 +115,17 @@ void estimate_totals_add(struct estimate_totals *sum, const struct estimate_tota
 enum err pass_estimate_make(const struct partition *partition, const struct hardware *hardware,
                             const struct estimate_config *config, bool has_detail,
                             struct pass_estimate *out, struct error *why) MUST_USE;
+/* The same of the passes of a workload in turn, on one device and in one configuration: *rows has the rows of the
+ * preceding pass for those that this one repeats.  NULL before the first; the caller frees it. */
+struct pass_rows;
+enum err pass_estimate_next(const struct partition *partition, const struct hardware *hardware,
+                            const struct estimate_config *config, struct pass_rows **rows,
+                            bool has_detail, struct pass_estimate *out, struct error *why) MUST_USE;
 /* Lowers *cost to what a pass takes, without messages between stages; a runtime that is not known on the device, or
  * cannot share the model, leaves it.  Much faster than an estimate. */
 enum err pass_estimate_lower(const struct partition *partition, const struct hardware *hardware,
-                             const struct estimate_config *config, struct estimate_least *cost)
-    MUST_USE;
+                             const struct estimate_config *config, struct pass_rows **rows,
+                             struct estimate_least *cost) MUST_USE;
 void pass_estimate_release(struct pass_estimate *estimate);
 
 #endif

@@ -62,7 +62,12 @@ static enum err add_pass(struct workload *work, const struct graph_options *sett
     err = partition_make(&pass->graph, work->spec.fusion, &pass->partition, why);
     if (!err && workload_is_bound(&work->spec))
         err = partition_make(&pass->graph, PARTITION_PLAIN, &pass->unfused, why);
+    if (!err && work->count)
+        err = partition_continue(&pass->partition, &pass[-1].partition, why);
+    if (!err && work->count && pass->unfused.graph)
+        err = partition_continue(&pass->unfused, &pass[-1].unfused, why);
     if (err) {
+        partition_release(&pass->unfused);
         partition_release(&pass->partition);
         graph_release(&pass->graph);
         return err;

@@ -134,70 +134,99 @@ static bool may_be_fastest(enum runtime_id runtime, const struct hardware *hardw
 
 /* Operators of a CPU find their operands in nearer caches if they are not fused; fused kernels of a GPU are no slower
  * than others.  Fused or not, llama.cpp has the roofline of a CPU, unless it was timed. */
-static enum err find_fastest(const struct workload_pass *pass, const struct hardware *hardware,
+static enum err lower_passes(const struct workload *work, const struct hardware *hardware,
+                             const struct estimate_config *config, struct estimate_least *out)
+{
+    bool is_plain = runtime_fusion(config->runtime, hardware) == PARTITION_PLAIN;
+    struct pass_rows *rows = NULL, *plain_rows = NULL;
+    enum err err = ERR_OK;
+    for (size_t i = 0; !err && i < work->count; i++) {
+        const struct workload_pass *pass = &work->passes[i];
+        if (!may_be_fastest(config->runtime, hardware, &pass->partition, config))
+            continue;
+        err = pass_estimate_lower(&pass->partition, hardware, config, &rows, &out[i]);
+        if (!err && is_plain)
+            err = pass_estimate_lower(&pass->unfused, hardware, config, &plain_rows, &out[i]);
+    }
+    free(rows);
+    free(plain_rows);
+    return err;
+}
+
+static enum err find_fastest(const struct workload *work, const struct hardware *hardware,
                              const struct estimate_config *config, enum precision precision,
                              struct estimate_least *out)
 {
     struct estimate_config other = *config;
     other.is_bound = false;
     other.precision = precision;
-    *out = (struct estimate_least){INFINITY, INFINITY};
+    for (size_t i = 0; i < work->count; i++)
+        out[i] = (struct estimate_least){INFINITY, INFINITY};
     enum err err = ERR_OK;
-    for (enum runtime_id id = 0; !err && id < RUNTIME_COUNT; id++) {
-        other.runtime = id;
-        if (!may_be_fastest(id, hardware, &pass->partition, &other))
-            continue;
-        err = pass_estimate_lower(&pass->partition, hardware, &other, out);
-        if (!err && runtime_fusion(id, hardware) == PARTITION_PLAIN)
-            err = pass_estimate_lower(&pass->unfused, hardware, &other, out);
-    }
+    for (other.runtime = 0; !err && other.runtime < RUNTIME_COUNT; other.runtime++)
+        err = lower_passes(work, hardware, &other, out);
     return err;
 }
 
 /* Kernels attain at most so much more than the shares of a device: what has that much more of a peak is faster. */
 #define ATTAINED_MAX 1.5
 
-static enum err lower_to(const struct workload_pass *pass, const struct hardware *hardware,
-                         struct estimate_least *known, enum precision precision,
-                         struct estimate_config *config)
+static enum err lower_to(const struct workload_estimate *estimate, struct workload_bounds *known,
+                         enum precision precision, struct estimate_least *max)
 {
-    struct estimate_least stored = {0}, *one = config->keeps_stored ? &stored : &known[precision];
-    enum err err =
-        one->latency_s > 0 ? ERR_OK : find_fastest(pass, hardware, config, precision, one);
-    config->max.latency_s = fmin(config->max.latency_s, one->latency_s);
-    config->max.joules = fmin(config->max.joules, one->joules);
+    const struct estimate_config *config = &estimate->config;
+    struct estimate_least stored[WORKLOAD_PASSES_MAX] = {0},
+                          *found = config->keeps_stored ? stored : known->passes[precision];
+    enum err err = found[0].latency_s > 0
+                       ? ERR_OK
+                       : find_fastest(estimate->work, estimate->hardware, config, precision, found);
+    for (size_t i = 0; i < estimate->work->count; i++) {
+        max[i].latency_s = fmin(max[i].latency_s, found[i].latency_s);
+        max[i].joules = fmin(max[i].joules, found[i].joules);
+    }
     return err;
 }
 
 /* In the precision, and in a wider one whose kernels may be faster than its roofline: a narrower one takes no longer. */
-static enum err find_bound(const struct workload_pass *pass, const struct hardware *hardware,
-                           struct estimate_least *known, struct estimate_config *config)
+static enum err find_bound(const struct workload_estimate *estimate, struct workload_bounds *known,
+                           struct estimate_least *max)
 {
+    const struct hardware *hardware = estimate->hardware;
+    const struct estimate_config *config = &estimate->config;
     double width = precision_widths(config->precision).weight;
     double peak = hardware->matrix_flops[config->precision].value;
     enum err err = ERR_OK;
-    config->max = (struct estimate_least){INFINITY, INFINITY};
+    for (size_t i = 0; i < estimate->work->count; i++)
+        max[i] = (struct estimate_least){INFINITY, INFINITY};
     for (enum precision p = 0; !err && p < PRECISION_COUNT; p++) {
         bool is_wider = !config->keeps_stored && precision_widths(p).weight > width &&
                         !(ATTAINED_MAX * hardware->matrix_flops[p].value <= peak);
         if (p != config->precision && !is_wider)
             continue;
-        err = lower_to(pass, hardware, known, p, config);
+        err = lower_to(estimate, known, p, max);
         if (!err && converted(hardware, p) != p)
-            err = lower_to(pass, hardware, known, converted(hardware, p), config);
+            err = lower_to(estimate, known, converted(hardware, p), max);
     }
     return err;
 }
 
-static enum err estimate_pass(struct workload_estimate *estimate, size_t index,
-                              struct workload_bounds *bounds, bool has_detail, struct error *why)
+static enum err estimate_passes(struct workload_estimate *estimate, struct workload_bounds *bounds,
+                                bool has_detail, struct error *why)
 {
-    const struct workload_pass *pass = &estimate->work->passes[index];
-    struct estimate_config *config = &estimate->config;
-    if (config->is_bound && find_bound(pass, estimate->hardware, bounds->passes[index], config))
+    struct estimate_least max[WORKLOAD_PASSES_MAX];
+    struct pass_rows *rows = NULL;
+    enum err err = ERR_OK;
+    if (estimate->config.is_bound && find_bound(estimate, bounds, max))
         return err_set(why, ERR_NO_MEMORY, "out of memory");
-    return pass_estimate_make(&pass->partition, estimate->hardware, config, has_detail,
-                              &estimate->passes[index], why);
+    for (size_t i = 0; !err && i < estimate->work->count; i++) {
+        if (estimate->config.is_bound)
+            estimate->config.max = max[i];
+        err = pass_estimate_next(&estimate->work->passes[i].partition, estimate->hardware,
+                                 &estimate->config, &rows, has_detail, &estimate->passes[i], why);
+        estimate->pass_count = i + 1;
+    }
+    free(rows);
+    return err;
 }
 
 /* ---- the workload ---- */
@@ -419,7 +448,6 @@ enum err workload_estimate_next(const struct workload *work, const struct hardwa
                                 struct workload_bounds *bounds, bool has_detail,
                                 struct workload_estimate *out, struct error *why)
 {
-    enum err err = ERR_OK;
     *out = (struct workload_estimate){.work = work, .hardware = hardware, .config = *config};
     out->config.runtime = work->spec.runtime;
     out->config.stages = work->spec.stages > 1 ? work->spec.stages : 1;
@@ -428,11 +456,10 @@ enum err workload_estimate_next(const struct workload *work, const struct hardwa
     out->divided = divided_share(work, config->devices);
     out->limit_w = hardware->limit_w.value * estimate_devices(&out->config);
     out->shipped = shipped_of(work);
-    out->passes = calloc(work->count, sizeof *out->passes);
+    out->passes = malloc(work->count * sizeof *out->passes);
     if (!out->passes)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
-    for (size_t i = 0; !err && i < work->count; i++)
-        err = estimate_pass(out, i, bounds, has_detail, why);
+    enum err err = estimate_passes(out, bounds, has_detail, why);
     if (!err && out->config.stages > 1 && (err = spread_steps(out)))
         err = err_set(why, err, "%s", err_text(err));
     for (size_t i = 0; !err && i < work->count; i++)
@@ -459,7 +486,7 @@ enum err workload_estimate_next(const struct workload *work, const struct hardwa
 
 void workload_estimate_release(struct workload_estimate *estimate)
 {
-    for (size_t i = 0; estimate->passes && i < estimate->work->count; i++)
+    for (size_t i = 0; estimate->passes && i < estimate->pass_count; i++)
         pass_estimate_release(&estimate->passes[i]);
     free(estimate->passes);
     *estimate = (struct workload_estimate){0};

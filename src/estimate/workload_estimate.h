@@ -55,6 +55,7 @@ struct workload_estimate {
     enum estimate_confidence confidence;
     char confidence_reason[160];
     struct pass_estimate *passes; /* as in the workload; NULL without detail */
+    size_t pass_count;            /* made so far */
 };
 
 enum err workload_estimate_make(const struct workload *work, const struct hardware *hardware,
@@ -63,7 +64,7 @@ enum err workload_estimate_make(const struct workload *work, const struct hardwa
 /* The same after other precisions of the same workload and device, which leave what runtimes take in *bounds: all zero
  * before the first. */
 struct workload_bounds {
-    struct estimate_least passes[WORKLOAD_PASSES_MAX][PRECISION_COUNT];
+    struct estimate_least passes[PRECISION_COUNT][WORKLOAD_PASSES_MAX];
 };
 enum err workload_estimate_next(const struct workload *work, const struct hardware *hardware,
                                 const struct estimate_config *config,
