@@ -719,6 +719,29 @@ static void test_what_is_folded_into_a_convolution(void **state)
     graph_release(&graph);
 }
 
+/* Two decode steps differ in the keys that attention reads, and in nothing else. */
+static void test_a_decode_step_repeats_all_but_attention(void **state)
+{
+    (void)state;
+    struct graph graphs[2] = {0};
+    struct partition steps[2];
+    struct error why = {0};
+    for (int i = 0; i < 2; i++) {
+        struct graph_options setting = {.phase = GRAPH_DECODE, .context = 1000 + i};
+        assert_int_equal(zoo_build(zoo_find("llama-3.2-1b"), &setting, &graphs[i], &why), ERR_OK);
+        steps[i] = cut(&graphs[i], PARTITION_FUSED);
+    }
+    assert_null(steps[1].repeats);
+    assert_int_equal(partition_continue(&steps[1], &steps[0], &why), ERR_OK);
+    for (size_t k = 0; k < steps[1].unique_count; k++)
+        assert_int_equal(steps[1].repeats[k],
+                         steps[1].subgraphs[steps[1].unique[k]].op != GRAPH_ATTENTION);
+    for (int i = 0; i < 2; i++) {
+        partition_release(&steps[i]);
+        graph_release(&graphs[i]);
+    }
+}
+
 static void test_an_empty_graph(void **state)
 {
     (void)state;
@@ -752,6 +775,7 @@ int main(void)
         cmocka_unit_test(test_layers_of_a_decoder_are_identical),
         cmocka_unit_test(test_layouts_of_convolutions),
         cmocka_unit_test(test_what_is_folded_into_a_convolution),
+        cmocka_unit_test(test_a_decode_step_repeats_all_but_attention),
         cmocka_unit_test(test_an_empty_graph),
     };
     return RUN_TESTS(tests);
