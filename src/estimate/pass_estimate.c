@@ -823,19 +823,9 @@ static enum err prepare(const struct partition *partition, const struct hardware
     return err;
 }
 
-enum err pass_estimate_make(const struct partition *partition, const struct hardware *hardware,
-                            const struct estimate_config *config, bool has_detail,
-                            struct pass_estimate *out, struct error *why)
-{
-    struct pass_rows *rows = NULL;
-    enum err err = pass_estimate_next(partition, hardware, config, &rows, has_detail, out, why);
-    free(rows);
-    return err;
-}
-
-enum err pass_estimate_next(const struct partition *partition, const struct hardware *hardware,
-                            const struct estimate_config *config, struct pass_rows **rows,
-                            bool has_detail, struct pass_estimate *out, struct error *why)
+static enum err estimate_pass(const struct partition *partition, const struct hardware *hardware,
+                              const struct estimate_config *config, struct pass_rows **rows,
+                              bool has_detail, struct pass_estimate *out, struct error *why)
 {
     struct time_shares shares;
     *out = (struct pass_estimate){.partition = partition, .hardware = hardware, .config = *config};
@@ -864,6 +854,17 @@ enum err pass_estimate_next(const struct partition *partition, const struct hard
     set_plus_minus(rates, &shares, out);
     set_confidence(out);
     return ERR_OK;
+}
+
+enum err pass_estimate_make(const struct partition *partition, const struct hardware *hardware,
+                            const struct estimate_config *config, struct pass_rows **rows,
+                            bool has_detail, struct pass_estimate *out, struct error *why)
+{
+    struct pass_rows *own = NULL;
+    enum err err =
+        estimate_pass(partition, hardware, config, rows ? rows : &own, has_detail, out, why);
+    free(own);
+    return err;
 }
 
 enum err pass_estimate_lower(const struct partition *partition, const struct hardware *hardware,

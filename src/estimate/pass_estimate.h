@@ -111,14 +111,11 @@ struct pass_estimate {
 void estimate_totals_add(struct estimate_totals *sum, const struct estimate_totals *more,
                          double times);
 
-/* Without detail only totals are made: no rows, no timeline, no concurrency. */
-enum err pass_estimate_make(const struct partition *partition, const struct hardware *hardware,
-                            const struct estimate_config *config, bool has_detail,
-                            struct pass_estimate *out, struct error *why) MUST_USE;
-/* The same of the passes of a workload in turn, on one device and in one configuration: *rows has the rows of the
- * preceding pass for those that this one repeats.  NULL before the first; the caller frees it. */
+/* Without detail only totals are made: no rows, no timeline, no concurrency.  Passes of a workload in turn, on one device
+ * and in one configuration, share `rows`: those of the preceding pass for what this one repeats.  *rows is NULL before the
+ * first, and the caller frees it; rows NULL: a pass by itself. */
 struct pass_rows;
-enum err pass_estimate_next(const struct partition *partition, const struct hardware *hardware,
+enum err pass_estimate_make(const struct partition *partition, const struct hardware *hardware,
                             const struct estimate_config *config, struct pass_rows **rows,
                             bool has_detail, struct pass_estimate *out, struct error *why) MUST_USE;
 /* Lowers *cost to what a pass takes, without messages between stages; a runtime that is not known on the device, or

@@ -221,7 +221,7 @@ static enum err estimate_passes(struct workload_estimate *estimate, struct workl
     for (size_t i = 0; !err && i < estimate->work->count; i++) {
         if (estimate->config.is_bound)
             estimate->config.max = max[i];
-        err = pass_estimate_next(&estimate->work->passes[i].partition, estimate->hardware,
+        err = pass_estimate_make(&estimate->work->passes[i].partition, estimate->hardware,
                                  &estimate->config, &rows, has_detail, &estimate->passes[i], why);
         estimate->pass_count = i + 1;
     }

@@ -39,7 +39,7 @@ static void estimate_once(const struct partition *partition, const struct hardwa
     struct pass_estimate estimate;
     struct error why = {0};
     struct estimate_config setting = {.precision = precision};
-    must(pass_estimate_make(partition, hardware, &setting, true, &estimate, &why), &why);
+    must(pass_estimate_make(partition, hardware, &setting, NULL, true, &estimate, &why), &why);
     sink += estimate.total.joules.total;
     pass_estimate_release(&estimate);
 }

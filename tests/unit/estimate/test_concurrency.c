@@ -91,7 +91,8 @@ static struct partition_concurrency concurrency_of(const struct partition *parti
     struct error why = {0};
     struct estimate_config config = {.precision = PRECISION_FP32};
     assert_int_equal(
-        pass_estimate_make(partition, device_round(&device), &config, true, &pass, &why), ERR_OK);
+        pass_estimate_make(partition, device_round(&device), &config, NULL, true, &pass, &why),
+        ERR_OK);
     struct partition_concurrency concurrency = pass.concurrency;
     pass_estimate_release(&pass);
     return concurrency;

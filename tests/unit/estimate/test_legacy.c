@@ -143,10 +143,10 @@ static void test_fp16_saves_energy_by_the_default_model(void **state)
     assert_int_equal(partition_make(&graph, PARTITION_FUSED, &partition, &why), ERR_OK);
     assert_int_equal(hardware_find("a100-sxm-40gb", &hardware, &why), ERR_OK);
     struct estimate_config setting = {.precision = PRECISION_FP32};
-    assert_int_equal(pass_estimate_make(&partition, &hardware, &setting, true, &wide, &why),
+    assert_int_equal(pass_estimate_make(&partition, &hardware, &setting, NULL, true, &wide, &why),
                      ERR_OK);
     setting.precision = PRECISION_FP16;
-    assert_int_equal(pass_estimate_make(&partition, &hardware, &setting, true, &narrow, &why),
+    assert_int_equal(pass_estimate_make(&partition, &hardware, &setting, NULL, true, &narrow, &why),
                      ERR_OK);
     assert_true(narrow.total.joules.total < 0.8 * wide.total.joules.total);
     assert_true(narrow.total.latency_s < wide.total.latency_s);

@@ -31,8 +31,8 @@ static struct pass_estimate estimate(const struct partition *partition,
     device_round(&device);
     if (capacity)
         device.hardware.memories[0].capacity_bytes.value = *capacity;
-    assert_int_equal(pass_estimate_make(partition, &device.hardware, &config, true, &out, &why),
-                     ERR_OK);
+    assert_int_equal(
+        pass_estimate_make(partition, &device.hardware, &config, NULL, true, &out, &why), ERR_OK);
     return out;
 }
 

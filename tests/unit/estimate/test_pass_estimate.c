@@ -24,7 +24,7 @@ static struct pass_estimate make(const struct partition *partition, const struct
 {
     struct pass_estimate estimate;
     struct error why = {0};
-    assert_int_equal(pass_estimate_make(partition, hardware, &setting, true, &estimate, &why),
+    assert_int_equal(pass_estimate_make(partition, hardware, &setting, NULL, true, &estimate, &why),
                      ERR_OK);
     return estimate;
 }
@@ -203,22 +203,25 @@ static void test_a_device_without_a_figure_that_is_needed(void **state)
     struct partition partition = cut(&graph);
     struct estimate_config setting = {.precision = PRECISION_FP64};
     assert_int_equal(
-        pass_estimate_make(&partition, device_round(&device), &setting, true, &e, &why),
+        pass_estimate_make(&partition, device_round(&device), &setting, NULL, true, &e, &why),
         ERR_BAD_VALUE);
     assert_contains(why.text, "round: no FLOP/s stated in fp64");
     setting = (struct estimate_config){.precision = PRECISION_FP16, .devices = 2};
     device.hardware.link_bytes_per_s.value = UNKNOWN;
-    assert_int_equal(pass_estimate_make(&partition, &device.hardware, &setting, true, &e, &why),
-                     ERR_BAD_VALUE);
+    assert_int_equal(
+        pass_estimate_make(&partition, &device.hardware, &setting, NULL, true, &e, &why),
+        ERR_BAD_VALUE);
     assert_contains(why.text, "no link between devices stated");
     setting.devices = -1;
-    assert_int_equal(pass_estimate_make(&partition, &device.hardware, &setting, true, &e, &why),
-                     ERR_BAD_VALUE);
+    assert_int_equal(
+        pass_estimate_make(&partition, &device.hardware, &setting, NULL, true, &e, &why),
+        ERR_BAD_VALUE);
     device_round(&device);
     device.hardware.idle_w.value = 300;
     setting.devices = 1;
-    assert_int_equal(pass_estimate_make(&partition, &device.hardware, &setting, true, &e, &why),
-                     ERR_BAD_VALUE);
+    assert_int_equal(
+        pass_estimate_make(&partition, &device.hardware, &setting, NULL, true, &e, &why),
+        ERR_BAD_VALUE);
     assert_contains(why.text, "not below the power limit");
     partition_release(&partition);
     graph_release(&graph);
@@ -432,7 +435,8 @@ static void check_every_row(const struct partition *partition, const struct hard
     struct pass_estimate full = make(partition, hardware, setting);
     struct pass_estimate sums;
     struct error why = {0};
-    assert_int_equal(pass_estimate_make(partition, hardware, &setting, false, &sums, &why), ERR_OK);
+    assert_int_equal(pass_estimate_make(partition, hardware, &setting, NULL, false, &sums, &why),
+                     ERR_OK);
     double latency = 0, joules = 0, idle = 0, bytes = 0, wasted = 0, peak = 0;
     for (size_t i = 0; i < partition->count; i++) {
         const struct subgraph_estimate *row = &full.rows[i];

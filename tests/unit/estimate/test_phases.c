@@ -40,7 +40,8 @@ static void run(enum graph_phase phase, int64_t batch, int64_t tokens, int64_t c
     assert_int_equal(zoo_build(zoo_find("gpt2"), &setting, &out->graph, &why), ERR_OK);
     assert_int_equal(partition_make(&out->graph, PARTITION_FUSED, &out->partition, &why), ERR_OK);
     assert_int_equal(
-        pass_estimate_make(&out->partition, &hardware, &how, true, &out->estimate, &why), ERR_OK);
+        pass_estimate_make(&out->partition, &hardware, &how, NULL, true, &out->estimate, &why),
+        ERR_OK);
 }
 
 static void release(struct phase *phase)

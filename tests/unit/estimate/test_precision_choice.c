@@ -94,7 +94,7 @@ static bool make(const struct partition *partition, const struct hardware *hardw
 {
     struct error why = {0};
     struct estimate_config setting = {.precision = precision};
-    if (pass_estimate_make(partition, hardware, &setting, true, out, &why))
+    if (pass_estimate_make(partition, hardware, &setting, NULL, true, out, &why))
         return false; /* no unit can represent the precision */
     if (is_known(out->total.joules.total))
         return true;

@@ -84,7 +84,7 @@ static struct pass_estimate on(const struct shared *shared, int devices)
     struct error why = {0};
     struct estimate_config setting = {.precision = PRECISION_FP16, .devices = devices};
     assert_int_equal(pass_estimate_make(&shared->partition, &shared->device.hardware, &setting,
-                                        true, &estimate, &why),
+                                        NULL, true, &estimate, &why),
                      ERR_OK);
     return estimate;
 }
@@ -143,7 +143,7 @@ static void test_heads_that_devices_do_not_divide(void **state)
         struct error why = {0};
         struct estimate_config setting = {.precision = PRECISION_FP16, .devices = devices};
         enum err err = pass_estimate_make(&shared->partition, &shared->device.hardware, &setting,
-                                          false, &estimate, &why);
+                                          NULL, false, &estimate, &why);
         assert_int_equal(err, HEADS % devices ? ERR_BAD_VALUE : ERR_OK);
         if (err)
             assert_contains(why.text, "devices do not divide its 8 attention heads");
@@ -204,7 +204,8 @@ static double link_bytes(const char *name, struct graph_options setting, int dev
     assert_int_equal(model_graph(&model, &setting, &graph, &why), ERR_OK);
     assert_int_equal(partition_make(&graph, PARTITION_FUSED, &partition, &why), ERR_OK);
     assert_int_equal(
-        pass_estimate_make(&partition, device_round(&device), &how, true, &estimate, &why), ERR_OK);
+        pass_estimate_make(&partition, device_round(&device), &how, NULL, true, &estimate, &why),
+        ERR_OK);
     double bytes = estimate.total.traffic.link;
     pass_estimate_release(&estimate);
     partition_release(&partition);
