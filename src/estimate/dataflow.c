@@ -155,9 +155,14 @@ static bool is_blocked_conv(const struct graph *graph, const struct graph_node *
         return false;
     int64_t groups = node->as.window.groups > 1 ? node->as.window.groups : 1;
     bool is_depthwise = groups == in->dims[1] && groups == out->dims[1];
-    int64_t each = is_depthwise || groups == 1 ? in->dims[1] : in->dims[1] / groups;
-    return groups == 1 || each % BLOCK_CHANNELS == 0;
+    return groups == 1 || in->dims[1] / (is_depthwise ? 1 : groups) % BLOCK_CHANNELS == 0;
 }
+
+struct layout {
+    const struct dataflow *flow;
+    bool *is_blocked, *is_converted; /* by root */
+    bool *is_folded;                 /* by node */
+};
 
 /* All inputs are blocked tensors of the output's shape, or, of a concatenation, of whole blocks. */
 static bool has_blocked_inputs(const struct dataflow *flow, const struct graph_node *node,
@@ -176,10 +181,15 @@ static bool has_blocked_inputs(const struct dataflow *flow, const struct graph_n
     return node->input_count > 0;
 }
 
-/* Whether it computes with the result of an error function, at most so many operators before it. */
+static bool is_arithmetic(enum graph_op op)
+{
+    return op == GRAPH_ADD || op == GRAPH_MUL || op == GRAPH_DIV;
+}
+
+/* Whether it computes with the result of an error function, at most so many sums and products before it. */
 static bool follows_erf(const struct dataflow *flow, const struct graph_node *node, int steps)
 {
-    for (size_t i = 0; steps > 0 && i < node->input_count; i++) {
+    for (size_t i = 0; is_arithmetic(node->op) && steps > 0 && i < 2; i++) {
         tensor_id root = dataflow_input(flow, node, i);
         node_id from = root >= 0 ? flow->graph->tensors[root].producer : GRAPH_NONE;
         if (from >= 0 && (flow->graph->nodes[from].op == GRAPH_UNARY ||
@@ -210,117 +220,106 @@ static const struct graph_node *only_source(const struct dataflow *flow,
 }
 
 /* A convolution, with what is folded into it. */
-static bool reads_conv(const struct dataflow *flow, const struct graph_node *node, size_t input)
+static bool reads_conv(const struct layout *layout, const struct graph_node *node, size_t input)
 {
-    const struct graph_node *from = only_source(flow, node, input);
-    return from && (from->op == GRAPH_CONV || (graph_op_kind(from->op) != GRAPH_KIND_ACTIVATION &&
-                                               dataflow_is_folded(flow, from)));
+    const struct graph_node *from = only_source(layout->flow, node, input);
+    return from &&
+           (from->op == GRAPH_CONV || (graph_op_kind(from->op) != GRAPH_KIND_ACTIVATION &&
+                                       layout->is_folded[from - layout->flow->graph->nodes]));
 }
 
 /* A constant of each channel, beside the result of a convolution. */
-static bool is_folded_constant(const struct dataflow *flow, const struct graph_node *node)
+static bool is_folded_constant(const struct layout *layout, const struct graph_node *node)
 {
+    const struct dataflow *flow = layout->flow;
     for (size_t i = 0; i < 2 && node->input_count == 2; i++) {
         const struct graph_tensor *in = image_of(flow, dataflow_input(flow, node, i));
         tensor_id other = dataflow_input(flow, node, 1 - i);
-        if (in && reads_conv(flow, node, i) && other >= 0 && !dataflow_is_computed(flow, other))
+        if (in && reads_conv(layout, node, i) && other >= 0 && !dataflow_is_computed(flow, other))
             return graph_elements(&flow->graph->tensors[other]) == (double)in->dims[1];
     }
     return false;
 }
 
-bool dataflow_is_folded(const struct dataflow *flow, const struct graph_node *node)
+/* A ReLU of a residual sum, too. */
+static bool is_folded_node(const struct layout *layout, const struct graph_node *node)
 {
-    const struct graph_node *from = only_source(flow, node, 0);
-    switch (node->op) {
-    case GRAPH_ADD:
-    case GRAPH_MUL:
-        return is_folded_constant(flow, node);
-    case GRAPH_BATCH_NORM:
-        return reads_conv(flow, node, 0);
-    case GRAPH_RELU:
-    case GRAPH_LEAKY_RELU: /* of a residual sum, too */
-        return reads_conv(flow, node, 0) ||
-               (from && from->op == GRAPH_ADD &&
-                (reads_conv(flow, from, 0) || reads_conv(flow, from, 1)));
-    default:
-        return false;
-    }
+    const struct graph_node *from = only_source(layout->flow, node, 0);
+    bool is_relu = node->op == GRAPH_RELU || node->op == GRAPH_LEAKY_RELU;
+    if (node->op == GRAPH_ADD || node->op == GRAPH_MUL)
+        return is_folded_constant(layout, node);
+    if ((is_relu || node->op == GRAPH_BATCH_NORM) && reads_conv(layout, node, 0))
+        return true;
+    return is_relu && from && from->op == GRAPH_ADD &&
+           (reads_conv(layout, from, 0) || reads_conv(layout, from, 1));
 }
 
 /* Weights of a norm and bounds of a clip aside. */
-static bool is_blocked_node(const struct dataflow *flow, const struct graph_node *node,
-                            const bool *is_blocked)
+static bool is_blocked_node(const struct layout *layout, const struct graph_node *node)
 {
+    const struct dataflow *flow = layout->flow;
+    enum graph_kind kind = graph_op_kind(node->op);
     tensor_id first = dataflow_input(flow, node, 0);
-    switch (node->op) {
-    case GRAPH_CONV:
+    if (node->op == GRAPH_CONV)
         return is_blocked_conv(flow->graph, node);
-    case GRAPH_BATCH_NORM:
-    case GRAPH_RELU:
-    case GRAPH_CLIP:
-    case GRAPH_LEAKY_RELU:
-    case GRAPH_SIGMOID:
-    case GRAPH_TANH:
-    case GRAPH_SILU:
-    case GRAPH_GELU:
-    case GRAPH_HARD_SIGMOID:
-    case GRAPH_HARD_SWISH:
-    case GRAPH_UNARY:
-    case GRAPH_MAX_POOL:
-    case GRAPH_AVG_POOL:
-    case GRAPH_REDUCE:
-        return image_of(flow, first) && is_blocked[first];
-    case GRAPH_ADD:
-    case GRAPH_MUL:
-    case GRAPH_DIV:
-    case GRAPH_MOVE:
-        return has_blocked_inputs(flow, node, is_blocked) ||
-               (image_of(flow, first) && is_blocked[first] &&
-                (is_of_gelu(flow, node) || dataflow_is_folded(flow, node)));
-    default:
+    if (!image_of(flow, first) || !layout->is_blocked[first])
         return false;
-    }
+    if (kind == GRAPH_KIND_ACTIVATION || kind == GRAPH_KIND_POOL || node->op == GRAPH_BATCH_NORM ||
+        node->op == GRAPH_UNARY || layout->is_folded[node - flow->graph->nodes])
+        return true;
+    return (is_arithmetic(node->op) || node->op == GRAPH_MOVE) &&
+           (has_blocked_inputs(flow, node, layout->is_blocked) || is_of_gelu(flow, node));
 }
 
 /* A convolution reads an image of few channels in the plain layout. */
 static bool needs_reorder(const struct graph_node *node, const struct graph_tensor *in,
                           bool is_blocked, bool wants_blocks)
 {
-    bool is_narrow = node->op == GRAPH_CONV && in->dims[1] < BLOCK_CHANNELS;
-    return is_blocked != wants_blocks && !(is_narrow && !is_blocked);
+    return is_blocked != wants_blocks &&
+           (is_blocked || node->op != GRAPH_CONV || in->dims[1] >= BLOCK_CHANNELS);
 }
 
-enum err dataflow_find_reorders(const struct dataflow *flow, double *elements)
+/* Elements converted for this node. */
+static double reorder_inputs(struct layout *layout, const struct graph_node *node,
+                             bool wants_blocks)
+{
+    size_t inputs = node->op == GRAPH_CONV ? 1 : node->input_count; /* weights may be computed */
+    double elements = 0;
+    for (size_t i = 0; i < inputs; i++) {
+        tensor_id root = dataflow_input(layout->flow, node, i);
+        const struct graph_tensor *in = image_of(layout->flow, root);
+        if (!in || layout->is_converted[root] ||
+            !needs_reorder(node, in, layout->is_blocked[root], wants_blocks))
+            continue;
+        layout->is_converted[root] = true;
+        elements += graph_elements(in);
+    }
+    return elements;
+}
+
+enum err dataflow_find_layout(const struct dataflow *flow, double *reordered, bool *is_folded)
 {
     const struct graph *graph = flow->graph;
-    bool *is_blocked = calloc(graph->tensor_count + 1, sizeof *is_blocked);
-    bool *is_converted = calloc(graph->tensor_count + 1, sizeof *is_converted);
-    for (size_t n = 0; is_blocked && is_converted && n < graph->node_count; n++) {
+    struct layout layout = {.flow = flow,
+                            .is_blocked = calloc(graph->tensor_count + 1, sizeof(bool)),
+                            .is_converted = calloc(graph->tensor_count + 1, sizeof(bool)),
+                            .is_folded = is_folded};
+    bool is_allocated = layout.is_blocked && layout.is_converted;
+    for (size_t n = 0; is_allocated && n < graph->node_count; n++) {
         const struct graph_node *node = &graph->nodes[n];
-        bool wants_blocks = is_blocked_node(flow, node, is_blocked);
-        elements[n] = 0;
+        is_folded[n] = is_folded_node(&layout, node);
+        reordered[n] = 0;
         if (dataflow_is_view(flow, node))
             continue;
-        size_t inputs =
-            node->op == GRAPH_CONV ? 1 : node->input_count; /* weights may be computed */
-        for (size_t i = 0; i < inputs; i++) {
-            tensor_id root = dataflow_input(flow, node, i);
-            const struct graph_tensor *in = image_of(flow, root);
-            if (!in || is_converted[root] ||
-                !needs_reorder(node, in, is_blocked[root], wants_blocks))
-                continue;
-            is_converted[root] = true;
-            elements[n] += graph_elements(in);
-        }
+        bool wants_blocks = is_blocked_node(&layout, node);
+        reordered[n] = reorder_inputs(&layout, node, wants_blocks);
         for (size_t i = 0; i < node->output_count; i++)
             if (graph_outputs(graph, node)[i] >= 0)
-                is_blocked[flow->root[graph_outputs(graph, node)[i]]] = wants_blocks;
+                layout.is_blocked[flow->root[graph_outputs(graph, node)[i]]] = wants_blocks;
     }
-    enum err err = is_blocked && is_converted ? ERR_OK : ERR_NO_MEMORY;
-    free(is_blocked);
-    free(is_converted);
-    return err;
+    free(layout.is_blocked);
+    free(layout.is_converted);
+    return is_allocated ? ERR_OK : ERR_NO_MEMORY;
 }
 
 /* ---- sharding: matrices ---- */

@@ -44,13 +44,11 @@ bool dataflow_is_view(const struct dataflow *flow, const struct graph_node *node
 enum { BLOCK_CHANNELS = 16 };
 
 /* Of ONNX Runtime on a CPU, which keeps the activations of two-dimensional convolutions in blocks of channels, through
- * operators that support it; others need the plain layout.  elements: by node, those converted for it from one to
- * the other.  A tensor is converted once, for the first node that needs it. */
-enum err dataflow_find_reorders(const struct dataflow *flow, double *elements) MUST_USE;
-
-/* Whether runtimes that optimize a model fold it into the convolution before it: a constant of each channel that is added
- * or multiplied, a batch norm, a ReLU. */
-bool dataflow_is_folded(const struct dataflow *flow, const struct graph_node *node);
+ * operators that support it; others need the plain layout.  By node: elements converted for it from one to the other (a
+ * tensor is converted once, for the first node that needs it), and whether it is folded into the convolution before it:
+ * a constant of each channel that is added or multiplied, a batch norm, a ReLU. */
+enum err dataflow_find_layout(const struct dataflow *flow, double *reordered, bool *is_folded)
+    MUST_USE;
 
 /* ---- sharding ---- */
 

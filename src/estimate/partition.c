@@ -13,10 +13,11 @@ struct builder {
     struct partition *out;
     const struct dataflow *flow;
     const struct sharding *sharding;
-    const int32_t *of;     /* by node: its subgraph; GRAPH_NONE for views */
-    int32_t *seen;         /* by tensor: the last subgraph that counted it */
-    double *part;          /* by root: the share that this subgraph has counted */
-    double *reordered;     /* by node, see dataflow_find_reorders */
+    const int32_t *of; /* by node: its subgraph; GRAPH_NONE for views */
+    int32_t *seen;     /* by tensor: the last subgraph that counted it */
+    double *part;      /* by root: the share that this subgraph has counted */
+    double *reordered; /* by node, see dataflow_find_layout */
+    bool *is_folded;
     node_id first_layered; /* the first node of a layer */
 };
 
@@ -316,7 +317,6 @@ static void describe_shape(const struct dataflow *flow, const struct graph_node 
     const struct graph_tensor *out = graph_output(flow->graph, node, 0);
     enum graph_kind kind = graph_op_kind(node->op);
     shape->is_resized = is_resized(flow->graph, node);
-    shape->is_folded = dataflow_is_folded(flow, node);
     shape->is_clamped = node->is_clamped;
     if (node->op == GRAPH_CONV || node->op == GRAPH_CONV_TRANSPOSE)
         describe_window(flow->graph, node, shape);
@@ -374,6 +374,7 @@ static void describe_subgraph(const struct builder *builder, const struct graph_
     measure_outputs(partition, subgraph, main_node);
     describe_shape(builder->flow, main_node, &subgraph->shape);
     subgraph->shape.reordered = builder->reordered[main_node - partition->graph->nodes];
+    subgraph->shape.is_folded = builder->is_folded[main_node - partition->graph->nodes];
     subgraph->shape.is_causal = partition->is_causal;
     if (main_node->op == GRAPH_LINEAR && main_node->component == DECODER_HEAD)
         subgraph->shape.tokens = partition->graph->tokens;
@@ -720,7 +721,8 @@ static enum err assemble(const struct dataflow *flow, const struct sharding *sha
                               .of = fusion->kernel_of,
                               .seen = malloc((tensors + nodes) * sizeof *builder.seen),
                               .part = malloc(tensors * sizeof *builder.part),
-                              .reordered = malloc((nodes + 1) * sizeof *builder.reordered)};
+                              .reordered = malloc((nodes + 1) * sizeof *builder.reordered),
+                              .is_folded = malloc((nodes + 1) * sizeof *builder.is_folded)};
     out->subgraphs = malloc(nodes * sizeof *out->subgraphs);
     out->nodes = malloc(nodes * sizeof *out->nodes);
     out->before = malloc((flow->graph->link_count + 1) * sizeof *out->before);
@@ -728,9 +730,10 @@ static enum err assemble(const struct dataflow *flow, const struct sharding *sha
     out->live = calloc(nodes + 1, sizeof *out->live);
     builder.first_layered = number_layers(out);
     out->by_layer = calloc((size_t)out->layers + 2, sizeof *out->by_layer);
-    bool is_allocated = builder.seen && builder.part && builder.reordered && out->subgraphs &&
-                        out->nodes && out->before && out->tensors && out->live && out->by_layer &&
-                        !dataflow_find_reorders(flow, builder.reordered);
+    bool is_allocated = builder.seen && builder.part && builder.reordered && builder.is_folded &&
+                        out->subgraphs && out->nodes && out->before && out->tensors && out->live &&
+                        out->by_layer &&
+                        !dataflow_find_layout(flow, builder.reordered, builder.is_folded);
     if (is_allocated) {
         assign_nodes(&builder, fusion->count);
         find_edges(&builder, builder.seen);
@@ -743,6 +746,7 @@ static enum err assemble(const struct dataflow *flow, const struct sharding *sha
     free(builder.seen);
     free(builder.part);
     free(builder.reordered);
+    free(builder.is_folded);
     return is_allocated ? find_unique(out) : ERR_NO_MEMORY;
 }
 

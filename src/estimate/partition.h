@@ -30,11 +30,11 @@ struct subgraph_shape {
     bool is_broadcast;           /* an operand is smaller than the result */
     bool is_unfused, is_in_fp32; /* unfused attention, see struct graph_attention */
     double keys;                 /* keys per query in that case */
-    double reordered;            /* elements converted for it, see dataflow_find_reorders */
+    double reordered;            /* elements converted for it, see dataflow_find_layout */
     double stored_type;          /* dtype of the weights of a product, as in struct graph_tensor */
     double experts;  /* experts whose matrices a product reads, each for some of the tokens */
     bool is_clamped; /* as in struct graph_node */
-    bool is_folded;  /* see dataflow_is_folded */
+    bool is_folded;  /* see dataflow_find_layout */
     bool is_causal;  /* in a causal model */
 };
 

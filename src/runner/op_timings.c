@@ -578,7 +578,7 @@ static double shortest_s(const struct point *point)
     return isinf(point->best_s) ? point->disturbed_s : point->best_s;
 }
 
-/* Multiplication of so many elements by a constant, between the timed numbers. */
+/* Multiplication of so many elements by a constant, between the timed numbers; INFINITY: not timed. */
 static double scaling_s(const struct grid *grid, double elements)
 {
     const struct point *below = NULL;
@@ -595,7 +595,7 @@ static double scaling_s(const struct grid *grid, double elements)
             return shortest_s(point) * elements / point->timing.rows;
         below = point;
     }
-    return 0;
+    return INFINITY;
 }
 
 /* A convolution and a multiplication of its result take longer together: the result is converted to the plain layout,
@@ -624,8 +624,7 @@ static enum err take_table(struct grid *grid)
         const struct point *point = &grid->points[i];
         if (!is_timed(point))
             continue;
-        bool is_reorder = point->timing.op == TIMING_REORDER;
-        double took = is_reorder ? reorder_s(grid, point) : shortest_s(point);
+        double took = point->operator.op == ORT_SCALED ? reorder_s(grid, point) : shortest_s(point);
         if (!(took > 0))
             continue; /* less than what differs from round to round */
         out->items[out->table.count] = point->timing;

@@ -742,6 +742,28 @@ static void test_a_decode_step_repeats_all_but_attention(void **state)
     }
 }
 
+/* Each is folded into what is before it, found without following the chain back. */
+static void test_a_long_chain_of_folded_nodes(void **state)
+{
+    (void)state;
+    enum { NODES = 100000 };
+    struct graph graph;
+    struct error why = {0};
+    struct build b = build_begin(&graph, "chain", &why);
+    tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 4, (int64_t[]){1, 32, 2, 2});
+    tensor_id scale = build_tensor(&b, GRAPH_CONSTANT, "s", 3, (int64_t[]){32, 1, 1});
+    x = build_conv(&b, "conv", x, (struct build_conv){.channels = 32, .kernel = 1});
+    for (int i = 0; i < NODES; i++)
+        x = build_binary(&b, GRAPH_MUL, "scale", x, scale);
+    build_output(&b, x);
+    assert_int_equal(build_end(&b), ERR_OK);
+    struct partition partition = cut(&graph, PARTITION_PLAIN);
+    assert_int_equal(partition.count, NODES + 1);
+    assert_true(partition.subgraphs[NODES].shape.is_folded);
+    partition_release(&partition);
+    graph_release(&graph);
+}
+
 static void test_an_empty_graph(void **state)
 {
     (void)state;
@@ -776,6 +798,7 @@ int main(void)
         cmocka_unit_test(test_layouts_of_convolutions),
         cmocka_unit_test(test_what_is_folded_into_a_convolution),
         cmocka_unit_test(test_a_decode_step_repeats_all_but_attention),
+        cmocka_unit_test(test_a_long_chain_of_folded_nodes),
         cmocka_unit_test(test_an_empty_graph),
     };
     return RUN_TESTS(tests);
