@@ -20,13 +20,13 @@ headline  = @printf '\n== %s (%d s)\n' "$(1)" $$(($$(date +%s) - $(BEGAN)))
 configure = @mkdir -p $(1); said=$$(flock $(1) cmake -S . -B $(1) $(2) 2>&1) || { echo "$$said"; exit 1; }
 compile   = @flock $(1) cmake --build $(1) --parallel $(JOBS) $(2)
 ctest     = @$(run_ctest)
-# ONLY: the tests with this label: clock, clock_asleep, patient or undisturbed.  Patient ones and those asleep run beside
-# others, and two runs of ctest in one folder would write the same files: they have folders of their own.
+# ONLY: run the tests with this label: timed, timed_idle, untimed or exclusive.  Two ctest processes in one build
+# directory would write the same files, so untimed and timed_idle tests, which run in parallel with others, have their own.
 ONLY     ?=
 only      = $(if $(ONLY),$(comma) those with the label $(ONLY))
-folder    = $(if $(findstring patient,$(ONLY)),/beside)$(if $(findstring asleep,$(ONLY)),/asleep)
-# Tests that watch the clock wait for two thirds of it, and those that cannot have company run alone all the same.
-at_once   = $(if $(filter clock,$(ONLY)),$$(($(JOBS) + $(JOBS) / 2)),$(JOBS))
+folder    = $(if $(filter untimed,$(ONLY)),/ctest-untimed)$(if $(filter timed_idle,$(ONLY)),/ctest-timed-idle)
+# Timed tests wait for two thirds of their time, and those that need the machine to themselves run serially anyway.
+at_once   = $(if $(filter timed,$(ONLY)),$$(($(JOBS) + $(JOBS) / 2)),$(JOBS))
 run_ctest = ctest --test-dir $(1)$(folder) --output-on-failure \
 	--parallel $(at_once) $(2) $(if $(ONLY),-L '^$(ONLY)$$')
 
@@ -49,18 +49,18 @@ demo: ## set up, build and run the embedded default; MODEL=smollm2 for a larger 
 install: build ## into PREFIX (/usr/local), under DESTDIR when that is set
 	DESTDIR=$(DESTDIR) cmake --install build --prefix $(PREFIX)
 
-# Tests that watch the clock have the processor first, beside those that hardly need one.  In the time that is left the
-# other configurations are compiled, and the patient tests of all of them run: tests/CMakeLists.txt says which is which.
-# Those that need another configuration wait for it by compiling it, too.  Gcc compiles while set-up waits for the network,
-# and is configured again with what that brought.
+# Timed tests run first, in parallel with the timed_idle ones.  CPU time that they leave idle is used to compile the
+# other configurations and to run the untimed tests of all of them: tests/CMakeLists.txt defines the labels.
+# Tests that need another configuration compile it themselves if it is not ready.  The gcc build runs while set-up waits
+# for the network, and is configured again with what set-up installed.
 test: ## set up, and every test in every configuration
 	@tools/setup packages
 	@tools/meanwhile $(MAKE) compile-gcc -- tools/setup test
 	@$(MAKE) compile-gcc
-	@tools/meanwhile $(MAKE) ONLY=patient compile-asan compile-tsan run-gcc run-asan run-tsan run-memcheck -- \
-		tools/meanwhile --awake $(MAKE) ONLY=clock_asleep run-gcc run-memcheck compile-asan run-asan compile-tsan run-tsan -- \
-		$(MAKE) ONLY=clock run-gcc compile-asan run-asan compile-tsan run-tsan run-memcheck
-	@$(MAKE) ONLY=undisturbed run-gcc
+	@tools/meanwhile $(MAKE) ONLY=untimed compile-asan compile-tsan run-gcc run-asan run-tsan run-memcheck -- \
+		tools/meanwhile --normal-priority $(MAKE) ONLY=timed_idle run-gcc run-memcheck compile-asan run-asan compile-tsan run-tsan -- \
+		$(MAKE) ONLY=timed run-gcc compile-asan run-asan compile-tsan run-tsan run-memcheck
+	@$(MAKE) ONLY=exclusive run-gcc
 	$(call headline,all tests passed: gcc clang+asan+ubsan tsan$$(test -e build-tsan/prefix || echo ' (SKIPPED)') valgrind)
 
 test-gcc: test-setup compile-gcc run-gcc ## gcc: unit, conformance, command line, structure

@@ -7,7 +7,7 @@ import shlex
 import subprocess
 from pathlib import Path
 
-from program import PATIENCE_S
+from program import TIMEOUT_S
 
 BUILD = Path(os.environ.get("IPW_BUILD", "build")).resolve()
 SOURCE = Path(os.environ.get("IPW_SOURCE", ".")).resolve()
@@ -28,6 +28,6 @@ def project_command():
 def build(*words):
     """Runs the compiler; its complaint is the error's text."""
     command = [*project_command(), "-Werror", *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
     if done.returncode:
         raise AssertionError(f"{' '.join(command)}\n{done.stderr}")

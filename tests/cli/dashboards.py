@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 
-from program import IPW, PATIENCE_S
+from program import IPW, TIMEOUT_S
 
 
 class Answer:
@@ -34,7 +34,7 @@ class Dashboard:
         self.url = f"http{found[1]}://127.0.0.1:{self.port}"
 
     def connect(self, source="127.0.0.1"):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S, source_address=(source, 0))
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT_S, source_address=(source, 0))
 
     def ask(self, path, method="GET", body=None, **headers):
         """One request, with the path as it is given."""
@@ -53,7 +53,7 @@ class Dashboard:
 
     def end(self, number=signal.SIGTERM):
         self.process.send_signal(number)
-        return self.process.wait(PATIENCE_S)
+        return self.process.wait(TIMEOUT_S)
 
     def close(self):
         if self.process.poll() is None:

@@ -7,7 +7,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from program import PATIENCE_S
+from program import TIMEOUT_S
 
 BUILD = Path(os.environ.get("IPW_BUILD", "build")).resolve()
 
@@ -16,7 +16,7 @@ def show(word, **settings):
     """What our readers make of a word."""
     pairs = [f"{key}={value}" for key, value in settings.items()]
     done = subprocess.run([BUILD / "tests/tools/graph_show", str(word), *pairs],
-                          capture_output=True, text=True, timeout=PATIENCE_S)
+                          capture_output=True, text=True, timeout=TIMEOUT_S)
     assert not done.stderr, done.stderr
     return json.loads(done.stdout)
 

@@ -6,7 +6,7 @@ import subprocess
 import time
 import urllib.request
 
-from program import IPW, PATIENCE_S
+from program import IPW, TIMEOUT_S
 
 LINE = re.compile(r'([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)')
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"(?:,|$)')
@@ -56,7 +56,7 @@ class Monitor:
 
     def ask(self, path="/metrics", **headers):
         request = urllib.request.Request(self.url + path, headers=headers)
-        return urllib.request.urlopen(request, timeout=PATIENCE_S)
+        return urllib.request.urlopen(request, timeout=TIMEOUT_S)
 
     def scrape(self):
         with self.ask() as answer:
@@ -64,7 +64,7 @@ class Monitor:
 
     def wait(self, condition):
         """The first scrape for which it holds."""
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + TIMEOUT_S
         while not condition(scrape := self.scrape()):
             assert time.monotonic() < until, scrape.text
             time.sleep(0.1)
@@ -76,7 +76,7 @@ class Monitor:
 
     def end(self, number=signal.SIGTERM):
         self.process.send_signal(number)
-        self.process.wait(PATIENCE_S)
+        self.process.wait(TIMEOUT_S)
         return self.process.returncode
 
     def close(self):

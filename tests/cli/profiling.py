@@ -13,7 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent / "fakes"))
 from inference_server import PIECES, TEXT, Handler, Server  # noqa: E402,F401
 from machines import Machine  # noqa: E402
-from program import IPW, PATIENCE_S, MachineTest, ipw  # noqa: E402
+from program import IPW, TIMEOUT_S, MachineTest, ipw  # noqa: E402
 
 MODEL = "tiny-1b"
 TOKENS = len(PIECES)
@@ -242,7 +242,7 @@ class ProfileTest(MachineTest):
                 "0", "--retries", "0", "--max-failed", "100%", "--output-dir", self.out, "--client-base-url",
                 self.service.url(play), "--dataset", where, *more]
 
-    def profile(self, *more, code=0, machine=None, env=None, timeout=PATIENCE_S, **options):
+    def profile(self, *more, code=0, machine=None, env=None, timeout=TIMEOUT_S, **options):
         """To its end; gives the report (None without one) and leaves the rest in self.done."""
         arguments = self.arguments("--json", *more, **options)
         self.done = ipw(machine or self.on, *arguments, env=env, timeout=timeout)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 IPW = os.environ.get("IPW", "build/ipw")
 # A little less than ctest's for tests that watch the clock, so that what hangs is named; others may wait.
-PATIENCE_S = float(os.environ.get("IPW_PATIENCE_S", 170))
+TIMEOUT_S = float(os.environ.get("IPW_TEST_TIMEOUT_S", 170))
 # Every start of a sanitized program takes ten times as long: the same path once is enough there.
 SANITIZED = "IPW_SANITIZED" in os.environ
 
@@ -26,13 +26,13 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def ipw(machine, *arguments, env=None, **options):
     """Runs ipw to its end; machine may be None for commands that need none."""
     environment = {**(machine.environment() if machine else os.environ), **(env or {})}
-    options = {"text": True, "capture_output": True, "timeout": PATIENCE_S,
+    options = {"text": True, "capture_output": True, "timeout": TIMEOUT_S,
                "stdin": None if "input" in options else subprocess.DEVNULL, **options}
     return subprocess.run([IPW, *map(str, arguments)], env=environment, **options)
 
 
 def await_condition(condition, what):
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while not condition():
         assert time.monotonic() < deadline, f"waited in vain for {what}"
         time.sleep(0.01)
@@ -110,7 +110,7 @@ class Led:
         self.stderr += self.process.stderr.read()
         self.process.stdout.close()
         self.process.stderr.close()
-        self.code = self.process.wait(PATIENCE_S)
+        self.code = self.process.wait(TIMEOUT_S)
         return json.loads(self.report.read_text())
 
 

@@ -12,7 +12,7 @@ import threading
 import time
 from pathlib import Path
 
-from program import IPW, PATIENCE_S, MachineTest
+from program import IPW, TIMEOUT_S, MachineTest
 
 CHAT = "/v1/chat/completions"
 
@@ -126,7 +126,7 @@ class Proxy:
         self.url = f"http://127.0.0.1:{self.port}"
 
     def connect(self):
-        return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=TIMEOUT_S)
 
     def ask(self, path=CHAT, body=b"{}", method="POST", headers=()):
         """One request on a connection of its own."""
@@ -143,7 +143,7 @@ class Proxy:
     def end(self, number=signal.SIGTERM):
         """The exit code; the records are there afterwards."""
         self.process.send_signal(number)
-        self.stdout, rest = self.process.communicate(timeout=PATIENCE_S)
+        self.stdout, rest = self.process.communicate(timeout=TIMEOUT_S)
         self.stderr += rest
         return self.process.returncode
 
@@ -170,7 +170,7 @@ def request(path=CHAT, body=b"{}", method="POST", headers=()):
 
 def until(condition):
     """Waits for it: for as long as it takes on a busy machine."""
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + TIMEOUT_S
     while not (result := condition()):
         assert time.monotonic() < end, "it did not happen"
         time.sleep(0.01)

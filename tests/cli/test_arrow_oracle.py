@@ -23,7 +23,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from program import PATIENCE_S, SANITIZED
+from program import TIMEOUT_S, SANITIZED
 
 SCRATCH = tempfile.TemporaryDirectory(prefix="ipw-arrow-")
 os.environ.update(HF_HOME=SCRATCH.name, HF_DATASETS_OFFLINE="1", HF_HUB_OFFLINE="1",
@@ -152,7 +152,7 @@ def made_up(kind, rng):
 
 def tool(name, *arguments):
     done = subprocess.run([BUILD / "tests" / "tools" / name, *map(str, arguments)], capture_output=True,
-                          timeout=PATIENCE_S)
+                          timeout=TIMEOUT_S)
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
@@ -318,7 +318,7 @@ class TestRun(Case):
         model = MODELS[1]
         done = subprocess.run(
             [os.environ.get("IPW", "build/ipw"), "profile", "--client", "null", "--model", model,
-             "--max-queries", "5"], cwd=self.folder_of_runs(), capture_output=True, timeout=PATIENCE_S)
+             "--max-queries", "5"], cwd=self.folder_of_runs(), capture_output=True, timeout=TIMEOUT_S)
         self.assertEqual(done.returncode, 0, done.stderr)
         run = next(self.runs.glob("runs/profile_*"))
         table = pa.ipc.open_stream(run / "data-00000-of-00001.arrow").read_all()

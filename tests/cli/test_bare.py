@@ -12,7 +12,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2])).resolve()
 BARE = Path(os.environ.get("IPW_BUILD", "build")) / "tests/tools/ipw_bare"
-PATIENCE_S = float(os.environ.get("IPW_PATIENCE_S", 170))
+TIMEOUT_S = float(os.environ.get("IPW_TEST_TIMEOUT_S", 170))
 
 
 class Bare(unittest.TestCase):
@@ -24,12 +24,12 @@ class Bare(unittest.TestCase):
 
     def ipw(self, *arguments):
         return subprocess.run([BARE, *map(str, arguments)], capture_output=True,
-                              text=True, timeout=PATIENCE_S, stdin=subprocess.DEVNULL)
+                              text=True, timeout=TIMEOUT_S, stdin=subprocess.DEVNULL)
 
     def test_a_build_without_them_has_the_files_that_were_linked_here(self):
         """So that nothing else needs to be compiled a second time."""
         done = subprocess.run(["cmake", "-S", SOURCE, "-B", self.folder, "-DIPW_PARTS=OFF", "-DIPW_TESTS=OFF"],
-                              capture_output=True, text=True, timeout=PATIENCE_S)
+                              capture_output=True, text=True, timeout=TIMEOUT_S)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         commands = json.loads((Path(self.folder) / "compile_commands.json").read_text())
         taken = {Path(command["file"]) for command in commands}
@@ -66,7 +66,7 @@ class Bare(unittest.TestCase):
         summary = json.loads((run / "summary.json").read_text())
         self.assertEqual((summary["run_kind"], summary["command"], summary["ipw"]["completed"]), ("run", ["true"], 2))
         whole = subprocess.run([BARE.parents[2] / "ipw", "list", "runs", runs, "--json"], capture_output=True, text=True,
-                               timeout=PATIENCE_S)
+                               timeout=TIMEOUT_S)
         self.assertEqual([row["directory"] for row in json.loads(whole.stdout)["runs"]], [run.name], whole.stderr)
 
     def test_doctor_says_what_is_missing_and_how_to_install_it(self):

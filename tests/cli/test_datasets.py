@@ -16,12 +16,12 @@ from urllib.parse import parse_qs, urlparse
 TOOLS = Path(os.environ.get("IPW_BUILD", "build")).resolve() / "tests" / "tools"
 DUMP = TOOLS / "dump_items"
 SANITIZED = any(mark in DUMP.read_bytes() for mark in (b"__asan_init", b"__tsan_init"))
-PATIENCE_S = 120
+TIMEOUT_S = 120
 
 
 def dump(*arguments, env=None):
     return subprocess.run([DUMP, *map(str, arguments)], text=True, capture_output=True,
-                          timeout=PATIENCE_S, env={**os.environ, **(env or {})}, check=False)
+                          timeout=TIMEOUT_S, env={**os.environ, **(env or {})}, check=False)
 
 
 def items(*arguments, env=None):

@@ -17,7 +17,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from program import PATIENCE_S
+from program import TIMEOUT_S
 
 SCRATCH = tempfile.TemporaryDirectory(prefix="ipw-saved-")
 os.environ.update(HF_HOME=SCRATCH.name, HF_DATASETS_OFFLINE="1", HF_HUB_OFFLINE="1",
@@ -33,7 +33,7 @@ TOOLS = Path(os.environ.get("IPW_BUILD", "build")).resolve() / "tests" / "tools"
 
 def read(*arguments):
     done = subprocess.run([TOOLS / "dump_items", *map(str, arguments)], capture_output=True,
-                          timeout=PATIENCE_S, check=False)
+                          timeout=TIMEOUT_S, check=False)
     if b"built without nanoarrow" in done.stderr:
         raise unittest.SkipTest("no Arrow in this build")
     assert done.returncode == 0, done.stderr

@@ -14,7 +14,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from compiling import BUILD, SOURCE, build  # noqa: E402
-from program import PATIENCE_S, ipw  # noqa: E402
+from program import TIMEOUT_S, ipw  # noqa: E402
 
 DOCUMENTS = [*sorted((SOURCE / "docs").glob("*.md")),
              *filter(Path.exists, (SOURCE / "README.md", SOURCE / "CONTRIBUTING.md"))]
@@ -263,7 +263,7 @@ class WorkedExample(unittest.TestCase):
               SOURCE / "src/sensors/registry.c", "-Wl,--start-group",
               BUILD / "tests/libtest_support.a", *sorted(BUILD.glob("libipw_*.a")),
               "-Wl,--end-group", "-lcmocka", *LIBRARIES, "-lm", "-ldl", "-lpthread", "-o", program)
-        return subprocess.run([program], capture_output=True, text=True, timeout=PATIENCE_S)
+        return subprocess.run([program], capture_output=True, text=True, timeout=TIMEOUT_S)
 
     def test_it_passes_its_own_test(self):
         done = self.build_and_run(self.driver, self.test)

@@ -12,7 +12,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Fixture, Intel, Machine, Modeled, Nvidia  # noqa: E402
-from program import IPW, PATIENCE_S, MachineTest, ipw, main_side_by_side  # noqa: E402
+from program import IPW, TIMEOUT_S, MachineTest, ipw, main_side_by_side  # noqa: E402
 
 STATUSES = {"ok", "estimated", "dead", "denied", "unsupported", "absent"}
 KEYS = {"id", "driver", "kind", "status", "reason", "fix", "period_ms", "read_us", "measures"}
@@ -117,7 +117,7 @@ class Doctor(MachineTest):
         program = shutil.copy(IPW, machine.root / "ipw")
         options = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
         return subprocess.run([program, *arguments], env=machine.environment(), cwd="/", text=True,
-                              capture_output=True, timeout=PATIENCE_S, **options)
+                              capture_output=True, timeout=TIMEOUT_S, **options)
 
     def test_denied_with_the_fix(self):
         machine = self.machine(Intel, 40)

@@ -22,12 +22,12 @@ from program import MachineTest, await_signals, main_side_by_side  # noqa: E402
 
 IPW = os.environ.get("IPW", "build/ipw")
 FAKE_NVML = Path(os.environ.get("IPW_FAKES", "build/fakes"), "libfake_nvml.so").resolve()
-PATIENCE_S = 120
+TIMEOUT_S = 120
 
 
 def ipw(machine, *arguments, **options):
     return subprocess.run([IPW, "energy", *arguments], env=machine.environment(), text=True,
-                          capture_output=True, timeout=PATIENCE_S, **options)
+                          capture_output=True, timeout=TIMEOUT_S, **options)
 
 
 def start(machine, *arguments, **options):
@@ -191,7 +191,7 @@ class Measured(WithMachine):
         process = start(self.intel, "--json", "-i", "0.1")
         process.stdout.readline()
         process.stdout.close()
-        self.assertEqual(process.wait(PATIENCE_S), 1)
+        self.assertEqual(process.wait(TIMEOUT_S), 1)
         self.assertOneLine(process.stderr.read(), "Broken pipe")
         process.stderr.close()
 
@@ -202,7 +202,7 @@ class Measured(WithMachine):
             for _ in range(4):
                 process.stdout.readline()
             process.send_signal(number)
-            rest, errors = process.communicate(timeout=PATIENCE_S)
+            rest, errors = process.communicate(timeout=TIMEOUT_S)
             self.assertEqual(process.returncode, 128 + number)
             self.assertEqual(errors, "")
             self.assertTrue(rest.endswith("\n") or not rest)
@@ -217,7 +217,7 @@ class Measured(WithMachine):
         await_signals(process)
         time.sleep(1)
         process.send_signal(signal.SIGINT)
-        rest, _ = process.communicate(timeout=PATIENCE_S)
+        rest, _ = process.communicate(timeout=TIMEOUT_S)
         self.assertEqual(process.returncode, 130)
         reading = json.loads(rest)  # the interval so far
         self.assertLess(reading["interval_s"], 60)
@@ -229,7 +229,7 @@ class Measured(WithMachine):
         process.send_signal(signal.SIGSTOP)
         time.sleep(1)
         process.send_signal(signal.SIGCONT)
-        rest, _ = process.communicate(timeout=PATIENCE_S)
+        rest, _ = process.communicate(timeout=TIMEOUT_S)
         readings = [first] + [json.loads(line) for line in rest.splitlines()]
         self.assertEqual(len(readings), 4)
         self.assertGreater(max(r["interval_s"] for r in readings), 0.5)
@@ -269,7 +269,7 @@ class LostDevice(WithMachine):
                        "IPW_FAKE_NVML": str(script)}
         process = subprocess.Popen([IPW, "energy", "--format", "csv", "-i", "0.5"], text=True,
                                    env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        rows, end = [], time.monotonic() + PATIENCE_S
+        rows, end = [], time.monotonic() + TIMEOUT_S
         for row in csv.DictReader(process.stdout):
             rows.append(row)
             states = [r["state"] for r in rows]
@@ -277,7 +277,7 @@ class LostDevice(WithMachine):
             if back or time.monotonic() > end:
                 break
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=PATIENCE_S)
+        _, errors = process.communicate(timeout=TIMEOUT_S)
         self.assertTrue(back, rows)
         self.assertEqual(rows[0]["state"], "ok")
         while_lost = [r for r in rows if r["state"] == "lost"]
@@ -296,7 +296,7 @@ class FullScreen(WithMachine):
 
     def tmux(self, *arguments):
         return subprocess.run(["tmux", "-S", self.socket, "-f", "/dev/null", *arguments],
-                              text=True, capture_output=True, timeout=PATIENCE_S).stdout
+                              text=True, capture_output=True, timeout=TIMEOUT_S).stdout
 
     def open(self, columns=100, rows=30, **environment):
         """A shell in a terminal, with `ipw energy` running in it."""
@@ -316,7 +316,7 @@ class FullScreen(WithMachine):
 
     def await_screen(self, pattern, *options, curves=()):
         """Until the screen has this text, and curves of these devices: a busy machine may draw a frame before readings."""
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + TIMEOUT_S
         while time.monotonic() < end:
             screen = self.screen(*options)
             if re.search(pattern, screen) and set(curves) <= set(self.curve_rows(screen)):
@@ -332,7 +332,7 @@ class FullScreen(WithMachine):
         screen = self.await_screen(rf"EXIT {code}\b")
         self.assertIn("MARK", screen)  # the shell's own screen is back
         self.assertEqual("device" in screen, totals)
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + TIMEOUT_S
         after = self.intel.root / "after"
         while not (after.exists() and after.read_text()) and time.monotonic() < end:
             time.sleep(0.05)

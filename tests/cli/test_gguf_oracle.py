@@ -21,7 +21,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from program import PATIENCE_S
+from program import TIMEOUT_S
 
 try:
     import gguf
@@ -43,7 +43,7 @@ IN_MEMORY_ONLY = {Quant.Q8_1}
 def show(path, *step):
     """What our reader says of a file."""
     done = subprocess.run([BUILD / "tests/tools/gguf_show", path, *map(str, step)],
-                          capture_output=True, text=True, timeout=PATIENCE_S)
+                          capture_output=True, text=True, timeout=TIMEOUT_S)
     assert not done.stderr, done.stderr
     # strict=False: the vocabulary of a model may hold control characters
     return json.loads(done.stdout, strict=False)

@@ -18,7 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 import oracle  # noqa: E402
 from machines import Controlled  # noqa: E402
-from program import IPW, PATIENCE_S, ipw, main_side_by_side  # noqa: E402
+from program import IPW, TIMEOUT_S, ipw, main_side_by_side  # noqa: E402
 
 oracle.use()
 try:
@@ -168,7 +168,7 @@ class GovernTest(unittest.TestCase):
         return [json.loads(line) for line in lines if line.endswith("}")]
 
     def wait_for(self, condition, process=None):
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while not condition():
             self.assertLess(time.monotonic(), deadline, self.steps()[-5:])
             if process and process.poll() is not None:
@@ -191,7 +191,7 @@ class GovernTest(unittest.TestCase):
         self.wait_for(lambda: len(self.steps()) >= steps, process)
         process.terminate()
         result = json.loads(process.stdout.read())
-        self.assertEqual(process.wait(PATIENCE_S), 128 + signal.SIGTERM)
+        self.assertEqual(process.wait(TIMEOUT_S), 128 + signal.SIGTERM)
         self.assertEqual(result["signal"], signal.SIGTERM)
         self.assertIn(plant.settings(), RESTORED)
         self.assertEqual(self.states(plant), [])
@@ -306,7 +306,7 @@ class Loop(GovernTest):
         for _, log, process in runs:
             self.wait_for(lambda: len(self.steps(log)) >= 25, process)
             process.terminate()
-            process.wait(PATIENCE_S)
+            process.wait(TIMEOUT_S)
             steps = self.steps(log)
             self.assertEqual({step["setting"] for step in steps[20:]}, {300}, steps)
             rates = [step["tokens_per_s"] for step in steps if step["tokens_per_s"] is not None]
@@ -350,7 +350,7 @@ class Ends(GovernTest):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             process = self.lowered(plant)
             process.send_signal(number)
-            self.assertEqual(process.wait(PATIENCE_S), 128 + number)
+            self.assertEqual(process.wait(TIMEOUT_S), 128 + number)
             self.assertEqual(plant.settings(), Controlled.FREE)  # before it ended, not by the watchdog
             self.assertEqual(self.states(plant), [])
 
@@ -359,14 +359,14 @@ class Ends(GovernTest):
         for number in (signal.SIGKILL, signal.SIGSEGV):
             process = self.lowered(plant)
             process.send_signal(number)
-            process.wait(PATIENCE_S)
+            process.wait(TIMEOUT_S)
             self.wait_for(lambda: plant.settings() == Controlled.FREE and not self.states(plant))
 
     def test_a_gpu_that_refuses_later(self):
         plant = self.plant()
         process = self.lowered(plant)
         plant.change("power 0", "fail nvmlDeviceSetGpuLockedClocks 0 4\npower 0")
-        self.assertEqual(process.wait(PATIENCE_S), 1)
+        self.assertEqual(process.wait(TIMEOUT_S), 1)
         self.assertIn("cannot lock the graphics clock", process.stderr.read())
         self.assertEqual(plant.settings(), Controlled.FREE)
 

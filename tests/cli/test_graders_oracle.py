@@ -26,7 +26,7 @@ import subprocess
 import unittest
 
 sys.dont_write_bytecode = True
-from program import PATIENCE_S  # noqa: E402
+from program import TIMEOUT_S  # noqa: E402
 
 try:
     import sacrebleu
@@ -50,7 +50,7 @@ ROUGE = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
 def grade(lines):
     """The grades of many lines by one run of the helper."""
     text = "".join(json.dumps(line) + "\n" for line in lines)
-    done = subprocess.run([GRADE], input=text, capture_output=True, text=True, timeout=PATIENCE_S)
+    done = subprocess.run([GRADE], input=text, capture_output=True, text=True, timeout=TIMEOUT_S)
     if done.returncode == 77:
         raise unittest.SkipTest(done.stderr.strip())
     assert done.returncode == 0, done.stderr

@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from program import PATIENCE_S, ipw  # noqa: E402
+from program import TIMEOUT_S, ipw  # noqa: E402
 
 SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2]))
 BUILD = Path(os.environ.get("IPW_BUILD", SOURCE / "build"))
@@ -176,14 +176,14 @@ class Build(unittest.TestCase):
             for name, entry in files.items():
                 Path(folder, f"{name}.json").write_text(json.dumps(entry))
             done = subprocess.run([CHECKER, *sorted(Path(folder).iterdir())], capture_output=True,
-                                  text=True, timeout=PATIENCE_S)
+                                  text=True, timeout=TIMEOUT_S)
         return done.returncode, done.stderr.replace(folder, "")
 
     def entry(self, name="t4"):
         return json.loads((SOURCE / f"data/hardware/{name}.json").read_text())
 
     def test_the_catalog_passes(self):
-        done = subprocess.run([CHECKER, *FILES], capture_output=True, text=True, timeout=PATIENCE_S)
+        done = subprocess.run([CHECKER, *FILES], capture_output=True, text=True, timeout=TIMEOUT_S)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_a_right_entry_passes(self):
@@ -236,7 +236,7 @@ class Compiler(unittest.TestCase):
                 (source / f"data/hardware/{name}.json").write_text(text)
             done = subprocess.run(["cmake", f"-DSOURCE={folder}", f"-DOUT={folder}/out", "-P",
                                    SOURCE / "tools/catalog.cmake"], capture_output=True, text=True,
-                                  timeout=PATIENCE_S)
+                                  timeout=TIMEOUT_S)
             tables = {path.stem: path.read_text() for path in (source / "out").glob("*.def")}
         return done.returncode, " ".join(done.stderr.split()), tables
 

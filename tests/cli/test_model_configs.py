@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 from model_graphs import BUILD, Written, show  # noqa: E402
-from program import IPW, PATIENCE_S, SANITIZED  # noqa: E402
+from program import IPW, TIMEOUT_S, SANITIZED  # noqa: E402
 
 SOURCE = Path(os.environ.get("IPW_SOURCE", ".")).resolve()
 
@@ -189,7 +189,7 @@ class Published(Written):
         """So many tokens as were asked for, the new one among them."""
         done = subprocess.run([IPW, "estimate", "--model", "llama-3.2-1b", "--hardware", "h100",
                                "--phase", "decode", "--context", "1024", "--precision", "fp16",
-                               "--json"], capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+                               "--json"], capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
         report = json.loads(done.stdout)
         self.assertEqual(report["memory_bytes"]["kv_cache"], 16 * 2 * 512 * 1024 * 2)
         self.assertEqual(report["memory_bytes"]["weights"], 2 * 1_235_814_400)
@@ -341,7 +341,7 @@ class Details(Written):
 
     def warned(self, folder):
         done = subprocess.run([IPW, "estimate", "--model", folder, "--hardware", "h200"], capture_output=True, text=True,
-                              timeout=PATIENCE_S)
+                              timeout=TIMEOUT_S)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stderr
 

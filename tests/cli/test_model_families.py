@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 from model_graphs import Written, show  # noqa: E402
-from program import IPW, PATIENCE_S, SANITIZED  # noqa: E402
+from program import IPW, TIMEOUT_S, SANITIZED  # noqa: E402
 
 SOURCE = Path(os.environ.get("IPW_SOURCE", ".")).resolve()
 RECORDED = json.loads((SOURCE / "tests/fixtures/configs/models.json").read_text())
@@ -144,7 +144,7 @@ class Heads(Written):
         self.assertIn("no output", show(self.write(config), phase="decode", tokens=20, context=20)["error"])
         done = subprocess.run([IPW, "estimate", "--model", str(self.write(config)), "--hardware", "h100",
                                "--prompt-tokens", "20", "--output-tokens", "8", "--json"],
-                              capture_output=True, text=True, timeout=PATIENCE_S)
+                              capture_output=True, text=True, timeout=TIMEOUT_S)
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_memory_of_a_decode_pass_has_the_encoder(self):
@@ -227,7 +227,7 @@ class Refused(Written):
     def estimate(self, config):
         return subprocess.run([IPW, "estimate", "--model", str(self.write(config)), "--hardware", "h100",
                                "--phase", "decode", "--context", "20", "--json"], capture_output=True,
-                              text=True, timeout=PATIENCE_S)
+                              text=True, timeout=TIMEOUT_S)
 
     def test_unused_keys_are_reported(self):
         llama = MODELS["llama-small"]["config"]

@@ -18,7 +18,7 @@ import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-from program import PATIENCE_S  # noqa: E402
+from program import TIMEOUT_S  # noqa: E402
 
 try:
     import gguf
@@ -37,12 +37,12 @@ NAMES = sorted(path.name.removesuffix("-f16.gguf") for path in MODELS.glob("*-f1
 
 def quantize(*arguments):
     return subprocess.run([QUANTIZE, *map(str, arguments)], capture_output=True, text=True,
-                          timeout=PATIENCE_S, check=False)
+                          timeout=TIMEOUT_S, check=False)
 
 
 def problems(*arguments):
     done = subprocess.run([BUILD / "tests" / "tools" / "dump_items", "builtin", *arguments],
-                          capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+                          capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
     items = [json.loads(line) for line in done.stdout.splitlines()]
     return [item["problem"] for item in items if "problem" in item]
 

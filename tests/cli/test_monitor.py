@@ -17,7 +17,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Both, Intel, Nvidia  # noqa: E402
 from monitors import Monitor, Scrape  # noqa: E402
-from program import MachineTest, PATIENCE_S, ipw, main_side_by_side, python  # noqa: E402
+from program import MachineTest, TIMEOUT_S, ipw, main_side_by_side, python  # noqa: E402
 
 SOURCE = Path(__file__).resolve().parents[2]
 UUID = "GPU-0000000{0}-1111-2222-3333-444444444444"
@@ -262,7 +262,7 @@ class AttributionTest(MonitorTest):
             fields = Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
             return int(fields[11]) + int(fields[12])
 
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + TIMEOUT_S
         while min(map(ticks, processes)) < 250:
             self.assertLess(time.monotonic(), until)
             time.sleep(0.2)
@@ -420,11 +420,11 @@ class ServerTest(MonitorTest):
     def test_scrapes_read_no_sensor_and_slow_ones_block_no_other(self):
         monitor = self.monitor(self.machine(Both))
         before = monitor.wait_updates(2)
-        slow = [socket.create_connection(("127.0.0.1", monitor.port), timeout=PATIENCE_S) for _ in range(100)]
+        slow = [socket.create_connection(("127.0.0.1", monitor.port), timeout=TIMEOUT_S) for _ in range(100)]
         self.addCleanup(lambda: [connection.close() for connection in slow])
         for i, connection in enumerate(slow):  # half a request; a request whose answer is not read
             connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n" + b"\r\n" * (i % 2))
-        with socket.create_connection(("127.0.0.1", monitor.port), timeout=PATIENCE_S) as connection, \
+        with socket.create_connection(("127.0.0.1", monitor.port), timeout=TIMEOUT_S) as connection, \
                 connection.makefile("rb") as stream:
             for _ in range(1000):
                 connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -25,7 +25,7 @@ except ImportError as error:
     sys.exit(77)
 import onnx_models
 from onnx_models import Writer
-from program import PATIENCE_S
+from program import TIMEOUT_S
 
 BUILD = Path(os.environ.get("IPW_BUILD", "build")).resolve()
 TOOL = BUILD / "tests/tools/onnx_show"
@@ -33,7 +33,7 @@ DEBIAN = Path("/usr/share/libonnx-testdata/data")
 
 
 def run(*arguments, **more):
-    return subprocess.run([TOOL, *map(str, arguments)], capture_output=True, text=True, timeout=PATIENCE_S,
+    return subprocess.run([TOOL, *map(str, arguments)], capture_output=True, text=True, timeout=TIMEOUT_S,
                           **more)
 
 

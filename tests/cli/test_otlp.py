@@ -19,7 +19,7 @@ import oracle  # noqa: E402
 oracle.use()
 from machines import FAKES, Both, Fixture, Intel  # noqa: E402
 from monitors import Monitor  # noqa: E402
-from program import MachineTest, PATIENCE_S, await_condition, ipw, main_side_by_side  # noqa: E402
+from program import MachineTest, TIMEOUT_S, await_condition, ipw, main_side_by_side  # noqa: E402
 
 try:
     from google.protobuf import json_format
@@ -230,7 +230,7 @@ class PushTest(MachineTest):
 
     def test_a_receiver_that_hangs_does_not_keep_it(self):
         receiver = self.receiver()
-        receiver.answer_s = 2 * PATIENCE_S
+        receiver.answer_s = 2 * TIMEOUT_S
         monitor, _ = self.start(self.machine(Intel, 40), receiver=receiver)
         await_condition(lambda: receiver.asked, "a batch")
         self.assertEqual(monitor.end(), 0)

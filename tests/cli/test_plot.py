@@ -16,7 +16,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 import test_power_logs as logs  # noqa: E402
 from pictures import Picture, add_gauge, layers_of, png_size, run_at, run_directory  # noqa: E402
-from program import PATIENCE_S, SANITIZED, ipw  # noqa: E402
+from program import TIMEOUT_S, SANITIZED, ipw  # noqa: E402
 from sweeps import made_sweep  # noqa: E402
 
 # What must stand on each: axes with their units, and what tells series apart.
@@ -69,7 +69,7 @@ class PlotTest(unittest.TestCase):
         self.root = Path(scratch.name)
 
     def plot(self, *arguments, code=0, **options):
-        done = ipw(None, "plot", *arguments, timeout=PATIENCE_S, **options)
+        done = ipw(None, "plot", *arguments, timeout=TIMEOUT_S, **options)
         self.assertEqual(done.returncode, code, done.stderr)
         self.assertNotIn("line 0", done.stderr)  # gnuplot's own complaints do not come through
         return done

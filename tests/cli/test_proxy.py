@@ -18,7 +18,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Controlled, Intel  # noqa: E402
-from program import IPW, PATIENCE_S, ipw, main_side_by_side  # noqa: E402
+from program import IPW, TIMEOUT_S, ipw, main_side_by_side  # noqa: E402
 from proxies import (CHAT, DONE, LAST_CHUNK, STREAM_HEAD, ProxyTest, chunk, document, event, plain,  # noqa: E402
                      read_message, request, response, until)
 
@@ -179,7 +179,7 @@ class Ending(ProxyTest):
                         connection.recv(1000)
                     else:
                         until(lambda: json.loads(proxy.get("/ipw/requests"))["in_flight"])
-                self.assertTrue(gone.wait(PATIENCE_S))
+                self.assertTrue(gone.wait(TIMEOUT_S))
                 entry = until(lambda: [r for r in proxy.recent() if r["state"] != "in_flight"])[0]
                 self.assertEqual((entry["state"], entry["error"]), ("canceled", "the client disconnected"))
                 proxy.end()
@@ -203,7 +203,7 @@ class Ending(ProxyTest):
                 connection.sendall(request(path, b'{"stream":true}'))
                 while not stream.readline().endswith((b"[DONE]\n", b"true}\n")):
                     pass
-            self.assertTrue(gone.wait(PATIENCE_S))
+            self.assertTrue(gone.wait(TIMEOUT_S))
             gone.clear()
         proxy.end()
         self.assertEqual([(r["ipw"]["status"], r["dataset_metadata"]["canceled"]) for r in proxy.records()],
@@ -309,7 +309,7 @@ class Ending(ProxyTest):
         proxy = self.proxy(upstream)
         for _ in range(5):
             self.assertEqual(proxy.ask()[0], "HTTP/1.1 200 OK")
-            closed.acquire(timeout=PATIENCE_S)
+            closed.acquire(timeout=TIMEOUT_S)
         self.assertEqual((len(upstream.requests), upstream.connections), (5, 5))
 
     def test_a_server_that_closes_after_a_stream_without_saying_so(self):
@@ -372,7 +372,7 @@ class Ending(ProxyTest):
 
             upstream.answer = close
             self.assertEqual(proxy.ask()[0].split()[1], "200")
-            closed.wait(PATIENCE_S)
+            closed.wait(TIMEOUT_S)
             upstream.answer = kept
             self.assert_not_reused(proxy, upstream)
         with self.subTest("in use"):
@@ -398,13 +398,13 @@ class Ending(ProxyTest):
 
                 def answer(connection, *_):
                     came.set()
-                    go.wait(PATIENCE_S)
+                    go.wait(TIMEOUT_S)
                     connection.sendall(response(document()))
 
                 proxy = self.proxy(self.upstream(answer), "--overwrite")
                 with proxy.connect() as connection, connection.makefile("rb") as stream:
                     connection.sendall(request())
-                    came.wait(PATIENCE_S)
+                    came.wait(TIMEOUT_S)
                     proxy.process.send_signal(signal.SIGINT)
                     until(lambda: not self.listens(proxy))
                     if signals == 2:
@@ -413,7 +413,7 @@ class Ending(ProxyTest):
                     go.set()
                     if signals == 1:
                         self.assertEqual(read_message(stream)[2], document())
-                self.assertEqual(proxy.process.wait(PATIENCE_S), 0)
+                self.assertEqual(proxy.process.wait(TIMEOUT_S), 0)
                 self.assertEqual([r["ipw"]["status"] for r in proxy.records()], [status])
 
     @staticmethod
@@ -570,13 +570,13 @@ class Refusing(ProxyTest):
 
         def answer(connection, *_):
             asked.set()
-            go_on.wait(PATIENCE_S)
+            go_on.wait(TIMEOUT_S)
             connection.sendall(response(document()))
 
         proxy = self.proxy(self.upstream(answer), "--client-timeout", "0.5")
         with proxy.connect() as connection, connection.makefile("rb") as stream:
             connection.sendall(request())
-            self.assertTrue(asked.wait(PATIENCE_S))
+            self.assertTrue(asked.wait(TIMEOUT_S))
             connection.sendall(b"P")
             time.sleep(0.5)  # until the proxy has seen it
             go_on.set()
@@ -633,7 +633,7 @@ class Recording(ProxyTest):
         proxy = self.proxy(self.upstream(answer))
         with proxy.connect() as connection, connection.makefile("rb") as stream:
             connection.sendall(request(CHAT, b'{"model":"tiny","stream":true,"messages":[]}'))
-            self.assertTrue(begun.wait(PATIENCE_S))
+            self.assertTrue(begun.wait(TIMEOUT_S))
             for _ in range(3):
                 time.sleep(0.1)
                 turn.release()
@@ -726,7 +726,7 @@ class Recording(ProxyTest):
                     "prompt_tokens": 4, "completion_tokens": 3}) + DONE) + LAST_CHUNK)
             else:
                 connection.sendall(STREAM_HEAD + chunk(event("a")))
-                turn.wait(PATIENCE_S)
+                turn.wait(TIMEOUT_S)
                 connection.sendall(chunk(event("b", "stop") + DONE) + LAST_CHUNK)
 
         turn = threading.Event()
@@ -924,7 +924,7 @@ class Keeping(ProxyTest):
             while "listening" not in (line := process.stderr.readline()):
                 self.assertTrue(line)
             process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=PATIENCE_S)
+            process.communicate(timeout=TIMEOUT_S)
             return {path.name for path in runs.iterdir() if path.name.startswith("proxy_")}
 
         first, = start("--resume")  # there is none: a new one
@@ -1030,7 +1030,7 @@ class Energy(ProxyTest):
 
         def answer(connection, *_):
             connection.sendall(STREAM_HEAD.replace(b"text/event-stream", b"application/x-ndjson") + chunk(lines[0]))
-            turn.wait(PATIENCE_S)
+            turn.wait(TIMEOUT_S)
             connection.sendall(chunk(lines[1]) + LAST_CHUNK)
 
         proxy = self.proxy(self.upstream(answer), "--energy-header")

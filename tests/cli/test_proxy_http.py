@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from program import PATIENCE_S, main_side_by_side  # noqa: E402
+from program import TIMEOUT_S, main_side_by_side  # noqa: E402
 from proxies import (CHAT, DONE, LAST_CHUNK, STREAM_HEAD, ProxyTest, chunk, document, event, plain,  # noqa: E402
                      read_message, request, response)
 
@@ -143,7 +143,7 @@ class Tls(ProxyTest):
         with proxy.connect() as connection:
             connection.sendall(request(CHAT, b'{"stream":true}'))
             connection.recv(1000)
-        self.assertTrue(gone.wait(PATIENCE_S))
+        self.assertTrue(gone.wait(TIMEOUT_S))
 
 
 class Clients(ProxyTest):
@@ -257,7 +257,7 @@ class Clients(ProxyTest):
 
         def answer(connection, *_):
             connection.sendall(STREAM_HEAD + chunk(event("a")) + chunk(long[:6_000_000]))
-            if not half.wait(PATIENCE_S):
+            if not half.wait(TIMEOUT_S):
                 return False
             connection.sendall(chunk(long[6_000_000:] + event(None, "stop") + usage + DONE) + LAST_CHUNK)
 
@@ -322,7 +322,7 @@ class Clients(ProxyTest):
                       ["--compressed", "-X", "OPTIONS", "/v1/whole"]):
             with self.subTest(words):
                 shown = [subprocess.run(["curl", "-sSN", "-o", "-", *words[:-1], url + words[-1]], input=b"abc",
-                                        capture_output=True, timeout=PATIENCE_S) for url in (upstream.url, proxy.url)]
+                                        capture_output=True, timeout=TIMEOUT_S) for url in (upstream.url, proxy.url)]
                 self.assertEqual(*((done.returncode, sorted(done.stdout.splitlines())) for done in shown))
 
 

@@ -18,7 +18,7 @@ from machines import Intel  # noqa: E402
 
 IPW = Path(os.environ.get("IPW", "build/ipw")).resolve()
 READER = IPW.parent / "ipw-reader"
-PATIENCE_S = 60
+TIMEOUT_S = 60
 NOBODY = 65534
 ENERGY = "/sys/class/powercap/intel-rapl:0/energy_uj"
 
@@ -46,7 +46,7 @@ class Reader(unittest.TestCase):
     def as_user(self, *arguments, group=NOBODY):
         environment = {**self.machine.environment(), "IPW_READER": str(self.socket), "HOME": str(self.machine.root)}
         return subprocess.run([self.ipw, *arguments], env=environment, text=True, capture_output=True,
-                              timeout=PATIENCE_S, user=NOBODY, group=group, extra_groups=[], cwd="/")
+                              timeout=TIMEOUT_S, user=NOBODY, group=group, extra_groups=[], cwd="/")
 
     def rapl(self, **user):
         """The finding of `ipw doctor` for the counter."""
@@ -56,7 +56,7 @@ class Reader(unittest.TestCase):
     def connect(self):
         client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.addCleanup(client.close)
-        client.settimeout(PATIENCE_S)
+        client.settimeout(TIMEOUT_S)
         client.connect(str(self.socket))
         return client
 
@@ -117,7 +117,7 @@ class Reader(unittest.TestCase):
         client = self.connect()
         first = self.ask(client, ENERGY.encode())
         counted = self.machine.count()
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while self.machine.count() == counted and time.monotonic() < deadline:
             time.sleep(0.01)
         self.assertEqual(self.ask(client, b"r"), first)
@@ -133,7 +133,7 @@ class Reader(unittest.TestCase):
         time.sleep(1)
         os.kill(reader.pid, signal.SIGKILL)
         time.sleep(1)
-        out, errors = running.communicate("", timeout=PATIENCE_S)
+        out, errors = running.communicate("", timeout=TIMEOUT_S)
         self.assertEqual(running.returncode, 0, errors)
         energy = json.loads(out)["energy"]
         self.assertTrue(energy["joules"] is None or energy["coverage"] < 1, energy)
@@ -141,7 +141,7 @@ class Reader(unittest.TestCase):
 
 class Wrong(unittest.TestCase):
     def run_reader(self, *options):
-        return subprocess.run([READER, *options], capture_output=True, text=True, timeout=PATIENCE_S)
+        return subprocess.run([READER, *options], capture_output=True, text=True, timeout=TIMEOUT_S)
 
     def test_usage(self):
         for options, word in ((("--interval-ms", "0"), "1 to 60000"), (("--interval-ms", "1x"), "1 to 60000"),

@@ -20,7 +20,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import FAKES, Fixture, Intel, Machine, Modeled, Nvidia  # noqa: E402
 from monitors import Monitor  # noqa: E402
-from program import (IPW, Led, MachineTest, PATIENCE_S, await_condition, device, ipw,  # noqa: E402
+from program import (IPW, Led, MachineTest, TIMEOUT_S, await_condition, device, ipw,  # noqa: E402
                      main_side_by_side)
 
 def wall(report):
@@ -69,7 +69,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if since:
             since = min(path.unshift(int(since)), 2 ** 63 - 1)
             where += f"?since={since}"
-        connection = http.client.HTTPConnection("127.0.0.1", path.monitor.port, timeout=PATIENCE_S)
+        connection = http.client.HTTPConnection("127.0.0.1", path.monitor.port, timeout=TIMEOUT_S)
         try:
             connection.request("GET", where)
             readings = json.loads(connection.getresponse().read())

@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import FAKE_NVML, RANGE_UJ, Fixture, Intel, Machine, Modeled, Nvidia  # noqa: E402
 from program import (  # noqa: E402
-    IPW, PATIENCE_S, Led, MachineTest, await_condition, device, ipw, main_side_by_side, python)
+    IPW, TIMEOUT_S, Led, MachineTest, await_condition, device, ipw, main_side_by_side, python)
 
 WATTS = 50
 
@@ -73,11 +73,11 @@ class TheCommand(MachineTest):
         for closed in (0, 1, 2):
             script = f"exec {closed}>&-; exec {IPW} run -o {report} -- sh -c 'exit 4'"
             done = subprocess.run(["sh", "-c", script], env=self.empty.environment(),
-                                  capture_output=True, timeout=PATIENCE_S)
+                                  capture_output=True, timeout=TIMEOUT_S)
             self.assertEqual(done.returncode, 4)
             self.assertTrue(report.read_text().startswith("\n energy of"))
         done = subprocess.run(["sh", "-c", f"exec 2>&-; exec {IPW} run -- true"],
-                              env=self.empty.environment(), capture_output=True, timeout=PATIENCE_S)
+                              env=self.empty.environment(), capture_output=True, timeout=TIMEOUT_S)
         self.assertEqual(done.returncode, 1)  # the report went nowhere
         done = subprocess.run(["sh", "-c", f"exec 1>&-; exec {IPW} --version"], capture_output=True)
         self.assertEqual(done.returncode, 1)
@@ -196,7 +196,7 @@ class Interruption(MachineTest):
         time.sleep(0.5)
         await_condition(is_so, "its children")
         process.send_signal(signal.SIGINT)
-        code = process.wait(PATIENCE_S)
+        code = process.wait(TIMEOUT_S)
         return code, json.loads(report.read_text())
 
     def test_while_measuring_idle_power(self):
@@ -219,7 +219,7 @@ class Interruption(MachineTest):
             preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
         time.sleep(0.5)
         process.send_signal(signal.SIGHUP)
-        self.assertEqual(process.wait(PATIENCE_S), 0)
+        self.assertEqual(process.wait(TIMEOUT_S), 0)
         self.assertFalse(json.loads(report.read_text())["interrupted"])
 
 
@@ -640,7 +640,7 @@ class Figures(MachineTest):
 
         def denied(*words):
             return subprocess.run([program, *words], env=machine.environment(),
-                                  cwd="/", text=True, capture_output=True, timeout=PATIENCE_S, **options)
+                                  cwd="/", text=True, capture_output=True, timeout=TIMEOUT_S, **options)
 
         done = denied("run", "--json", "--", "true")
         self.assertEqual(done.returncode, 0, done.stderr)

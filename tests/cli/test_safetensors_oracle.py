@@ -19,7 +19,7 @@ import unittest
 from pathlib import Path
 
 from model_graphs import BUILD, show
-from program import PATIENCE_S
+from program import TIMEOUT_S
 
 try:
     import numpy
@@ -107,10 +107,10 @@ class Safetensors(unittest.TestCase):
                                    (numpy.float32, "fp32", "   fp16 (the file is fp32), batch 1")):
             self.save({key: value.astype(dtype) for key, value in decoder().items()}, CONFIG)
             asked = [BUILD / "ipw", "estimate", "--model", self.folder, "--hardware", "a100-sxm-80gb"]
-            done = subprocess.run([*asked, "--json"], capture_output=True, text=True, timeout=PATIENCE_S)
+            done = subprocess.run([*asked, "--json"], capture_output=True, text=True, timeout=TIMEOUT_S)
             report = json.loads(done.stdout)
             self.assertEqual((report["precision"], report["setting"]["file_precision"]), ("fp16", name))
-            done = subprocess.run(asked, capture_output=True, text=True, timeout=PATIENCE_S)
+            done = subprocess.run(asked, capture_output=True, text=True, timeout=TIMEOUT_S)
             self.assertIn(words, done.stdout)
 
     def test_with_another_ones_config(self):

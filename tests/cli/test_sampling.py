@@ -8,7 +8,7 @@ import time
 import unittest
 
 from machines import Nvidia
-from program import IPW, PATIENCE_S, Stalls
+from program import IPW, TIMEOUT_S, Stalls
 
 COUNTER = "nvmlDeviceGetTotalEnergyConsumption"
 WATTS = 300
@@ -26,7 +26,7 @@ class Stream:
             env={**self.machine.environment(), "IPW_FAKE_NVML_CALLS": str(self.calls_file)})
 
     def end(self):
-        out, _ = self.process.communicate(timeout=PATIENCE_S)
+        out, _ = self.process.communicate(timeout=TIMEOUT_S)
         self.rows = [json.loads(line) for line in out.splitlines()]
         self.calls = {name: float(count) for name, count in map(str.split, self.calls_file.read_text().splitlines())}
         self.gpu = [next(d for d in row["devices"] if d["id"] == "gpu0") for row in self.rows]
@@ -162,7 +162,7 @@ class TheCalls(unittest.TestCase):
             if mode != "run":
                 program.send_signal(signal.SIGINT)
         for column, (mode, (calls, program)) in enumerate(self.programs.items()):
-            program.wait(PATIENCE_S)
+            program.wait(TIMEOUT_S)
             counts = {name: float(count) for name, count in map(str.split, calls.read_text().splitlines())}
             for name, most in self.MOST.items():
                 wanted = most[column] / 60 * (self.TO_S - self.FROM_S)

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from dashboards import Dashboard  # noqa: E402
 from machines import Nvidia  # noqa: E402
 from profiling import MODEL, Server  # noqa: E402
-from program import MachineTest, PATIENCE_S, SANITIZED, await_condition, ipw, main_side_by_side  # noqa: E402
+from program import MachineTest, TIMEOUT_S, SANITIZED, await_condition, ipw, main_side_by_side  # noqa: E402
 from rundirs import query, summary, write_run  # noqa: E402
 from sweeps import made_sweep  # noqa: E402
 
@@ -167,7 +167,7 @@ class ListTest(ServeTest):
         self.assertEqual(served.get("runs/" + row["id"])["state"], "running")
         await_condition(lambda: [r["id"] for r in served.get("live")["running"]] == [row["id"]], "the run in the live view")
         process.send_signal(signal.SIGINT)
-        process.wait(PATIENCE_S)
+        process.wait(TIMEOUT_S)
         await_condition(lambda: served.get("runs/" + row["id"])["state"] == "interrupted", "its end")
         header = json.loads((self.runs / row["id"] / "records.jsonl").read_text().splitlines()[0])
         self.assertEqual(header["measuring"]["queries"], 200)
@@ -543,9 +543,9 @@ class AccessTest(ServeTest):
         import urllib.request
         context = ssl.create_default_context(cafile=self.folder / "cert")
         request = urllib.request.Request(served.url + "/api/v1/runs", headers={"Authorization": "Bearer " + TOKEN})
-        self.assertEqual(json.load(urllib.request.urlopen(request, context=context, timeout=PATIENCE_S))["total"], 3)
+        self.assertEqual(json.load(urllib.request.urlopen(request, context=context, timeout=TIMEOUT_S))["total"], 3)
         import http.client
-        connection = http.client.HTTPSConnection("127.0.0.1", served.port, context=context, timeout=PATIENCE_S)
+        connection = http.client.HTTPSConnection("127.0.0.1", served.port, context=context, timeout=TIMEOUT_S)
         connection.request("POST", "/login", "token=" + TOKEN)
         self.assertTrue(connection.getresponse().headers["Set-Cookie"].endswith("; Secure"))
 
@@ -742,7 +742,7 @@ class CommandTest(ServeTest):
             (self.folder / "openapi.json").write_text(text)
             done = subprocess.run([tester, "run", self.folder / "openapi.json", "--url", served.url, "--phases", "coverage,fuzzing",
                                    "--max-examples", "3", "--exclude-path", "/api/v1/live/stream", "--generation-deterministic", "--no-color"],
-                                  capture_output=True, text=True, timeout=PATIENCE_S, cwd=self.folder)
+                                  capture_output=True, text=True, timeout=TIMEOUT_S, cwd=self.folder)
             self.assertEqual(done.returncode, 0, done.stdout[-6000:] + done.stderr)
 
 

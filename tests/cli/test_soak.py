@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import FAKES, Both, Intel, Ramp  # noqa: E402
 from monitors import Monitor, Scrape  # noqa: E402
-from program import MachineTest, PATIENCE_S, main_side_by_side  # noqa: E402
+from program import MachineTest, TIMEOUT_S, main_side_by_side  # noqa: E402
 
 WEEK_S = 7 * 24 * 3600
 GROWTH = 768 << 10  # bytes; a leak of 96 bytes in each update of the week exceeds it
@@ -42,10 +42,10 @@ class SoakTest(MachineTest):
 
     def ask(self, monitor):
         """A scrape; limits of time are short where it runs fast, so that one may have to be made again."""
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + TIMEOUT_S
         while time.monotonic() < until:
             try:
-                with socket.create_connection(("127.0.0.1", monitor.port), timeout=PATIENCE_S) as connection:
+                with socket.create_connection(("127.0.0.1", monitor.port), timeout=TIMEOUT_S) as connection:
                     connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
                     answer = b"".join(iter(lambda: connection.recv(1 << 16), b""))
                 head, _, body = answer.partition(b"\r\n\r\n")
@@ -93,7 +93,7 @@ class SoakTest(MachineTest):
 
     def fresh(self, monitor):
         """A scrape while nothing is stale: what waits a tenth of a second for a processor is late by most of an hour here."""
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + TIMEOUT_S
         while True:
             scrape = self.scrape(monitor)
             if set(scrape.find("ipw_energy_up")) == {1} and scrape.find("ipw_node_cpu_joules_total"):
@@ -134,7 +134,7 @@ class SoakTest(MachineTest):
         machine = fast(self.machine(Both), 50)
         self.start_churn(machine, 50000)
         monitor = self.monitor(machine, "--interval", 1, "--processes", 10)
-        slow = [socket.create_connection(("127.0.0.1", monitor.port), timeout=PATIENCE_S) for _ in range(50)]
+        slow = [socket.create_connection(("127.0.0.1", monitor.port), timeout=TIMEOUT_S) for _ in range(50)]
         script, sizes = (machine.root / "nvml.txt").read_text(), ([], [])
         for number in range(20000):
             self.ask(monitor)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 from machines import FAKE, Controlled, Intel, Nvidia, Ramp  # noqa: E402
-from program import IPW, PATIENCE_S, ipw, main_side_by_side, python  # noqa: E402
+from program import IPW, TIMEOUT_S, ipw, main_side_by_side, python  # noqa: E402
 
 SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2])).resolve()
 CLOCKS = Path(os.environ.get("IPW_SHARED", SOURCE.parent / "shared")) / "data/dvfs/supported_clocks.csv"
@@ -156,7 +156,7 @@ class Points(SweepTest):
         self.addCleanup(process.kill)
         time.sleep(0.3)
         process.terminate()
-        self.assertEqual(process.wait(PATIENCE_S), -signal.SIGTERM)
+        self.assertEqual(process.wait(TIMEOUT_S), -signal.SIGTERM)
 
     def test_a_list_of_points(self):
         points = self.root / "points.csv"
@@ -464,7 +464,7 @@ class Control(ControlTest):
         self.assertIn("does not respond", done.stderr)
         self.assertEqual([attempt["flags"] for attempt in self.attempts()], ["gpu_lost"])
         machine.script("value throttle 0 0")
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while machine.settings() != Controlled.FREE:  # the watchdog's
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.01)
@@ -555,7 +555,7 @@ class Spoiled(ControlTest):
         self.assertIn("is at 80 °C: waiting until it is at 50 °C, for at most 600 s", process.stderr.readline())
         time.sleep(0.5)
         machine.script("value temperature 0 50")
-        self.assertEqual(process.wait(PATIENCE_S), 0)
+        self.assertEqual(process.wait(TIMEOUT_S), 0)
         self.assertEqual(self.notes.read_text(), "value temperature 0 50\n" * 2)
         done = self.sweep("--cooldown-c", 50, "--knob", "a=1", machine=self.machine("fail nvmlDeviceGetTemperature 0 3"), code=1)
         self.assertIn("--cooldown-c: the GPU reports no temperature", done.stderr)
@@ -643,7 +643,7 @@ class ControlEnds(SweepTest):
         self.addCleanup(self.machine.close)
 
     def await_settings(self, wanted):
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while self.machine.settings() != wanted or (wanted != self.HELD and self.states()):
             self.assertLess(time.monotonic(), deadline, self.machine.settings())
             time.sleep(0.01)
@@ -653,7 +653,7 @@ class ControlEnds(SweepTest):
 
     def start(self):
         process = subprocess.Popen([IPW, "sweep", "-q", "--output-dir", self.root / "runs", "--control", "--knob",
-                                    "gpu-clock=510", "--", "sleep", str(PATIENCE_S)], stdin=subprocess.DEVNULL,
+                                    "gpu-clock=510", "--", "sleep", str(TIMEOUT_S)], stdin=subprocess.DEVNULL,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                                    env=self.machine.environment(), start_new_session=True)
         self.addCleanup(process.stderr.close)
@@ -666,7 +666,7 @@ class ControlEnds(SweepTest):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             process = self.start()
             process.send_signal(number)
-            self.assertEqual(process.wait(PATIENCE_S), 128 + number)
+            self.assertEqual(process.wait(TIMEOUT_S), 128 + number)
             self.assertEqual(self.machine.settings(), Controlled.FREE)  # before it ended, not by the watchdog
             self.assertEqual(self.states(), [])
 
@@ -674,11 +674,11 @@ class ControlEnds(SweepTest):
         for number in (signal.SIGKILL, signal.SIGQUIT, signal.SIGSEGV):
             process = self.start()
             process.send_signal(number)
-            process.wait(PATIENCE_S)
+            process.wait(TIMEOUT_S)
             self.await_settings(Controlled.FREE)
         process = self.start()
         os.killpg(process.pid, signal.SIGKILL)  # with all of its processes, as a terminal or a batch system does
-        process.wait(PATIENCE_S)
+        process.wait(TIMEOUT_S)
         self.await_settings(Controlled.FREE)
 
     def test_another_sweep_is_refused_meanwhile(self):
@@ -694,7 +694,7 @@ class ControlEnds(SweepTest):
         process = self.start()
         self.machine.script("fail nvmlDeviceResetGpuLockedClocks 0 4")  # the watchdog fails
         process.kill()
-        process.wait(PATIENCE_S)
+        process.wait(TIMEOUT_S)
         self.assertTrue(self.states())
         self.machine.script("")
         done = ipw(self.machine, "sweep", "--restore")
@@ -745,7 +745,7 @@ class Parts(SweepTest):
             with self.assertRaises(subprocess.TimeoutExpired):
                 process.wait(0.3)
             self.assertFalse(self.notes.exists())
-        self.assertEqual(process.wait(PATIENCE_S), 0)
+        self.assertEqual(process.wait(TIMEOUT_S), 0)
         self.assertEqual(self.noted(), [["1"]])
 
     def test_settings_of_two_gpus_are_not_comparable(self):
@@ -845,7 +845,7 @@ while len(open(sys.argv[1]).readlines()) == 3 and os.path.exists(sys.argv[1] + '
                                     *map(str, python(self.WAIT, self.notes, "{a}"))], stdin=subprocess.DEVNULL,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.stderr.close)
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while not self.notes.exists() or len(self.noted()) < 3:
             if process.poll() is not None:
                 self.skipTest(process.stderr.read())
@@ -871,14 +871,14 @@ while len(open(sys.argv[1]).readlines()) == 3 and os.path.exists(sys.argv[1] + '
         process = self.start()
         under_way = self.noted()[2][0]
         process.kill()
-        self.assertEqual(process.wait(PATIENCE_S), -signal.SIGKILL)
+        self.assertEqual(process.wait(TIMEOUT_S), -signal.SIGKILL)
         self.check_resumed(under_way)
 
     def test_an_interruption(self):
         process = self.start()
         under_way = self.noted()[2][0]
         process.send_signal(signal.SIGINT)
-        self.assertEqual(process.wait(PATIENCE_S), 130)
+        self.assertEqual(process.wait(TIMEOUT_S), 130)
         self.assertIn("--resume", process.stderr.read())
         self.check_resumed(under_way)
 
@@ -900,7 +900,7 @@ while len(open(sys.argv[1]).readlines()) == 3 and os.path.exists(sys.argv[1] + '
         self.assertEqual(done.returncode, 1)
         self.assertIn(str(process.pid), done.stderr)
         os.kill(process.pid, signal.SIGTERM)
-        self.assertEqual(process.wait(PATIENCE_S), 143)
+        self.assertEqual(process.wait(TIMEOUT_S), 143)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import unittest.mock
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-from program import PATIENCE_S, ipw  # noqa: E402
+from program import TIMEOUT_S, ipw  # noqa: E402
 
 TOOL_CALL = Path(os.environ.get("IPW_BUILD", "build")) / "tests/tools/tool_call"
 CASES = 3000
@@ -31,7 +31,7 @@ def call(tool, calls, *params):
     with tempfile.TemporaryDirectory() as folder:
         lines = "".join(f"{name}\t{json.dumps(arguments)}\n" for name, arguments in calls)
         done = subprocess.run([TOOL_CALL, folder, tool, *params], input=lines, capture_output=True, text=True,
-                              timeout=PATIENCE_S)
+                              timeout=TIMEOUT_S)
     assert done.returncode == 0, done.stderr
     results = [line.split("\t", 1) for line in done.stdout.splitlines()]
     assert len(results) == len(calls)

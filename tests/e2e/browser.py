@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 KEYS = {"Enter": (13, "\r"), "Tab": (9, ""), "ArrowRight": (39, ""), "ArrowLeft": (37, ""), "ArrowDown": (40, "")}
 
 # What is shown without a box of its own that scrolls, and reaches beyond the window.
@@ -90,7 +90,7 @@ class Browser:
         while data:
             data = data[os.write(self.pipe_in, data):]
         while True:
-            said = self.message(PATIENCE_S)
+            said = self.message(TIMEOUT_S)
             if said.get("id") == self.number:
                 if "error" in said:
                     raise RuntimeError(f"{method}: {said['error']}")
@@ -116,7 +116,7 @@ class Browser:
         a place within the same page has no loader."""
         while loader and not any(event.get("method") == "Page.frameNavigated" and event["params"]["frame"]["loaderId"] == loader
                                  for event in self.events):
-            self.events.append(self.message(PATIENCE_S))
+            self.events.append(self.message(TIMEOUT_S))
 
     def media(self, dark=False, media=""):
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
@@ -130,7 +130,7 @@ class Browser:
         return done["result"].get("value")
 
     def until(self, script):
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while True:
             try:
                 if self.run(script):

@@ -15,7 +15,7 @@ from program import ipw  # noqa: E402
 
 QUERIES = 12
 ANSWER_TOKENS = 24
-PATIENCE_S = 150
+TIMEOUT_S = 150
 
 # What Python makes of the directory: a row a query, as datasets reads it.
 LOAD = """
@@ -53,7 +53,7 @@ class Profiled:
                    "--model", self.url.model + self.suffix, "--dataset", "builtin",
                    "--max-queries", QUERIES, "--concurrency", concurrency, "--idle", "0.5",
                    "--param", f"max_tokens={ANSWER_TOKENS},temperature=0,seed=1",
-                   "--output-dir", folder, "--json", "--quiet", *self.more, *options, timeout=PATIENCE_S)
+                   "--output-dir", folder, "--json", "--quiet", *self.more, *options, timeout=TIMEOUT_S)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
@@ -120,7 +120,7 @@ class Profiled:
         report = self.profile(2)
         done = subprocess.run([servers.ENVIRONMENT / "python/bin/python", "-c", LOAD,
                                report["output_dir"]],
-                              check=True, capture_output=True, text=True, timeout=PATIENCE_S)
+                              check=True, capture_output=True, text=True, timeout=TIMEOUT_S)
         rows = json.loads(done.stdout)
         self.assertEqual(len(rows), QUERIES)
         kept = {query["key"]: (query, energy) for query, energy in self.records(report)}
@@ -138,7 +138,7 @@ class Profiled:
         done = ipw(self.machine, "profile", "--client", self.client, *self.address(),
                    "--model", "no-such-model", "--dataset", "builtin", "--max-queries", "1",
                    "--idle", "0", "--param", f"max_tokens={ANSWER_TOKENS}", "--output-dir",
-                   Path(self.folder.name, "none"), "--quiet", timeout=PATIENCE_S)
+                   Path(self.folder.name, "none"), "--quiet", timeout=TIMEOUT_S)
         self.check_unknown_model(done)
 
     def check_unknown_model(self, done):

@@ -13,7 +13,7 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 
-from program import PATIENCE_S
+from program import TIMEOUT_S
 
 SOURCE = Path(__file__).resolve().parents[2]
 
@@ -44,7 +44,7 @@ class Prometheus:
 
     def port(self):
         """The port that it listens on, by its socket: with port 0 its log has none."""
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + TIMEOUT_S
         while time.monotonic() < until:
             assert self.process.poll() is None, Path(self.log.name).read_text()
             inodes = set()
@@ -64,7 +64,7 @@ class Prometheus:
         """Values by their labels, as one sorted tuple each."""
         url = f"{self.url}/api/v1/query?" + urllib.parse.urlencode({"query": expression})
         try:
-            with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
+            with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:
                 result = json.load(answer)
         except urllib.error.HTTPError as error:
             if error.code == 503:  # not ready yet
@@ -74,7 +74,7 @@ class Prometheus:
 
     def wait(self, expression):
         """Its values, when there are any."""
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + TIMEOUT_S
         while not (found := self.query(expression)):
             assert time.monotonic() < until, expression
             time.sleep(0.3)
@@ -82,6 +82,6 @@ class Prometheus:
 
     def close(self):
         self.process.send_signal(signal.SIGTERM)
-        self.process.wait(PATIENCE_S)
+        self.process.wait(TIMEOUT_S)
         self.log.close()
         self.scratch.cleanup()

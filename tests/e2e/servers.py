@@ -23,7 +23,7 @@ from pathlib import Path
 
 SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2]))
 ENVIRONMENT = SOURCE / ".test-env"
-PATIENCE_S = 60
+TIMEOUT_S = 60
 PR_SET_PDEATHSIG = 1
 
 
@@ -68,7 +68,7 @@ def ollama_server(model_path, parallel=4, threads=1, context=2048):
             recipe = Path(home, "Modelfile")
             recipe.write_text(f"FROM {Path(model_path).absolute()}\n"
                               f"PARAMETER num_thread {threads}\n")
-            subprocess.run([program, "create", name, "-f", recipe], check=True, timeout=PATIENCE_S,
+            subprocess.run([program, "create", name, "-f", recipe], check=True, timeout=TIMEOUT_S,
                            env={**environment, "OLLAMA_HOST": url}, stdin=subprocess.DEVNULL,
                            capture_output=True)
             post(f"{url}/api/generate", {"model": name})  # without a prompt: loads
@@ -102,7 +102,7 @@ def started(command, pattern, environment=None):
 
 
 def found(pattern, log, process):
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline:
         code = process.poll()  # before the look, so that the last words are seen
         said = Path(log.name).read_text(errors="replace")
@@ -112,7 +112,7 @@ def found(pattern, log, process):
         if code is not None:
             raise RuntimeError(f"{process.args[0]} ended with {code}:\n{said[-2000:]}")
         time.sleep(0.02)
-    raise TimeoutError(f"{process.args[0]} does not listen after {PATIENCE_S} s:\n{said[-2000:]}")
+    raise TimeoutError(f"{process.args[0]} does not listen after {TIMEOUT_S} s:\n{said[-2000:]}")
 
 
 def end(process):
@@ -128,7 +128,7 @@ def end(process):
 
 
 def wait_for(url):
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while True:
         try:
             return get(url)
@@ -144,7 +144,7 @@ DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # past an
 
 
 def get(url):
-    with DIRECT.open(url, timeout=PATIENCE_S) as answer:
+    with DIRECT.open(url, timeout=TIMEOUT_S) as answer:
         return json.load(answer)
 
 
@@ -156,7 +156,7 @@ def post(url, body):
 def opened(url, body):
     request = urllib.request.Request(url, json.dumps(body).encode(),
                                      {"Content-Type": "application/json"})
-    return DIRECT.open(request, timeout=PATIENCE_S)
+    return DIRECT.open(request, timeout=TIMEOUT_S)
 
 
 def stream(url, body):

@@ -12,7 +12,7 @@ import time
 import unittest
 from pathlib import Path
 
-PATIENCE_S = 30
+TIMEOUT_S = 30
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scontrol", "sinfo")
 
 CONFIG = """\
@@ -71,10 +71,10 @@ def end_with_parent():
 
 
 def wait_until(true, what):
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while not true():
         if time.monotonic() > deadline:
-            raise AssertionError(f"waited {PATIENCE_S} s for {what}")
+            raise AssertionError(f"waited {TIMEOUT_S} s for {what}")
         time.sleep(0.05)
 
 

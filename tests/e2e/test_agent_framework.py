@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
 import servers  # noqa: E402
 from machines import Fixture  # noqa: E402
-from program import IPW, PATIENCE_S, ipw  # noqa: E402
+from program import IPW, TIMEOUT_S, ipw  # noqa: E402
 from proxies import CHAT, Proxy  # noqa: E402
 
 MODEL = Path(IPW).resolve().parent / "models/tools-2m-q8_0.gguf"
@@ -37,7 +37,7 @@ class Framework(unittest.TestCase):
         if subprocess.run([python, "-c", is_there]).returncode:
             raise servers.Skip("no openai-agents: tools/setup test brings it")
         cls.program = subprocess.Popen([python, SCRIPT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        cls.addClassCleanup(cls.program.communicate, timeout=PATIENCE_S)
+        cls.addClassCleanup(cls.program.communicate, timeout=TIMEOUT_S)
         cls.machine = Fixture("intel2", watts=40)
         cls.addClassCleanup(cls.machine.close)
         server = servers.llama_server(MODEL, parallel=len(QUESTIONS), context=1024)

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
 from dashboards import Dashboard  # noqa: E402
 from make_gguf import make  # noqa: E402
 from postgres import Postgres  # noqa: E402
-from program import IPW, PATIENCE_S, ipw, python  # noqa: E402
+from program import IPW, TIMEOUT_S, ipw, python  # noqa: E402
 from rundirs import query, write_run  # noqa: E402
 
 SOURCE = Path(__file__).resolve().parent.parent.parent
@@ -37,7 +37,7 @@ def tearDownModule():
 
 
 def wait_until(true):
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + TIMEOUT_S
     while not true():
         if time.monotonic() > end:
             raise AssertionError("it does not become true")
@@ -112,7 +112,7 @@ class Pushing(DbTest):
         holder.stdin.write("COMMIT;\n")
         holder.stdin.flush()
         for pusher in pushers[3:]:
-            _, said = pusher.communicate(timeout=PATIENCE_S)
+            _, said = pusher.communicate(timeout=TIMEOUT_S)
             self.assertEqual(pusher.returncode, 0, said)
         # A killed client's last transaction ends when the server has seen that; until then its run is locked.
         wait_until(lambda: self.psql("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ipw' AND "
@@ -133,7 +133,7 @@ class Pushing(DbTest):
         run = self.make("same", queries=30)
         pushers = [subprocess.Popen([IPW, "db", "push", "--db", self.url, run], stderr=subprocess.PIPE, text=True)
                    for _ in range(4)]
-        said = [pusher.communicate(timeout=PATIENCE_S)[1] for pusher in pushers]
+        said = [pusher.communicate(timeout=TIMEOUT_S)[1] for pusher in pushers]
         self.assertEqual([pusher.returncode for pusher in pushers], [0] * 4, said)
         self.assertEqual(sum(" pushed " in words for words in said), 1, said)
         self.assertEqual(self.stored(), {"same": self.joules(run)})

@@ -22,7 +22,7 @@ except ImportError as missing:
 
 IPW = Path(os.environ.get("IPW", "build/ipw")).resolve()
 FRONT = IPW.parent / "energy-monitor"
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 # As the Python program has them: name, number, type.
 READING = [("power_watts", 1, "double"), ("energy_joules", 2, "double"), ("temperature_celsius", 3, "double"),
@@ -90,12 +90,12 @@ class Service(unittest.TestCase):
     def channel(self, port):
         channel = grpc.insecure_channel(f"127.0.0.1:{port}")
         self.addCleanup(channel.close)
-        grpc.channel_ready_future(channel).result(PATIENCE_S)
+        grpc.channel_ready_future(channel).result(TIMEOUT_S)
         return channel
 
     def health(self, channel):
         return channel.unary_unary("/energy.EnergyMonitor/Health",
-                                   response_deserializer=self.kinds["HealthResponse"].FromString)(b"", timeout=PATIENCE_S)
+                                   response_deserializer=self.kinds["HealthResponse"].FromString)(b"", timeout=TIMEOUT_S)
 
     def stream(self, channel):
         call = channel.unary_stream("/energy.EnergyMonitor/StreamTelemetry",
@@ -105,7 +105,7 @@ class Service(unittest.TestCase):
 
     def until(self, readings, wanted):
         """The first reading that is as wanted."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         for reading in readings:
             if wanted(reading):
                 return reading
@@ -149,7 +149,7 @@ class Service(unittest.TestCase):
     def test_methods_that_are_not_there(self):
         _, channel = self.serve(self.machine(Intel, 50))
         with self.assertRaises(grpc.RpcError) as failed:
-            channel.unary_unary("/energy.EnergyMonitor/Other")(b"", timeout=PATIENCE_S)
+            channel.unary_unary("/energy.EnergyMonitor/Other")(b"", timeout=TIMEOUT_S)
         self.assertEqual(failed.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
 
     def test_many_streams(self):
@@ -161,7 +161,7 @@ class Service(unittest.TestCase):
             stream.cancel()
         self.assertGreater(next(streams[1]).timestamp_nanos, times[1][1])
         process.terminate()
-        self.assertEqual(process.wait(PATIENCE_S), 0)
+        self.assertEqual(process.wait(TIMEOUT_S), 0)
         with self.assertRaises(grpc.RpcError) as ended:
             for _ in streams[1]:
                 pass
@@ -205,7 +205,7 @@ class Service(unittest.TestCase):
         front = [int(c) for p in Path(f"/proc/{monitor.pid}/task").glob("*/children") for c in p.read_text().split()]
         self.assertEqual(len(front), 1)
         os.kill(front[0], signal.SIGKILL)
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while True:  # a client that tries again finds the next one
             try:
                 self.assertTrue(self.health(self.channel(port)).platform)
@@ -216,7 +216,7 @@ class Service(unittest.TestCase):
         again = [int(c) for p in Path(f"/proc/{monitor.pid}/task").glob("*/children") for c in p.read_text().split()]
         self.assertNotEqual(again, front)
         monitor.terminate()
-        self.assertEqual(monitor.wait(PATIENCE_S), 0)
+        self.assertEqual(monitor.wait(TIMEOUT_S), 0)
         self.assertFalse(Path(f"/proc/{again[0]}").exists())
 
     def test_a_port_that_is_taken(self):
@@ -225,7 +225,7 @@ class Service(unittest.TestCase):
             taken.listen()
             machine = self.machine(Intel, 50)
             done = subprocess.run([FRONT, "--port", str(taken.getsockname()[1])], env=machine.environment(),
-                                  capture_output=True, text=True, timeout=PATIENCE_S)
+                                  capture_output=True, text=True, timeout=TIMEOUT_S)
         self.assertEqual(done.returncode, 1)
         self.assertIn("cannot listen", done.stderr)
 
@@ -233,14 +233,14 @@ class Service(unittest.TestCase):
         for options, word in ((["--port", "0"], "not a number in range"), (["--collection-interval-ms", "x"], "range"),
                               (["more"], "unexpected argument"), (["--no-such"], "no-such")):
             with self.subTest(options=options):
-                done = subprocess.run([FRONT, *options], capture_output=True, text=True, timeout=PATIENCE_S)
+                done = subprocess.run([FRONT, *options], capture_output=True, text=True, timeout=TIMEOUT_S)
                 self.assertEqual(done.returncode, 2)
                 self.assertIn(word, done.stderr)
 
     def test_other_machines_are_rejected(self):
         machine = self.machine(Intel, 50)
         done = subprocess.run([IPW, "monitor", "--listen", "none", "--grpc", "0.0.0.0:50053"], capture_output=True,
-                              text=True, env=machine.environment(), timeout=PATIENCE_S)
+                              text=True, env=machine.environment(), timeout=TIMEOUT_S)
         self.assertEqual(done.returncode, 2)
         self.assertIn("--no-token", done.stderr)
 

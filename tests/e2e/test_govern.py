@@ -18,7 +18,7 @@ import make_gguf  # noqa: E402
 import servers  # noqa: E402
 from machines import Controlled  # noqa: E402
 from proxies import Proxy  # noqa: E402
-from program import IPW, PATIENCE_S  # noqa: E402
+from program import IPW, TIMEOUT_S  # noqa: E402
 
 
 class LlamaServer(unittest.TestCase):
@@ -43,14 +43,14 @@ class LlamaServer(unittest.TestCase):
             for _ in range(3):
                 servers.post(f"{url}/v1/completions", {"model": url.model, "prompt": "A joule is", "max_tokens": 40})
             tokens, seconds = self.totals(url)
-            deadline, steps = time.monotonic() + PATIENCE_S, []
+            deadline, steps = time.monotonic() + TIMEOUT_S, []
             while sum(step["observations"] or 0 for step in steps) < tokens:
                 self.assertLess(time.monotonic(), deadline, steps)
                 time.sleep(0.1)
                 steps = [json.loads(line) for line in (log.read_text() if log.exists() else "").splitlines()
                          if line.endswith("}")]
             govern.terminate()
-            self.assertEqual(govern.wait(PATIENCE_S), 128 + 15)
+            self.assertEqual(govern.wait(TIMEOUT_S), 128 + 15)
         read = [step for step in steps if step["observations"]]
         self.assertEqual(tokens, 120)
         self.assertEqual(sum(step["observations"] for step in read), tokens)
@@ -77,7 +77,7 @@ class LlamaServer(unittest.TestCase):
                 with servers.opened(f"{proxy.url}/v1/completions", {"model": url.model, "prompt": "A joule is", "max_tokens": 8,
                                                                    "stream": True}) as answer:
                     answer.read()
-            deadline, steps = time.monotonic() + PATIENCE_S, []
+            deadline, steps = time.monotonic() + TIMEOUT_S, []
             while not any(step["ttft_ms"] and step["itl_ms"] for step in steps):
                 self.assertLess(time.monotonic(), deadline, steps)
                 time.sleep(0.1)
@@ -86,7 +86,7 @@ class LlamaServer(unittest.TestCase):
             with urllib.request.urlopen(f"{proxy.url}/ipw/metrics") as answer:
                 metrics = answer.read().decode()
             govern.terminate()
-            self.assertEqual(govern.wait(PATIENCE_S), 128 + 15)
+            self.assertEqual(govern.wait(TIMEOUT_S), 128 + 15)
         self.assertIn("ipw_proxy_time_to_first_token_seconds_count 12\n", metrics)
         slowest = min(float(bound) for bound, count in re.findall(r'time_to_first_token_seconds_bucket\{le="([\d.]+)"\} (\d+)', metrics)
                       if count == "12")

@@ -17,7 +17,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "cli
 import servers  # noqa: E402
 from machines import Machine, Modeled, Working  # noqa: E402
 from make_gguf import make  # noqa: E402
-from program import IPW, PATIENCE_S, ipw  # noqa: E402
+from program import IPW, TIMEOUT_S, ipw  # noqa: E402
 from test_manual import json_keys, marked, section  # noqa: E402
 
 SOURCE = servers.SOURCE
@@ -305,7 +305,7 @@ class Kinds(LayersTest):
             self.assertIsNone(process.poll())
             time.sleep(0.1)
         process.send_signal(signal.SIGINT)
-        text, errors = process.communicate(timeout=PATIENCE_S)
+        text, errors = process.communicate(timeout=TIMEOUT_S)
         self.assertEqual(process.returncode, 130, errors)
         self.assertIn("interrupted: partial", text)
         self.assertTrue(json.loads(file.read_text())["interrupted"])

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import servers  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
-from program import IPW, PATIENCE_S, ipw  # noqa: E402
+from program import IPW, TIMEOUT_S, ipw  # noqa: E402
 
 MODELS = servers.SOURCE / "models"
 BUILT = Path(IPW).resolve().parent / "models"
@@ -77,7 +77,7 @@ class Tools(unittest.TestCase):
             done = ipw(None, "agent", "--client", "llama", "--model", "tools-2m-q8_0", "--client-param", "threads=1",
                        "--dataset", "builtin", "--dataset-param", "tasks=arithmetic", "--dataset-param", "level=5",
                        "--tools", "calculator", "--max-queries", 20, "--idle", "0", "--warmup-queries", "0",
-                       "--output-dir", folder, "--json", "--quiet", timeout=PATIENCE_S)
+                       "--output-dir", folder, "--json", "--quiet", timeout=TIMEOUT_S)
             if done.returncode and "tools/setup" in done.stderr:
                 raise servers.Skip(done.stderr.strip())
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -97,7 +97,7 @@ def ask(model, count, *options):
         done = ipw(None, "profile", "--client", "llama", "--model", model, "--client-param",
                    "threads=1", "--dataset", "builtin", "--dataset-param", f"count={count}",
                    "--idle", "0", "--output-dir", folder, "--json", "--quiet", *options,
-                   timeout=PATIENCE_S)
+                   timeout=TIMEOUT_S)
         if done.returncode and "tools/setup" in done.stderr:
             raise servers.Skip(done.stderr.strip())
         assert done.returncode == 0, done.stderr

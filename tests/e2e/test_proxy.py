@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))
 import make_gguf  # noqa: E402
 import oracle  # noqa: E402
 import servers  # noqa: E402
-from program import PATIENCE_S  # noqa: E402
+from program import TIMEOUT_S  # noqa: E402
 from proxies import Proxy  # noqa: E402
 
 oracle.use()
@@ -82,7 +82,7 @@ def by_python(url):
 
 def by_javascript(url):
     done = subprocess.run(["node", "--input-type=module", "-e", SCRIPT, str(JAVASCRIPT), url, url.model,
-                           json.dumps(QUESTION)], capture_output=True, text=True, timeout=PATIENCE_S)
+                           json.dumps(QUESTION)], capture_output=True, text=True, timeout=TIMEOUT_S)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

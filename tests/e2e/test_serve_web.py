@@ -22,7 +22,7 @@ from agent_runs import write_agent_run  # noqa: E402
 from browser import BEYOND, EVERY_CHART, Browser, chromium  # noqa: E402
 from made_run import make_run  # noqa: E402
 from machines import Intel, Machine, Shared  # noqa: E402
-from program import IPW, PATIENCE_S, await_condition, ipw  # noqa: E402
+from program import IPW, TIMEOUT_S, await_condition, ipw  # noqa: E402
 from sweeps import made_sweep  # noqa: E402
 
 HOSTILE = "<img src=x onerror=\"window.struck=1\"></script><script>window.struck=2</script>"
@@ -60,7 +60,7 @@ class Server:
         self.url, self.port = found[1], int(found[2])
 
     def get(self, path):
-        with urllib.request.urlopen(self.url + path, timeout=PATIENCE_S) as answer:
+        with urllib.request.urlopen(self.url + path, timeout=TIMEOUT_S) as answer:
             return answer.read()
 
     def json(self, path):
@@ -69,7 +69,7 @@ class Server:
     def close(self):
         if self.process.poll() is None:
             self.process.terminate()
-        self.process.wait(PATIENCE_S)
+        self.process.wait(TIMEOUT_S)
         self.process.stderr.close()
 
 
@@ -303,7 +303,7 @@ class Runs(Page):
         self.until(f"{queries} > {done}")
         self.until("document.querySelector('.figure[data-key=joules_per_query]')")  # the report, so far
         profile.send_signal(signal.SIGINT)
-        profile.wait(PATIENCE_S)
+        profile.wait(TIMEOUT_S)
         self.until("document.querySelector('.figure[data-key=joules_per_query]') && !document.querySelector('#running progress')")
 
     def test_a_hostile_name_is_only_text(self):

@@ -16,7 +16,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
 from machines import Both, Controlled  # noqa: E402
 from monitors import Monitor  # noqa: E402
-from program import IPW, PATIENCE_S, main_side_by_side, python  # noqa: E402
+from program import IPW, TIMEOUT_S, main_side_by_side, python  # noqa: E402
 from slurm import Slurm, wait_until  # noqa: E402
 
 # Appends its last argument to a file, as one write; then waits while that file has a neighbor with its name.
@@ -47,7 +47,7 @@ class SlurmTest(unittest.TestCase):
 
     def ipw(self, *words, code=0):
         done = subprocess.run([IPW, *map(str, words)], env=cluster.environment, text=True, capture_output=True,
-                              stdin=subprocess.DEVNULL, timeout=PATIENCE_S)
+                              stdin=subprocess.DEVNULL, timeout=TIMEOUT_S)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr + self.logs())
         return done
 
@@ -56,7 +56,7 @@ class SlurmTest(unittest.TestCase):
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def end(self, process, code=0):
-        out, said = process.communicate(timeout=PATIENCE_S)
+        out, said = process.communicate(timeout=TIMEOUT_S)
         self.assertEqual(process.returncode, code, out + said + self.logs())
         return said
 
