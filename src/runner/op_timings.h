@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "catalog/timings.h"
+#include "catalog/hardware.h"
 #include "core/err.h"
 
 struct op_time;

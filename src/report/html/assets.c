@@ -1,4 +1,4 @@
-#include "report/html/assets.h"
+#include "report/html/sections.h"
 
 #include <stdint.h>
 #include <string.h>

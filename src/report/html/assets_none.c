@@ -1,4 +1,4 @@
-#include "report/html/assets.h"
+#include "report/html/sections.h"
 
 enum err assets_available(struct error *why)
 {

@@ -14,7 +14,6 @@
 #include "core/text.h"
 #include "port/file.h"
 #include "port/json_read.h"
-#include "report/html/assets.h"
 #include "report/html/sections.h"
 #include "report/text/compare_report.h"
 #include "rundir/layers_result.h"

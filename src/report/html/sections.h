@@ -122,4 +122,19 @@ void column_put(struct json *json, const char *key, const double *values, size_t
 void column_put_even(struct json *json, const char *key, const double *values, size_t count,
                      unsigned bytes);
 
+/* ---- the files of the page, embedded at build time (assets.c, assets_none.c) ---- */
+
+/* Our own from web/report, and ECharts if it was installed.  Constants of the program; never freed. */
+struct asset {
+    const char *bytes;
+    size_t length;
+};
+
+/* By its name in the template: "style", "charts.js" ...; {NULL, 0} if there is none. */
+struct asset asset_find(const char *name, size_t length);
+struct asset asset_template(void);
+
+/* ERR_UNSUPPORTED, with how to install it, when this build has no ECharts. */
+enum err assets_available(struct error *why) MUST_USE;
+
 #endif

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "catalog/hardware.h"
-#include "catalog/timings.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"

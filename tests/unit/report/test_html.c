@@ -8,7 +8,6 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "port/json_read.h"
-#include "report/html/assets.h"
 #include "report/html/html.h"
 #include "report/html/sections.h"
 
