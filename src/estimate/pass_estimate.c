@@ -1,28 +1,12 @@
-/* Sums the estimates of all subgraphs of a pass, and adds the figures of the pass as a whole: memory over time,
- * and the uncertainty of the result. */
+/* Sums the estimates of all subgraphs of a pass, and adds the figures of the pass as a whole: memory over time, and
+ * messages between the stages of a pipeline.  pass_uncertainty.c has the ± of the result. */
 #include "estimate/pass_estimate.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text.h"
-
-/* Relative errors in addition to those of the device's figures: of the model if it was fitted to this device and if it
- * was not, of a node with an unknown operator, of a graph with assumed shapes. */
-#define MODEL_CALIBRATED 0.10
-#define MODEL_THEORETIC  0.25
-#define MODEL_TIMED      0.20 /* composed of operations timed on the device */
-#define NODE_UNKNOWN     1.0
-#define SCAN_ASSUMED     0.5 /* of a selective scan, whose kernel was not measured on any device */
-#define GRAPH_GUESSED    0.3
-
-const char *const ESTIMATE_CONFIDENCES[] = {"calibrated", "interpolated", "theoretical"};
-
-double estimate_model_error(const struct hardware *hardware)
-{
-    return hardware->is_calibrated ? MODEL_CALIBRATED : MODEL_THEORETIC;
-}
+#include "estimate/pass_uncertainty.h"
 
 /* ---- memory ---- */
 
@@ -160,258 +144,6 @@ static void estimate_memory(const struct partition *partition, const struct rate
     out->total_peak = out->weights + out->activations_peak + out->workspace_peak + out->kv_cache;
     out->fits = !(out->total_peak > out->capacity);
     out->largest_batch = largest_batch(out, batch_of(partition));
-}
-
-/* ---- uncertainty ---- */
-
-/* With measured kernels, relative standard deviations by the bound of most of the time: of 719 rows of models as
- * shipped, each corrected by the mean ratio of measured to estimated of the other families (docs/estimate.md;
- * recomputed by a test).  None for BOUND_BALANCED and BOUND_LINK. */
-struct spread {
-    double time, energy;
-};
-static const struct spread SPREADS[RUNTIME_COUNT][BOUND_COUNT] = {
-    [RUNTIME_PYTORCH_GRAPH] = {[BOUND_COMPUTE] = {0.08, 0.08},
-                               [BOUND_MEMORY] = {0.095, 0.105},
-                               [BOUND_LAUNCH] = {0.11, 0.13},
-                               [BOUND_LINK] = {0.11, 0.13},
-                               [BOUND_BALANCED] = {0.1, 0.12}},
-    [RUNTIME_PYTORCH_EAGER] = {[BOUND_COMPUTE] = {0.13, 0.08},
-                               [BOUND_MEMORY] = {0.16, 0.095},
-                               [BOUND_LAUNCH] = {0.2, 0.145},
-                               [BOUND_LINK] = {0.2, 0.145},
-                               [BOUND_BALANCED] = {0.2, 0.145}},
-};
-
-/* For decoders on GPUs, relative standard deviations of time: of 157 published figures, each against the rows of other
- * sources (docs/estimate.md; recomputed by a test).  They include the uncertainty of the device's figures. */
-static const double PUBLISHED[RUNTIME_COUNT] = {[RUNTIME_VLLM] = 0.16,
-                                                [RUNTIME_LLAMA_CPP] = 0.28,
-                                                [RUNTIME_TENSORRT] = 0.18,
-                                                [RUNTIME_TORCH_COMPILE] = 0.15};
-#define PIPELINE_SPREAD 0.16 /* in addition, from three published speedups of pipelines */
-
-/* Seconds by what they depend on, and the errors of unknown and assumed operators in seconds and joules. */
-enum {
-    COMPUTE_S,
-    MEMORY_S,
-    LAUNCH_S,
-    LINK_S,
-    LIMIT_S,
-    UNKNOWN_S,
-    UNKNOWN_J,
-    HOST_S,  /* uncertainty of the time due to an assumed host */
-    BOUND_S, /* and BOUND_COUNT - 1 more: of subgraphs by their bound */
-};
-enum { SHARES = BOUND_S + BOUND_COUNT };
-struct time_shares {
-    double of[SHARES];
-};
-
-static double square(double x)
-{
-    return x * x;
-}
-
-static struct time_shares shares_of(const struct subgraph *subgraph,
-                                    const struct subgraph_estimate *row)
-{
-    struct time_shares shares = {0};
-    if (row->stretch > 1) {
-        shares.of[LIMIT_S] = row->latency_s;
-    } else {
-        shares.of[row->compute_s > row->memory_s ? COMPUTE_S : MEMORY_S] =
-            fmax(row->compute_s, row->memory_s);
-        shares.of[LAUNCH_S] = row->launch_s;
-        shares.of[LINK_S] = row->link_s;
-    }
-    shares.of[BOUND_S + row->bound] = row->latency_s;
-    double unknown = subgraph->op == GRAPH_UNKNOWN ? NODE_UNKNOWN
-                     : subgraph->op == GRAPH_SCAN  ? SCAN_ASSUMED
-                                                   : 0;
-    shares.of[UNKNOWN_S] = unknown * row->latency_s;
-    shares.of[UNKNOWN_J] = unknown > 0 ? unknown * row->joules.total : 0;
-    return shares;
-}
-
-/* Relative uncertainty of a product of two rates. */
-static double both(struct rate a, struct rate b)
-{
-    return sqrt(square(a.relative) + square(b.relative));
-}
-
-/* Variance that the graph and the model add to that of the device's figures. */
-static double graph_variance(const struct pass_estimate *estimate, double all, double of_unknown)
-{
-    double model = hypot(estimate_model_error(estimate->hardware),
-                         runtime_at(estimate->config.runtime)->error);
-    double guessed = estimate->partition->graph->is_guessed ? GRAPH_GUESSED : 0;
-    return square(model * all) + square(guessed * all) + square(of_unknown);
-}
-
-static bool is_timed(const struct pass_estimate *estimate)
-{
-    return hardware_timings(estimate->hardware, runtime_at(estimate->config.runtime)->name);
-}
-
-/* Kernels measured on this device: uses the spread of models measured on it, independent of the device's figures. */
-static bool has_measured_kernels(const struct pass_estimate *estimate)
-{
-    return estimate->config.runtime != RUNTIME_IDEAL && estimate_devices(&estimate->config) == 1 &&
-           (is_known(estimate->hardware->kernels.value) || is_timed(estimate));
-}
-
-/* 0: no published figures. */
-static double published_spread(const struct pass_estimate *estimate)
-{
-    bool is_gpu = estimate->hardware->class == HARDWARE_GPU;
-    const struct partition *partition = estimate->partition;
-    bool is_transformer = partition->is_causal && partition->heads > 0;
-    bool is_published = is_gpu && is_transformer && !is_timed(estimate);
-    double spread = is_published ? PUBLISHED[estimate->config.runtime] : 0;
-    return spread > 0 && estimate->config.stages > 1 ? hypot(spread, PIPELINE_SPREAD) : spread;
-}
-
-static struct spread measured_spread(const struct time_shares *shares, enum runtime_id runtime)
-{
-    double all_s = 0, usual = runtime_at(runtime)->error;
-    struct spread sum = {0};
-    for (int b = 0; b < BOUND_COUNT; b++) {
-        double took_s = shares->of[BOUND_S + b];
-        struct spread one = SPREADS[runtime][b];
-        all_s += took_s;
-        sum.time += took_s * (one.time > 0 ? one.time : usual);
-        sum.energy += took_s * (one.energy > 0 ? one.energy : usual);
-    }
-    return all_s > 0 ? (struct spread){sum.time / all_s, sum.energy / all_s}
-                     : (struct spread){usual, usual};
-}
-
-static void set_measured_plus_minus(const struct time_shares *shares,
-                                    struct pass_estimate *estimate)
-{
-    struct estimate_totals *total = &estimate->total;
-    struct spread error = is_timed(estimate) ? (struct spread){MODEL_TIMED, MODEL_TIMED}
-                                             : measured_spread(shares, estimate->config.runtime);
-    double guessed = estimate->partition->graph->is_guessed ? GRAPH_GUESSED : 0;
-    if (published_spread(estimate) > 0)
-        error.time = published_spread(estimate);
-    total->latency_plus_minus =
-        hypot(hypot(error.time, guessed) * total->latency_s, shares->of[UNKNOWN_S]);
-    total->joules_plus_minus =
-        hypot(hypot(error.energy, guessed) * total->joules.total, shares->of[UNKNOWN_J]);
-    total->power_plus_minus = error.energy * total->average_w;
-}
-
-static void set_derived_plus_minus(const struct rates *rates, const struct time_shares *shares,
-                                   struct pass_estimate *estimate)
-{
-    struct estimate_totals *total = &estimate->total;
-    const struct estimate_joules *joules = &total->joules;
-    double active = joules->compute + joules->memory + joules->link;
-    double active_variance =
-        square(joules->compute * rates->product_joules.relative) +
-        square((joules->memory + joules->link) * rates->joules_per_byte.relative) +
-        graph_variance(estimate, active, shares->of[UNKNOWN_J]);
-    double time_variance =
-        square(shares->of[COMPUTE_S] * both(rates->product_flops, rates->compute_share)) +
-        square(shares->of[MEMORY_S] * both(rates->bytes_per_s, rates->memory_share)) +
-        square(shares->of[LAUNCH_S] * rates->launch_s.relative) +
-        square(shares->of[LINK_S] * both(rates->link_bytes_per_s, rates->link_latency_s)) +
-        graph_variance(estimate, total->latency_s, shares->of[UNKNOWN_S]);
-    double published = published_spread(estimate);
-    if (published > 0)
-        time_variance =
-            square(published * total->latency_s) + square(shares->of[UNKNOWN_S]) +
-            square(estimate->partition->graph->is_guessed ? GRAPH_GUESSED * total->latency_s : 0);
-    else if (shares->of[LIMIT_S] > 0 &&
-             active > 0) /* then time is energy over the power available below the limit */
-        time_variance += square(shares->of[LIMIT_S]) * active_variance / square(active);
-    double time = total->latency_s, relative_time = time > 0 ? time_variance / square(time) : 0;
-    double idle_variance = square(joules->idle) * (square(rates->idle_w.relative) + relative_time);
-    total->latency_plus_minus = sqrt(time_variance);
-    total->joules_plus_minus = sqrt(active_variance + idle_variance);
-    /* Where the power limit binds, power has the uncertainty of the limit. */
-    double limited = time > 0 ? shares->of[LIMIT_S] / time : 0;
-    double power_variance = square(joules->idle * rates->idle_w.relative) + active_variance +
-                            square(active) * relative_time;
-    double limit_variance =
-        limited > 0 ? square(limited * joules->total * rates->limit_w.relative) : 0;
-    total->power_plus_minus =
-        time > 0 ? sqrt(square(1 - limited) * power_variance + limit_variance) / time : UNKNOWN;
-}
-
-/* Devices that wait longer for a slower host draw idle power meanwhile, so mean power decreases. */
-static void add_host_error(const struct rates *rates, double host_s, struct pass_estimate *estimate)
-{
-    struct estimate_totals *total = &estimate->total;
-    double idle_w = rates->idle_w.value * estimate->config.devices;
-    total->host_plus_minus = host_s;
-    total->host_joules_plus_minus = idle_w * host_s;
-    total->latency_plus_minus = hypot(total->latency_plus_minus, total->host_plus_minus);
-    total->joules_plus_minus = hypot(total->joules_plus_minus, total->host_joules_plus_minus);
-    total->power_plus_minus =
-        hypot(total->power_plus_minus, (total->average_w - idle_w) * host_s / total->latency_s);
-}
-
-static void set_plus_minus(const struct rates *rates, const struct time_shares *shares,
-                           struct pass_estimate *estimate)
-{
-    if (has_measured_kernels(estimate))
-        set_measured_plus_minus(shares, estimate);
-    else
-        set_derived_plus_minus(rates, shares, estimate);
-    if (shares->of[HOST_S] > 0)
-        add_host_error(rates, shares->of[HOST_S], estimate);
-}
-
-/* Confidence in the device's figures, and what limits it. */
-static enum estimate_confidence device_confidence(const struct pass_estimate *estimate,
-                                                  char *reason, size_t size)
-{
-    const struct hardware *hardware = estimate->hardware;
-    struct hardware_weakest weakest = hardware_weakest(hardware, estimate->config.precision);
-    enum precision wanted = estimate->config.precision, used;
-    (void)hardware_matmul_flops(hardware, wanted, &used);
-    /* Peaks are published figures even if everything measurable was measured. */
-    bool is_measured = weakest.evidence <= EVIDENCE_PUBLISHED && used == wanted;
-    if (hardware->is_calibrated && is_measured)
-        str_format(reason, size, "%s was calibrated by measurement%s", hardware->id,
-                   is_known(hardware->limit_w.value) ? "" : "; no power limit stated");
-    else if (hardware->is_calibrated && used != wanted)
-        str_format(reason, size, "%s was calibrated, but not in %s", hardware->id,
-                   precision_name(wanted));
-    else if (hardware->is_calibrated)
-        str_format(reason, size, "%s was calibrated, but not %s: %s", hardware->id, weakest.figure,
-                   weakest.is_stated ? evidence_name(weakest.evidence) : "not stated");
-    else
-        str_format(reason, size, "%s was not calibrated; its weakest figure is %s", hardware->id,
-                   evidence_name(weakest.evidence));
-    return hardware->is_calibrated && is_measured   ? CONFIDENCE_CALIBRATED
-           : hardware->is_calibrated || is_measured ? CONFIDENCE_INTERPOLATED
-                                                    : CONFIDENCE_THEORETICAL;
-}
-
-static void set_confidence(struct pass_estimate *estimate)
-{
-    const struct graph *graph = estimate->partition->graph;
-    const struct hardware *hardware = estimate->hardware;
-    char *reason = estimate->confidence_reason;
-    size_t size = sizeof estimate->confidence_reason;
-    estimate->confidence = device_confidence(estimate, reason, size);
-    if (!graph->is_guessed && graph->unknown_count == 0 && !hardware->doubt[0])
-        return;
-    if (estimate->confidence < CONFIDENCE_THEORETICAL)
-        estimate->confidence++;
-    if (graph->is_guessed && graph->notes.count)
-        str_copy(reason, size, "control flow depends on data: see the notes");
-    else if (graph->is_guessed)
-        str_copy(reason, size, "the file does not state all shapes: some are assumed");
-    else if (graph->unknown_count)
-        str_format(reason, size, "%zu node%s an unknown operator", graph->unknown_count,
-                   graph->unknown_count == 1 ? " has" : "s have");
-    else
-        str_format(reason, size, "contradictory figures of the device: %s", hardware->doubt);
 }
 
 /* ---- subgraphs ---- */
@@ -639,7 +371,7 @@ static void make_rows(const struct partition *partition, const struct estimate_c
 enum { BLOCK = 16 }; /* numbers that vector registers hold */
 struct addend_parts {
     struct estimate_totals totals;
-    struct time_shares shares;
+    struct pass_uncertainty uncertainty;
 };
 enum { BLOCKS = (sizeof(struct addend_parts) / sizeof(double) + BLOCK - 1) / BLOCK };
 union addend {
@@ -665,7 +397,7 @@ static void set_addend(const struct partition *partition, size_t number, const s
     };
     out->of.totals.bound_counts[row->bound] = 1;
     estimate_traffic_add(&out->of.totals.traffic, &one->work.traffic, devices);
-    out->of.shares = shares_of(subgraph, row);
+    out->of.uncertainty = pass_uncertainty_of(subgraph, row);
 }
 
 static void add_block(const struct partition *partition, const union addend *addends, size_t block,
@@ -683,7 +415,7 @@ static void add_block(const struct partition *partition, const union addend *add
 
 /* Each unique subgraph is computed once.  Subgraphs are still added one by one and in order, so that the sums equal
  * those over a list of all rows to the last bit. */
-static enum err sum_subgraphs(struct pass_rows *rows, struct time_shares *shares,
+static enum err sum_subgraphs(struct pass_rows *rows, struct pass_uncertainty *uncertainty,
                               struct pass_estimate *out)
 {
     const struct rates *rates = &rows->rates;
@@ -709,8 +441,8 @@ static enum err sum_subgraphs(struct pass_rows *rows, struct time_shares *shares
         if (stages > 1)
             add_to_stage(&out->stages[stage_of(partition, i, stages)], row);
     }
-    *shares = sum.of.shares;
-    shares->of[HOST_S] = host.slower_s;
+    *uncertainty = sum.of.uncertainty;
+    uncertainty->host_s = host.slower_s;
     out->host_s = stages > 1 ? host.step_s : 0;
     out->total = sum.of.totals;
     out->total.peak_w = peak_power(unique, partition->unique_count, devices * rates->limit_w.value);
@@ -827,7 +559,7 @@ static enum err estimate_pass(const struct partition *partition, const struct ha
                               const struct estimate_config *config, struct pass_rows **rows,
                               bool has_detail, struct pass_estimate *out, struct error *why)
 {
-    struct time_shares shares;
+    struct pass_uncertainty uncertainty;
     *out = (struct pass_estimate){.partition = partition, .hardware = hardware, .config = *config};
     enum err err = prepare(partition, hardware, &out->config, rows, why);
     if (err)
@@ -843,7 +575,7 @@ static enum err estimate_pass(const struct partition *partition, const struct ha
     if (has_detail)
         err = estimate_detail(rates, devices, out);
     if (!err)
-        err = sum_subgraphs(*rows, &shares, out);
+        err = sum_subgraphs(*rows, &uncertainty, out);
     if (err) {
         pass_estimate_release(out);
         return err_set(why, err, "%s", err_text(err));
@@ -851,8 +583,7 @@ static enum err estimate_pass(const struct partition *partition, const struct ha
     if (stages > 1)
         send_between_stages(rates, out);
     set_ratios(rates, devices, out);
-    set_plus_minus(rates, &shares, out);
-    set_confidence(out);
+    pass_uncertainty_set(&uncertainty, rates, out);
     return ERR_OK;
 }
 

@@ -48,9 +48,6 @@ static inline const char *estimate_confidence_name(enum estimate_confidence conf
     return ESTIMATE_CONFIDENCES[confidence];
 }
 
-/* Relative error of the model itself, in addition to those of the device's figures: smaller if it was fitted. */
-double estimate_model_error(const struct hardware *hardware);
-
 struct estimate_memory {
     double weights, activations_peak, workspace_peak, kv_cache;
     double total_peak;    /* bytes on one device */

@@ -8,6 +8,7 @@
 
 #include "core/hash.h"
 #include "core/text.h"
+#include "estimate/pass_uncertainty.h"
 #include "metrics/uncertainty.h"
 
 /* How far batches are doubled, and how close to the best one is good enough: the curve is flat there, and a smaller
@@ -58,7 +59,7 @@ static double ratio_error(const struct search *search, enum recommend_kind kind,
         bool is_ideal = both[i]->config.runtime == RUNTIME_IDEAL;
         double own = kind == RECOMMEND_BATCH     ? is_ideal ? BATCH_ERROR : BATCH_ERROR_KERNELS
                      : kind == RECOMMEND_RUNTIME ? runtime_at(both[i]->config.runtime)->error
-                                                 : estimate_model_error(both[i]->hardware);
+                                                 : pass_uncertainty_model_error(both[i]->hardware);
         each[i] = (struct uncertainty){total->joules_plus_minus / total->joules.total, own,
                                        device_of(both[i])};
         host[i] = total->host_joules_plus_minus / total->joules.total;
