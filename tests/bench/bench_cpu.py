@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How far estimates of models on this CPU are off after `ipw estimate calibrate`, with one thread and with all: passes
-of the shipped models, and of SmolLM2 where it was brought, in llama.cpp; models of PyPI packages in ONNX Runtime, where
-`tools/bring-model onnx` brought them and a Python has the package (IPW_PYTHON, else that of set-up).  None of them is part
-of the calibration.  The calibration times operators of that package's library.
+"""Error of estimates for models on this CPU after `ipw estimate calibrate`, with one thread and with all: passes of the
+shipped models, and of SmolLM2 if it was downloaded, in llama.cpp; models of PyPI packages in ONNX Runtime, if
+`tools/bring-model onnx` downloaded them and a Python has the package (IPW_PYTHON, else that of set-up).  None of them
+is part of the calibration, which times operators of that package's library.
     bench_cpu [-v] [-t THREADS] [-n CALIBRATIONS]
-Passes are timed before and after every calibration, and count with their shortest: other programs, and other virtual
-machines of a host, only add time.  -v prints every row.  Exit status 1 where a mean absolute error of time (MAPE) is above 20 %, fewer than 85 % of a group are
-within twice the ±, or a calibration is refused."""
+Passes are timed before and after every calibration, and the shortest counts: other programs and virtual machines only
+add time.  -v prints every row.  Exit status 1 if a mean absolute percentage error (MAPE) of time is above 20 %, fewer
+than 85 % of a group are within twice the ±, or a calibration is refused."""
 import argparse
 import json
 import os
@@ -35,7 +35,7 @@ def run(*words):
 
 
 def llama_rows(threads):
-    """Group, name, measured seconds and what to estimate."""
+    """Rows of group, name, measured seconds and arguments of the estimate."""
     for line in run(PASSES, threads, "16,64,200,480", *MODELS).splitlines()[1:]:
         model, name, phase, prompt, context, took = line.split(",")
         length = ["--prompt-tokens", prompt] if phase == "prefill" else ["--context", context]
@@ -44,7 +44,7 @@ def llama_rows(threads):
 
 
 def find_onnx_runtime():
-    """The library of the package, for the calibration."""
+    """The shared library of the package, for the calibration."""
     done = subprocess.run([PYTHON, "-c", "import onnxruntime; print(onnxruntime.__path__[0])"], capture_output=True,
                           text=True)
     for file in Path(done.stdout.strip() or "/nowhere").glob("capi/libonnxruntime.so.*"):
@@ -63,13 +63,13 @@ def onnx_rows(threads):
 
 
 def time_rows(threads, rows):
-    """Keeps the shortest of each."""
+    """Keeps the shortest time of each row."""
     for group, name, took, words in (*llama_rows(threads), *onnx_rows(threads)):
         rows[group, name] = min(took, rows.get((group, name), (took,))[0]), words
 
 
 def compare(file, rows, verbose):
-    """Relative errors by group, and whether the measured time is within twice the ±."""
+    """Relative errors by group, and whether each measured time is within twice the ±."""
     groups = {}
     for (group, name), (took, words) in rows.items():
         said = json.loads(run(IPW, "estimate", "--hardware-file", file, "--json", *words))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether the cost of a dataset grows with its columns, and not with their square."""
+"""The cost of a dataset grows linearly with its number of columns, not quadratically."""
 import os
 import subprocess
 import sys

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What `ipw db push` of a run of 10^5 queries takes beside `psql \\copy` of the same rows into the same tables, and what
-a list of 10^5 runs takes beside one of 10^3."""
+"""Time of `ipw db push` of a run of 10^5 queries relative to `psql \\copy` of the same rows into the same tables, and
+of a list of 10^5 runs relative to one of 10^3."""
 import json
 import os
 import re

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""What `ipw export` of 10^6 records costs beside copying the bytes that it reads and writes (which are
-parsed and printed again: the ratio is far from 1, and guards against worse), whether its memory stays, how it grows; and what `ipw compare` of two runs of 10^5 costs beside reading them."""
+"""CPU time of `ipw export` of 10^6 records relative to copying the bytes that it reads and writes (it also parses and
+formats them, so the ratio is far above 1: the bound detects regressions), its peak memory and scaling; and CPU time of
+`ipw compare` of two runs of 10^5 relative to reading them."""
 import json
 import os
 import re
@@ -24,7 +25,7 @@ def row(name, value, unit, bound):
 
 
 def make_run(path, count, scale=1.0):
-    """The journal of a finished run; records repeat but for their names and questions."""
+    """Writes the journal of a finished run; records differ only in their names and questions."""
     from rundirs import query, summary
     lines = [json.dumps(query(0, joules=scale * (10 + i % 37), latency=1 + i % 11 / 10, tokens=20 + i % 101,
                               correct=i % 3 > 0), separators=(",", ":")) for i in range(DIFFERENT)]
@@ -39,7 +40,7 @@ def make_run(path, count, scale=1.0):
 
 
 def cost(*words):
-    """CPU seconds and peak MB: the wall clock of a busy machine says little."""
+    """CPU seconds and peak MB; wall time depends too much on other load."""
     with subprocess.Popen([*words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         said = process.stderr.read()
         _, status, usage = os.wait4(process.pid, 0)
@@ -51,7 +52,7 @@ def cost(*words):
 
 
 def copy_s(folder, *paths):
-    """CPU seconds of reading files and writing them elsewhere."""
+    """CPU seconds of copying files."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     copy = os.path.join(folder, "copy")
     with open(copy, "wb") as file:
@@ -80,7 +81,7 @@ def main():
                 spent / copied, "ratio", bound)
             row(f"ipw export of 10^6 records to {name}, peak memory", peak_mb, "MB", 64)
             tenth = []
-            for i in range(ROUNDS):  # each into a file of its own: a database keeps the runs that it has
+            for i in range(ROUNDS):  # each into its own file: a database keeps the runs that it has
                 tenth.append(cost(IPW, "export", few, "--to", name, "-o", f"{out}.{i}")[0])
                 os.unlink(f"{out}.{i}")
             tenth.sort()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""How much the stops of `ipw layers` slow a model of more than a hundred million parameters: passes
-with and without them take turns, and the program itself reports the difference."""
+"""Instrumentation overhead of `ipw layers` on a model of more than a hundred million parameters: passes with and
+without it are interleaved, and the program itself reports the difference."""
 import json
 import re
 import subprocess
@@ -35,7 +35,7 @@ with tempfile.TemporaryDirectory(prefix="ipw-bench-") as folder:
     subprocess.run([sys.executable, MAKE, path, "--layers", "30", "--hidden", "576", "--heads", "8",
                     "--quick", "1"], check=True, stdout=subprocess.DEVNULL)
     report = measured(path)
-row(f"ipw layers, slowdown by stops, {report['parameters'] / 1e6:.0f} M parameters",
+row(f"ipw layers, instrumentation overhead, {report['parameters'] / 1e6:.0f} M parameters",
     report["overhead_pct"], "%", 5)
 for setting in report["settings"]:
     print(f"for comparison: {setting['phase']} at {setting['prompt_tokens']} tokens, stride "

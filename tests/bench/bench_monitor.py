@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What a scrape of `ipw monitor` costs beside one of Debian's node exporter, per 500 series, in the same run; and whether
-memory stays over 10^4 scrapes."""
+"""CPU time of a scrape of `ipw monitor` relative to Debian's node exporter, per 500 series, in the same run; and memory
+growth over 10^4 scrapes."""
 import os
 import re
 import resource
@@ -40,7 +40,7 @@ def rss_mb(pid):
 
 
 def scrape(port, count):
-    """The last answer: samples in it."""
+    """Returns the number of samples in the last response."""
     with socket.create_connection(("127.0.0.1", port), timeout=60) as connection, connection.makefile("rb") as stream:
         for _ in range(count):
             connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -58,7 +58,7 @@ def scrape(port, count):
 
 
 def per_series(pid, port, count):
-    """CPU seconds of a scrape, for SERIES samples."""
+    """CPU seconds per scrape, scaled to SERIES samples."""
     before = cpu_s(pid)
     samples = scrape(port, count)
     return (cpu_s(pid) - before) / count * SERIES / samples, samples
@@ -93,13 +93,13 @@ def main():
         scrape(monitor.port, 100)
         before = rss_mb(pid)
         cost, samples = per_series(pid, monitor.port, SCRAPES)
-        row(f"memory gained by {SCRAPES} scrapes of {samples} series", rss_mb(pid) - before, "MB", 1)
+        row(f"memory growth over {SCRAPES} scrapes of {samples} series", rss_mb(pid) - before, "MB", 1)
         monitor.end()
     other = exporter_cost()
     if other is None:
         print("bench_monitor: skipped: no prometheus-node-exporter to compare with")
         return
-    row(f"CPU of a scrape of {SERIES} series beside node exporter's", cost / other, "ratio", 1)
+    row(f"CPU of a scrape of {SERIES} series, against node exporter", cost / other, "ratio", 1)
     row(f"CPU of a scrape of {SERIES} series", cost * 1e6, "us", 1000)
 
 

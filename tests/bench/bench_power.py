@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What fitting and validating models of power costs: every model on fourteen applications at 117 clocks, choosing
-clocks by one, and growth with the number of rows.  The public measurements where they are ($IPW_SHARED, or shared/
-beside the source), else data of the same shape."""
+"""CPU time of fitting and validating power models: every model on fourteen applications at 117 clocks, choosing clocks
+with a model, and scaling with the number of rows.  Uses the public measurements if present ($IPW_SHARED, or shared/ in
+the source tree), else synthetic data of the same shape."""
 import csv
 import math
 import os
@@ -27,7 +27,7 @@ def row(name, value, unit, bound):
 
 
 def cpu_s(*words, command="power"):
-    """CPU seconds of ipw: the wall clock of a busy machine says little."""
+    """CPU seconds of ipw; wall time depends too much on other load."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run([IPW, command, *words], capture_output=True, text=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

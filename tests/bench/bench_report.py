@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The report of 10^5 queries: how long until it can be used in Chromium, how large it is, what making
-it costs beside reading the run."""
+"""The HTML report of 10^5 queries: time until it is interactive in Chromium, file size, and CPU time relative to
+reading the run."""
 import os
 import re
 import resource
@@ -22,7 +22,7 @@ def row(name, value, unit, bound):
 
 
 def cpu_s(*words):
-    """CPU seconds of ipw: the wall clock of a busy machine says little."""
+    """CPU seconds of ipw; wall time depends too much on other load."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run([IPW, *words], capture_output=True, text=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -32,8 +32,8 @@ def cpu_s(*words):
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def used(browser, page):
-    """Seconds until the page is drawn, and until a table of all queries was sorted by a key."""
+def load_and_sort_s(browser, page):
+    """Seconds until the page is drawn, and until the table of all queries is sorted after a key press."""
     opened = browser.open(page)
     browser.run("document.querySelector('#queries thead th:nth-child(4) button').focus()")
     began = time.monotonic()
@@ -56,9 +56,9 @@ def main():
             print("bench_report: opening the page is skipped: no Chromium here (Debian: chromium-headless-shell)")
             return
         with Browser() as browser:
-            rounds = sorted(used(browser, page) for _ in range(ROUNDS))
-        row("report of 10^5 queries, until it can be used", rounds[ROUNDS // 2][0], "s", 2)
-        row("report of 10^5 queries, sorting all by a key", sorted(r[1] for r in rounds)[ROUNDS // 2], "s", 1)
+            rounds = sorted(load_and_sort_s(browser, page) for _ in range(ROUNDS))
+        row("report of 10^5 queries, time to interactive", rounds[ROUNDS // 2][0], "s", 2)
+        row("report of 10^5 queries, sorting the table", sorted(r[1] for r in rounds)[ROUNDS // 2], "s", 1)
 
 
 main()

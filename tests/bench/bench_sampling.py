@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""What sampling one GPU costs, and the energy of minutes, against a library whose calls cost what an H200's do.
+"""CPU time of sampling one GPU, and the error of the energy of each minute, with a fake NVML whose calls cost as much
+as on an H200.
 
-Programs run at once, those whose CPU time counts before the others."""
+Programs run concurrently, after those whose CPU time is measured."""
 import json
 import os
 import signal
@@ -16,7 +17,7 @@ IPW = os.path.join(HERE, "..", "ipw")
 # Microseconds of CPU per call, as examples/nvml_costs.py measured them (docs/measurements.md).
 COSTS = ("nvmlDeviceGetTotalEnergyConsumption=5300,field=43,nvmlDeviceGetSamples=646,nvmlDeviceGetMemoryInfo_v2=60,"
          "nvmlDeviceGetProcessUtilization=1900,nvmlGpmSampleGet=160,*=29")
-# What an always-on program costs once it has started: after the counter's reading at 32 s, over two of its periods.
+# Steady-state cost of a long-running program: after the counter's reading at 32 s, over two of its periods.
 START_S, WATCHED_S, ENERGY_S = 33, 60, 70
 
 
@@ -59,15 +60,15 @@ class Program:
         return rows
 
 
-def square(low, high, period):
+def square_wave(low, high, period):
     def joules(t):
         whole, inside = t // period * period / 2, min(t % period, period / 2)
         return low * t + (high - low) * (whole + inside)
     return f"square {low} {high} {period}", joules
 
 
-def steps(count, length, first, last):
-    """A staircase from one power to the other."""
+def staircase(count, length, first, last):
+    """Power in equal steps from `first` to `last`."""
     watts = [first + (last - first) * i / (count - 1) for i in range(count)]
 
     def joules(t):
@@ -77,15 +78,15 @@ def steps(count, length, first, last):
 
 SHAPES = {
     "constant": ("constant 300", lambda t: 300 * t),
-    "square of 30 ms": square(80, 690, 0.03),
-    "square of 100 ms": square(80, 690, 0.1),
-    "square of 1.7 s": square(80, 690, 1.7),
-    "square of 40 s": square(80, 690, 40),
-    "ramp": steps(30, 3, 80, 690),
+    "square of 30 ms": square_wave(80, 690, 0.03),
+    "square of 100 ms": square_wave(80, 690, 0.1),
+    "square of 1.7 s": square_wave(80, 690, 1.7),
+    "square of 40 s": square_wave(80, 690, 40),
+    "ramp": staircase(30, 3, 80, 690),
 }
 
 
-def worst_minute(rows, joules):
+def worst_minute_error_pct(rows, joules):
     worst = 0
     for i, (start, before) in enumerate(rows):
         for end, after in rows[i:]:
@@ -118,7 +119,7 @@ def main():
         time.sleep(ENERGY_S)
         for name, joules, program in energies:
             program.end()
-            row(f"energy of a minute, {name}: worst error", worst_minute(program.rows(), joules), "%", 0.5)
+            row(f"energy of a minute, {name}: largest error", worst_minute_error_pct(program.rows(), joules), "%", 0.5)
 
 
 main()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `ipw serve` costs: memory with 1,000 clients that watch the live view, and a page of 100,000 runs beside one of
+"""Cost of `ipw serve`: memory with 1,000 clients of the live view, and the time of a page of 100,000 runs relative to
 1,000."""
 import itertools
 import os
@@ -38,8 +38,8 @@ def rss_mb(pid):
         return int(file.read().split()[1]) * resource.getpagesize() / 2**20
 
 
-def watchers(folder):
-    """Every client reads samples until all have some."""
+def bench_live_clients(folder):
+    """Each client reads events until all have received some."""
     machine = Nvidia("devices 8\npower * constant 300\ntick * 0.02")
     served = Dashboard("--runs", folder, machine=machine)
     clients = []
@@ -51,7 +51,7 @@ def watchers(folder):
             got = b""
             while got.count(b"event: sample") < SAMPLES:
                 got += client.recv(1 << 16)
-        row(f"serve: resident memory with {CLIENTS} watchers", rss_mb(served.process.pid), "MB", 100)
+        row(f"serve: resident memory with {CLIENTS} live clients", rss_mb(served.process.pid), "MB", 100)
     finally:
         for client in clients:
             client.close()
@@ -71,8 +71,8 @@ def database(folder, count):
 
 
 def page_s(served, query):
-    """The median of many, so that a look for new runs in between does not count.  Each time from another address: the
-    requests of one are limited."""
+    """Median of many requests, so that a scan for new runs in between does not count.  Each request comes from another
+    address, because requests per address are rate-limited."""
     connection, times = served.connect(source=f"127.0.0.{next(ADDRESSES)}"), []
     for _ in range(PAGES):
         began = time.perf_counter()
@@ -85,14 +85,14 @@ def page_s(served, query):
     return statistics.median(times)
 
 
-def pages(folder):
+def bench_pages(folder):
     few, many = (Dashboard("--db", database(folder, count), "--no-live", scratch=folder) for count in (1_000, 100_000))
     try:
         for query in QUERIES:
             for served in (few, many):
-                served.get(query)  # makes the order
+                served.get(query)  # builds the sort order
             ratio = statistics.median(page_s(many, query) / page_s(few, query) for _ in range(3))
-            row(f"serve: {query} of 100,000 runs to 1,000", ratio, "ratio", 2)
+            row(f"serve: {query} of 100,000 runs, against 1,000", ratio, "ratio", 2)
     finally:
         few.close()
         many.close()
@@ -102,8 +102,8 @@ def main():
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     folder = tempfile.mkdtemp(prefix="ipw-bench-serve-")
     try:
-        watchers(folder)
-        pages(folder)
+        bench_live_clients(folder)
+        bench_pages(folder)
     finally:
         shutil.rmtree(folder)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How long `ipw run true` and `ipw doctor` take beyond the sampling that they must do."""
+"""Start-up overhead: wall time of `ipw run true` beyond its sampling, and of `ipw doctor`."""
 import os
 import re
 import subprocess
@@ -25,7 +25,7 @@ def timed(*words):
 
 
 def beyond_sampling():
-    """Wall time less the waits for sensors, which the program tells of, and the command itself."""
+    """Wall time minus the command itself and the waits for sensors, which the program reports."""
     wall, said = timed("run", "--", "true")
     waits = sum(float(ms) for ms in re.findall(r"(?:begun|marked|settled) after ([\d.]+) ms", said))
     return wall * 1e3 - waits

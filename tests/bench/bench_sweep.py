@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `ipw sweep` adds to each of its points, beyond the command and the sampling that a measurement must do."""
+"""Overhead of `ipw sweep` per point, beyond the command and the sampling of a measurement."""
 import glob
 import json
 import os
@@ -19,7 +19,7 @@ def row(name, value, unit, bound):
 
 
 def waits_ms(folder):
-    """For sensors, which the program that measures a point tells of."""
+    """Time spent waiting for sensors, as reported by the program that measures a point."""
     text = "".join(open(path).read() for path in glob.glob(f"{folder}/points/*/output.log"))
     return sum(float(ms) for ms in re.findall(r"(?:begun|marked|settled) after ([\d.]+) ms", text))
 
@@ -36,5 +36,6 @@ with tempfile.TemporaryDirectory(prefix="ipw-bench-sweep-") as parent:
     commands_ms = sum(attempt["seconds"] for attempt in attempts) * 1e3
     runs_ms = sum(attempt["wall_s"] for attempt in attempts) * 1e3
     assert len(attempts) == POINTS
-    row("ipw sweep, a point beyond its command and sampling", (wall_ms - commands_ms - waits_ms(folder)) / POINTS, "ms", 100)
-    row("ipw sweep, a point beyond its ipw run", (wall_ms - runs_ms) / POINTS, "ms", 25)
+    row("ipw sweep, overhead per point beyond command and sampling",
+        (wall_ms - commands_ms - waits_ms(folder)) / POINTS, "ms", 100)
+    row("ipw sweep, overhead per point beyond its ipw run", (wall_ms - runs_ms) / POINTS, "ms", 25)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Writes decoders with the shapes of public ones and random weights, a few layers of each, for timing:
+"""Writes decoders with the shapes of public models and random weights, a few layers each, for timing:
     model_shapes.py FOLDER [NAME...]
-Their text is noise; what a pass costs depends on shapes and formats only.  Needs the packages gguf and numpy."""
+Their output is meaningless; the cost of a pass only depends on shapes and precisions.  Needs the packages gguf and
+numpy."""
 
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import gguf
 import numpy
 
-# hidden, feed-forward, heads, KV heads, head size, layers, vocabulary, format
+# hidden, feed-forward, heads, KV heads, head size, layers, vocabulary, precision
 SHAPES = {
     "tinyllama-q4_0": (2048, 5632, 32, 4, 64, 4, 32000, "Q4_0"),
     "smollm2-360m-q8_0": (960, 2560, 15, 5, 64, 8, 49152, "Q8_0"),
@@ -17,13 +18,13 @@ SHAPES = {
     "qwen2.5-0.5b-f16": (896, 4864, 14, 2, 64, 4, 32000, "F16"),
     "pythia-70m-f32": (512, 2048, 8, 8, 64, 6, 16000, "F32"),
 }
-# As llama.cpp mixes them in "Q4_K - Medium": half of these in a wider format.
+# llama.cpp's mix "Q4_K - Medium": half of these tensors have more bits.
 MIXED = {"Q4_K": {"attn_v": "Q6_K", "ffn_down": "Q6_K", "output": "Q6_K"}}
-ROWS = 64  # that are drawn; the others repeat them
+ROWS = 64  # random ones; the others repeat them
 
 
 def quantized(kind, rows, columns):
-    """Bytes of a matrix in a format, shaped as gguf wants them."""
+    """Bytes of a quantized matrix, in the shape that gguf expects."""
     draws = numpy.random.default_rng(1)
     some = min(ROWS, rows)
     numbers = draws.normal(0, 0.02, (some, columns)).astype(numpy.float32)

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 """Times passes of ONNX models in ONNX Runtime on this CPU:
     onnx_passes.py THREADS FOLDER
-prints "group<TAB>name<TAB>file<TAB>sizes<TAB>seconds" for each, of models that tools/bring-model brings.  Models of the
-group `held-out` were not looked at while the shares of src/estimate/cpu_kernel.c were chosen, those of `unseen` not before
-they were first predicted.  Denormal numbers count as 0:
-two layers of OCR v6 detection have 24 and 63 % of them among their weights, and take 64 of its 88 ms for them.  Seconds are the least of the
-lower quartiles of some rounds, in which the models take turns, as a calibration takes it: other programs only add time.
-Needs the packages numpy and onnxruntime."""
+prints "group<TAB>name<TAB>file<TAB>sizes<TAB>seconds" for each model that tools/bring-model downloads.  The group
+`held-out` was not used to fit the efficiencies of src/estimate/cpu_kernel.c; the group `unseen` was first measured
+after it had been predicted.  Denormals are flushed to zero: they are 24 and 63 % of the weights of two layers of OCR v6
+detection, and otherwise take 64 of its 88 ms.  Seconds are the minimum over rounds of the lower quartile, with the
+models interleaved, as in a calibration: other programs only add time. Needs the packages numpy and onnxruntime."""
 
 import sys
 import time
@@ -68,7 +67,7 @@ def main():
                 for row in MODELS if (folder / row[2]).exists()]
     for _ in range(ROUNDS):
         for _, session, inputs, samples in subjects:
-            session.run(None, inputs)  # warm
+            session.run(None, inputs)  # warm-up
             end, took = time.perf_counter() + ROUND_S, []
             while len(took) < SAMPLES_LEAST or time.perf_counter() < end:
                 begin = time.perf_counter()

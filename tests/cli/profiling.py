@@ -21,15 +21,15 @@ SAY = re.compile(r"\[(\w+)(?::([^\]]*))?\]")
 
 
 class Player(Handler):
-    """More plays, which look at the question.
+    """More scenarios, which depend on the question.
 
-    mixed       each question names its own play: "What is it? [status:code=500]"; normal otherwise, with together=N once so
-                many are in flight
-    say         text=TEXT: that answer, in one piece
-    flaky       fails=N, by=PLAY: a question is answered by an error N times, or that play, then as normal
-    embedding   one of a single number for /embeddings, otherwise as normal
-    toolless    refuses tools, as a server without them does; otherwise as normal
-    judge       TRUE when the given answer is the reference answer, FALSE otherwise
+    mixed       each question names its own scenario: "What is it? [status:code=500]"; otherwise normal; together=N waits
+                until N requests are in flight
+    say         text=TEXT: this answer, in one chunk
+    flaky       fails=N, by=SCENARIO: a question is answered N times with an error, or by that scenario, then as normal
+    embedding   an embedding of one element for /embeddings, otherwise as normal
+    toolless    rejects tools, like a server without tool support; otherwise as normal
+    judge       TRUE if the given answer equals the reference answer, FALSE otherwise
     """
 
     def question(self):
@@ -48,40 +48,40 @@ class Player(Handler):
 
     do_GET = do_POST = answer
 
-    def play_mixed(self):
+    def scenario_mixed(self):
         found = SAY.search(self.question())
         if found:
-            self.play = found[1]
+            self.scenario = found[1]
             more = (pair.partition("=")[::2] for pair in (found[2] or "").split(",") if pair)
             self.options = {**self.options, **dict(more)}
-            getattr(self, "play_" + self.play)()
+            getattr(self, "scenario_" + self.scenario)()
         else:
             self.server.await_company(int(self.options.get("together", 1)))
             self.stream()
 
-    def play_say(self):
+    def scenario_say(self):
         self.stream([self.options["text"]])
 
-    def play_flaky(self):
+    def scenario_flaky(self):
         asked = self.question().startswith("question")  # and not what a client asks to begin with
         if asked and self.server.times(self.question()) <= int(self.options.get("fails", 1)):
-            getattr(self, "play_" + self.options.get("by", "status"))()
+            getattr(self, "scenario_" + self.options.get("by", "status"))()
         else:
             self.stream()
 
-    def play_embedding(self):
+    def scenario_embedding(self):
         if self.rest.endswith("/embeddings"):
             self.document({"data": [{"index": 0, "embedding": [0.5]}], "usage": {"prompt_tokens": 4, "total_tokens": 4}})
         else:
             self.stream()
 
-    def play_toolless(self):
+    def scenario_toolless(self):
         if self.asked.get("tools"):
             self.document({"error": {"message": "this model does not support tools"}}, 400)
         else:
             self.stream()
 
-    def play_judge(self):
+    def scenario_judge(self):
         parts = re.findall(r"=== begin [^=]*===\n(.*?)\n=== end", self.question(), re.DOTALL)
         self.stream(["TRUE" if parts[1] == parts[2] else "FALSE"])
 
@@ -109,15 +109,15 @@ class Service(Server):
         while self.now < count and time.monotonic() < end:
             time.sleep(0.005)
 
-    def bodies(self, play=None):
-        """What was asked, in order; of one play only."""
+    def bodies(self, scenario=None):
+        """Request bodies in order; of one scenario only, if given."""
         with self.lock:
             asked = [r for r in self.requests if r["method"] == "POST"]
         return [json.loads(r["body"]) for r in asked
-                if play is None or r["path"].split("/")[1].partition(":")[0] == play]
+                if scenario is None or r["path"].split("/")[1].partition(":")[0] == scenario]
 
-    def questions(self, play=None):
-        return [body["messages"][-1]["content"] for body in self.bodies(play)]
+    def questions(self, scenario=None):
+        return [body["messages"][-1]["content"] for body in self.bodies(scenario)]
 
     def times(self, question):
         return self.questions().count(question)
@@ -235,12 +235,12 @@ class ProfileTest(MachineTest):
     def numbered(self, count):
         return self.dataset(*(f"question {n}" for n in range(count)))
 
-    def arguments(self, *more, play="normal", dataset=None, machine=None):
+    def arguments(self, *more, scenario="normal", dataset=None, machine=None):
         """Those of a quick run; what `more` says is stronger."""
         where = dataset if isinstance(dataset, str) else str(dataset or self.numbered(4))
         return ["profile", "--client", "openai", "--model", MODEL, "--idle", "0", "--warmup-queries",
                 "0", "--retries", "0", "--max-failed", "100%", "--output-dir", self.out, "--client-base-url",
-                self.service.url(play), "--dataset", where, *more]
+                self.service.url(scenario), "--dataset", where, *more]
 
     def profile(self, *more, code=0, machine=None, env=None, timeout=TIMEOUT_S, **options):
         """To its end; gives the report (None without one) and leaves the rest in self.done."""

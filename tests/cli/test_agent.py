@@ -393,11 +393,11 @@ if way == "fail":
         self.addCleanup(self.service.shutdown)
         (self.folder / "agent.py").write_text(self.PROGRAM)
 
-    def external(self, way, *options, code=0, play="normal", env=None):
+    def external(self, way, *options, code=0, scenario="normal", env=None):
         if "--exec" not in options:
             options += ("--exec", f"{sys.executable} {self.folder / 'agent.py'} {{problem}} {way}")
-        done = ipw(None, "agent", "--client", "openai", "--client-base-url", self.service.url(play), "--model", "tiny-1b",
-                   "--dataset", self.folder / "questions.jsonl", "--idle", "0", "--warmup-queries", "0", "--output-dir",
+        done = ipw(None, "agent", "--client", "openai", "--client-base-url", self.service.url(scenario), "--model",
+                   "tiny-1b", "--dataset", self.folder / "questions.jsonl", "--idle", "0", "--warmup-queries", "0", "--output-dir",
                    self.folder / "runs", "--name", "run", "--json", *options,
                    env={"OPENAI_BASE_URL": "http://127.0.0.1:1/wrong", **(env or {})})
         self.assertEqual(done.returncode, code, done.stderr)
@@ -476,22 +476,22 @@ if way == "fail":
         self.assertIn("{problem_file}", list(self.records().values())[0]["ipw"]["error"])
 
     def test_a_reply_in_one_piece_shows_no_phases(self):
-        for play, phases in (("normal", 2), ("whole", 0)):
-            self.external("none", "--overwrite", play=play)
+        for scenario, phases in (("normal", 2), ("whole", 0)):
+            self.external("none", "--overwrite", scenario=scenario)
             self.assertEqual((len(self.spans("prefill")), len(self.spans("decode"))), (phases, phases))
             record = list(self.records().values())[0]
             self.assertEqual("prefill_s" in record["ipw"], phases > 0)
 
     def test_the_loops_own_replies_in_one_piece_neither(self):
-        for play, phases in (("normal", 1), ("whole", 0)):
-            done = ipw(None, "agent", "--client", "openai", "--client-base-url", self.service.url(play), "--model", "tiny-1b",
-                       "--dataset", self.folder / "questions.jsonl", "--idle", "0", "--warmup-queries", "0", "--output-dir",
+        for scenario, phases in (("normal", 1), ("whole", 0)):
+            done = ipw(None, "agent", "--client", "openai", "--client-base-url", self.service.url(scenario), "--model",
+                       "tiny-1b", "--dataset", self.folder / "questions.jsonl", "--idle", "0", "--warmup-queries", "0", "--output-dir",
                        self.folder / "runs", "--name", "run", "--json", "--overwrite")
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual((len(self.spans("prefill")), len(self.spans("decode"))), (phases, phases))
 
     def test_embeddings_have_no_output_tokens(self):
-        self.external("embed", play="embedding")
+        self.external("embed", scenario="embedding")
         trace = self.traces()["q0000"]
         self.assertEqual(len(self.spans("lm_inference")), 3)
         self.assertEqual((trace["total_input_tokens"], trace["total_output_tokens"]), (4 + 2 * 11, 2 * TOKENS))

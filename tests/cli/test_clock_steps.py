@@ -54,7 +54,8 @@ class StepTest(ProfileTest):
 
     def test_a_run_directory(self):
         machine, ended = self.stepping(self.machine(Intel, 40)), threading.Event()
-        process = self.start("--concurrency", "1", machine=machine, dataset=self.numbered(12), play="normal:gap_ms=20")
+        process = self.start("--concurrency", "1", machine=machine, dataset=self.numbered(12),
+                             scenario="normal:gap_ms=20")
 
         def walk():
             while not ended.is_set():

@@ -87,7 +87,7 @@ class OfProfiles(ProfileTest, Costs):
         return saved
 
     def test_a_run_costs_its_energy_and_time(self):
-        report = self.profile(*OPTIONS, machine=self.machine(Both), play="normal:gap_ms=20")
+        report = self.profile(*OPTIONS, machine=self.machine(Both), scenario="normal:gap_ms=20")
         found, energy = self.operating(report), report["energy"]
         error = energy["plus_minus"] / energy["joules"]
         self.assertAlmostEqual(found["device_seconds"] / (2 * report["seconds"]), 1, places=9)
@@ -103,7 +103,7 @@ class OfProfiles(ProfileTest, Costs):
         prices = self.on.put("/prices.json", json.dumps({"currency": "EUR", "electricity_per_kwh": 5,
                                                          "gco2_per_kwh": 30, "device_per_hour": 7}))
         report = self.profile("--prices", prices, "--price-per-kwh", PRICE, "--gco2-per-kwh", 0,
-                              machine=self.machine(Intel, 50), play="normal:gap_ms=20")
+                              machine=self.machine(Intel, 50), scenario="normal:gap_ms=20")
         found = self.operating(report)
         self.assertEqual((found["price_per_kwh"], found["gco2_per_kwh"], found["device_price_per_hour"]), (PRICE, 0, 7))
         self.assertEqual((report["currency"], found["gco2e_per_query"]), ("EUR", 0))
@@ -111,8 +111,9 @@ class OfProfiles(ProfileTest, Costs):
 
     def test_a_run_that_is_resumed_keeps_its_prices(self):
         machine = self.machine(Intel, 50)
-        self.profile(*OPTIONS, "--max-queries", 2, machine=machine, play="normal:gap_ms=20")
-        found = self.operating(self.profile("--resume", "--gco2-per-kwh", 30, machine=machine, play="normal:gap_ms=20"))
+        self.profile(*OPTIONS, "--max-queries", 2, machine=machine, scenario="normal:gap_ms=20")
+        found = self.operating(self.profile("--resume", "--gco2-per-kwh", 30, machine=machine,
+                                            scenario="normal:gap_ms=20"))
         self.assertEqual((found["price_per_kwh"], found["gco2_per_kwh"], found["device_price_per_hour"]),
                          (PRICE, 30, HOURLY))
 

@@ -26,13 +26,13 @@ CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202
 
 
 class Evil(Player):
-    def look(self):
+    def answer_other(self):
         if self.rest == "/v1/models":
             self.document({"object": "list", "data": [{"id": EVIL, "owned_by": EVIL}]})
             return True
-        return super().look()
+        return super().answer_other()
 
-    def play_evil(self):
+    def scenario_evil(self):
         self.document({"error": {"message": EVIL, "type": EVIL}}, 400)
 
 
@@ -84,8 +84,8 @@ class HostileText(ProfileTest):
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
         return path
 
-    def words(self, play="normal", model=EVIL, *more):
-        return ("profile", "--client", "openai", "--client-base-url", self.service.url(play), "--model", model,
+    def words(self, scenario="normal", model=EVIL, *more):
+        return ("profile", "--client", "openai", "--client-base-url", self.service.url(scenario), "--model", model,
                 "--dataset", self.questions(), "--idle", "0", "--warmup-queries", "0", "--overwrite",
                 "--output-dir", self.on.root / f"runs {NAME}", "--name", f"run {NAME}", *more)
 

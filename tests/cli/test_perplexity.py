@@ -40,17 +40,17 @@ class Completions(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.asked.append((self.path, asked))
-        play = self.path.split("/")[1]
-        if play == "refuses":
+        scenario = self.path.split("/")[1]
+        if scenario == "refuses":
             return self.reply(400, {"error": {"message": "Only no echo is supported"}})
         tokens = re.findall(r"\s*\S+|\s+$", asked["prompt"])
         choice = {"index": 0, "text": asked["prompt"] + " end", "finish_reason": "length"}
-        if play in ("echo", "shifted"):
+        if scenario in ("echo", "shifted"):
             # The likeliest token is the right one half of the time; one token off, as llama-cpp-python 0.3.36 has it.
             every = [*tokens, " end"]
             right = [{every[k]: -0.5} if k % 2 else {" no": -0.5, every[k]: -2} for k in range(len(every))]
-            top = [None, *right[1:]] if play == "echo" else [None, *right[2:]]
-            choice["logprobs"] = {"tokens": every if play == "echo" else tokens, "top_logprobs": top,
+            top = [None, *right[1:]] if scenario == "echo" else [None, *right[2:]]
+            choice["logprobs"] = {"tokens": every if scenario == "echo" else tokens, "top_logprobs": top,
                                   "token_logprobs": [None, *(-len(token) for token in tokens[1:]), -9][:len(top)]}
         usage = {"prompt_tokens": len(tokens), "completion_tokens": 1, "total_tokens": len(tokens) + 1}
         return self.reply(200, {"choices": [choice], "usage": usage})

@@ -63,7 +63,7 @@ class TheReport(ProfileTest):
             self.assertNotIn("energy_metrics", record["model_metrics"][MODEL])  # nothing is known
 
     def test_figures_are_those_of_the_records(self):
-        report = self.profile("--grader", "exact", "--concurrency", 3, play="mixed",
+        report = self.profile("--grader", "exact", "--concurrency", 3, scenario="mixed",
                               dataset=self.graded())
         records = self.run.records().values()
         good = [r for r in records if r["ipw"]["status"] == "completed"]
@@ -135,7 +135,7 @@ class TheReport(ProfileTest):
         if subprocess.run([other, "-c", "import datasets"], capture_output=True,
                           check=False).returncode if other.exists() else True:
             self.skipTest("no interpreter with datasets: tools/setup test brings one")
-        self.profile("--grader", "exact", play="mixed", dataset=self.graded())
+        self.profile("--grader", "exact", scenario="mixed", dataset=self.graded())
         done = subprocess.run([other, "-c", script, self.run.path], capture_output=True, text=True,
                               env={**os.environ, "HF_HOME": str(self.on.root / "hf"),
                                    "HF_HUB_OFFLINE": "1"}, check=True)
@@ -197,7 +197,7 @@ class WhatIsAsked(ProfileTest):
                                                    "q000001.r1", "q000001.r2"})
 
     def test_as_many_concurrently_as_requested(self):
-        self.profile("--concurrency", 5, play="normal:gap_ms=30", dataset=self.numbered(15))
+        self.profile("--concurrency", 5, scenario="normal:gap_ms=30", dataset=self.numbered(15))
         self.assertEqual(self.service.most, 5)
         self.profile("--overwrite", dataset=self.numbered(15))
         self.assertEqual(len(self.run.records()), 15)
@@ -353,7 +353,7 @@ class DefaultGraders(ProfileTest):
                   "math": ("\\frac{1}{2}", "1/2"), "contains": ("blue whale", "The blue whale.")}
         rows = self.dataset(*({"problem": f"[say:text={text}]", "answer": expected}
                               for expected, text in wanted.values()))
-        report = self.profile(play="mixed", dataset=rows)
+        report = self.profile(scenario="mixed", dataset=rows)
         self.assertEqual((report["correct"], report["ungraded"]), (4, 0))
         self.assertIsNone(report["ungraded_reason"])
         used = [json.loads(record["model_metrics"][MODEL]["evaluation"]["metadata"])["grader"]
@@ -386,7 +386,7 @@ class Judges(ProfileTest):
 
     def judged(self, *more, judge="judge", **options):
         return self.profile("--grader", "judge", "--eval-base-url", self.service.url(judge),
-                            *more, play="mixed", dataset=self.rows(), **options)
+                            *more, scenario="mixed", dataset=self.rows(), **options)
 
     def test_true_and_false(self):
         report = self.judged("--eval-model", "tiny-3b-chat", "--eval-param", "temperature=0")
@@ -420,11 +420,11 @@ class Judges(ProfileTest):
                             {"problem": "b [say:text=no]", "answer": "yes", "by": "exact"})
         judge = ("--eval-base-url", self.service.url("judge"), "--eval-model", "tiny-3b-chat",
                  "--dataset-param", "grader=by")
-        report = self.profile(*judge, play="mixed", dataset=rows)
+        report = self.profile(*judge, scenario="mixed", dataset=rows)
         self.assertEqual((report["incorrect"], report["ungraded"]), (1, 1))
         evaluation = self.run.metrics("q000000")["evaluation"]
         self.assertIn("--grader judge", json.loads(evaluation["metadata"])["reason"])
-        report = self.profile(*judge, "--grader", "judge", "--resume", play="mixed", dataset=rows)
+        report = self.profile(*judge, "--grader", "judge", "--resume", scenario="mixed", dataset=rows)
         self.assertEqual((report["correct"], report["incorrect"]), (1, 1))
 
     def test_a_missing_judge(self):

@@ -44,7 +44,7 @@ class Conservation(ProfileTest):
     def test_eight_concurrently_on_four_devices(self):
         machine = self.machine(Both)
         report = self.profile("--concurrency", 8, "--idle", 0.5, machine=machine,
-                              play="normal:gap_ms=40", dataset=self.numbered(40))
+                              scenario="normal:gap_ms=40", dataset=self.numbered(40))
         records = self.check(report)
         self.assertEqual(report["energy"]["method"], "counter")
         devices = {d["id"]: d for d in self.run.summary()["ipw"]["devices"]}
@@ -81,12 +81,12 @@ class Conservation(ProfileTest):
     def test_failures_and_their_attempts_have_a_place(self):
         machine = self.machine(Intel, 50)
         report = self.profile("--concurrency", 2, "--retries", 1, machine=machine,
-                              play="flaky:fails=1,code=503,retry_after=0,head_ms=100")
+                              scenario="flaky:fails=1,code=503,retry_after=0,head_ms=100")
         records = self.check(report)
         for record in records.values():
             self.assertEqual(set(record["ipw"]["failed_attempts"]), {"1"})
         self.assertGreater(report["joules"]["failed"], 0)
-        report = self.profile("--overwrite", machine=machine, play="mixed:head_ms=100",
+        report = self.profile("--overwrite", machine=machine, scenario="mixed:head_ms=100",
                               dataset=self.dataset("a", "b [status:code=500]", "c"))
         records = self.check(report)
         failed = records["q000001"]["ipw"]["energy"]["joules"]
@@ -95,7 +95,7 @@ class Conservation(ProfileTest):
 
     def test_aborted_requests_are_unattributed(self):
         machine = self.machine(Intel, 50)
-        process = self.start(machine=machine, play="mixed", dataset=self.dataset("question [hang]"))
+        process = self.start(machine=machine, scenario="mixed", dataset=self.dataset("question [hang]"))
         self.until(lambda: any("hang" in q for q in self.service.questions()), "the query")
         time.sleep(0.5)  # joules to speak of
         for number in (signal.SIGINT, signal.SIGTERM):  # two of a kind would be one
@@ -135,7 +135,7 @@ class Figures(ProfileTest):
     def test_energies_carry_what_they_are_worth(self):
         machine = self.machine(Intel, 50)
         report = self.profile("--idle", 0.5, "--grader", "contains", machine=machine,
-                              play="normal:gap_ms=60", dataset=self.dataset(
+                              scenario="normal:gap_ms=60", dataset=self.dataset(
                                   {"problem": "a", "answer": "bye"}, {"problem": "b", "answer": "?"},
                                   {"problem": "c", "answer": "Hello"}))
         records = self.run.records().values()
@@ -166,16 +166,16 @@ class Figures(ProfileTest):
 
     def test_an_estimate_is_not_a_measurement(self):
         modeled = self.machine(Modeled)
-        report = self.profile("--require-energy", machine=modeled, play="normal:gap_ms=20", code=3)
+        report = self.profile("--require-energy", machine=modeled, scenario="normal:gap_ms=20", code=3)
         self.assertEqual(report["energy"]["method"], "estimated")
         self.assertEqual(report["completed"], 4)
         self.profile("--overwrite", "--require-energy", code=3)  # no sensor at all
         self.profile("--overwrite", "--require-energy", machine=self.machine(Intel, 50),
-                     play="normal:gap_ms=20")
+                     scenario="normal:gap_ms=20")
 
     def test_windows_can_be_recomputed_from_the_samples(self):
         machine = self.machine(Both)
-        self.profile(machine=machine, play="normal:gap_ms=60", dataset=self.numbered(6))
+        self.profile(machine=machine, scenario="normal:gap_ms=60", dataset=self.numbered(6))
         sums = Sums(self.run.path / "samples.csv")
         records = self.run.records()
         checked = 0
@@ -206,7 +206,7 @@ class Figures(ProfileTest):
         for more, known in (((), {"mfu"}), (("--weight-bits", 16),
                                             {"mfu", "mbu", "arithmetic_intensity"})):
             self.profile(*size, *more, "--overwrite", "--max-queries", 2, machine=machine,
-                         play="normal:gap_ms=30")
+                         scenario="normal:gap_ms=30")
             metrics = self.run.metrics("q000001")
             derived = metrics["hardware_utilization"]["derived"]
             self.assertEqual(set(derived), known)
@@ -225,7 +225,7 @@ class Figures(ProfileTest):
                             {"problem": "b [say:text=no]", "answer": "yes"})
         judge = ("--grader", "judge", "--eval-model", "tiny-3b-chat", "--eval-base-url",
                  self.service.url("judge:head_ms=200"))
-        report = self.profile(*judge, machine=machine, play="mixed:head_ms=100", dataset=rows)
+        report = self.profile(*judge, machine=machine, scenario="mixed:head_ms=100", dataset=rows)
         self.assertEqual(report["accuracy"], 0.5)
         records = self.run.records().values()
         judged = [r["ipw"]["judge_energy"]["joules"] for r in records]
@@ -243,8 +243,8 @@ class Figures(ProfileTest):
     def test_starts_add_up(self):
         machine = self.machine(Intel, 50)
         first = self.profile("--max-queries", 2, "--idle", 0.3, machine=machine,
-                             play="normal:gap_ms=40")
-        both = self.profile("--resume", "--idle", 0.3, machine=machine, play="normal:gap_ms=40")
+                             scenario="normal:gap_ms=40")
+        both = self.profile("--resume", "--idle", 0.3, machine=machine, scenario="normal:gap_ms=40")
         ends = [line for line in self.run.lines() if line["kind"] == "end"]
         self.assertEqual(len(ends), 2)
         self.assertAlmostEqual(ends[0]["energy"]["joules"], first["energy"]["joules"])
@@ -256,7 +256,7 @@ class Figures(ProfileTest):
         self.assertAlmostEqual(parts / both["energy"]["joules"], 1, delta=1e-3)
 
     def test_unobserved_phases_are_unknown(self):
-        report = self.profile(machine=self.machine(Intel, 50), play="whole:head_ms=60")
+        report = self.profile(machine=self.machine(Intel, 50), scenario="whole:head_ms=60")
         for key in ("prefill", "decode"):
             self.assertIsNone(report["joules"][key])
         for key in ("prefill_joules_per_input_token", "decode_joules_per_output_token"):
@@ -266,7 +266,7 @@ class Figures(ProfileTest):
 
     def test_joules_per_token_cover_queries_with_known_tokens(self):
         machine = self.machine(Intel, 50)
-        self.profile(machine=machine, play="mixed:gap_ms=30", dataset=self.dataset(
+        self.profile(machine=machine, scenario="mixed:gap_ms=30", dataset=self.dataset(
             "first", "second [no_usage]", "third"))
         report = self.run.summary()["ipw"]
         told = [self.run.metrics(key)["phase_metrics"] for key in ("q000000", "q000002")]
@@ -280,7 +280,7 @@ class Figures(ProfileTest):
             machine = self.machine(Intel, 40, 25)
             place = self.out / str(delay)
             process = self.start("--output-dir", place, "--request-rate", 12, machine=machine,
-                                 play="normal:gap_ms=100", dataset=self.numbered(36))
+                                 scenario="normal:gap_ms=100", dataset=self.numbered(36))
             self.until(lambda place=place: any(b'"kind":"energy"' in path.read_bytes()
                                    for path in place.glob("*/records.jsonl")), "energy")
             time.sleep(delay)
@@ -301,16 +301,16 @@ class Figures(ProfileTest):
 
     def test_a_try_that_failed_in_an_earlier_start_has_a_place(self):
         machine = self.machine(Intel, 50)
-        first = self.profile(machine=machine, play="flaky:code=500,head_ms=60", code=1)
+        first = self.profile(machine=machine, scenario="flaky:code=500,head_ms=60", code=1)
         self.assertGreater(first["joules"]["failed"], 0)
-        both = self.profile("--resume", machine=machine, play="normal:head_ms=60")
+        both = self.profile("--resume", machine=machine, scenario="normal:head_ms=60")
         self.assertEqual((both["completed"], both["failed"]), (4, 0))
         self.assertAlmostEqual(both["joules"]["failed"], first["joules"]["failed"])
         self.assertAddsUp(both)
 
     def test_of_a_start_that_was_killed_the_queries_are_in_the_energy(self):
         machine = self.machine(Intel, 50)
-        options = {"machine": machine, "play": "normal:gap_ms=40", "dataset": self.numbered(12)}
+        options = {"machine": machine, "scenario": "normal:gap_ms=40", "dataset": self.numbered(12)}
         process = self.start("--parameters", "1B", **options)
         self.until(lambda: any(b'"kind":"energy"' in path.read_bytes()
                                for path in self.out.glob("*/records.jsonl")), "energy")
@@ -325,9 +325,9 @@ class Figures(ProfileTest):
         machine = self.machine(Intel, 50)
         judge = ("--grader", "judge", "--eval-model", "tiny-3b-chat", "--max-queries", 2)
 
-        def spent(play, *more):
-            report = self.profile(*judge, "--eval-base-url", self.service.url(play), *more,
-                                  machine=machine, play="normal:gap_ms=20")
+        def spent(scenario, *more):
+            report = self.profile(*judge, "--eval-base-url", self.service.url(scenario), *more,
+                                  machine=machine, scenario="normal:gap_ms=20")
             records = self.run.records()
             energies = {key: record["ipw"]["judge_energy"] for key, record in records.items()}
             self.assertAlmostEqual(report["joules"]["judge"],
@@ -347,7 +347,7 @@ class Figures(ProfileTest):
 
     def test_what_interrupted_streams_spend_is_not_lost(self):
         rows = self.dataset("question 0", "question 1 [interrupted:first_ms=80,pieces=2]", "question 2")
-        report = self.profile(machine=self.machine(Intel, 50), play="mixed:gap_ms=20", dataset=rows)
+        report = self.profile(machine=self.machine(Intel, 50), scenario="mixed:gap_ms=20", dataset=rows)
         self.assertEqual((report["completed"], report["failed"]), (2, 1))
         self.assertGreater(report["joules"]["failed"], 0.08 * 50 * 0.8)
         self.assertAlmostEqual(report["joules_per_query"], report["joules"]["queries"] / 2)
@@ -355,15 +355,15 @@ class Figures(ProfileTest):
 
     def test_a_start_that_asks_nothing_adds_nothing(self):
         machine = self.machine(Intel, 50)
-        first = self.profile("--idle", 0.3, machine=machine, play="normal:gap_ms=40")
+        first = self.profile("--idle", 0.3, machine=machine, scenario="normal:gap_ms=40")
         for _ in range(2):
             again = self.profile("--resume", "--idle", 0.3, machine=machine)
             for key in ("energy", "joules", "busy_watts", "conservation_error"):
                 self.assertEqual(again[key], first[key], key)
 
     def test_a_start_that_measured_nothing_is_reported(self):
-        self.profile("--max-queries", 2, machine=self.machine(Intel, 0), play="normal:gap_ms=40")
-        both = self.profile("--resume", machine=self.machine(Intel, 50), play="normal:gap_ms=40")
+        self.profile("--max-queries", 2, machine=self.machine(Intel, 0), scenario="normal:gap_ms=40")
+        both = self.profile("--resume", machine=self.machine(Intel, 50), scenario="normal:gap_ms=40")
         self.assertEqual((both["completed"], both["energy_known"]), (4, 2))
         self.assertIn("1 of the starts measured nothing", both["energy"]["note"])
         self.assertAddsUp(both)
@@ -371,7 +371,7 @@ class Figures(ProfileTest):
     def test_electricity_has_a_price(self):
         machine = self.machine(Intel, 50)
         prices = self.on.put("/prices.json", '{"currency": "EUR", "electricity_per_kwh": 0.36}')
-        report = self.profile("--prices", prices, machine=machine, play="normal:gap_ms=20")
+        report = self.profile("--prices", prices, machine=machine, scenario="normal:gap_ms=20")
         self.assertAlmostEqual(report["electricity_cost"] / (report["energy"]["joules"] * 1e-7), 1)
 
 

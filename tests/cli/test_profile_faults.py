@@ -29,7 +29,7 @@ class OneBadAnswer(ProfileTest):
     """A query that fails is a record with the reason, and the run goes on."""
 
     def mixed(self, fault, *more, **options):
-        report = self.profile(*more, play="mixed", dataset=self.dataset(
+        report = self.profile(*more, scenario="mixed", dataset=self.dataset(
             "first", f"second [{fault}]", "third"), **options)
         return report, self.run.records()["q000001"]
 
@@ -108,7 +108,7 @@ class OneBadAnswer(ProfileTest):
             self.assertIn("tokens unknown for 1 of 3 queries", self.done.stderr)
 
     def test_no_counts_at_all(self):
-        report = self.profile(play="no_usage")
+        report = self.profile(scenario="no_usage")
         for key in ("output_tokens", "input_tokens", "output_tokens_per_s"):
             self.assertIsNone(report[key], key)
         self.assertNotIn("nan", self.done.stderr)
@@ -120,7 +120,7 @@ class OneBadAnswer(ProfileTest):
         self.assertIn(f"{4 * TOKENS}, of one token or more each", self.done.stderr)
         quality = json.loads(ipw(self.on, "analyze", "--json", "--analysis", "quality", self.run.path).stdout)
         self.assertIn("the server sent no usage", json.dumps(quality))
-        whole = self.profile("--overwrite", "--param", "stream=false", play="whole")
+        whole = self.profile("--overwrite", "--param", "stream=false", scenario="whole")
         self.assertEqual((whole["output_tokens"], whole["tokens_note"]), (4 * TOKENS, None))
 
     def test_an_answer_of_nothing_is_no_answer(self):
@@ -137,7 +137,7 @@ class OneBadAnswer(ProfileTest):
             self.assertIn("1 of 3 queries failed", self.done.stderr)
 
     def test_what_ollama_leaves_unfinished(self):
-        report = self.profile("--client", "ollama", "--model", "tiny-1b", play="mixed",
+        report = self.profile("--client", "ollama", "--model", "tiny-1b", scenario="mixed",
                               dataset=self.dataset("first", "second [interrupted:pieces=3]", "third [empty]"))
         self.assertEqual((report["completed"], report["failed"]), (1, 2))
 
@@ -156,9 +156,9 @@ class OneBadAnswer(ProfileTest):
         rows = [f"question {n}" for n in range(19)] + ["last [status:code=500]"]
         for option, code in (("5%", 0), ("4%", 1), ("1", 0), ("0", 1), (None, 0)):
             limit = ["--max-failed", option] if option else ["--max-failed", "5%"]
-            self.profile("--overwrite", *limit, play="mixed", dataset=self.dataset(*rows), code=code)
+            self.profile("--overwrite", *limit, scenario="mixed", dataset=self.dataset(*rows), code=code)
         self.assertEqual(self.done.returncode, 0)
-        arguments = self.arguments("--overwrite", play="mixed", dataset=self.dataset("a", "b [status:code=500]"))
+        arguments = self.arguments("--overwrite", scenario="mixed", dataset=self.dataset("a", "b [status:code=500]"))
         at = arguments.index("--max-failed")
         done = ipw(self.on, *arguments[:at], *arguments[at + 2:])
         self.assertEqual(done.returncode, 1)
@@ -167,10 +167,10 @@ class OneBadAnswer(ProfileTest):
             self.profile("--overwrite", "--max-failed", wrong, code=2)
 
     def test_ways_to_send_an_answer(self):
-        for play in ("normal:gzip=1", "normal:frame=close", "normal:split=1", "normal:eol=crlf",
+        for scenario in ("normal:gzip=1", "normal:frame=close", "normal:split=1", "normal:eol=crlf",
                      "whole", "no_done", "old", "new"):
-            self.profile("--overwrite", "--param", "max_tokens=100", play=play)
-            self.assertEqual(set(self.run.answers().values()), {TEXT}, play)
+            self.profile("--overwrite", "--param", "max_tokens=100", scenario=scenario)
+            self.assertEqual(set(self.run.answers().values()), {TEXT}, scenario)
 
     def test_reasoning_is_separate(self):
         _, record = self.mixed("thinking")
@@ -180,11 +180,11 @@ class OneBadAnswer(ProfileTest):
 
 class Retries(ProfileTest):
     def test_an_interrupted_stream_is_retried(self):
-        for play in ("interrupted", "empty", "cut"):
+        for scenario in ("interrupted", "empty", "cut"):
             report = self.profile("--retries", 2, "--max-failed", 0, "--overwrite",
-                                  play=f"flaky:fails=1,by={play},pieces=2",
-                                  dataset=self.dataset(f"question 1 {play}", f"question 2 {play}"))
-            self.assertEqual((report["completed"], report["failed"]), (2, 0), play)
+                                  scenario=f"flaky:fails=1,by={scenario},pieces=2",
+                                  dataset=self.dataset(f"question 1 {scenario}", f"question 2 {scenario}"))
+            self.assertEqual((report["completed"], report["failed"]), (2, 0), scenario)
             record = self.run.records()["q000001"]
             self.assertEqual(record["ipw"]["attempts"], 2)
             self.assertEqual(record["model_answers"][MODEL], TEXT)
@@ -192,7 +192,7 @@ class Retries(ProfileTest):
     def test_a_transient_failure(self):
         began = time.monotonic()
         report = self.profile("--retries", 2, "--max-queries", 1,
-                              play="flaky:fails=2,code=503,retry_after=0.2")
+                              scenario="flaky:fails=2,code=503,retry_after=0.2")
         self.assertGreater(time.monotonic() - began, 0.4)
         self.assertEqual((report["completed"], report["failed"]), (1, 0))
         record = self.run.records()["q000000"]
@@ -203,18 +203,18 @@ class Retries(ProfileTest):
     def test_retry_after_is_respected(self):
         began = time.monotonic()
         self.profile("--retries", 1, "--max-queries", 1,
-                     play="flaky:fails=1,code=429,retry_after=1")
+                     scenario="flaky:fails=1,code=429,retry_after=1")
         self.assertGreater(time.monotonic() - began, 1)
 
     def test_not_more_often_than_requested(self):
         report = self.profile("--retries", 1, "--max-queries", 1, code=1,
-                              play="flaky:fails=9,code=503,retry_after=0")
+                              scenario="flaky:fails=9,code=503,retry_after=0")
         self.assertEqual(report["failed"], 1)
         self.assertEqual(self.service.times("question 0"), 2)
         self.assertEqual(self.run.records()["q000000"]["ipw"]["attempts"], 2)
 
     def test_permanent_failures_are_not_retried(self):
-        self.profile("--retries", 3, "--max-queries", 1, code=1, play="flaky:fails=9,code=400")
+        self.profile("--retries", 3, "--max-queries", 1, code=1, scenario="flaky:fails=9,code=400")
         self.assertEqual(self.service.times("question 0"), 1)
 
 
@@ -225,23 +225,23 @@ class NoService(ProfileTest):
         self.assertFalse(self.out.exists())
 
     def test_it_refuses_or_is_something_else(self):
-        for play in ("loading", "garbage", "status:code=500"):
-            self.profile(code=1, play=play)
+        for scenario in ("loading", "garbage", "status:code=500"):
+            self.profile(code=1, scenario=scenario)
             self.assertComplains(f"127.0.0.1:{self.service.port}")
-            self.assertFalse(self.out.exists(), play)
+            self.assertFalse(self.out.exists(), scenario)
 
     def test_it_hangs(self):
         began = time.monotonic()
-        self.profile("--timeout", 1, code=1, play="hang:after=request,all=1")
+        self.profile("--timeout", 1, code=1, scenario="hang:after=request,all=1")
         self.assertComplains("no response within 1 s")
-        self.profile("--timeout", 60, code=1, play="hang:after=request,all=1")
+        self.profile("--timeout", 60, code=1, scenario="hang:after=request,all=1")
         self.assertLess(time.monotonic() - began, 60)
         self.assertIn("no response within 10 s", self.done.stderr)
         # Where there is no terminal, a plain line says now and then how far it is.
         self.assertRegex(self.done.stderr, r"(?m)\Aipw profile: preparing [\d.]+ s$")
 
     def test_if_all_queries_fail_the_run_has_failed(self):
-        report = self.profile(code=1, play="mixed", dataset=self.dataset(
+        report = self.profile(code=1, scenario="mixed", dataset=self.dataset(
             "a [error]", "b [die]", "c [status:code=500]"))
         self.assertEqual((report["completed"], report["failed"]), (0, 3))
         self.assertIsNone(report["accuracy"])
@@ -250,16 +250,16 @@ class NoService(ProfileTest):
         self.assertEqual(len(self.run.records()), 3)
 
     def test_a_warm_up_that_fails_says_why(self):
-        self.profile("--warmup-queries", 2, code=1, play="mixed",
+        self.profile("--warmup-queries", 2, code=1, scenario="mixed",
                      dataset=self.dataset("a [status:code=500]"))
         self.assertComplains("warm-up", "the moon is full")
         self.assertEqual(list(self.out.iterdir()), [])  # no run began
 
     def test_a_warm_up_that_fails_leaves_a_run_that_is_there(self):
         rows = self.dataset("question 0 [status:code=500]", "question 1")
-        self.profile(play="mixed", dataset=rows)
+        self.profile(scenario="mixed", dataset=rows)
         before = {path: path.read_bytes() for path in self.directory().iterdir()}
-        self.profile("--warmup-queries", 1, "--resume", code=1, play="mixed", dataset=rows)
+        self.profile("--warmup-queries", 1, "--resume", code=1, scenario="mixed", dataset=rows)
         self.assertEqual(set(self.directory().iterdir()), set(before))
 
 
@@ -340,7 +340,7 @@ class Directories(ProfileTest):
         self.assertFalse((self.directory() / "samples-2.csv").exists())
 
     def test_one_that_is_deleted_meanwhile_is_named(self):
-        process = self.start(dataset=self.numbered(40), play="normal:gap_ms=10")
+        process = self.start(dataset=self.numbered(40), scenario="normal:gap_ms=10")
         self.until(lambda: self.service.times("question 1"), "a second question")
         shutil.rmtree(self.directory())
         _, err = process.communicate(timeout=60)
@@ -419,7 +419,7 @@ class Directories(ProfileTest):
         self.assertEqual(list(self.out.iterdir()), [])
 
     def test_two_concurrently(self):
-        first = self.start("--concurrency", 1, play="normal:gap_ms=200")
+        first = self.start("--concurrency", 1, scenario="normal:gap_ms=200")
         self.until(lambda: self.service.now > 0 and list(self.out.glob("*/records.jsonl")),
                    "the first run")
         for word in ("--resume", "--overwrite"):
@@ -529,7 +529,7 @@ class FullDisks(ProfileTest):
         for limit in range(30_000, 75_000, 9_000):
             with self.subTest(limit):
                 shutil.rmtree(self.out, ignore_errors=True)
-                options = {"play": "normal:gap_ms=2", "dataset": dataset}
+                options = {"scenario": "normal:gap_ms=2", "dataset": dataset}
                 self.assertInterrupted(self.limited(machine, limit, "-c", 2, **options))
                 self.assertNothingLost(self.profile("--resume", "-c", 2, machine=machine, **options), 40)
 
@@ -543,7 +543,7 @@ class FullDisks(ProfileTest):
                                   capture_output=True, check=False).returncode:
                     self.skipTest("cannot mount a small file system here")
                 self.addCleanup(subprocess.run, ["umount", "-l", self.out], check=False, capture_output=True)
-                options = {"play": "normal:gap_ms=2", "dataset": dataset, "machine": machine}
+                options = {"scenario": "normal:gap_ms=2", "dataset": dataset, "machine": machine}
                 process = self.start("-c", 2, **options)
                 out, err = process.communicate(timeout=60)
                 self.done = subprocess.CompletedProcess([], process.returncode, out, err)
@@ -555,7 +555,7 @@ class FullDisks(ProfileTest):
     def test_what_is_lost_is_unattributed(self):
         """The whole of 100 W against records of which a part is gone: neither failed nor good."""
         machine = self.machine(Nvidia, "power 0 constant 100")
-        options = {"play": "normal:gap_ms=5", "dataset": self.numbered(20), "machine": machine}
+        options = {"scenario": "normal:gap_ms=5", "dataset": self.numbered(20), "machine": machine}
         process = self.start(**options)
         self.until(lambda: self.service.times("question 12"), "a journal of some length")
         os.truncate(next(self.out.glob("*/records.jsonl")), 0)

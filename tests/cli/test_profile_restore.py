@@ -56,10 +56,10 @@ class KillTest(ProfileTest):
                 return self.kill(process)
             process.send_signal(signal.SIGCONT)
 
-    def kill_after(self, least, more_s, *options, machine=None, **play):
+    def kill_after(self, least, more_s, *options, machine=None, **scenario):
         """Kills a start of ipw when `least` more queries have ended and a moment later."""
         least += len(self.ended())
-        process = self.start(*options, machine=machine, **play)
+        process = self.start(*options, machine=machine, **scenario)
         self.until(lambda: len(self.ended()) >= least or process.poll() is not None, "queries")
         time.sleep(more_s)
         self.assertIsNone(process.poll(), "it ended before it could be killed")
@@ -132,13 +132,13 @@ class Killed(KillTest):
             self.service.requests.clear()
         for kill in range(kills):
             self.kill_after(chance.randrange(1, 12), chance.random() * 0.3,
-                            *words, *(["--resume"] if kill else []), play=SLOW, **options)
+                            *words, *(["--resume"] if kill else []), scenario=SLOW, **options)
             now, energies = set(self.ended()), self.settled()
             new = now - before - set(energies)
             self.assertFew(kill + 1, new, concurrency)
             before, unsettled = now, unsettled | new
         asked = len(self.service.questions())
-        report = self.profile("--resume", *words, play=QUICK, **options)
+        report = self.profile("--resume", *words, scenario=QUICK, **options)
         again = self.service.questions()[asked:]
         done = {record["problem"] for key, record in self.run.records().items() if key in before}
         self.assertFalse(done & set(again))
@@ -181,7 +181,7 @@ class Killed(KillTest):
 
         def options(gap_ms):
             url = self.service.url(f"judge:head_ms={gap_ms}")
-            return (*judge, "--eval-base-url", url), {"play": "mixed:head_ms=40", "dataset": rows,
+            return (*judge, "--eval-base-url", url), {"scenario": "mixed:head_ms=40", "dataset": rows,
                                                       "machine": machine}
         words, more = options(150)
 
@@ -234,7 +234,7 @@ class Changed(KillTest):
         words = ("--concurrency", 4, "--idle", 0.4, "--retries", 1, "--decode-weight", 3)
         rows = self.dataset(*(f"question {n} [{'flaky:fails=1,' if n % 5 == 0 else 'normal:'}"
                               f"gap_ms={20 + 3 * n}]" for n in range(16)))
-        options = {"machine": machine, "play": "mixed", "dataset": rows}
+        options = {"machine": machine, "scenario": "mixed", "dataset": rows}
         first = self.profile(*words, **options)
         tries, before, chance, gone = self.attempts(), self.settled(), random.Random(5), set()
 
@@ -268,7 +268,7 @@ class Changed(KillTest):
 
     def test_not_twice(self):
         machine = self.machine(Intel, WATTS)
-        self.profile(machine=machine, play="normal:gap_ms=20")
+        self.profile(machine=machine, scenario="normal:gap_ms=20")
         lines = [line for line in self.whole_lines()
                  if line["kind"] != "end" and (line["kind"], line.get("key")) != ("energy", "q000002")]
         self.rewrite(lines)
@@ -285,9 +285,9 @@ class Changed(KillTest):
         """What was not settled of the first try does not spoil the second."""
         machine = self.machine(Intel, WATTS)
         rows = self.dataset("question 0", "question 1 [status:code=500,head_ms=50]")
-        self.profile(machine=machine, play="mixed:gap_ms=20", dataset=rows)
+        self.profile(machine=machine, scenario="mixed:gap_ms=20", dataset=rows)
         self.rewrite([line for line in self.whole_lines() if line["kind"] not in ("energy", "end")])
-        report = self.profile("--resume", machine=machine, play="normal:gap_ms=20", dataset=rows)
+        report = self.profile("--resume", machine=machine, scenario="normal:gap_ms=20", dataset=rows)
         records = self.run.records()
         self.assertIsNone(records["q000000"]["ipw"]["energy"]["joules"])
         self.assertGreater(records["q000001"]["ipw"]["energy"]["joules"], 0)
@@ -296,7 +296,7 @@ class Changed(KillTest):
     def test_what_older_versions_wrote(self):
         """They attributed again after a kill: `restored`, START.ATTEMPT, more lines and spans."""
         machine = self.machine(Intel, WATTS)
-        first = self.profile(machine=machine, play="normal:gap_ms=20", dataset=self.numbered(3))
+        first = self.profile(machine=machine, scenario="normal:gap_ms=20", dataset=self.numbered(3))
         lines = self.whole_lines()
         cut_off = {"joules": 2.5, "plus_minus": 0.1, "plus_minus_statistical": 0, "coverage": 1,
                    "idle_joules": None, "active_joules": None, "method": "counter", "updates": 50,

@@ -78,7 +78,7 @@ class RepeatedRuns(ProfileTest):
 
     def test_interrupted_and_resumed(self):
         dataset = self.numbered(12)
-        process = self.start("--name", "x", "--repeat-runs", "2", play="normal:gap_ms=60", dataset=dataset)
+        process = self.start("--name", "x", "--repeat-runs", "2", scenario="normal:gap_ms=60", dataset=dataset)
         self.until(lambda: self.asked() >= 14, "the second run")
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
@@ -99,8 +99,8 @@ class RepeatedRuns(ProfileTest):
 
 
 class Signals(ProfileTest):
-    def begin(self, play, *more, dataset=None):
-        process = self.start("--concurrency", 3, *more, play=play,
+    def begin(self, scenario, *more, dataset=None):
+        process = self.start("--concurrency", 3, *more, scenario=scenario,
                              dataset=dataset or self.numbered(30))
         self.until(lambda: self.asked() >= 3, "three queries in flight")
         return process
@@ -160,7 +160,7 @@ class Signals(ProfileTest):
         self.assertEqual(self.service.times("question 0"), 1)
 
     def test_during_warm_up_and_idle_power(self):
-        process = self.start("--warmup-queries", 3, play="normal:gap_ms=300")
+        process = self.start("--warmup-queries", 3, scenario="normal:gap_ms=300")
         self.until(lambda: self.asked() > 0, "a warm-up query")
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
@@ -173,7 +173,7 @@ class Signals(ProfileTest):
         self.assertEqual(process.returncode, 128 + signal.SIGTERM, err)
 
     def test_during_the_health_check(self):
-        process = self.start(play="hang:after=request,all=1")
+        process = self.start(scenario="hang:after=request,all=1")
         self.until(lambda: self.service.requests, "the first request")
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
@@ -181,7 +181,7 @@ class Signals(ProfileTest):
         self.assertFalse(self.out.exists())
 
     def test_a_query_that_spans_a_stop_is_marked(self):
-        process = self.start("--concurrency", 1, play="normal:gap_ms=60", dataset=self.numbered(8))
+        process = self.start("--concurrency", 1, scenario="normal:gap_ms=60", dataset=self.numbered(8))
         self.until(lambda: self.asked() >= 3, "the third query")
         process.send_signal(signal.SIGSTOP)
         time.sleep(1.5)
@@ -225,7 +225,7 @@ class Killed(ProfileTest):
         kills = 0
         for attempt in range(3):
             word = "--resume" if attempt else "--overwrite"
-            process = self.start(word, "--concurrency", 4, play="normal:gap_ms=5", dataset=dataset)
+            process = self.start(word, "--concurrency", 4, scenario="normal:gap_ms=5", dataset=dataset)
             goal = len(self.service.questions()) + chance.randrange(2, 15)
             self.until(lambda: len(self.service.questions()) >= goal or process.poll() is not None,
                        "some queries")
@@ -268,7 +268,7 @@ class Resuming(ProfileTest):
 
     def test_failed_queries_are_retried(self):
         rows = self.dataset("question 0", "question 1 [status:code=500]", "question 2")
-        report = self.profile("--max-queries", 3, play="mixed", dataset=rows)
+        report = self.profile("--max-queries", 3, scenario="mixed", dataset=rows)
         self.assertEqual((report["completed"], report["failed"]), (2, 1))
         report = self.profile("--resume", dataset=rows)
         self.assertEqual((report["queries"], report["completed"], report["failed"]), (3, 3, 0))
@@ -369,7 +369,7 @@ class OnATerminal(ProfileTest):
     def test_a_bar_with_rate_time_left_watts_and_joules(self):
         machine = self.machine(Intel, 50)
         terminal = self.terminal("--concurrency", 2, "--max-queries", 30, machine=machine,
-                                 play="normal:gap_ms=40", dataset="builtin")
+                                 scenario="normal:gap_ms=40", dataset="builtin")
         shown = terminal.read()
         self.assertEqual(terminal.process.wait(), 0, shown)
         frames = [f for f in shown.split("\r\x1b[K") if f.startswith("queries ")]

@@ -93,10 +93,10 @@ class TheCommand(MachineTest):
             for fd in range(3):
                 os.close(fd)
         found = self.empty.root / "found"
-        look = ("import os, sys\nopen_ = []\nfor fd in range(3):\n  try: os.fstat(fd)\n"
+        answer_other = ("import os, sys\nopen_ = []\nfor fd in range(3):\n  try: os.fstat(fd)\n"
                 "  except OSError: continue\n  open_.append(fd)\n"
                 "open(sys.argv[1], 'w').write(str(open_))")
-        report, done = self.run_json(self.empty, "--", *python(look, found), preexec_fn=close_all)
+        report, done = self.run_json(self.empty, "--", *python(answer_other, found), preexec_fn=close_all)
         self.assertEqual((done.returncode, found.read_text()), (0, "[]"))
 
     def test_what_it_leaves_running_is_noticed(self):

@@ -16,7 +16,7 @@ SECRETS = (KEY, HEADER, PASSWORD, TOKEN)
 
 
 class Echo(Player):
-    """Plays that give away what they were sent.
+    """Scenarios that disclose what they received.
 
     echo_error   401 with every credential in the message;  echo_answer: all of them as the answer
     elsewhere    GET is redirected to the other server, named by port=
@@ -26,17 +26,17 @@ class Echo(Player):
         names = ("Authorization", "X-Api-Key", "X-Other")
         return " ".join(self.headers.get(name, "-") for name in names) + f" {PASSWORD} {TOKEN}"
 
-    def play_echo_error(self):
+    def scenario_echo_error(self):
         self.document({"error": {"message": "x" * 60 + f"Incorrect key: {self.credentials()}"}}, 401)
 
-    def play_echo_answer(self):
+    def scenario_echo_answer(self):
         self.stream([self.credentials()])
 
-    def play_elsewhere(self):
+    def scenario_elsewhere(self):
         self.document(b"", 302, Location=f"http://127.0.0.1:{self.options['port']}/normal{self.rest}")
 
-    def look(self):
-        return False if self.play == "elsewhere" else super().look()
+    def answer_other(self):
+        return False if self.scenario == "elsewhere" else super().answer_other()
 
 
 class EchoService(Service):
@@ -71,8 +71,8 @@ class Secrets(ProfileTest):
             for secret in SECRETS:
                 self.assertNotIn(secret.encode(), data, where)
 
-    def secret_run(self, play, *more, **options):
-        url = self.service.url(play).replace("://", f"://me:{PASSWORD}@")
+    def secret_run(self, scenario, *more, **options):
+        url = self.service.url(scenario).replace("://", f"://me:{PASSWORD}@")
         environment = {"IPW_API_KEY": KEY, "MY_HEADER": HEADER, "HF_TOKEN": TOKEN, "IPW_LOG": "debug"}
         return self.profile("--client-base-url", url, "--client-param", "header.X-Api-Key=env:MY_HEADER",
                             "--client-param", f"header.X-Other={HEADER}", *more, env=environment, **options)

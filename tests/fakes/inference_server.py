@@ -1,39 +1,39 @@
 #!/usr/bin/env python3
-"""An inference server that plays what a test asks for: OpenAI's interface and Ollama's, with faults.
+"""A fake inference server with the APIs of OpenAI and Ollama, and faults on request.
 
-The play stands in the path, so one server serves every test and every thread at once:
+The URL path selects a scenario, so one server serves all tests and threads concurrently:
 
-    http://127.0.0.1:PORT/PLAY[:option=value,option=value]/v1/chat/completions
-    http://127.0.0.1:PORT/PLAY[:option=value,option=value]/api/generate
+    http://127.0.0.1:PORT/SCENARIO[:option=value,option=value]/v1/chat/completions
+    http://127.0.0.1:PORT/SCENARIO[:option=value,option=value]/api/generate
 
-Run as a program, it prints its port, writes each request as a line of JSON into the file that it is
-given, and ends when its standard input does:  inference_server.py LOG.  In Python, use Server().
+As a program, `inference_server.py LOG` prints its port, appends each request to LOG as a line of JSON, and ends at the
+end of its standard input.  In Python, use Server().
 
-Plays (of asking; the lists of models and the like are answered alike in most):
-    normal      an answer in pieces, with its usage
-    empty       an answer of zero tokens
-    whole       one JSON document, whatever the request says of streaming
-    interrupted pieces=N of them, then [DONE] without a finish_reason: another request came
-    miscounted  count=N: an answer with that count, whatever it has;  no_usage: no counts;  no_done: a finish_reason but no [DONE];  cut: neither
+Scenarios (of completion requests; other requests, such as model lists, are answered alike in most of them):
+    normal      a streamed answer with usage
+    empty       an answer with no tokens
+    whole       one JSON document, even if the request asks for a stream
+    interrupted pieces=N chunks, then [DONE] without a finish_reason, as when another request aborts it
+    miscounted  count=N: an answer with this token count, right or wrong;  no_usage: no counts;  no_done: a
+                finish_reason but no [DONE];  cut: neither
     status      code=503, body=openai|ollama|text|html|none, retry_after=SECONDS
     hang        after=request|headers|content
     die         how=rst|close, after=request|headers|content
-    malformed   an event that is not JSON, after the first piece
+    malformed   an event that is not JSON, after the first chunk
     error       an error object in the stream
-    huge_line   mb=100: one line that does not end
-    many        mb=70, piece=a: content without end, in lines of a decent length
-    tools       two calls of the tools that the request has, one of them without an id, and after their results
-                an answer that quotes them; without tools as normal.  how=same_index: as servers that number every
-                call 0
-    no_tools    refuses tools as=ollama|llama|vllm|strict say it
-    old         refuses stream_options;  new: refuses max_tokens
-    llama       llama.cpp: timings, one model under a file's name;  thinking: reasoning apart
-    no_list     no list of models;  loading: 503 to all
-    long_header kb=1024: a header of that length, before the answer
-    moved       a redirection to the play normal;  garbage: not HTTP
+    huge_line   mb=100: one line without an end
+    many        mb=70, piece=a: endless content, in lines of normal length
+    tools       two calls of tools of the request, one of them without an id, and after their results an answer that
+                quotes them; without tools as normal.  how=same_index: like servers that give every call index 0
+    no_tools    rejects tools with the error of as=ollama|llama|vllm|strict
+    old         rejects stream_options;  new: rejects max_tokens
+    llama       llama.cpp: timings, one model named after its file;  thinking: separate reasoning content
+    no_list     no list of models;  loading: status 503 to all requests
+    long_header kb=1024: a response header of this length
+    moved       a redirect to the scenario normal;  garbage: not HTTP
 
-Options of every play: head_ms before the headers, first_ms between headers and content, gap_ms
-between pieces, frame=chunked|length|close, gzip=1, eol=lf|crlf|cr, split=BYTES a write.
+Options of every scenario: head_ms before the headers, first_ms between headers and content, gap_ms between chunks,
+frame=chunked|length|close, gzip=1, eol=lf|crlf|cr, split=BYTES per write.
 """
 
 import gzip
@@ -52,8 +52,8 @@ MODELS = ["tiny-1b", "tiny-3b-chat", "other/large:70b"]
 END = {"cr": "\r", "crlf": "\r\n", "lf": "\n"}
 
 
-class Gone(Exception):
-    """The play ends the connection here."""
+class ConnectionEnded(Exception):
+    """The scenario closes the connection here."""
 
 
 def openai_chunk(piece=None, reason=None, chat=True, **more):
@@ -89,7 +89,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         super().setup()
         self.connection_number = self.server.next_connection()
 
-    # ---- how the answer is sent
+    # ---- sending
 
     def pause(self, name):
         time.sleep(float(self.options.get(name, 0)) / 1000)
@@ -97,7 +97,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def begin(self, kind, length=None, code=200, **headers):
         self.pause("head_ms")
         self.frame = self.options.get("frame", "chunked") if length is None else "length"
-        self.squeeze = None
+        self.compressor = None
         self.send_response(code)
         self.send_header("Content-Type", kind)
         for name, value in headers.items():
@@ -110,15 +110,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header("Connection", "close")
             self.close_connection = True
         if self.options.get("gzip"):
-            self.squeeze = zlib.compressobj(wbits=31)
+            self.compressor = zlib.compressobj(wbits=31)
             self.send_header("Content-Encoding", "gzip")
         self.end_headers()
         self.wfile.flush()
         self.pause("first_ms")
 
     def send(self, data):
-        if self.squeeze:
-            data = self.squeeze.compress(data) + self.squeeze.flush(zlib.Z_SYNC_FLUSH)
+        if self.compressor:
+            data = self.compressor.compress(data) + self.compressor.flush(zlib.Z_SYNC_FLUSH)
         step = int(self.options.get("split", 0)) or len(data) or 1
         for at in range(0, len(data), step):
             self.send_frame(data[at:at + step])
@@ -130,8 +130,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def finish_body(self):
-        if self.squeeze:
-            self.send_frame(self.squeeze.flush())
+        if self.compressor:
+            self.send_frame(self.compressor.flush())
         if self.frame == "chunked":
             self.wfile.write(b"0\r\n\r\n")
             self.wfile.flush()
@@ -154,15 +154,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 pass
         except OSError:
             pass
-        raise Gone
+        raise ConnectionEnded
 
     def die(self):
         if self.options.get("how", "rst") == "rst":
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.connection.close()
-        raise Gone
+        raise ConnectionEnded
 
-    # ---- answers in pieces
+    # ---- streams
 
     def is_ollama(self):
         return self.rest.startswith("/api/")
@@ -214,34 +214,34 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.ending(len(pieces), **ending)
         self.finish_body()
 
-    # ---- the plays of asking
+    # ---- scenarios of completion requests
 
-    def play_normal(self):
+    def scenario_normal(self):
         self.stream()
 
-    def play_empty(self):
+    def scenario_empty(self):
         self.stream([])
 
-    def play_no_usage(self):
+    def scenario_no_usage(self):
         self.stream(usage=False)
 
-    def play_miscounted(self):
+    def scenario_miscounted(self):
         self.start_stream()
         for piece in PIECES:
             self.piece(piece)
         self.ending(int(self.options["count"]))
         self.finish_body()
 
-    def play_no_done(self):
+    def scenario_no_done(self):
         self.stream(done=False)
 
-    def play_cut(self):
+    def scenario_cut(self):
         self.start_stream()
         self.piece("Hel")
         self.piece("lo")
         self.finish_body()
 
-    def play_interrupted(self):
+    def scenario_interrupted(self):
         self.start_stream()
         self.event({"choices": [{"index": 0, "delta": {"role": "assistant"}, "finish_reason": None}]})
         for piece in PIECES[:int(self.options.get("pieces", 0))]:
@@ -250,7 +250,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.event("[DONE]")
         self.finish_body()
 
-    def play_whole(self):
+    def scenario_whole(self):
         if self.is_ollama():
             chat = self.rest == "/api/chat"
             self.document(ollama_chunk(TEXT, chat, done=True, done_reason="stop", eval_count=6))
@@ -261,7 +261,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             choice = {"index": 0, "finish_reason": "stop", "text": TEXT}
             self.document({"choices": [choice], "usage": openai_usage(6)})
 
-    def play_status(self):
+    def scenario_status(self):
         bodies = {"openai": b'{"error":{"message":"the moon is\\nfull","type":"lunar"}}',
                   "ollama": b'{"error":"the moon is full"}', "text": b"the moon is full\n",
                   "html": b"<html>the moon is full</html>", "none": b""}
@@ -280,30 +280,30 @@ class Handler(http.server.BaseHTTPRequestHandler):
             act()
         self.piece("Hel")
         self.piece("lo")
-        time.sleep(0.02)  # let the pieces leave before a reset overtakes them
+        time.sleep(0.02)  # so that the chunks are sent before the reset
         act()
 
-    def play_hang(self):
+    def scenario_hang(self):
         self.fault(self.hang)
 
-    def play_die(self):
+    def scenario_die(self):
         self.fault(self.die)
 
-    def play_malformed(self):
+    def scenario_malformed(self):
         self.start_stream()
         self.piece("Hello")
         self.event('{"choices": [oops')
         self.ending(1)
         self.finish_body()
 
-    def play_error(self):
+    def scenario_error(self):
         self.start_stream()
         self.piece("Hello")
         self.event({"error": "out of moons" if self.is_ollama() else
                     {"message": "out of moons", "type": "server_error", "code": 500}})
         self.finish_body()
 
-    def play_huge_line(self):
+    def scenario_huge_line(self):
         self.start_stream()
         self.piece("Hello")
         self.send(b"data: " if not self.is_ollama() else b"{")
@@ -311,28 +311,28 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send(b"a" * (1 << 20))
         self.finish_body()
 
-    def play_many(self):
+    def scenario_many(self):
         self.start_stream()
         for _ in range(int(self.options.get("mb", 70))):
             self.piece(self.options.get("piece", "a") * (1 << 20))
         self.ending(1)
         self.finish_body()
 
-    def play_old(self):
+    def scenario_old(self):
         if "stream_options" in self.asked:
             self.document({"error": {"message": "Unrecognized request argument: stream_options"}},
                           400)
         else:
             self.stream()
 
-    def play_new(self):
+    def scenario_new(self):
         if "max_tokens" in self.asked:
             self.document({"error": {"message": "Unsupported parameter: 'max_tokens'. Use "
                                                 "'max_completion_tokens' instead."}}, 400)
         else:
             self.stream()
 
-    def play_llama(self):
+    def scenario_llama(self):
         self.start_stream()
         for number, piece in enumerate(PIECES):
             self.piece(piece, timings={"prompt_n": 7, "cache_n": 4, "prompt_ms": 125.0,
@@ -340,7 +340,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.ending(len(PIECES), usage=False)
         self.finish_body()
 
-    def play_thinking(self):
+    def scenario_thinking(self):
         self.start_stream()
         for name in ("reasoning_content", "reasoning"):
             if self.is_ollama():
@@ -352,7 +352,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.finish_body()
 
     def call_pieces(self):
-        """Of OpenAI's stream: the calls in deltas, cut within the arguments and mixed."""
+        """OpenAI stream chunks: tool calls as interleaved deltas, split within their arguments."""
         same = self.options.get("how") == "same_index"
 
         def delta(index, arguments, **more):
@@ -366,7 +366,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return [[piece] for piece in first + second]
         return [[first[0]], [first[1], second[0]], [first[2]]]
 
-    def play_tools(self):
+    def scenario_tools(self):
         messages = self.asked.get("messages", [])
         results = [m["content"] for m in messages if m["role"] == "tool"]
         if "tools" not in self.asked:
@@ -388,7 +388,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.ending(9, reason="tool_calls")
             self.finish_body()
 
-    def play_no_tools(self):
+    def scenario_no_tools(self):
         said = {"ollama": (400, {"error": "tiny-1b does not support tools"}),
                 "llama": (500, {"error": {"code": 500, "message": "tools param requires --jinja flag"}}),
                 "vllm": (400, {"message": '"auto" tool choice requires --enable-auto-tool-choice'}),
@@ -399,28 +399,28 @@ class Handler(http.server.BaseHTTPRequestHandler):
         else:
             self.stream()
 
-    def play_no_list(self):
+    def scenario_no_list(self):
         self.stream()
 
-    def play_loading(self):
+    def scenario_loading(self):
         self.document({"error": {"message": "Loading model", "code": 503}}, 503)
 
-    def play_long_header(self):
+    def scenario_long_header(self):
         self.document({"status": "ok"}, X_Long="x" * (1024 * int(self.options.get("kb", 1024))))
 
-    def play_moved(self):
+    def scenario_moved(self):
         self.document(b"", 307, Location=f"/normal{self.rest}")
 
-    def play_garbage(self):
+    def scenario_garbage(self):
         self.wfile.write(b"220 mail.example ESMTP\r\n\r\n")
         self.wfile.flush()
-        raise Gone
+        raise ConnectionEnded
 
-    # ---- what else a service answers
+    # ---- other requests
 
-    def look(self):
-        """GET, and Ollama's show; true when answered."""
-        name = self.play
+    def answer_other(self):
+        """Answers GET requests and Ollama's show; true if answered."""
+        name = self.scenario
         if name in ("status", "loading", "moved", "long_header", "garbage") or self.options.get("all"):
             return False
         if name == "no_list" and self.rest in ("/v1/models", "/api/tags"):
@@ -457,10 +457,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def read_path(self):
         path = self.path
-        if path.startswith("http://"):  # as a proxy is asked
+        if path.startswith("http://"):  # absolute form, as sent to a proxy
             path = "/" + path.split("/", 3)[3]
-        _, play, *rest = path.split("/")
-        self.play, _, options = play.partition(":")
+        _, scenario, *rest = path.split("/")
+        self.scenario, _, options = scenario.partition(":")
         self.options = dict(pair.partition("=")[::2] for pair in options.split(",") if pair)
         self.rest = "/" + "/".join(rest)
 
@@ -475,20 +475,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.asked = json.loads(body) if body else {}
         except ValueError:
             self.asked = {}
-        act = getattr(self, "play_" + self.play, None)
+        act = getattr(self, "scenario_" + self.scenario, None)
         try:
             if not act:
-                self.document({"error": f"no play {self.play}"}, 404)
-            elif not self.look():
+                self.document({"error": f"no scenario {self.scenario}"}, 404)
+            elif not self.answer_other():
                 act()
-        except (Gone, ConnectionError):
+        except (ConnectionEnded, ConnectionError):
             self.close_connection = True
 
     do_GET = do_POST = answer
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Serves from a thread of its own; `requests` has what was asked."""
+    """Serves from its own thread; `requests` has the requests received."""
 
     daemon_threads = True
     request_queue_size = 64
@@ -514,11 +514,11 @@ class Server(http.server.ThreadingHTTPServer):
                 self.log.write(json.dumps(request) + "\n")
                 self.log.flush()
 
-    def url(self, play="normal"):
-        return f"http://127.0.0.1:{self.port}/{play}"
+    def url(self, scenario="normal"):
+        return f"http://127.0.0.1:{self.port}/{scenario}"
 
     def handle_error(self, request, client_address):
-        pass  # a client that went away is part of many plays
+        pass  # clients disconnect in many scenarios
 
 
 def main():

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""An MCP server over stdio for the tests, with tools that behave badly: slow, crashing, failing, huge, chatty.
+"""An MCP server over stdio for tests, with misbehaving tools: slow, crashing, failing, with huge or noisy output.
 
-Options: --pages N splits tools/list into pages of N tools; --dead exits at the start; --mute never answers;
---log FILE appends a line for each start and each message."""
+Options: --pages N splits tools/list into pages of N tools; --dead exits at once; --mute never answers; --log FILE
+appends a line for each start and each message."""
 
 import argparse
 import json
@@ -23,7 +23,7 @@ given = options.parse_args()
 lock = threading.Lock()
 
 
-def note(line):
+def log_line(line):
     if given.log:
         with open(given.log, "a") as log:
             log.write(line + "\n")
@@ -92,11 +92,11 @@ def answer(message):
     send(reply)
 
 
-note("start")
+log_line("start")
 if given.dead:
     sys.exit("cannot start: no configuration")
 for line in sys.stdin:
-    note(line.strip())
+    log_line(line.strip())
     received = json.loads(line)
     if "id" in received and "method" in received and not given.mute:
         threading.Thread(target=answer, args=(received,), daemon=True).start()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Each structure check must be able to fail: on a copy of the tree with one planted fault it must
-exit 1 and name the place.  What the check says of the tree as it is does not count here."""
+"""Tests of the structure checks: on a copy of the source tree with one injected fault, a check must exit with status 1
+and report the location.  Problems that a check reports for the unmodified tree are ignored here."""
 
 import json
 import os
@@ -18,8 +18,8 @@ BASELINE = {}
 
 
 class Scratch(unittest.TestCase):
-    """A copy of the tree's lower part, so that the time does not grow with the tree; its build
-    folder points at the real objects, so nothing is rebuilt."""
+    """A copy of the lowest folders of the tree, so that the run time does not grow with the tree; its compile commands
+    name the objects of the real build, so nothing is rebuilt."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="ipw-structure-")
@@ -60,8 +60,8 @@ class Scratch(unittest.TestCase):
         self.assertTrue(summary.startswith(check), result.stdout + result.stderr)
         return result.returncode, set(problems)
 
-    def news(self, check):
-        """The problems that the tree as it is does not have."""
+    def new_problems(self, check):
+        """The problems that the unmodified tree does not have."""
         if check not in BASELINE:
             clean = Scratch()
             clean.setUp()
@@ -72,18 +72,19 @@ class Scratch(unittest.TestCase):
         return problems - BASELINE[check]
 
     def passes(self, check):
-        self.assertEqual(self.news(check), set())
+        self.assertEqual(self.new_problems(check), set())
 
     def fails(self, check, *expected):
         self.fails_each(check, [expected])
 
     def fails_each(self, check, faults):
-        """One start of the check finds every planted fault, and nothing else: of each fault the texts of its line."""
-        news = self.news(check)
-        self.assertEqual(len(news), len(faults), news)
+        """One run of the check finds every injected fault and nothing else; `faults` has the expected substrings of
+        each line."""
+        new_problems = self.new_problems(check)
+        self.assertEqual(len(new_problems), len(faults), new_problems)
         for texts in faults:
-            found = [line for line in news if all(text in line for text in texts)]
-            self.assertEqual(len(found), 1, (texts, news))
+            found = [line for line in new_problems if all(text in line for text in texts)]
+            self.assertEqual(len(found), 1, (texts, new_problems))
 
 
 class Layers(Scratch):
@@ -91,38 +92,38 @@ class Layers(Scratch):
         self.write(source, f"/* planted */\n{line}\n")
         self.fails("check-layers", f"{source}:2: ", *expected)
 
-    def test_upward_include(self):
+    def test_rejects_upward_include(self):
         self.include("src/core/planted.h", '#include "port/fs.h"', "core is below port")
 
-    def test_sideways_include(self):
+    def test_rejects_include_of_same_layer(self):
         self.include("src/clients/planted.h", '# include "sensors/sensor.h"', "are equals")
 
-    def test_include_of_an_unknown_folder(self):
+    def test_rejects_include_of_unknown_folder(self):
         self.include("src/core/planted.h", '#include "misc/x.h"', "misc is not in")
 
-    def test_include_by_a_relative_path(self):
+    def test_rejects_relative_include(self):
         self.include("src/port/planted.h", '#include "../core/err.h"', "from src/")
 
-    def test_include_by_a_bare_name(self):
+    def test_rejects_include_without_folder(self):
         self.include("src/port/planted.h", '#include "fs.h"', "from src/")
 
-    def test_own_header_in_angle_brackets(self):
+    def test_rejects_own_header_in_angle_brackets(self):
         self.include("src/port/planted.h", "#include <core/err.h>", "in quotes")
 
-    def test_public_header_inside(self):
+    def test_rejects_public_header_outside_api(self):
         self.include("src/core/planted.h", "#include <ipw.h>", "only api")
 
-    def test_public_header_in_api(self):
+    def test_accepts_public_header_in_api(self):
         self.write("src/api/planted.h", '#include "ipw.h"\n')
         self.passes("check-layers")
 
-    def test_include_of_another_room(self):
+    def test_rejects_include_of_sibling_subfolder(self):
         self.include("src/sensors/rapl/planted.h", '#include "sensors/nvml/api.h"', "private to themselves")
 
-    def test_include_of_a_room_from_outside(self):
+    def test_rejects_include_of_private_subfolder(self):
         self.include("src/sampler/planted.h", '#include "sensors/nvml/api.h"', "private to sensors")
 
-    def test_rooms_that_may_be_seen(self):
+    def test_accepts_include_of_visible_subfolders(self):
         self.write("src/sensors/planted.h", '#include "sensors/nvml/api.h"\n')
         self.write("src/report/planted.h", '#include "sensors/system/host_info.h"\n')
         self.write("src/sensors/nvml/planted.h", '#include "sensors/system/host_info.h"\n')
@@ -130,70 +131,70 @@ class Layers(Scratch):
         self.write("src/sampler/planted.h", '#include "sensors/nvml/nvml.h"\n')
         self.passes("check-layers")
 
-    def test_commented_include(self):
+    def test_ignores_commented_include(self):
         self.write("src/core/planted.h", '/*\n#include "port/fs.h"\n*/\n')
         self.passes("check-layers")
 
-    def test_unknown_folder(self):
+    def test_rejects_file_in_unknown_folder(self):
         self.write("src/misc/planted.h", "\n")
         self.fails("check-layers", "src/misc/planted.h: not in a folder")
 
-    def test_header_cycle(self):
+    def test_rejects_header_cycle(self):
         self.write("src/core/planted_a.h", '#include "core/planted_b.h"\n')
         self.write("src/core/planted_b.h", '#include "core/planted_a.h"\n')
         self.fails("check-layers", "src/core/planted_a.h -> src/core/planted_b.h")
 
-    def test_upward_call(self):
+    def test_rejects_upward_call(self):
         self.compile("src/core/planted.c", "_Bool fs_exists(const char *);\nint planted(void);\n"
                      'int planted(void) { return fs_exists("/"); }\n')
         self.fails("check-layers", "src/core/planted.c: uses fs_exists of src/port/fs.c: core is")
 
-    def test_sideways_use_of_data(self):
+    def test_rejects_use_of_data_of_same_layer(self):
         self.compile("src/clients/planted.c", "extern const int sensor_null;\nint planted(void);\n"
                      "int planted(void) { return sensor_null; }\n")
         self.fails("check-layers", "src/clients/planted.c: uses sensor_null", "equals")
 
-    def test_call_cycle(self):
+    def test_rejects_call_cycle(self):
         for one, other in ("ab", "ba"):
             self.compile(f"src/graph/planted_{one}.c", f"int {one}(void);\nint {other}(void);\n"
                          f"int {one}(void) {{ return {other}(); }}\n")
         self.fails("check-layers", "files call each other: src/graph/planted_a.c -> ")
 
-    def test_one_name_defined_twice(self):
+    def test_rejects_duplicate_definition(self):
         self.compile("src/graph/planted.c", "_Bool fs_exists(const char *);\n"
                      "_Bool fs_exists(const char *path) { return path != 0; }\n")
         self.fails("check-layers", "fs_exists is also defined in ")
 
-    def test_source_without_object(self):
+    def test_rejects_source_without_object(self):
         self.commands.append({"file": f"{self.root}/src/core/x.c", "directory": "/",
                               "command": "cc -o /nowhere/x.o -c x.c"})
         self.fails("check-layers", "src/core/x.c: not built")
 
 
 class Headers(Scratch):
-    def test_header_that_needs_another(self):
+    def test_rejects_header_that_does_not_compile_alone(self):
         self.write("src/core/planted.h", "size_t planted(void);\n")
         self.fails("check-headers", "src/core/planted.h: does not compile alone", "size_t")
 
-    def test_header_without_guard(self):
+    def test_rejects_header_without_include_guard(self):
         self.write("src/core/planted.h", "struct planted { int x; };\n")
         self.fails("check-headers", "src/core/planted.h: ", "redefinition")
 
     @unittest.skipUnless(shutil.which("g++"), "no g++ here")
-    def test_public_header_that_is_not_cxx(self):
+    def test_rejects_public_header_that_is_not_cxx(self):
         self.write("include/planted.h", "int planted(int new);\n")
         self.fails("check-headers", "include/planted.h: ")
 
 
 class Functions(Scratch):
     def calls(self, *faults):
-        """(folder, line, what is said of it) of each fault: a file with that line."""
+        """Writes one file per fault (folder, line, expected message) with that line."""
         for n, (folder, line, _) in enumerate(faults):
             self.write(f"{folder}/planted{n}.c", f"void planted(void)\n{{\n    {line}\n}}\n")
         self.fails_each("check-functions", [(f"{folder}/planted{n}.c:3: ", said)
                                             for n, (folder, _, said) in enumerate(faults)])
 
-    def test_long_files(self):
+    def test_rejects_long_files(self):
         limits = {"src/core/planted.c": 900, "src/core/planted.h": 250}
         for name, limit in limits.items():
             self.write(name, "\n" * limit)
@@ -202,50 +203,50 @@ class Functions(Scratch):
             self.write(name, "\n" * (limit + 1))
         self.fails_each("check-functions", [(f"{name}: {limit + 1} lines",) for name, limit in limits.items()])
 
-    def test_long_function(self):
+    def test_rejects_long_function(self):
         body = "static int planted(int a,\n                   int b)\n{\n" + "    a++;\n" * 96
         self.write("src/core/planted.c", body + "}\n")
         self.passes("check-functions")
         self.write("src/core/planted.c", body + "    b++;\n}\n")
         self.fails("check-functions", "src/core/planted.c:1: planted has 101 lines")
 
-    def test_banned_functions(self):
+    def test_rejects_banned_functions(self):
         names = "strcpy strcat sprintf gets strtok atoi atof localtime system popen".split()
         self.calls(*(("src/cli", f"{name}(x);", f"{name} is banned") for name in names))
 
-    def test_text_of_another_layer_is_not_parsed(self):
+    def test_rejects_json_parsing_above_wire(self):
         line = "jv_parse(x, 1, &y, 0);"
         self.write("src/wire/planted.c", f"void f(void)\n{{\n    {line}\n}}\n")
         self.passes("check-functions")
         self.calls(*((f"src/{layer}", line, "layers pass structs, not JSON text")
                      for layer in ("rundir", "analysis", "report", "cli", "runner", "api")))
 
-    def test_printing_and_exiting_in_the_library(self):
+    def test_rejects_printing_and_exiting_outside_cli(self):
         self.calls(*(("src/port", line, "outside src/cli")
                      for line in ('printf("x");', "exit(1);", "abort();", "fputs(x, stderr);")))
 
-    def test_the_program_exits_and_prints_in_one_place(self):
+    def test_rejects_printing_outside_common_c(self):
         self.write("src/cli/planted.c", "void f(void)\n{\n    exit(1);\n}\n")
         self.passes("check-functions")
         self.calls(*(("src/cli", line, "outside src/cli/common.c") for line in ('printf("x");', "fputs(x, stderr);")))
 
-    def test_words_in_comments_strings_and_longer_names(self):
+    def test_ignores_comments_strings_and_longer_names(self):
         self.write("src/core/planted.c", '/* sprintf(x) exit(1)\n * printf(y) */\nvoid f(void)\n{\n'
                    '    g("system(\\"x\\") abort()"); // atoi(x)\n    my_exit(1); s->exit(1);\n'
                    "    localtime_r(t, u);\n}\n")
         self.passes("check-functions")
 
-    def test_unfinished(self):
+    def test_rejects_fixme_comments(self):
         self.calls(*((folder, "/* FIX" + "ME later */", "FIX" + "ME") for folder in ("src/core", "tests/unit/core")))
 
-    def test_exception_that_is_not_needed(self):
+    def test_reports_stale_exception(self):
         with open(self.root / "tools/allow.txt", "a", encoding="utf-8") as file:
             file.write("call src/core/err.c exit planted\n")
         self.fails("check-functions", "tools/allow.txt:", "exit in src/core/err.c is no longer")
 
 
 class Unused(Scratch):
-    """The tree's own exceptions may be wide, so these look at the planted function alone."""
+    """The exceptions of the tree may have broad patterns, so these tests only look at the injected function."""
 
     def plant(self, more="", allow=""):
         self.write("tools/allow.txt", allow)
@@ -253,39 +254,39 @@ class Unused(Scratch):
         self.compile("src/graph/planted.c", '#include "graph/planted.h"\n'
                      f"int planted(void) {{ return 1; }}\n{more}")
 
-    def told(self):
+    def problems_of_planted(self):
         code, problems = self.run_check("check-unused")
         self.assertEqual(code, 1)
         return [line for line in problems if "plant" in line]
 
-    def test_unused(self):
+    def test_reports_unused_function(self):
         self.plant()
-        self.assertEqual(self.told(), ["src/graph/planted.c: planted is used by nobody"])
+        self.assertEqual(self.problems_of_planted(), ["src/graph/planted.c: planted is used by nobody"])
 
-    def test_used_in_its_own_file(self):
+    def test_reports_function_used_in_its_own_file_only(self):
         self.plant("extern int (*const row)(void);\nint (*const row)(void) = planted;\n")
-        self.assertEqual(self.told(), [
+        self.assertEqual(self.problems_of_planted(), [
             "src/graph/planted.c: planted is used in this file only: make it static"])
 
-    def test_used_by_tests(self):
+    def test_reports_function_used_by_tests_only(self):
         self.plant()
         self.compile("tests/unit/graph/test_planted.c", "int planted(void);\nint main(void);\n"
                      "int main(void) { return planted(); }\n")
-        self.assertEqual(self.told(), ["src/graph/planted.c: planted is used by tests only"])
+        self.assertEqual(self.problems_of_planted(), ["src/graph/planted.c: planted is used by tests only"])
 
-    def test_used_by_another_file(self):
+    def test_accepts_function_used_by_another_file(self):
         self.plant()
         self.compile("src/cli/user.c", "int planted(void);\nint main(void);\n"
                      "int main(void) { return planted(); }\n")
-        self.assertEqual(self.told(), [])
+        self.assertEqual(self.problems_of_planted(), [])
 
-    def test_exception(self):
+    def test_exception_suppresses_problem(self):
         self.plant(allow="unused src/graph/* plant* reason\n")
-        self.assertEqual(self.told(), [])
+        self.assertEqual(self.problems_of_planted(), [])
 
-    def test_exception_that_is_not_needed(self):
+    def test_reports_stale_exception(self):
         self.write("tools/allow.txt", "unused src/graph/* plant* reason\n")
-        self.assertEqual(self.told(), [
+        self.assertEqual(self.problems_of_planted(), [
             "tools/allow.txt:1: plant* in src/graph/* is no longer an exception"])
 
 
@@ -294,51 +295,51 @@ class Rundir(Scratch):
         for n, string in enumerate(strings):
             self.write(f"src/{folder}/planted{n}.c", f"/* planted */\nconst char *name = {string};\n")
 
-    def test_names_of_files(self):
+    def test_rejects_file_names_outside_rundir(self):
         names = '"records.jsonl"', '"%s/spans.jsonl"', '"%s/samples-%u.csv"', '"data-[0-9]*.arrow"', '"a/.lock"', \
             '"%s/report.html"', '"analysis/%s.json"', '"%s/plots"', '"%s/slurm/"'
         self.plant("port", *names)
         self.fails_each("check-rundir", [(f"src/port/planted{n}.c:2: ", "is a file of a run directory")
                                          for n in range(len(names))])
 
-    def test_words_about_them(self):
+    def test_accepts_file_names_within_messages(self):
         self.plant("port", '"see records.jsonl in %s"', '"my_summary.json"', '"samples.csv of"', '"plots"')
         self.passes("check-rundir")
 
-    def test_the_owner_and_comments(self):
+    def test_accepts_file_names_in_rundir_and_comments(self):
         self.plant("rundir", '"records.jsonl"')
         self.write("src/core/planted.h", '/* "%s/records.jsonl" */\n')
         self.passes("check-rundir")
 
 
 class House(Scratch):
-    """It prints its figures, too, which are no problems: those begin with the folder."""
+    """check-house also prints its figures; lines of problems start with the folder."""
 
-    def assertSays(self, *texts):
+    def assertReports(self, *texts):
         code, lines = self.run_check("check-house")
         self.assertEqual(code, 1)
         for text in texts:
             self.assertTrue(any(line.startswith(f"src: {text}") for line in lines), lines)
 
-    def test_a_folder_and_its_subfolder_include_each_other(self):
+    def test_rejects_mutual_include_of_folder_and_subfolder(self):
         self.write("src/port/room/room.h", '#include "port/planted.h"\n')
         self.write("src/port/planted.h", '#include "port/room/room.h"\n')
-        self.assertSays("parent/child two-way pairs: 1, held to <= 0: src/port/room")
+        self.assertReports("parent/child two-way pairs: 1, held to <= 0: src/port/room")
 
-    def test_a_source_beside_its_folder(self):
+    def test_rejects_source_beside_folder_of_same_name(self):
         self.write("src/port/room.c", "/* planted */\n")
         self.write("src/port/room/other.h", "")
-        self.assertSays("X.c beside folder X/: 1, held to <= 0: src/port/room.c")
+        self.assertReports("X.c beside folder X/: 1, held to <= 0: src/port/room.c")
 
-    def test_one_tag_in_two_headers(self):
+    def test_rejects_struct_tag_in_two_headers(self):
         for folder in ("core", "port"):
             self.write(f"src/{folder}/planted.h", "struct planted {\n    int x;\n};\n")
-        self.assertSays("struct tags in two headers: 1, held to <= 0: planted")
+        self.assertReports("struct tags in two headers: 1, held to <= 0: planted")
 
-    def test_fragments(self):
+    def test_rejects_too_many_headers(self):
         for n in range(250):
             self.write(f"src/port/planted{n}.h", "")
-        self.assertSays("headers: ", "headers with one user: ")
+        self.assertReports("headers: ", "headers with one user: ")
 
 
 if __name__ == "__main__":
