@@ -221,7 +221,7 @@ int check_db(const char *address, bool scripted)
 {
     if (!address)
         return 0;
-    bool has_password = db_address_hide(address);
+    bool has_password = db_address_add_secret(address);
     if (scripted && has_password)
         return print_error(
             EXIT_USAGE,

@@ -87,7 +87,7 @@ static nanos drift(nanos elapsed)
     return (elapsed > 0 ? elapsed : -elapsed) / (1000000 / DRIFT_PPM);
 }
 
-bool clock_offset_take(struct clock_offset *clock, nanos sent, nanos answered, nanos server)
+bool clock_offset_add(struct clock_offset *clock, nanos sent, nanos answered, nanos server)
 {
     nanos since = drift(answered - sent); /* the server read its clock at some point between */
     struct clock_offset seen = {.is_known = true,
@@ -108,7 +108,7 @@ bool clock_offset_take(struct clock_offset *clock, nanos sent, nanos answered, n
     return agrees;
 }
 
-nanos clock_offset_here(const struct clock_offset *clock, nanos server)
+nanos clock_offset_to_local(const struct clock_offset *clock, nanos server)
 {
     return server - clock->low - (clock->high - clock->low) / 2;
 }

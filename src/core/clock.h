@@ -43,10 +43,10 @@ struct clock_offset {
 
 /* Adds an exchange: sent and answered by our clock, `server` by the other one.  False: it contradicts the earlier
  * ones. */
-bool clock_offset_take(struct clock_offset *clock, nanos sent, nanos answered, nanos server);
+bool clock_offset_add(struct clock_offset *clock, nanos sent, nanos answered, nanos server);
 
-/* Converts a time of the server to our clock; and the uncertainty of that at `now`: half of the interval. */
-nanos clock_offset_here(const struct clock_offset *clock, nanos server);
+/* Converts a time of the server to our clock; and the uncertainty of the conversion at `now`, half of the interval. */
+nanos clock_offset_to_local(const struct clock_offset *clock, nanos server);
 nanos clock_offset_error(const struct clock_offset *clock, nanos now);
 
 #endif

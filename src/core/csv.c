@@ -156,7 +156,7 @@ static enum err find_end(struct csv_reader *reader, struct scan *scan)
 /* ---- second pass: fields ---- */
 
 /* Removes the quotes of a field in place; returns the first byte after it. */
-static char *cut_quoted(char *at, const char *end, struct slice *field)
+static char *unquote_field(char *at, const char *end, struct slice *field)
 {
     char *from = at + 1, *to = at + 1;
     for (; from < end; from++) {
@@ -171,7 +171,7 @@ static char *cut_quoted(char *at, const char *end, struct slice *field)
     return from;
 }
 
-static enum err cut_fields(struct csv_reader *reader, char *row, size_t length, size_t *count)
+static enum err split_fields(struct csv_reader *reader, char *row, size_t length, size_t *count)
 {
     char *at = row, *end = row + length;
     for (bool more = true; more; at++) {
@@ -182,7 +182,7 @@ static enum err cut_fields(struct csv_reader *reader, char *row, size_t length, 
         reader->fields = fields;
         struct slice *field = &fields[(*count)++];
         bool quoted = at < end && *at == '"';
-        char *rest = quoted ? cut_quoted(at, end, field) : at;
+        char *rest = quoted ? unquote_field(at, end, field) : at;
         char *stop = rest < end ? memchr(rest, reader->separator, (size_t)(end - rest)) : NULL;
         more = stop != NULL;
         stop = stop ? stop : end;
@@ -198,7 +198,7 @@ static enum err cut_fields(struct csv_reader *reader, char *row, size_t length, 
 /* ---- rows ---- */
 
 /* Skips a UTF-8 byte order mark, which some editors write. */
-static enum err skip_mark(struct csv_reader *reader)
+static enum err skip_byte_order_mark(struct csv_reader *reader)
 {
     static const char MARK[] = {'\xEF', '\xBB', '\xBF'};
     while (!reader->at_end && reader->end < sizeof MARK) {
@@ -215,7 +215,7 @@ static enum err skip_mark(struct csv_reader *reader)
 /* Advances to the first byte of the next row. */
 static enum err skip_blank_lines(struct csv_reader *reader)
 {
-    enum err err = reader->has_started ? ERR_OK : skip_mark(reader);
+    enum err err = reader->has_started ? ERR_OK : skip_byte_order_mark(reader);
     while (!err) {
         if (reader->at == reader->end) {
             if (reader->at_end)
@@ -278,7 +278,7 @@ enum err csv_reader_next(struct csv_reader *reader, struct csv_row *row, bool *e
         reader->after_return = reader->buffer[reader->at++] == '\r';
     if (err)
         return err;
-    if (cut_fields(reader, start, here, &row->count))
+    if (split_fields(reader, start, here, &row->count))
         return err_no_memory(why);
     row->fields = reader->fields;
     if (reader->column_count && row->count != reader->column_count)

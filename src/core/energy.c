@@ -60,7 +60,7 @@ void energy_to_json(struct json *json, const char *key, const struct energy *ene
     json_object_end(json);
 }
 
-static double calibration(const struct energy *energy)
+static double calibration_part(const struct energy *energy)
 {
     return sqrt(fmax(0, energy->plus_minus * energy->plus_minus -
                             energy->statistical * energy->statistical));
@@ -74,7 +74,7 @@ void energy_add(struct energy *sum, const struct energy *part)
         *sum = *part;
         return;
     }
-    double systematic = calibration(sum) + calibration(part);
+    double systematic = calibration_part(sum) + calibration_part(part);
     double share = part->joules / (sum->joules + part->joules);
     sum->coverage += (part->coverage - sum->coverage) * (is_known(share) ? share : 0.5);
     sum->joules += part->joules;
@@ -109,24 +109,24 @@ void tariff_override(struct tariff *tariff, const struct tariff *by)
         tariff->device_price_per_hour = by->device_price_per_hour;
 }
 
-static double times(double amount, double per, double rate)
+static double multiply_by_rate(double amount, double per, double rate)
 {
     return is_known(amount) && is_known(rate) ? amount / per * rate : UNKNOWN;
 }
 
 double tariff_electricity(const struct tariff *tariff, double joules)
 {
-    return times(joules, JOULES_PER_KWH, tariff->price_per_kwh);
+    return multiply_by_rate(joules, JOULES_PER_KWH, tariff->price_per_kwh);
 }
 
 double tariff_devices(const struct tariff *tariff, double device_s)
 {
-    return times(device_s, SECONDS_PER_HOUR, tariff->device_price_per_hour);
+    return multiply_by_rate(device_s, SECONDS_PER_HOUR, tariff->device_price_per_hour);
 }
 
 double tariff_emissions(const struct tariff *tariff, double joules)
 {
-    return times(joules, JOULES_PER_KWH, tariff->gco2_per_kwh);
+    return multiply_by_rate(joules, JOULES_PER_KWH, tariff->gco2_per_kwh);
 }
 
 /* The uncertainty of device time is negligible: a cost without electricity has no ±. */

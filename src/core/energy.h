@@ -17,7 +17,7 @@ enum method {
 };
 
 struct energy {
-    double joules;        /* UNKNOWN when not measured, never 0 for that */
+    double joules;        /* UNKNOWN when not measured, never 0 */
     double plus_minus;    /* standard uncertainty of joules, from all causes */
     double statistical;   /* the part of it that repeated runs reduce: edges, sampling, spread */
     double coverage;      /* share of the window that samples cover, 0..1 */
@@ -57,7 +57,7 @@ void energy_add(struct energy *sum, const struct energy *part);
 struct tariff { /* UNKNOWN: not given */
     double price_per_kwh;
     double gco2_per_kwh;
-    double device_price_per_hour; /* of one device, busy or not */
+    double device_price_per_hour; /* per device, busy or not */
 };
 #define TARIFF_NONE {UNKNOWN, UNKNOWN, UNKNOWN}
 

@@ -18,7 +18,7 @@ struct error {
     char text[320]; /* one line: what, where, what to do */
 };
 
-/* What a code means to a user, without context. */
+/* Description of a code for users, without context. */
 const char *err_text(enum err code);
 
 /* Fills *why (which may be NULL) and returns code, so that a failure is one statement:

@@ -148,11 +148,10 @@ void json_string_bytes(struct json *json, const char *key, const char *bytes, si
 
 /* ---- numbers ----
  *
- * Numbers are written with the fewest digits, from 15 on, that parse back to the same value: sums must still hold
- * for the reader, and 231.6 must not become 231.59999999999999.  Journals have dozens of numbers per request, and
- * formatting each with 15, 16 and 17 digits and checking by strtod dominated the cost of a record.  So the 17
- * digits, which always parse back, are produced once and shortened where that may suffice; common values need
- * neither printf nor strtod. */
+ * Numbers are written with the fewest digits, at least 15, that round-trip: sums must still hold for the reader, and
+ * 231.6 must not become 231.59999999999999.  Journals have dozens of numbers per request, and formatting each with 15,
+ * 16 and 17 digits and checking by strtod dominated the cost of a record.  So the 17 digits, which always round-trip,
+ * are produced once and shortened where that may suffice; common values need neither printf nor strtod. */
 
 enum { DIGITS = 17, NUMBER_MAX = 40 };
 
@@ -195,10 +194,9 @@ static void round_digits(const char *all, int precision, char *out, int *exponen
     }
 }
 
-/* Whether `precision` digits may parse back to the same value: half the distance to the next double, in units of
- * the 17th digit, follows from the first digit.  False when the dropped digits are a tie, which would be rounded
- * twice. */
-static bool may_suffice(const char *all, int precision)
+/* Whether `precision` digits may round-trip: half the distance to the next double, in units of the 17th digit, follows
+ * from the first digit.  False when the dropped digits are a tie, which would be rounded twice. */
+static bool may_round_trip(const char *all, int precision)
 {
     int unit = precision == DIGITS - 1 ? 10 : 100;
     int rest = all[16] - '0' + (unit == 100 ? 10 * (all[15] - '0') : 0);
@@ -213,7 +211,7 @@ static const double TENS[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
 enum { TENS_MAX = 22 };
 
 /* value x 10^tens, rounded as printf does: half to even.  For 1e-6 <= value < 1e17 and a result of at most 18 digits. */
-static uint64_t scaled(double value, int tens)
+static uint64_t scale_by_tens(double value, int tens)
 {
     __extension__ typedef unsigned __int128 wide;
     int exponent;
@@ -238,11 +236,11 @@ static int find_digits(double value, char *all)
         return (int)strtol(text + DIGITS + 2, NULL, 10);
     }
     int exponent = (int)floor(log10(value));
-    uint64_t digits = scaled(value, DIGITS - 1 - exponent);
+    uint64_t digits = scale_by_tens(value, DIGITS - 1 - exponent);
     if (digits < (uint64_t)1e16 ||
-        digits >= (uint64_t)1e17) { /* log10 was rounded, or the digits */
+        digits >= (uint64_t)1e17) { /* log10 or the digits were rounded */
         exponent += digits < (uint64_t)1e16 ? -1 : 1;
-        digits = scaled(value, DIGITS - 1 - exponent);
+        digits = scale_by_tens(value, DIGITS - 1 - exponent);
     }
     for (int i = DIGITS - 1; i >= 0; i--, digits /= 10)
         all[i] = (char)('0' + digits % 10);
@@ -251,7 +249,7 @@ static int find_digits(double value, char *all)
 
 /* strtod(number) == value, where `digits` are those of the number.  Integers below 2^53 and powers of ten up to
  * 10^22 are exact, so their product or quotient is rounded only once. */
-static bool parses_back(const char *digits, int precision, int exponent, const char *number,
+static bool round_trips(const char *digits, int precision, int exponent, const char *number,
                         double value)
 {
     uint64_t integer = 0;
@@ -271,7 +269,7 @@ static void format_number(double value, char number[NUMBER_MAX])
         *out++ = '-';
     for (int precision = 15; precision < DIGITS; precision++) {
         int shown = exponent;
-        if (!may_suffice(all, precision))
+        if (!may_round_trip(all, precision))
             continue;
         if (precision == DIGITS - 1 && all[16] == '5') {
             snprintf(number, NUMBER_MAX, "%.*g", precision, value);
@@ -281,7 +279,7 @@ static void format_number(double value, char number[NUMBER_MAX])
         }
         round_digits(all, precision, digits, &shown);
         write_digits(out, digits, precision, shown);
-        if (parses_back(digits, precision, shown, number, value))
+        if (round_trips(digits, precision, shown, number, value))
             return;
     }
     write_digits(out, all, DIGITS, exponent);

@@ -11,7 +11,7 @@
 /* ---- UTF-8 ---- */
 
 /* Number of bytes that a lead byte implies; 0 for a byte that cannot begin a character. */
-static size_t announced(unsigned char lead)
+static size_t lead_byte_length(unsigned char lead)
 {
     return lead < 0x80                   ? 1
            : lead >= 0xC2 && lead < 0xE0 ? 2
@@ -23,7 +23,7 @@ static size_t announced(unsigned char lead)
 size_t utf8_length(const char *bytes, size_t left)
 {
     const unsigned char *s = (const unsigned char *)bytes;
-    size_t length = left ? announced(s[0]) : 0;
+    size_t length = left ? lead_byte_length(s[0]) : 0;
     if (length < 2 || length > left)
         return length > left ? 0 : length;
     for (size_t i = 1; i < length; i++)

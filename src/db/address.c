@@ -21,7 +21,7 @@ enum db_kind db_address_kind(const char *address)
 }
 
 /* A password may contain an unescaped @ or /: everything before the last @ is hidden. */
-void db_address_shown(const char *address, char *to, size_t size)
+void db_address_display(const char *address, char *to, size_t size)
 {
     const char *scheme = strstr(address, "://"), *host = scheme ? scheme + 3 : address;
     const char *at = strrchr(host, '@'), *rest = at ? at + 1 : host;
@@ -33,7 +33,7 @@ void db_address_shown(const char *address, char *to, size_t size)
                (int)strcspn(rest, "?"), rest);
 }
 
-static int hex(char c)
+static int hex_value(char c)
 {
     static const char DIGITS[] = "0123456789abcdef";
     const char *at = c ? strchr(DIGITS, c | 0x20) : NULL;
@@ -48,8 +48,8 @@ static void add_secret(const char *from, size_t length)
     if (!str_format(raw, sizeof raw, "%.*s", (int)length, from))
         return;
     for (const char *at = raw; *at; at++)
-        if (*at == '%' && hex(at[1]) >= 0 && hex(at[2]) >= 0) {
-            plain[used++] = (char)(hex(at[1]) * 16 + hex(at[2]));
+        if (*at == '%' && hex_value(at[1]) >= 0 && hex_value(at[2]) >= 0) {
+            plain[used++] = (char)(hex_value(at[1]) * 16 + hex_value(at[2]));
             at += 2;
         } else {
             plain[used++] = *at;
@@ -59,7 +59,7 @@ static void add_secret(const char *from, size_t length)
     secret_add(plain);
 }
 
-bool db_address_hide(const char *address)
+bool db_address_add_secret(const char *address)
 {
     const char *scheme = strstr(address, "://"), *host = scheme ? scheme + 3 : address;
     const char *at = strrchr(host, '@');
@@ -75,7 +75,7 @@ bool db_address_hide(const char *address)
 }
 
 /* Copies the options except passwords. */
-static void keep_options(const char *options, struct text *to)
+static void copy_options(const char *options, struct text *to)
 {
     for (char before = '?'; *options;) {
         size_t length = strcspn(options, "&"), key = strcspn(options, "=&");
@@ -89,7 +89,7 @@ static void keep_options(const char *options, struct text *to)
 }
 
 /* Removes only the password: the next attempt takes it from the environment or from ~/.pgpass. */
-void db_address_kept(const char *address, char *to, size_t size)
+void db_address_without_password(const char *address, char *to, size_t size)
 {
     const char *scheme = strstr(address, "://"), *host = scheme ? scheme + 3 : address;
     const char *at = strrchr(host, '@');
@@ -103,7 +103,7 @@ void db_address_kept(const char *address, char *to, size_t size)
     const char *rest = colon ? at : address;
     text_add_bytes(&kept, rest, options ? (size_t)(options - rest) : strlen(rest));
     if (options)
-        keep_options(options + 1, &kept);
+        copy_options(options + 1, &kept);
     str_copy(to, size, kept.failed ? "" : text_get(&kept));
     text_release(&kept);
 }

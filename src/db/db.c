@@ -1,7 +1,7 @@
 /* Connections, statements, and the schema.
  *
  * `runs` and `queries` have the columns of the run index and of flat exports, which record.def lists, and `files` the
- * bytes of each run.  A column new in record.def is added to tables that lack it, without a new schema version: writers
+ * bytes of each run.  A new column of record.def is added to tables that lack it, without a new schema version: writers
  * name the columns that they fill.  Any other change is a numbered migration; a schema newer than this ipw is refused.
  *
  * No foreign keys: a run is written and deleted in one transaction, and checking each of a million rows would cost as
@@ -32,13 +32,13 @@ static enum err connect_to(struct db *db, const char *address, bool create, stru
     static const struct db_driver *const DRIVERS[] = {
         [DB_IS_NONE] = NULL, [DB_IS_POSTGRES] = &db_postgres, [DB_IS_SQLITE] = &db_sqlite};
     *db = (struct db){.driver = DRIVERS[db_address_kind(address)]};
-    db_address_hide(address);
+    db_address_add_secret(address);
     if (!db->driver)
         return err_set(why, ERR_USAGE,
                        "invalid database address '%.100s': use postgres://[USER@]HOST[:PORT]/NAME "
                        "or sqlite:///PATH",
                        strchr(address, '@') ? "***" : plain_text(address).text);
-    db_address_shown(address, db->shown, sizeof db->shown);
+    db_address_display(address, db->shown, sizeof db->shown);
     enum err err = db->driver->open(db, address, create, why);
     if (err)
         disconnect(db);

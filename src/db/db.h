@@ -22,10 +22,10 @@ struct json;
 /* postgres://[USER[:PASSWORD]@]HOST[:PORT]/NAME[?OPTIONS], postgresql://..., sqlite:///PATH. */
 enum db_kind { DB_IS_NONE, DB_IS_POSTGRES, DB_IS_SQLITE };
 enum db_kind db_address_kind(const char *address);
-bool db_address_hide(const char *address); /* its password becomes a secret; false: none */
+bool db_address_add_secret(const char *address); /* its password becomes a secret; false: none */
 /* For messages: without user name, password and options; for storage: without the password. */
-void db_address_shown(const char *address, char *to, size_t size);
-void db_address_kept(const char *address, char *to, size_t size);
+void db_address_display(const char *address, char *to, size_t size);
+void db_address_without_password(const char *address, char *to, size_t size);
 
 /* ---- the schema ---- */
 

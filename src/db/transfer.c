@@ -18,8 +18,8 @@
 #include "rundir/summary.h"
 
 enum { COLUMNS_MAX = 160 };
-_Static_assert(DB_QUERIES_EXPORTS + RECORD_EXPORTS <= COLUMNS_MAX, "room for a row of `queries`");
-_Static_assert(DB_RUNS_FIGURES + SUMMARY_INDEXES + 4 <= COLUMNS_MAX, "room for a row of `runs`");
+_Static_assert(DB_QUERIES_EXPORTS + RECORD_EXPORTS <= COLUMNS_MAX, "a row of `queries` fits");
+_Static_assert(DB_RUNS_FIGURES + SUMMARY_INDEXES + 4 <= COLUMNS_MAX, "a row of `runs` fits");
 
 struct push_state {
     struct db *db;
@@ -277,7 +277,7 @@ enum err db_push(struct db *db, const char *directory, struct db_pushed *out, st
     return err;
 }
 
-/* Also the runs of a sweep. */
+/* Includes the runs of a sweep. */
 static enum err delete_all(struct db *db, const char *id, struct error *why)
 {
     enum err err =
@@ -313,7 +313,7 @@ enum err db_push_measured(const char *address, const char *directory, struct db_
 {
     struct db *db = NULL;
     char kept[1024];
-    db_address_kept(address, kept, sizeof kept);
+    db_address_without_password(address, kept, sizeof kept);
     /* The push may succeed even if no marker can be written. */
     (void)!run_pending_set(directory, kept, why);
     enum err err = db_open(&db, address, true, why);

@@ -78,7 +78,7 @@ struct busy_energy {
 };
 
 struct intelligence {
-    uint64_t energy_queries; /* answered queries with known energy: those the means are over */
+    uint64_t energy_queries; /* answered queries with known energy, which the means are over */
     double accuracy;         /* correct / (correct + incorrect) */
     double accuracy_low, accuracy_high; /* 95 % interval (Wilson), over questions */
     double accuracy_error; /* standard error; from Wilson's interval when all or none are correct */

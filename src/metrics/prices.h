@@ -4,8 +4,8 @@
  *      "models": {"gpt-4o": {"input_per_million": 2.5, "output_per_million": 10,
  *                            "cached_input_per_million": 1.25}}}
  *
- * All but the currency is optional, but not everything at once; "source", "date" and "note" are
- * allowed at either level.  prices_load allocates a struct prices, which prices_free frees. */
+ * Only the currency is required, and at least one price; "source", "date" and "note" are allowed at either level.
+ * prices_load allocates a struct prices, which prices_free frees. */
 #ifndef IPW_METRICS_PRICES_H
 #define IPW_METRICS_PRICES_H
 

@@ -18,7 +18,7 @@ static uint64_t sensors_of(const struct run_table *table)
         text_or_empty(summary->gpu_name), run_energy_source(table), run_energy_method(table)};
     uint64_t hash = HASH_START;
     for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
-        hash = hash_bytes(hash, WORDS[i], strlen(WORDS[i]) + 1); /* with its end */
+        hash = hash_bytes(hash, WORDS[i], strlen(WORDS[i]) + 1); /* including the NUL */
     return hash;
 }
 
@@ -44,7 +44,7 @@ void uncertainty_join(struct uncertainty *all, const struct uncertainty *run)
     else if (all->sensors != run->sensors)
         *all = (struct uncertainty){UNKNOWN, UNKNOWN, UNCERTAINTY_MIXED};
     else
-        all->common = fmax(all->common, run->common); /* of one that is unknown, the other */
+        all->common = fmax(all->common, run->common); /* fmax ignores an unknown one */
 }
 
 double uncertainty_among(double value, double independent, const struct uncertainty *run,

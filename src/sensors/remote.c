@@ -214,7 +214,7 @@ static enum err ask_grpc(struct remote *remote, struct readings *out, bool *agre
         out->interval = out->monotonic - stream.first.monotonic;
         if (out->interval < GRPC_PERIOD_MIN)
             out->interval = GRPC_PERIOD_MIN;
-        *agrees = clock_offset_take(&remote->clock, response.sent, stream.t, out->monotonic);
+        *agrees = clock_offset_add(&remote->clock, response.sent, stream.t, out->monotonic);
     }
     readings_release(&stream.first);
     http_response_release(&response);
@@ -237,9 +237,9 @@ static enum err ask(struct remote *remote, nanos since, struct readings *out, bo
     if (!err)
         err = readings_read(text_get(&remote->body), remote->body.length, out, why);
     if (!err)
-        *agrees = clock_offset_take(&remote->clock, response.sent,
-                                    response.first_byte > 0 ? response.first_byte : response.done,
-                                    out->monotonic);
+        *agrees = clock_offset_add(&remote->clock, response.sent,
+                                   response.first_byte > 0 ? response.first_byte : response.done,
+                                   out->monotonic);
     http_response_release(&response);
     return err;
 }
@@ -436,7 +436,7 @@ static void observe_points(struct remote *remote, const struct reading_domain *d
     nanos error = clock_offset_error(&remote->clock, now);
     for (size_t i = 0; i < domain->point_count; i++) {
         const struct reading_point *point = &domain->points[i];
-        nanos t = clock_offset_here(&remote->clock, point->t);
+        nanos t = clock_offset_to_local(&remote->clock, point->t);
         if (at->has_begun &&
             (point->t <= at->t || (remote->is_grpc && point->joules == at->joules)))
             continue;

@@ -375,7 +375,7 @@ enum err scratch_folder(char to[static FILE_PATH_MAX], struct error *why)
 
 static enum err open_database(struct row_source *source, struct error *why)
 {
-    db_address_shown(source->address, source->shown, sizeof source->shown);
+    db_address_display(source->address, source->shown, sizeof source->shown);
     enum err err = scratch_folder(source->folder, why);
     return err ? err : connect_to(source, &source->db, why);
 }

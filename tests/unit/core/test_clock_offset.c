@@ -15,7 +15,7 @@ static nanos server_at(nanos t, double ppm)
 
 static nanos off_by(const struct clock_offset *clock, nanos t, double ppm)
 {
-    nanos off = clock_offset_here(clock, server_at(t, ppm)) - t;
+    nanos off = clock_offset_to_local(clock, server_at(t, ppm)) - t;
     return off < 0 ? -off : off;
 }
 
@@ -31,7 +31,7 @@ static void the_truth_is_inside(void **state)
             nanos there = random_between(&random, 10 * NS_PER_US, 20 * NS_PER_MS);
             nanos back = random_between(&random, 10 * NS_PER_US, 200 * NS_PER_MS);
             assert_true(
-                clock_offset_take(&clock, t, t + there + back, server_at(t + there, PPM[p])));
+                clock_offset_add(&clock, t, t + there + back, server_at(t + there, PPM[p])));
             t += there + back;
             assert_true(off_by(&clock, t, PPM[p]) <= clock_offset_error(&clock, t) + 1);
             nanos later = t + random_between(&random, 0, 10 * NS_PER_S);
@@ -45,14 +45,14 @@ static void the_fastest_answer_counts(void **state)
 {
     (void)state;
     struct clock_offset clock = {0};
-    clock_offset_take(&clock, 0, NS_PER_S, server_at(NS_PER_S / 2, 0));
+    clock_offset_add(&clock, 0, NS_PER_S, server_at(NS_PER_S / 2, 0));
     assert_in_range(clock_offset_error(&clock, NS_PER_S), NS_PER_S / 2, NS_PER_S / 2 + NS_PER_MS);
-    clock_offset_take(&clock, 2 * NS_PER_S, 2 * NS_PER_S + 2 * NS_PER_MS,
-                      server_at(2 * NS_PER_S + NS_PER_MS, 0));
+    clock_offset_add(&clock, 2 * NS_PER_S, 2 * NS_PER_S + 2 * NS_PER_MS,
+                     server_at(2 * NS_PER_S + NS_PER_MS, 0));
     assert_in_range(clock_offset_error(&clock, 2 * NS_PER_S + 2 * NS_PER_MS), NS_PER_MS,
                     NS_PER_MS + 2 * NS_PER_US);
     /* A slow one after it adds no more than drift. */
-    clock_offset_take(&clock, 3 * NS_PER_S, 4 * NS_PER_S, server_at(3 * NS_PER_S, 0));
+    clock_offset_add(&clock, 3 * NS_PER_S, 4 * NS_PER_S, server_at(3 * NS_PER_S, 0));
     assert_true(clock_offset_error(&clock, 4 * NS_PER_S) < 3 * NS_PER_MS);
     assert_true(off_by(&clock, 4 * NS_PER_S, 0) <= clock_offset_error(&clock, 4 * NS_PER_S));
 }
@@ -61,11 +61,11 @@ static void a_step_is_detected(void **state)
 {
     (void)state;
     struct clock_offset clock = {0};
-    assert_true(clock_offset_take(&clock, 0, NS_PER_MS, server_at(0, 0)));
+    assert_true(clock_offset_add(&clock, 0, NS_PER_MS, server_at(0, 0)));
     nanos t = 10 * NS_PER_S;
-    assert_false(clock_offset_take(&clock, t, t + NS_PER_MS, server_at(t, 0) - NS_PER_S));
-    assert_true(clock_offset_take(&clock, t, t + NS_PER_MS, server_at(t, 0) - NS_PER_S));
-    nanos here = clock_offset_here(&clock, server_at(t, 0) - NS_PER_S);
+    assert_false(clock_offset_add(&clock, t, t + NS_PER_MS, server_at(t, 0) - NS_PER_S));
+    assert_true(clock_offset_add(&clock, t, t + NS_PER_MS, server_at(t, 0) - NS_PER_S));
+    nanos here = clock_offset_to_local(&clock, server_at(t, 0) - NS_PER_S);
     assert_true(here >= t - NS_PER_MS && here <= t + NS_PER_MS);
 }
 

@@ -24,8 +24,8 @@ static void no_password_is_shown_or_kept(void **state)
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         char shown[200], kept[200];
-        db_address_shown(CASES[i].given, shown, sizeof shown);
-        db_address_kept(CASES[i].given, kept, sizeof kept);
+        db_address_display(CASES[i].given, shown, sizeof shown);
+        db_address_without_password(CASES[i].given, kept, sizeof kept);
         assert_string_equal(shown, CASES[i].shown);
         assert_string_equal(kept, CASES[i].kept);
     }
@@ -36,9 +36,9 @@ static void a_password_becomes_a_secret(void **state)
 {
     (void)state;
     char said[] = "no role with 'p@ss/w%rd', given as p%40ss%2Fw%25rd, or correcthorse";
-    assert_false(db_address_hide("postgres://me@lab/energy"));
-    assert_true(db_address_hide("postgres://me:p%40ss%2Fw%25rd@lab/energy"));
-    assert_true(db_address_hide("postgres://lab/e?password=correcthorse&x=y"));
+    assert_false(db_address_add_secret("postgres://me@lab/energy"));
+    assert_true(db_address_add_secret("postgres://me:p%40ss%2Fw%25rd@lab/energy"));
+    assert_true(db_address_add_secret("postgres://lab/e?password=correcthorse&x=y"));
     secret_hide(said);
     assert_string_equal(said, "no role with '***', given as ***, or ***");
 }
