@@ -32,12 +32,12 @@ struct parser {
     char error[160];
 };
 
-static struct value of_double(double number)
+static struct value from_double(double number)
 {
     return (struct value){.number = number};
 }
 
-static struct value of_integer(wide integer)
+static struct value from_integer(wide integer)
 {
     return (struct value){.is_integer = true, .integer = integer};
 }
@@ -57,19 +57,19 @@ static struct value fail(struct parser *parser, const char *format, ...)
         vsnprintf(parser->error, sizeof parser->error, format, arguments);
     va_end(arguments);
     parser->at += strlen(parser->at);
-    return of_double(NAN);
+    return from_double(NAN);
 }
 
 /* The result of an integer overflow, as a double. */
 static struct value rounded(struct parser *parser, double number)
 {
     parser->rounded = true;
-    return isfinite(number) ? of_double(number) : fail(parser, "the result is too large");
+    return isfinite(number) ? from_double(number) : fail(parser, "the result is too large");
 }
 
-static struct value finite(struct parser *parser, double number)
+static struct value check_finite(struct parser *parser, double number)
 {
-    return isfinite(number) ? of_double(number) : fail(parser, "the result is too large");
+    return isfinite(number) ? from_double(number) : fail(parser, "the result is too large");
 }
 
 /* ---- operators ---- */
@@ -79,27 +79,27 @@ static struct value add(struct parser *parser, struct value a, struct value b, b
     wide sum;
     double other = minus ? -as_double(b) : as_double(b);
     if (!a.is_integer || !b.is_integer)
-        return finite(parser, as_double(a) + other);
+        return check_finite(parser, as_double(a) + other);
     bool over = minus ? __builtin_sub_overflow(a.integer, b.integer, &sum)
                       : __builtin_add_overflow(a.integer, b.integer, &sum);
-    return over ? rounded(parser, as_double(a) + other) : of_integer(sum);
+    return over ? rounded(parser, as_double(a) + other) : from_integer(sum);
 }
 
 static struct value multiply(struct parser *parser, struct value a, struct value b)
 {
     wide product;
     if (!a.is_integer || !b.is_integer)
-        return finite(parser, as_double(a) * as_double(b));
+        return check_finite(parser, as_double(a) * as_double(b));
     if (__builtin_mul_overflow(a.integer, b.integer, &product))
         return rounded(parser, as_double(a) * as_double(b));
-    return of_integer(product);
+    return from_integer(product);
 }
 
 static struct value divide(struct parser *parser, struct value a, struct value b)
 {
     if (as_double(b) == 0)
         return fail(parser, "division by zero");
-    return finite(parser, as_double(a) / as_double(b));
+    return check_finite(parser, as_double(a) / as_double(b));
 }
 
 static struct value floor_divide(struct parser *parser, struct value a, struct value b,
@@ -116,16 +116,17 @@ static struct value floor_divide(struct parser *parser, struct value a, struct v
         }
         /* The difference may have been rounded: rounds the quotient to the nearest integer. */
         quotient = quotient == 0 ? copysign(0, x / y) : floor(quotient + 0.5);
-        return finite(parser, wants_remainder ? (left == 0 ? copysign(0, y) : left) : quotient);
+        return check_finite(parser,
+                            wants_remainder ? (left == 0 ? copysign(0, y) : left) : quotient);
     }
     if (b.integer == -1) /* the only quotient that can overflow */
-        return wants_remainder ? of_integer(0) : add(parser, of_integer(0), a, true);
+        return wants_remainder ? from_integer(0) : add(parser, from_integer(0), a, true);
     wide quotient = a.integer / b.integer, left = a.integer % b.integer;
     if (left != 0 && (left < 0) != (b.integer < 0)) {
         quotient--;
         left += b.integer;
     }
-    return of_integer(wants_remainder ? left : quotient);
+    return from_integer(wants_remainder ? left : quotient);
 }
 
 static struct value power_of(struct parser *parser, struct value base, struct value exponent)
@@ -136,7 +137,7 @@ static struct value power_of(struct parser *parser, struct value base, struct va
     if (x < 0 && y != floor(y))
         return fail(parser, "a negative number has no real power of %.17g", y);
     if (!base.is_integer || !exponent.is_integer || exponent.integer < 0)
-        return finite(parser, pow(x, y));
+        return check_finite(parser, pow(x, y));
     wide result = 1, square = base.integer;
     bool over = false;
     for (wide left = exponent.integer; left > 0 && !over; left >>= 1) {
@@ -145,18 +146,18 @@ static struct value power_of(struct parser *parser, struct value base, struct va
         if (left > 1 && !over && __builtin_mul_overflow(square, square, &square))
             over = true; /* the remaining factors can only be larger */
     }
-    return over ? rounded(parser, pow(x, y)) : of_integer(result);
+    return over ? rounded(parser, pow(x, y)) : from_integer(result);
 }
 
 /* ---- functions ---- */
 
-static struct value to_whole(struct parser *parser, double number)
+static struct value to_integer(struct parser *parser, double number)
 {
     if (!isfinite(number))
         return fail(parser, "the result is too large");
     if (fabs(number) >= 1e38)
         return rounded(parser, number);
-    return of_integer((wide)number);
+    return from_integer((wide)number);
 }
 
 /* Half to even, as Python rounds. */
@@ -171,9 +172,9 @@ static double round_even(double x)
 static struct value call_round(struct parser *parser, const struct value *given, size_t count)
 {
     if (count == 1)
-        return given[0].is_integer ? given[0] : to_whole(parser, round_even(given[0].number));
+        return given[0].is_integer ? given[0] : to_integer(parser, round_even(given[0].number));
     if (!given[1].is_integer || given[1].integer < -300 || given[1].integer > 300)
-        return fail(parser, "round: the second argument is a number of digits");
+        return fail(parser, "round: the second argument must be a number of digits");
     if (given[0].is_integer && given[1].integer >= 0)
         return given[0];
     int digits = (int)given[1].integer;
@@ -181,11 +182,11 @@ static struct value call_round(struct parser *parser, const struct value *given,
     if (digits >= 0) { /* the decimal nearest to the binary value, as printf finds it */
         char decimal[700];
         str_format(decimal, sizeof decimal, "%.*f", digits, x);
-        return of_double(strtod(decimal, NULL));
+        return from_double(strtod(decimal, NULL));
     }
     double scale = pow(10, -digits);
     double result = round_even(x / scale) * scale;
-    return given[0].is_integer ? to_whole(parser, result) : of_double(result);
+    return given[0].is_integer ? to_integer(parser, result) : from_double(result);
 }
 
 static struct value call_extreme(const struct value *given, size_t count, bool largest)
@@ -204,23 +205,23 @@ static struct value call_extreme(const struct value *given, size_t count, bool l
 static struct value call_factorial(struct parser *parser, struct value n)
 {
     if (!n.is_integer || n.integer < 0)
-        return fail(parser, "factorial: expected a whole number, not negative");
+        return fail(parser, "factorial: expected a non-negative integer");
     if (n.integer > FACTORIAL_MAX)
         return fail(parser, "factorial: expected at most %d", FACTORIAL_MAX);
-    struct value product = of_integer(1);
+    struct value product = from_integer(1);
     for (wide i = 2; i <= n.integer; i++)
-        product = multiply(parser, product, of_integer(i));
+        product = multiply(parser, product, from_integer(i));
     return product;
 }
 
 static struct value call_gcd(struct parser *parser, struct value a, struct value b, bool multiple)
 {
     if (!a.is_integer || !b.is_integer)
-        return fail(parser, "expected whole numbers");
+        return fail(parser, "expected integers");
     wide x = a.integer < 0 ? -a.integer : a.integer, y = b.integer < 0 ? -b.integer : b.integer;
     struct value product = {0};
     if (multiple && (x == 0 || y == 0))
-        return of_integer(0);
+        return from_integer(0);
     wide p = x, q = y;
     while (q) {
         wide left = p % q;
@@ -228,8 +229,8 @@ static struct value call_gcd(struct parser *parser, struct value a, struct value
         q = left;
     }
     if (!multiple)
-        return of_integer(p);
-    product = multiply(parser, of_integer(x / p), of_integer(y));
+        return from_integer(p);
+    product = multiply(parser, from_integer(x / p), from_integer(y));
     return product;
 }
 
@@ -240,15 +241,15 @@ static struct value call_log(struct parser *parser, const struct value *given, s
         return fail(parser, "log: expected positive numbers");
     if (count > 1 && base == 1)
         return fail(parser, "division by zero: a logarithm of base 1");
-    return finite(parser, count > 1 ? log(x) / log(base) : log(x));
+    return check_finite(parser, count > 1 ? log(x) / log(base) : log(x));
 }
 
-static double degrees_of(double x)
+static double to_degrees(double x)
 {
     return x * (180 / acos(-1));
 }
 
-static double radians_of(double x)
+static double to_radians(double x)
 {
     return x * (acos(-1) / 180);
 }
@@ -273,8 +274,8 @@ static const struct real_function {
     {"sinh", sinh, -INFINITY, INFINITY},
     {"cosh", cosh, -INFINITY, INFINITY},
     {"tanh", tanh, -INFINITY, INFINITY},
-    {"degrees", degrees_of, -INFINITY, INFINITY},
-    {"radians", radians_of, -INFINITY, INFINITY},
+    {"degrees", to_degrees, -INFINITY, INFINITY},
+    {"radians", to_radians, -INFINITY, INFINITY},
 };
 enum { REAL_COUNT = sizeof REAL / sizeof *REAL };
 
@@ -316,22 +317,22 @@ static struct value call_other(struct parser *parser, enum function function,
 {
     double x = as_double(given[0]);
     bool whole = given[0].is_integer;
-    struct value total = of_integer(0);
+    struct value total = from_integer(0);
     switch (function) {
     case ABS:
         if (whole)
-            return given[0].integer < 0 ? add(parser, of_integer(0), given[0], true) : given[0];
-        return of_double(fabs(x));
+            return given[0].integer < 0 ? add(parser, from_integer(0), given[0], true) : given[0];
+        return from_double(fabs(x));
     case ROUND:
         return call_round(parser, given, count);
     case FLOOR:
-        return whole ? given[0] : to_whole(parser, floor(x));
+        return whole ? given[0] : to_integer(parser, floor(x));
     case CEIL:
-        return whole ? given[0] : to_whole(parser, ceil(x));
+        return whole ? given[0] : to_integer(parser, ceil(x));
     case INT:
-        return whole ? given[0] : to_whole(parser, trunc(x));
+        return whole ? given[0] : to_integer(parser, trunc(x));
     case FLOAT:
-        return of_double(x);
+        return from_double(x);
     case MIN:
     case MAX:
         return call_extreme(given, count, function == MAX);
@@ -345,9 +346,9 @@ static struct value call_other(struct parser *parser, enum function function,
     case LN:
         return call_log(parser, given, count);
     case ATAN2:
-        return of_double(atan2(x, as_double(given[1])));
+        return from_double(atan2(x, as_double(given[1])));
     case HYPOT:
-        return finite(parser, hypot(x, as_double(given[1])));
+        return check_finite(parser, hypot(x, as_double(given[1])));
     case FACTORIAL:
         return call_factorial(parser, given[0]);
     default:
@@ -365,7 +366,7 @@ static struct value call_function(struct parser *parser, const char *name,
                 return fail(parser, "%s takes 1 argument", name);
             if (!(x >= REAL[i].least && x <= REAL[i].most))
                 return fail(parser, "%s is undefined for %.17g", name, x);
-            return finite(parser, REAL[i].compute(x));
+            return check_finite(parser, REAL[i].compute(x));
         }
     for (size_t i = 0; i < OTHER_COUNT; i++)
         if (!strcmp(OTHER[i].name, name)) {
@@ -396,7 +397,7 @@ static void skip_space(struct parser *parser)
         parser->at++;
 }
 
-static bool take(struct parser *parser, const char *sign)
+static bool accept_sign(struct parser *parser, const char *sign)
 {
     skip_space(parser);
     bool there = str_starts(parser->at, sign);
@@ -404,7 +405,7 @@ static bool take(struct parser *parser, const char *sign)
     return there;
 }
 
-static struct value unexpected(struct parser *parser)
+static struct value fail_unexpected(struct parser *parser)
 {
     if (!*parser->at)
         return fail(parser, "the expression ends too early");
@@ -438,8 +439,8 @@ static struct value number(struct parser *parser)
         return fail(parser, "'%.40s' is not a number", plain_text(digits).text);
     parser->at = at;
     if (!whole)
-        return of_double(value);
-    return over ? rounded(parser, value) : of_integer(integer);
+        return from_double(value);
+    return over ? rounded(parser, value) : from_integer(integer);
 }
 
 static struct value named(struct parser *parser)
@@ -449,13 +450,13 @@ static struct value named(struct parser *parser)
     while (isalnum((unsigned char)parser->at[length]) || parser->at[length] == '_')
         length++;
     if (!str_format(name, sizeof name, "%.*s", (int)length, parser->at))
-        return unexpected(parser);
+        return fail_unexpected(parser);
     parser->at += length;
     if (!strcmp(name, "math") && *parser->at == '.' && isalpha((unsigned char)parser->at[1])) {
         parser->at++; /* as Python spells them */
         return named(parser);
     }
-    if (!take(parser, "(")) {
+    if (!accept_sign(parser, "(")) {
         static const struct {
             const char *name;
             double value;
@@ -464,42 +465,42 @@ static struct value named(struct parser *parser)
                          {"tau", 6.28318530717958647692}};
         for (size_t i = 0; i < sizeof CONSTANTS / sizeof *CONSTANTS; i++)
             if (!strcmp(CONSTANTS[i].name, name))
-                return of_double(CONSTANTS[i].value);
+                return from_double(CONSTANTS[i].value);
         return fail(parser, "unknown name '%s'", name);
     }
     struct value given[ARGUMENTS_MAX] = {{0}};
     size_t count = 0;
-    if (!take(parser, ")")) {
+    if (!accept_sign(parser, ")")) {
         do {
             if (count == ARGUMENTS_MAX)
                 return fail(parser, "%s: more than %d arguments", name, ARGUMENTS_MAX);
             given[count++] = sum(parser);
-        } while (take(parser, ","));
-        if (!parser->error[0] && !take(parser, ")"))
-            return unexpected(parser);
+        } while (accept_sign(parser, ","));
+        if (!parser->error[0] && !accept_sign(parser, ")"))
+            return fail_unexpected(parser);
     }
-    return parser->error[0] ? of_double(NAN) : call_function(parser, name, given, count);
+    return parser->error[0] ? from_double(NAN) : call_function(parser, name, given, count);
 }
 
 static struct value atom(struct parser *parser)
 {
     skip_space(parser);
-    if (take(parser, "(")) {
+    if (accept_sign(parser, "(")) {
         struct value inside = sum(parser);
-        return parser->error[0] || take(parser, ")") ? inside : unexpected(parser);
+        return parser->error[0] || accept_sign(parser, ")") ? inside : fail_unexpected(parser);
     }
     if (isdigit((unsigned char)*parser->at) || *parser->at == '.')
         return number(parser);
     if (isalpha((unsigned char)*parser->at))
         return named(parser);
-    return unexpected(parser);
+    return fail_unexpected(parser);
 }
 
 /* -2 ** 2 is -4, 2 ** -1 is 0.5, and 2 ** 3 ** 2 is right-associative. */
 static struct value power(struct parser *parser)
 {
     struct value base = atom(parser);
-    if (!take(parser, "**") && !take(parser, "^"))
+    if (!accept_sign(parser, "**") && !accept_sign(parser, "^"))
         return base;
     struct value exponent = unary(parser);
     return parser->error[0] ? base : power_of(parser, base, exponent);
@@ -509,13 +510,13 @@ static struct value unary(struct parser *parser)
 {
     if (++parser->depth > DEPTH_MAX)
         return fail(parser, "nested too deeply");
-    bool minus = take(parser, "-") || take(parser, "\xE2\x88\x92"); /* U+2212 */
+    bool minus = accept_sign(parser, "-") || accept_sign(parser, "\xE2\x88\x92"); /* U+2212 */
     struct value value;
-    if (minus || take(parser, "+")) {
+    if (minus || accept_sign(parser, "+")) {
         value = unary(parser);
         if (minus && !parser->error[0])
-            value = value.is_integer ? add(parser, of_integer(0), value, true)
-                                     : of_double(-value.number);
+            value = value.is_integer ? add(parser, from_integer(0), value, true)
+                                     : from_double(-value.number);
     } else {
         value = power(parser);
     }
@@ -527,13 +528,13 @@ static struct value product(struct parser *parser)
 {
     struct value value = unary(parser);
     while (!parser->error[0]) {
-        if (take(parser, "*") || take(parser, "\xC3\x97")) /* U+00D7 */
+        if (accept_sign(parser, "*") || accept_sign(parser, "\xC3\x97")) /* U+00D7 */
             value = multiply(parser, value, unary(parser));
-        else if (take(parser, "//"))
+        else if (accept_sign(parser, "//"))
             value = floor_divide(parser, value, unary(parser), false);
-        else if (take(parser, "/") || take(parser, "\xC3\xB7")) /* U+00F7 */
+        else if (accept_sign(parser, "/") || accept_sign(parser, "\xC3\xB7")) /* U+00F7 */
             value = divide(parser, value, unary(parser));
-        else if (take(parser, "%"))
+        else if (accept_sign(parser, "%"))
             value = floor_divide(parser, value, unary(parser), true);
         else
             break;
@@ -547,9 +548,9 @@ static struct value sum(struct parser *parser)
         return fail(parser, "nested too deeply");
     struct value value = product(parser);
     while (!parser->error[0]) {
-        if (take(parser, "+"))
+        if (accept_sign(parser, "+"))
             value = add(parser, value, product(parser), false);
-        else if (take(parser, "-") || take(parser, "\xE2\x88\x92"))
+        else if (accept_sign(parser, "-") || accept_sign(parser, "\xE2\x88\x92"))
             value = add(parser, value, product(parser), true);
         else
             break;
@@ -592,7 +593,7 @@ static enum err calculate(void *state, const struct tool_spec *spec,
     struct value value = sum(&parser);
     skip_space(&parser);
     if (!parser.error[0] && *parser.at)
-        unexpected(&parser);
+        fail_unexpected(&parser);
     if (parser.error[0])
         return tool_fail(out, "%s", parser.error);
     if (value.is_integer)

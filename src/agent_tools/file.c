@@ -22,7 +22,7 @@ enum {
 /* ---- paths ---- */
 
 /* The next path component, skipping "." and empty ones.  False at the end, and with *bad set for "..". */
-static bool next_part(const char **path, char part[static PART_MAX + 1], bool *bad)
+static bool next_component(const char **path, char part[static PART_MAX + 1], bool *bad)
 {
     const char *at = *path;
     for (;;) {
@@ -80,8 +80,8 @@ static int open_below(const struct tool_request *call, const char *path, int fla
     }
     /* Not a dup(), which would share its directory offset with other listings. */
     int fd = openat(call->workspace->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool has_part = next_part(&rest, part, &bad);
-    while (fd >= 0 && has_part && next_part(&rest, next, &bad)) {
+    bool has_part = next_component(&rest, part, &bad);
+    while (fd >= 0 && has_part && next_component(&rest, next, &bad)) {
         int deeper = open_folder(fd, part, create);
         int number = errno;
         close(fd);

@@ -23,7 +23,7 @@ static enum err get_open(const struct tool_config *config, void *state, struct e
     const char *allowed = params_get(config->params, "allow");
     if (!allowed || !allowed[strspn(allowed, " ;")])
         return err_set(why, ERR_USAGE,
-                       "http_get needs the hosts that it may fetch: --tool-param "
+                       "http_get: no allowed hosts: --tool-param "
                        "http_get.allow='example.org;*.example.net'");
     get->allowed = strdup(allowed);
     return get->allowed ? ERR_OK : err_no_memory(why);
@@ -78,7 +78,7 @@ static enum err may_follow(void *context, const struct url *next, struct error *
 }
 
 /* Reads one byte more than the limit, to detect truncation, and stops there. */
-static enum err take(void *context, const char *bytes, size_t length, nanos t)
+static enum err append_body(void *context, const char *bytes, size_t length, nanos t)
 {
     struct getting *getting = context;
     struct text *output = &getting->out->output;
@@ -104,7 +104,7 @@ static enum err fetch(const struct http_get *get, const char *url, const struct 
         .url = url,
         .timeout = call->timeout,
         .cancel = call->cancel,
-        .take = take,
+        .take = append_body,
         .may_follow = may_follow,
         .context = &getting,
     };
@@ -141,7 +141,7 @@ const struct tool_driver tool_http_get = {
     .name = "http_get",
     .summary = "fetches a page over HTTP, of allowed hosts only",
     .params = PARAMS,
-    .must_be_named = true,
+    .is_opt_in = true,
     .available = http_available,
     .state_size = sizeof(struct http_get),
     .open = get_open,

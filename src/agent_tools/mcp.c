@@ -240,19 +240,19 @@ static void remove_pending(struct server *server, struct pending *gone)
         }
 }
 
-/* Adds the last line of stderr, for which the reader gets a moment.  Caller holds the lock. */
+/* Adds the last line of stderr, after a short wait for the reader thread.  Caller holds the lock. */
 static enum err report_exit(struct server *server, struct error *why)
 {
     nanos until = clock_now() + GRACE_MS * NS_PER_MS;
     while (!server->has_ended && clock_now() < until)
         thread_wait(&server->changed, &server->lock, WATCH_MS * NS_PER_MS);
-    return err_set(why, ERR_LOST, "the MCP server ended%s%s",
+    return err_set(why, ERR_LOST, "the MCP server exited%s%s",
                    server->last_stderr_line[0] ? ": " : "", server->last_stderr_line);
 }
 
 /* Waits for the response.  Caller holds the lock. */
-static enum err await(struct server *server, struct pending *pending, nanos deadline,
-                      const atomic_bool *cancel, struct error *why)
+static enum err await_response(struct server *server, struct pending *pending, nanos deadline,
+                               const atomic_bool *cancel, struct error *why)
 {
     while (!pending->answer) {
         nanos left = deadline - clock_now();
@@ -261,7 +261,7 @@ static enum err await(struct server *server, struct pending *pending, nanos dead
         if (cancel && atomic_load(cancel))
             return err_set(why, ERR_INTERRUPTED, "the call was canceled");
         if (left <= 0)
-            return err_set(why, ERR_TIMEOUT, "the MCP server did not answer in time");
+            return err_set(why, ERR_TIMEOUT, "the MCP server did not respond in time");
         thread_wait(&server->changed, &server->lock,
                     left < WATCH_MS * NS_PER_MS ? left : WATCH_MS * NS_PER_MS);
     }
@@ -293,7 +293,7 @@ static enum err request(struct server *server, const char *method, const char *p
     pthread_mutex_lock(&server->lock);
     enum err err;
     if (sent)
-        err = await(server, &pending, deadline, cancel, why);
+        err = await_response(server, &pending, deadline, cancel, why);
     else if (clock_now() >= deadline)
         err = err_set(why, ERR_TIMEOUT, "the MCP server does not read its stdin");
     else
@@ -436,7 +436,7 @@ static enum err acquire_server(const struct mcp *mcp, struct server_scope *scope
     pthread_mutex_lock(&scope->lock);
     if (scope->server && !scope->users && has_ended(scope->server)) {
         if (++scope->restarts > RESTARTS_MAX)
-            err = err_set(why, ERR_LOST, "the MCP server ended %d times", RESTARTS_MAX + 1);
+            err = err_set(why, ERR_LOST, "the MCP server exited %d times", RESTARTS_MAX + 1);
         if (!err) {
             server_close(scope->server);
             scope->server = NULL;
@@ -740,7 +740,7 @@ const struct tool_driver tool_mcp = {
     .name = "mcp",
     .summary = "tools of an MCP server over stdio (--mcp COMMAND)",
     .params = PARAMS,
-    .must_be_named = true,
+    .is_opt_in = true,
     .state_size = sizeof(struct mcp),
     .open = mcp_open,
     .close = mcp_close,

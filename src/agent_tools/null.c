@@ -70,7 +70,7 @@ const struct tool_driver tool_null = {
     .name = "null",
     .summary = "returns its arguments, or a fixed text after a fixed time; for tests",
     .params = PARAMS,
-    .must_be_named = true,
+    .is_opt_in = true,
     .state_size = sizeof(struct null),
     .open = null_open,
     .close = null_close,
@@ -96,7 +96,7 @@ const struct tool_driver tool_think = {
     .summary = "scratchpad for a model's reasoning between two calls; no effect",
     .spec = {"think",
              "Write down a thought: a plan, or what the results so far mean. It has no effect and "
-             "finds nothing out.",
+             "obtains no new information.",
              "{\"type\":\"object\",\"properties\":{\"thought\":{\"type\":\"string\"}},"
              "\"required\":[\"thought\"]}",
              false,

@@ -26,7 +26,7 @@ const struct tool_driver *const TOOL_DRIVERS[] = {
 #define DEFAULT_TIMEOUT (30 * NS_PER_S)
 enum { NAMES_MAX = 256 };
 
-struct tool_box {
+struct tool_instance {
     const struct tool_driver *driver;
     void *state;
 };
@@ -38,17 +38,17 @@ void tool_result_release(struct tool_result *result)
 
 /* ---- opening ---- */
 
-static bool is_name(const char *name)
+static bool is_valid_name(const char *name)
 {
     size_t length =
         strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
     return length > 0 && length <= TOOL_NAME_MAX && !name[length];
 }
 
-static enum err add_tool(struct toolset *set, const struct tool_spec *spec, size_t box,
+static enum err add_tool(struct toolset *set, const struct tool_spec *spec, size_t instance,
                          struct error *why)
 {
-    if (!is_name(spec->name))
+    if (!is_valid_name(spec->name))
         return err_set(why, ERR_BAD_VALUE,
                        "tool '%.80s': a name has 1 to %d letters, digits, _ or -",
                        plain_text(spec->name).text, TOOL_NAME_MAX);
@@ -56,18 +56,18 @@ static enum err add_tool(struct toolset *set, const struct tool_spec *spec, size
         if (!strcmp(set->tools[i].spec.name, spec->name))
             return err_set(
                 why, ERR_USAGE,
-                "two tools are called '%s': give their MCP server a prefix (PREFIX=COMMAND)",
+                "duplicate tool name '%s': give its MCP server a prefix (PREFIX=COMMAND)",
                 spec->name);
     struct tool *tools = realloc(set->tools, (set->count + 1) * sizeof *tools);
     if (!tools)
         return err_no_memory(why);
     set->tools = tools;
-    set->tools[set->count++] = (struct tool){.spec = *spec, .box = box};
+    set->tools[set->count++] = (struct tool){.spec = *spec, .instance = instance};
     return ERR_OK;
 }
 
-static enum err open_box(struct toolset *set, const struct tool_driver *driver,
-                         const struct params *params, struct error *why)
+static enum err open_instance(struct toolset *set, const struct tool_driver *driver,
+                              const struct params *params, struct error *why)
 {
     char owner[64];
     str_format(owner, sizeof owner, "tool %s", driver->name);
@@ -76,28 +76,31 @@ static enum err open_box(struct toolset *set, const struct tool_driver *driver,
         err = params_check(params, driver->params, owner, why);
     if (err)
         return err;
-    struct tool_box *boxes = realloc(set->boxes, (set->box_count + 1) * sizeof *boxes);
-    if (!boxes)
+    struct tool_instance *instances =
+        realloc(set->instances, (set->instance_count + 1) * sizeof *instances);
+    if (!instances)
         return err_no_memory(why);
-    set->boxes = boxes;
-    struct tool_box box = {driver, calloc(1, driver->state_size ? driver->state_size : 1)};
+    set->instances = instances;
+    struct tool_instance instance = {driver,
+                                     calloc(1, driver->state_size ? driver->state_size : 1)};
     const struct tool_config config = {.params = params};
-    if (!box.state)
+    if (!instance.state)
         return err_no_memory(why);
-    if (driver->open && (err = driver->open(&config, box.state, why))) {
-        free(box.state);
+    if (driver->open && (err = driver->open(&config, instance.state, why))) {
+        free(instance.state);
         return err;
     }
-    set->boxes[set->box_count++] = box;
+    set->instances[set->instance_count++] = instance;
     size_t count = 1;
-    const struct tool_spec *specs = driver->list ? driver->list(box.state, &count) : &driver->spec;
+    const struct tool_spec *specs =
+        driver->list ? driver->list(instance.state, &count) : &driver->spec;
     for (size_t i = 0; i < count && !err; i++)
-        err = add_tool(set, &specs[i], set->box_count - 1, why);
+        err = add_tool(set, &specs[i], set->instance_count - 1, why);
     return err;
 }
 
 /* The parameters of one driver, with the prefix "DRIVER." removed. */
-static enum err params_of(const struct params *all, const char *driver, struct params *out)
+static enum err driver_params(const struct params *all, const char *driver, struct params *out)
 {
     size_t length = strlen(driver);
     enum err err = ERR_OK;
@@ -111,8 +114,8 @@ static enum err open_driver(struct toolset *set, const struct tool_driver *drive
                             const struct params *all, struct error *why)
 {
     struct params params = {0};
-    enum err err = params_of(all, driver->name, &params);
-    err = err ? err_no_memory(why) : open_box(set, driver, &params, why);
+    enum err err = driver_params(all, driver->name, &params);
+    err = err ? err_no_memory(why) : open_instance(set, driver, &params, why);
     params_release(&params);
     return err;
 }
@@ -121,7 +124,7 @@ static enum err open_default(struct toolset *set, const struct params *all, stru
 {
     enum err err = ERR_OK;
     for (size_t i = 0; TOOL_DRIVERS[i] && !err; i++)
-        if (!TOOL_DRIVERS[i]->must_be_named)
+        if (!TOOL_DRIVERS[i]->is_opt_in)
             err = open_driver(set, TOOL_DRIVERS[i], all, why);
     return err;
 }
@@ -138,8 +141,8 @@ static enum err open_named(struct toolset *set, const char *names, const struct 
             registry_find("tool", TOOL_DRIVERS, name, ERR_USAGE, why);
         if (!driver)
             return ERR_USAGE;
-        for (size_t i = 0; i < set->box_count; i++)
-            if (set->boxes[i].driver == driver)
+        for (size_t i = 0; i < set->instance_count; i++)
+            if (set->instances[i].driver == driver)
                 return err_set(why, ERR_USAGE, "tool %s given more than once", name);
         err = open_driver(set, driver, all, why);
     }
@@ -156,12 +159,12 @@ static enum err open_server(struct toolset *set, const char *given, const struct
     bool has_prefix = length > 0 && length < sizeof prefix && given[length] == '=';
     if (has_prefix)
         str_format(prefix, sizeof prefix, "%.*s_", (int)length, given);
-    enum err err = params_of(all, tool_mcp.name, &params);
+    enum err err = driver_params(all, tool_mcp.name, &params);
     if (!err)
         err = params_set(&params, "command", given + (has_prefix ? length + 1 : 0));
     if (!err && has_prefix)
         err = params_set(&params, "prefix", prefix);
-    err = err ? err_no_memory(why) : open_box(set, &tool_mcp, &params, why);
+    err = err ? err_no_memory(why) : open_instance(set, &tool_mcp, &params, why);
     params_release(&params);
     return err;
 }
@@ -176,19 +179,20 @@ static bool is_driver(const char *name, size_t length)
 }
 
 /* Every parameter must belong to an open driver. */
-static enum err check_owners(const struct toolset *set, const struct params *all, struct error *why)
+static enum err check_param_drivers(const struct toolset *set, const struct params *all,
+                                    struct error *why)
 {
     for (size_t i = 0; all && i < all->count; i++) {
         const char *key = all->items[i].key;
         size_t length = strcspn(key, ".");
         bool found = false;
-        for (size_t b = 0; b < set->box_count && key[length]; b++) {
-            const char *name = set->boxes[b].driver->name;
+        for (size_t b = 0; b < set->instance_count && key[length]; b++) {
+            const char *name = set->instances[b].driver->name;
             found = found || (strlen(name) == length && !strncmp(name, key, length));
         }
         if (!found && is_driver(key, length))
             return err_set(why, ERR_USAGE,
-                           "tool parameter '%.64s': %.*s is not in use: name it with --tools", key,
+                           "tool parameter '%.64s': %.*s is not enabled: add it to --tools", key,
                            (int)length, key);
         if (!found)
             return err_set(why, ERR_USAGE, "tool parameter '%.64s': expected TOOL.KEY=VALUE", key);
@@ -211,7 +215,7 @@ enum err toolset_open(const struct toolset_options *options, struct toolset *out
     for (size_t i = 0; i < options->server_count && !err; i++)
         err = open_server(out, options->servers[i], options->params, why);
     if (!err)
-        err = check_owners(out, options->params, why);
+        err = check_param_drivers(out, options->params, why);
     if (err)
         toolset_close(out);
     return err;
@@ -219,12 +223,12 @@ enum err toolset_open(const struct toolset_options *options, struct toolset *out
 
 void toolset_close(struct toolset *set)
 {
-    for (size_t i = 0; i < set->box_count; i++) {
-        if (set->boxes[i].driver->close)
-            set->boxes[i].driver->close(set->boxes[i].state);
-        free(set->boxes[i].state);
+    for (size_t i = 0; i < set->instance_count; i++) {
+        if (set->instances[i].driver->close)
+            set->instances[i].driver->close(set->instances[i].state);
+        free(set->instances[i].state);
     }
-    free(set->boxes);
+    free(set->instances);
     free(set->tools);
     *set = (struct toolset){0};
 }
@@ -242,13 +246,13 @@ enum err tool_session_open(const struct toolset *set, const char *directory,
     if (out->workspace.fd < 0)
         return err_set(why, err_from_errno(errno), "cannot open the workspace %s: %s",
                        plain_text(directory).text, strerror(errno));
-    out->states = calloc(set->box_count + 1, sizeof *out->states);
+    out->states = calloc(set->instance_count + 1, sizeof *out->states);
     if (!out->states)
         err = err_no_memory(why);
-    for (size_t i = 0; i < set->box_count && !err; i++)
-        if (set->boxes[i].driver->begin)
-            err = set->boxes[i].driver->begin(set->boxes[i].state, &out->workspace, &out->states[i],
-                                              why);
+    for (size_t i = 0; i < set->instance_count && !err; i++)
+        if (set->instances[i].driver->begin)
+            err = set->instances[i].driver->begin(set->instances[i].state, &out->workspace,
+                                                  &out->states[i], why);
     if (err)
         tool_session_close(out);
     return err;
@@ -256,9 +260,10 @@ enum err tool_session_open(const struct toolset *set, const char *directory,
 
 void tool_session_close(struct tool_session *session)
 {
-    for (size_t i = 0; session->states && i < session->set->box_count; i++)
+    for (size_t i = 0; session->states && i < session->set->instance_count; i++)
         if (session->states[i])
-            session->set->boxes[i].driver->end(session->set->boxes[i].state, session->states[i]);
+            session->set->instances[i].driver->end(session->set->instances[i].state,
+                                                   session->states[i]);
     if (session->set && session->workspace.fd >= 0)
         close(session->workspace.fd);
     free(session->states);
@@ -354,17 +359,17 @@ enum err tool_session_call(const struct tool_session *session, const char *name,
     } else if (!jv_is_object(tree)) {
         tool_fail(out, "the arguments must be a JSON object");
     } else {
-        const struct tool_box *box = &set->boxes[tool->box];
+        const struct tool_instance *instance = &set->instances[tool->instance];
         struct tool_request call = {
             .arguments = tree,
             .json = arguments,
             .workspace = &session->workspace,
-            .session = session->states[tool->box],
+            .session = session->states[tool->instance],
             .cancel = cancel,
             .output_limit = set->output_limit,
         };
         if (get_text_arguments(&tool->spec, tree, &call, out) && set_timeout(session, &call, out))
-            err = box->driver->call(box->state, &tool->spec, &call, out, why);
+            err = instance->driver->call(instance->state, &tool->spec, &call, out, why);
     }
     jv_free(tree);
     return err ? err : finish_output(out, set->output_limit, why);

@@ -70,8 +70,8 @@ struct tool_driver {
     const char *name;
     const char *summary; /* one line for `ipw list` */
     const struct param_spec
-        *params; /* accepted by --tool-param NAME.KEY=VALUE; ends with a NULL name; NULL: none */
-    bool must_be_named; /* runs programs or uses the network: never enabled by default */
+        *params;    /* accepted by --tool-param NAME.KEY=VALUE; ends with a NULL name; NULL: none */
+    bool is_opt_in; /* runs programs or uses the network: never enabled by default */
 
     /* Whether this build and machine support it.  NULL: always. */
     enum err (*available)(struct error *why);
@@ -115,12 +115,12 @@ struct toolset_options {
 
 struct tool {
     struct tool_spec spec;
-    size_t box; /* index of its driver's box */
+    size_t instance; /* index of its driver's instance */
 };
 
 struct toolset {
-    struct tool_box *boxes; /* one per open driver */
-    size_t box_count;
+    struct tool_instance *instances; /* one per open driver */
+    size_t instance_count;
     struct tool *tools;
     size_t count;
     nanos timeout;
@@ -135,7 +135,7 @@ void toolset_close(struct toolset *set);
 struct tool_session {
     const struct toolset *set;
     struct workspace workspace;
-    void **states;  /* one per box */
+    void **states;  /* one per instance */
     nanos deadline; /* end of the query's time limit, set by the caller; 0: none */
 };
 

@@ -100,7 +100,7 @@ static void parameters_are_checked(void **state)
         struct toolset_options options = {.names = (*d)->name, .params = &params};
         HOLD(toolset_open(&options, &set, &why) == ERR_USAGE, (*d)->name);
         HOLD(strstr(why.text, "no_such_parameter"), (*d)->name);
-        HOLD(!set.count && !set.boxes, (*d)->name);
+        HOLD(!set.count && !set.instances, (*d)->name);
         params_release(&params);
     }
 }
