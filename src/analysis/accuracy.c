@@ -80,7 +80,7 @@ static double mean_of(const double *values, size_t count)
 
 static enum err graded_energy_of(const struct run_table *table, struct graded_energy *out)
 {
-    bool machine = is_by_machine(table);
+    bool machine = uses_machine_energy(table);
     *out = (struct graded_energy){.joules = malloc((table->rows + 1) * sizeof *out->joules),
                                   .watts = malloc((table->rows + 1) * sizeof *out->watts)};
     if (!out->joules || !out->watts)
@@ -159,26 +159,26 @@ enum {
     GROUPS_FEW = 256,
     SEED = 1,
     SUBJECTS_MAX = 200,
-    RECORDS_MAX = 2000 /* whose texts are written */
+    RECORDS_MAX = 2000 /* with their texts */
 };
 
 /* ---- intervals ---- */
 
-/* (right / graded) / (joules / queries of known energy) */
+/* (correct / graded) / (joules / queries with known energy) */
 static double ipj_of(const double *sums)
 {
     return sums[1] > 0 && sums[2] > 0 && sums[3] > 0 ? sums[0] / sums[1] / (sums[2] / sums[3])
                                                      : UNKNOWN;
 }
 
-/* 1 / (joules / queries of known energy) */
+/* 1 / (joules / queries with known energy) */
 static double per_joule(const double *sums)
 {
     return sums[1] > 0 && sums[0] > 0 ? sums[1] / sums[0] : UNKNOWN;
 }
 
-/* Contributions of a completed query: right, graded, joules, of known energy. */
-enum { RIGHT, GRADED, JOULES, OF_KNOWN_ENERGY, TERMS };
+/* Contributions of a completed query: correct, graded, joules, known energy. */
+enum { CORRECT, GRADED, JOULES, KNOWN_ENERGY, TERMS };
 
 static void add_terms(struct question_terms *terms, const struct run_table *table, size_t row)
 {
@@ -202,21 +202,21 @@ static enum err close_terms(struct question_terms *terms, struct questions *ques
     if (!all)
         return ERR_NO_MEMORY;
     for (size_t i = 0; i < terms->count; i++)
-        all[i] = (struct question){(double)i, columns[RIGHT][i], columns[GRADED][i],
-                                   columns[JOULES][i], columns[OF_KNOWN_ENERGY][i]};
+        all[i] = (struct question){(double)i, columns[CORRECT][i], columns[GRADED][i],
+                                   columns[JOULES][i], columns[KNOWN_ENERGY][i]};
     *out = repeats_of(all, terms->count);
     free(all);
     return ERR_OK;
 }
 
-/* If all or none are right, resampling cannot give the uncertainty of the accuracy: Wilson's interval is combined with
- * the scatter of the joules. */
+/* If all or none are correct, resampling cannot give the uncertainty of the accuracy: Wilson's interval is combined
+ * with the scatter of the joules. */
 static enum err edge_interval(const struct question_terms *terms, const struct intelligence *score,
                               struct bootstrap what, struct bootstrap_interval *out)
 {
     struct bootstrap_interval inverse;
     what.terms[0] = terms->columns[JOULES];
-    what.terms[1] = terms->columns[OF_KNOWN_ENERGY];
+    what.terms[1] = terms->columns[KNOWN_ENERGY];
     what.sums = 2;
     what.figure = per_joule;
     enum err err = bootstrap_interval(&what, &inverse);
@@ -486,7 +486,7 @@ static void warn(struct analysis *analysis, const struct scored *scored)
                     (unsigned long long)scored->tally.ungraded);
     if (graded->zero_joules)
         result_warn(analysis->result,
-                    "%zu energies of 0 or below; %zu were replaced by power x time",
+                    "%zu energies are 0 or negative; %zu were replaced by power x time",
                     graded->zero_joules, graded->imputed);
     if (!graded->joules_count)
         result_warn(analysis->result, "no graded query has a known energy: no figure per joule");
@@ -499,7 +499,7 @@ static enum err accuracy_run(struct analysis *analysis, struct error *why)
 {
     const struct run_table *table = analysis->table;
     struct scored scored = {0};
-    enum err err = needs_requests(table, why);
+    enum err err = require_requests(table, why);
     if (!err)
         err = questions_of(table, &scored.questions);
     if (!err)

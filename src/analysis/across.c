@@ -130,7 +130,7 @@ static bool is_same(double a, double b)
 }
 
 /* Equal except for the axis.  If the size of a model is unknown, models are distinguished by name. */
-static bool is_like(const struct run_point *a, const struct run_point *b, enum axis axis)
+static bool is_peer(const struct run_point *a, const struct run_point *b, enum axis axis)
 {
     bool sized = is_known(a->parameters) && is_known(b->parameters);
     char of_a[MODEL_NAME_MAX], of_b[MODEL_NAME_MAX];
@@ -177,8 +177,8 @@ static void add_group(struct logs *logs, const double *x, const double *y, size_
     logs->groups++;
 }
 
-static void gather(const struct run_point *points, size_t count, enum axis axis, size_t x_at,
-                   size_t y_at, struct logs *logs)
+static void collect_logs(const struct run_point *points, size_t count, enum axis axis, size_t x_at,
+                         size_t y_at, struct logs *logs)
 {
     bool taken[RUNS_MAX] = {false};
     double x[RUNS_MAX], y[RUNS_MAX];
@@ -186,7 +186,7 @@ static void gather(const struct run_point *points, size_t count, enum axis axis,
         size_t like = 0;
         for (size_t j = i; j < count; j++) {
             double over = field(&points[j], x_at), value = field(&points[j], y_at);
-            if (taken[j] || !(over > 0) || !(value > 0) || !is_like(&points[i], &points[j], axis))
+            if (taken[j] || !(over > 0) || !(value > 0) || !is_peer(&points[i], &points[j], axis))
                 continue;
             taken[j] = true;
             x[like] = log(over);
@@ -202,7 +202,7 @@ static void put_law(struct result *result, const char *key, const struct run_poi
 {
     struct logs logs = {.count = 0};
     struct linear_fit fit;
-    gather(points, count, axis, x_at, y_at, &logs);
+    collect_logs(points, count, axis, x_at, y_at, &logs);
     if (!linear_fit(logs.x, logs.y, logs.count, &fit))
         return;
     /* Degrees of freedom: an intercept per group and a slope. */
@@ -243,7 +243,7 @@ static void put_laws(struct result *result, const struct run_point *points, size
 }
 
 /* Number of distinct known texts. */
-static size_t different(const struct run_point *points, size_t count, size_t at)
+static size_t count_distinct(const struct run_point *points, size_t count, size_t at)
 {
     size_t found = 0;
     for (size_t i = 0; i < count; i++) {
@@ -264,7 +264,7 @@ static void warn(struct result *result, const struct run_point *points, size_t c
     } SAME[] = {{"machines", offsetof(struct run_point, hardware)},
                 {"datasets", offsetof(struct run_point, dataset)}};
     for (size_t i = 0; i < sizeof SAME / sizeof *SAME; i++) {
-        size_t kinds = different(points, count, SAME[i].at);
+        size_t kinds = count_distinct(points, count, SAME[i].at);
         if (kinds > 1)
             result_warn(result,
                         "the runs are of %zu different %s, which may explain their differences",
@@ -307,7 +307,7 @@ enum err across_run(const struct run_point *points, size_t count, struct result 
 
 /* ---- standard errors, over questions ---- */
 
-enum { OVER, UNDER, TERMS };
+enum { NUMERATOR, DENOMINATOR, TERMS };
 
 struct scatter {
     const struct run_table *table;
@@ -321,37 +321,37 @@ typedef void terms_fn(const struct scatter *scatter, size_t row, double *terms);
 
 static void terms_of_query(const struct scatter *scatter, size_t row, double *terms)
 {
-    terms[OVER] = run_number(scatter->table, RUN_JOULES, row);
-    terms[UNDER] = 1;
+    terms[NUMERATOR] = run_number(scatter->table, RUN_JOULES, row);
+    terms[DENOMINATOR] = 1;
 }
 
 static void terms_of_token(const struct scatter *scatter, size_t row, double *terms)
 {
-    terms[OVER] = run_number(scatter->table, RUN_JOULES, row);
-    terms[UNDER] = run_number(scatter->table, RUN_OUTPUT_TOKENS, row);
+    terms[NUMERATOR] = run_number(scatter->table, RUN_JOULES, row);
+    terms[DENOMINATOR] = run_number(scatter->table, RUN_OUTPUT_TOKENS, row);
 }
 
 static void terms_of_time(const struct scatter *scatter, size_t row, double *terms)
 {
-    terms[OVER] = run_number(scatter->table, RUN_LATENCY, row);
-    terms[UNDER] = 1;
+    terms[NUMERATOR] = run_number(scatter->table, RUN_LATENCY, row);
+    terms[DENOMINATOR] = 1;
 }
 
 /* Delta method for the product of two means: joules and seconds are correlated, so their errors do not add
  * independently. */
 static void terms_of_delay(const struct scatter *scatter, size_t row, double *terms)
 {
-    terms[OVER] = run_number(scatter->table, RUN_JOULES, row) * scatter->seconds +
-                  run_number(scatter->table, RUN_LATENCY, row) * scatter->joules;
-    terms[UNDER] = 1;
+    terms[NUMERATOR] = run_number(scatter->table, RUN_JOULES, row) * scatter->seconds +
+                       run_number(scatter->table, RUN_LATENCY, row) * scatter->joules;
+    terms[DENOMINATOR] = 1;
 }
 
 static void terms_of_squared_delay(const struct scatter *scatter, size_t row, double *terms)
 {
-    terms[OVER] =
+    terms[NUMERATOR] =
         run_number(scatter->table, RUN_JOULES, row) * scatter->seconds * scatter->seconds +
         2 * run_number(scatter->table, RUN_LATENCY, row) * scatter->joules * scatter->seconds;
-    terms[UNDER] = 1;
+    terms[DENOMINATOR] = 1;
 }
 
 /* Standard error of a ratio of sums, from the residual of each question. */
@@ -364,17 +364,18 @@ static double error_of(struct scatter *scatter, terms_fn *terms_of)
     question_terms_clear(all);
     for (size_t i = 0; i < table->rows; i++) {
         terms_of(scatter, i, terms);
-        if (!run_completed(table, i) || !is_known(terms[OVER]) || !is_known(terms[UNDER]))
+        if (!run_completed(table, i) || !is_known(terms[NUMERATOR]) ||
+            !is_known(terms[DENOMINATOR]))
             continue;
         question_terms_add(all, i, terms);
-        sums[OVER] += terms[OVER];
-        sums[UNDER] += terms[UNDER];
+        sums[NUMERATOR] += terms[NUMERATOR];
+        sums[DENOMINATOR] += terms[DENOMINATOR];
     }
     question_terms_close(all, &scatter->questions);
     for (size_t i = 0; i < all->count; i++) {
-        online_add(&beyond,
-                   all->columns[OVER][i] - sums[OVER] / sums[UNDER] * all->columns[UNDER][i]);
-        online_add(&under, all->columns[UNDER][i]);
+        online_add(&beyond, all->columns[NUMERATOR][i] -
+                                sums[NUMERATOR] / sums[DENOMINATOR] * all->columns[DENOMINATOR][i]);
+        online_add(&under, all->columns[DENOMINATOR][i]);
     }
     return online_standard_error(&beyond) / online_mean(&under);
 }
@@ -412,8 +413,8 @@ static void put_errors(struct scatter *scatter, struct run_figures *out)
     out->ed2p_error = NORMAL_95 * error_of(scatter, terms_of_squared_delay);
 }
 
-static void settle(const struct run_figures *run, const struct uncertainty *all, double value,
-                   double *error)
+static void add_sensor_error(const struct run_figures *run, const struct uncertainty *all,
+                             double value, double *error)
 {
     *error = NORMAL_95 * uncertainty_among(value, *error / NORMAL_95, &run->uncertainty, all);
 }
@@ -425,10 +426,11 @@ struct uncertainty run_figures_settle(struct run_figures *runs, size_t count)
         uncertainty_join(&all, &runs[i].uncertainty);
     for (size_t i = 0; i < count; i++) {
         struct run_figures *run = &runs[i];
-        settle(run, &all, run->point.joules_per_query, &run->joules_per_query_error);
-        settle(run, &all, run->point.joules_per_output_token, &run->joules_per_output_token_error);
-        settle(run, &all, run->edp, &run->edp_error);
-        settle(run, &all, run->ed2p, &run->ed2p_error);
+        add_sensor_error(run, &all, run->point.joules_per_query, &run->joules_per_query_error);
+        add_sensor_error(run, &all, run->point.joules_per_output_token,
+                         &run->joules_per_output_token_error);
+        add_sensor_error(run, &all, run->edp, &run->edp_error);
+        add_sensor_error(run, &all, run->ed2p, &run->ed2p_error);
     }
     return all;
 }

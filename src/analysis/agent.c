@@ -391,7 +391,7 @@ static enum err agent_run(struct analysis *analysis, struct error *why)
     if (err)
         return err;
     if (!traces.count)
-        err = err_set(why, ERR_NO_DATA, "traces.jsonl has no query");
+        err = err_set(why, ERR_NO_DATA, "traces.jsonl has no queries");
     if (!err)
         err = err_explain(why, collect(&traces, &all));
     if (!err) {

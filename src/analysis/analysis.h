@@ -2,7 +2,7 @@
  *
  * A driver is one .c file that exports one `const struct analysis_driver` and one line in analyses.def: see
  * docs/adding-an-analysis.md.  It adds two groups to its result, `summary` and `data`, a finding (result_say) and
- * warnings (result_warn).  Figures that cannot be computed are ERR_NO_DATA with what is missing; nothing is invented.
+ * warnings (result_warn).  Figures that cannot be computed are ERR_NO_DATA with what is missing; nothing is guessed.
  *
  * Ownership: the caller owns every struct here; a driver keeps nothing. */
 #ifndef IPW_ANALYSIS_ANALYSIS_H
@@ -39,11 +39,11 @@ struct analysis_driver {
     const char *summary;
     const struct param_spec *params; /* NULL: none */
     struct run_wanted needs;         /* columns; RUN_WANT(...) | ... */
-    size_t texts;         /* minimum number of queries with texts: run_table_load_texts */
-    bool of_failures_too; /* otherwise it is not called for a run in which all queries failed */
-    bool of_layers;       /* of measured layers, not of a run */
-    bool of_sweep;        /* of the settings of a sweep */
-    bool of_traces;       /* of an agent's traces */
+    size_t texts;        /* minimum number of queries with texts: run_table_load_texts */
+    bool accepts_failed; /* otherwise it is not called for a run in which all queries failed */
+    bool of_layers;      /* of measured layers, not of a run */
+    bool of_sweep;       /* of the settings of a sweep */
+    bool of_traces;      /* of an agent's traces */
     const struct result_phrase *finding; /* the finding in a line or two; the last has no path */
 
     /* Adds the groups "summary" and then "data"; ERR_NO_DATA, before anything is added, if the run lacks the required

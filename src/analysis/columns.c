@@ -152,7 +152,7 @@ static void sort_rows(const struct run_table *table, const struct grouping *by, 
     for (size_t i = 0; i < table->rows; i++) {
         size_t group = run_completed(table, i) ? by->of(table, by->column, i) : by->count;
         if (group < by->count)
-            from[group + 2]++; /* one too far: filling advances each start to the next */
+            from[group + 2]++; /* one entry later: filling advances each start to the next */
     }
     for (size_t g = 2; g < by->count + 2; g++)
         from[g] += from[g - 1];
@@ -163,8 +163,8 @@ static void sort_rows(const struct run_table *table, const struct grouping *by, 
     }
 }
 
-static enum err give_groups(const struct run_table *table, const struct grouping *by,
-                            take_group *take, void *context)
+static enum err call_for_groups(const struct run_table *table, const struct grouping *by,
+                                take_group *take, void *context)
 {
     uint32_t *order = malloc((table->rows + 1) * sizeof *order);
     size_t *from = calloc(by->count + 2, sizeof *from);
@@ -196,7 +196,7 @@ enum err groups_by_word(const struct run_table *table, enum run_word word, take_
                         void *context)
 {
     const struct grouping by = {word_group, word_name, (int)word, table->words[word].count};
-    return give_groups(table, &by, take, context);
+    return call_for_groups(table, &by, take, context);
 }
 
 static size_t length_group(const struct run_table *table, int column, size_t row)
@@ -225,10 +225,10 @@ enum err groups_by_length(const struct run_table *table, enum run_number length,
                           void *context)
 {
     const struct grouping by = {length_group, length_name, (int)length, LENGTHS_MAX};
-    return give_groups(table, &by, take, context);
+    return call_for_groups(table, &by, take, context);
 }
 
-bool is_by_machine(const struct run_table *table)
+bool uses_machine_energy(const struct run_table *table)
 {
     return !table->numbers[RUN_BASIS_JOULES] && !table->numbers[RUN_BASIS_WATTS] &&
            table->numbers[RUN_JOULES];
@@ -236,7 +236,7 @@ bool is_by_machine(const struct run_table *table)
 
 const char *energy_basis(const struct run_table *table)
 {
-    if (is_by_machine(table))
+    if (uses_machine_energy(table))
         return "machine";
     if (!table->numbers[RUN_BASIS_JOULES] && !table->numbers[RUN_BASIS_WATTS])
         return NULL;
@@ -262,7 +262,7 @@ const char *units_of(const struct run_table *table, bool several)
     return run_kind_unit(table->kind, several);
 }
 
-enum err needs_requests(const struct run_table *table, struct error *why)
+enum err require_requests(const struct run_table *table, struct error *why)
 {
     if (run_kind_requests(table->kind))
         return ERR_OK;
@@ -270,7 +270,7 @@ enum err needs_requests(const struct run_table *table, struct error *why)
                    run_kind_name(table->kind), units_of(table, true));
 }
 
-enum err lacks(const struct run_table *table, const char *what, struct error *why)
+enum err no_data_error(const struct run_table *table, const char *what, struct error *why)
 {
     size_t completed = table->rows - table->failed;
     if (!completed)

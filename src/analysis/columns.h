@@ -76,7 +76,7 @@ enum err groups_by_length(const struct run_table *table, enum run_number length,
 /* The domain of the Python IPW's energies: "gpu", "soc" or "mixed"; "machine" if neither was measured and the machine's
  * joules are used instead; NULL if no energy is known. */
 const char *energy_basis(const struct run_table *table);
-bool is_by_machine(const struct run_table *table);
+bool uses_machine_energy(const struct run_table *table);
 
 /* The word common to all completed queries of known energy, or "mixed"; NULL for none. */
 const char *common_word(const struct run_table *table, enum run_word column);
@@ -85,10 +85,10 @@ const char *common_word(const struct run_table *table, enum run_word column);
 const char *units_of(const struct run_table *table, bool several);
 
 /* ERR_NO_DATA unless the records are requests to a model. */
-enum err needs_requests(const struct run_table *table, struct error *why) MUST_USE;
+enum err require_requests(const struct run_table *table, struct error *why) MUST_USE;
 
 /* "energy is known for none of 12 completed queries": for ERR_NO_DATA. */
-enum err lacks(const struct run_table *table, const char *what, struct error *why);
+enum err no_data_error(const struct run_table *table, const char *what, struct error *why);
 
 /* ---- queries by question ---- */
 

@@ -260,7 +260,7 @@ static bool metric_is_product(enum compare_metric metric)
 /* ---- a query ---- */
 
 /* Its share of time: with n queries in flight each gets 1/n. */
-static double part_of_time(const struct run_table *table, size_t row)
+static double time_share(const struct run_table *table, size_t row)
 {
     double company = run_number(table, RUN_COMPANY, row);
     return run_number(table, RUN_LATENCY, row) / (company >= 1 ? company : 1);
@@ -290,9 +290,9 @@ static double quantity(const struct terms_run *run, enum quantity_of_query what,
     case QUERY_GRADED:
         return correct < 0 ? UNKNOWN : 1;
     case QUERY_BUSY_S:
-        return part_of_time(table, row) * run->busy_scale;
+        return time_share(table, row) * run->busy_scale;
     case QUERY_RUN_S:
-        return part_of_time(table, row) * run->run_scale;
+        return time_share(table, row) * run->run_scale;
     case QUERY_NATS:
         return run_number(table, RUN_NLL, row);
     case QUERY_BITS:
@@ -305,7 +305,7 @@ static double quantity(const struct terms_run *run, enum quantity_of_query what,
         return run_number(table, RUN_OUTPUT_TOKENS, row) / 1e6;
     case QUERY_COST:
         return tariff_charge(&table->summary.tariff, run_number(table, RUN_JOULES, row), UNKNOWN,
-                             part_of_time(table, row) * run->device_scale)
+                             time_share(table, row) * run->device_scale)
             .cost;
     case QUERY_GCO2E:
         return tariff_emissions(&table->summary.tariff, run_number(table, RUN_JOULES, row));
@@ -318,7 +318,7 @@ static double scale_to(const struct terms_run *run, enum quantity_of_query what,
 {
     double amount = 0, time = 0;
     for (size_t i = 0; i < run->table->rows; i++) {
-        double value = quantity(run, what, i), s = part_of_time(run->table, i);
+        double value = quantity(run, what, i), s = time_share(run->table, i);
         if (!run_completed(run->table, i) || !is_known(value) || !is_known(s))
             continue;
         amount += value;
@@ -333,7 +333,7 @@ static double device_scale(const struct run_table *table)
     double parts = 0, all = summary_device_seconds(&table->summary);
     for (size_t i = 0; i < table->rows; i++)
         if (run_completed(table, i))
-            add_known(&parts, part_of_time(table, i));
+            add_known(&parts, time_share(table, i));
     return all > 0 && parts > 0 ? all / parts : 1;
 }
 
@@ -378,8 +378,8 @@ static bool query_terms(const struct match *match, size_t first, size_t end, siz
 }
 
 /* Adds the result of query_terms to the entry of its question and to the sums of its runs. */
-static void enter(const struct match *match, size_t first, size_t end, size_t i,
-                  struct terms *terms, struct side_terms *to)
+static void add_query(const struct match *match, size_t first, size_t end, size_t i,
+                      struct terms *terms, struct side_terms *to)
 {
     const struct run_table *table = match->runs[first].run.table;
     double question = run_number(table, RUN_INDEX, match->runs[first].rows[i]);
@@ -399,32 +399,32 @@ static void enter(const struct match *match, size_t first, size_t end, size_t i,
     terms->repeats = terms->repeats || again;
 }
 
-static void gather_pairs(const struct match *match, enum compare_metric metric, struct terms *out)
+static void add_pairs(const struct match *match, enum compare_metric metric, struct terms *out)
 {
     for (size_t i = 0; i < match->runs[0].count; i++) {
         if (!query_terms(match, 0, match->all_runs, i, metric, out->query))
             continue;
-        enter(match, 0, match->a_runs, i, out, &out->a);
-        enter(match, match->a_runs, match->all_runs, i, out, &out->b);
+        add_query(match, 0, match->a_runs, i, out, &out->a);
+        add_query(match, match->a_runs, match->all_runs, i, out, &out->b);
     }
 }
 
 /* For aligned runs, or a single one. */
-static void gather(const struct match *match, size_t first, size_t end, enum compare_metric metric,
-                   struct terms *out, struct side_terms *to)
+static void add_all(const struct match *match, size_t first, size_t end, enum compare_metric metric,
+                    struct terms *out, struct side_terms *to)
 {
     for (size_t i = 0; i < match->runs[first].count; i++)
         if (query_terms(match, first, end, i, metric, out->query))
-            enter(match, first, end, i, out, to);
+            add_query(match, first, end, i, out, to);
 }
 
-static void gather_side(const struct match *match, size_t first, size_t end, bool aligned,
-                        enum compare_metric metric, struct terms *out, struct side_terms *to)
+static void add_side(const struct match *match, size_t first, size_t end, bool aligned,
+                     enum compare_metric metric, struct terms *out, struct side_terms *to)
 {
     if (aligned)
-        gather(match, first, end, metric, out, to);
+        add_all(match, first, end, metric, out, to);
     for (size_t r = first; !aligned && r < end; r++)
-        gather(match, r, r + 1, metric, out, to);
+        add_all(match, r, r + 1, metric, out, to);
 }
 
 static void terms_release(struct terms *terms)
@@ -455,10 +455,10 @@ static enum err terms_of(const struct match *match, enum compare_metric metric, 
         return ERR_NO_MEMORY;
     }
     if (match->paired) {
-        gather_pairs(match, metric, out);
+        add_pairs(match, metric, out);
     } else {
-        gather_side(match, 0, match->a_runs, match->a_aligned, metric, out, &out->a);
-        gather_side(match, match->a_runs, match->all_runs, match->b_aligned, metric, out, &out->b);
+        add_side(match, 0, match->a_runs, match->a_aligned, metric, out, &out->a);
+        add_side(match, match->a_runs, match->all_runs, match->b_aligned, metric, out, &out->b);
     }
     return ERR_OK;
 }
@@ -540,9 +540,9 @@ static void add_calibration(const struct match *match, const struct compare_sens
     widen(&out->found.relative, hypot(of_a, of_b) * fabs(1 + out->found.relative.value));
 }
 
-/* If all or none are right, the sample variance is 0, which understates the uncertainty: uses the standard error of
+/* If all or none are correct, the sample variance is 0, which understates the uncertainty: uses the standard error of
  * Wilson's interval, of width z^2 / (n + z^2) there, propagated to a product. */
-static double edge_error(const struct side_terms *side, bool product, double error)
+static double wilson_error(const struct side_terms *side, bool product, double error)
 {
     double sums[CONTRAST_SUMS] = {0}, questions = 0;
     for (size_t i = 0; i < side->count; i++) {
@@ -574,8 +574,8 @@ static enum err compare_queries(const struct match *match, const struct terms *t
     if (err)
         return err;
     if (is_of_accuracy(metric)) {
-        out->found.a_error = edge_error(&terms->a, question.product, out->found.a_error);
-        out->found.b_error = edge_error(&terms->b, question.product, out->found.b_error);
+        out->found.a_error = wilson_error(&terms->a, question.product, out->found.a_error);
+        out->found.b_error = wilson_error(&terms->b, question.product, out->found.b_error);
     }
     if (!is_known(out->found.p_value))
         return ERR_OK;

@@ -159,15 +159,15 @@ static void check_same(const struct pair *pair, struct comparison *out)
     for (size_t i = 0; i < sizeof SAME / sizeof *SAME; i++) {
         fact_text(&a->summary, &SAME[i], left, sizeof left);
         fact_text(&b->summary, &SAME[i], right, sizeof right);
-        bool a_tells = left[0] || records_fact(a, &SAME[i]);
-        bool b_tells = right[0] || records_fact(b, &SAME[i]);
-        if (a_tells && b_tells && strcmp(left, right) != 0)
+        bool a_records = left[0] || records_fact(a, &SAME[i]);
+        bool b_records = right[0] || records_fact(b, &SAME[i]);
+        if (a_records && b_records && strcmp(left, right) != 0)
             warn(out, "different %s: %.100s, baseline %.100s", SAME[i].what,
                  right[0] ? right : "none", left[0] ? left : "none");
-        if (left[0] && !b_tells &&
+        if (left[0] && !b_records &&
             b->has_summary) /* an unfinished run records little, and is reported as such */
             unrecorded_add(&of_b, SAME[i].what);
-        if (right[0] && !a_tells && a->has_summary)
+        if (right[0] && !a_records && a->has_summary)
             unrecorded_add(&of_a, SAME[i].what);
     }
     warn_unrecorded(out, "the baseline", &of_a);

@@ -30,7 +30,7 @@ static bool is_separator(const char *word)
     return strcmp(word, "--") == 0;
 }
 
-static void look(const char *directory, struct candidate *out)
+static void read_candidate(const char *directory, struct candidate *out)
 {
     char path[FILE_PATH_MAX];
     *out = (struct candidate){.directory = directory};
@@ -122,7 +122,7 @@ enum err compare_groups_find(const char *const *words, size_t count, struct comp
     size_t taken = take_runs(words, count, runs, &sides);
     if (!sides) {
         for (size_t i = 0; i < taken; i++)
-            look(runs[i].directory, &runs[i]);
+            read_candidate(runs[i].directory, &runs[i]);
         sides = number_repeats(runs, taken);
         for (size_t i = 0; i < taken; i++)
             summary_release(&runs[i].summary);

@@ -120,7 +120,7 @@ static enum err put_group(void *context, const char *value, const uint32_t *rows
     return ERR_OK;
 }
 
-static void warn_poor(struct analysis *analysis, const char *name, const struct poor *poor)
+static void warn_of_unknown(struct analysis *analysis, const char *name, const struct poor *poor)
 {
     for (size_t i = 0; i < GROUP_FIGURES; i++)
         if (poor[i].groups)
@@ -140,7 +140,7 @@ static enum err put_words(struct analysis *analysis, const char *key, const char
     enum err err = groups_by_word(analysis->table, word, put_group, &groups);
     result_end(analysis->result);
     if (word == RUN_SUBJECT)
-        warn_poor(analysis, name, groups.poor);
+        warn_of_unknown(analysis, name, groups.poor);
     return err;
 }
 
@@ -237,7 +237,7 @@ static enum err efficiency_run(struct analysis *analysis, struct error *why)
     struct result *result = analysis->result;
     struct totals totals = totals_of(table);
     if (!totals.known)
-        return lacks(table, "the energy is", why);
+        return no_data_error(table, "the energy is", why);
     result_group(result, "summary");
     put_totals(result, table, &totals);
     struct questions questions;

@@ -62,7 +62,7 @@ static enum err latency_run(struct analysis *analysis, struct error *why)
     const struct run_table *table = analysis->table;
     struct result *result = analysis->result;
     if (!table->numbers[RUN_LATENCY] && !table->numbers[RUN_TTFT])
-        return lacks(table, "neither latency nor time to first token is", why);
+        return no_data_error(table, "neither latency nor time to first token is", why);
     result_group(result, "summary");
     result_count(result, "queries", table->rows - table->failed);
     result_number(result, "output_tokens_per_s", table->summary.output_tokens_per_s, "1/s");

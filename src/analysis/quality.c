@@ -166,36 +166,36 @@ static enum err check_cold_start(struct checks *checks)
 /* Reading more would take longer than all other analyses: larger files are sampled. */
 #define BYTES_MAX (UINT64_C(64) << 20)
 
-struct seen {
-    size_t files, samples, held; /* held: some cause was reported */
+struct scan {
+    size_t files, samples, throttled; /* throttled: some cause was reported */
     unsigned causes;
     bool in_part;
 };
 
 static enum err take_sample(void *context, const struct sample *sample)
 {
-    struct seen *seen = context;
+    struct scan *scan = context;
     unsigned causes =
         sample->value >= 0 && sample->value <= UINT32_MAX ? (unsigned)sample->value : 0;
-    seen->samples++;
-    seen->held += causes != 0;
-    seen->causes |= causes;
+    scan->samples++;
+    scan->throttled += causes != 0;
+    scan->causes |= causes;
     return ERR_OK;
 }
 
 /* Files that cannot be read are ignored. */
-static struct seen scan_throttling(const char *directory)
+static struct scan scan_throttling(const char *directory)
 {
     const struct samples_query query = {.quantity = quantity_name(QTY_THROTTLE),
                                         .bytes_max = BYTES_MAX};
-    struct seen seen = {0};
+    struct scan scan = {0};
     for (unsigned start = 1, last = samples_starts(directory); start <= last; start++) {
         struct samples_found found;
-        enum err err = samples_read(directory, start, &query, take_sample, &seen, &found, NULL);
-        seen.files += err != ERR_NOT_FOUND;
-        seen.in_part = seen.in_part || found.in_part;
+        enum err err = samples_read(directory, start, &query, take_sample, &scan, &found, NULL);
+        scan.files += err != ERR_NOT_FOUND;
+        scan.in_part = scan.in_part || found.in_part;
     }
-    return seen;
+    return scan;
 }
 
 static void name_causes(unsigned causes, char *to, size_t size)
@@ -203,31 +203,32 @@ static void name_causes(unsigned causes, char *to, size_t size)
     static const struct {
         unsigned bit;
         const char *name;
-    } NAMES[] = {{THROTTLE_POWER, " power"},     {THROTTLE_THERMAL, " heat"},
-                 {THROTTLE_BRAKE, " brake"},     {THROTTLE_LIMIT, " a setting"},
-                 {THROTTLE_SYNC, " other GPUs"}, {THROTTLE_OTHER, " other"}};
+    } NAMES[] = {{THROTTLE_POWER, "power"},     {THROTTLE_THERMAL, "thermal"},
+                 {THROTTLE_BRAKE, "brake"},     {THROTTLE_LIMIT, "a setting"},
+                 {THROTTLE_SYNC, "other GPUs"}, {THROTTLE_OTHER, "other"}};
     size_t length = 0;
     to[0] = '\0';
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
-        if (causes & NAMES[i].bit && str_copy(to + length, size - length, NAMES[i].name))
-            length += strlen(NAMES[i].name);
+        if (causes & NAMES[i].bit &&
+            str_join(to + length, size - length, length ? ", " : "", NAMES[i].name, ""))
+            length = strlen(to);
 }
 
 static enum err check_throttling(struct checks *checks)
 {
-    struct seen seen = scan_throttling(checks->table->directory);
+    struct scan scan = scan_throttling(checks->table->directory);
     char causes[128];
-    const char *picked = seen.in_part ? ", evenly picked" : "";
-    name_causes(seen.causes, causes, sizeof causes);
-    if (seen.held)
-        check_put(checks, "throttling", CHECK_WARNING,
-                  "clocks throttled in %.1f %% of %zu samples%s, by%s",
-                  100.0 * (double)seen.held / (double)seen.samples, seen.samples, picked, causes);
-    else if (seen.samples)
-        check_put(checks, "throttling", CHECK_GOOD, "none in %zu samples%s", seen.samples, picked);
+    const char *picked = scan.in_part ? ", evenly spaced" : "";
+    name_causes(scan.causes, causes, sizeof causes);
+    if (scan.throttled)
+        check_put(
+            checks, "throttling", CHECK_WARNING, "clocks throttled in %.1f %% of %zu samples%s: %s",
+            100.0 * (double)scan.throttled / (double)scan.samples, scan.samples, picked, causes);
+    else if (scan.samples)
+        check_put(checks, "throttling", CHECK_GOOD, "none in %zu samples%s", scan.samples, picked);
     else
         check_put(checks, "throttling", CHECK_UNKNOWN,
-                  seen.files ? "no device reports it" : "no samples");
+                  scan.files ? "no device reports it" : "no samples");
     return ERR_OK;
 }
 
@@ -293,7 +294,7 @@ static void check_answers(struct checks *checks)
         paused += run_flag(table, RUN_PAUSED, i) == 1;
     if (paused)
         check_put(checks, "paused", CHECK_WARNING,
-                  "%zu of %zu %s span a stop of ipw or a suspend: their latencies include it",
+                  "%zu of %zu %s include time in which ipw was stopped or the machine suspended",
                   paused, table->rows, units_of(checks->table, true));
     if (table->damaged)
         check_put(checks, "damaged_lines", CHECK_WARNING, "%llu lines of the journal",
@@ -577,7 +578,7 @@ const struct analysis_driver analysis_quality = {
                   RUN_WANT(RUN_WATTS) | RUN_WANT(RUN_LATENCY) | RUN_WANT(RUN_TTFT) |
                   RUN_WANT(RUN_OUTPUT_TOKENS) | RUN_WANT(RUN_TEMPERATURE) | RUN_WANT(RUN_ATTEMPTS),
               RUN_WANT(RUN_METHOD) | RUN_WANT(RUN_ERROR) | RUN_WANT(RUN_FINISH)},
-    .of_failures_too = true,
+    .accepts_failed = true,
     .finding = FINDING,
     .run = quality_run,
 };

@@ -202,8 +202,8 @@ static enum err put_pairs(struct analysis *analysis, bool by_machine, bool skip_
 static enum err regression_run(struct analysis *analysis, struct error *why)
 {
     const struct run_table *table = analysis->table;
-    bool skip_zeroes, by_machine = is_by_machine(table);
-    enum err err = needs_requests(table, why);
+    bool skip_zeroes, by_machine = uses_machine_energy(table);
+    enum err err = require_requests(table, why);
     if (!err)
         err = params_bool(analysis->params, "skip_zeroes", false, &skip_zeroes, why);
     if (err)

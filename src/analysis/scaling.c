@@ -96,11 +96,11 @@ static enum err scaling_run(struct analysis *analysis, struct error *why)
     struct result *result = analysis->result;
     struct lengths energy = {0};
     struct plane_fit fit;
-    enum err err = needs_requests(table, why);
+    enum err err = require_requests(table, why);
     if (err)
         return err;
     if (!table->numbers[RUN_INPUT_TOKENS] && !table->numbers[RUN_OUTPUT_TOKENS])
-        return lacks(table, "token counts are", why);
+        return no_data_error(table, "token counts are", why);
     if (table->rows - table->failed < QUERIES_MIN)
         return err_set(why, ERR_NO_DATA, "%zu completed %s; scaling needs %d",
                        table->rows - table->failed, units_of(table, true), QUERIES_MIN);

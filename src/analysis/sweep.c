@@ -79,8 +79,8 @@ static void put_best(struct result *result, const struct sweep *sweep,
     result_end(result);
 }
 
-/* Where it was measured first: repeats of one process run at one place. */
-static void put_place(struct result *result, const struct sweep *sweep, size_t point)
+/* Node and GPUs of its first attempt; repeats of one process run on the same. */
+static void put_node(struct result *result, const struct sweep *sweep, size_t point)
 {
     const struct sweep_attempt *found = NULL;
     for (size_t i = 0; !found && i < sweep->count; i++)
@@ -154,7 +154,7 @@ static void put_point(struct result *result, const struct settings *all, size_t 
     result_flag(result, "pareto_optimal", all->optimal[point]);
     result_count(result, "repeats", figures->measured);
     result_count(result, "failed", figures->failed);
-    put_place(result, sweep, point);
+    put_node(result, sweep, point);
     result_end(result);
 }
 
@@ -162,7 +162,7 @@ static void put_point(struct result *result, const struct settings *all, size_t 
 
 /* "threads=4 uses 50 ± 1 % less energy per run than threads=1, in 70 % less time."  A difference that may be noise is
  * not reported as a saving. */
-static void add_answer(const struct settings *all, const struct clock_choice *choice,
+static void add_saving(const struct settings *all, const struct clock_choice *choice,
                        struct text *out)
 {
     const struct optimize_point *best = &choice->points[choice->optimum.best];
@@ -203,8 +203,8 @@ static void add_limits(const struct settings *all, struct text *out)
         text_add(out, " Energies are estimated, not measured.");
 }
 
-static enum err put_answer(struct result *result, const struct settings *all, const char *directory,
-                           struct error *why)
+static enum err put_conclusion(struct result *result, const struct settings *all,
+                               const char *directory, struct error *why)
 {
     struct optimize_goal goal = optimize_goal_edp();
     struct clock_choice choice;
@@ -212,7 +212,7 @@ static enum err put_answer(struct result *result, const struct settings *all, co
     goal.time_exponent = 0;
     enum err err = sweep_choice_of(&all->points, directory, &goal, &choice, why);
     if (!err && choice.is_recommended)
-        add_answer(all, &choice, &answer);
+        add_saving(all, &choice, &answer);
     else if (!err)
         text_addf(&answer, "No setting is shown to save energy: %s.", choice.reason);
     add_limits(all, &answer);
@@ -236,7 +236,7 @@ static enum err put_summary(struct result *result, const struct settings *all,
     for (size_t p = 0; p < sweep->point_count; p++)
         settings += all->figures[p].measured > 0;
     result_group(result, "summary");
-    enum err err = put_answer(result, all, directory, why);
+    enum err err = put_conclusion(result, all, directory, why);
     result_count(result, "settings", settings);
     result_count(result, "attempts", sweep->count);
     result_count(result, "failed", sweep_points_excluded(&all->points, SWEEP_FAILED));
@@ -267,7 +267,7 @@ static void warn_of_flags(struct result *result, const struct sweep_points *poin
 }
 
 /* Whether an earlier attempt has the same text. */
-static bool is_known_place(const struct sweep *sweep, size_t i, bool gpus)
+static bool is_repeated(const struct sweep *sweep, size_t i, bool gpus)
 {
     const char *mine = gpus ? sweep->attempts[i].gpus : sweep->attempts[i].node;
     for (size_t j = 0; mine && j < i; j++) {
@@ -278,18 +278,18 @@ static bool is_known_place(const struct sweep *sweep, size_t i, bool gpus)
     return !mine;
 }
 
-static size_t count_places(const struct sweep *sweep, bool gpus)
+static size_t count_distinct(const struct sweep *sweep, bool gpus)
 {
     size_t places = 0;
     for (size_t i = 0; i < sweep->count; i++)
-        places += !sweep->attempts[i].exit_code && !is_known_place(sweep, i, gpus);
+        places += !sweep->attempts[i].exit_code && !is_repeated(sweep, i, gpus);
     return places;
 }
 
 /* Two GPUs of one model differ by some percent in power at the same clock, more than many settings do. */
-static void warn_of_places(struct result *result, const struct sweep *sweep)
+static void warn_of_nodes(struct result *result, const struct sweep *sweep)
 {
-    size_t gpus = count_places(sweep, true), nodes = count_places(sweep, false);
+    size_t gpus = count_distinct(sweep, true), nodes = count_distinct(sweep, false);
     if (gpus > 1)
         result_warn(result,
                     "the settings were measured on %zu sets of GPUs, so differences between "
@@ -324,7 +324,7 @@ static enum err put_all(struct result *result, const struct settings *all, const
     result_end(result);
     result_end(result);
     warn_of_flags(result, &all->points);
-    warn_of_places(result, sweep);
+    warn_of_nodes(result, sweep);
     return ERR_OK;
 }
 

@@ -417,14 +417,14 @@ class Throttling(Written):
         self.assertEqual(self.check([]), {"check": "throttling", "verdict": "unknown", "detail": "no device reports it"})
         self.assertEqual(self.check([(0, "")] * 40), {"check": "throttling", "verdict": "good", "detail": "none in 40 samples"})
         told = self.check([(0, "")] * 30 + [(1, "")] * 6 + [(2, "")] * 4)
-        self.assertEqual((told["verdict"], told["detail"]), ("warning", "clocks throttled in 25.0 % of 40 samples, by power heat"))
+        self.assertEqual((told["verdict"], told["detail"]), ("warning", "clocks throttled in 25.0 % of 40 samples: power, thermal"))
 
     def test_a_file_of_many_samples(self):
         """Some are looked at, from the beginning to the end."""
         tail = "0" * 1000  # of each line, so that the file is large
         told = self.check([(0, tail)] * 63_000 + [(2, tail)] * 7_000)
         self.assertEqual(told["verdict"], "warning")
-        share, samples = re.fullmatch(r"clocks throttled in ([\d.]+) % of (\d+) samples, evenly picked, by heat", told["detail"]).groups()
+        share, samples = re.fullmatch(r"clocks throttled in ([\d.]+) % of (\d+) samples, evenly spaced: thermal", told["detail"]).groups()
         self.assertAlmostEqual(float(share), 10, delta=1)
         self.assertTrue(20_000 < int(samples) < 70_000, samples)
 

@@ -142,7 +142,7 @@ class Quality(unittest.TestCase):
     def test_throttling(self):
         verdict, detail = self.checks(steady(), self.samples(0, 1, 1, 2, 0, 0, 0, 0))["throttling"]
         self.assertEqual(verdict, "warning")
-        self.assertEqual(detail, "clocks throttled in 37.5 % of 8 samples, by power heat")
+        self.assertEqual(detail, "clocks throttled in 37.5 % of 8 samples: power, thermal")
 
     def test_no_throttling(self):
         self.assertEqual(self.checks(steady(), self.samples(*[0] * 8))["throttling"], ("good", "none in 8 samples"))

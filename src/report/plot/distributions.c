@@ -51,7 +51,7 @@ static enum err draw_lengths(const struct plot_source *source, struct figure *fi
     if (err)
         return err_set(why, err, "%s", err_text(err));
     if (!count)
-        err = lacks(table, "output tokens are", why);
+        err = no_data_error(table, "output tokens are", why);
     else if (!is_known(kde_bandwidth(values, count)))
         err = err_set(why, ERR_NO_DATA, "a density needs two outputs of different length");
     else {
@@ -151,7 +151,7 @@ static enum err draw_energy(const struct plot_source *source, struct figure *fig
     if (err)
         return err_set(why, err, "%s", err_text(err));
     if (!count)
-        err = lacks(source->table, "energy is", why);
+        err = no_data_error(source->table, "energy is", why);
     else if (count < 3)
         err = err_set(why, ERR_NO_DATA, "a distribution needs three queries of known energy");
     else {

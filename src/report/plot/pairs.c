@@ -205,7 +205,7 @@ static enum err draw_pairs(const struct plot_source *source, struct figure *figu
                record_column(COLUMN_NUMBER, plot->x)->label,
                record_column(COLUMN_NUMBER, y)->label);
     if (!err && !pairs.count)
-        err = lacks(table, words, why);
+        err = no_data_error(table, words, why);
     if (!err) {
         draw_heading(figure, table, plot->what, pairs.count, plot->lacking);
         if (whose(plot, table, y)[0])

@@ -115,7 +115,7 @@ static enum err draw(const struct plot_source *source, struct figure *figure, st
     const struct run_table *table = source->table;
     size_t count = count_rows(table);
     if (!count)
-        return lacks(table, "the energies of prefill and decode are", why);
+        return no_data_error(table, "the energies of prefill and decode are", why);
     draw_heading(figure, table, "Prefill and decode", count, "separate phases");
     figure_note_energy_of(figure, table);
     figure->beside = true;

@@ -96,7 +96,7 @@ static enum err draw_run(const struct run_table *table, struct figure *figure, s
         return err_set(why, ERR_NO_DATA, "peak figures of %s are unknown",
                        gpu[0] ? gpu : "what it ran on");
     if (!table->numbers[RUN_INTENSITY] || !table->numbers[RUN_MBU])
-        return lacks(table, "operations and bytes are", why);
+        return no_data_error(table, "operations and bytes are", why);
     struct figure_panel *panel = begin(figure);
     struct figure_series *series =
         figure_series(figure, panel, FIGURE_POINTS, FIGURE_BLUE, "decode of one query");
@@ -112,7 +112,7 @@ static enum err draw_run(const struct run_table *table, struct figure *figure, s
             series_add3(series, intensity, gflops, 0.6);
     }
     if (!known)
-        return lacks(table, "operations and bytes together are", why);
+        return no_data_error(table, "operations and bytes together are", why);
     put_roof(figure, panel, &peak, low, high);
     draw_heading(figure, table, "Roofline", known, "operations and bytes");
     if (step > 1)
