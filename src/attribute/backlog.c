@@ -100,7 +100,7 @@ static void remove_flight(struct backlog *backlog, size_t place)
 }
 
 /* Moves them to the front when half of the capacity is free there. */
-static void make_room(struct backlog *backlog)
+static void compact_flights(struct backlog *backlog)
 {
     size_t count = backlog->flight_end - backlog->flight_first;
     if (backlog->flight_end < backlog->flight_capacity || backlog->flight_first < count)
@@ -116,7 +116,7 @@ enum err backlog_begin(struct backlog *backlog, uint64_t id, nanos from)
 {
     enum err err = ERR_OK;
     pthread_mutex_lock(&backlog->lock);
-    make_room(backlog);
+    compact_flights(backlog);
     struct flight *flights =
         grow(backlog->flights, &backlog->flight_capacity, backlog->flight_end, sizeof *flights);
     if (flights)

@@ -24,7 +24,7 @@ static void name_source(const struct sensor *sensor, const struct sensor_channel
 }
 
 /* Current problem of a channel; "" if none is known. */
-static void explain(const struct channel_state *state, char *why, size_t size)
+static void describe_problem(const struct channel_state *state, char *why, size_t size)
 {
     *why = '\0';
     if (state->blocked_s > 0)
@@ -39,7 +39,7 @@ static struct energy no_energy(const struct sensor *sensor, const struct sensor_
                                const struct channel_state *state)
 {
     char note[160], why[96];
-    explain(state, why, sizeof why);
+    describe_problem(state, why, sizeof why);
     if (channel->quantity == QTY_ENERGY && state->updates == 0 && state->missing == 0 && !why[0])
         str_copy(why, sizeof why, "counter did not change (a dead sensor, or too short a window)");
     else if (!why[0] && state->last_error)
@@ -80,7 +80,7 @@ void energy_note_coverage(struct energy *energy, const struct channel_state *sta
     if (energy->coverage >= 0.995)
         return;
     if (state)
-        explain(state, why, sizeof why);
+        describe_problem(state, why, sizeof why);
     str_format(energy->note, sizeof energy->note,
                "%.1f %% of the window was not covered%s%s; its joules are not included",
                100 * (1 - energy->coverage), why[0] ? ": " : "", why);
@@ -105,7 +105,7 @@ void channel_energy_take(struct sampler *sampler, size_t source, size_t channel,
         .source = source, .channel = channel, .row = row, .power_max = UNKNOWN};
     sampler_channel(sampler, source, channel, &state);
     enum err err = take_window(sampler, source, channel, from, to, &window, &out->power_max);
-    /* A power sensor that reads only 0 W is as dead as a counter that never changes. */
+    /* A power sensor that reads only 0 W is dead, as is a counter that never changes. */
     bool flat_zero = !err && row->quantity == QTY_POWER && out->power_max <= 0;
     if (err || flat_zero) {
         out->energy = no_energy(sensor, row, &state);
@@ -154,8 +154,8 @@ static int rank(const struct channel_energy *of)
     return (row->secondary ? 10 : 0) + (row->estimated ? 20 : 0) + (int)of->energy.method;
 }
 
-/* Quantized, so that the order below is transitive: otherwise each of three channels of one device could give way to
- * another, and none would be counted.  All but a twentieth of the window counts as all of it. */
+/* Quantized, so that the order below is transitive: otherwise three channels of one device could outrank each other in
+ * a cycle, and none would be counted.  Coverage of at least 95 % counts as complete. */
 static int coverage_step(const struct energy *energy)
 {
     int step = (int)(energy->coverage * COVERAGE_STEPS);

@@ -185,7 +185,7 @@ static void find_throttling(struct conditions *c)
         const struct summary_condition *device = &c->figures.devices[i];
         if (device->throttled_share > SHARE_WARNING)
             find(c, "throttled", FINDING_WARNING,
-                 "%s was throttled for heat or by a power brake in %.0f %% of the time", device->id,
+                 "%s was throttled by temperature or a power brake %.0f %% of the time", device->id,
                  100 * device->throttled_share);
     }
 }
@@ -466,7 +466,7 @@ static void find_background_gpu(struct conditions *c)
 
 /* ---- measured windows ---- */
 
-/* Energy of the processors and their memory above idle; UNKNOWN where that is. */
+/* Energy of the processors and their memory above idle; UNKNOWN if that of one is. */
 static double active_cpu_joules(const struct ledger *ledger)
 {
     double sum = UNKNOWN;
@@ -479,7 +479,7 @@ static double active_cpu_joules(const struct ledger *ledger)
             continue;
         double active = device->energy.active_joules;
         double covered_s = seconds(ledger->to - ledger->from) * device->energy.coverage;
-        if (!is_known(active) && channel->watts_idle > 0) /* a model has its own idle power */
+        if (!is_known(active) && channel->watts_idle > 0) /* of a power model */
             active = device->energy.joules - channel->watts_idle * covered_s;
         if (!is_known(active))
             return UNKNOWN;

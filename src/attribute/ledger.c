@@ -256,7 +256,7 @@ static size_t count_measured(const struct channel_energy *const *main_of, size_t
  * counting) nor replace them (lost joules): the others, whose coverage is known, are summed, and it is shown
  * separately.
  *
- * A module's meter contains its GPUs, but it is not reported which: with one GPU per module the counts agree; with
+ * A module's meter contains its GPUs, but which ones is not reported: with one GPU per module the counts agree; with
  * two (GB200), or with other cards in the machine, they do not. */
 static bool span_is_unknown(const struct channel_energy *const *main_of, size_t devices,
                             size_t self)

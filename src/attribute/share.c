@@ -307,8 +307,8 @@ static void note_channel(struct portion *portion, const struct slice_device *dev
     portion->key = device->key;
 }
 
-static void give(const struct sharing *sharing, struct sharer *sharer, nanos from,
-                 const struct parts *parts)
+static void add_portion(const struct sharing *sharing, struct sharer *sharer, nanos from,
+                        const struct parts *parts)
 {
     double idle = parts->idle;
     nanos change = request_phase_change(&sharer->trace);
@@ -341,7 +341,7 @@ static struct parts share_slice(struct sharing *sharing, nanos from, nanos to)
     for (size_t i = 0; i < sharing->in_flight.count; i++) {
         struct sharer *sharer = sharing->in_flight.items[i];
         const struct parts *parts = &sharing->parts[i];
-        give(sharing, sharer, from, parts);
+        add_portion(sharing, sharer, from, parts);
         attributed.cpu += parts->cpu;
         attributed.other += parts->other;
         attributed.idle += parts->idle;
@@ -506,7 +506,7 @@ static enum err add_events(struct sharing *sharing, const struct sharers *list, 
 }
 
 /* Takes the requests that overlap the time up to `limit`, and reserves memory for them. */
-static enum err gather(struct sharing *sharing, nanos limit)
+static enum err take_overlapping(struct sharing *sharing, nanos limit)
 {
     struct sharer *next;
     enum err err = sharers_reserve(&sharing->pending, sharing->backlog.waiting.count);
@@ -642,8 +642,8 @@ static enum err settle_until(struct sharing *sharing, nanos frontier)
     return err;
 }
 
-static void hand_over(struct sharing *sharing, const struct ledger *ledger, sharing_take *take,
-                      void *context)
+static void return_finished(struct sharing *sharing, const struct ledger *ledger,
+                            sharing_take *take, void *context)
 {
     struct sharers *done = &sharing->done;
     if (done->count)
@@ -665,7 +665,7 @@ enum err sharing_advance(struct sharing *sharing, nanos until, sharing_take *tak
     nanos limit = until < earliest ? until : earliest;
     if (limit < sharing->settled)
         limit = sharing->settled;
-    err = gather(sharing, limit);
+    err = take_overlapping(sharing, limit);
     if (err)
         return err;
     nanos frontier = limit == earliest ? limit : last_cut(sharing, limit);
@@ -680,7 +680,7 @@ enum err sharing_advance(struct sharing *sharing, nanos until, sharing_take *tak
         choose_channel(&sharing->devices[d], sharing->sampler, &ledger.devices[d]);
     err = settle_until(sharing, frontier);
     if (!err)
-        hand_over(sharing, &ledger, take, context);
+        return_finished(sharing, &ledger, take, context);
     ledger_release(&ledger);
     return err;
 }

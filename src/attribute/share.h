@@ -16,7 +16,7 @@
  * rounding; `conservation error` is the residual, and is reported.  Time that no sensor covers is in neither.  Joules
  * that a sensor reports only after their time was settled are unattributed.
  *
- * Attribution runs behind the measurement: a slice is settled when every request that overlaps it has ended and the
+ * Attribution lags behind the measurement: a slice is settled when every request that overlaps it has ended and the
  * sensors have been read past it.  Memory holds only what is not settled yet.  The shares do not depend on how often
  * and how far the run is advanced, except for the channel that measures a device, which is chosen for each stretch of
  * time that is settled at once.
@@ -80,7 +80,7 @@ struct share {
 
 typedef void sharing_take(void *context, const struct share *share);
 
-/* A request is about to be sent: nothing after `from` is settled until it has ended.  Settled time stays as it is: a
+/* A request is about to be sent: nothing after `from` is settled until it has ended.  Settled time does not change: a
  * request that is reported late gets none of it.  ERR_BAD_VALUE when this id is in flight already. */
 enum err sharing_begin(struct sharing *sharing, uint64_t id, nanos from) MUST_USE;
 

@@ -59,7 +59,7 @@ static enum err add_segment(struct span_account *account, size_t span, nanos fro
 
 /* Parents come before children, and siblings in the order of their starts: `done` is the end of the time of a span
  * that is already assigned. */
-static enum err cut(struct span_account *account, nanos *done)
+static enum err add_segments(struct span_account *account, nanos *done)
 {
     const struct trace_tree *tree = &account->tree;
     enum err err = ERR_OK;
@@ -107,7 +107,7 @@ struct span_account *span_account_new(struct trace_tree *tree, void *context)
                                         UNKNOWN,
                                         UNKNOWN};
     if (!err)
-        err = cut(account, done);
+        err = add_segments(account, done);
     free(done);
     if (!err)
         return account;
@@ -635,7 +635,7 @@ static double sum_requests(const struct trace_tree *tree, size_t offset)
 
 #define REQUESTS(member) sum_requests(tree, offsetof(struct trace_facts, member))
 
-static int64_t whole(double value)
+static int64_t to_count(double value)
 {
     return is_known(value) ? (int64_t)value : INTEGER_UNKNOWN;
 }
@@ -650,18 +650,18 @@ static void fill_tokens(const struct trace_tree *tree, double length, struct rec
         first++;
     if (first < tree->count && tree->spans[first].facts.first_token)
         out->ttft_s = seconds(tree->spans[first].facts.first_token - tree->spans[0].from);
-    out->input_tokens = whole(input);
-    out->output_tokens = whole(output);
-    out->total_tokens = whole(input + output);
-    out->cached_tokens = whole(REQUESTS(cached_tokens));
-    out->reasoning_tokens = whole(REQUESTS(reasoning_tokens));
+    out->input_tokens = to_count(input);
+    out->output_tokens = to_count(output);
+    out->total_tokens = to_count(input + output);
+    out->cached_tokens = to_count(REQUESTS(cached_tokens));
+    out->reasoning_tokens = to_count(REQUESTS(reasoning_tokens));
     out->per_token_ms = 1e3 * ratio(length, output);
     out->tokens_per_s = output > 0 ? ratio(output, length) : UNKNOWN;
 }
 
 /* Whether the phases of all answered requests are known, and their tokens.  A sum over some of them would be too
  * small. */
-static bool knows_phases(const struct trace_tree *tree, double *input, double *output)
+static bool sum_phase_tokens(const struct trace_tree *tree, double *input, double *output)
 {
     *input = *output = 0;
     for (size_t i = 0; i < tree->count; i++) {
@@ -683,7 +683,7 @@ static void fill_phases(const struct span_account *account, struct record *out)
     double input, output;
     struct part_sum prefill = sum_own(account, TRACE_PREFILL, TRACE_PREFILL),
                     decode = sum_own(account, TRACE_DECODE, TRACE_DECODE);
-    if (!prefill.count || !knows_phases(&account->tree, &input, &output))
+    if (!prefill.count || !sum_phase_tokens(&account->tree, &input, &output))
         return;
     out->prefill_s = prefill.seconds;
     out->decode_s = decode.seconds;

@@ -9,10 +9,10 @@
 #include "core/text.h"
 #include "core/units.h"
 
-/* Published package measurements of cloud servers lie within 15 % of TDP of the model's line (see cpu_model.c),
+/* Published package measurements of cloud servers deviate from the linear model (see cpu_model.c) by up to 15 % of TDP,
  * parts of one kind differ by about 10 %, and power at one utilization differs by 30 % between a vector and a
- * pointer-chasing load: 0.4 together.  Parts of a family differ by half in watts per thread, and a generic figure
- * may be wrong by a factor of two. */
+ * pointer-chasing load: 0.4 together.  Parts of a family differ by half in watts per thread, and a generic figure may
+ * be wrong by a factor of two. */
 #define ACCURACY_PUBLISHED 0.4
 #define ACCURACY_ASSUMED   0.6
 #define ACCURACY_FAMILY    0.6

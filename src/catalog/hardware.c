@@ -292,7 +292,7 @@ bool hardware_find_device(const char *driver_name, struct hardware *out)
 {
     struct device_peak peak;
     const struct hardware *entry = find_entry(driver_name);
-    /* Drivers add words that do not tell products apart; the table of peaks knows which. */
+    /* Drivers add words that do not distinguish products; the table of peaks lists them. */
     if (!entry && device_peak_find(driver_name, &peak) && peak.hardware)
         entry = find_entry(peak.hardware);
     *out = entry ? *entry : (struct hardware){0};

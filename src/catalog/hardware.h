@@ -61,7 +61,7 @@ struct hardware_point {
     const char *source;
 };
 
-/* How the kernel names a processor, for the power model of a host without a meter. */
+/* Identification of a processor by the kernel, for the power model of a host without a meter. */
 struct hardware_processor {
     const char *const *brands; /* words of its brand string; ends in NULL; NULL: not given */
     unsigned threads;

@@ -704,8 +704,8 @@ void hardware_release(struct hardware *hardware)
 
 /* ---- writing ---- */
 
-/* The fewest digits, from 15 on, that parse back to the same value in this unit: 15 are more than a file has, and
- * remove the rounding error of the division. */
+/* The fewest digits, at least 15, that round-trip in this unit: 15 are more than a file has, and remove the rounding
+ * error of the division. */
 static void write_value(struct json *json, const char *key, double value, double factor)
 {
     char digits[40];

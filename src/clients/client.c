@@ -1,4 +1,4 @@
-/* What the client drivers share: lists of models, the conversation of a request, and the warm-up. */
+/* Shared by the client drivers: lists of models, the conversation of a request, and the warm-up. */
 #include "clients/client.h"
 
 #include <stdlib.h>

@@ -322,7 +322,7 @@ static enum err llama_health(struct client *client, struct error *why)
 {
     (void)client;
     (void)why;
-    return ERR_OK; /* an open client is healthy */
+    return ERR_OK; /* always healthy once opened */
 }
 
 static enum err llama_models(struct client *client, struct client_models *out, struct error *why)
@@ -668,8 +668,8 @@ static enum err llama_split(struct client *client, const char *name, const struc
     enum err err = use_model(llama, name, &load_s, why);
     if (!err && length > engine_context_facts(llama->context)->context)
         err = err_set(why, ERR_USAGE,
-                      "a window of %zu tokens exceeds the context of %u: make one smaller with "
-                      "--dataset-param window=TOKENS or the other larger with --client-param "
+                      "a window of %zu tokens exceeds the context of %u: reduce it with "
+                      "--dataset-param window=TOKENS or enlarge the context with --client-param "
                       "context=TOKENS",
                       length, engine_context_facts(llama->context)->context);
     if (!err)
@@ -678,7 +678,7 @@ static enum err llama_split(struct client *client, const char *name, const struc
     out->tokens = tokens.ids;
     if (!err && tokens.count < length)
         err = err_set(why, ERR_NO_DATA,
-                      "the text has %zu tokens, fewer than one window of %zu: make it smaller with "
+                      "the text has %zu tokens, fewer than one window of %zu: reduce it with "
                       "--dataset-param window=TOKENS",
                       tokens.count, length);
     size_t windows = tokens.count / length;

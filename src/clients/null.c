@@ -328,8 +328,8 @@ static enum err make_plan(const struct null *null, const struct client_request *
 }
 
 /* Fills in the tool calls and token counts of a script line. */
-static enum err play_line(const struct client_request *request, const struct jv *line,
-                          struct completion *out, struct error *why)
+static enum err apply_line(const struct client_request *request, const struct jv *line,
+                           struct completion *out, struct error *why)
 {
     struct completion_sink sink = {.completion = out,
                                    .server = "null",
@@ -348,8 +348,8 @@ static enum err play_line(const struct client_request *request, const struct jv 
 }
 
 /* Failures set by parameters. */
-static enum err refuse(struct null *null, const struct client_request *request,
-                       const struct jv *line, struct completion *out, struct error *why)
+static enum err inject_failure(struct null *null, const struct client_request *request,
+                               const struct jv *line, struct completion *out, struct error *why)
 {
     const char *error = jv_text(jv_get(line, "error"));
     if (null->fail_every > 0 && ++null->asked % null->fail_every == 0) {
@@ -384,14 +384,14 @@ static enum err null_ask(struct client *client, const struct client_request *req
     out->sent = clock_now();
     enum err err = make_plan(null, request, chat, &plan, why);
     if (!err)
-        err = refuse(null, request, plan.line, out, why);
+        err = inject_failure(null, request, plan.line, out, why);
     if (!err) {
         out->output_tokens = 0;
         out->prompt_tokens =
             null->has_prompt_tokens ? (int64_t)null->prompt_tokens : count_prompt(chat);
         err = emit_answer(null, request, plan.answer, plan.count, out, why);
         if (!err && plan.line)
-            err = play_line(request, plan.line, out, why);
+            err = apply_line(request, plan.line, out, why);
         out->retryable = err == ERR_TIMEOUT;
     }
     if (!err)

@@ -236,7 +236,7 @@ static enum err openai_ask(struct client *client, const struct client_request *r
     const char *n = params_get(request->params, "n");
     if (!err && n && strcmp(n, "1") != 0)
         err = err_set(why, ERR_USAGE,
-                      "n=%.20s: a request is measured with one answer; --repeat asks again", n);
+                      "n=%.20s: only one completion per request is supported; use --repeat", n);
     for (bool again = !err; again;)
         err = ask_once(client->state, request, out, &again, why);
     completion_check_counts(out, client_prompt_bytes(request));

@@ -268,7 +268,7 @@ static void make_sorting(struct random *random, unsigned level, struct task_item
     add_numbers(&out->answer, values, count, down);
 }
 
-/* Reading comprehension: who has what, in which color, also after things have changed hands. */
+/* Reading comprehension: who owns which thing, its color, and the owner after things change hands. */
 
 static const char *const NAMES[] = {"Ann", "Ben", "Eva", "Jim", "Kim", "Leo", "Mia", "Tom"};
 static const char *const THINGS[] = {"ball", "book", "box", "cup", "hat", "key", "map", "pen"};
@@ -373,7 +373,7 @@ enum { TASK_COUNT = sizeof TASKS / sizeof *TASKS - 1 };
 enum {
     DEFAULT_COUNT = 600,
     TEST_SHARE = 5,  /* one problem in this many belongs to the test split */
-    DRAWS_MAX = 400, /* limit of draws until a problem belongs to the split; four in five may not */
+    DRAWS_MAX = 400, /* maximum draws until a problem belongs to the split; four in five may not */
     DRAWS_FRESH = 100, /* during this many draws, repeated problems are rejected */
     SEEN_SIZE = 32768, /* a power of two; when three quarters full, problems may repeat */
 };

@@ -37,7 +37,7 @@ static enum err read_json(const char *directory, const char *name, struct jv **o
     return err ? err : jv_read(path, DESCRIPTION_MAX, out, why);
 }
 
-static bool has(const char *directory, const char *name)
+static bool has_file(const char *directory, const char *name)
 {
     char path[FILE_PATH_MAX];
     return join(directory, name, path, NULL) == ERR_OK && file_exists(path);
@@ -147,11 +147,11 @@ static enum err shards_find(const char *directory, const char *split, struct sha
     if (!file_is_directory(directory))
         return err_set(why, ERR_NOT_FOUND, "%s is not a directory", directory);
     enum err err = join(directory, "", path, why);
-    if (!err && has(directory, "dataset_dict.json"))
+    if (!err && has_file(directory, "dataset_dict.json"))
         err = enter_split(directory, split, path, why);
     else if (!err)
         str_copy(path, sizeof path, directory);
-    if (!err && !has(path, "state.json"))
+    if (!err && !has_file(path, "state.json"))
         err = err_set(why, ERR_NOT_FOUND,
                       "%s has no state.json: it is not a dataset saved by save_to_disk", path);
     if (!err)

@@ -236,8 +236,8 @@ static enum err read_row(struct row_feed *feed, struct feed_row *row, bool *end,
 }
 
 /* *why with the position: "questions.jsonl, line 7: not JSON at byte 3". */
-static enum err at_row(const struct row_feed *feed, const struct feed_row *row, enum err err,
-                       const char *reason, struct error *why)
+static enum err add_position(const struct row_feed *feed, const struct feed_row *row, enum err err,
+                             const char *reason, struct error *why)
 {
     char copy[sizeof why->text];
     str_copy(copy, sizeof copy, reason); /* it may be why->text */
@@ -250,10 +250,10 @@ static enum err parse_row(const struct row_feed *feed, const struct feed_row *ro
 {
     *out = NULL;
     if (row->err)
-        return at_row(feed, row, row->err, row->why.text, why);
+        return add_position(feed, row, row->err, row->why.text, why);
     struct error reason = {0};
     enum err err = jv_parse(text_get(&row->json), row->json.length, out, &reason);
-    return err ? at_row(feed, row, err, reason.text, why) : ERR_OK;
+    return err ? add_position(feed, row, err, reason.text, why) : ERR_OK;
 }
 
 /* ---- open ---- */
@@ -304,7 +304,7 @@ static enum err look_ahead(struct row_feed *feed, struct error *why)
         if (!err) {
             err = row_mapping_check(&feed->mapping, parsed, &reason);
             if (err)
-                err = at_row(feed, row, err, reason.text, why);
+                err = add_position(feed, row, err, reason.text, why);
             jv_free(parsed);
             return err;
         }
@@ -396,7 +396,7 @@ static enum err map_row(struct row_feed *feed, struct item *out, bool *wanted, s
     jv_free(parsed);
     if (err) {
         item_release(out);
-        return at_row(feed, &feed->row, err, reason.text, why);
+        return add_position(feed, &feed->row, err, reason.text, why);
     }
     return ERR_OK;
 }

@@ -347,7 +347,7 @@ struct conversion {
     size_t used_count;
 };
 
-static const struct jv *use(struct conversion *c, const struct jv *value)
+static const struct jv *mark_used(struct conversion *c, const struct jv *value)
 {
     if (value && c->used_count < USED_MAX)
         c->used[c->used_count++] = value;
@@ -392,9 +392,9 @@ static enum err find_choices(struct conversion *c, struct error *why)
     enum err err = choices_find(c->row, mapping->choices, &c->given, why);
     if (err)
         return err;
-    use(c, field_find(c->row, mapping->choices));
+    mark_used(c, field_find(c->row, mapping->choices));
     for (size_t i = 0; i < c->given.count; i++)
-        use(c, c->given.options[i]);
+        mark_used(c, c->given.options[i]);
     c->shown = c->given;
     if (mapping->shuffle_choices) {
         struct random random = choices_order(c);
@@ -416,7 +416,7 @@ static enum err add_template_field(struct conversion *c, const char *name, struc
         value = field_find(c->row, c->mapping->problem);
     if (!value)
         return no_field(c->row, name, "template", why);
-    field_add_text(use(c, value), out);
+    field_add_text(mark_used(c, value), out);
     return ERR_OK;
 }
 
@@ -461,7 +461,7 @@ static enum err expand_template(struct conversion *c, const char *template, stru
 static enum err set_problem(struct conversion *c, struct item *out, struct error *why)
 {
     const struct row_mapping *mapping = c->mapping;
-    const struct jv *field = use(c, field_find(c->row, mapping->problem));
+    const struct jv *field = mark_used(c, field_find(c->row, mapping->problem));
     struct text text = {0};
     enum err err = ERR_OK;
     if (mapping->template) {
@@ -485,7 +485,7 @@ static enum err set_problem(struct conversion *c, struct item *out, struct error
 }
 
 /* Keeps what follows the last marker, trimmed. */
-static void keep_after(struct text *text, const char *mark)
+static void keep_after_marker(struct text *text, const char *mark)
 {
     const char *found = NULL, *at = text_get(text);
     while ((at = strstr(at, mark)))
@@ -503,7 +503,7 @@ static void keep_after(struct text *text, const char *mark)
 static enum err set_answer(struct conversion *c, struct item *out, struct error *why)
 {
     const struct row_mapping *mapping = c->mapping;
-    const struct jv *field = use(c, field_find(c->row, mapping->answer));
+    const struct jv *field = mark_used(c, field_find(c->row, mapping->answer));
     struct text text = {0};
     enum err err = ERR_OK;
     if (mapping->choices && !field_is_empty(field)) {
@@ -513,7 +513,7 @@ static enum err set_answer(struct conversion *c, struct item *out, struct error 
     } else {
         field_add_text(field, &text);
         if (mapping->answer_after)
-            keep_after(&text, mapping->answer_after);
+            keep_after_marker(&text, mapping->answer_after);
     }
     if (!err)
         err = str_take(&out->answer, &text);
@@ -528,7 +528,7 @@ static enum err set_plain(struct conversion *c, const char *names, char **to)
     if (field_is_empty(field))
         return ERR_OK;
     struct text text = {0};
-    field_add_text(use(c, field), &text);
+    field_add_text(mark_used(c, field), &text);
     enum err err = str_take(to, &text);
     text_release(&text);
     return err;

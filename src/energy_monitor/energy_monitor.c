@@ -345,7 +345,7 @@ static struct feed {
     pid_t monitor;   /* child process; 0: none */
     const char *ipw; /* program to start; NULL: readings come from --feed */
     unsigned interval_ms;
-    bool failed; /* the monitor ended without sending a reading */
+    bool failed; /* the monitor exited without sending a reading */
 } feed = {.readings = -1};
 
 static void log_line(const char *text, const char *detail)
@@ -391,7 +391,7 @@ static bool start_monitor(void)
 }
 
 /* The pipe was closed.  Returns 0 to restart the monitor, -1 to exit. */
-static int monitor_ended(void)
+static int monitor_exited(void)
 {
     close(feed.readings);
     feed.readings = -1;
@@ -409,7 +409,7 @@ static int monitor_ended(void)
         feed.failed = true;
         return -1;
     }
-    log_line("ipw monitor ended; restarting it", NULL);
+    log_line("ipw monitor exited; restarting it", NULL);
     return 0;
 }
 
@@ -421,7 +421,7 @@ static int read_reading(void)
     if (got < 0 && (errno == EINTR || errno == EAGAIN))
         return 0;
     if (got <= 0)
-        return monitor_ended();
+        return monitor_exited();
     if (got != sizeof reading || reading.size != sizeof reading ||
         reading.version != TELEMETRY_VERSION) {
         log_line("ipw monitor has a different version", NULL);

@@ -26,7 +26,7 @@ struct engine_context {
     nanos deadline;
 
     uint32_t position;  /* of the next token, in every sequence */
-    uint32_t sequences; /* decoded in step; 0 before the first */
+    uint32_t sequences; /* decoded in lockstep; 0 before the first */
     bool has_logits;
 
     struct llama_batch batch;      /* arrays with capacity for facts.batch tokens */
