@@ -59,7 +59,7 @@ static enum err init_predictor(const struct predictor_options *options,
                        "--no-fusion contradicts --runtime, which determines what is fused");
     if (options->runtime && runtime_find(options->runtime, &out->runtime, &unknown))
         return err_set(why, ERR_USAGE, "--runtime: %s", unknown.text);
-    out->has_usual_runtime = !options->runtime && !options->no_fusion;
+    out->has_default_runtime = !options->runtime && !options->no_fusion;
     if (options->runtime)
         out->fusion = runtime_fusion(out->runtime, hardware);
     if (options->precision && precision_find(options->precision, &out->precision, &unknown))

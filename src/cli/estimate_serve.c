@@ -141,7 +141,7 @@ static enum err draw_load(const struct serve_command *command, const struct work
 static void run_on(struct workload_spec *spec, const struct hardware *hardware)
 {
     workload_spec_run_on(spec, hardware);
-    if (spec->has_usual_runtime && spec->runtime == RUNTIME_PYTORCH_EAGER) {
+    if (spec->has_default_runtime && spec->runtime == RUNTIME_PYTORCH_EAGER) {
         spec->runtime = RUNTIME_VLLM;
         spec->fusion = runtime_at(spec->runtime)->fusion;
     }

@@ -46,7 +46,7 @@ bool budget_has_any(const struct budget *budget)
 }
 
 /* The number of units of the energy limit: requests, of which a batch has several, or samples or tokens. */
-static double energy_parts(const struct workload_estimate *estimate)
+static double energy_units(const struct workload_estimate *estimate)
 {
     const struct workload *work = estimate->work;
     return work->spec.is_request ? work->batch : work->units;
@@ -62,7 +62,7 @@ static double value_of(const struct workload_estimate *estimate, enum budget_kin
                        struct estimate_interval *interval)
 {
     const struct estimate_totals *all = &estimate->total;
-    double parts = energy_parts(estimate);
+    double parts = energy_units(estimate);
     *interval = (struct estimate_interval){UNKNOWN, UNKNOWN, UNKNOWN};
     switch (kind) {
     case BUDGET_LATENCY:

@@ -536,8 +536,6 @@ static void measure_overheads(const struct calibrate_rows *rows, struct calibrat
     }
 }
 
-/* ---- public ---- */
-
 enum err calibrate_give(struct calibrate_options *options, const char *key, const char *value,
                         struct error *why)
 {

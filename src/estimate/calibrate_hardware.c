@@ -65,8 +65,8 @@ static struct hardware_figure scaled(struct build *build, const struct hardware_
                                      double ratio)
 {
     char *source = new_source(build);
-    str_format(source, SOURCE_MAX, "that of %s x %.3g, as what was fitted: %.200s", build->base->id,
-               ratio, figure->source);
+    str_format(source, SOURCE_MAX, "that of %s x %.3g, scaled like the fitted ones: %.200s",
+               build->base->id, ratio, figure->source);
     return (struct hardware_figure){
         .value = ratio * figure->value,
         .evidence = EVIDENCE_DERIVED,

@@ -96,9 +96,9 @@ static void read_work(struct measured_csv *csv, struct calibrate_row *row)
         row->kind = CALIBRATE_HOST;
     row->kernels = 1;
     if (row->kind == CALIBRATE_GRAPH && read_shape(shape, &row->kernels, 1) != 1)
-        measured_csv_fail(csv, "shape", "not the number of kernels in the graph");
+        measured_csv_fail(csv, "shape", "must be the number of kernels in the graph");
     if (row->kind == CALIBRATE_CACHE && read_shape(shape, &row->held, 1) != 1)
-        measured_csv_fail(csv, "shape", "not the bytes that the cache holds");
+        measured_csv_fail(csv, "shape", "must be the size of the working set in bytes");
     row->flops = measured_csv_number(csv, "flops");
     row->bytes = measured_csv_number(csv, "bytes");
     if (is_known(row->flops) && is_known(row->bytes))
@@ -121,11 +121,11 @@ static void read_row(struct measured_csv *csv, struct calibrate_row *row)
            strcmp(unit, calibrate_unit_name((enum calibrate_unit)number)) != 0)
         number++;
     if (number == CALIBRATE_UNITS)
-        measured_csv_fail(csv, "unit", "not matrix, vector or empty");
+        measured_csv_fail(csv, "unit", "must be matrix, vector or empty");
     row->unit = (enum calibrate_unit)number;
     row->latency_s = measured_csv_number(csv, "latency_s");
     if (!(row->latency_s > 0))
-        measured_csv_fail(csv, "latency_s", "not above 0");
+        measured_csv_fail(csv, "latency_s", "must be above 0");
     row->energy_j = measured_csv_number(csv, "energy_j");
     row->window_s = measured_csv_number(csv, "window_s");
     row->updates = measured_csv_number(csv, "updates");

@@ -268,7 +268,7 @@ enum { FEW_CHANNELS = 4, FEW_ROWS = 16 };
 #define RESIDENT_FACTOR 1.5  /* times the measured working set of the first cache: still resident */
 #define EVICTED_FACTOR  4.0  /* nothing is resident when read again */
 #define LEAVING                                                                                    \
-    1.3 /* bytes of an operator with a constant, which leaves the blocked layout of convolutions */
+    1.3 /* bytes of an operator with a constant, which converts from the blocked layout of convolutions */
 
 /* ---- ONNX Runtime: memory ---- */
 

@@ -164,7 +164,7 @@ struct layout {
     bool *is_folded;                 /* by node */
 };
 
-/* All inputs are blocked tensors of the output's shape, or, of a concatenation, of whole blocks. */
+/* All inputs are blocked tensors of the output's shape or, for a concatenation, of whole blocks. */
 static bool has_blocked_inputs(const struct dataflow *flow, const struct graph_node *node,
                                const bool *is_blocked)
 {
@@ -186,7 +186,7 @@ static bool is_arithmetic(enum graph_op op)
     return op == GRAPH_ADD || op == GRAPH_MUL || op == GRAPH_DIV;
 }
 
-/* Whether it computes with the result of an error function, at most so many sums and products before it. */
+/* Whether it depends on an error function through at most `steps` sums and products. */
 static bool follows_erf(const struct dataflow *flow, const struct graph_node *node, int steps)
 {
     for (size_t i = 0; is_arithmetic(node->op) && steps > 0 && i < 2; i++) {
@@ -199,8 +199,8 @@ static bool follows_erf(const struct dataflow *flow, const struct graph_node *no
     return false;
 }
 
-/* Of x / sqrt(2), erf, + 1, times x, times 0.5: fused to one operator. */
-static bool is_of_gelu(const struct dataflow *flow, const struct graph_node *node)
+/* Whether it is part of GELU (x / sqrt(2), erf, + 1, times x, times 0.5), which is fused to one operator. */
+static bool is_part_of_gelu(const struct dataflow *flow, const struct graph_node *node)
 {
     tensor_id out = node->output_count ? graph_outputs(flow->graph, node)[0] : GRAPH_NONE;
     bool leads =
@@ -209,7 +209,7 @@ static bool is_of_gelu(const struct dataflow *flow, const struct graph_node *nod
     return leads || follows_erf(flow, node, 3);
 }
 
-/* The node that computes an input which nothing else reads; NULL. */
+/* The producer of an input without other readers; else NULL. */
 static const struct graph_node *only_source(const struct dataflow *flow,
                                             const struct graph_node *node, size_t input)
 {
@@ -219,7 +219,7 @@ static const struct graph_node *only_source(const struct dataflow *flow,
     return from >= 0 ? &flow->graph->nodes[from] : NULL;
 }
 
-/* A convolution, with what is folded into it. */
+/* Whether an input is a convolution's result, including nodes folded into it. */
 static bool reads_conv(const struct layout *layout, const struct graph_node *node, size_t input)
 {
     const struct graph_node *from = only_source(layout->flow, node, input);
@@ -228,7 +228,7 @@ static bool reads_conv(const struct layout *layout, const struct graph_node *nod
                                        layout->is_folded[from - layout->flow->graph->nodes]));
 }
 
-/* A constant of each channel, beside the result of a convolution. */
+/* A per-channel constant, applied to the result of a convolution. */
 static bool is_folded_constant(const struct layout *layout, const struct graph_node *node)
 {
     const struct dataflow *flow = layout->flow;
@@ -241,7 +241,7 @@ static bool is_folded_constant(const struct layout *layout, const struct graph_n
     return false;
 }
 
-/* A ReLU of a residual sum, too. */
+/* Includes a ReLU of a residual sum. */
 static bool is_folded_node(const struct layout *layout, const struct graph_node *node)
 {
     const struct graph_node *from = only_source(layout->flow, node, 0);
@@ -254,7 +254,7 @@ static bool is_folded_node(const struct layout *layout, const struct graph_node 
            (reads_conv(layout, from, 0) || reads_conv(layout, from, 1));
 }
 
-/* Weights of a norm and bounds of a clip aside. */
+/* Weights of a norm and bounds of a clip are not considered. */
 static bool is_blocked_node(const struct layout *layout, const struct graph_node *node)
 {
     const struct dataflow *flow = layout->flow;
@@ -268,7 +268,7 @@ static bool is_blocked_node(const struct layout *layout, const struct graph_node
         node->op == GRAPH_UNARY || layout->is_folded[node - flow->graph->nodes])
         return true;
     return (is_arithmetic(node->op) || node->op == GRAPH_MOVE) &&
-           (has_blocked_inputs(flow, node, layout->is_blocked) || is_of_gelu(flow, node));
+           (has_blocked_inputs(flow, node, layout->is_blocked) || is_part_of_gelu(flow, node));
 }
 
 /* A convolution reads an image of few channels in the plain layout. */

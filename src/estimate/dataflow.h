@@ -43,10 +43,10 @@ bool dataflow_is_view(const struct dataflow *flow, const struct graph_node *node
 /* Channels of a block: on x86 with AVX-512; half of it with AVX2. */
 enum { BLOCK_CHANNELS = 16 };
 
-/* Of ONNX Runtime on a CPU, which keeps the activations of two-dimensional convolutions in blocks of channels, through
- * operators that support it; others need the plain layout.  By node: elements converted for it from one to the other (a
- * tensor is converted once, for the first node that needs it), and whether it is folded into the convolution before it:
- * a constant of each channel that is added or multiplied, a batch norm, a ReLU. */
+/* The layout of ONNX Runtime on a CPU, which keeps the activations of two-dimensional convolutions in blocks of
+ * channels (NCHWc), through operators that support it; others need the plain layout.  By node: elements converted for
+ * it between the two (a tensor is converted once, for the first node that needs it), and whether it is folded into the
+ * preceding convolution: an added or multiplied per-channel constant, a batch norm, a ReLU. */
 enum err dataflow_find_layout(const struct dataflow *flow, double *reordered, bool *is_folded)
     MUST_USE;
 

@@ -211,7 +211,7 @@ static enum err make_point(const struct hardware *hardware, const struct workloa
 
 /* A runtime and its fusion, as one number. */
 enum { VARIANTS = 2 * RUNTIME_COUNT };
-_Static_assert(PARTITION_PLAIN < 2 && VARIANTS <= 32, "a bit for each");
+_Static_assert(PARTITION_PLAIN < 2 && VARIANTS <= 32, "one bit per variant");
 
 /* The runtime and fusion of a workload on the device of a candidate. */
 static unsigned variant_on(const struct workload_spec *spec, const struct candidates *candidates,
@@ -222,7 +222,7 @@ static unsigned variant_on(const struct workload_spec *spec, const struct candid
     return 2 * (unsigned)there.runtime + (unsigned)there.fusion;
 }
 
-/* The first candidate of each: returns their number, and sets their bits. */
+/* Returns the number of variants, and sets their bits. */
 static size_t count_variants(const struct workload_spec *spec, const struct candidates *candidates,
                              unsigned *found)
 {
@@ -236,16 +236,16 @@ static size_t count_variants(const struct workload_spec *spec, const struct cand
     return count;
 }
 
-/* One workload with every candidate that runs it in this way.  Its graphs are then freed: thousands of them would not
- * fit in memory. */
-static enum err estimate_workload(const struct workload_spec *spec, unsigned way,
+/* One workload with every candidate of a variant.  Its graphs are then freed: thousands of them would not fit in
+ * memory. */
+static enum err estimate_workload(const struct workload_spec *spec, unsigned variant,
                                   const struct candidates *candidates, struct estimate_grid *out,
                                   struct error *why)
 {
     struct workload *work = &out->works[out->work_count];
     struct workload_spec run = *spec;
-    run.runtime = (enum runtime_id)(way / 2);
-    run.fusion = (enum partition_fusion)(way % 2);
+    run.runtime = (enum runtime_id)(variant / 2);
+    run.fusion = (enum partition_fusion)(variant % 2);
     enum err err = workload_make(&run, work, why);
     if (err)
         return err;
@@ -254,7 +254,7 @@ static enum err estimate_workload(const struct workload_spec *spec, unsigned way
     for (size_t c = 0; !err && c < candidates->count; c++) {
         const struct grid_candidate *candidate = &candidates->items[c];
         struct grid_point *point = &out->items[out->count];
-        if (variant_on(spec, candidates, c) != way)
+        if (variant_on(spec, candidates, c) != variant)
             continue;
         if (c > 0 && candidate->device != candidate[-1].device)
             bounds = (struct workload_bounds){0};
@@ -380,9 +380,9 @@ enum err estimate_grid_make(const struct workload_list *list, const struct candi
     if (!out->works || !out->items)
         err = err_set(why, ERR_NO_MEMORY, "out of memory");
     for (size_t i = 0; !err && i < list->count; i++)
-        for (unsigned way = 0; !err && way < VARIANTS; way++)
-            if (ways & 1U << way)
-                err = estimate_workload(&list->items[i], way, candidates, out, why);
+        for (unsigned variant = 0; !err && variant < VARIANTS; variant++)
+            if (ways & 1U << variant)
+                err = estimate_workload(&list->items[i], variant, candidates, out, why);
     if (!err) {
         qsort(out->items, out->count, sizeof *out->items, by_demand_and_joules);
         number_demands(out);

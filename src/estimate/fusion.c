@@ -551,8 +551,6 @@ static enum err join_siblings(struct groups *groups)
     return ERR_OK;
 }
 
-/* ---- public ---- */
-
 /* Numbers the kernels in the order of their positions, in one pass over the nodes. */
 static void number_kernels(const struct groups *groups, struct fusion *out)
 {

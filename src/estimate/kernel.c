@@ -11,7 +11,7 @@ enum {
     PAD_CHANNELS = 8,
     STEP_BYTES = 128,  /* of channels per step of a convolution with several taps */
     NARROW_GROUP = 16, /* channels: a wider group is a separate kernel */
-    FULL_GROUP = 56,   /* has a faster kernel than its neighbors */
+    FULL_GROUP = 56,   /* has a faster kernel than narrower and wider ones */
     WIDE_GROUP = 180,  /* equally fast; those between attain less in proportion */
     NEAR_DILATION = 8,
     SPLIT_DEPTH_MIN = 256,     /* per part of a split-K product, ... */
@@ -28,7 +28,7 @@ enum {
 #define NEAR_INPUT        0.25 /* of the last cache: a smaller input is still resident */
 #define NEAR_LATENCY      0.5  /* latency of an element in that cache, relative to memory */
 #define AMONG_OTHERS      1.1 /* fixed times in the graph of a model, relative to a single operator */
-#define ODD_SHARE         0.14 /* of what a product attains otherwise */
+#define ODD_SHARE         0.14 /* of the rate of an even product */
 #define GROUP_LAUNCH      0.5  /* of the host time of an operator: one kernel of a group */
 #define REPEAT_LAUNCH     1.5  /* for K and V, including views */
 #define GROUP_S           2e-6 /* fixed time of such a group */
@@ -489,8 +489,6 @@ static void add_experts(const struct subgraph *subgraph, const struct rates *rat
     out->latency_s += experts * rates->basis.classes[out->class].fixed_s * scale->fixed;
     out->launches += EXPERT_LAUNCH * experts;
 }
-
-/* ---- public ---- */
 
 struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
                                        const struct roofline_work *work, const struct rates *rates)

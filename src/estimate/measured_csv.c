@@ -48,7 +48,7 @@ double measured_csv_number(struct measured_csv *csv, const char *column)
     const char *cell = measured_csv_cell(csv, column);
     double number = UNKNOWN;
     if (*cell && (parse_double(cell, &number) != ERR_OK || !(number >= 0)))
-        measured_csv_fail(csv, column, "not a number of 0 or more");
+        measured_csv_fail(csv, column, "must be a number, 0 or more");
     return csv->err ? UNKNOWN : number;
 }
 

@@ -548,7 +548,7 @@ static size_t put_amount(const struct graph_amount *amount, double *to)
     const double all[] = {amount->weights,        amount->activations,  amount->cached,
                           amount->stored_weights, amount->stored_bytes, amount->fixed_bytes,
                           amount->quantized};
-    _Static_assert(sizeof all / sizeof *all == AMOUNTS, "each amount has its place");
+    _Static_assert(sizeof all / sizeof *all == AMOUNTS, "one entry per amount");
     memcpy(to, all, sizeof all);
     return AMOUNTS;
 }
@@ -572,7 +572,7 @@ static void figures_of(const struct subgraph *subgraph, struct figures *out)
     to += put_amount(&cost->in, to);
     to += put_amount(&cost->out, to);
     to += put_amount(&cost->weights, to);
-    _Static_assert(3 * AMOUNTS + sizeof own / sizeof *own == FIGURES, "each figure has its place");
+    _Static_assert(3 * AMOUNTS + sizeof own / sizeof *own == FIGURES, "one entry per figure");
     memcpy(to, own, sizeof own);
 }
 
@@ -624,7 +624,7 @@ static enum err find_unique(struct partition *out)
     return ERR_OK;
 }
 
-/* Whether a device has the same rates for both, and can share both or none. */
+/* Whether a device has the same rates for both, and tensor parallelism applies to both or neither. */
 static bool is_same_model(const struct partition *a, const struct partition *b)
 {
     const struct graph_precision *file = &a->graph->file, *other = &b->graph->file;
@@ -653,8 +653,6 @@ enum err partition_continue(struct partition *partition, const struct partition 
     }
     return ERR_OK;
 }
-
-/* ---- public ---- */
 
 /* The greatest common divisor; b if a is 0. */
 static int64_t common_divisor(int64_t a, int64_t b)

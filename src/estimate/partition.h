@@ -126,12 +126,12 @@ enum err partition_make(const struct graph *graph, enum partition_fusion mode,
                         struct partition *out, struct error *why) MUST_USE;
 void partition_release(struct partition *partition);
 
-/* If this is another pass of the same model: finds which unique subgraphs take the time and energy of those with the
- * same index in the pass before it.  Decode steps differ in attention only. */
+/* If this is another pass of the same model: finds the unique subgraphs that are equal to those with the same index in
+ * the preceding pass, whose time and energy they reuse.  Decode steps differ in attention only. */
 enum err partition_continue(struct partition *partition, const struct partition *before,
                             struct error *why) MUST_USE;
 
-/* How much of a pass could run at the same time. */
+/* How much of a pass could run concurrently. */
 struct partition_concurrency {
     size_t levels, max_width;
     double critical_path_flops;

@@ -151,13 +151,13 @@ static void estimate_memory(const struct partition *partition, const struct rate
 /* A unique subgraph on this device. */
 struct unique {
     struct roofline_work work;
-    struct subgraph_estimate alone; /* without what the devices wait for, and the power limit */
+    struct subgraph_estimate alone; /* without waiting times and the power limit */
     struct subgraph_estimate row;
 };
 
 struct pass_rows {
     struct rates rates;
-    const bool *repeats; /* of the partition; NULL: no row is left of the preceding pass */
+    const bool *repeats; /* of the partition; NULL: no rows of a preceding pass can be reused */
     struct unique unique[];
 };
 
@@ -243,7 +243,7 @@ void estimate_totals_add(struct estimate_totals *sum, const struct estimate_tota
     estimate_traffic_add(&sum->traffic, &more->traffic, times);
 }
 
-/* Where kernels of runtimes attain more than the shares of the device, a bound is what they do. */
+/* Where kernels of a runtime attain more than the shares of the device, they set the bound. */
 static void lower_to_attained(const struct partition *partition, const struct rates *rates,
                               const struct estimate_config *config, const struct row_sums *sums,
                               struct unique *unique)
@@ -338,7 +338,7 @@ struct host_times {
     double step_s, slower_s;
 };
 
-/* Rows of the unique subgraphs, with what the devices wait for and the power limit. */
+/* Rows of the unique subgraphs, with waiting times and the power limit. */
 static void make_rows(const struct partition *partition, const struct estimate_config *config,
                       struct pass_rows *rows, struct row_sums *sums, struct host_times *host)
 {
@@ -515,7 +515,7 @@ static enum err estimate_detail(const struct rates *rates, int devices, struct p
     return partition_concurrency(partition, batch_of(partition), &out->concurrency);
 }
 
-/* Looks up what the runtime of a configuration attains on the device; a pass that continues another has the same. */
+/* Looks up the rates that the runtime attains on the device; they are the same for a pass that continues another. */
 static enum err find_rates(const struct partition *partition, const struct hardware *hardware,
                            const struct estimate_config *config, struct rates *rates,
                            struct error *why)
@@ -534,7 +534,7 @@ static enum err find_rates(const struct partition *partition, const struct hardw
     return ERR_OK;
 }
 
-/* Resolves the defaults of the configuration, and makes room for the rows. */
+/* Resolves the defaults of the configuration, and allocates the rows. */
 static enum err prepare(const struct partition *partition, const struct hardware *hardware,
                         struct estimate_config *config, struct pass_rows **rows, struct error *why)
 {
@@ -600,7 +600,7 @@ enum err pass_estimate_make(const struct partition *partition, const struct hard
 
 enum err pass_estimate_lower(const struct partition *partition, const struct hardware *hardware,
                              const struct estimate_config *config, struct pass_rows **rows,
-                             struct estimate_least *cost)
+                             struct pass_bound *cost)
 {
     struct estimate_config own = *config;
     struct row_sums sums;

@@ -18,7 +18,7 @@
 #include "estimate/partition.h"
 #include "estimate/roofline.h"
 
-struct estimate_least {
+struct pass_bound {
     double latency_s, joules;
 };
 
@@ -30,9 +30,9 @@ struct estimate_config {
     int stages;        /* pipeline stages of such groups; 0: 1 */
     double sequences;  /* in flight, whose KV cache the stages hold; 0: those of the pass */
     enum runtime_id runtime;
-    double host_launch_s;      /* 0: from the hardware file, or assumed */
-    bool is_bound;             /* ideal kernels take at most what those of any runtime take: */
-    struct estimate_least max; /* of a pass */
+    double host_launch_s;  /* 0: from the hardware file, or assumed */
+    bool is_bound;         /* ideal kernels cost at most as much as those of any runtime: */
+    struct pass_bound max; /* of a pass */
 };
 
 /* Total number of devices: tensor-parallel groups x stages. */
@@ -58,7 +58,7 @@ struct estimate_memory {
     double largest_batch; /* that fits, extrapolated from one sample; UNKNOWN: no capacity stated */
 };
 
-/* Room for a KV cache that later passes extend to `kv_cache` bytes, of so many sequences. */
+/* Reserves memory for a KV cache that later passes extend to `kv_cache` bytes, of `batch` sequences. */
 void estimate_memory_reserve(struct estimate_memory *memory, double kv_cache, double batch);
 
 /* Figures of one pass, or of several; of all devices, including replicated work. */
@@ -108,18 +108,18 @@ struct pass_estimate {
 void estimate_totals_add(struct estimate_totals *sum, const struct estimate_totals *more,
                          double times);
 
-/* Without detail only totals are made: no rows, no timeline, no concurrency.  Passes of a workload in turn, on one device
- * and in one configuration, share `rows`: those of the preceding pass for what this one repeats.  *rows is NULL before the
- * first, and the caller frees it; rows NULL: a pass by itself. */
+/* Without detail only totals are made: no rows, no timeline, no concurrency.  Consecutive passes of a workload on one
+ * device in one configuration share `rows`, which hold the subgraphs that a pass has in common with the preceding one.
+ * *rows is NULL before the first, and the caller frees it; rows NULL: a single pass. */
 struct pass_rows;
 enum err pass_estimate_make(const struct partition *partition, const struct hardware *hardware,
                             const struct estimate_config *config, struct pass_rows **rows,
                             bool has_detail, struct pass_estimate *out, struct error *why) MUST_USE;
-/* Lowers *cost to what a pass takes, without messages between stages; a runtime that is not known on the device, or
- * cannot share the model, leaves it.  Much faster than an estimate. */
+/* Lowers *cost to that of a pass, without messages between stages; unchanged if the runtime does not support the device
+ * or cannot share the model.  Much faster than an estimate. */
 enum err pass_estimate_lower(const struct partition *partition, const struct hardware *hardware,
                              const struct estimate_config *config, struct pass_rows **rows,
-                             struct estimate_least *cost) MUST_USE;
+                             struct pass_bound *cost) MUST_USE;
 void pass_estimate_release(struct pass_estimate *estimate);
 
 #endif

@@ -11,7 +11,7 @@
 #include "estimate/pass_uncertainty.h"
 #include "metrics/uncertainty.h"
 
-/* How far batches are doubled, and how close to the best one is good enough: the curve is flat there, and a smaller
+/* Limit of doubling the batch, and the accepted distance from the best one: the curve is flat there, and a smaller
  * batch has less latency. */
 enum { DOUBLINGS_MAX = 10, BATCH_MAX = 65536, DEVICES_MAX = 64 };
 #define NEAR_BEST 1.05
@@ -47,7 +47,7 @@ static uint64_t device_of(const struct workload_estimate *estimate)
 }
 
 /* Relative standard uncertainty of the joules of `tried` over those of `now`.  The overhead of models as shipped is
- * common to both; an assumed host is as well, but one of the two may wait for it more. */
+ * common to both, and so is an assumed host, but the two may not wait for it equally. */
 static double ratio_error(const struct search *search, enum recommend_kind kind,
                           const struct workload_estimate *tried)
 {
@@ -391,8 +391,6 @@ static enum err try_fewer_devices(struct search *search)
     propose(search, &best);
     return ERR_OK;
 }
-
-/* ---- public ---- */
 
 static int best_first(const void *left, const void *right)
 {

@@ -203,7 +203,7 @@ void rates_keep_stored(struct rates *rates, const struct graph_precision *file)
         rates->format.weight_ops = number_format(PRECISION_INT4, rates->runtime, class).weight_ops;
 }
 
-/* With the units on which the file computes this product: *own, or the rates as they are. */
+/* Rates on the units for which the file quantizes this product: *own, or the unchanged rates. */
 static const struct rates *rates_in_file(const struct rates *rates, const struct subgraph *subgraph,
                                          struct rates *own)
 {

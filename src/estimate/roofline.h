@@ -60,7 +60,7 @@ struct rates {
 enum err rates_of(const struct hardware *hardware, enum precision precision,
                   enum runtime_id runtime, struct rates *out, struct error *why) MUST_USE;
 
-/* A model that is no decoder, in int8: static engines quantize what lies between its layers as well. */
+/* For models other than decoders in int8: static engines also quantize the activations between layers. */
 void rates_quantize_activations(struct rates *rates);
 
 /* A file keeps its stored precision: its floats have their width, and its products the stated precision. */
@@ -150,7 +150,7 @@ void roofline_estimate(const struct subgraph *subgraph, const struct roofline_wo
                        const struct rates *given, int devices, struct subgraph_estimate *out);
 
 /* A device averages its power over many kernels, so the limit applies to a pass: the available joules above idle per
- * device, and the factor by which time is stretched or, of a bound, shortened. */
+ * device, and the factor by which time is stretched or, for a bound, shortened. */
 struct roofline_limit {
     double joules, time;
 };

@@ -95,10 +95,10 @@ static const struct usual {
     enum hardware_class class;
     enum runtime_id decoders, others;
 } USUALS[] = {
-#define USUAL(reader, class, id, decoders, others)                                                 \
+#define DEFAULT(reader, class, id, decoders, others)                                               \
     {reader, id, HARDWARE_##class, RUNTIME_##decoders, RUNTIME_##others},
 #include "estimate/runtimes.def"
-#undef USUAL
+#undef DEFAULT
 };
 
 enum runtime_id runtime_default(const struct model *model, const struct hardware *hardware)

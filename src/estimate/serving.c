@@ -196,7 +196,8 @@ static void add_chunk(struct simulation *sim, long index, int64_t tokens, struct
 }
 
 /* False if it was preempted itself. */
-static bool make_room(struct simulation *sim, struct replica *replica, size_t at, int64_t tokens)
+static bool reserve_or_preempt(struct simulation *sim, struct replica *replica, size_t at,
+                               int64_t tokens)
 {
     long index = replica->running[at];
     while (!reserve(sim, replica, index, sim->requests[index].computed + tokens)) {
@@ -208,7 +209,7 @@ static bool make_room(struct simulation *sim, struct replica *replica, size_t at
     return true;
 }
 
-static int64_t lesser(int64_t a, int64_t b)
+static int64_t minimum(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -220,11 +221,11 @@ static void schedule(struct simulation *sim, struct replica *replica, struct ser
     double preempted = sim->out->preemptions;
     for (size_t i = 0; i < replica->running_count; i++) {
         long index = replica->running[i];
-        int64_t tokens = lesser(tokens_left(sim, index), budget);
+        int64_t tokens = minimum(tokens_left(sim, index), budget);
         sim->requests[index].chunk = 0;
         if (tokens == 0)
             continue;
-        if (!make_room(sim, replica, i, tokens))
+        if (!reserve_or_preempt(sim, replica, i, tokens))
             break;
         add_chunk(sim, index, tokens, step);
         budget -= tokens;
@@ -232,7 +233,7 @@ static void schedule(struct simulation *sim, struct replica *replica, struct ser
     while (sim->out->preemptions == preempted && replica->first_waiting != NONE && budget > 0 &&
            replica->running_count < policy->max_sequences) {
         long index = replica->first_waiting;
-        int64_t tokens = lesser(tokens_left(sim, index), budget);
+        int64_t tokens = minimum(tokens_left(sim, index), budget);
         if (!reserve(sim, replica, index, tokens))
             break;
         replica->first_waiting = sim->requests[index].next;
@@ -377,7 +378,7 @@ static bool queue_grows(const double *ttft_s, size_t count)
     return half >= 10 && halves[1] > 2 * halves[0];
 }
 
-static void sum_up(struct simulation *sim)
+static void fill_result(struct simulation *sim)
 {
     const struct serving_run *run = sim->run;
     const struct serving_load *load = run->load;
@@ -481,7 +482,7 @@ enum err serving_simulate(const struct serving_run *run, struct serving_result *
         arrive(&sim, i, now);
     }
     advance(&sim, INFINITY);
-    sum_up(&sim);
+    fill_result(&sim);
     release(&sim);
     return ERR_OK;
 }

@@ -134,7 +134,7 @@ static int64_t read_tokens(struct measured_csv *csv, const char *column)
 {
     double tokens = measured_csv_number(csv, column);
     if (!csv->err && !(tokens >= 1 && tokens <= TOKENS_MAX && tokens == floor(tokens)))
-        measured_csv_fail(csv, column, "not a whole number of 1 or more");
+        measured_csv_fail(csv, column, "must be an integer, 1 or more");
     return csv->err ? 0 : (int64_t)tokens;
 }
 

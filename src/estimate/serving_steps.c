@@ -335,7 +335,7 @@ static void read_step(struct measured_csv *csv, struct serving_step *step, doubl
     }
     *seconds = measured_csv_number(csv, "seconds");
     if (!csv->err && !(*seconds > 0))
-        measured_csv_fail(csv, "seconds", "not above 0");
+        measured_csv_fail(csv, "seconds", "must be above 0");
     *step = (struct serving_step){.sequences = of[1],
                                   .context = of[1] * of[2],
                                   .prompt_tokens = of[0],

@@ -74,13 +74,13 @@ static enum estimate_bound regime_of(const struct workload_estimate *estimate)
 static void set_runtime(const struct predictor *p, const struct measured_pass *pass,
                         struct workload_spec *spec)
 {
-    spec->has_usual_runtime = p->has_usual_runtime && p->hardware;
-    if (!spec->has_usual_runtime)
+    spec->has_default_runtime = p->has_default_runtime && p->hardware;
+    if (!spec->has_default_runtime)
         return;
     workload_spec_run_on(spec, p->hardware);
     if (!pass->runtime || !runtime_of_word(pass->runtime, &spec->runtime))
         return;
-    spec->has_usual_runtime = false;
+    spec->has_default_runtime = false;
     spec->fusion = runtime_fusion(spec->runtime, p->hardware);
 }
 
@@ -224,7 +224,7 @@ static double read_measured(struct reader *r, const char *column)
 {
     double number = measured_csv_number(&r->csv, column);
     if (number <= 0)
-        measured_csv_fail(&r->csv, column, "not a number above 0, or empty");
+        measured_csv_fail(&r->csv, column, "must be above 0, or empty");
     return number;
 }
 
@@ -233,7 +233,7 @@ static int64_t read_count(struct reader *r, const char *column)
 {
     uint64_t count = 0;
     if (*cell(r, column) && (parse_u64(cell(r, column), &count) != ERR_OK || count > INT32_MAX))
-        measured_csv_fail(&r->csv, column, "not a whole number");
+        measured_csv_fail(&r->csv, column, "must be an integer");
     return (int64_t)count;
 }
 
@@ -281,7 +281,7 @@ static void read_phase(struct reader *r, struct graph_options *setting)
     else if (!strcmp(phase, "prefill"))
         setting->phase = GRAPH_PREFILL;
     else if (*phase)
-        measured_csv_fail(&r->csv, "phase", "not prefill, decode or empty");
+        measured_csv_fail(&r->csv, "phase", "must be prefill, decode or empty");
 }
 
 static void name_pass(const struct reader *r, const struct measured_pass *pass,
@@ -373,7 +373,7 @@ static void add_load(struct reader *r, const struct calibrate_row *load)
         return;
     /* A window shorter than the meter's resolution may show 0; its energy is not compared anyway. */
     if (load->energy_j <= 0 && window >= VALIDATE_ENERGY_MIN_S)
-        measured_csv_fail(&r->csv, "energy_j", "not a number above 0, or empty");
+        measured_csv_fail(&r->csv, "energy_j", "must be above 0, or empty");
     str_format(row.label, sizeof row.label, "%s %s", load->label, precision_name(load->precision));
     if (!r->csv.err)
         r->csv.err = predict_load(r->predictor, load, is_product, &row.predicted, r->csv.why);

@@ -25,9 +25,9 @@ struct predictor {
     const struct hardware *hardware; /* NULL: for predictor_count only */
     const char *model_word;          /* overrides the models of the rows; NULL: theirs */
     enum partition_fusion fusion;
-    enum runtime_id runtime; /* with the fusion that it has */
-    bool has_usual_runtime;  /* that of the row, or the default of the device */
-    bool has_precision;      /* else that of the row, of the file, or the default of the device */
+    enum runtime_id runtime;  /* with the fusion that it has */
+    bool has_default_runtime; /* that of the row, or the default of the device */
+    bool has_precision;       /* else that of the row, of the file, or the default of the device */
     enum precision precision;
     double host_launch_s; /* of the host; 0: unknown; UNKNOWN: that of the row */
     struct model model;   /* the last one, if is_open */

@@ -33,9 +33,9 @@ struct ranges {
 
 void workload_spec_run_on(struct workload_spec *spec, const struct hardware *hardware)
 {
-    if (spec->has_usual_runtime)
+    if (spec->has_default_runtime)
         spec->runtime = runtime_default(spec->model, hardware);
-    if (spec->has_usual_runtime || spec->runtime != RUNTIME_IDEAL)
+    if (spec->has_default_runtime || spec->runtime != RUNTIME_IDEAL)
         spec->fusion = runtime_fusion(spec->runtime, hardware);
 }
 
@@ -491,7 +491,7 @@ static enum err begin_spec(const struct workload_options *options, const struct 
         .setting = {.batch = batch, .dims = options->dims.count ? &options->dims : NULL},
         .fusion = options->no_fusion ? PARTITION_PLAIN : runtime_at(runtime)->fusion,
         .runtime = runtime,
-        .has_usual_runtime = !options->runtime && !options->no_fusion,
+        .has_default_runtime = !options->runtime && !options->no_fusion,
         .stages = (int)options->stages,
         .micro_batches = (int)options->micro_batches,
     };

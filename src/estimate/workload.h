@@ -32,7 +32,7 @@ struct workload_spec {
     int micro_batches;            /* 0: by batch, length and runtime */
     enum partition_fusion fusion;
     enum runtime_id runtime;
-    bool has_usual_runtime; /* the runtime is the default of its device: workload_spec_run_on */
+    bool has_default_runtime; /* the runtime is the default of its device: workload_spec_run_on */
 };
 
 /* Sets the default runtime for this device, if none was requested. */

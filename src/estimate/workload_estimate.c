@@ -98,18 +98,17 @@ struct estimate_interval workload_estimate_interval(const struct workload_estima
 
 /* ---- the bound ---- */
 
-/* By ONNX Runtime when it loads a model on a CPU: it takes as long in both. */
-static enum precision converted(const struct hardware *hardware, enum precision precision)
+/* ONNX Runtime converts precisions without CPU kernels when it loads a model: both take the same time. */
+static enum precision converted_precision(const struct hardware *hardware, enum precision precision)
 {
     return hardware->class == HARDWARE_CPU
                ? number_format(precision, RUNTIME_ONNXRUNTIME, HARDWARE_CPU).products
                : precision;
 }
 
-/* The runtimes that may be faster than the roofline, and than others of them, which add kernels of their own or what a
- * host does.  Fused kernels in a CUDA graph are the fastest, where there are any; but static engines have 8-bit
- * activations, and llama.cpp has a narrower head.  TensorRT's decoders take the host longer than ONNX Runtime's, unless
- * it is a slow one. */
+/* The runtimes that may be faster than the roofline and than all other runtimes, which add kernels or host time.  Fused
+ * kernels in a CUDA graph are the fastest where supported; but static engines have 8-bit activations, and llama.cpp has
+ * a narrower head.  TensorRT's decoders need more host time than ONNX Runtime's, unless the host is slow. */
 static bool may_be_fastest(enum runtime_id runtime, const struct hardware *hardware,
                            const struct partition *partition, const struct estimate_config *config)
 {
@@ -123,7 +122,7 @@ static bool may_be_fastest(enum runtime_id runtime, const struct hardware *hardw
         return is_gpu && is_int8 && (!partition->is_causal || is_host_stated);
     case RUNTIME_ONNXRUNTIME:
         return (!has_graphs || is_int8) &&
-               converted(hardware, config->precision) == config->precision;
+               converted_precision(hardware, config->precision) == config->precision;
     case RUNTIME_LLAMA_CPP:
         return !has_graphs ||
                (precision_widths(config->precision).weight < 2 && partition->is_decoder);
@@ -132,10 +131,10 @@ static bool may_be_fastest(enum runtime_id runtime, const struct hardware *hardw
     }
 }
 
-/* Operators of a CPU find their operands in nearer caches if they are not fused; fused kernels of a GPU are no slower
- * than others.  Fused or not, llama.cpp has the roofline of a CPU, unless it was timed. */
+/* On a CPU unfused operators read their operands from nearer caches; on a GPU fused kernels are never slower.  On a CPU
+ * llama.cpp has the roofline with and without fusion, unless its operations were timed. */
 static enum err lower_passes(const struct workload *work, const struct hardware *hardware,
-                             const struct estimate_config *config, struct estimate_least *out)
+                             const struct estimate_config *config, struct pass_bound *out)
 {
     bool is_plain = runtime_fusion(config->runtime, hardware) == PARTITION_PLAIN;
     struct pass_rows *rows = NULL, *plain_rows = NULL;
@@ -155,28 +154,28 @@ static enum err lower_passes(const struct workload *work, const struct hardware 
 
 static enum err find_fastest(const struct workload *work, const struct hardware *hardware,
                              const struct estimate_config *config, enum precision precision,
-                             struct estimate_least *out)
+                             struct pass_bound *out)
 {
     struct estimate_config other = *config;
     other.is_bound = false;
     other.precision = precision;
     for (size_t i = 0; i < work->count; i++)
-        out[i] = (struct estimate_least){INFINITY, INFINITY};
+        out[i] = (struct pass_bound){INFINITY, INFINITY};
     enum err err = ERR_OK;
     for (other.runtime = 0; !err && other.runtime < RUNTIME_COUNT; other.runtime++)
         err = lower_passes(work, hardware, &other, out);
     return err;
 }
 
-/* Kernels attain at most so much more than the shares of a device: what has that much more of a peak is faster. */
+/* Kernels attain at most this multiple of a device's shares: a peak higher by this factor is faster. */
 #define ATTAINED_MAX 1.5
 
 static enum err lower_to(const struct workload_estimate *estimate, struct workload_bounds *known,
-                         enum precision precision, struct estimate_least *max)
+                         enum precision precision, struct pass_bound *max)
 {
     const struct estimate_config *config = &estimate->config;
-    struct estimate_least stored[WORKLOAD_PASSES_MAX] = {0},
-                          *found = config->keeps_stored ? stored : known->passes[precision];
+    struct pass_bound stored[WORKLOAD_PASSES_MAX] = {0},
+                      *found = config->keeps_stored ? stored : known->passes[precision];
     enum err err = found[0].latency_s > 0
                        ? ERR_OK
                        : find_fastest(estimate->work, estimate->hardware, config, precision, found);
@@ -187,9 +186,9 @@ static enum err lower_to(const struct workload_estimate *estimate, struct worklo
     return err;
 }
 
-/* In the precision, and in a wider one whose kernels may be faster than its roofline: a narrower one takes no longer. */
+/* Of the precision, and of wider ones whose kernels may be faster than its roofline: a narrower one is never slower. */
 static enum err find_bound(const struct workload_estimate *estimate, struct workload_bounds *known,
-                           struct estimate_least *max)
+                           struct pass_bound *max)
 {
     const struct hardware *hardware = estimate->hardware;
     const struct estimate_config *config = &estimate->config;
@@ -197,15 +196,15 @@ static enum err find_bound(const struct workload_estimate *estimate, struct work
     double peak = hardware->matrix_flops[config->precision].value;
     enum err err = ERR_OK;
     for (size_t i = 0; i < estimate->work->count; i++)
-        max[i] = (struct estimate_least){INFINITY, INFINITY};
+        max[i] = (struct pass_bound){INFINITY, INFINITY};
     for (enum precision p = 0; !err && p < PRECISION_COUNT; p++) {
         bool is_wider = !config->keeps_stored && precision_widths(p).weight > width &&
                         !(ATTAINED_MAX * hardware->matrix_flops[p].value <= peak);
         if (p != config->precision && !is_wider)
             continue;
         err = lower_to(estimate, known, p, max);
-        if (!err && converted(hardware, p) != p)
-            err = lower_to(estimate, known, converted(hardware, p), max);
+        if (!err && converted_precision(hardware, p) != p)
+            err = lower_to(estimate, known, converted_precision(hardware, p), max);
     }
     return err;
 }
@@ -213,7 +212,7 @@ static enum err find_bound(const struct workload_estimate *estimate, struct work
 static enum err estimate_passes(struct workload_estimate *estimate, struct workload_bounds *bounds,
                                 bool has_detail, struct error *why)
 {
-    struct estimate_least max[WORKLOAD_PASSES_MAX];
+    struct pass_bound max[WORKLOAD_PASSES_MAX];
     struct pass_rows *rows = NULL;
     enum err err = ERR_OK;
     if (estimate->config.is_bound && find_bound(estimate, bounds, max))

@@ -61,10 +61,10 @@ struct workload_estimate {
 enum err workload_estimate_make(const struct workload *work, const struct hardware *hardware,
                                 const struct estimate_config *config, bool has_detail,
                                 struct workload_estimate *out, struct error *why) MUST_USE;
-/* The same after other precisions of the same workload and device, which leave what runtimes take in *bounds: all zero
+/* The same for several precisions of one workload and device, which share the costs of runtimes in *bounds: zeroed
  * before the first. */
 struct workload_bounds {
-    struct estimate_least passes[PRECISION_COUNT][WORKLOAD_PASSES_MAX];
+    struct pass_bound passes[PRECISION_COUNT][WORKLOAD_PASSES_MAX];
 };
 enum err workload_estimate_next(const struct workload *work, const struct hardware *hardware,
                                 const struct estimate_config *config,

@@ -423,10 +423,10 @@ class BadInputTest(ServeTest):
         for text, words in (("", "empty"), ("arrival_s,input_tokens\n1,2\n", "missing column output_tokens"),
                             ("arrival_s,input_tokens,output_tokens\n", "no requests"),
                             ("arrival_s,input_tokens,output_tokens\n2,5,5\n1,5,5\n", "before the previous row"),
-                            ("arrival_s,input_tokens,output_tokens\n2,0,5\n", "not a whole number of 1"),
-                            ("arrival_s,input_tokens,output_tokens\n2,1.5,5\n", "not a whole number of 1"),
-                            ("arrival_s,input_tokens,output_tokens\n2,5,\n", "not a whole number of 1"),
-                            ("arrival_s,input_tokens,output_tokens\nx,5,5\n", "not a number")):
+                            ("arrival_s,input_tokens,output_tokens\n2,0,5\n", "must be an integer, 1"),
+                            ("arrival_s,input_tokens,output_tokens\n2,1.5,5\n", "must be an integer, 1"),
+                            ("arrival_s,input_tokens,output_tokens\n2,5,\n", "must be an integer, 1"),
+                            ("arrival_s,input_tokens,output_tokens\nx,5,5\n", "must be a number")):
             path.write_text(text)
             done = self.run_ipw("--model", LLAMA, "--hardware", "h100-sxm", "--serve", "--trace", path, code=1)
             self.assertIn(words, done.stderr)
@@ -437,7 +437,7 @@ class BadInputTest(ServeTest):
     def test_step_times(self):
         path = self.root / "steps.csv"
         path.write_text("prompt_tokens,sequences,context,seconds\n1,0,0,0\n1,1,1,1\n2,1,1,1\n")
-        for words in ("not above 0", "at least 3 rows"):
+        for words in ("must be above 0", "at least 3 rows"):
             done = self.run_ipw("--model", LLAMA, "--hardware", "h100-sxm", "--serve", "--step-times", path, code=1)
             self.assertIn(words, done.stderr)
             path.write_text("prompt_tokens,sequences,context,seconds\n1,0,0,1\n")

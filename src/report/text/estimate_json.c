@@ -161,7 +161,7 @@ static void setting_to_json(struct json *json, const struct workload_estimate *e
     json_string(
         json, "runtime_evidence",
         evidence_name(words_evidence(question, estimate->hardware, estimate->config.precision)));
-    json_bool(json, "runtime_is_default", question->has_usual_runtime);
+    json_bool(json, "runtime_is_default", question->has_default_runtime);
     json_number(json, "host_launch_us", 1e6 * host.launch_s);
     json_bool(json, "host_launch_is_assumed", host.spread > 0);
     json_bool(json, "keeps_stored", estimate->config.keeps_stored);

@@ -194,7 +194,7 @@ char *words_basis(char *to, const struct workload_estimate *estimate)
         str_format(to, WORDS_MAX, "%s; the ± covers published figures of LLMs", kernels);
     else
         str_format(to, WORDS_MAX, "%s%s: %s", kernels,
-                   estimate->work->spec.has_usual_runtime ? " (default)" : "", runtime->about);
+                   estimate->work->spec.has_default_runtime ? " (default)" : "", runtime->about);
     return to;
 }
 
