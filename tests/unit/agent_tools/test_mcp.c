@@ -135,8 +135,8 @@ static void a_crash_fails_the_call_and_the_next_one_works(void **state)
         expect(call(&place, "crash", "{}"), true, "out of cheese");
         expect(call(&place, "add", "{\"a\":1,\"b\":2}"), false, "3");
     }
-    expect(call(&place, "crash", "{}"), true, "ended");
-    expect(call(&place, "add", "{\"a\":1,\"b\":2}"), true, "ended 4 times");
+    expect(call(&place, "crash", "{}"), true, "exited");
+    expect(call(&place, "add", "{\"a\":1,\"b\":2}"), true, "exited 4 times");
     close_place(&place);
 }
 
