@@ -1,4 +1,4 @@
-# The front door.  CMake does the work; this file names what people ask for.
+# Entry points for developers and users; CMake does the work.
 SHELL       := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
@@ -8,7 +8,7 @@ MAKEFLAGS += --no-print-directory
 PREFIX  ?= /usr/local
 DESTDIR ?=
 JOBS    ?= $(shell nproc)
-# Looked up for each recipe, because set-up may bring ninja half-way.  A build folder keeps its own.
+# Evaluated for each recipe, because set-up may install ninja in between.  A build folder keeps its generator.
 export CMAKE_GENERATOR ?= $(if $(shell command -v ninja 2>/dev/null),Ninja,Unix Makefiles)
 
 BEGAN    ?= $(shell date +%s)
@@ -16,7 +16,7 @@ BEGAN    := $(BEGAN)
 export BEGAN
 headline  = @printf '\n== %s (%d s)\n' "$(1)" $$(($$(date +%s) - $(BEGAN)))
 # $(call configure,folder,options); $(call compile,folder,options); $(call ctest,folder,options)
-# A folder has a lock, because `make test` comes here from several sides: one compiles, the others wait for it.
+# A build folder is locked, because several jobs of `make test` may compile it: the others wait.
 configure = @mkdir -p $(1); said=$$(flock $(1) cmake -S . -B $(1) $(2) 2>&1) || { echo "$$said"; exit 1; }
 compile   = @flock $(1) cmake --build $(1) --parallel $(JOBS) $(2)
 ctest     = @$(run_ctest)
@@ -38,15 +38,15 @@ build: ## build/ipw, without the tests
 	$(call configure,build,-DIPW_TESTS=OFF)
 	$(call compile,build)
 
-# MODEL: another model than the shipped ones, by the name that tools/bring-model has for it.
+# MODEL: a model that is not shipped, by its name in tools/fetch-model.
 MODEL ?=
-demo: ## set up, build and run the embedded default; MODEL=smollm2 for a larger model
+demo: ## set up, build and run `ipw demo`; MODEL=smollm2 for a larger model
 	@tools/setup build
 	@$(MAKE) build
-	$(if $(MODEL),@tools/bring-model $(MODEL) >/dev/null)
+	$(if $(MODEL),@tools/fetch-model $(MODEL) >/dev/null)
 	build/ipw demo $(if $(MODEL),--model $(MODEL) --threads $(JOBS) --queries 100)
 
-install: build ## into PREFIX (/usr/local), under DESTDIR when that is set
+install: build ## install to PREFIX (/usr/local), under DESTDIR if set
 	DESTDIR=$(DESTDIR) cmake --install build --prefix $(PREFIX)
 
 # Timed tests run first, in parallel with the timed_idle ones.  CPU time that they leave idle is used to compile the
@@ -55,28 +55,27 @@ install: build ## into PREFIX (/usr/local), under DESTDIR when that is set
 # for the network, and is configured again with what set-up installed.
 test: ## set up, and every test in every configuration
 	@tools/setup packages
-	@tools/meanwhile $(MAKE) compile-gcc -- tools/setup test
+	@tools/with-background $(MAKE) compile-gcc -- tools/setup test
 	@$(MAKE) compile-gcc
-	@tools/meanwhile $(MAKE) ONLY=untimed compile-asan compile-tsan run-gcc run-asan run-tsan run-memcheck -- \
-		tools/meanwhile --normal-priority $(MAKE) ONLY=timed_idle run-gcc run-memcheck compile-asan run-asan compile-tsan run-tsan -- \
+	@tools/with-background $(MAKE) ONLY=untimed compile-asan compile-tsan run-gcc run-asan run-tsan run-memcheck -- \
+		tools/with-background --normal-priority $(MAKE) ONLY=timed_idle run-gcc run-memcheck compile-asan run-asan compile-tsan run-tsan -- \
 		$(MAKE) ONLY=timed run-gcc compile-asan run-asan compile-tsan run-tsan run-memcheck
 	@$(MAKE) ONLY=exclusive run-gcc
 	$(call headline,all tests passed: gcc clang+asan+ubsan tsan$$(test -e build-tsan/prefix || echo ' (SKIPPED)') valgrind)
 
-test-gcc: test-setup compile-gcc run-gcc ## gcc: unit, conformance, command line, structure
+test-gcc: test-setup compile-gcc run-gcc ## gcc: unit, conformance, command-line and structure tests
 test-asan: test-setup compile-asan run-asan ## clang, warnings as errors, address and undefined-behavior sanitizers
-test-tsan: test-setup compile-tsan run-tsan ## gcc with the thread sanitizer: tests of what has threads
+test-tsan: test-setup compile-tsan run-tsan ## gcc with the thread sanitizer: tests of threaded code
 test-memcheck: test-setup compile-gcc run-memcheck ## valgrind over the unit and conformance tests
 
 test-setup:
 	@tools/setup test
 
-# Builds that only run tests: quick to compile, yet faster than unoptimized code; with asserts, and line numbers in
-# stack traces.
+# Builds for tests only: quick to compile, but faster than unoptimized code; with asserts, and line numbers in backtraces.
 QUICK = -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS='-O1 -g1'
 CLANG = $(QUICK) -DCMAKE_C_COMPILER=clang -DIPW_WERROR=ON
 
-# Optimized as for release, with the debug information that stack traces need: more takes a quarter of the time to compile.
+# As a release, but with line numbers only as debug information: the rest takes a quarter of the compile time.
 compile-gcc:
 	$(call headline,gcc: build)
 	$(call configure,build,-DIPW_TESTS=ON -DIPW_MEMCHECK=ON -DCMAKE_C_FLAGS_RELWITHDEBINFO='-O2 -g1 -DNDEBUG')
@@ -88,7 +87,7 @@ compile-asan:
 	$(call compile,build-asan)
 
 compile-tsan:
-	$(call headline,tsan: build what has threads)
+	$(call headline,tsan: build threaded tests)
 	$(call configure,build-tsan,$(QUICK) -DIPW_SANITIZE=thread)
 	@if tools/tsan-prefix >build-tsan/$$$$; then mv build-tsan/$$$$ build-tsan/prefix; else rm -f build-tsan/{$$$$,prefix}; fi
 	$(call compile,build-tsan,--target threaded_tests)
@@ -102,7 +101,7 @@ run-asan:
 	$(call ctest,build-asan,-LE 'structure|e2e|figures')
 
 run-tsan:
-	$(call headline,tsan: tests of what has threads$(only))
+	$(call headline,tsan: tests of threaded code$(only))
 	@test ! -e build-tsan/prefix || $$(<build-tsan/prefix) $(call run_ctest,build-tsan,-L threads)
 
 run-memcheck: at_once = $(JOBS) # valgrind computes rather than waits
@@ -110,7 +109,7 @@ run-memcheck:
 	$(call headline,valgrind: unit and conformance tests$(only))
 	$(call ctest,build,-L memcheck)
 
-bench: ## set up, and what our own work costs, against its bounds
+bench: ## set up, and measure overhead and throughput against their bounds
 	@tools/setup bench
 	$(call configure,build,-DIPW_TESTS=OFF)
 	@cmake --build build --parallel $(JOBS) --target benches
@@ -118,12 +117,12 @@ bench: ## set up, and what our own work costs, against its bounds
 
 FUZZ_SECONDS ?= 60
 
-fuzz: test-setup ## feed the fuzzers for FUZZ_SECONDS (60) each; what they learn stays in build-fuzz
+fuzz: test-setup ## run each fuzzer for FUZZ_SECONDS (60); the corpus is kept in build-fuzz
 	$(call configure,build-fuzz,$(QUICK) -DCMAKE_C_COMPILER=clang -DIPW_FUZZ=ON -DIPW_TESTS=OFF -DIPW_SANITIZE=address$(comma)undefined)
 	$(call compile,build-fuzz)
 	@tools/fuzz build-fuzz $(FUZZ_SECONDS)
 
-lint: lint-format lint-tidy lint-cppcheck lint-shell lint-cross ## set up, and everything below
+lint: lint-format lint-tidy lint-cppcheck lint-shell lint-cross ## set up, and run all lint-* targets
 	$(call headline,lint passed)
 
 lint-setup:
@@ -131,7 +130,7 @@ lint-setup:
 
 OURS = $(shell git ls-files -co --exclude-standard '*.c' '*.h')
 
-lint-format: lint-setup ## clang-format changes nothing
+lint-format: lint-setup ## check formatting with clang-format
 	$(call headline,clang-format)
 	@clang-format-19 --dry-run -Werror $(OURS)
 
@@ -149,22 +148,22 @@ lint-cppcheck: lint-setup ## cppcheck
 
 SCRIPTS = $(shell git ls-files -co --exclude-standard .ci tools tests | xargs -r grep -lE '^\#!.*(bash|/sh)')
 
-lint-shell: lint-setup ## shell scripts parse, and pass shellcheck where it is installed
+lint-shell: lint-setup ## check the syntax of shell scripts, and shellcheck if installed
 	$(call headline,shell scripts)
 	@for script in $(SCRIPTS); do bash -n "$$script"; done
-	@if command -v shellcheck >/dev/null; then shellcheck $(SCRIPTS); else echo "no shellcheck here"; fi
+	@if command -v shellcheck >/dev/null; then shellcheck $(SCRIPTS); else echo "shellcheck is not installed"; fi
 
 lint-cross: lint-setup ## the other architecture: warnings as errors, unit tests under qemu
 	$(call headline,cross: build and unit tests under qemu)
 	@tools/cross build-cross $(JOBS)
 
-format: ## let clang-format rewrite our files
+format: ## format all C files with clang-format
 	clang-format-19 -i $(OURS)
 
 clean: ## remove every build folder
 	rm -rf build build-*
 
-distclean: clean ## and what set-up brought for the tests
+distclean: clean ## also remove what set-up installed for the tests
 	rm -rf .test-env
 
 comma := ,

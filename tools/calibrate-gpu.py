@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Measured windows of an NVIDIA GPU for `ipw estimate calibrate` and `ipw estimate validate`.
+"""Measures an NVIDIA GPU for `ipw estimate calibrate` and `ipw estimate validate`.
 
     tools/calibrate-gpu.py [--out DIR] [--seconds S] [--budget S] [--only host|calibrate|validate]
 
-Writes DIR/calibrate.csv (products of many sizes and formats, streams, chains of multiplications with
-additions, launches, what the host takes for an operator in eager mode, idle), DIR/validate.csv (ResNet-50, BERT,
-ViT and decoders of the shapes of Llama 3.2 1B and 3.1 8B, with random weights) and DIR/about.json.  Needs PyTorch and
-NVIDIA's driver.  Reads the card only: changes no clock, limit or mode.
+Writes DIR/calibrate.csv (GEMMs of many sizes and dtypes, streams, FMA chains, kernel launches, host launch time of an
+operator in eager mode, idle), DIR/validate.csv (ResNet-50, BERT, ViT and decoders of the shapes of Llama 3.2 1B and
+3.1 8B, with random weights) and DIR/about.json.  Needs PyTorch and NVIDIA's driver.  Changes no clock, limit or mode of
+the GPU.
 
-A window begins and ends at an update of the card's energy counter while the load goes on, so that its
-joules and its seconds are of the same stretch of time.  A row is one repetition: latency_s is the mean
-time of one, energy_j is power times latency_s; window_s and updates say how much it stands on.
+A window begins and ends at an update of the GPU's energy counter while the load continues, so that its joules and its
+seconds cover the same time.  A row is one repetition: latency_s is its mean time, energy_j is power times latency_s;
+window_s and updates are the length of the window and its number of counter updates.
 """
 import argparse
 import csv
@@ -23,10 +23,10 @@ import sys
 import threading
 import time
 
-WARM_S = 0.25        # of load before a window, so that clocks and power have settled
-BATCH_S = 0.01       # of work that is put into the queue at a time
-IN_FLIGHT = 3        # batches, so that the card never waits for us
-ROTATE_BYTES = 256e6  # operands in turn, so that they come from memory and not from the cache
+WARM_S = 0.25        # load before a window, for clocks and power to settle
+BATCH_S = 0.01       # work enqueued at a time
+IN_FLIGHT = 3        # enqueued batches, so that the GPU is never idle
+ROTATE_BYTES = 256e6  # rotated operands, so that they are read from memory rather than from the cache
 START = time.monotonic()
 
 
@@ -37,7 +37,7 @@ def say(text):
 # ---- the meter ----
 
 class Meter:
-    """The energy counter of one card, by NVIDIA's library itself."""
+    """The energy counter of one GPU, read through NVML."""
 
     def __init__(self, uuid):
         self.lib = ctypes.CDLL("libnvidia-ml.so.1")
@@ -54,7 +54,7 @@ class Meter:
     @staticmethod
     def check(code, what):
         if code:
-            sys.exit(f"calibrate-gpu: {what}: NVML answers {code}: no energy can be measured here")
+            sys.exit(f"calibrate-gpu: {what}: NVML returned {code}: energy cannot be measured on this machine")
 
     def joules(self):
         value = ctypes.c_ulonglong()
@@ -68,9 +68,9 @@ class Meter:
         return None if code else value.value
 
     def text(self, function, *args):
-        room = ctypes.create_string_buffer(96)
-        code = getattr(self.lib, function)(*args, room, 96)
-        return None if code else room.value.decode()
+        buffer = ctypes.create_string_buffer(96)
+        code = getattr(self.lib, function)(*args, buffer, 96)
+        return None if code else buffer.value.decode()
 
     def reasons(self):
         value = ctypes.c_ulonglong()
@@ -89,8 +89,8 @@ class Meter:
                 "power_limit_w": limit / 1000 if limit else None, **self.state()}
 
     def tick(self):
-        """Waits for the counter to change: (when, joules), the time good to half a millisecond.  A thread that asks
-        without a pause takes the interpreter from the one that launches, and eager mode is slower for it."""
+        """Waits for the counter to change: (time, joules), the time to within half a millisecond.  Polls with a pause, since
+        a busy loop would hold the GIL and slow down the thread that launches kernels in eager mode."""
         value, before = self.joules(), time.monotonic()
         give_up = before + 3
         while True:
@@ -101,12 +101,12 @@ class Meter:
             if now != value:
                 return (before + ended) / 2, now
             if ended > give_up:
-                sys.exit("calibrate-gpu: the energy counter does not move")
+                sys.exit("calibrate-gpu: the energy counter does not change")
             before = started
 
 
 class Window(threading.Thread):
-    """From one update of the counter to another, at least `seconds` later, beside a running load."""
+    """Measures from one update of the counter to another, at least `seconds` later, while a load runs."""
 
     def __init__(self, meter, seconds, warm):
         super().__init__(daemon=True)
@@ -123,16 +123,16 @@ class Window(threading.Thread):
             time.sleep(max(0.0, start + self.seconds - 0.02 - time.monotonic()))
             end, after = self.meter.tick()
             self.window_s, self.joules = end - start, after - before
-        except BaseException as problem:  # told by the thread that waits
+        except BaseException as problem:  # raised by the waiting thread
             self.failure = problem
 
 
 def run_load(torch, step, window):
-    """Keeps the queue full until the window is over: (seconds a repetition, repetitions)."""
+    """Keeps the queue full until the window has ended: (seconds per repetition, repetitions)."""
     step()
     torch.cuda.synchronize()
     one, count = 0.0, 1
-    while True:  # how many repetitions make a batch
+    while True:  # finds the number of repetitions per batch
         begun = time.monotonic()
         for _ in range(count):
             step()
@@ -166,7 +166,7 @@ def run_load(torch, step, window):
 # ---- rows ----
 
 class Table:
-    """A CSV file that is whole after each row."""
+    """A CSV file that is flushed after each row."""
 
     def __init__(self, path, columns):
         self.file = open(path, "w", newline="", encoding="utf-8")
@@ -207,7 +207,7 @@ class Bench:
                 "power_w": f"{power:.6g}", **window.state}
 
     def row(self, table, what, label, make, keep_s, measure=None):
-        """One row; `make` gives a step.  What fails is reported and left out: the rest still counts."""
+        """Adds one row; `make` returns a step.  A failure is reported, and the row is skipped."""
         if self.left() < keep_s:
             self.skipped.append(label)
             return
@@ -221,7 +221,7 @@ class Bench:
                 f" {rate:8.2f} TFLOP/s {flow:6.3f} TB/s {row['sm_clock_mhz']} MHz"
                 f" {row['temperature_c']} C throttle {row['throttle']}")
         except Exception as problem:
-            say(f"{label:44s} left out: {type(problem).__name__}: {str(problem).splitlines()[0][:120]}")
+            say(f"{label:44s} skipped: {type(problem).__name__}: {str(problem).splitlines()[0][:120]}")
             self.skipped.append(label)
         finally:
             step = make = None
@@ -244,7 +244,7 @@ class Bench:
 # ---- loads of the calibration ----
 
 def host_s(torch, step, count):
-    """Seconds of the host for one of the `count` operators of a step: a quick one of twelve rounds."""
+    """Host time of one of the `count` operators of a step: lower quartile of twelve rounds."""
     took = []
     for _ in range(12):
         torch.cuda.synchronize()
@@ -256,7 +256,7 @@ def host_s(torch, step, count):
 
 
 def host_launch_s(torch):
-    """Seconds that the host takes to launch one small operator in eager mode."""
+    """Host time to launch one small operator in eager mode."""
     number = torch.zeros(8, device="cuda", dtype=torch.float16)
     return host_s(torch, lambda: [number.add_(1) for _ in range(500)], 500)
 
@@ -276,7 +276,7 @@ class Loads:
         return torch.randn(shape, dtype=wide, device="cuda").to(self.types[dtype])
 
     def gemm(self, dtype, m, n, k):
-        """Operands in turn, so that they do not stay in the cache."""
+        """Rotates operands, so that they do not stay in the cache."""
         torch = self.torch
         set_tf32(torch, dtype == "tf32")
         sets = max(1, min(64, math.ceil(ROTATE_BYTES / gemm_bytes(dtype, m, n, k))))
@@ -304,8 +304,8 @@ class Loads:
         return lambda: out.copy_(a)
 
     def chain(self, count, length):
-        """x = x a + b, `length` times in registers: the vector units at any intensity.  Multiplication and
-        addition in one where the compiler knows the word for it: by itself it keeps them apart."""
+        """x = x a + b, `length` times in registers: vector units at any arithmetic intensity.  With an explicit fma()
+        if the compiler has it, since it does not contract the expression itself."""
         make, x = self.torch.cuda.jiterator._create_jit_fn, self.random("fp32", count)
         for step in ("fma(x, a, b)", "x * a + b"):
             code = ("template <typename T> T chain(T x, T a, T b) {\n#pragma unroll 32\n"
@@ -374,7 +374,7 @@ def measure_host(bench, table):
     took = sorted(host_launch_s(bench.torch) for _ in range(5))[2]
     table.add({"hardware": bench.hardware, "op": "host_launch", "latency_s": f"{took:.6g}", "energy_j": "",
                "notes": "one addition, eager"})
-    say(f"the host launches an operator in {1e6 * took:.2f} us: ipw estimate --host-launch-us {1e6 * took:.2f}")
+    say(f"host launch time of an operator: {1e6 * took:.2f} us: ipw estimate --host-launch-us {1e6 * took:.2f}")
 
 
 def calibrate(bench, table, keep_s):
@@ -411,7 +411,7 @@ def calibrate(bench, table, keep_s):
 # ---- whole models for the validation ----
 
 def plain_resnet50(torch):
-    """ResNet-50 where torchvision is not there: the same layers."""
+    """ResNet-50 for machines without torchvision: the same layers."""
     nn = torch.nn
 
     class Bottleneck(nn.Module):
@@ -457,7 +457,7 @@ SHAPES = {"llama-3.2-1b": {"DIM": 2048, "LAYERS": 16, "HEADS": 32, "HEADS_KV": 8
 
 
 class Llama:
-    """A decoder of such a shape with random weights; keys and values in a fixed cache."""
+    """A decoder of such a shape with random weights and a static KV cache."""
 
     def __init__(self, torch, name, dtype):
         self.torch, self.f = torch, torch.nn.functional
@@ -507,7 +507,7 @@ class Llama:
             return self.f.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
     def forward(self, ids, cache, start):
-        """New tokens at positions from `start`; logits of the last one."""
+        """Computes new tokens at positions from `start`; returns the logits of the last one."""
         batch, new = ids.shape
         x = self.f.embedding(ids, self.table)
         for index, layer in enumerate(self.layers):
@@ -545,7 +545,7 @@ def validate_resnet(bench, table):
 
 
 def validate_llama(bench, table, name, cases):
-    """Each case: tokens of a prompt or before the decoded one, batch, runtime."""
+    """Each case: tokens of the prompt, or context of the decoded token; batch, runtime."""
     torch = bench.torch
     model = Llama(torch, name, torch.float16)
     for phase, length, batch, runtime in cases:
@@ -577,8 +577,8 @@ def validate_large_llama(bench, table):
 
 
 class Encoder:
-    """Twelve blocks of BERT's and ViT's base size with random weights; a norm before each part, as ViT has it, or
-    after it, as BERT has it."""
+    """Twelve blocks of the size of BERT-base and ViT-B with random weights; pre-norm as in ViT, or post-norm as in
+    BERT."""
     DIM, LAYERS, HEADS, INNER = 768, 12, 12, 3072
 
     def __init__(self, torch, norm_first):
@@ -654,16 +654,16 @@ def validate_encoders(bench, table):
 
 
 def arguments(name, description, budget):
-    """The options of every tool that measures on a Bench."""
+    """Common options of the tools that use a Bench."""
     parser = argparse.ArgumentParser(prog=name, description=description.splitlines()[0])
     parser.add_argument("--out", default=name, type=pathlib.Path)
-    parser.add_argument("--seconds", default=1.1, type=float, help="of a window of power")
-    parser.add_argument("--budget", default=budget, type=float, help="seconds for all of it")
+    parser.add_argument("--seconds", default=1.1, type=float, help="length of a power window")
+    parser.add_argument("--budget", default=budget, type=float, help="total time in seconds")
     return parser
 
 
 def start(parser):
-    """Gives the options, PyTorch, and a Bench on its first device, which about.json describes."""
+    """Returns the options, PyTorch, and a Bench on its first device; writes about.json."""
     args = parser.parse_args()
     if args.seconds < 1:
         parser.error("--seconds below 1 is under ten updates of the card's counter")
@@ -710,7 +710,7 @@ def main():
                 torch.cuda.empty_cache()
             say(f"{table.count} rows in {args.out / 'validate.csv'}")
     if bench.skipped:
-        say("left out: " + "; ".join(bench.skipped))
+        say("skipped: " + "; ".join(bench.skipped))
     say("done")
 
 

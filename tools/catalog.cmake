@@ -1,15 +1,15 @@
-# Compiles data/hardware and data/models into tables of C, so that the program parses no JSON to know them:
+# Compiles data/hardware and data/models to C tables, so that the program reads them without a JSON parser:
 #
-#   cmake -DSOURCE=<top of the source> -DOUT=<folder> -P tools/catalog.cmake
+#   cmake -DSOURCE=<source root> -DOUT=<folder> -P tools/catalog.cmake
 #
-# A script of CMake, because the build needs CMake anyway: it runs without cJSON and without Python, and also
-# when the compiler makes programs for another machine.  Malformed JSON, an unknown key of a list, or a missing
-# one stops the build; entries of devices are also checked by the program's own reader (data/hardware/check_hardware.c).
+# A CMake script, since the build needs CMake anyway: it needs neither cJSON nor Python, and works when cross-compiling.
+# Malformed JSON, an unknown key of a list or a missing one fails the build; device entries are also checked by the
+# program's own reader (data/hardware/check_hardware.c).
 cmake_minimum_required(VERSION 3.22)
 
 # ---- reading ----
 
-# A member of an object; "" where there is none.
+# A member of an object; "" if absent.
 function(get out json)
   string(JSON value ERROR_VARIABLE error GET "${json}" ${ARGN})
   if(error)
@@ -26,14 +26,14 @@ function(count out json)
   set(${out} ${length} PARENT_SCOPE)
 endfunction()
 
-# The last index of an array or object, for foreach(i RANGE ...), which cannot go over nothing: -1 there.
+# The last index of an array or object, for foreach(i RANGE ...), which has no empty range: -1 if empty.
 function(last_index out json)
   count(length "${json}" ${ARGN})
   math(EXPR last "${length} - 1")
   set(${out} ${last} PARENT_SCOPE)
 endfunction()
 
-# A C string, or NULL where there is none.
+# A C string literal, or NULL if absent.
 function(quote out value)
   if(value STREQUAL "")
     set(${out} NULL PARENT_SCOPE)
@@ -44,7 +44,7 @@ function(quote out value)
   set(${out} "\"${value}\"" PARENT_SCOPE)
 endfunction()
 
-# Fails unless every member of the object is among `known`, and those of `required` are there.
+# Fails if a member of the object is not in `known`, or one of `required` is missing.
 function(check_keys where json known required)
   last_index(last "${json}")
   foreach(i RANGE ${last})
@@ -61,7 +61,7 @@ function(check_keys where json known required)
   endforeach()
 endfunction()
 
-# A number of the object, as a C literal; `otherwise` where there is none.
+# A number of the object, as a C literal; `otherwise` if absent.
 function(number out where json key otherwise)
   string(JSON type ERROR_VARIABLE error TYPE "${json}" ${key})
   if(error)
@@ -109,7 +109,7 @@ function(figure out json)
   endif()
 endfunction()
 
-# {"a", "b", NULL} of an array of strings.
+# An array of strings as {"a", "b", NULL}.
 function(strings out json)
   set(text "")
   last_index(last "${json}" ${ARGN})
@@ -177,7 +177,7 @@ function(points_text out where json)
   set(${out} "${text}" PARENT_SCOPE)
 endfunction()
 
-# What each class of kernels attains, in the order of kernels.def; "" where the device was not measured.
+# Attained performance of each kernel class, in the order of kernels.def; "" if not measured on the device.
 function(kernels_text out where json)
   get(classes "${json}" kernel_classes)
   set(text "")
@@ -199,7 +199,7 @@ function(kernels_text out where json)
   set(${out} "${text}" PARENT_SCOPE)
 endfunction()
 
-# A device's own row in the table of peaks, for each name that drivers report: bf16, or fp16 without it.
+# Rows of the device in the table of peaks, one per name that drivers report: bf16, or fp16 without it.
 function(device_peaks out id json)
   get(matches "${json}" match)
   last_index(last "${matches}")
@@ -232,7 +232,7 @@ function(device_peaks out id json)
   set(${out} "${text}" PARENT_SCOPE)
 endfunction()
 
-# A processor's own row in the table of their power: what limits it, and its cores.
+# The row of a processor in the table of power: its power limit and its cores.
 function(processor_power out id json)
   get(processor "${json}" processor)
   if(processor STREQUAL "")
@@ -304,7 +304,7 @@ function(device_text out id json)
   set(${out} "${text}},\n" PARENT_SCOPE)
 endfunction()
 
-# ---- lists: figures of devices that no estimate can be made for ----
+# ---- lists: figures of devices without estimates ----
 
 function(peak_only out where json)
   check_keys("${where}" "${json}" "kind;id;note;devices" "devices")
@@ -318,7 +318,7 @@ function(peak_only out where json)
     number(tflops "${where}" "${row}" tflops UNKNOWN)
     number(gb_per_s "${where}" "${row}" gb_per_s UNKNOWN)
     if(precision STREQUAL "")
-      set(precision bf16) # of nothing: tflops are unknown
+      set(precision bf16) # unused: tflops are unknown
     endif()
     get(hardware "${row}" estimate_as)
     get(source "${row}" source)
@@ -334,7 +334,7 @@ function(peak_only out where json)
   set(${out} "${text}" PARENT_SCOPE)
 endfunction()
 
-# MACRO(member, ...) for each object of an array; what is not a number is a string.
+# MACRO(member, ...) for each object of an array; values are numbers or strings.
 function(rows out where json key macro required optional)
   last_index(last "${json}" ${key})
   set(text "")
@@ -393,7 +393,7 @@ endfunction()
 
 # ---- models ----
 
-# MODEL_SHAPE("name", ...) of a decoder, named as config.json of Hugging Face names its numbers.
+# MODEL_SHAPE("name", ...) of a decoder, with the keys of Hugging Face's config.json.
 function(shape_row out where name json)
   set(required summary source model_type num_hidden_layers hidden_size num_attention_heads num_key_value_heads
     head_dim intermediate_size vocab_size max_position_embeddings tie_word_embeddings)
@@ -417,7 +417,7 @@ function(shape_row out where name json)
   set(${out} "MODEL_SHAPE(${row})\n" PARENT_SCOPE)
 endfunction()
 
-# MODEL(billions, active billions, "source", "architecture", "name", ...), and its shape where it has one.
+# MODEL(billions, active billions, "source", "architecture", "name", ...), and its shape, if any.
 function(model_rows models_out shapes_out where json)
   check_keys("${where}" "${json}" "id;note;models" "models")
   last_index(last "${json}" models)
@@ -465,7 +465,7 @@ list(TRANSFORM kernel_classes REPLACE "^KERNEL\\([A-Z0-9_]+, \"([a-z0-9_]+)\".*"
 file(STRINGS ${SOURCE}/src/catalog/precisions.def precisions REGEX "^PRECISION")
 list(TRANSFORM precisions REPLACE "^PRECISION\\([A-Z0-9]+, \"([a-z0-9]+)\".*" "\\1")
 
-# The names of a folder's files, sorted.
+# The file names of a folder, sorted.
 function(list_ids out folder)
   file(GLOB files ${SOURCE}/data/${folder}/*.json)
   set(ids "")
@@ -527,7 +527,7 @@ foreach(id IN LISTS ids)
   string(APPEND shapes "${shape}")
 endforeach()
 
-# A table of several kinds of rows: a file that includes it defines the macros that it wants.
+# A table with several kinds of rows: a file that includes it defines the macros that it needs.
 set(begin "")
 set(end "")
 foreach(macro CPU_POWER CPU_FAMILY CPU_CORE CPU_PRODUCT)

@@ -1,4 +1,4 @@
-"""What the structure checks share: the tree's files, its objects' symbols, and the allow-list."""
+"""Common code of the structure checks: source files, symbols of objects, and the allow-list."""
 
 import argparse
 import json
@@ -25,7 +25,7 @@ def arguments(doc):
 
 
 class Report:
-    """Collects problems, each with its place; finish() ends the program with the verdict."""
+    """Collects problems with their locations; finish() prints them and exits."""
 
     def __init__(self):
         self.problems = []
@@ -53,7 +53,7 @@ TOKEN = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*
 
 
 def strip(text, strings=True):
-    """The text without comments, and without what stands in strings; line numbers stay."""
+    """The text without comments and the contents of strings; line numbers are unchanged."""
 
     def blank(match):
         token = match.group()
@@ -75,7 +75,7 @@ def compile_commands(args):
 
 
 class Symbols:
-    """What a source defines and what it needs from others, read from its object."""
+    """Symbols that a source defines and those it needs from others, read from its object file."""
 
     def __init__(self):
         self.functions, self.data, self.needs = set(), set(), set()
@@ -105,7 +105,7 @@ def symbols(args, report):
 
 
 class Allow:
-    """tools/allow.txt: exceptions, each with its reason.  One that is not used is a problem."""
+    """tools/allow.txt: exceptions, each with its reason.  An unused one is reported."""
 
     def __init__(self, args, check):
         self.entries, self.used = {}, set()
@@ -129,7 +129,7 @@ class Allow:
 
 
 def cycles(graph):
-    """Groups of nodes of {node: {node}} that reach each other, each as one path around."""
+    """The strongly connected components of {node: {node}} with more than one node, each as a cycle."""
 
     def path(start):
         queue, seen = [[start]], set()

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Fits what classes of kernels attain on a device, for its hardware file.
+"""Fits the attained performance of kernel classes on a device, for its hardware file.
 
     tools/fit-kernels.py KERNELS.csv HARDWARE.json [-o FILE]
 
 KERNELS.csv is the grid of single operators that tools/measure-kernels.py measures on the device; HARDWARE.json its
 hardware file, with peaks, bandwidth, units and power (`ipw list hardware ID --json` has those of the catalog).  Writes
-that file with `kernels` and `kernel_classes` (docs/formats.md), and says on stderr how far each class is off.  The
-formulas are those of src/estimate/kernel.c.  A class whose operators were not measured keeps the figures that the file
-has, else those of data/hardware/h200.json.  Needs nothing but Python.
+that file with `kernels` and `kernel_classes` (docs/formats.md), and prints the error of each class to stderr.  The
+formulas are those of src/estimate/kernel.c.  A class whose operators were not measured keeps the figures of the file,
+else those of data/hardware/h200.json.  Needs only Python.
 """
 import argparse
 import csv
@@ -19,12 +19,12 @@ import statistics
 import sys
 
 TILES = [(256, 128), (128, 128), (64, 128), (64, 64), (32, 64), (16, 64)]
-NARROW_TILES = [(192, 128), (96, 128)]  # of products in 16 bits
+NARROW_TILES = [(192, 128), (96, 128)]  # for 16-bit GEMMs
 WIDTH = {"fp16": 2, "bf16": 2, "tf32": 4, "fp32": 4}
 SPLIT_S, LEAST_DEPTH, VECTOR_DEPTH, FULL_GROUP, WIDE_GROUP, NARROW_SHARE, GROUP_S, REDUCTION_POWER = 5.4e-6, 256, 3000, 56, 180, 0.0051, 2e-6, 1.29
 STEP_BYTES, TILE_QUERIES, NORM_MEASURED, NEAR_LATENCY = 128, 128, 1204224, 0.5
-SETS = 20  # of operands in turn, at most
-TILE_SHARE = {2: 0.001, 4: 0.0022}  # for each channel of a group as wide as a tile
+SETS = 20  # maximum number of rotated operand sets
+TILE_SHARE = {2: 0.001, 4: 0.0022}  # per channel of a group as wide as a tile
 KEYS = {"fixed": ("fixed_us", 1e6), "compute": ("compute_share", 1), "memory": ("memory_share", 1),
         "depth": ("depth_ns", 1e9), "row": ("row_ns", 1e9)}
 UNITS = {"tflops": 1e12, "tops": 1e12, "mb_per_s": 1e6, "mw": 1e-3, "gflops": 1e9, "gb_per_s": 1e9, "tb_per_s": 1e12, "pj": 1e-12, "nj": 1e-9, "w": 1,
@@ -51,11 +51,11 @@ class Device:
         self.other_j = {k: value(v["energy"]) for k, v in file["vector"].items()}
 
     def is_cached(self, row):
-        """All of its operands in turn stay in the last cache."""
+        """Whether all rotated operands fit into the last-level cache."""
         return SETS * row["bytes"] <= self.cache_bytes
 
 
-# ---- the time of one row, by the figures of its class ----
+# ---- predicted time of a row, by kernel class ----
 
 def both(compute, memory):
     return (compute ** 4 + memory ** 4) ** 0.25
@@ -174,7 +174,7 @@ def channels(row):
     return shape_of(row)[1]
 
 
-# class: its operators, which of their rows, the time of one, what is fitted
+# class: its operators, row filter, predicted time, fitted figures
 CLASSES = {
     "gemm": (("gemm",), lambda r: r["dtype"] != "fp32", gemm, "fixed compute memory depth"),
     "gemm_vector": (("gemm",), lambda r: r["dtype"] == "fp32", gemm_vector, "fixed compute memory depth"),
@@ -207,7 +207,7 @@ PRODUCTS = ("gemm", "gemm_vector", "conv", "conv_image", "conv_grouped", "conv_d
 # ---- the fit ----
 
 def loss(d, time, figures, rows):
-    """Soft absolute errors of logarithms: a row that is far off does not decide."""
+    """Smoothed absolute log errors, robust to outliers."""
     total = 0.0
     for row in rows:
         off = math.log(time(d, figures, row) / row["latency_s"]) / 0.1
@@ -232,7 +232,7 @@ def fit(d, time, start, names, rows):
 
 
 def counted_watts(d, name, row):
-    """Of operations and bytes: convolutions in fp32 are computed in tf32, and small operands come from the cache."""
+    """Power of operations and bytes: fp32 convolutions are computed in tf32, and small operands come from the cache."""
     dtype = "tf32" if name.startswith("conv_") and row["dtype"] == "fp32" else row["dtype"]
     per_flop = (d.product_j if name in PRODUCTS else d.other_j).get(dtype, 0)
     per_byte = d.cache_j if d.is_cached(row) else d.byte_j
@@ -240,15 +240,15 @@ def counted_watts(d, name, row):
 
 
 def active_watts(d, name, figures, rows, before):
-    """What busy units draw beside operations and bytes, by the logarithms of power up to the limit; a class that few
-    windows show stays near the figure that it has."""
+    """Power of busy units besides operations and bytes, fitted to log power up to the limit; a class with few windows
+    stays near its previous figure."""
     rows, most = [r for r in rows if r["power_w"]], 0.996 * d.limit
 
     def off(watts):
         total = (math.log(watts / max(before, 1)) / 0.4) ** 2
         for row in rows:
             busy = max(row["latency_s"] - figures["fixed"], 0.15 * row["latency_s"])
-            if name == "batch_norm_fp32":  # the other units wait
+            if name == "batch_norm_fp32":  # the other units are idle
                 busy = min(busy, moved(d, figures, row))
             power = min(most, d.idle + counted_watts(d, name, row) + watts * busy / row["latency_s"])
             error = math.log(power / min(most, float(row["power_w"]))) / 0.12
@@ -288,7 +288,7 @@ def main():
     parser = argparse.ArgumentParser(prog="fit-kernels", description=__doc__.splitlines()[0])
     parser.add_argument("rows", help="kernels.csv of tools/measure-kernels.py")
     parser.add_argument("hardware", help="the device's hardware file")
-    parser.add_argument("-o", "--output", help="where to write it (default: stdout)")
+    parser.add_argument("-o", "--output", help="output file (default: stdout)")
     args = parser.parse_args()
     file = json.loads(pathlib.Path(args.hardware).read_text(encoding="utf-8"))
     file = file["hardware"][0] if isinstance(file.get("hardware"), list) else file
@@ -298,7 +298,7 @@ def main():
     for name, figures in start.items():
         classes[name], count, off = fit_class(device, name, figures, rows) if name in CLASSES else (figures, 0, math.nan)
         used += count
-        print(f"{name:18s} {count:4d} rows" + (f", off by {100 * off:.1f} %" if count else ": as before"), file=sys.stderr)
+        print(f"{name:18s} {count:4d} rows" + (f", error {100 * off:.1f} %" if count else ": unchanged"), file=sys.stderr)
     file["kernels"] = {"value": len(rows), "evidence": "fitted",
                        "source": f"tools/fit-kernels.py: {used} of {len(rows)} rows of {pathlib.Path(args.rows).name}"}
     file["kernel_classes"] = classes

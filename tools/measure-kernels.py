@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""How fast single operators run on an NVIDIA GPU, over a grid of sizes, and what they draw.
+"""Measures time and power of single operators on an NVIDIA GPU, over a grid of sizes.
 
     tools/measure-kernels.py [--out DIR] [--budget S] [--parts NAME ...]
 
-Writes DIR/kernels.csv: operator, shape, format, FLOPs and bytes (compulsory traffic, each operand once), the time of
-one call inside a CUDA graph of many on operands in turn (so that they come from memory where they are larger than the
-cache), and for every few rows the power of a window under that load.  Needs PyTorch.  Reads the card only.
+Writes DIR/kernels.csv: operator, shape, dtype, FLOPs and bytes (compulsory traffic, each operand once), the time of one
+call in a CUDA graph of many with rotated operands (so that they are read from memory if they exceed the cache), and for
+some rows the power of a window under that load.  Needs PyTorch.  Changes no setting of the GPU.
 """
 import importlib.util
 import itertools
@@ -21,8 +21,8 @@ say = calibrate.say
 
 COLUMNS = ["hardware", "op", "shape", "dtype", "flops", "bytes", "latency_s", "cold", "power_w", "window_s",
            "sm_clock_mhz", "temperature_c", "throttle"]
-CALLS = 20         # in a graph
-ROTATE = 200e6     # bytes of operands in turn
+CALLS = 20         # per graph
+ROTATE = 200e6     # bytes of rotated operands
 ROTATE_MOST = 20
 PARTS = ["gemms", "attention", "convolutions", "vectors", "frameworks", "segmentation"]
 
@@ -56,7 +56,7 @@ class Grid:
         return best / CALLS
 
     def row(self, op, shape, dtype, flops, size, make, power=False):
-        """`make` gives one set of operands' call; `size` is what a call reads and writes."""
+        """`make` returns a call with its own operands; `size` is the bytes that a call reads and writes."""
         if self.bench.left() < 5:
             self.bench.skipped.append(f"{op} {shape} {dtype}")
             return
@@ -148,7 +148,7 @@ class Grid:
             def make():
                 q, k, v = (self.random("fp16", b, n, t, d) for n, t in ((h, 1), (kv, s), (kv, s)))
                 mask = self.torch.ones(b, 1, 1, s, dtype=self.torch.bool, device="cuda") if masked else None
-                if masked and h != kv:  # as transformers does it: keys and values repeated, then a mask
+                if masked and h != kv:  # as in transformers: K and V repeated, then a mask
                     def call():
                         kk, vv = (x[:, :, None].expand(b, kv, h // kv, s, d).reshape(b, h, s, d) for x in (k, v))
                         return self.f.scaled_dot_product_attention(q, kk, vv, attn_mask=mask)
@@ -226,7 +226,7 @@ class Grid:
             self.row("transpose", "x".join(map(str, shape)), "fp16", 0, 4 * math.prod(shape), make_transpose)
 
     def segmentation(self):
-        """What models of semantic segmentation have and others have not: atrous convolution, resizing, large images."""
+        """Operators specific to semantic segmentation: atrous convolution, resizing, large images."""
         torch = self.torch
         for at, (dtype, (c, k, hw), batch, d) in enumerate(itertools.product(
                 ("fp16", "bf16", "fp32"), ((240, 3, 33), (672, 5, 33), (960, 5, 33), (960, 5, 17), (480, 3, 65)), (1, 2, 8), (2, 4))):
@@ -259,9 +259,9 @@ class Grid:
             self.convolution("conv_tile_groups", c, c, 3, 1, hw, groups, batch, dtype, False)
 
     def frameworks(self):
-        """What frameworks launch around the operators above, each as the library calls it."""
+        """Kernels that frameworks launch around the operators above, each through the library's own call."""
         torch, f = self.torch, self.f
-        # Few input channels, as of images: the layout is changed and channels are padded.
+        # Few input channels, as in images: the layout is converted and channels are padded.
         for dtype, (o, k, s, hw), batch in itertools.product(
                 ("fp16", "tf32"), ((64, 3, 1, 224), (32, 3, 2, 224), (64, 11, 4, 224), (96, 4, 4, 224), (768, 16, 16, 224)),
                 (1, 8, 32)):
@@ -307,7 +307,7 @@ class Grid:
             self.row("scale_image", shape, "fp16", count, 4 * count, make_scale)
             self.row("cat", shape, "fp16", 0, 4 * (count + b * 32 * hw * hw), make_cat, at % 4 == 2)
             self.row("relu_in_place", shape, "fp16", count, 4 * count, make_relu)
-        # Windows of images (Swin, MaxViT): reordered, rolled, and products of many small matrices.
+        # Windowed attention (Swin, MaxViT): reordering, rolling, and batched products of small matrices.
         for b, hw, c, w in itertools.product((1, 8, 32), (56, 28), (96, 192), (7,)):
             count, heads = b * hw * hw * c, c // 32
             windows = b * (hw // w) ** 2
@@ -338,7 +338,7 @@ class Grid:
                      2 * (windows * heads * 2 * w * w * 32 + pairs), make_scores, b == 32)
             self.row("softmax", f"{windows * heads * w * w}x{w * w}", "fp16", 5 * pairs, 4 * pairs, make_softmax)
             self.row("layer_norm", f"{b * hw * hw}x{c}", "fp16", 5 * count, 4 * count, make_norm_rows, b == 8)
-        # Keys and values repeated for each head, and the chains of a decoder in transformers.
+        # K and V repeated for each head, and chains of elementwise operators of a decoder in transformers.
         for b, s, (h, kv, d) in itertools.product((1, 4, 16), (512, 4096), ((32, 8, 64), (32, 8, 128), (12, 2, 128))):
             def make_repeat():
                 x = self.random("fp16", b, kv, s, d)
@@ -381,7 +381,7 @@ def main():
             getattr(grid, part)()
             say(f"{part}: {table.count} rows")
     if bench.skipped:
-        say(f"{len(bench.skipped)} left out: " + "; ".join(bench.skipped)[:2000])
+        say(f"{len(bench.skipped)} skipped: " + "; ".join(bench.skipped)[:2000])
 
 
 if __name__ == "__main__":

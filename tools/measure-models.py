@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Time and energy of models as they ship in torchvision and transformers, on an NVIDIA GPU.
+"""Measures time and energy of models of torchvision and transformers on an NVIDIA GPU.
 
     tools/measure-models.py [--out DIR] [--seconds S] [--budget S] [--only TEXT ...] [--unseen N] [--kernels]
 
 Writes DIR/shipped.csv for `ipw estimate validate`: models as the libraries build them, with random weights, in
-eager mode and as a CUDA graph.  With --kernels also DIR/kernels.jsonl: what each operator of a row launched, with its
-input shapes and its time on the GPU by PyTorch's profiler.  Reads the card only: changes no clock, limit or mode.
+eager mode and as a CUDA graph.  With --kernels also DIR/kernels.jsonl: the kernels that each operator of a row launched,
+with its input shapes and GPU time, from PyTorch's profiler.  Changes no clock, limit or mode of the GPU.
 
-What eager mode takes is mostly the host's time, so each row says how fast that is: host_launch_us is one in-place
-addition to a tensor of a few elements, host_module_us one small module (a convolution, a batch norm or a ReLU), both
-launched one after the other without waiting.  host_s is what the host takes to launch one step of the row itself.
-A row in eager mode is the middle one of three windows.
+Eager mode is mostly limited by the host, so each row records its speed: host_launch_us is the time of one in-place
+addition to a tensor of a few elements, host_module_us that of one small module (a convolution, a batch norm or a ReLU),
+both launched without waiting for the GPU.  host_s is the host time to launch one step of the row itself.
+A row in eager mode is the median of three windows.
 """
 import importlib.util
 import inspect
@@ -70,7 +70,7 @@ DECODERS = [
     ("phi-2", "phi", [("prefill", 1, 512), ("decode", 1, 512)]),
 ]
 
-# Models and batches that the estimate was not made with: measure them with the estimate as it is, then compare.
+# Held-out models and batches: not used to develop the estimate when they were first measured.
 UNSEEN_VISION = [
     ("resnet34", "resnet", 224, [("bf16", 32)]),
     ("resnet101", "resnet", 224, [("fp16", 4)]),
@@ -102,7 +102,7 @@ UNSEEN_DECODERS = [
     ("tinyllama-1.1b", "llama2", [("prefill", 1, 1024), ("decode", 1, 1536)]),
 ]
 
-# A second set, for the host's time in eager mode.
+# A second set, for host time in eager mode.
 UNSEEN2_VISION = [
     ("resnet152", "resnet", 224, [("fp16", 2)]),
     ("resnext101_64x4d", "resnext", 224, [("bf16", 16)]),
@@ -130,7 +130,7 @@ UNSEEN2_DECODERS = [
     ("qwen2.5-3b", "qwen2", [("prefill", 1, 1024), ("decode", 8, 2048)]),
 ]
 
-# A third set, with families that the others do not have: segmentation, Qwen 3, Gemma and Phi 3.
+# A third set, with new families: segmentation, Qwen 3, Gemma and Phi 3.
 UNSEEN3_VISION = [
     ("vgg13", "vgg", 224, [("fp32", 4)]),
     ("densenet161", "densenet", 224, [("bf16", 16)]),
@@ -158,7 +158,7 @@ UNSEEN3_DECODERS = [
     ("smollm2-135m", "llama2", [("prefill", 8, 128), ("decode", 64, 128)]),
 ]
 
-# A fourth set: what the third one led to, on other models of the same kinds, and batches that no other set has.
+# A fourth set, for changes after the third: other models of the same families, and new batch sizes.
 UNSEEN4_VISION = [
     ("resnet50", "resnet", 224, [("fp32", 2)]),
     ("resnext50_32x4d", "resnext", 224, [("fp32", 8)]),
@@ -191,7 +191,7 @@ UNSEEN4_DECODERS = [
     ("llama-3.2-1b", "llama", [("prefill", 4, 384), ("decode", 32, 640)]),
 ]
 
-# A fifth set: large and small relatives of all kinds, decode on caches of random numbers.
+# A fifth set: larger and smaller models of all families; decode with random values in the KV cache.
 UNSEEN5_VISION = [
     ("resnet18", "resnet", 224, [("fp32", 32)]),
     ("resnet152", "resnet", 224, [("bf16", 16)]),
@@ -223,8 +223,8 @@ UNSEEN5_DECODERS = [
     ("phi-2", "phi", [("prefill", 2, 256), ("decode", 4, 1024)]),
     ("llama-3.2-3b", "llama", [("prefill", 1, 768), ("decode", 16, 1536)]),
 ]
-# A sixth set: what torchvision has left, and families of transformers that no other set has, by their config.json in
-# tests/fixtures/configs; the estimate gets the same file, which is written beside the rows.
+# A sixth set: the remaining models of torchvision, and new families of transformers, from their config.json in
+# tests/fixtures/configs; the file is also written next to the rows, for the estimate.
 UNSEEN6_VISION = [
     ("resnet101", "resnet", 224, [("fp32", 16)]),
     ("vgg11", "vgg", 224, [("bf16", 8)]),
@@ -257,7 +257,7 @@ UNSEEN6_DECODERS = [
     ("command-r7b", "cohere2", [("prefill", 1, 512), ("decode", 4, 1024)]),
     ("olmoe-1b-7b", "olmoe", [("prefill", 1, 256), ("decode", 8, 256)]),
 ]
-# A seventh set: other models of the families that the sixth one brought, and models of the others on further batches.
+# A seventh set: other models of the families of the sixth, and other batch sizes for the rest.
 UNSEEN7_VISION = [
     ("resnet34", "resnet", 224, [("fp16", 96)]),
     ("vgg16_bn", "vgg", 224, [("bf16", 2)]),
@@ -286,8 +286,8 @@ UNSEEN7_DECODERS = [
     ("qwen2.5-1.5b", "qwen2", [("prefill", 4, 384), ("decode", 12, 896)]),
     ("mistral-7b-v0.3", "mistral", [("prefill", 1, 640), ("decode", 6, 1280)]),
 ]
-# An eighth set, after the host's time of each operator was fitted to the others: further models and batches, and families
-# that none of them has.
+# An eighth set, measured after the host time per operator was fitted to the others: more models and batch sizes, and new
+# families.
 UNSEEN8_VISION = [
     ("resnet50", "resnet", 224, [("bf16", 12)]),
     ("wide_resnet101_2", "resnet", 224, [("fp16", 48)]),
@@ -323,8 +323,8 @@ UNSEEN8_DECODERS = [
     ("gpt-oss-20b", "gpt_oss", [("prefill", 1, 256), ("decode", 2, 512)]),
     ("phi-3.5-moe", "phimoe", [("decode", 2, 256), ("prefill", 1, 128)]),
 ]
-# A ninth set: batches of common models that no other set has, predicted with the launch time that `ipw estimate calibrate`
-# found on the same host.
+# A ninth set: new batch sizes of common models, predicted with the launch time that `ipw estimate calibrate` measured on
+# the same host.
 UNSEEN9_VISION = [
     ("resnet18", "resnet", 224, [("bf16", 3)]),
     ("resnet50", "resnet", 224, [("fp32", 64)]),
@@ -368,7 +368,7 @@ UNSEEN9_DECODERS = [
     ("qwen3-0.6b", "qwen3", [("prefill", 8, 128), ("decode", 8, 2048)]),
     ("olmoe-1b-7b", "olmoe", [("prefill", 2, 384), ("decode", 4, 512)]),
 ]
-# A tenth set: what people run most, on batches between those of the other sets, most of them in fp16.
+# A tenth set: the most common models, at batch sizes between those of the other sets, mostly in fp16.
 UNSEEN10_VISION = [
     ("resnet50", "resnet", 224, [("fp16", 8), ("fp16", 128)]),
     ("resnet101", "resnet", 224, [("bf16", 24)]),
@@ -409,7 +409,7 @@ SETS = [(VISION, ENCODERS, DECODERS), (UNSEEN_VISION, UNSEEN_ENCODERS, UNSEEN_DE
         (UNSEEN8_VISION, UNSEEN8_ENCODERS, UNSEEN8_DECODERS), (UNSEEN9_VISION, UNSEEN9_ENCODERS, UNSEEN9_DECODERS),
         (UNSEEN10_VISION, UNSEEN10_ENCODERS, UNSEEN10_DECODERS)]
 CONFIGS = pathlib.Path(__file__).parent.parent / "tests/fixtures/configs/models.json"
-EAGER_WINDOWS, EAGER_S = 3, 0.6  # of a row in eager mode, seconds of each
+EAGER_WINDOWS, EAGER_S = 3, 0.6  # windows of a row in eager mode, and their length
 
 
 def configs(transformers):
@@ -490,11 +490,11 @@ def configs(transformers):
 
 
 def read_configs(transformers, to):
-    """Makers of the models of CONFIGS by name; each writes the file that the estimate is given."""
+    """Factories of the models of CONFIGS by name; each writes the config.json for the estimate."""
     def maker(name, config):
         def make():
             words = dict(config)
-            if words["model_type"] == "t5":  # its first half, which is one pass
+            if words["model_type"] == "t5":  # encoder only, which is one pass
                 words["architectures"] = ["T5EncoderModel"]
             (to / f"{name}.json").write_text(json.dumps(words) + "\n", encoding="utf-8")
             return getattr(transformers, words["architectures"][0]), transformers.AutoConfig.for_model(**words)
@@ -504,7 +504,7 @@ def read_configs(transformers, to):
 
 
 class Models:
-    """Models as the libraries build them, on the GPU, one at a time."""
+    """Measures models as the libraries build them, one at a time."""
 
     def __init__(self, bench, table, args):
         self.bench, self.torch, self.table, self.args = bench, bench.torch, table, args
@@ -513,7 +513,7 @@ class Models:
         self.out = (args.out / "kernels.jsonl").open("w", encoding="utf-8") if args.kernels else None
 
     def host(self):
-        """Microseconds of the host for one addition and for one small module: the least of a few rounds each."""
+        """Host time in µs of one addition and of one small module: the minimum of a few rounds."""
         torch, nn = self.torch, self.torch.nn
         if not hasattr(self, "probes"):
             layers = [part for _ in range(32) for part in
@@ -526,7 +526,7 @@ class Models:
         return {"host_launch_us": f"{1e6 * calibrate.host_launch_s(torch):.4g}", "host_module_us": f"{1e6 * module:.4g}"}
 
     def issue(self, step):
-        """Seconds of the host for one step, with an empty queue before it."""
+        """Host time of one step, starting with an empty queue."""
         took = []
         for _ in range(7):
             self.torch.cuda.synchronize()
@@ -537,19 +537,19 @@ class Models:
         return f"{sorted(took)[2]:.6g}"
 
     def eager(self, step, seconds):
-        """The middle one of some windows by its time, the host probed before each: what else runs there comes and goes."""
+        """The median window by time, with host times measured before each, since background load varies."""
         found = [{**self.host(), **self.bench.measure(step, min(EAGER_S, seconds))} for _ in range(EAGER_WINDOWS)]
         return sorted(found, key=lambda row: float(row["latency_s"]))[EAGER_WINDOWS // 2]
 
     def word(self, name):
-        """What the estimate takes for the model: a name, or the file that was written."""
+        """The --model argument of the estimate: a name, or the written config.json."""
         return f"{name}.json" if (self.args.out / f"{name}.json").exists() else name
 
     def wanted(self, name):
         return not self.args.only or any(text in name for text in self.args.only)
 
     def profile(self, step, what):
-        """What one step launches: (kernels, seconds on the GPU)."""
+        """Kernels launched by one step: (number, GPU seconds)."""
         torch = self.torch
         from torch.profiler import ProfilerActivity, profile
         for _ in range(3):
@@ -572,7 +572,7 @@ class Models:
         return count, total
 
     def rows(self, what, label, step, seconds):
-        """Both runtimes of one step."""
+        """Adds the rows of both runtimes of one step."""
         if self.bench.left() < 8:
             self.bench.skipped.append(label)
             return
@@ -593,7 +593,7 @@ class Models:
                            self.eager if runtime == "eager" else None)
 
     def image_model(self, name, family, make):
-        """Of torchvision, or of transformers by its config.json."""
+        """Measures a model of torchvision, or of transformers from its config.json."""
         import torchvision
         if make:
             kind, config = make()
@@ -602,7 +602,7 @@ class Models:
         library = torchvision.models
         if family == "segmentation":
             library, options = library.segmentation, {"weights_backbone": None}
-            if not name.startswith("lraspp"):  # their weights have a second head
+            if not name.startswith("lraspp"):  # their pretrained weights have a second head
                 options["aux_loss"] = True
         return getattr(library, name)(weights=None, **options).eval()
 
@@ -653,11 +653,11 @@ class Models:
             if "position_ids" in inspect.signature(model.forward).parameters and family != "opt":
                 options["position_ids"] = positions[None].expand(batch, new)
             model(input_ids=ids, **options)
-            # The cache counts what it was given: each step begins where the first one began.
+            # The cache keeps its own length: reset it, so that each step starts at the same position.
             lengths = torch.full((len(cache.layers),), context, device="cuda")
             for index, layer in enumerate(cache.layers):
                 layer.cumulative_length = lengths[index]
-                if context:  # a new cache holds zeros, and moving zeros takes less energy than moving numbers
+                if context:  # a new cache contains zeros, and moving zeros takes less energy
                     layer.keys.normal_()
                     layer.values.normal_()
 
@@ -695,7 +695,7 @@ def main():
     parser = calibrate.arguments("measure-models", __doc__, budget=540)
     parser.add_argument("--only", nargs="*", default=[], help="models whose name contains one of these")
     parser.add_argument("--unseen", type=int, choices=range(len(SETS)), default=0,
-                        help="1 to 10: sets of models that the estimate was not made with, when they were measured")
+                        help="1 to 10: sets of models that were held out when they were measured")
     parser.add_argument("--kernels", action="store_true", help="count and time kernels, and write kernels.jsonl: launches are slower "
                         "once the profiler has run")
     args, torch, bench = calibrate.start(parser)
@@ -704,7 +704,7 @@ def main():
         Models(bench, table, args).all()
     say(f"{table.count} rows in {args.out / 'shipped.csv'}")
     if bench.skipped:
-        say("left out: " + "; ".join(bench.skipped))
+        say("skipped: " + "; ".join(bench.skipped))
 
 
 if __name__ == "__main__":

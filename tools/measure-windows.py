@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""How well short windows are measured on an NVIDIA GPU: regions of libipw under a square wave of power.
+"""Accuracy of short windows on an NVIDIA GPU: regions of libipw under a square wave of power.
 
-Truth needs no second meter: over whole periods of a steady wave every region draws the wave's mean power, which the
-energy counter gives over the whole of it.  Prints, for each wave, the share of regions whose energy lies within 1 and
-2 of their own standard uncertainties, and the median of that uncertainty.  Reads the card only: changes no clock,
-limit or mode.  Usage: tools/measure-windows.py [LIBRARY]
+No second meter is needed: over whole periods of a steady wave the mean power of every region is that of the wave, which
+the energy counter gives over its whole duration.  Prints, for each wave, the share of regions whose energy is within 1
+and 2 of their standard uncertainties, and the median of that uncertainty.  Changes no clock, limit or mode of the GPU.
+Usage: tools/measure-windows.py [LIBRARY]
 """
 import ctypes
 import statistics
@@ -31,7 +31,7 @@ matrix = torch.randn(6144, 6144, device="cuda", dtype=torch.bfloat16)
 
 
 def wave(busy_s, idle_s, seconds):
-    """Products for busy_s, then nothing for idle_s, over and over; yields at the start of each period."""
+    """Alternates matrix products for busy_s and sleep for idle_s; yields at the start of each period."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         yield
@@ -51,7 +51,7 @@ def read(session, region):
 
 
 def measure(session, busy_s, idle_s, periods, seconds=40):
-    for _ in wave(busy_s, idle_s, 3):  # warm
+    for _ in wave(busy_s, idle_s, 3):  # warm-up
         pass
     whole = library.ipw_begin(session, b"whole")
     regions, current, count = [], None, 0

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Records what transformers says of the models in tests/fixtures/configs/models.json: parameters of each (on the meta
-device, so that a large one needs no memory), and for the small ones the multiply-accumulates of passes, counted by
-PyTorch's FlopCounterMode on the CPU, and the elements of the cache after them.
+"""Records reference figures of transformers for the models in tests/fixtures/configs/models.json: the parameters of each
+(on the meta device, so that large models need no memory), and for small ones the multiply-accumulates of forward passes,
+counted by PyTorch's FlopCounterMode on the CPU, and the number of KV cache elements after them.
 
     pip install torch transformers timm
     tools/record-configs.py [NAME ...]
 
-The file is input and output: each model has `config` (its config.json) and perhaps `passes` with the arguments of a
+The file is input and output: each model has `config` (its config.json) and optionally `passes` with the arguments of a
 pass; this adds `parameters`, `macs` and `cached`.  tests/cli/test_model_families.py compares ipw with them."""
 
 import json
@@ -46,7 +46,7 @@ def ids(batch, tokens):
 
 
 def inputs(model, config, options):
-    """Of a whole pass, by what the model takes."""
+    """Inputs of a complete forward pass of the model."""
     batch, tokens = options.get("batch", 1), options.get("tokens", 0)
     kind, name = model["config"]["model_type"], model["config"]["architectures"][0]
     image = options.get("image", 0)
@@ -61,13 +61,13 @@ def inputs(model, config, options):
         return {"input_ids": ids(batch, tokens), "pixel_values": pixels}
     if kind in ("t5", "bart") and "Encoder" not in name and "Classification" not in name:
         return {"input_ids": ids(batch, tokens), "decoder_input_ids": ids(batch, 1)}
-    if kind == "bart":  # its end of sentence is where the head reads
+    if kind == "bart":  # the head reads at the end-of-sentence token
         return {"input_ids": torch.full((batch, tokens), config.eos_token_id)}
     return {"input_ids": ids(batch, tokens)}
 
 
 def elements(cache):
-    """Keys and values that a cache holds."""
+    """Number of elements in a KV cache."""
     if hasattr(cache, "self_attention_cache"):
         return elements(cache.self_attention_cache) + elements(cache.cross_attention_cache)
     total = 0
@@ -79,10 +79,10 @@ def elements(cache):
 
 
 def decode(model, built, options):
-    """One token after context - 1 of the same sequence.  Returns the operations and what the cache has then."""
+    """Decodes one token after context - 1 others.  Returns the FLOPs, and the number of cache elements afterwards."""
     context, batch = options["context"], options.get("batch", 1)
     outputs = context - 1
-    if model["config"]["model_type"] in ("t5", "bart"):  # input and output; the output begins with a token of its own
+    if model["config"]["model_type"] in ("t5", "bart"):  # encoder input and decoder output, which begins with a start token
         outputs = context - options["tokens"]
     arguments = inputs(model, built.config, {**options, "tokens": options.get("tokens", context - 1)})
     if "decoder_input_ids" in arguments:
@@ -128,7 +128,7 @@ def main():
         try:
             record(model)
             print(model["name"], model["parameters"], [p["macs"] for p in model.get("passes", [])])
-        except Exception as error:  # the others are worth recording
+        except Exception as error:  # still record the others
             failed += 1
             print(f"{model['name']}: {type(error).__name__}: {error}")
             if wanted:

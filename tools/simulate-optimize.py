@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""How often the ± of `ipw optimize` covers the true saving, and how often it recommends a setting that saves nothing.
+"""Measures how often the ± of `ipw optimize` covers the true saving, and how often it recommends a useless setting.
 
     $ tools/simulate-optimize.py [--trials 400] [--ipw build/ipw]
 
-Sweeps are made from formulas with noise of a run, so that the true saving of what is recommended is known.  The table in
-docs/power-models.md is its output."""
+Sweeps are simulated from formulas with noise per run, so that the true saving of the recommended setting is known.  The
+table in docs/power-models.md is its output."""
 
 import argparse
 import json
@@ -22,7 +22,7 @@ from sweeps import made_sweep  # noqa: E402
 
 
 def clocks(count):
-    """{clock: (energy, time)} with a knee at three quarters of the highest clock and a cubic of power."""
+    """{clock: (energy, time)} with a knee at three quarters of the highest clock and cubic power."""
     true = {}
     for i in range(count):
         mhz = round(600 + 1380 * i / (count - 1))
@@ -33,11 +33,11 @@ def clocks(count):
 
 
 def settings(count, saving):
-    """{n: (energy, time)}: the last saves the most, linearly; the times are the same."""
+    """{n: (energy, time)}: energy decreases linearly up to the last one; all times are equal."""
     return {n: (100 * (1 - saving * n / max(count - 1, 1)), 10.0) for n in range(count)}
 
 
-# name, knob, truth, runs at each, relative noise of a run
+# name, knob, true values, runs per setting, relative noise of a run
 SCENARIOS = [
     ("24 clocks, fitted, 1 run, noise 1 %", "gpu-clock", clocks(24), 1, 0.01),
     ("24 clocks, fitted, 1 run, noise 3 %", "gpu-clock", clocks(24), 1, 0.03),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Error of estimates for models on this CPU after `ipw estimate calibrate`, with one thread and with all: passes of the
 shipped models, and of SmolLM2 if it was downloaded, in llama.cpp; models of PyPI packages in ONNX Runtime, if
-`tools/bring-model onnx` downloaded them and a Python has the package (IPW_PYTHON, else that of set-up).  None of them
+`tools/fetch-model onnx` downloaded them and a Python has the package (IPW_PYTHON, else that of set-up).  None of them
 is part of the calibration, which times operators of that package's library.
     bench_cpu [-v] [-t THREADS] [-n CALIBRATIONS]
 Passes are timed before and after every calibration, and the shortest counts: other programs and virtual machines only
@@ -54,7 +54,7 @@ def find_onnx_runtime():
 
 def onnx_rows(threads):
     if not any(BROUGHT.glob("*.onnx")) or not find_onnx_runtime():
-        print("bench_cpu: no ONNX Runtime, or no models of it (tools/bring-model onnx)", file=sys.stderr)
+        print("bench_cpu: no ONNX Runtime, or no models of it (tools/fetch-model onnx)", file=sys.stderr)
         return
     for line in run(PYTHON, SOURCE / "tests/bench/onnx_passes.py", threads, BROUGHT).splitlines():
         group, name, model, sizes, took = line.split("\t")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times passes of ONNX models in ONNX Runtime on this CPU:
     onnx_passes.py THREADS FOLDER
-prints "group<TAB>name<TAB>file<TAB>sizes<TAB>seconds" for each model that tools/bring-model downloads.  The group
+prints "group<TAB>name<TAB>file<TAB>sizes<TAB>seconds" for each model that tools/fetch-model downloads.  The group
 `held-out` was not used to fit the efficiencies of src/estimate/cpu_kernel.c; the group `unseen` was first measured
 after it had been predicted.  Denormals are flushed to zero: they are 24 and 63 % of the weights of two layers of OCR v6
 detection, and otherwise take 64 of its 88 ms.  Seconds are the minimum over rounds of the lower quartile, with the

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A real model of 135 million parameters in ipw's own process: tools/bring-model brings it."""
+"""A real model of 135 million parameters in ipw's own process: tools/fetch-model downloads it."""
 
 import json
 import os
@@ -17,7 +17,7 @@ FACTS = {"What is the capital of France?": "Paris", "What is the capital of Ital
 def missing():
     """Why it cannot be run here; None when it can."""
     if not MODEL.exists():
-        return "no SmolLM2 here: tools/bring-model smollm2"
+        return "no SmolLM2 here: tools/fetch-model smollm2"
     listing = subprocess.run([IPW, "list", "clients", "--json"], check=True, capture_output=True)
     row = next(row for row in json.loads(listing.stdout)["clients"] if row["name"] == "llama")
     return row["missing"]

@@ -96,7 +96,7 @@ class Layers(Scratch):
         self.include("src/core/planted.h", '#include "port/fs.h"', "core is below port")
 
     def test_rejects_include_of_same_layer(self):
-        self.include("src/clients/planted.h", '# include "sensors/sensor.h"', "are equals")
+        self.include("src/clients/planted.h", '# include "sensors/sensor.h"', "are on one level")
 
     def test_rejects_include_of_unknown_folder(self):
         self.include("src/core/planted.h", '#include "misc/x.h"', "misc is not in")
@@ -152,7 +152,7 @@ class Layers(Scratch):
     def test_rejects_use_of_data_of_same_layer(self):
         self.compile("src/clients/planted.c", "extern const int sensor_null;\nint planted(void);\n"
                      "int planted(void) { return sensor_null; }\n")
-        self.fails("check-layers", "src/clients/planted.c: uses sensor_null", "equals")
+        self.fails("check-layers", "src/clients/planted.c: uses sensor_null", "on one level")
 
     def test_rejects_call_cycle(self):
         for one, other in ("ab", "ba"):
@@ -261,7 +261,7 @@ class Unused(Scratch):
 
     def test_reports_unused_function(self):
         self.plant()
-        self.assertEqual(self.problems_of_planted(), ["src/graph/planted.c: planted is used by nobody"])
+        self.assertEqual(self.problems_of_planted(), ["src/graph/planted.c: planted is unused"])
 
     def test_reports_function_used_in_its_own_file_only(self):
         self.plant("extern int (*const row)(void);\nint (*const row)(void) = planted;\n")
@@ -324,17 +324,17 @@ class House(Scratch):
     def test_rejects_mutual_include_of_folder_and_subfolder(self):
         self.write("src/port/room/room.h", '#include "port/planted.h"\n')
         self.write("src/port/planted.h", '#include "port/room/room.h"\n')
-        self.assertReports("parent/child two-way pairs: 1, held to <= 0: src/port/room")
+        self.assertReports("parent/child two-way pairs: 1, bound <= 0: src/port/room")
 
     def test_rejects_source_beside_folder_of_same_name(self):
         self.write("src/port/room.c", "/* planted */\n")
         self.write("src/port/room/other.h", "")
-        self.assertReports("X.c beside folder X/: 1, held to <= 0: src/port/room.c")
+        self.assertReports("X.c beside folder X/: 1, bound <= 0: src/port/room.c")
 
     def test_rejects_struct_tag_in_two_headers(self):
         for folder in ("core", "port"):
             self.write(f"src/{folder}/planted.h", "struct planted {\n    int x;\n};\n")
-        self.assertReports("struct tags in two headers: 1, held to <= 0: planted")
+        self.assertReports("struct tags in two headers: 1, bound <= 0: planted")
 
     def test_rejects_too_many_headers(self):
         for n in range(250):
