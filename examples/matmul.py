@@ -1,4 +1,4 @@
-"""A steady GPU load: bf16 matrix products for a number of seconds, with the rate it reached.
+"""A steady GPU load: bf16 matrix products for a number of seconds, with the attained rate.
 
     ipw run -- python3 examples/matmul.py --seconds 5
 """

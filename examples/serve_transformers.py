@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """A small OpenAI-compatible server around a transformers model with random weights.
 
-For measurements without real weights: the work of a dense model does not depend on the values of
-its weights; the text is nonsense.  A word of the prompt is a token, and so is a word of the
-answer.  Requests are batched continuously: a new one is prefilled between two decode steps of the
-others, then decoded together with them.
+For measurements without real weights: the work of a dense model does not depend on their values; the
+output is meaningless.  Each word of the prompt and of the answer is a token.  Continuous batching: a
+new request is prefilled between two decode steps of the others, then decoded in the same batch.
 
     python3 serve_transformers.py --port 8000 --layers 16 --hidden 2048
     ipw profile --client openai --client-base-url http://127.0.0.1:8000 --model random ...
@@ -33,7 +32,7 @@ class Request:
 
 
 def layers_of(cache):
-    """Keys and values of each layer, whatever this version of transformers calls them."""
+    """Keys and values of each layer, for several versions of transformers."""
     if hasattr(cache, "layers"):
         return [(layer.keys, layer.values) for layer in cache.layers]
     return list(zip(cache.key_cache, cache.value_cache))
@@ -51,7 +50,7 @@ def pad_left(tensor, length):
 
 
 class Engine(threading.Thread):
-    """Reads new requests one by one and decodes all that are under way together."""
+    """Prefills new requests one by one and decodes all requests in flight in one batch."""
 
     def __init__(self, model, most):
         super().__init__(daemon=True)
@@ -186,7 +185,7 @@ def main():
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--layers", type=int, default=16)
     parser.add_argument("--hidden", type=int, default=2048)
-    parser.add_argument("--most", type=int, default=64, help="requests decoded together")
+    parser.add_argument("--most", type=int, default=64, help="maximum batch size")
     options = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(0)

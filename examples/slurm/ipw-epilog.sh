@@ -1,8 +1,8 @@
 #!/bin/sh
-# Slurm epilog: writes what a job used as one line of JSON.
-#   node_joules    of the whole node while the job ran: the job's own if it had the node to itself
+# Slurm epilog: writes the energy of a job as one line of JSON.
+#   node_joules    of the whole node while the job ran: the job's own energy if it was exclusive
 #   active_joules  attributed to the processes of the job's cgroup, without idle power; null without cgroups
-# A figure that is not known is null.  It never fails a job.
+# Unknown figures are null.  The script never fails a job.
 metrics=${IPW_METRICS_URL:-http://127.0.0.1:9860/metrics}
 state=${IPW_SLURM_STATE:-/run/ipw-slurm}
 log=${IPW_SLURM_LOG:-/var/log/ipw-jobs.jsonl}
@@ -10,7 +10,7 @@ start=$state/$SLURM_JOB_ID
 [ -n "$SLURM_JOB_ID" ] && [ -f "$start" ] || exit 0
 curl --silent --show-error --fail --max-time 5 "$metrics" >"$start.end" || : >"$start.end"
 awk -v job="$SLURM_JOB_ID" -v user="${SLURM_JOB_USER:-}" -v node="$(hostname)" '
-    # One file after the other; counters that began anew in between (the monitor was restarted) tell nothing.
+    # Reads both files; if the monitor was restarted in between, its counters were reset, and figures are unknown.
     FNR == 1 { file++ }
     /^#/ { next }
     /^ipw_monitor_start_time_seconds / { began[file] = $NF }

@@ -1,4 +1,4 @@
-// Queries of an agent: what inferences, tools and gaps took, and the spans of one query as an icicle, by time or by energy.
+// Queries of an agent: energy and time of inferences, tools and gaps, and an icicle chart of the spans of one query, by time or by energy.
 
 const SPAN_COLORS = { agent: "c6", turn: "c6", lm_inference: "c1", submodel_call: "c1", prefill: "c4", decode: "c3", tool_call: "c2" };
 const SPAN_WORDS = { agent: "agent", turn: "turn", lm_inference: "inference", submodel_call: "model call of a tool", prefill: "prefill", decode: "decode", tool_call: "tool", gap: "gaps" };
@@ -7,7 +7,7 @@ const ROW_PIXELS = 26;
 const spanLabel = span => span.type === "turn" && known(span.turn) ? "turn " + (span.turn + 1)
   : span.type === "tool_call" ? span.name || "tool" : (SPAN_WORDS[span.type] || span.type) + (span.name && span.type === "agent" ? " " + span.name : "");
 
-// Below its parent, in the first row where nothing overlaps it: tools at the same time are one below the other.
+// Places a span below its parent, in the first row without an overlap: concurrent tools are stacked.
 function rowsByTime(spans) {
   const rows = [], ends = [];
   for (const [i, span] of spans.entries()) {
@@ -19,7 +19,7 @@ function rowsByTime(spans) {
   return spans.map((span, i) => ({ span, row: rows[i], from: span.from_s, to: span.to_s }));
 }
 
-// As wide as its joules, one after the other inside the parent; what remains of the parent is its own.
+// Widths are joules, in sequence inside the parent; the rest of the parent is its own energy.
 function rowsByEnergy(spans) {
   const places = [], used = [];
   for (const [i, span] of spans.entries()) {

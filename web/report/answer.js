@@ -1,5 +1,5 @@
-// The first screen: what the runs say, in a sentence and a small table; then the chart, and what to know about the
-// figures, folded.  Repeats of one setting are one row.  Several settings are also a matrix against the first.
+// The first screen: the conclusion in a sentence and a small table; then the chart, and notes on the figures, collapsed.
+// Repeats of one setting are one row.  Several settings are also compared with the first in a matrix.
 
 const runName = run => DATA.names[DATA.runs.indexOf(run)];
 
@@ -23,7 +23,7 @@ function energiesText() {
   return words + (commonText() ? ", " + commonText() : "") + (DATA.mixed ? ", by different sensors" : "") + ".";
 }
 
-// ---- what is said first ----
+// ---- the conclusion ----
 
 const FAILED_MOST = 0.05;
 
@@ -34,7 +34,7 @@ const namesOf = runs => runs.length === DATA.runs.length && runs.length > 1 ? "a
 const withRuns = (name, count) => name + (count > 1 ? ` (${count} runs)` : "");
 const settingName = setting => withRuns(setting.name, setting.runs.length);
 
-// Texts that differ in their figures alone, as one: "used 1.4 to 1.9 of 2 CPUs".
+// Merges texts that differ only in their numbers: "used 1.4 to 1.9 of 2 CPUs".
 const FIGURE = /\d[\d.]*(?<!\.)/g;
 function withRanges(texts) {
   const figures = texts.map(text => text.match(FIGURE) || []);
@@ -63,12 +63,12 @@ function obstacles() {
 
 const apartFrom = (a, b) => !a || !b || a[1] < b[0] || b[1] < a[0];
 
-// The setting with the best figure, and those that its 95 % interval does not tell apart from it.
+// The setting with the best figure, and those that its 95 % interval does not distinguish from it.
 function bestOf(key, better) {
   const figures = DATA.settings.map(setting => setting[key]), interval = i => DATA.settings[i].intervals[key];
   const all = figures.map((_, i) => i).filter(i => known(figures[i]));
   if (!all.length) return null;
-  const joules = DATA.settings.map(setting => setting.joules_per_query); // of equals, the cheaper
+  const joules = DATA.settings.map(setting => setting.joules_per_query); // ties: the cheaper one
   const first = all.reduce((best, i) => better * (figures[i] - figures[best]) > 0 || (figures[i] === figures[best] && joules[i] < joules[best]) ? i : best);
   return { first, value: figures[first], peers: all.filter(i => i !== first && !apartFrom(interval(i), interval(first))), all };
 }
@@ -104,7 +104,7 @@ function oneText(run) {
   return parts.length ? [parts.join(", ") + " (n = " + (run.rows - run.failed).toLocaleString("en") + "). "] : [];
 }
 
-// What breaks the comparison comes first.
+// Problems that invalidate the comparison come first.
 function answerText() {
   const broken = obstacles(), said = DATA.across ? severalText() : oneText(DATA.runs[0]);
   return make("div", { id: "sentence" },
@@ -112,7 +112,7 @@ function answerText() {
     make("p", { class: "answer" }, said, energiesText()));
 }
 
-// ---- warnings: in prose, once, folded ----
+// ---- warnings: each once, collapsed ----
 
 const CHECK_PROSE = {
   failed_queries: detail => detail + " queries failed", energy: detail => "energy " + detail, idle_baseline: detail => "idle power " + detail,
@@ -130,7 +130,7 @@ function warningsOf(run) {
   return [...new Set(all.map(withoutKeys))].filter(text => !(estimated && /estimated.*not measured/.test(text)));
 }
 
-// The same warning in several runs, its numbers aside, is one line.
+// A warning that differs between runs only in its numbers is one line.
 function groupedWarnings(runs) {
   const groups = new Map();
   for (const run of runs)
@@ -160,7 +160,7 @@ function warningsFold(runs, id) {
 
 // ---- several runs ----
 
-// "54 ± 12 mJ": ± is half of the 95 % interval, of what can differ between the runs.
+// "54 ± 12 mJ": ± is the half-width of the 95 % interval, without errors common to all runs.
 function withInterval(value, ends, unit) {
   return ends && known(value) ? withError(value, (ends[1] - ends[0]) / 2, unit) : withUnit(value, unit, 3);
 }
@@ -214,7 +214,7 @@ const comparedValue = ({ value, plus_minus }, unit) => withError(value, plus_min
 
 const differenceOf = (name, metric) => name === "accuracy" ? signed(metric.difference, points) : signed(metric.relative, share);
 
-// A p at the floor of the permutations is only a bound: the next round mark, as the program itself prints it.
+// A p-value at the floor of the permutation test is an upper bound: rounded up as in the program's text output.
 function pValue({ p_holm: p, p_is_bound: bound }) {
   if (!known(p)) return "–";
   if (p >= 0.001 && !(bound && p < 1)) return p.toFixed(3);
@@ -228,11 +228,11 @@ const intervalText = (name, metric) => {
 
 const sideName = side => withRuns(side.name, side.directories.length);
 
-// The others are among all differences, below.
-const MATRIX_WIDTH = 7; // what fits on a screen; costs, where there are prices, take the place of the least important
+// The other metrics are in the table of all differences.
+const MATRIX_WIDTH = 7; // columns that fit on a screen; with prices, costs replace the least important ones
 const MATRIX = ["accuracy", "energy_per_query", "energy_per_output_token", "latency", "ttft", "tokens_per_s", "ipj", "cost_per_query", "gco2e_per_query"];
 
-// One row a run, one column a metric: the difference, and the verdict in a word.
+// One row per run, one column per metric: the difference and the verdict.
 function verdictCell(name, metric) {
   if (!metric || !known(metric.difference)) return make("td", { class: "number" }, "–");
   const kind = { better: "good", worse: "bad" }[metric.verdict] || "";
@@ -252,7 +252,7 @@ function matrixTable(all) {
       all.comparisons.map(one => make("tr", {}, nameOf(one), used.map(name => verdictCell(name, one.metrics[name])))))));
 }
 
-// Every figure of the matrix with its interval and p.
+// Every figure of the matrix with its interval and p-value.
 function differencesTable(all) {
   const rows = all.comparisons.flatMap(one => Object.entries(one.metrics).filter(([, metric]) => known(metric.difference))
     .map(([name, metric]) => ({ run: sideName(one), name, metric })));

@@ -1,10 +1,10 @@
-// What everything else uses: the data, elements, numbers for people, packed columns, the theme.
+// Common code: the data, DOM elements, number formatting, packed columns, the theme.
 
-let DATA = null; // what the sections draw: set by the page before it draws them
+let DATA = null; // data of the sections: set by the page before drawing
 
-// ---- elements: text from the data only ever becomes text ----
+// ---- elements: text from the data is never parsed as HTML ----
 
-// make("p", {class: "note"}, "text", child, [children] ...); null children are left out.
+// make("p", {class: "note"}, "text", child, [children] ...); null children are omitted.
 function make(tag, attributes, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes || {}))
@@ -16,7 +16,7 @@ function make(tag, attributes, ...children) {
   return element;
 }
 
-// A path of names in an object: at(run, "summary", "ipw", "energy"); null where it ends early.
+// The value at a path of an object: at(run, "summary", "ipw", "energy"); null if it does not exist.
 function at(object, ...names) {
   for (const name of names) object = object === null || object === undefined ? null : object[name];
   return object === undefined ? null : object;
@@ -24,7 +24,7 @@ function at(object, ...names) {
 
 const known = value => typeof value === "number" && Number.isFinite(value);
 
-// ---- numbers: as the program itself prints them ----
+// ---- numbers: formatted as in the program's text output ----
 
 const PREFIXES = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]];
 
@@ -36,10 +36,10 @@ function digits(value, places = 4) {
   return size >= places ? value.toFixed(0) : value.toFixed(Math.min(12, Math.max(0, places - 1 - size)));
 }
 
-// What no prefix brings to a readable size.
+// Values beyond the range of the prefixes.
 const beyondPrefixes = scaled => Math.abs(scaled) >= 99999.5;
 
-// The scale and name of a unit for figures of this size: mJ; of 1/J the joule has the prefix, "/kJ"; "/s" has none.
+// Scale and prefixed unit for a figure of this size: "mJ"; for 1/J the joule gets the prefix, "/kJ"; "/s" has none.
 function prefixed(size, unit) {
   if (!unit || unit === "%" || unit === "1/s" || unit === "currency") return [1, unit === "1/s" ? "/s" : unit === "currency" ? "" : unit];
   if (!unit.startsWith("1/")) {
@@ -94,7 +94,7 @@ function unpack(column, count) {
   return values;
 }
 
-// The queries of a run as typed arrays; unpacked once, when they are first needed.
+// The queries of a run as typed arrays, unpacked on first use.
 const unpacked = new WeakMap();
 function queriesOf(run) {
   if (!unpacked.has(run)) {
@@ -108,7 +108,7 @@ function queriesOf(run) {
 
 const FLAG = { right: 1, wrong: 2, failed: 4, low: 8 };
 
-// "q000012.r1", as the records name it.
+// "q000012.r1", the key in the records.
 function keyOf(queries, row) {
   const repeat = queries.repeat[row];
   return "q" + String(queries.index[row]).padStart(6, "0") + (repeat > 0 ? ".r" + repeat : "");
@@ -126,7 +126,7 @@ function verdictOf(queries, row) {
 const theme = {
   listeners: [],
   prefersDark: matchMedia("(prefers-color-scheme: dark)"),
-  chosen: null, // until the reader chooses, the system does
+  chosen: null, // null: the system setting
   forPrint: false,
   isDark() { return !this.forPrint && (this.chosen ? this.chosen === "dark" : this.prefersDark.matches); },
   apply() {
@@ -141,7 +141,7 @@ const theme = {
 theme.prefersDark.addEventListener("change", () => theme.apply());
 theme.apply();
 
-// Shows what it switches to.
+// Labeled with the theme that it switches to.
 function themeButton() {
   const label = () => theme.isDark() ? "Light" : "Dark";
   const button = make("button", { type: "button", id: "theme", "aria-label": "Switch between light and dark", click: () => theme.toggle() }, label());

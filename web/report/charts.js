@@ -1,16 +1,16 @@
-// Charts: each is a function of the data and the theme's colors to an option of ECharts.  They are made
-// when they come near the screen, and all of them before printing.
+// Charts: functions that return an ECharts option for the data and the theme.  Charts are created when they
+// are scrolled into view, and all of them before printing.
 
 const charts = [];
 
 const SERIES_COLORS = ["c1", "c2", "c3", "c4", "c5", "c6"];
 const seriesColor = i => color(SERIES_COLORS[i % SERIES_COLORS.length]);
 
-// Of any number of values: Math.min(...values) has a limit.
+// For any number of values: Math.min(...values) has a limit.
 const leastOf = values => values.reduce((least, value) => Math.min(least, value), Infinity);
 const mostOf = values => values.reduce((most, value) => Math.max(most, value), -Infinity);
 
-// What every chart has in common.
+// Options common to all charts.
 function baseOption() {
   return {
     animation: false,
@@ -32,7 +32,7 @@ function axis(more) {
   };
 }
 
-// One prefix along an axis, by the largest value on it: 0.05 and 0.2 J are 50 and 200 mJ.
+// One prefix per axis, chosen by its largest value: 0.05 and 0.2 J are 50 and 200 mJ.
 function unitAxis(unit, more, largest) {
   const scaled = ["J", "s", "W"].includes(unit) && largest > 0;
   const [scale, prefix] = (scaled && PREFIXES.find(([least]) => largest >= least && (unit !== "s" || least <= 1))) || [1, ""];
@@ -41,13 +41,13 @@ function unitAxis(unit, more, largest) {
   return axis({ ...more, labels: { formatter: show, ...(more && more.labels) } });
 }
 
-// A tooltip is an element, so that no name in it is taken for HTML.
+// A tooltip is a DOM element, so that names in it are not parsed as HTML.
 function tip(title, pairs) {
   return make("div", { class: "tip" }, make("b", {}, title),
     pairs.map(pair => pair ? make("div", {}, make("span", {}, pair[0]), make("span", {}, pair[1])) : make("hr")));
 }
 
-// An element that becomes a chart.  option() is asked again when the theme changes.
+// An element that becomes a chart.  option() is called again when the theme changes.
 function chartElement(label, option, { size = "", ready = null } = {}) {
   const element = make("div", { class: "chart " + size, role: "img", "aria-label": label });
   const entry = {
@@ -75,14 +75,14 @@ const sizes = new ResizeObserver(changed => {
   for (const { target } of changed) charts.find(entry => entry.element === target)?.chart?.resize();
 });
 
-// Asks the option of an element's chart again; `resized` where the element has another height.
+// Redraws the chart of an element; `resized` if its height has changed.
 function redrawChart(element, resized) {
   const entry = charts.find(found => found.element === element);
   if (resized) entry?.chart?.resize();
   entry?.draw();
 }
 
-// Forgets the charts of elements that are no longer there.
+// Disposes the charts of removed elements.
 function dropCharts() {
   for (let i = charts.length - 1; i >= 0; i--)
     if (!charts[i].element.isConnected) {
@@ -121,7 +121,7 @@ function histogramOption(found) {
   const last = counts.length - 1;
   const bars = counts.map((count, i) => [edge(i), found.beyond && i === last ? edge(i) * (log ? Math.exp(step) : 1) + (log ? 0 : step) : edge(i + 1), count]);
   const mark = (value, name) => ({ xAxis: value, label: { formatter: name } });
-  const air = last === 0 ? step : 0; // one bar alone stands in the middle
+  const air = last === 0 ? step : 0; // centers a single bar
   return {
     ...baseOption(),
     grid: { left: 6, right: 10, top: 24, bottom: 4, containLabel: true },
@@ -131,7 +131,7 @@ function histogramOption(found) {
     tooltip: {
       ...baseOption().tooltip, trigger: "item",
       formatter: ({ value, dataIndex }) => {
-        // Of whole numbers the bar from 19.5 to 20.5 holds 20.
+        // For integers the bar from 19.5 to 20.5 is 20.
         const [from, to] = found.whole ? [Math.ceil(value[0]), Math.floor(value[1])] : value;
         return tip(found.beyond && dataIndex === last ? withUnit(from, unit) + " or more" : withUnit(from, unit) + (to > from ? " to " + withUnit(to, unit) : ""),
           [["queries", value[2].toLocaleString("en")]]);
@@ -147,7 +147,7 @@ function histogramOption(found) {
         };
       },
       markLine: {
-        symbol: "none", silent: true, precision: 12, // by default two decimals of a second or joule
+        symbol: "none", silent: true, precision: 12, // the default is two decimals
         lineStyle: { color: color("dim"), type: [4, 3] },
         label: { color: color("dim"), fontSize: 11, position: "end", distance: 3 },
         data: (spread.p50 === spread.p95 ? [mark(spread.p50, "p50, p95")] : [mark(spread.p50, "p50"), mark(spread.p95, "p95")]).filter(m => m.xAxis <= bars[last][1]),
@@ -166,7 +166,7 @@ const FITS = [
 ];
 const FIT_POINTS = 2500;
 
-// Evenly picked queries: a figure of the cloud, not all of it.
+// Evenly sampled queries, not all of them.
 function fitPoints(queries, fit) {
   const points = [], stride = Math.max(1, Math.ceil(queries.count / FIT_POINTS));
   const x = i => fit.x === "total_tokens" ? queries.input_tokens[i] + queries.output_tokens[i] : queries[fit.x][i];
@@ -198,7 +198,7 @@ function fitOption(queries, fit, result, points) {
 
 // ---- several runs: accuracy against energy ----
 
-// A point's cross of 95 % intervals; where one is not known it has none.
+// Error bars of a point in both directions, 95 % intervals; omitted if unknown.
 function crossBars(params, api) {
   const [x, y] = api.coord([api.value(0), api.value(1)]), style = { stroke: color("dim"), lineWidth: 1, opacity: 0.7 };
   const line = (from, to, across) => [
@@ -214,7 +214,7 @@ function crossBars(params, api) {
   };
 }
 
-// Names stand beside their points, and nowhere nearer to another's.  Where one has no such place, all points are
+// Labels are placed next to their points, never nearer to another point.  If that is impossible for one, all points are
 // numbered, and the legend explains the numbers.
 const LABEL_HEIGHT = 13, LABEL_GAP = 9, LABEL_FONT = 11;
 const LABEL_PLACES = [[1, 0], [-1, 0], [0, -1], [0, 1], [1, -1], [-1, -1], [1, 1], [-1, 1]];
@@ -227,7 +227,7 @@ const textWidth = (() => {
 const overlap = (a, b) => a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
 const distance = (box, [x, y]) => Math.hypot(Math.max(box.x - x, x - box.x - box.width, 0), Math.max(box.y - y, y - box.y - box.height, 0));
 
-// A box for each text, `own` where no other point is as near; `far` looks further away.
+// A box for each label; `own` if no other point is as near; `far` tries positions farther away.
 function placeLabels(texts, places, grid, far) {
   const taken = places.map(([x, y]) => ({ x: x - 6, y: y - 6, width: 12, height: 12 }));
   return texts.map((text, i) => {
@@ -243,7 +243,7 @@ function placeLabels(texts, places, grid, far) {
   });
 }
 
-// Draws all labels with the first point; says in `legend` what numbers mean.
+// Draws all labels with the first point; `legend` explains numbers.
 function labelSeries(points, legend) {
   let boxes = [];
   const draw = (params, api) => {
@@ -265,8 +265,8 @@ function labelSeries(points, legend) {
   return { type: "custom", data: points.map(point => point.value), renderItem: draw, silent: true, tooltip: { show: false }, z: 5, encode: { x: 0, y: 1 } };
 }
 
-// Points in two dimensions with their 95 % intervals, and the front of those that no other dominates.
-// points: {x, y, place, name, xEnds, yEnds, onFront, color, symbol, labeled}; x, y: {unit, name}; `tipOf` is given a place.
+// Points in two dimensions with their 95 % intervals, and the Pareto frontier.
+// points: {x, y, place, name, xEnds, yEnds, onFront, color, symbol, labeled}; x, y: {unit, name}; `tipOf` gets a place.
 function frontOption(points, x, y, legend, tipOf) {
   const short = name => name.length > 28 ? name.slice(0, 27) + "…" : name;
   const drawn = points.filter(point => known(point.x) && known(point.y)), costs = drawn.map(point => point.x);
@@ -280,7 +280,7 @@ function frontOption(points, x, y, legend, tipOf) {
   });
   const edge = drawn.filter(point => point.onFront).map(point => [point.x, point.y]).sort((a, b) => a[0] - b[0]);
   const worths = bars.flatMap(bar => [bar[1], bar[4], bar[5]]).filter(known);
-  // Both ends are ticks: one between them would stand on the label of an end.
+  // Ticks at both ends only: one between them would overlap their labels.
   const range = mostOf(worths) - leastOf(worths), perUnit = range <= 0.1 ? 50 : range <= 0.25 ? 20 : range <= 0.5 ? 10 : 5;
   const low = Math.floor(leastOf(worths) * perUnit), high = Math.ceil(mostOf(worths) * perUnit), flat = low === high ? 1 : 0;
   const ends = y.unit === "%" ? { min: Math.max(0, low - flat) / perUnit, max: Math.min(perUnit, high + flat) / perUnit, interval: 1 / perUnit }
@@ -362,7 +362,7 @@ function layersOption(model) {
 
 // ---- layers by component ----
 
-// The components of each layer in one phase, in the order in which layers name them.
+// The components of each layer in one phase, in order of first occurrence.
 const layerParts = (model, phase) => model.layers.flatMap((layer, row) => (layer.components || []).filter(part => part.phase === phase && known(part.energy_j)).map(part => ({ ...part, row, index: layer.index })));
 
 // Rows are layers, columns components; all phases of a model share one scale.

@@ -1,4 +1,4 @@
-// The page that holds its own data: draws the report in it, once.
+// The standalone page: draws the report from its embedded data.
 
 const TOP = document.getElementById("top");
 

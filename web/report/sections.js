@@ -2,7 +2,7 @@
 
 let chosen = 0;
 
-// Where the report is drawn; `drawn` is called whenever its sections are new.
+// Where the report is drawn; `drawn` is called after its sections were replaced.
 const page = { main: null, contents: null, drawn: () => {} };
 
 function section(id, title, note, ...content) {
@@ -31,7 +31,7 @@ function sweepFacts({ result: { summary } }) {
     summary.failed ? make("b", { class: "failures" }, summary.failed + " failed") : null, summary.estimated ? fact("energies", "estimated") : null);
 }
 
-// What was measured: of one run, one sweep or models; several runs have theirs in the picker.
+// Facts of one run, one sweep or models; those of several runs are in the picker.
 function reportFacts() {
   return DATA.runs.length === 1 ? topFacts(DATA.runs[0]) : DATA.sweeps.length && !DATA.runs.length ? sweepFacts(DATA.sweeps[0])
     : DATA.layers.length ? make("div", { class: "facts" }, "Layers of " + plural(DATA.layers.length, "model")) : make("div");
@@ -86,7 +86,7 @@ function qualitySection(run) {
 
 // ---- prediction ----
 
-// An estimate beside the measurement: the figures that both have.
+// Estimate and measurement side by side: the figures that both have.
 const PREDICTED = [["joules_per_output_token", "J"], ["joules_per_query", "J"], ["busy_watts", "W"], ["latency_s", "s"],
   ["time_to_first_token_s", "s"], ["output_tokens_per_s", ""]];
 
@@ -120,14 +120,14 @@ function figure(item, i) {
       item.note ? make("div", { class: "about" }, item.note) : null));
 }
 
-// Of one run it is the first screen: the sentence, then the figures.
+// For a single run this is the first screen: the conclusion, then the figures.
 function headlineSection(run) {
   const alone = !DATA.across;
   return section("figures", alone ? "Result" : "Figures of " + runName(run), null,
     alone ? answerText() : null,
     make("dl", { class: "figures" }, run.headline.map(figure)),
     make("p", { class: "note after" }, "± is one standard uncertainty; for energy and power, that of the sensors. 95 % CI: sampling error only."
-      + (alone ? "" : " It includes what is common to all runs, which the tables above leave out.")),
+      + (alone ? "" : " It includes the error common to all runs, which the tables above exclude.")),
     evidence(run), warningsFold([run], alone ? "warnings" : "run-warnings"));
 }
 
@@ -156,12 +156,12 @@ function timelineSection(run) {
     timelineView(run));
 }
 
-// "431 of 600 queries": what is not drawn is counted.
+// "431 of 600 queries", if some are not drawn.
 function drawnOf(count, run) {
   return (count < run.rows ? count.toLocaleString("en") + " of " : "") + plural(run.rows, "query", "queries");
 }
 
-// Every picture of energy or power says how it was obtained.
+// Every chart of energy or power states the method.
 const energyWord = (run, unit) => ["J", "W"].includes(unit) ? ", " + methodOf(run)[2] : "";
 
 function distributionSection(run) {
@@ -235,10 +235,10 @@ function querySection(run) {
 
 // ---- layers ----
 
-// The last part of a path or of "organization/name"; other names stay whole.
+// The last component of a path or of "organization/name"; other names are unchanged.
 const shortName = name => /^[\w/.+:@~ \u0080-\uffff-]+$/.test(name) && !name.endsWith("/") ? name.split("/").pop() : name;
 
-// One map a phase, where layers were measured by component: more than one column.
+// One heat map per phase, if layers were measured by component.
 function heatmaps(model) {
   const phases = [...new Set(model.layers.flatMap(layer => (layer.components || []).map(part => part.phase)))]
     .filter(phase => new Set(layerParts(model, phase).map(part => part.name)).size > 1);

@@ -1,6 +1,6 @@
-// A sweep: what its best setting saves, in a sentence; the settings in a table; one chart of them.
+// A sweep: the saving of its best setting in a sentence, a table of the settings, and a chart.
 
-// The knob to draw against: one alone whose values are numbers; null where settings are only names.
+// The knob of the x axis: the only one, with numeric values; otherwise null.
 function knobOf(settings) {
   const names = Object.keys(settings[0].values).filter(name => settings.some(row => row.values[name] !== settings[0].values[name]));
   const numbers = settings.filter(row => Number.isFinite(Number(row.values[names[0]]))).length;
@@ -10,7 +10,7 @@ function knobOf(settings) {
 const settingTip = (row, per) => tip(row.setting, [["energy per " + per, withError(row.joules, row.joules_error, "J")], ["time per " + per, withError(row.seconds, row.seconds_error, "s")],
   ["mean power", withUnit(row.watts, "W")], ["EDP", withUnit(row.edp, "J·s")], ["ED²P", withUnit(row.ed2p, "J·s²")], ["energy", (row.method || "unknown") + (row.source ? ", " + row.source : "")], [row.pareto_optimal ? "Pareto-optimal" : "dominated", ""]]);
 
-// Energy and time against the knob, each with an axis of its own.
+// Energy and time against the knob, each with its own axis.
 function knobOption(settings, knob, per) {
   const rows = settings.filter(row => Number.isFinite(Number(row.values[knob]))).sort((a, b) => a.values[knob] - b.values[knob]);
   const line = (key, i) => ({ type: "line", name: key, yAxisIndex: i, data: rows.map(row => [Number(row.values[knob]), row[key]]), symbolSize: 8,
@@ -50,7 +50,7 @@ function tradeOption(settings, per, legend) {
   };
 }
 
-// Of many, the first: those with the least energy.
+// If there are many, those with the least energy.
 const SETTINGS_SHOWN = 8;
 
 function settingsTable(summary, settings, rows) {

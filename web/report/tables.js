@@ -1,7 +1,7 @@
 // Tables that sort by their column headers and filter by words.
 
-// columns: {key, label, unit, text}: `text` marks words; cells come from row[key] or column.of(row), and show
-// column.view(row), an element, where there is one.
+// columns: {key, label, unit, text}: `text` marks text columns; values are row[key] or column.of(row), displayed by
+// column.view(row), which returns an element, if defined.
 function valueOf(column, row) {
   return column.of ? column.of(row) : row[column.key];
 }
@@ -55,7 +55,7 @@ function tableFrame(label) {
   return { frame, head, body };
 }
 
-// A table with few rows: all are shown.  Its update(rows) shows others, sorted and filtered as before.
+// A table that shows all its rows.  update(rows) replaces them, with the same order and filter.
 function smallTable(label, columns, rows, { filter = rows.length > 8 } = {}) {
   let used = [];
   const state = { column: null, direction: 1, words: "" };
@@ -66,7 +66,7 @@ function smallTable(label, columns, rows, { filter = rows.length > 8 } = {}) {
       const value = valueOf(column, row);
       return value !== null && value !== undefined && value !== "";
     }));
-    // Buttons stay while they are the same: a click needs one and the same from press to release.
+    // Unchanged buttons are kept: a click needs the same element at press and release.
     if (filled.length !== used.length || filled.some((column, i) => column !== used[i])) drawHead(head, used = filled, state, sort);
     draw();
   };
@@ -109,7 +109,7 @@ const QUERY_FILTERS = {
   low: ["Low confidence", flags => flags & FLAG.low],
 };
 
-// Rows that match the filter and the words, in order.
+// Rows that match the filter and the search words, sorted.
 function pickQueries(queries, state) {
   const passes = QUERY_FILTERS[state.filter][1], words = state.words;
   const subjectHas = queries.subjects.map(subject => subject.toLowerCase().includes(words));

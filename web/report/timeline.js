@@ -1,9 +1,9 @@
 // The power of the devices over the run, the requests in flight and, zoomed in, every request.
 
-const REQUESTS_MOST = 2000; // more would be an unreadable block, and slow
+const REQUESTS_MOST = 2000; // more would be unreadable and slow
 const LANE_PIXELS = 9, LANES_PIXELS_LEAST = 54, LANES_PIXELS_MOST = 150;
 
-// The requests of one start, by the time they began.
+// The requests of one start, by start time.
 function requestsOf(run, start) {
   const queries = queriesOf(run), found = [];
   for (let i = 0; i < queries.count; i++)
@@ -14,7 +14,7 @@ function requestsOf(run, start) {
   return { queries, rows: Uint32Array.from(found), from, longest };
 }
 
-// The first place whose value is not below.
+// Index of the first value that is not below `wanted`.
 function lowerBound(values, wanted) {
   let low = 0, high = values.length;
   while (low < high) {
@@ -24,7 +24,7 @@ function lowerBound(values, wanted) {
   return low;
 }
 
-// Requests between two moments, or null when they are too many to be distinguished.
+// Requests in a time range, or null if there are too many to distinguish.
 function requestsWithin(requests, begin, end) {
   const first = lowerBound(requests.from, begin - requests.longest), last = lowerBound(requests.from, end);
   return last - first > REQUESTS_MOST ? null : requests.rows.subarray(first, last);

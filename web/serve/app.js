@@ -1,15 +1,15 @@
-// The frame of the dashboard.  The path says which page is shown; a page asks the API and draws into <main>.
+// The frame of the dashboard.  The URL path selects the page; a page queries the API and draws into <main>.
 // Each file of pages adds its own to `pages`.
 
-// {path: expression over the path, name and href: of its link in the bar, or `under` which link it belongs; draw(view, parts of the path)}
+// {path: regular expression, name and href: of its link in the bar, or `under`: the link that it belongs to; draw(view, groups of the path)}
 const pages = [];
 
-// ---- the chosen theme outlives the page ----
+// ---- the chosen theme is stored ----
 
 try {
   theme.chosen = localStorage.getItem("theme");
   theme.apply();
-} catch { /* storage is disabled: the system chooses */ }
+} catch { /* storage is disabled: the system's theme is used */ }
 theme.listeners.push(() => {
   try {
     if (theme.chosen) localStorage.setItem("theme", theme.chosen);
@@ -20,7 +20,7 @@ theme.listeners.push(() => {
 
 const API = "/api/v1/";
 
-// "?a=1&b=2&b=3"; a list repeats its name, and what is unknown or empty is left out.
+// "?a=1&b=2&b=3"; a list repeats its name; unknown and empty values are omitted.
 function queryText(parameters) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters || {}))
@@ -39,14 +39,14 @@ class ApiError extends Error {
 
 const forever = () => new Promise(() => {});
 
-// The answer as an object.  Without a session the browser goes to the login page instead.  `sent`: {method, body} of what
-// changes something.
+// The response as an object.  Without a session, redirects to the login page.  `sent`: {method, body} of requests that
+// change state.
 async function ask(view, path, parameters, sent) {
   let answer;
   try {
     answer = await fetch(API + path + queryText(parameters), { signal: view.signal, ...sent, headers: { accept: "application/json", ...(sent?.body ? { "content-type": "application/json" } : {}) } });
   } catch (error) {
-    if (view.signal.aborted) return forever(); // nobody waits for it any more
+    if (view.signal.aborted) return forever(); // the page was left
     throw new ApiError(0, "The server does not respond: it has stopped, or the network is down.");
   }
   if (answer.status === 401) {
@@ -69,7 +69,7 @@ const loading = () => make("p", { class: "state", role: "status" }, "Loading…"
 // A section whose title is that of the page.
 const panel = (id, label, ...content) => make("section", { id, "aria-label": label }, ...content);
 
-// Nothing to show, and what to do about it.
+// Nothing to show, with advice.
 function emptyState(title, ...advice) {
   return make("div", { class: "state" }, make("p", { class: "answer" }, title), advice.filter(Boolean).map(text => make("p", { class: "note" }, text)));
 }
@@ -82,11 +82,11 @@ function errorState(error, retry) {
 // ---- one page ----
 
 let current = new AbortController();
-let shown = ""; // the address of what is shown, without its fragment
+let shown = ""; // URL of the current page, without its fragment
 
 const address = () => location.pathname + location.search;
 
-// What a page draws with: `signal` ends with the page, `query` is what the address has after "?".
+// The context of a page: `signal` is aborted when the page is left, `query` has the URL's parameters.
 function newView() {
   current.abort();
   current = new AbortController();
@@ -94,7 +94,7 @@ function newView() {
   document.getElementById("main").replaceChildren(head, body);
   const view = {
     signal: current.signal, head, body, query: new URLSearchParams(location.search),
-    // `beside` stands at the right of the title, which may have the focus.
+    // `beside` is placed to the right of the title, which may have the focus.
     title(text, beside) {
       document.title = text + " · ipw";
       title.textContent = text;
@@ -105,7 +105,7 @@ function newView() {
       body.replaceChildren(...parts.flat().filter(Boolean));
       dropCharts();
     },
-    // Changes the address without another entry in the history.
+    // Changes the URL without a history entry.
     keep(parameters) {
       history.replaceState(null, "", location.pathname + queryText(parameters));
       view.query = new URLSearchParams(location.search);
@@ -127,7 +127,7 @@ async function show() {
   for (const item of document.querySelectorAll("#bar nav a"))
     if (found && [found[0].href, found[0].under].includes(item.getAttribute("href"))) {
       item.setAttribute("aria-current", found[0].href ? "page" : "true");
-      item.parentElement.scrollLeft = item.offsetLeft - item.parentElement.offsetLeft - 40; // a phone shows some of them
+      item.parentElement.scrollLeft = item.offsetLeft - item.parentElement.offsetLeft - 40; // scrolled into view on narrow screens
     }
     else item.removeAttribute("aria-current");
   view.title(found ? found[0].name : "Not found");
@@ -143,7 +143,7 @@ async function show() {
   if (!view.signal.aborted) document.documentElement.dataset.ready = "yes";
 }
 
-// A new page begins at its title, for the eye and for a screen reader.
+// A new page starts at its title, also for screen readers.
 function go(href) {
   history.pushState(null, "", href);
   scrollTo({ top: 0, behavior: "instant" });
@@ -161,14 +161,14 @@ function drawFrame() {
     make("span", {}, link("/api/v1/openapi.json", "API"), " · Charts by ", link("/assets/report/echarts-notice", "Apache ECharts"), ", Apache License 2.0."));
 }
 
-// Which server, and which runs it shows.
+// The server, and the folder or database of its runs.
 async function drawServed() {
   const { version, host, runs } = await ask({ signal: new AbortController().signal }, "status");
   document.getElementById("served").append("ipw " + version + (host ? " on " + host : "")
     + (at(runs, "path_shown") ? ", runs of " + runs.path_shown : "") + ". ");
 }
 
-// Links within the dashboard change the page; files, other buttons and other keys do what they always do.
+// Links within the dashboard are routed here; files, other mouse buttons and modifier keys keep their default action.
 function followLink(event) {
   const found = event.target.closest?.("a[href]");
   if (!found || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
@@ -184,4 +184,4 @@ addEventListener("DOMContentLoaded", () => {
   drawServed().catch(() => { /* the page itself reports it */ });
 });
 addEventListener("click", followLink);
-addEventListener("popstate", () => { if (address() !== shown) show(); }); // not for a fragment of the same page
+addEventListener("popstate", () => { if (address() !== shown) show(); }); // ignores fragments of the same page

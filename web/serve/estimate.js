@@ -1,4 +1,4 @@
-// Estimate: what a model would cost on hardware, predicted by `ipw estimate`.
+// Estimate: predicted energy, latency and cost of a model on hardware, by `ipw estimate`.
 
 pages.push({ path: /^\/estimate$/, name: "Estimate", href: "/estimate", draw: estimatePage });
 
@@ -90,7 +90,7 @@ function estimateSections(found) {
     badge("warning", "estimated, not measured"), " ", badge("", found.confidence)),
     found.fits === false ? make("p", { class: "alert bad" }, make("strong", {}, "It does not fit. "), "The model needs " + withUnit(found.memory_bytes.total_peak, "B", 3) + " of the device's " + withUnit(found.memory_bytes.capacity, "B", 3) + ".") : null,
     estimateFigures(found),
-    make("p", { class: "note after" }, sentence("± is the half-width of the interval that covers what models as shipped take; " + found.basis + "; " + found.confidence_reason))),
+    make("p", { class: "note after" }, sentence("± is the half-width of the interval of models as shipped; " + found.basis + "; " + found.confidence_reason))),
   section("breakdown", "Where the energy goes", null, partsBar(found.energy_j), phaseTable(found), adviceTable(found), kernelTable(found))];
 }
 

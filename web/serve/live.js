@@ -1,4 +1,4 @@
-// Live: what this machine draws now, and whether that can be trusted.
+// Live: the current power of this machine, and the health of its sensors.
 
 pages.push({ path: /^\/$/, name: "Live", href: "/", draw: livePage });
 
@@ -31,8 +31,8 @@ class PowerHistory {
   }
 }
 
-// The stream of samples.  It is opened again when it breaks, ever more slowly; `lost` is called when it does, and
-// `resume` when someone looks at the page again.
+// The stream of samples.  It is reopened after a failure, with increasing delays; `lost` is called then, and `resume`
+// when the page becomes visible again.
 function follow(view, take, lost, resume) {
   let source = null, timer = 0, wait_ms = 1000;
   const close = () => { clearTimeout(timer); source?.close(); };
@@ -42,12 +42,12 @@ function follow(view, take, lost, resume) {
     source.addEventListener("sample", event => { wait_ms = 1000; take(JSON.parse(event.data)); });
     source.addEventListener("error", () => {
       lost();
-      if (source.readyState !== EventSource.CLOSED) return; // the browser tries again itself
+      if (source.readyState !== EventSource.CLOSED) return; // the browser reconnects by itself
       timer = setTimeout(open, wait_ms);
       wait_ms = Math.min(30000, 2 * wait_ms);
     });
   };
-  // A page that nobody looks at asks for nothing.
+  // A hidden page makes no requests.
   const look = () => {
     if (document.hidden) return close();
     resume();
@@ -58,14 +58,14 @@ function follow(view, take, lost, resume) {
   open();
 }
 
-// ---- what is said first ----
+// ---- the headline ----
 
 const listed = devices => listOf(devices.map(device => device.id));
 
-// Those whose power is known, or was.
+// Devices whose power is known, or was.
 const meteredOf = ({ devices }) => devices.filter(device => known(device.power_w) || device.health !== "ok");
 
-// Whether the total can be trusted: what lacks first.
+// Reliability of the total: missing readings first.
 function trustOf(sample) {
   const metered = meteredOf(sample);
   const lost = metered.filter(device => device.health === "lost"), stale = metered.filter(device => device.health === "stale");
@@ -87,7 +87,7 @@ function nowText(sample) {
     " drawn now" + (sample.devices.length === 1 ? " by " + (sample.devices[0].name || sample.devices[0].id) : "") + ". ", badge(trust.kind, trust.kind === "warning" && trust.isModel ? "estimated" : TRUST_WORDS[trust.kind]), " " + trust.text);
 }
 
-// What the machine does meanwhile.
+// Utilization and memory of the host.
 function hostText({ host }) {
   const parts = [known(at(host, "utilization_pct")) && "CPU " + withUnit(host.utilization_pct / 100, "%") + " busy", known(at(host, "memory_used_bytes")) && withUnit(host.memory_used_bytes, "B", 3) + " of memory used"].filter(Boolean);
   return parts.length ? make("p", { class: "note" }, sentence(parts.join(", "))) : "";
@@ -105,7 +105,7 @@ function sparkline(points, label) {
   let path = "", down = false;
   for (const [time, value] of points) {
     if (known(value)) path += (down ? "L" : "M") + x(time).toFixed(1) + " " + y(value).toFixed(1);
-    down = known(value); // a gap stays a gap
+    down = known(value); // gaps are not bridged
   }
   svg.setAttribute("class", "spark");
   svg.setAttribute("viewBox", `0 0 ${SPARK_WIDTH} ${SPARK_HEIGHT}`);
@@ -184,7 +184,7 @@ async function livePage(view) {
   [state.sample] = await Promise.all([ask(view, "live"), fill()]);
   if (!meteredOf(state.sample).length) {
     view.put(noSensors(state.sample.missing), section("running", "Running", null, runningList(state.sample.running)));
-    return follow(view, sample => { if (meteredOf(sample).length) show(); }, () => {}, () => {}); // the first reading may be yet to come
+    return follow(view, sample => { if (meteredOf(sample).length) show(); }, () => {}, () => {}); // there may be no reading yet
   }
 
   const said = make("div"), connection = make("p", { class: "alert", role: "status", hidden: true }), spoken = make("p", { class: "unseen", "aria-live": "polite" });
@@ -193,7 +193,7 @@ async function livePage(view) {
   const range = make("select", { id: "range", "aria-label": "Time shown", change: async event => { state.seconds = Number(event.target.value); await fill(); draw(); } },
     RANGES.map(([seconds, name]) => make("option", { value: seconds, selected: seconds === state.seconds }, name)));
 
-  // Screen readers are updated now and then, and when the health of a sensor changes: not every second.
+  // Screen readers are updated occasionally, and when the health of a sensor changes, not every second.
   const announce = now => {
     const trust = trustOf(state.sample);
     if (trust.text === state.health && now - state.announced < 1000 * ANNOUNCE_SECONDS) return;

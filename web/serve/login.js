@@ -1,4 +1,4 @@
-// The login form works without this; it adds where to go next, and whether the last token was wrong.
+// The login form works without this script, which adds the redirect target, and an error after a wrong token.
 
 const asked = new URLSearchParams(location.search);
 

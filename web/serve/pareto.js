@@ -2,7 +2,7 @@
 
 pages.push({ path: /^\/pareto$/, name: "Pareto", href: "/pareto", draw: paretoPage });
 
-// Pairs of axes: energy on x, what it buys on y.
+// Pairs of axes: energy on x, benefit on y.
 const TRADES = {
   accuracy: { x: "j_per_query", y: "accuracy", name: "Accuracy against energy per query" },
   throughput: { x: "j_per_output_token", y: "output_tokens_per_s", name: "Throughput against energy per output token" },
@@ -32,7 +32,7 @@ function groupColors(points) {
   return { groups, colorOf: group => place.get(group) < SERIES_COLORS.length ? SERIES_COLORS[place.get(group)] : "c6", symbolOf: group => SYMBOLS[place.get(group) % SYMBOLS.length] };
 }
 
-// Groups by color and by mark: color alone would not do.
+// Groups have colors and symbols, since color alone is not accessible.
 const MARKS = { circle: "●", rect: "■", triangle: "▲", diamond: "◆", roundRect: "▢", pin: "▼" };
 
 function paretoChart(found, legend) {
@@ -48,7 +48,7 @@ function paretoChart(found, legend) {
   return make("div", {}, make("ul", { class: "keys" }, groups.map(group => make("li", {}, make("span", { class: "mark", style: "color:var(--" + colorOf(group) + ")", "aria-hidden": "true" }, MARKS[symbolOf(group)]), " " + group))), chart);
 }
 
-// The front first; of very many runs, only the cheapest behind it.
+// The frontier first; of very many dominated runs, only the cheapest.
 function paretoTable({ x, y, points }, group) {
   const rows = points.map((point, place) => ({ ...point, place })).sort((a, b) => b.on_front - a.on_front || a.x - b.x);
   return [rows.length > ROWS_MOST ? make("p", { class: "note" }, ROWS_MOST + " of " + plural(rows.length, "run") + ".") : null, smallTable("Runs on and off the Pareto frontier", [

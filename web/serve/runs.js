@@ -1,4 +1,4 @@
-// Runs: the searchable list, the page of one run (the report, drawn by its own code), and two or more compared; sweeps.
+// Runs: the searchable list, the page of one run (with the code of the report), comparisons, and sweeps.
 
 pages.push(
   { path: /^\/runs$/, name: "Runs", href: "/runs", draw: runsPage },
@@ -39,7 +39,7 @@ function pickBox(run, changed) {
   } });
 }
 
-// What is picked, and the way to compare it.
+// The selected runs, and the link that compares them.
 function pickedBar(bar, changed) {
   const ids = [...picked.keys()], enough = ids.length > 1 && ids.length <= PICKED_MOST;
   bar.hidden = !ids.length;
@@ -53,7 +53,7 @@ function pickedBar(bar, changed) {
 const FILTERS = [["kind", "Kind"], ["model", "Model"], ["hardware", "Hardware"], ["state", "State"]];
 const LIST_ROWS = 50, SEARCH_WAIT_MS = 250, LISTED_EVERY_S = 5;
 
-// Values to filter by: those that the server names, or else those seen so far.
+// Filter values: those listed by the server, else those seen so far.
 class Facets {
   constructor() { this.seen = Object.fromEntries(FILTERS.map(([key]) => [key, new Set()])); }
 
@@ -114,7 +114,7 @@ async function runsPage(view) {
     view.keep(asked);
     try {
       const found = await ask(view, "runs", { ...asked, limit: LIST_ROWS });
-      if (mine !== latest) return; // a later question has been asked
+      if (mine !== latest) return; // superseded by a later request
       facets.add(found);
       drawFilters();
       draw(found);
@@ -129,7 +129,7 @@ async function runsPage(view) {
   frame.hidden = true;
   const [{ allow_runs }] = await Promise.all([ask(view, "status"), load()]);
   view.put(allow_runs ? await startSection(view, () => load(true)) : null, list);
-  // Runs come and go on; nothing is redrawn under the hands of someone who selects.
+  // The list is refreshed as runs change, but not while the user interacts with it.
   view.every(LISTED_EVERY_S, () => { if (!document.hidden && !list.contains(document.activeElement) && (frame.hidden || body.querySelector(".running-now"))) load(true); });
 }
 
@@ -137,7 +137,7 @@ async function runsPage(view) {
 
 const DRAWN_EVERY_S = 10, ASKED_EVERY_S = 2;
 
-// The report's sections, drawn as the report draws them, in a frame that is on the page.
+// Draws the sections of the report into a frame of this page.
 function drawReport(data, into) {
   DATA = data;
   chosen = 0;
@@ -163,7 +163,7 @@ function downloads(run) {
     }, disabled: picked.has(run.id) }, picked.has(run.id) ? "Selected to compare" : "Select to compare")].filter(Boolean);
 }
 
-// What is known while the run goes on: drawn again and again.
+// Figures of a run in progress, redrawn periodically.
 function runningSection(run) {
   const figures = [["Energy so far", run.energy_j, "J"], ["Energy per query", run.j_per_query, "J"], ["Energy per output token", run.j_per_output_token, "J"], ["Power while busy", run.mean_power_w, "W"], ["Accuracy", run.accuracy, "%"]]
     .filter(([, value]) => known(value));
@@ -184,7 +184,7 @@ async function runPage(view, id) {
     drawnAt = Date.now();
     try {
       const data = await ask(view, path + "/report");
-      for (const one of data.runs) one.files = (run.files || []).map(file => ({ ...file, href: file.url })); // in a report they are beside it
+      for (const one of data.runs) one.files = (run.files || []).map(file => ({ ...file, href: file.url })); // in a report they are relative paths
       drawReport(data, into);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
@@ -202,7 +202,7 @@ async function runPage(view, id) {
     run = await ask(view, path).catch(() => run);
     if (run.state !== "running") drawTop();
     else running.replaceChildren(runningSection(run));
-    // Not under the hands of someone who reads it: what is focused there would be lost.
+    // Not while an element in it has the focus, which would be lost.
     const changed = (!run.progress || run.progress.done !== was) && Date.now() - drawnAt > 1000 * DRAWN_EVERY_S && !into.main.contains(document.activeElement);
     if (run.state !== "running" || changed) await drawBelow();
   });

@@ -1,4 +1,4 @@
-// Sensors: which work here, which do not and why, and how to fix it.
+// Sensors: their status, why some do not work, and how to fix it.
 
 pages.push({ path: /^\/sensors$/, name: "Sensors", href: "/sensors", draw: sensorsPage });
 

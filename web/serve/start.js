@@ -1,9 +1,9 @@
-// A profile that is started from the page of runs, where the server allows it (--allow-runs).
+// Starting a profile from the page of runs, if the server allows it (--allow-runs).
 
 const STARTED_EVERY_S = 2, LOOKS_AFTER = 2, LOCAL_ADDRESS = { openai: "http://127.0.0.1:8000/v1", ollama: "http://127.0.0.1:11434" };
 const STARTED_WORDS = { running: "is running", stopping: "is stopping", done: "is done", stopped: "was stopped", failed: "failed" };
 
-// What the form has, as the API takes it: numbers as numbers, and nothing for what is empty.
+// The form as a request body: numbers as numbers; empty fields are omitted.
 function askedProfile(form) {
   const asked = {};
   for (const control of form.querySelectorAll("[name]")) {
@@ -32,7 +32,7 @@ function startForm(choices, start) {
   return form;
 }
 
-// Its row, with its progress while it runs; null before it has begun.
+// The row of the run, with its progress while it runs; null before it has begun.
 async function startedRun(view, id, alive) {
   try {
     const row = (await ask(view, "runs", { q: id, limit: 1 })).runs.find(one => one.id === id);
@@ -43,9 +43,9 @@ async function startedRun(view, id, alive) {
   }
 }
 
-// The section, which asks how the run goes on as long as the page is shown; `changed` when one begins or ends.
+// The section, which polls the state of the run while the page is shown; `changed` is called when one begins or ends.
 async function startSection(view, changed) {
-  let started = await ask(view, "current"), looks = 0; // after its end: the list knows of it a moment later
+  let started = await ask(view, "current"), looks = 0; // after its end: the list is updated a moment later
   const state = make("div", { id: "started", role: "status" }), alive = () => ["running", "stopping"].includes(started.state);
   const form = startForm(started.choices, asked => send("runs", { method: "POST", body: JSON.stringify(asked) }));
   const fold = make("details", { class: "fold" }, make("summary", {}, "Start a profile"), form);
