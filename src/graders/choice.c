@@ -476,7 +476,7 @@ static struct named named_briefly(struct namer *namer, struct slice answer)
 }
 
 /* Similarity of a sentence to the question: its words in common, minus words in neither the question nor an option. */
-static int closeness(const struct namer *namer, struct slice sentence)
+static int similarity(const struct namer *namer, struct slice sentence)
 {
     struct tokens tokens = tokens_of(sentence);
     struct token token;
@@ -506,7 +506,7 @@ static struct named prefer(struct namer *namer, struct slice first, struct named
 {
     if (!begin.letter || !end.letter || begin.letter == end.letter || concludes(last))
         return end.letter || (end.several && concludes(last)) ? end : begin;
-    int nearer = closeness(namer, first) - closeness(namer, last);
+    int nearer = similarity(namer, first) - similarity(namer, last);
     if (named_briefly(namer, first).letter || (nearer > 0 && !namer->asks_not))
         return begin;
     return nearer < 0 && !namer->asks_not ? end : (struct named){.several = true};

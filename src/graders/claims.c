@@ -4,7 +4,7 @@
  *   chosen   "I'd go with B", "so B", "that leaves B", "which is B", "the best next step is B", "B fits best", "at a
  *            loss → B", "all are true except B"
  *   true     "B is true": several may be
- *   none     anything else, and what is denied or doubted */
+ *   none     anything else, and letters that are denied or doubted */
 #include "graders/letters.h"
 
 #include <ctype.h>
@@ -17,7 +17,7 @@ static const struct token *at(const struct mentions *mentions, size_t i)
 /* The words before a letter, read backwards. */
 struct lead {
     bool linked;  /* passed "is", ":" or the like */
-    bool colon;   /* that link is a mark */
+    bool colon;   /* the link is punctuation */
     bool crossed; /* passed the end of a line */
     bool would;   /* passed "would" */
     unsigned far; /* words that are not filler */

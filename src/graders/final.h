@@ -29,7 +29,7 @@ enum final_marker { FINAL_NONE, FINAL_BOXED, FINAL_HASHES, FINAL_STATEMENT };
 struct final_answer {
     enum final_marker marker; /* FINAL_NONE: `line` and `block` are by the rule */
     struct slice line;        /* trimmed */
-    struct slice block;       /* of a statement whose X starts a line: up to the next blank line */
+    struct slice block;       /* for a statement whose X starts a line: up to the next blank line */
 };
 
 /* False if FINAL_MARKED finds no marker; *out is then the whole text. */

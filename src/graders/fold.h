@@ -36,7 +36,7 @@ enum { CHAR_DOTTED_I = 0x130 };
 bool char_is_space(uint32_t c);
 bool char_is_punctuation(uint32_t c); /* ASCII, and the general and CJK marks */
 bool char_is_word(uint32_t c);        /* part of a word: not space, punctuation or control */
-bool char_is_cjk(uint32_t c);         /* of a script without spaces between words, or Hangul */
+bool char_is_cjk(uint32_t c);         /* in a script without spaces between words, or Hangul */
 
 /* The number in superscript at the start, "²³" is 23; returns its length in bytes, 0 if there is none. */
 size_t char_superscript(struct slice text, double *value);

@@ -47,7 +47,7 @@ static enum err add(struct lexer *lexer, struct math_token token)
 static enum err add_sign(struct lexer *lexer, enum math_kind kind, char sign)
 {
     if (sign == '{' && kind == MATH_CLOSE && lexer->braces == 0)
-        return ERR_OK; /* that of a box around the expression */
+        return ERR_OK; /* the brace of a box around the expression */
     if (sign == '{')
         lexer->braces += kind == MATH_OPEN ? 1 : -1;
     if (kind == MATH_OPEN && sign != '{')
@@ -156,7 +156,7 @@ static enum err read_bare_digits(struct lexer *lexer)
 
 /* ---- names and words ---- */
 
-/* Is it one of the names, each between two spaces? */
+/* Whether it is one of the names, each between two spaces. */
 static bool is_among(struct slice name, const char *names)
 {
     for (const char *at = names + 1, *end; *at; at = end + 1) {

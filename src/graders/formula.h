@@ -34,14 +34,14 @@ enum math_sign {
     SIGN_ELEMENT = 'E',
     SIGN_UNION = 'U',
     SIGN_INTERSECTION = 'I',
-    SIGN_DIFFERENCE = 'D', /* of sets */
+    SIGN_DIFFERENCE = 'D', /* set difference */
     SIGN_DEGREE = 'o',
     SIGN_ROW = 'R', /* the end of a row of a matrix */
 };
 
 struct math_token {
     enum math_kind kind;
-    char sign; /* of MATH_SIGN, MATH_OPEN and MATH_CLOSE */
+    char sign; /* for MATH_SIGN, MATH_OPEN and MATH_CLOSE */
     double value;
     struct slice text;
 };

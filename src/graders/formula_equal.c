@@ -11,7 +11,7 @@
 
 enum { NESTING_MAX = 12 };
 
-static const double RADIAN = 3.14159265358979323846 / 180; /* of a degree */
+static const double RADIAN = 3.14159265358979323846 / 180; /* radians per degree */
 
 struct comparison {
     const struct tolerance *tolerance;
@@ -263,7 +263,7 @@ static struct part scaled(const struct part *factor, struct part cell,
     for (size_t i = 0; i < factor->count; i++)
         out[count++] = factor->at[i];
     const struct math_token *last = &factor->at[factor->count - 1];
-    if (factor->count == 1 && part_is_sign(last, '-')) /* that of -M */
+    if (factor->count == 1 && part_is_sign(last, '-')) /* the sign of -M */
         out[count++] = (struct math_token){.kind = MATH_NUMBER, .value = 1};
     else if (part_is_sign(last, '*'))
         count--;

@@ -355,7 +355,7 @@ char part_flipped(char sign)
 
 /* ---- conditions ---- */
 
-/* Is the name one of the variables of the expression? */
+/* Whether the name is one of the variables of the expression. */
 static bool has_name(struct part part, struct slice name)
 {
     for (size_t i = 0; i < part.count; i++)
@@ -406,7 +406,7 @@ static bool is_kind_of(struct part condition, struct part expression)
     return kind && named;
 }
 
-/* Are all parts of the text conditions: "x ≠ 2", "where x ≠ 2, 3"? */
+/* Whether all parts of the text are conditions: "x ≠ 2", "where x ≠ 2, 3". */
 static bool are_conditions(struct part text, struct part expression)
 {
     struct parts list;

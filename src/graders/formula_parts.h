@@ -14,7 +14,7 @@ enum { PARTS_MAX = 100 };
 
 struct parts {
     struct part items[PARTS_MAX];
-    char signs[PARTS_MAX]; /* before each; '\0' for the first */
+    char signs[PARTS_MAX]; /* sign before each part; '\0' for the first */
     size_t count;
 };
 
@@ -48,7 +48,7 @@ struct part_list {
 bool part_list_read(struct part part, struct part_list *out);
 
 bool part_has_relation(struct part part);
-char part_flipped(char sign); /* of the relation read from right to left */
+char part_flipped(char sign); /* the relation read from right to left */
 
 /* ---- words ---- */
 

@@ -184,7 +184,7 @@ static bool read_region(struct part part, unsigned point, struct region *out)
             !read_inequality(pieces.items[i], point, out) &&
             !read_reals(pieces.items[i], point, out))
             return false;
-    for (size_t i = 1; i < out->count; i++) /* by their lower bounds */
+    for (size_t i = 1; i < out->count; i++) /* insertion sort by lower bound */
         for (size_t k = i; k && out->items[k].low < out->items[k - 1].low; k--) {
             struct interval item = out->items[k];
             out->items[k] = out->items[k - 1];

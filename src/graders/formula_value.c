@@ -296,7 +296,7 @@ static bool is_plain_fraction(const struct parser *parser, const struct math_tok
            at[1].sign == '/' && is_integer(&at[2]);
 }
 
-/* Is \frac{n}{m} or \frac nm with two integers at `at`? */
+/* Whether \frac{n}{m} or \frac nm with two integers is at `at`. */
 static bool is_latex_fraction(const struct parser *parser, const struct math_token *at)
 {
     unsigned integers = 0;
@@ -376,7 +376,7 @@ static double complex power(struct parser *parser)
     return take_sign(parser, '^') ? raised(base, signed_power(parser)) : base;
 }
 
-/* Implicit multiplication?  Two adjacent numbers do not multiply. */
+/* Whether it is an implicit multiplication.  Two adjacent numbers do not multiply. */
 static bool multiplies(const struct parser *parser)
 {
     return is_kind(parser, MATH_NAME) || is_kind(parser, MATH_OPEN) ||

@@ -33,7 +33,7 @@ struct grading {
     const char *problem;
     const char *expected;      /* "" if unknown */
     const char *answer;        /* the model's answer; may be "" */
-    const struct jv *metadata; /* of the item; or NULL */
+    const struct jv *metadata; /* metadata of the item; or NULL */
 };
 
 /* Prompts a model; provided by the caller to a grader that needs a judge. */

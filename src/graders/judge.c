@@ -12,7 +12,7 @@
 #include "graders/fold.h"
 
 struct word {
-    const char *reply; /* of the judge, folded */
+    const char *reply; /* the judge's reply, folded */
     const char *label;
     enum grade_verdict verdict;
 };

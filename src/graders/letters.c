@@ -1,17 +1,17 @@
 /* The letter that an answer chooses.
  *
- * The last letter that is claimed most strongly (claims.c) wins; after "wait" or "hmm" what was stated before is only as
- * strong as what was chosen.  Undecided are letters that are joined ("A or C", "A, B and D are correct"), put beside
- * the one that was chosen ("C is just as likely"), each right under a condition ("if it is dry, B; if it is wet, C"),
- * or several that are said to be true.  An answer that declines, "I can't settle on one", chooses nothing weaker than
- * what it states.
+ * The last letter that is claimed most strongly (claims.c) wins; after "wait" or "hmm" what was stated before is only
+ * as strong as what was chosen.  The answer is ambiguous if letters are joined ("A or C", "A, B and D are correct"),
+ * presented as equal alternatives ("C is just as likely"), each correct under a condition ("if it is dry, B; if it is
+ * wet, C"), or several are said to be true.  An answer that declines, "I can't settle on one", chooses nothing weaker
+ * than what it states.
  *
- * When nothing is claimed, in this order: the one option that is repeated after all were gone through, verdicts ("A)
- * Incorrect ... B) Correct"), lines that begin with a letter as options are written (of several, the first when only
- * that is written so: "D. All of them.  A, B and C ..."), the one letter that closes a sentence ("secure the airway
+ * When nothing is claimed, in this order: the one option that is repeated after all were discussed, verdicts ("A)
+ * Incorrect ... B) Correct"), lines that begin with a letter in the format of options (of several, the first if only
+ * that one has it: "D. All of them.  A, B and C ..."), the one letter that closes a sentence ("secure the airway
  * (C)."), the last sentence, and letters in brackets or bold or after "option"; these must agree on one letter.
- * Letters that each head a sentence, or name what is before them ("helicase (B) ...  Ligase (A) ..."), are only gone
- * through.  What is noted beside the answer counts only when nothing else does. */
+ * Letters that each head a sentence, or label the words before them ("helicase (B) ...  Ligase (A) ..."), are only
+ * discussed.  Remarks beside the answer count only when nothing else does. */
 #include "graders/letters.h"
 
 #include <ctype.h>
@@ -147,7 +147,7 @@ static size_t condition_of(const struct mentions *mentions, size_t i)
     return mentions->count;
 }
 
-/* Whether two letters are each right under a condition: "if it is dry, B; if it is wet, C". */
+/* Whether two letters are each correct under a condition: "if it is dry, B; if it is wet, C". */
 static bool are_alternatives(const struct mentions *mentions, size_t a, size_t b)
 {
     if (a >= mentions->count || mentions->at[a].letter == mentions->at[b].letter)
@@ -189,13 +189,13 @@ static bool are_adjacent(const struct mentions *mentions, size_t a, size_t b)
 }
 
 /* A truncated answer was still discussing the options: it ends with a word, while its other sentences were complete. */
-static bool breaks_off(const struct mentions *mentions)
+static bool is_truncated(const struct mentions *mentions)
 {
     size_t last = mentions->count - 1;
     if (at(mentions, last)->kind != TOKEN_WORD || mentions->at[last].letter)
         return false;
     size_t first = mentions_sentence_first(mentions, last);
-    return text_is_cut(mentions->text) || (first && mentions->at[first - 1].ends);
+    return text_is_truncated(mentions->text) || (first && mentions->at[first - 1].ends);
 }
 
 /* Whether it is the option that declines: "C. Not enough information". */
@@ -217,7 +217,7 @@ static struct letters find_claimed(const struct mentions *mentions, bool asides)
     struct letters found = {0}, true_ones = {0};
     bool only_true = false; /* no other evidence */
     struct slice end = text_last_sentence(mentions->text);
-    bool gave_up = text_declines(end) && !option_declines(mentions), cut = breaks_off(mentions);
+    bool gave_up = text_declines(end) && !option_declines(mentions), cut = is_truncated(mentions);
     size_t last = mentions->count;
     for (size_t i = 0; i < mentions->count; i++) {
         if (best == CLAIM_STATED && reconsiders(mentions, i))
@@ -533,8 +533,8 @@ static struct letters find_mentioned(const struct mentions *mentions, struct sli
     return found;
 }
 
-/* Is the letter of the conclusion one of several that are only named in brackets: "Helicase (B) unwinds.  Ligase (A)
- * seals."? */
+/* Whether the letter of the conclusion is one of several that are only named in brackets: "Helicase (B) unwinds. Ligase
+ * (A) seals." */
 static bool is_one_of_names(const struct mentions *mentions, struct slice sentence, char letter)
 {
     bool named = false, other = false;
@@ -569,8 +569,8 @@ static struct letters find_in_conclusion(const struct mentions *mentions)
     return last;
 }
 
-/* The letters that close a sentence; sentences after them, "Circulation, which B is about, comes later", only speak
- * of others. */
+/* The letters that close a sentence; sentences after them, "Circulation, which B is about, comes later", refer to
+ * others. */
 static struct letters closing_letters(const struct mentions *mentions)
 {
     struct letters found = {0};
@@ -594,7 +594,7 @@ static struct letters find_weaker(const struct mentions *mentions)
     if (found.first && !found.second)
         return found;
     struct letters concluded = {0};
-    bool open = breaks_off(mentions);
+    bool open = is_truncated(mentions);
     struct letters closing = closing_letters(mentions);
     bool last_closes = mentions->at[mentions->last_word].letter != '\0';
     if (!open)

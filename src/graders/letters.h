@@ -40,7 +40,7 @@ struct mention {
     bool bare_lower;
     bool ends;           /* a sentence */
     size_t sentence;     /* the first token of its sentence or line */
-    size_t text_end;     /* of the option's own text after its label, "C. Not found"; 0: none */
+    size_t text_end;     /* end of the option's own text after its label, "C. Not found"; 0: none */
     bool judged, denied; /* cached result of mention_is_denied */
 };
 

@@ -487,7 +487,7 @@ static void find_candidates(const struct math *math, struct slice answer,
         last = sentence;
     struct number number;
     bool value = number_first(last, &number);
-    if (text_is_cut(text) || concludes_none(last) ||
+    if (text_is_truncated(text) || concludes_none(last) ||
         (value && text_declines(slice_between(last.start, number.where.start))))
         return;
     if (ends_in_bold(last, &bold)) {

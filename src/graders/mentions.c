@@ -1,12 +1,12 @@
-/* Which letters of an answer name options, and what is said of them.
+/* Which letters of an answer name options, and the statements about them.
  *
  * A letter names an option unless it is part of something else: an article or pronoun ("A dog", "I think"), a formula
- * or compound ("B = 5", "C++", "B-cells"), a species ("E. coli"), or the name of what the noun before it means
- * ("vitamin C", "driver D", "a grade of B", "3 A").
+ * or compound ("B = 5", "C++", "B-cells"), a species ("E. coli"), or a name after a noun ("vitamin C", "driver D", "a
+ * grade of B", "3 A").
  *
- * Of an option may be said, within its sentence, that it is
+ * The sentence of an option may say that it is
  *   denied    by a word before it ("not B", "eliminating A and B", "rather than B") or after it ("B is wrong"), as a
- *             mistake that others make, as what was thought first, as second best
+ *             mistake that others make, as a first thought, as second best
  *   doubted   in a question, a concession ("although B"), a reason ("because A and B"), a condition ("if ... would") */
 #include "graders/letters.h"
 
@@ -390,8 +390,8 @@ static enum verdict marked_before(const struct mentions *mentions, size_t i)
     return cross ? SAID_WRONG : check ? SAID_RIGHT : SAID_NOTHING;
 }
 
-/* Are the words after the letter those of the option: "Answer: C) False", "I'd choose B) False rather than A) True",
- * "so B (no)"?  A label that begins its sentence, "B) False", is judged by them. */
+/* Whether the words after the letter are those of the option: "Answer: C) False", "I'd choose B) False rather than A)
+ * True", "so B (no)".  A label that begins its sentence, "B) False", is judged by them. */
 static bool has_text(const struct mentions *mentions, size_t i)
 {
     size_t before = i, after = i + 1;
@@ -776,7 +776,7 @@ static bool closes_sentence(const struct mentions *mentions, size_t i)
  * sentence, "C, because A and B ...". */
 static bool is_subordinate(const struct mentions *mentions, size_t i)
 {
-    bool clause = true; /* that of the letter, not one before it */
+    bool clause = true; /* in the clause of the letter, not one before it */
     bool named = closes_sentence(mentions, i);
     for (size_t j = i, first = mentions_sentence_first(mentions, i); j-- > first && !named;) {
         bool list = j && mentions->at[j - 1].letter && mentions->at[j + 1].letter;

@@ -527,7 +527,7 @@ bool tolerance_holds(const struct tolerance *tolerance, double expected, double 
         return difference <= 4 * DBL_EPSILON * fabs(expected);
     if (digits == 0)
         return difference <= tolerance->relative * fabs(expected);
-    double unit = pow(10, floor(log10(fabs(value))) + 1 - digits); /* of the last digit */
+    double unit = pow(10, floor(log10(fabs(value))) + 1 - digits); /* unit of the last digit */
     return difference <= 1e-12 * fabs(expected) || (digits >= EXACT_DIGITS && difference <= unit);
 }
 

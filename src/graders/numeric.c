@@ -2,14 +2,13 @@
  * that a sentence states as its result, in digits or words.  Linear time.
  *
  * In this order: a marked answer (final.h), its result after "=" or its first number; a number in bold in the last
- * paragraph; one that the answer begins with; that of the last sentence that states one.  A sentence states what its
- * last clause says ("so", "but", after a reason): the result of an equation, or a later number that a verb leads to;
- * the number that was just computed, there or before that clause; the last result; the last circumstance ("in 5 days").
- * Never
+ * paragraph; one that the answer begins with; that of the last sentence that states one.  The last clause of a sentence
+ * ("so", "but", after a reason) decides: the result of an equation, or a later number that a verb leads to; the number
+ * that was just computed, there or before that clause; the last result; the last circumstance ("in 5 days").  Never
  *   parts        "9 + 6", "7:15", "23rd", "sqrt(12)", "half of 12", "f(3)", "step 2"
  *   bounds       "at least 7", "more than 7", "almost 7", "7 or more"
  *   denials      "not 7", "7 is wrong"
- * nor any number of a sentence that only speaks of it: a question, a doubt, the view of others, what is given. */
+ * nor any number of a sentence that only mentions it: a question, a doubt, the view of others, a given value. */
 #include "graders/number.h"
 
 #include <ctype.h>
@@ -705,7 +704,7 @@ static bool leading(struct slice text, struct number *out)
 }
 
 /* Whether the text is truncated in its last sentence, which has no number, after complete ones on the same line. */
-static bool breaks_off(struct slice text, struct slice last)
+static bool is_truncated(struct slice text, struct slice last)
 {
     struct number ignored;
     const char *before = last.start;
@@ -721,7 +720,7 @@ bool stated_in_conclusion(struct slice answer, struct number *out)
 {
     struct slice text = without_parenthesis(text_without_asides(answer)), rest = text,
                  sentence = text;
-    if (text_is_cut(answer) || text_declines(final_sentence(text)))
+    if (text_is_truncated(answer) || text_declines(final_sentence(text)))
         return false;
     if (in_bold(last_paragraph(text), out) || leading(text, out))
         return true;
@@ -740,7 +739,7 @@ bool stated_in_conclusion(struct slice answer, struct number *out)
         }
         declined = text_declines(sentence);
     }
-    return stated == STATED_ONE && !declined && !breaks_off(text, sentence);
+    return stated == STATED_ONE && !declined && !is_truncated(text, sentence);
 }
 
 /* Whether the marker introduces an argument, whose result comes last: "Answer: he bought 36 and ate 6, so 30". */

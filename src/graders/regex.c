@@ -30,8 +30,8 @@ static enum err compile(const struct regex_grader *grader, const char *expressio
                         struct error *why)
 {
     if (has_back_reference(expression))
-        return err_set(why, ERR_BAD_VALUE, "bad pattern '%.80s': back references are not supported",
-                       expression);
+        return err_set(why, ERR_BAD_VALUE,
+                       "invalid pattern '%.80s': back references are not supported", expression);
     struct text pattern = {0};
     text_addf(&pattern, grader->whole ? "^(%s)$" : "%s", expression);
     if (pattern.failed) {
@@ -46,7 +46,7 @@ static enum err compile(const struct regex_grader *grader, const char *expressio
         return grade_no_memory(why);
     char reason[100];
     regerror(failed, out, reason, sizeof reason);
-    return err_set(why, ERR_BAD_VALUE, "bad pattern '%.80s': %s", expression, reason);
+    return err_set(why, ERR_BAD_VALUE, "invalid pattern '%.80s': %s", expression, reason);
 }
 
 static enum err read_flags(const struct params *params, struct regex_grader *out, struct error *why)

@@ -289,7 +289,7 @@ bool bold_next(struct slice *rest, struct slice *bold)
     return false;
 }
 
-bool text_is_cut(struct slice text)
+bool text_is_truncated(struct slice text)
 {
     static const char UNFINISHED[] =
         " the a an of on to is and or because that with for in by as are was be which from leaves "

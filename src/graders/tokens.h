@@ -85,7 +85,7 @@ bool sentence_concludes(struct slice sentence);
 bool bold_next(struct slice *rest, struct slice *bold);
 
 /* Whether the text is truncated in the middle of a sentence. */
-bool text_is_cut(struct slice text);
+bool text_is_truncated(struct slice text);
 
 /* Whether the sentence declines to answer, "I cannot determine ...", without an answer after that. */
 bool text_declines(struct slice sentence);

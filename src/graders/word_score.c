@@ -590,7 +590,7 @@ static void count_matches(const struct grams *answer, const struct grams *refere
 
 struct counts {
     size_t correct[ORDER], total[ORDER];
-    size_t length, reference_length; /* of the reference nearest in length; of two, the shorter */
+    size_t length, reference_length; /* reference nearest in length; of two, the shorter */
 };
 
 static enum err count_order(const struct words *answer, const struct words *references,

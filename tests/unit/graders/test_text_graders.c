@@ -120,7 +120,7 @@ static void regex_matches_as_posix_does(void **state)
     assert_string_equal(grade_one("regex", "", "[0-9]+", "room 101").extracted, "101");
     struct error why;
     assert_int_equal(grade_refusal("regex", "pattern=(", &why), ERR_USAGE);
-    assert_contains(why.text, "bad pattern");
+    assert_contains(why.text, "invalid pattern");
     assert_int_equal(grade_refusal("regex", "pattern=(a)\\1", &why), ERR_USAGE);
     assert_int_equal(grade_refusal("regex", "flags=x", &why), ERR_USAGE);
 }
