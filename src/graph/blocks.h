@@ -55,7 +55,7 @@ struct block_pass {
     int64_t cached; /* tokens of each sequence already in the KV cache */
     /* Cross-attention: K and V come from this many tokens of another sequence; 0: self-attention. */
     int64_t cross_tokens;
-    tensor_id cross_states; /* of those tokens; GRAPH_NONE: their K and V are in the cache */
+    tensor_id cross_states; /* states of those tokens; GRAPH_NONE: their K and V are in the cache */
     bool has_bias;          /* `bias` is added to the scores */
     tensor_id bias;
 };

@@ -24,8 +24,8 @@ struct build {
     struct error *why;
     enum err err;
     char prefix[96];                  /* "layer1.0." */
-    int32_t layer;                    /* of the next nodes; GRAPH_NONE: none */
-    enum decoder_component component; /* of the next nodes; DECODER_COMPONENT_COUNT: none */
+    int32_t layer;                    /* for the next nodes; GRAPH_NONE: none */
+    enum decoder_component component; /* for the next nodes; DECODER_COMPONENT_COUNT: none */
 };
 
 struct build build_begin(struct graph *graph, const char *model_name, struct error *why);
@@ -52,13 +52,13 @@ int build_rank(const struct build *build, tensor_id id);
 /* ---- products ---- */
 
 struct build_conv {
-    int64_t channels;                      /* of the output */
+    int64_t channels;                      /* output channels */
     int32_t kernel, stride, pad, dilation; /* stride and dilation 0: 1 */
     int32_t kernel_w, stride_w, pad_w;     /* along the width if it differs; only with kernel_w */
     int64_t groups;                        /* 0: 1; -1: depthwise */
     bool has_bias;
     bool is_transposed;
-    int32_t output_pad; /* of a transposed convolution */
+    int32_t output_pad; /* for a transposed convolution */
 };
 /* (batch, channels, one to three spatial dimensions). */
 tensor_id build_conv(struct build *build, const char *name, tensor_id x, struct build_conv conv);

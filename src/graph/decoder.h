@@ -47,17 +47,17 @@ struct decoder_weight {
 /* The weights of one component in one layer, or outside the layers. */
 struct decoder_part {
     uint64_t parameters, bytes;
-    uint64_t expert_parameters, expert_bytes; /* of these, in experts: all of them together */
-    uint64_t vector_parameters; /* of these, in norms and biases rather than matrices */
+    uint64_t expert_parameters, expert_bytes; /* part in experts, summed over all of them */
+    uint64_t vector_parameters;               /* part in norms and biases rather than matrices */
     uint64_t bias_parameters;
-    const struct tensor_type *type; /* of its largest matrix, or vector; NULL without weights */
+    const struct tensor_type *type; /* its largest matrix, or vector; NULL without weights */
     bool is_mixed;                  /* its matrices are not all of that type */
     uint64_t largest;               /* bytes of that tensor */
 };
 
 struct decoder_layer {
     uint64_t heads, heads_kv;
-    uint64_t key_size, value_size; /* of one head */
+    uint64_t key_size, value_size; /* per head */
     uint64_t feed_forward;         /* width for every token, including shared experts */
     uint64_t expert_feed_forward;  /* width of one expert; 0 in a dense layer */
     uint64_t window; /* sliding window in tokens, including the token itself; 0: none */
@@ -110,7 +110,7 @@ enum decoder_role { ROLE_MATRIX, ROLE_EXPERTS, ROLE_NORM, ROLE_NORM_AFTER, ROLE_
 
 struct decoder_entry {
     enum decoder_tensor tensor;
-    bool is_bias;                     /* of that tensor: `columns` elements */
+    bool is_bias;                     /* bias of that tensor: `columns` elements */
     uint64_t columns, rows, matrices; /* 1 for a missing dimension */
     uint64_t bytes;
     const struct tensor_type *type; /* NULL: not a GGUF type */

@@ -9,7 +9,7 @@
 struct pass {
     const struct decoder *decoder;
     const struct decoder_layer *layer; /* NULL outside */
-    uint64_t tokens, cached;           /* of one sequence */
+    uint64_t tokens, cached;           /* per sequence */
     double sequences;
     double all;    /* tokens in attention */
     double after;  /* tokens computed after it */

@@ -14,10 +14,10 @@
 #include "graph/decoder.h"
 
 struct decoder_step {
-    uint64_t tokens;         /* of each sequence */
-    uint64_t cached;         /* of each sequence, in the KV cache */
+    uint64_t tokens;         /* per sequence */
+    uint64_t cached;         /* per sequence, in the KV cache */
     uint64_t sequences;      /* batched, so weights are read once; 0: one */
-    uint64_t logits;         /* of each sequence, for the last tokens; 0: none */
+    uint64_t logits;         /* per sequence, for the last tokens; 0: none */
     double activation_bytes; /* per element between components; 0: 4 */
     double cache_bytes;      /* per element of the KV cache; 0: 2 */
     /* Unfused attention, which writes the scores to memory and reads them again; otherwise (flash attention) scores

@@ -218,7 +218,7 @@ enum width {
     WIDTH_VALUE,
     WIDTH_QUERY_KEY_VALUE,
     WIDTH_ATTENTION,
-    WIDTH_QUERY_NORM, /* of one head, or of all */
+    WIDTH_QUERY_NORM, /* one head, or all of them */
     WIDTH_KEY_NORM,
     WIDTH_FEED_FORWARD,
     WIDTH_UP, /* twice the feed-forward where gate and up are fused */

@@ -14,8 +14,8 @@ struct pass {
     struct build build;
     const struct decoder *decoder;
     const struct decoder_layer *layer;    /* NULL outside the layers */
-    const struct decoder_weight *weights; /* of the layer, or outside */
-    int64_t sequences, tokens, cached; /* of one sequence: new tokens, and those in the KV cache */
+    const struct decoder_weight *weights; /* weights of the layer, or outside */
+    int64_t sequences, tokens, cached;    /* per sequence: new tokens, and those in the KV cache */
     tensor_id rotary; /* factors shared by all layers; GRAPH_NONE: computed from positions */
     bool is_decode;
 };

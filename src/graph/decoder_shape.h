@@ -27,9 +27,9 @@ enum decoder_norm_placement {
 /* Meaning of intermediate_size in a config.json with experts. */
 enum decoder_expert_keys {
     DECODER_DENSE,
-    DECODER_EXPERTS_ALONE, /* of an expert: every layer has experts (Mixtral) */
-    DECODER_EXPERTS_BESIDE, /* of dense layers: moe_intermediate_size is that of an expert (Qwen, DeepSeek) */
-    DECODER_EXPERTS_LLAMA4, /* of an expert; intermediate_size_mlp is that of dense layers */
+    DECODER_EXPERTS_ALONE, /* width of an expert: every layer has experts (Mixtral) */
+    DECODER_EXPERTS_BESIDE, /* width of dense layers: moe_intermediate_size is that of an expert (Qwen, DeepSeek) */
+    DECODER_EXPERTS_LLAMA4, /* width of an expert; intermediate_size_mlp is that of dense layers */
 };
 
 /* The head of the model. */
@@ -51,26 +51,26 @@ struct decoder_shape {
     enum decoder_activation activation;
     uint64_t layers, embedding, heads, heads_kv, vocabulary, context;
     uint64_t head_size;     /* 0: embedding / heads */
-    uint64_t feed_forward;  /* of dense layers */
+    uint64_t feed_forward;  /* width in dense layers */
     uint64_t window;        /* 0: none */
     uint64_t window_period; /* every n-th layer has full attention; 0 or 1: all have the window */
     uint64_t experts, experts_used, expert_feed_forward; /* 0: dense */
-    uint64_t shared_feed_forward;                        /* of the experts used by all tokens */
-    uint64_t expert_period; /* every n-th layer has experts; 0 or 1: all of them */
-    uint64_t dense_layers;  /* leading layers without experts */
+    uint64_t shared_feed_forward; /* width of the experts used by all tokens */
+    uint64_t expert_period;       /* every n-th layer has experts; 0 or 1: all of them */
+    uint64_t dense_layers;        /* leading layers without experts */
     /* Multi-head latent attention (MLA): head_size is that of a query, of which `rotated` features have a rotary
      * embedding. */
     uint64_t latent, rotated, value_size, query_rank; /* query_rank 0: one matrix for queries */
     uint64_t positions;                               /* rows of a trained table; 0: none */
     uint64_t embedding_rank;   /* features of the token table, if projected; 0: embedding */
     uint64_t unrotated_period; /* every n-th layer has no rotary embedding; 0: all have one */
-    uint64_t classes;          /* of a head other than the vocabulary */
+    uint64_t classes;          /* for a head other than the vocabulary */
     enum decoder_head head;
     enum decoder_expert_keys expert_keys;
     enum decoder_norm_placement norms;
     enum decoder_qk_norm qk_norm;
     bool has_layer_norm;   /* with a bias, instead of RMSNorm */
-    bool has_no_norm_bias; /* of those layer norms */
+    bool has_no_norm_bias; /* those layer norms have no bias */
     bool has_embedding_norm, has_no_final_norm;
     bool has_expert_bias; /* experts and their router */
     bool has_sinks;

@@ -29,7 +29,7 @@ struct drawing {
     struct text *out;
     const struct language *language;
     size_t run;      /* nodes per box */
-    node_id *joined; /* of each run, the last one that it has an arrow to */
+    node_id *joined; /* per run: the last run that it has an arrow to */
 };
 
 static bool is_mermaid(const struct drawing *draw)

@@ -46,7 +46,7 @@ enum gguf_type { /* as numbered in files */
 
 struct gguf_value {
     struct slice key;
-    enum gguf_type type;       /* of the value, or of an array's items; never GGUF_ARRAY */
+    enum gguf_type type;       /* type of the value, or of an array's items; never GGUF_ARRAY */
     bool is_array;             /* arrays of arrays are not supported */
     uint64_t count;            /* items of an array; otherwise 1 */
     const unsigned char *data; /* as stored: little-endian, unaligned, strings after their length */
@@ -73,7 +73,7 @@ struct gguf {
     size_t value_count, tensor_count;
     struct gguf_value *values; /* in the order of the file, like the tensors */
     struct gguf_tensor *tensors;
-    const struct slice **keys, **names; /* of the values and tensors, sorted */
+    const struct slice **keys, **names; /* values and tensors, sorted by name */
     void *mapping;                      /* NULL if the bytes belong to the caller */
 };
 

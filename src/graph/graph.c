@@ -228,7 +228,7 @@ struct ordering {
     order_producer *producer;
     const void *graph;
     uint8_t *state;       /* enum state of each node */
-    uint32_t *next_input; /* of each node: the input to visit next */
+    uint32_t *next_input; /* per node: the input to visit next */
     uint32_t *stack, *order;
     size_t depth, placed;
 };

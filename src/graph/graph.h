@@ -50,7 +50,7 @@ enum decoder_component {
 #define DECODER_COMPONENT(constant, name, label) DECODER_##constant,
 #include "graph/decoder_components.def"
 #undef DECODER_COMPONENT
-    DECODER_COMPONENT_COUNT /* of a node: none of them */
+    DECODER_COMPONENT_COUNT /* not one of them */
 };
 
 const char *decoder_component_name(enum decoder_component component);  /* "attn_qkv" */
@@ -61,7 +61,7 @@ typedef int32_t tensor_id; /* GRAPH_NONE: an omitted input */
 typedef int32_t node_id;
 #define GRAPH_NONE (-1)
 
-/* Only as far as it determines the size of an element. */
+/* Only what determines the size of an element. */
 enum graph_dtype {
     GRAPH_FLOAT, /* in the requested precision */
     GRAPH_INT64, /* tokens, indices, shapes: fixed size */
@@ -74,7 +74,7 @@ enum graph_role {
     GRAPH_ACTIVATION,
     GRAPH_INPUT,
     GRAPH_PARAMETER, /* trained: counted in the model's parameters */
-    GRAPH_BUFFER,    /* of the model, not trained: running means, position tables */
+    GRAPH_BUFFER,    /* part of the model, not trained: running means, position tables */
     GRAPH_CONSTANT,  /* shapes, scales, indices */
     GRAPH_CACHE,     /* KV cache */
 };
@@ -88,24 +88,24 @@ struct graph_tensor {
     double stored_bytes;  /* in the file, if its dtype is fixed (quantized); 0: by precision */
     uint32_t stored_type; /* 1 + GGUF type number; 0: none, or unknown */
     node_id producer;     /* GRAPH_NONE: no node */
-    bool is_output;       /* of the model */
+    bool is_output;       /* an output of the model */
 };
 
 /* The window of a convolution or pooling over one to three dimensions. */
 struct graph_window {
     uint8_t rank;
     int32_t kernel[3], stride[3], dilation[3], pad_before[3], pad_after[3];
-    int64_t groups; /* of channels */
+    int64_t groups; /* channel groups */
 };
 
 struct graph_attention {
     int64_t heads, heads_kv, key_size, value_size; /* sizes of one head */
-    int64_t tokens, cached; /* of one sequence: new tokens, and those in the KV cache */
+    int64_t tokens, cached; /* per sequence: new tokens, and those in the KV cache */
     int64_t cross_tokens;   /* cross-attention: tokens of the other sequence; 0: self-attention */
     int64_t window;         /* sliding window in tokens, including the token itself; 0: none */
     int64_t sequences;
     bool is_causal, is_chunked;  /* chunked: the window restarts instead of sliding */
-    bool is_unfused, is_in_fp32; /* in PyTorch: a bias, or one key for all heads; then by SDPA */
+    bool is_unfused, is_in_fp32; /* in PyTorch, with a bias or one KV head for all */
 };
 
 struct graph_recurrent {
@@ -129,9 +129,9 @@ struct graph_node {
     int32_t layer;                       /* GRAPH_NONE outside the layers */
     enum decoder_component component;    /* DECODER_COMPONENT_COUNT: none */
     enum graph_split split;
-    double weight_fraction;   /* of its parameters read by one pass (active experts); 1: all */
-    bool is_clamped;          /* T5: in fp16 the result is checked for infinities and clamped */
-    bool has_precision;       /* of a product: the file states its compute precision, ... */
+    double weight_fraction; /* share of its parameters read by one pass (active experts); 1: all */
+    bool is_clamped;        /* T5: in fp16 the result is checked for infinities and clamped */
+    bool has_precision;     /* product: the file states its compute precision, ... */
     enum precision precision; /* ... while the file keeps its stored precision */
     union {
         struct graph_window window;
@@ -143,9 +143,9 @@ struct graph_node {
 /* The stored precision of a model file. */
 struct graph_precision {
     bool is_known;
-    enum precision products; /* of most MACs */
+    enum precision products; /* compute precision of most MACs */
     double share;            /* share of the MACs computed in it */
-    enum precision floats;   /* of floating-point tensors */
+    enum precision floats;   /* dtype of floating-point tensors */
 };
 
 /* Assumptions about the model: one sentence each. */
@@ -155,7 +155,7 @@ struct graph_notes {
 };
 
 struct graph {
-    char name[128]; /* of the model */
+    char name[128]; /* name of the model */
     struct graph_tensor *tensors;
     struct graph_node *nodes;
     tensor_id *links;
@@ -163,7 +163,7 @@ struct graph {
     size_t tensor_capacity, node_capacity, link_capacity;
     size_t unknown_count; /* nodes with an unknown operator */
     bool is_guessed;      /* some shapes are assumed: low confidence */
-    double tokens;        /* of all sequences in one pass; 0 for models without tokens */
+    double tokens;        /* total of all sequences in one pass; 0 for models without tokens */
     double batch;         /* sequences or samples */
     struct graph_precision file;
     struct graph_notes notes;
@@ -201,7 +201,7 @@ const struct graph_tensor *graph_input(const struct graph *graph, const struct g
 const struct graph_tensor *graph_output(const struct graph *graph, const struct graph_node *node,
                                         size_t index);
 double graph_elements(const struct graph_tensor *tensor);
-double graph_parameters(const struct graph *graph); /* of all GRAPH_PARAMETER tensors */
+double graph_parameters(const struct graph *graph); /* elements of all GRAPH_PARAMETER tensors */
 
 /* Appends the graph in the language of graphviz or Mermaid (draw.c). */
 void graph_write_dot(const struct graph *graph, struct text *out);
@@ -231,9 +231,9 @@ enum graph_phase {
 struct graph_options {
     enum graph_phase phase;
     int64_t batch;             /* samples or sequences */
-    int64_t tokens;            /* of a prompt, or of an encoded text */
+    int64_t tokens;            /* length of a prompt, or of an encoded text */
     int64_t context;           /* tokens that a decoded token attends to, including itself */
-    int64_t cached;            /* of a prompt: preceding tokens computed by earlier passes */
+    int64_t cached;            /* for a prompt: preceding tokens computed by earlier passes */
     int64_t image;             /* height and width in pixels */
     int64_t image_width;       /* if it differs from the height; 0: equal */
     const struct params *dims; /* "batch=8": dynamic dimensions of an ONNX file; NULL: none */

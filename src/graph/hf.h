@@ -105,7 +105,7 @@ const struct safetensors_tensor *safetensors_find(const struct safetensors *tens
                                                   const char *name);
 
 /* The shape of a decoder from the names and shapes of its tensors.  Heads, experts per token, windows and the
- * activation cannot be inferred and are inferred.  False if these are not the tensors of a known decoder.  The caller
+ * activation cannot be inferred and are assumed.  False if these are not the tensors of a known decoder.  The caller
  * sets the name. */
 bool safetensors_guess(const struct safetensors *tensors, struct decoder_shape *out);
 

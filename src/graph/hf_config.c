@@ -135,7 +135,7 @@ enum err hf_config_parse(const char *file, const char *name, const struct jv *js
     read_dtype(&keys, &out->file);
     if (!keys.err)
         type = unwrap(&keys, type);
-    read_dtype(&keys, &out->file); /* of a multimodal model it may be in text_config alone */
+    read_dtype(&keys, &out->file); /* a multimodal model may have it in text_config only */
     enum err err = keys.err ? keys.err : parse_type(&keys, type, out);
     if (!err)
         hf_keys_report(&keys);
@@ -199,10 +199,10 @@ static tensor_id build_model(struct build *b, const struct hf_config *config,
     case HF_DECODER:
         break;
     }
-    return build_fail(b, "", "is no such model");
+    return build_fail(b, "", "has an unknown architecture");
 }
 
-/* Activations are quantized before a matrix that is; other products keep the dtype of the floats. */
+/* Activations are quantized before a quantized matrix; other products keep the dtype of the floats. */
 static void state_products(const struct hf_config *config, struct graph *graph)
 {
     double quantized = 0, all = 0;

@@ -220,7 +220,7 @@ static void read_head(struct hf_keys *keys, struct decoder_shape *shape)
         {"", DECODER_HEAD_LOGITS},
         {"ForCausalLM", DECODER_HEAD_LOGITS},
         {"LMHeadModel", DECODER_HEAD_LOGITS},
-        {"ForConditionalGeneration", DECODER_HEAD_LOGITS}, /* of a multimodal model */
+        {"ForConditionalGeneration", DECODER_HEAD_LOGITS}, /* multimodal models */
         {"Model", DECODER_HEAD_NONE},
         {"ForSequenceClassification", DECODER_HEAD_CLASSES},
         {"ForTokenClassification", DECODER_HEAD_TOKENS},
@@ -438,7 +438,7 @@ static void read_quantization(struct hf_keys *keys, struct decoder_shape *shape)
             METHODS[i].read(config, shape);
     if (shape->quantizes_experts_only && !shape->experts)
         log_warn("%s: mxfp4 quantizes experts, and this model has none: its weights are counted as "
-                 "if they were not quantized",
+                 "unquantized",
                  keys->file);
     else if (shape->matrix_bits <= 0)
         log_warn("%s: unknown quantization_config: its weights are counted as if they were not "

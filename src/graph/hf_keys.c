@@ -264,7 +264,6 @@ void hf_keys_report(const struct hf_keys *keys)
                   model_label(slice_of(key)).text);
     }
     if (text_get(&unknown)[0])
-        log_warn("%s: keys that are not known and not counted: %.300s", keys->file,
-                 text_get(&unknown));
+        log_warn("%s: unknown keys, not counted: %.300s", keys->file, text_get(&unknown));
     text_release(&unknown);
 }

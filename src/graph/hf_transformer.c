@@ -143,7 +143,7 @@ static void read_vit(struct hf_keys *keys, struct hf_config *out)
     vit.heads = hf_keys_heads(keys, "num_attention_heads", 0, vit.hidden, "hidden_size");
     if (vit.image % vit.patch)
         hf_keys_reject(keys, ERR_BAD_VALUE, "patch_size", "does not divide 'image_size'");
-    (void)hf_keys_optional(keys, "encoder_stride", HF_MAX_PIXELS); /* of pretraining */
+    (void)hf_keys_optional(keys, "encoder_stride", HF_MAX_PIXELS); /* used in pretraining only */
     if (is_for(keys, "ForImageClassification"))
         vit.classes = hf_keys_labels(keys, 2);
     else if (hf_keys_purpose(keys)[0] && !is_for(keys, "Model"))
@@ -450,7 +450,7 @@ static void read_backbone(struct hf_keys *keys, struct transformer_detr *detr)
     } BACKBONES[] = {
         {"resnet50", {3, 4, 6, 3}}, {"resnet101", {3, 4, 23, 3}}, {"resnet152", {3, 8, 36, 3}}};
     const char *name = hf_keys_string(keys, "backbone");
-    const struct jv *config = hf_keys_get(keys, "backbone_config"); /* of transformers 5 */
+    const struct jv *config = hf_keys_get(keys, "backbone_config"); /* key of transformers 5 */
     name = name ? name : jv_text(jv_get(config, "backbone"));
     (void)hf_keys_bool(keys, "use_timm_backbone", true);
     (void)hf_keys_bool(keys, "use_pretrained_backbone", true);

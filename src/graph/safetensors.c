@@ -32,11 +32,11 @@ static const struct dtype {
     {"I8", 8, false},      {"U8", 8, false},     {"BOOL", 8, false},    {"C64", 64, false},
 };
 static const enum precision FLOATS[] = {PRECISION_FP64, PRECISION_FP32, PRECISION_FP16,
-                                        PRECISION_BF16}; /* of the first dtypes */
+                                        PRECISION_BF16}; /* precisions of the first dtypes */
 
 struct reading {
     const char *file;
-    uint64_t data_length; /* of all tensors, after the header */
+    uint64_t data_length; /* bytes of all tensors, after the header */
     struct safetensors *out;
     struct error *why;
 };
@@ -613,7 +613,7 @@ static enum err build_graph(const struct model *model, struct graph_options *opt
     enum err err = hf_config_graph(&opened->config, options, out, why);
     if (!err) {
         out->is_guessed = opened->is_guessed;
-        if (!opened->config.is_quantized) /* else packed, which config.json explains */
+        if (!opened->config.is_quantized) /* otherwise packed, which config.json explains */
             out->file = opened->file;
     }
     return err;

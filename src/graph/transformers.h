@@ -45,7 +45,7 @@ struct transformer_gpt2 {
     int layers;
     enum graph_op activation;
     bool has_no_head; /* the states of all tokens are the output */
-    int64_t classes;  /* of a classifier instead of the logits; 0: none */
+    int64_t classes;  /* of a classifier, which replaces the logits; 0: none */
 };
 tensor_id transformer_gpt2(struct build *b, const struct transformer_gpt2 *gpt2,
                            const struct graph_options *options);
@@ -74,12 +74,12 @@ struct transformer_seq2seq {
     int encoder_layers, decoder_layers;
     enum graph_op activation;
     bool is_gated;                  /* T5 1.1 */
-    int64_t buckets;                /* of relative positions: T5 */
-    int64_t positions;              /* of the output; for BART, also of the input */
+    int64_t buckets;                /* relative position buckets: T5 */
+    int64_t positions;              /* output positions; for BART, also input positions */
     int64_t source_positions, bins; /* states of the audio, and its mel bins: Whisper */
     bool has_own_head;              /* not tied to the embedding */
     bool is_encoder_only, has_no_head;
-    int64_t classes; /* of a classifier instead of the logits; 0: none */
+    int64_t classes; /* of a classifier, which replaces the logits; 0: none */
 };
 tensor_id transformer_seq2seq(struct build *b, const struct transformer_seq2seq *sizes,
                               const struct graph_options *options);
@@ -95,7 +95,7 @@ struct transformer_deberta {
     bool is_first_version;    /* QKV in one matrix, and separate matrices for positions */
     bool has_own_projections; /* version 2: instead of sharing those of Q and K */
     bool has_distance_norm;
-    int64_t kernel; /* of the convolution parallel to the first layer; 0: none */
+    int64_t kernel; /* kernel of the convolution parallel to the first layer; 0: none */
     bool has_pooler;
     struct transformer_head head;
 };
@@ -136,7 +136,7 @@ tensor_id transformer_segformer(struct build *b, const struct transformer_segfor
                                 const struct graph_options *options);
 
 struct transformer_detr {
-    int64_t channels, depths[4]; /* of the ResNet with bottlenecks */
+    int64_t channels, depths[4]; /* ResNet with bottlenecks */
     int64_t hidden, encoder_heads, decoder_heads, encoder_intermediate, decoder_intermediate;
     int encoder_layers, decoder_layers;
     enum graph_op activation;

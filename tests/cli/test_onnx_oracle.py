@@ -474,7 +474,7 @@ class Dimensions(Case):
         model = self.model(["batch", 3, "height", "width"])
         shown = self.read(model, 0, "x=2x3x64x48")
         self.assertEqual((shown["tensors"][0]["dims"], shown["batch"]), ([2, 3, 64, 48], 2))
-        for wrong, said in (("x=2x3x64", "another number of dimensions"), ("x=2x4x64x48", "that the file fixes"),
+        for wrong, said in (("x=2x3x64", "number of dimensions differs"), ("x=2x4x64x48", "that the file fixes"),
                             ("x=2x3x64x0", "not a shape")):
             told = self.refused(model, 0, wrong)
             self.assertIn(said, told)

@@ -110,7 +110,7 @@ struct loop {
     struct operand *carried;  /* value of each state after the last iteration */
     int32_t *inner;           /* values of the body and of its subgraphs */
     size_t inner_count;
-    tensor_id *stacked; /* of each stack, one per iteration; NULL: too many to list */
+    tensor_id *stacked; /* per stack, one tensor per iteration; NULL: too many to list */
 };
 
 static void loop_release(struct loop *loop)
@@ -446,7 +446,7 @@ static void begin_states(const struct scan *scan)
     }
 }
 
-/* A first dimension without a size is taken as the batch, which that of a sequence may not be. */
+/* A first dimension without a size is taken as the batch; that of a sequence may be its length instead. */
 static void note_length(const struct scan *scan)
 {
     const struct step *step = scan->loop.step;

@@ -28,7 +28,7 @@ struct onnx_node {
 struct onnx_value {
     struct slice name;
     struct slice info; /* its ValueInfoProto; start is NULL: none */
-    int32_t graph;     /* of the name */
+    int32_t graph;     /* graph that has the name */
     int32_t tensor;    /* ONNX_NONE: computed, or an input */
     int32_t producer;  /* node; ONNX_NONE: none */
     bool is_omitted;   /* a function parameter without an argument in this call */
@@ -37,7 +37,7 @@ struct onnx_value {
 struct onnx_graph {
     struct slice body;
     int32_t parent, depth;
-    int32_t function, caller; /* of a call: the function, and the calling node; ONNX_NONE */
+    int32_t function, caller; /* for a call: the function, and the calling node; ONNX_NONE */
     uint32_t first_node, node_count;
     uint32_t first_input, input_count, first_output, output_count; /* in links */
 };
@@ -59,7 +59,7 @@ struct onnx_file {
     size_t function_capacity, graph_capacity, node_capacity, attribute_capacity, value_capacity,
         tensor_capacity, link_capacity;
     size_t table_capacity; /* a power of two */
-    size_t called_bytes;   /* of function bodies, once per call */
+    size_t called_bytes;   /* bytes of function bodies, once per call */
     enum err err;          /* while parsing: the first failure, after which nothing is added */
     struct error *why;
 };

@@ -51,9 +51,9 @@ struct operand {
     struct operand *root;             /* the weight that this is a view or slice of; NULL: itself */
     const struct operand *viewed;     /* the tensor that this is a view of; NULL: none */
     const struct operand_list *others; /* weights concatenated with the root */
-    double stored_bytes;               /* of a packed weight in the file; 0: by its dtype */
+    double stored_bytes;               /* size of a packed weight in the file; 0: by its dtype */
     bool is_constant_node; /* from a Constant node, not one of the file's initializers */
-    bool is_data_read;     /* of the tensor, if it can be read */
+    bool is_data_read;     /* the tensor's elements were read */
     bool is_guess;         /* its shape is a guess, or follows from one */
     bool is_invariant;     /* not a weight, but the same in every pass: a position table, a mask */
     bool is_quantized;     /* integers that represent a quantized weight */
@@ -61,7 +61,7 @@ struct operand {
     uint32_t uses;         /* nodes that read it, and outputs of graphs */
     bool is_defined;       /* an input, a tensor, or its node was walked */
     bool is_live;          /* an output of the model depends on it */
-    bool is_output;        /* of the model */
+    bool is_output;        /* an output of the model */
 };
 
 struct dim_binding {
@@ -72,17 +72,17 @@ struct dim_binding {
 struct infer {
     const struct onnx_file *file;
     struct graph *graph;
-    struct operand *operands; /* of each value of the file */
-    bool *is_live;            /* of each node: an output of the model depends on it */
+    struct operand *operands; /* per value of the file */
+    bool *is_live;            /* per node: an output of the model depends on it */
     struct arena arena;       /* lifetime of this struct */
     struct arena scratch;     /* for one node */
     size_t data_count;        /* elements in the arena */
     bool is_guessed;
-    double float_elements[PRECISION_COUNT]; /* of tensors in the graph, by their dtype */
+    double float_elements[PRECISION_COUNT]; /* elements of tensors in the graph, by their dtype */
     char scope[256]; /* enclosing function calls, each followed by a slash: "layer.0/attention/" */
     size_t scope_length;
-    const struct params *dims; /* of the options */
-    bool *is_given_used;       /* of each of them */
+    const struct params *dims; /* from the options */
+    bool *is_given_used;       /* per entry of dims */
     size_t walked;             /* nodes of subgraphs, including repeated walks */
     enum err (*walk)(struct infer *infer, int32_t graph); /* over the nodes of a graph, in order */
     struct dim_binding *bindings;                         /* sizes of named dimensions */

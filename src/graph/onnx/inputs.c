@@ -24,10 +24,10 @@ struct binding {
     enum meaning first_meaning;
     size_t missing_count;
     bool is_image_used;     /* --image gave a size */
-    bool is_tokens_used;    /* so did --prompt-tokens */
+    bool is_tokens_used;    /* --prompt-tokens gave a size */
     int recurrent_checked;  /* inputs whose readers were searched for a recurrence */
-    int64_t batch;          /* of the first input; 0: none yet */
-    int64_t declared_batch; /* of the first input that declares one; -1: none */
+    int64_t batch;          /* batch of the first input; 0: none yet */
+    int64_t declared_batch; /* batch of the first input that declares one; -1: none */
 };
 
 /* ---- meanings of dimensions ---- */
@@ -362,7 +362,7 @@ static void describe_input(const struct infer *infer, int32_t value, struct text
 /* All inputs that are not weights. */
 static void describe_inputs(const struct infer *infer, struct text *out)
 {
-    enum { MESSAGE_MAX = 150 }; /* of a message */
+    enum { MESSAGE_MAX = 150 }; /* bytes of a message */
     const struct onnx_graph *graph = &infer->file->graphs[0];
     size_t listed = 0, more = 0;
     for (uint32_t i = 0; i < graph->input_count; i++) {
@@ -427,7 +427,7 @@ static enum err bind_given_shape(struct binding *binding, int32_t value,
         return err;
     if (type->has_shape && type->rank != operand->shape.rank)
         return wrong_shape(binding, given, value,
-                           "another number of dimensions than its input has");
+                           "the number of dimensions differs from its input's");
     for (size_t i = 0; type->has_shape && i < type->rank && !err; i++) {
         const struct onnx_dim *dim = &type->dims[i];
         int64_t size = operand->shape.dims[i], bound = size;

@@ -14,7 +14,7 @@
 #include "graph/reader.h"
 #include "port/file.h"
 
-#define DENORMAL_MIN 0.02 /* of the elements of one tensor, to be reported */
+#define DENORMAL_MIN 0.02 /* minimum share of denormal elements in a tensor, to be reported */
 
 /* ---- operators ---- */
 
@@ -50,7 +50,7 @@ const struct onnx_operator *operator_find(struct slice domain, struct slice op)
 
 struct pending {
     struct infer *infer;
-    int32_t *values; /* whose producers are not visited yet; each is added once */
+    int32_t *values; /* values whose producers are not visited yet; each is added once */
     size_t count;
 };
 

@@ -26,8 +26,8 @@ enum wire_type {
 struct wire_field {
     uint32_t number;
     enum wire_type type;
-    uint64_t value;     /* of a scalar */
-    struct slice bytes; /* of WIRE_BYTES */
+    uint64_t value;     /* a scalar */
+    struct slice bytes; /* for WIRE_BYTES */
 };
 
 struct wire {
@@ -88,7 +88,7 @@ struct onnx_attribute {
     struct slice tensor; /* a TensorProto; start is NULL: it has none */
     int64_t int_value;
     float float_value;
-    uint32_t int_count, float_count; /* of the lists */
+    uint32_t int_count, float_count; /* lengths of the lists */
     int32_t graph;                   /* set by the reader of the file; ONNX_NONE: it has none */
     bool has_int, has_float;
 };
@@ -107,7 +107,7 @@ struct slice onnx_attribute_name(struct slice message);
 
 struct onnx_dim {
     int64_t size;      /* -1: dynamic */
-    struct slice name; /* of a dynamic one; empty: it has none */
+    struct slice name; /* name of a dynamic one; empty: it has none */
 };
 
 struct onnx_type {

@@ -179,7 +179,7 @@ enum err rule_qgemm(struct step *step)
 enum { LETTERS = 128 };
 
 struct equation {
-    struct shape dims[8]; /* of each input */
+    struct shape dims[8]; /* per input */
     int64_t sizes[LETTERS];
     int seen[LETTERS]; /* number of occurrences */
     struct slice left, right;

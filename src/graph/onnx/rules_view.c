@@ -206,7 +206,7 @@ enum err rule_constant_of_shape(struct step *step)
     struct onnx_tensor tensor = {.dtype = ONNX_FLOAT};
     struct shape out = {0};
     if (value && value->tensor.start && onnx_tensor_decode(value->tensor, &tensor))
-        return step_fail(step, "its value is damaged");
+        return step_fail(step, "its value is corrupt");
     int count = step_input_ints(step, 0, out.dims, GRAPH_MAX_RANK);
     out.rank = (uint8_t)(count < 0 ? 0 : count);
     return count < 0 ? ERR_OK : step_set_output(step, 0, tensor.dtype, &out);

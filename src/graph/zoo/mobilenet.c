@@ -216,7 +216,7 @@ struct efficientnet {
     const struct mb_stage *stages;
     double width, depth;
     double first; /* channels of the stem */
-    int64_t last; /* of the convolution before the classifier; 0: four times its input */
+    int64_t last; /* channels of the convolution before the classifier; 0: four times its input */
 };
 
 static const struct efficientnet EFFICIENTNETS[] = {
