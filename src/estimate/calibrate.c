@@ -108,11 +108,11 @@ static enum err find_classes(struct calibration *out, struct error *why)
  * subtracted from the power. */
 struct design {
     struct least_squares_system system;
-    double *a, *b;                            /* of the system: weighted and scaled; W, weighted */
-    double *weight;                           /* by row; 1 if errors are in watts */
-    size_t *first;                            /* rows by class; those without a class are last */
+    double *a, *b;  /* the system: a weighted and scaled; b in W, weighted */
+    double *weight; /* by row; 1 if errors are in watts */
+    size_t *first;  /* rows by class; those without a class are last */
     double scale[LEAST_SQUARES_COLUMNS_MAX];  /* by column: its normalization */
-    size_t figure[LEAST_SQUARES_COLUMNS_MAX]; /* by column: which figure it is */
+    size_t figure[LEAST_SQUARES_COLUMNS_MAX]; /* by column: index of its figure */
 };
 
 /* "pJ/FLOP of fp16 matrix", "pJ/byte", "the constant power". */

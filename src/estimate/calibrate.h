@@ -27,14 +27,14 @@ enum {
     CALIBRATE_CLASSES_MAX = 12,
     CALIBRATE_CACHES_MAX = 3,
     CALIBRATE_ROWS_PER_UNKNOWN = 3,
-    CALIBRATE_UPDATES_MIN = 10, /* of the sensor in a window */
+    CALIBRATE_UPDATES_MIN = 10, /* sensor updates in a window */
 };
 #define CALIBRATE_WINDOW_MIN    1e-3 /* s, when the number of sensor updates is unknown */
-#define CALIBRATE_CONDITION_MAX 30.0 /* of the columns, each scaled to length 1 */
-#define CALIBRATE_SPREAD_MIN    0.02 /* of power over the rows, relative to its mean */
-#define CALIBRATE_SPAN_ALIKE    2.0  /* of power: above it errors are relative */
+#define CALIBRATE_CONDITION_MAX 30.0 /* condition number of the columns, each scaled to length 1 */
+#define CALIBRATE_SPREAD_MIN    0.02 /* spread of power over the rows, relative to its mean */
+#define CALIBRATE_SPAN_ALIKE    2.0  /* ratio of powers above which errors are relative */
 #define CALIBRATE_LAUNCH_SHARE  0.2  /* share of a latency explained by arithmetic and memory */
-#define CALIBRATE_SINGULAR_MAX  0.05 /* of the draws */
+#define CALIBRATE_SINGULAR_MAX  0.05 /* share of the draws without a solution */
 
 struct calibrate_figure {
     double value;     /* joules or watts */
@@ -71,19 +71,19 @@ struct calibration {
     } caches[CALIBRATE_CACHES_MAX]; /* the nearest first */
     size_t cache_count;
     bool has_no_energy; /* rates only: all joules and watts are UNKNOWN */
-    double idle_w;      /* of the idle rows; UNKNOWN if there are none */
+    double idle_w;      /* mean of the idle rows; UNKNOWN if there are none */
     double launch_s;    /* time of a kernel in addition to its work; UNKNOWN if no row shows it */
     double dispatch_s;  /* between empty kernels launched one by one; UNKNOWN */
     double graph_launch_s; /* the same, launched as a graph; UNKNOWN */
-    double host_launch_s;  /* of a small operator in eager mode; UNKNOWN */
-    size_t launch_rows;    /* that launch_s is based on */
+    double host_launch_s;  /* host time of a small operator in eager mode; UNKNOWN */
+    size_t launch_rows;    /* rows that launch_s is based on */
 
-    struct calibrate_point *points; /* of the used rows */
+    struct calibrate_point *points; /* the used rows */
     size_t point_count;
     size_t short_rows; /* excluded: too short for the sensor */
     size_t empty_rows; /* excluded: energy missing or 0 */
     size_t idle_rows;
-    double r2, mape, mape_held_out; /* of power, and so of energy */
+    double r2, mape, mape_held_out; /* fit quality of power, and so of energy */
     double condition;
     bool is_relative;  /* errors are relative to the power, not in watts */
     bool is_estimated; /* some joules are estimated by a model */
@@ -92,7 +92,7 @@ struct calibration {
 struct calibrate_options {
     bool allow_estimated;
     double joules_per_byte, constant_w; /* given by the user and fixed; 0: fitted */
-    unsigned draws;                     /* of the bootstrap; 0: depends on the number of rows */
+    unsigned draws;                     /* bootstrap draws; 0: depends on the number of rows */
     uint64_t seed;
 };
 
@@ -121,7 +121,7 @@ struct calibrate_origin {
     const char *hardware;        /* as the rows or this machine name it; "": unknown */
     const struct hardware *base; /* the entry whose other figures are kept; NULL: none */
     const char *data;            /* source of the rows: "a.csv", "built-in loads, cpu0" */
-    const char *given_source;    /* of coefficients that were not fitted */
+    const char *given_source;    /* source of coefficients that were not fitted */
     const struct hardware_timings *timings; /* TIMINGS_RUNTIMES tables, those with items first */
 };
 

@@ -37,11 +37,11 @@ struct calibrate_row {
     enum precision precision;
     enum calibrate_unit unit;
     char label[64];             /* "matmul 64x64x64" */
-    double flops, bytes;        /* of one repetition */
-    double latency_s, energy_j; /* of one repetition; energy UNKNOWN: not measured */
+    double flops, bytes;        /* per repetition */
+    double latency_s, energy_j; /* per repetition; energy UNKNOWN: not measured */
     double window_s;            /* over which energy was measured; UNKNOWN: one repetition */
-    double updates;             /* of the sensor in it; UNKNOWN: not counted */
-    double kernels;             /* of CALIBRATE_LAUNCH and CALIBRATE_GRAPH */
+    double updates;             /* sensor updates in it; UNKNOWN: not counted */
+    double kernels;             /* for CALIBRATE_LAUNCH and CALIBRATE_GRAPH */
     double held;                /* working set of CALIBRATE_CACHE */
     bool is_estimated;          /* energy estimated by a model, not measured */
     size_t line;                /* in its file; 0: none */
@@ -50,7 +50,7 @@ struct calibrate_row {
 struct calibrate_rows {
     struct calibrate_row *items;
     size_t count, capacity;
-    char hardware[96]; /* of the first row that names it; "": none does */
+    char hardware[96]; /* from the first row that names it; "": none does */
 };
 
 enum err calibrate_rows_add(struct calibrate_rows *rows, const struct calibrate_row *row,

@@ -22,7 +22,7 @@ enum {
     TYPES_MAX = 64,
 };
 
-#define HOST_S 0.6e-6 /* of llama.cpp, to prepare an operation: measured on one machine */
+#define HOST_S 0.6e-6 /* time of llama.cpp to prepare an operation: measured on one machine */
 
 /* A lookup; unused axes are 0. */
 struct lookup {
@@ -253,8 +253,8 @@ enum { FEW_CHANNELS = 4, FEW_ROWS = 16 };
 #define DIVIDED_S                                                                                  \
     40e-6 /* on one thread: shorter operators other than products are not parallelized */
 #define PARALLEL_SHARE  0.80 /* parallel efficiency of operators other than products */
-#define BARRIER_SHARE   0.5  /* of the time of a barrier of all threads */
-#define CONV_SHARE      0.72 /* of the peak multiply-add rate */
+#define BARRIER_SHARE   0.5  /* relative to a barrier of all threads */
+#define CONV_SHARE      0.72 /* share of the peak multiply-add rate */
 #define POINT_SHARE     0.64 /* for 1 x 1 convolutions */
 #define IMAGE_SHARE     0.27
 #define NARROW_SHARE    0.14 /* for convolutions with fewer channels than a block of the layout */
@@ -263,10 +263,10 @@ enum { FEW_CHANNELS = 4, FEW_ROWS = 16 };
 #define FEW_SHARE       0.34 /* for products with few rows */
 #define STEP_SHARE      0.27 /* for recurrent layers */
 #define OTHER_SHARE     0.07 /* for everything else: exponentials, divisions, sums */
-#define NEAR_SHARE      0.47 /* of the bandwidth of the first cache */
-#define CACHE_SHARE     0.88 /* of that of the other caches; memory bandwidth is attained */
-#define RESIDENT_FACTOR 1.5  /* times the measured working set of the first cache: still resident */
-#define EVICTED_FACTOR  4.0  /* nothing is resident when read again */
+#define NEAR_SHARE      0.47 /* share of the bandwidth of the first cache */
+#define CACHE_SHARE     0.88 /* share of the bandwidth of other caches; memory bandwidth is attained */
+#define RESIDENT_FACTOR 1.5 /* times the measured working set of the first cache: still resident */
+#define EVICTED_FACTOR  4.0 /* nothing is resident when read again */
 #define LEAVING                                                                                    \
     1.3 /* bytes of an operator with a constant, which converts from the blocked layout of convolutions */
 

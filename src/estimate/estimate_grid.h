@@ -32,7 +32,7 @@ struct candidate_options {
     size_t file_count;
     const char *precision; /* comma-separated names; "stored": that of the file */
     unsigned devices;      /* devices that share the model */
-    double host_launch_us; /* of their host */
+    double host_launch_us; /* launch time of the host */
     bool compare;          /* without a device: the complete catalog */
     bool sweep;            /* without a precision: all that the device supports */
 };
@@ -83,7 +83,7 @@ struct estimate_grid {
      * points that cannot run at the end. */
     struct grid_point *items;
     size_t count, able;  /* all, and those that can run */
-    size_t demand_count; /* of those that can run */
+    size_t demand_count; /* demands of points that can run */
 };
 
 /* Fails if the model cannot run a workload (an impossible batch), not if a device cannot. */

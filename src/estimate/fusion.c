@@ -14,7 +14,7 @@ enum {
     GROUP_MAX_NODES = 16,
     MAX_STEPS = 6,     /* scale, mask and similar steps between the two products of attention */
     MAX_SIBLINGS = 3,  /* queries, keys, values */
-    MAX_DISTANCE = 64, /* in nodes between siblings, to exclude other layers */
+    MAX_DISTANCE = 64, /* maximum number of nodes between siblings, to exclude other layers */
     MAX_TENSORS = GROUP_MAX_NODES + 1,
 };
 
@@ -30,7 +30,7 @@ struct group {
     node_id head;     /* first node */
     node_id tail;     /* the node read by others; GRAPH_NONE: several, as for siblings */
     node_id position; /* see above */
-    node_id last;     /* of its list in groups.next, which begins with `head` */
+    node_id last;     /* end of its list in groups.next, which begins with `head` */
     tensor_id
         source; /* the only tensor it reads besides weights; GRAPH_NONE: several, or not a linear */
     uint32_t size;     /* nodes; 0: merged into another group */

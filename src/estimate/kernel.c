@@ -7,9 +7,9 @@
 #include <string.h>
 
 enum {
-    FEW_CHANNELS = 4, /* of images: padded to PAD_CHANNELS */
+    FEW_CHANNELS = 4, /* images: padded to PAD_CHANNELS */
     PAD_CHANNELS = 8,
-    STEP_BYTES = 128,  /* of channels per step of a convolution with several taps */
+    STEP_BYTES = 128,  /* bytes of channels per step of a convolution with several taps */
     NARROW_GROUP = 16, /* channels: a wider group is a separate kernel */
     FULL_GROUP = 56,   /* has a faster kernel than narrower and wider ones */
     WIDE_GROUP = 180,  /* equally fast; those between attain less in proportion */
@@ -19,35 +19,35 @@ enum {
     LATENCIES_HIDDEN = 4,      /* small tiles in flight per unit */
     COPIES = 11,               /* tensors copied by unfused attention, ... */
     SCORE_KERNELS = 6,         /* ... in addition to the kernels on its scores */
-    TILE_QUERIES = 128,        /* of attention */
-    TILE_ROWS = 256,           /* that share weights once these are dequantized */
-    FEW_ROWS = 16,             /* for which the vector units are as fast */
+    TILE_QUERIES = 128,        /* query rows per attention tile */
+    TILE_ROWS = 256,           /* rows that share dequantized weights */
+    FEW_ROWS = 16,             /* rows for which the vector units are as fast */
     FEW_VECTORS = 4,           /* rows in fp32 for which libraries have vector kernels */
     NORM_MEASURED = 1204224, /* maximum elements of an image: the time grew with them up to there */
 };
-#define NEAR_INPUT        0.25 /* of the last cache: a smaller input is still resident */
+#define NEAR_INPUT        0.25 /* share of the last cache: a smaller input is still resident */
 #define NEAR_LATENCY      0.5  /* latency of an element in that cache, relative to memory */
 #define AMONG_OTHERS      1.1 /* fixed times in the graph of a model, relative to a single operator */
-#define ODD_SHARE         0.14 /* of the rate of an even product */
-#define GROUP_LAUNCH      0.5  /* of the host time of an operator: one kernel of a group */
+#define ODD_SHARE         0.14 /* rate relative to an even product */
+#define GROUP_LAUNCH      0.5  /* host time of a kernel of a group, in operators */
 #define REPEAT_LAUNCH     1.5  /* for K and V, including views */
 #define GROUP_S           2e-6 /* fixed time of such a group */
 #define GROUP_KERNELS     2.0  /* launched per group, from FULL_GROUP channels on */
 #define GROUP_SHARED      0.6  /* for a narrower group, or in 32 bits, where some share a kernel */
-#define EXPERT_LAUNCH     0.53 /* of the host time of an operator: two of three products are merged */
-#define NARROW_SHARE      0.0051 /* of the peak, per channel of a narrow group */
-#define ATROUS_SHARE      0.6    /* of what a convolution attains without dilation */
+#define EXPERT_LAUNCH     0.53 /* host time in operators: two of three products are merged */
+#define NARROW_SHARE      0.0051 /* share of the peak, per channel of a narrow group */
+#define ATROUS_SHARE      0.6    /* rate relative to a convolution without dilation */
 #define ATROUS_SHARE_TF32 0.45   /* in 32 bits, including conversions */
-#define TILE_SHARE        0.001  /* of the peak, per channel of a group as wide as a tile */
+#define TILE_SHARE        0.001  /* share of the peak, per channel of a group as wide as a tile */
 #define TILE_SHARE_TF32   0.0022
 #define REDUCTION_POWER   1.29
-#define SCORE_READS       10.0 /* and writes of each score by them */
-#define SCORE_SHARE       0.4 /* of the vector units in fp32, by products of queries, keys and values */
-#define SCORE_LAUNCH      9.0    /* of the host time of an operator: all of them */
+#define SCORE_READS       10.0   /* reads and writes per score */
+#define SCORE_SHARE       0.4    /* of the fp32 vector units, by QK' and the product with V */
+#define SCORE_LAUNCH      9.0    /* host time of all score kernels, in operators */
 #define SPLIT_S           5.4e-6 /* summing the parts of a split-K product */
 #define FP8_SHARE                                                                                  \
-    0.75 /* of what 16-bit products attain of their peak: power, and 32-bit accumulation */
-#define WHOLE_BYTES 1.9  /* of a weight: 16-bit weights need no conversion */
+    0.75 /* relative to the share of 16-bit products: power, and 32-bit accumulation */
+#define WHOLE_BYTES 1.9  /* bytes per weight: 16-bit weights need no conversion */
 #define NEAR_BYTES  45e9 /* per second and unit, from the L2 cache: 32 bytes per clock */
 #define SCAN_SHARE                                                                                 \
     0.25 /* assumed: of the vector units in fp32, with an exponential per state element */
@@ -110,7 +110,7 @@ static enum kernel_class class_of(const struct subgraph *subgraph, const struct 
 
 /* ---- the device ---- */
 
-#define REFERENCE "h200" /* whose kernel figures are scaled to other devices */
+#define REFERENCE "h200" /* its kernel figures are scaled to other devices */
 
 static double of_one_byte(const struct hardware_figure *flops)
 {
@@ -140,8 +140,8 @@ bool kernel_basis_of(const struct hardware *hardware, struct kernel_basis *out)
 struct scale {
     double units;
     double more;  /* units relative to the device that the classes were fitted on */
-    double fixed; /* of times independent of the work */
-    double power; /* of busy units */
+    double fixed; /* factor of times independent of the work */
+    double power; /* factor of the power of busy units */
 };
 
 static double ratio_or_one(double value, double fitted)
@@ -194,7 +194,7 @@ static double moved_s(double bytes, enum kernel_class class, const struct rates 
 /* ---- products ---- */
 
 struct product {
-    double rows, columns, depth; /* of the matrices */
+    double rows, columns, depth; /* dimensions of the product */
     double flops;                /* per second of the units, in full tiles */
     bool is_narrow;              /* in 16 bits */
     double part_min;             /* minimum depth of a part, if libraries split the sum */
@@ -202,7 +202,7 @@ struct product {
 
 struct tiling {
     double area, tiles;
-    double flops;   /* of a unit, with tiles of this size */
+    double flops;   /* rate of a unit with tiles of this size */
     double at_once; /* per unit, where the latency of a tile is longer than its arithmetic */
 };
 
@@ -465,7 +465,7 @@ static void add_scores(const struct subgraph *subgraph, double outputs, double m
 {
     double width = rates->widths.activation;
     const struct subgraph_shape *shape = &subgraph->shape;
-    double share = outputs / subgraph->outputs; /* of its heads, if devices divide them */
+    double share = outputs / subgraph->outputs; /* share of its heads, if devices divide them */
     double scores = share * shape->sequences * shape->heads * shape->tokens * shape->keys;
     add_kernels(KERNEL_ELEMENTWISE, COPIES, 2 * COPIES * outputs * width, rates, scale, out);
     add_kernels(KERNEL_BROADCAST, SCORE_KERNELS, SCORE_READS * scores * width, rates, scale, out);

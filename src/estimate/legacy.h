@@ -25,7 +25,7 @@ enum err legacy_hardware_read(const char *path, struct legacy_hardware *out, str
     MUST_USE;
 
 struct legacy_row {
-    const char *name, *op; /* of one node */
+    const char *name, *op; /* name and operator of the node */
     double flops, bytes, latency_s;
     struct estimate_joules joules;
     enum estimate_bound bound;
@@ -35,7 +35,7 @@ struct legacy_estimate {
     const struct graph *graph;
     struct legacy_hardware hardware;
     enum precision precision;
-    struct legacy_row *rows; /* of the nodes that it counted */
+    struct legacy_row *rows; /* counted nodes */
     size_t count;
     double params, macs, flops, bytes, latency_s;
     struct estimate_joules joules;

@@ -11,7 +11,7 @@
 
 /* Measured all-reduces (docs/measurements.md, "Communication"). */
 #define RING_SHARE                                                                                 \
-    0.8 /* of the links in a ring, including protocol overhead: 370 of 450 GB/s of an H100 */
+    0.8 /* share of the links used by a ring, including protocol overhead: 370 of 450 GB/s of an H100 */
 #define DIRECT_SHARE                                                                               \
     0.5 /* attained by kernels that read other devices' memory: 0.35 of an H100, 0.76 of an A100 */
 #define DIRECT_STEPS 2.0 /* latencies per shot: a barrier and the read */

@@ -11,8 +11,8 @@
 
 /* The links of one device, in one direction. */
 struct collective_link {
-    double bytes_per_s; /* of one link */
-    double latency_s;   /* of a small message to another device; UNKNOWN: not stated, counts as 0 */
+    double bytes_per_s; /* bandwidth per link */
+    double latency_s;   /* small message to another device; UNKNOWN: not stated, counts as 0 */
     double peers;       /* directly connected devices; UNKNOWN: two neighbors in a ring */
     double
         links; /* a mesh: number of links, each to another device; UNKNOWN: one to all through a switch */

@@ -17,12 +17,12 @@
 
 /* Properties of the main node, besides work and bytes, that its speed depends on; 0 if not applicable. */
 struct subgraph_shape {
-    double groups, channels, taps; /* of a convolution: input channels, elements of its window */
+    double groups, channels, taps; /* convolution: input channels, elements of its window */
     double window_rank;            /* 1 of one over time */
-    double positions;              /* of the result of one sample */
-    double dilation;               /* of the window: 1 unless it is an atrous convolution */
+    double positions;              /* in the result of one sample */
+    double dilation;               /* 1 unless it is an atrous convolution */
     double inner;                  /* elements of a normalized or reduced row */
-    double heads, repeats;         /* of attention: query heads, and those per KV head */
+    double heads, repeats;         /* attention: query heads, and those per KV head */
     double tokens, sequences; /* new tokens of one sequence; for the head: all, of all sequences */
     bool has_bias, has_windows;  /* attention within windows of an image */
     bool is_copied;              /* a rearranged tensor read by a convolution */
@@ -39,19 +39,19 @@ struct subgraph_shape {
 };
 
 struct subgraph {
-    const char *name; /* of its main node: "layer1.0.conv1" */
+    const char *name; /* name of its main node: "layer1.0.conv1" */
     char pattern[48]; /* "conv+batch_norm+relu" */
-    enum graph_op op; /* of its main node: the one with the most MACs, else the first */
+    enum graph_op op; /* its main node: the one with the most MACs, else the first */
     int32_t layer;    /* GRAPH_NONE: outside of the layers */
     enum decoder_component component;
     uint32_t first_node, node_count;     /* in partition.nodes */
     uint32_t first_before, before_count; /* in partition.before: subgraphs that must run first */
-    struct graph_cost cost;     /* of all nodes; traffic at the boundary only, each tensor once */
+    struct graph_cost cost;     /* sum over nodes; traffic at the boundary only, each tensor once */
     struct graph_amount inside; /* traffic saved by fusion: otherwise written and read again */
     double outputs;     /* elements produced by its main nodes: the work to distribute over units */
-    double rows;        /* of their matrix; its columns are the last dimension, or channels */
+    double rows;        /* rows of their matrix; its columns are the last dimension, or channels */
     double steps;       /* sequential steps of a recurrent layer; otherwise 1 */
-    bool has_precision; /* of its main node: stated by the file, see struct graph_node */
+    bool has_precision; /* the file states that of its main node, see struct graph_node */
     enum precision precision;
     struct subgraph_shape shape;
     bool is_sharded;      /* divided by tensor parallelism: products with weights, attention */
@@ -91,12 +91,12 @@ struct partition {
     uint32_t *before;
     size_t before_count;
     struct graph_cost total; /* the sum over subgraphs */
-    double sharded_macs;     /* of it, MACs that tensor parallelism divides */
+    double sharded_macs;     /* MACs that tensor parallelism divides */
     struct partition_tensor *tensors;
     size_t tensor_count;
     struct partition_live *live;       /* by subgraph */
     struct graph_amount model;         /* parameters, buffers and constants, each once */
-    struct graph_amount model_sharded; /* of it, the part that tensor parallelism divides */
+    struct graph_amount model_sharded; /* the part that tensor parallelism divides */
     struct graph_amount cache;         /* KV cache of earlier tokens and of this pass */
     /* The same by layer: the first entry for the part before the layers, the last for the part after them.  A tensor
      * used by both (tied embeddings) is in both.  0 layers: the graph is not a sequence of numbered layers. */
@@ -104,12 +104,12 @@ struct partition {
     int layers;
     size_t first_layered; /* the first subgraph of a layer */
     int64_t heads;        /* greatest common divisor over all attentions; 0: none */
-    int64_t features;     /* likewise over the inner sizes of all scans (Mamba) */
+    int64_t features;     /* the same for the inner sizes of all scans (Mamba) */
     int64_t heads_kv; /* minimum over all attentions: limits how many devices divide the KV cache */
     bool is_decoder;  /* its nodes have a component */
     bool is_causal;   /* a token depends on earlier ones only */
     bool has_cross;   /* some attend to another sequence */
-    double parameters; /* of the graph */
+    double parameters; /* parameters of the graph */
     /* Subgraphs that are equal in everything that time and energy depend on: unique has the first of each set,
      * unique_of the index of its set for every subgraph. */
     uint32_t *unique, *unique_of;

@@ -157,7 +157,7 @@ struct unique {
 
 struct pass_rows {
     struct rates rates;
-    const bool *repeats; /* of the partition; NULL: no rows of a preceding pass can be reused */
+    const bool *repeats; /* see struct partition; NULL: no rows of a preceding pass */
     struct unique unique[];
 };
 
@@ -460,7 +460,7 @@ static void set_ratios(const struct rates *rates, int devices, struct pass_estim
     /* So far the seconds needed at the peak; replicated work does not count. */
     total->mfu = all > 0 ? total->mfu / all : UNKNOWN;
     double moved = total->bytes - total->cached_bytes;
-    if (out->config.is_bound) /* of runtimes that keep more in caches */
+    if (out->config.is_bound) /* runtimes may keep more in caches */
         moved = fmin(moved, all * rates->bytes_per_s.value);
     total->mbu = all > 0 ? moved / (all * rates->bytes_per_s.value) : UNKNOWN;
     if (out->partition->count == 0)

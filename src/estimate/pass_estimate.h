@@ -28,11 +28,11 @@ struct estimate_config {
     bool keeps_stored; /* weights of a quantized file keep their stored precision */
     int devices;       /* tensor-parallel devices; 0: 1 */
     int stages;        /* pipeline stages of such groups; 0: 1 */
-    double sequences;  /* in flight, whose KV cache the stages hold; 0: those of the pass */
+    double sequences;  /* in flight: the stages hold their KV cache; 0: those of the pass */
     enum runtime_id runtime;
     double host_launch_s;  /* 0: from the hardware file, or assumed */
     bool is_bound;         /* ideal kernels cost at most as much as those of any runtime: */
-    struct pass_bound max; /* of a pass */
+    struct pass_bound max; /* per pass */
 };
 
 /* Total number of devices: tensor-parallel groups x stages. */
@@ -55,7 +55,7 @@ struct estimate_memory {
     bool fits;            /* also true if the capacity is unknown */
     size_t peak_subgraph; /* subgraph of the peak */
     double *timeline;     /* by subgraph: bytes of live activations; NULL without detail */
-    double largest_batch; /* that fits, extrapolated from one sample; UNKNOWN: no capacity stated */
+    double largest_batch; /* extrapolated from one sample; UNKNOWN: no capacity stated */
 };
 
 /* Reserves memory for a KV cache that later passes extend to `kv_cache` bytes, of `batch` sequences. */
@@ -64,7 +64,7 @@ void estimate_memory_reserve(struct estimate_memory *memory, double kv_cache, do
 /* Figures of one pass, or of several; of all devices, including replicated work. */
 struct estimate_totals {
     double macs, flops, bytes;
-    double cached_bytes;             /* of `bytes`, those that caches of a CPU hold */
+    double cached_bytes;             /* part of `bytes` served by caches of a CPU */
     struct estimate_traffic traffic; /* the parts of `bytes` */
     double latency_s, latency_plus_minus;
     struct estimate_joules joules;
@@ -76,7 +76,7 @@ struct estimate_totals {
     double mfu, mbu;    /* model FLOPs without replication, and memory bandwidth utilization */
     double efficiency;  /* joules above idle over the total */
     double wasted_j;    /* idle joules while units wait: idle x (1 - utilization), summed */
-    double bound_counts[BOUND_COUNT]; /* of subgraphs; decode steps count once */
+    double bound_counts[BOUND_COUNT]; /* subgraphs by bound; decode steps count once */
 };
 
 /* One stage of a pipeline, in one pass over a micro-batch. */
@@ -84,7 +84,7 @@ struct estimate_stage {
     int layers;
     double busy_s;
     double active_j;    /* above idle, of all devices of the stage, with its message */
-    double send_s;      /* of that message */
+    double send_s;      /* time of that message */
     double memory_peak; /* bytes on one device */
 };
 
@@ -92,16 +92,16 @@ struct pass_estimate {
     const struct partition *partition;
     const struct hardware *hardware;
     struct estimate_config config;
-    enum precision used; /* by the units: another precision if the device lacks it */
+    enum precision used; /* by the units: a different one if the device lacks it */
     double params;
     struct estimate_totals total;
     struct subgraph_estimate *rows; /* by subgraph; NULL without detail */
     struct estimate_memory memory;
     struct partition_concurrency concurrency;          /* zero without detail */
     struct estimate_stage stages[PIPELINE_STAGES_MAX]; /* with more than one */
-    double host_s; /* of the scheduler, before the stages begin; in `total` for a single stage */
+    double host_s; /* scheduler, before the stages begin; in `total` for a single stage */
     enum estimate_confidence confidence;
-    char confidence_reason[160]; /* what limits it */
+    char confidence_reason[160]; /* limiting factor of the confidence */
 };
 
 /* *sum += times x *more, for figures that add up: work, time and energy. */

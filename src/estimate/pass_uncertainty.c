@@ -13,7 +13,7 @@
 #define MODEL_THEORETIC  0.25
 #define MODEL_TIMED      0.20 /* composed of operations timed on the device */
 #define NODE_UNKNOWN     1.0
-#define SCAN_ASSUMED     0.5 /* of a selective scan, whose kernel was not measured on any device */
+#define SCAN_ASSUMED     0.5 /* selective scan: its kernel was not measured on any device */
 #define GRAPH_GUESSED    0.3
 
 const char *const ESTIMATE_CONFIDENCES[] = {"calibrated", "interpolated", "theoretical"};

@@ -9,7 +9,7 @@ struct pass_uncertainty {
     double compute_s, memory_s, launch_s, link_s, limit_s;
     double unknown_s, unknown_j;
     double host_s;               /* uncertainty of the time due to an assumed host */
-    double bound_s[BOUND_COUNT]; /* of subgraphs by their bound */
+    double bound_s[BOUND_COUNT]; /* seconds of subgraphs by their bound */
 };
 
 struct pass_uncertainty pass_uncertainty_of(const struct subgraph *subgraph,

@@ -228,7 +228,7 @@ static enum err try_fusion(struct search *search)
     struct trial trial;
     struct workload_spec question = search->now->work->spec;
     bool is_fused = question.fusion == PARTITION_FUSED;
-    if (question.runtime != RUNTIME_IDEAL) /* whose fusion is fixed */
+    if (question.runtime != RUNTIME_IDEAL) /* their fusion is fixed */
         return ERR_OK;
     question.fusion = is_fused ? PARTITION_PLAIN : PARTITION_FUSED;
     enum err err = try_work(search, RECOMMEND_FUSION, &question, &trial);

@@ -35,7 +35,7 @@ struct recommendation {
     char options[80]; /* for `ipw estimate`: "--batch 8" */
     char note[64];    /* "" or a side effect: "answers may change" */
     double joules_each, joules_saved_each;
-    double saving; /* of the joules per unit; negative: it costs more; UNKNOWN: unknown joules */
+    double saving; /* share of joules per unit; negative: it costs more; UNKNOWN: unknown joules */
     double saving_plus_minus;
     enum budget_verdict verdict; /* on the limits, with this change */
     double latency_s, units_per_s, memory_bytes;

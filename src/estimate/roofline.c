@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    TILE_SIDE = 64,        /* of the tiles of a product, per unit: 64 x 64 */
+    TILE_SIDE = 64,        /* side of a product's tile, per unit: 64 x 64 */
     PIECE_ELEMENTS = 1024, /* per unit, for other operations */
 };
 #define BALANCED_BAND 1.1 /* ratio within which the two largest times count as balanced */
@@ -199,7 +199,7 @@ void rates_keep_stored(struct rates *rates, const struct graph_precision *file)
         rates->format.weight_ops = 0;
     }
     rates->widths.keeps_stored = true;
-    if (is_gpu && rates->runtime == RUNTIME_LLAMA_CPP) /* whose files are quantized */
+    if (is_gpu && rates->runtime == RUNTIME_LLAMA_CPP) /* its files are quantized */
         rates->format.weight_ops = number_format(PRECISION_INT4, rates->runtime, class).weight_ops;
 }
 
@@ -214,7 +214,7 @@ static const struct rates *rates_in_file(const struct rates *rates, const struct
         used = number_format(used, rates->runtime, rates->hardware->class).products;
     *own = *rates;
     look_up_products(rates->hardware, used, own);
-    if (subgraph->component == DECODER_COMPONENT_COUNT) /* else quantized within the kernel */
+    if (subgraph->component == DECODER_COMPONENT_COUNT) /* otherwise quantized within the kernel */
         own->widths.activation = precision_widths(used).activation;
     return is_positive(own->product_flops.value) ? own : rates;
 }
@@ -384,7 +384,7 @@ static struct estimate_joules joules_of(const struct subgraph *subgraph,
 /* If all tensors of a kernel fit into the usable share of the cache, activations are read from it, since the previous
  * kernel wrote them.  Weights are not: the rest of the model was read since.  Results are written back. */
 #define CACHE_SHARE 0.25
-#define READ_SHARE  0.5 /* of activations, approximately: the others are results */
+#define READ_SHARE  0.5 /* of activations, approximately; the others are results */
 
 static double saved_by_cache(const struct roofline_work *work, const struct rates *rates)
 {

@@ -36,17 +36,17 @@ struct rates {
     bool is_matrix;                           /* on the matrix units */
     struct rate product_flops, other_flops;   /* peak per second */
     struct rate product_joules, other_joules; /* per operation, above idle */
-    struct rate conv_flops, conv_joules;      /* of convolutions, possibly in tf32 */
-    double attention_flops, dequant_flops;    /* of attention; of dequantization */
+    struct rate conv_flops, conv_joules;      /* for convolutions, possibly in tf32 */
+    double attention_flops, dequant_flops;    /* for attention, for dequantization */
     enum runtime_id runtime;
-    bool has_kernels;                         /* of that runtime; else the shares below are used */
-    struct kernel_basis basis;                /* of those */
-    struct runtime_host host;                 /* set by the caller */
-    const struct hardware_timings *timings;   /* of its operations on a CPU; NULL: none */
+    bool has_kernels;          /* known for that runtime; else the shares below are used */
+    struct kernel_basis basis; /* of those kernels */
+    struct runtime_host host;  /* set by the caller */
+    const struct hardware_timings *timings;   /* timed operations on a CPU; NULL: none */
     double held;                              /* bytes of the model's weights, for these */
-    struct rate bytes_per_s, joules_per_byte; /* of the memory that holds the model */
-    double cache_bytes, cache_joules;         /* of the last cache before that memory; 0: none */
-    struct rate compute_share, memory_share;  /* of the peaks, attainable by optimized code */
+    struct rate bytes_per_s, joules_per_byte; /* memory that holds the model */
+    double cache_bytes, cache_joules;         /* last cache before that memory; 0: none */
+    struct rate compute_share, memory_share;  /* shares of the peaks attained by optimized code */
     struct rate launch_s;
     struct rate limit_w, idle_w;
     struct rate link_bytes_per_s, link_latency_s;
@@ -117,23 +117,23 @@ void estimate_traffic_add(struct estimate_traffic *sum, const struct estimate_tr
 /* The work of one of the devices that share a subgraph. */
 struct roofline_work {
     double macs, elementwise;
-    double weights;       /* of matrices, each once */
+    double weights;       /* matrix weights, each once */
     double outputs, rows; /* elements to distribute over its units, as in struct subgraph */
     struct estimate_traffic traffic;
-    double bytes;                     /* of the traffic, through its own memory */
+    double bytes;                     /* traffic through its own memory */
     double all_reduced, all_gathered; /* bytes of collectives among the devices */
 };
 
 struct subgraph_estimate {
     double compute_s, memory_s, launch_s, link_s;
     double stretch;   /* factor by which the power limit increased it; 1: none */
-    double latency_s; /* of the subgraph, stretched */
-    double launches;  /* of the host */
+    double latency_s; /* of the subgraph, including the stretch */
+    double launches;  /* host launches */
     double flops, bytes;
-    double cached_bytes;           /* of those, bytes served by caches */
-    double utilization;            /* of the peak in this precision */
+    double cached_bytes;           /* part of `bytes` served by caches */
+    double utilization;            /* share of the peak in this precision */
     double wave_share;             /* share of busy units, averaged over waves; 1: all */
-    struct estimate_joules joules; /* of all devices; UNKNOWN if the device states no figure */
+    struct estimate_joules joules; /* all devices; UNKNOWN if the device states no figure */
     enum estimate_bound bound;
 };
 
@@ -169,12 +169,12 @@ void roofline_wait(const struct rates *rates, double wait_s, int devices,
 struct kernel_estimate {
     enum kernel_class class;
     double launches; /* host launches: its operator, and a fraction for each additional kernel */
-    double compute_s, memory_s; /* of the units and of the memory, at the shares of the class */
-    double latency_s;           /* of all of them, including launches */
-    double active_j;            /* of busy units, in addition to operations and bytes */
+    double compute_s, memory_s; /* units and memory, at the shares of the class */
+    double latency_s;           /* total time, including launches */
+    double active_j;            /* energy of busy units, in addition to operations and bytes */
     double padding;      /* MACs computed over those required: channels of images are padded */
     double more_bytes;   /* moved by additional kernels of the runtime */
-    double cached_bytes; /* of the operands, resident in caches of a CPU */
+    double cached_bytes; /* bytes of the operands resident in caches of a CPU */
 };
 
 /* The device's own if it was measured, else those of another; false: none. */

@@ -140,7 +140,7 @@ enum evidence runtime_evidence(enum runtime_id id, const struct runtime_use *use
         return is_wide && is_known(use->hardware->kernels.value) ? evidence : EVIDENCE_DERIVED;
     if (evidence != EVIDENCE_PUBLISHED)
         return evidence;
-    if (!use->is_decoder || use->hardware->class != HARDWARE_GPU) /* of LLMs on GPUs */
+    if (!use->is_decoder || use->hardware->class != HARDWARE_GPU) /* STEPS are for LLMs on GPUs */
         return EVIDENCE_ASSUMED;
     return use->precision == PRECISION_FP32 ? EVIDENCE_DERIVED : evidence;
 }

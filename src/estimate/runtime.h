@@ -114,9 +114,9 @@ bool runtime_rule_applies(const struct runtime_rule *rule, const struct subgraph
 struct number_format {
     struct precision_widths widths;
     double head; /* bytes per weight of the last matrix, which is quantized less or not at all */
-    enum precision products;  /* of matrices */
-    enum precision attention; /* of Q, K and V */
-    double weight_ops; /* of the vector units to dequantize a weight; 0: computed as stored */
+    enum precision products;  /* for products of matrices */
+    enum precision attention; /* for Q, K and V */
+    double weight_ops;        /* vector operations to dequantize a weight; 0: computed as stored */
 };
 
 /* RUNTIME_IDEAL: the precision itself. */

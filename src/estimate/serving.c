@@ -78,12 +78,12 @@ struct progress {
 };
 
 struct replica {
-    long *running; /* by admission */
+    long *running; /* in order of admission */
     size_t running_count, in_flight, waiting_count;
     long first_waiting, last_waiting;
     bool is_stepping;
-    double end_s;          /* of the current step, or of the previous one */
-    double previous_end_s; /* of the previous step: most tokens follow those of that step */
+    double end_s;          /* end of the current step, or of the previous one */
+    double previous_end_s; /* end of the previous step: most tokens follow those of that step */
     int64_t free_blocks;
     struct serving_cost cost;
 };
@@ -95,9 +95,9 @@ struct simulation {
     struct histogram itl;
     double *ttft_s, *tpot_s, *latency_s;
     size_t tpot_count;
-    int64_t blocks; /* of a replica */
+    int64_t blocks; /* KV-cache blocks per replica */
     int64_t most_blocks_used;
-    double last_event_s;   /* up to which `batch` ... are integrated */
+    double last_event_s;   /* time up to which `batch` ... are integrated */
     double in_flight_area; /* requests x seconds */
     size_t in_flight;
     struct serving_result *out;

@@ -25,7 +25,7 @@ struct serving_request {
 struct serving_load {
     struct serving_request *items; /* in order of arrival */
     size_t count;
-    double rate; /* of a trace: requests per s; UNKNOWN otherwise */
+    double rate; /* requests per s of a trace; UNKNOWN otherwise */
     double mean_input, mean_output;
     int64_t longest_input, longest; /* tokens: prompts; prompts with their outputs */
 };
@@ -52,7 +52,7 @@ void serving_load_release(struct serving_load *load);
 /* The work of a step. */
 struct serving_step {
     double sequences, context; /* decoding one token each; sum of the tokens that they attend to */
-    double prompt_tokens;      /* of prompts */
+    double prompt_tokens;      /* tokens of prompts */
     double begun;              /* prompts that start with these tokens */
     double pairs;              /* their squares, and twice the products with earlier tokens */
     double continued, continued_context; /* chunks after the first; tokens attended to */
@@ -67,18 +67,18 @@ struct serving_cost {
 struct serving_model {
     struct serving_cost (*cost)(const void *context, const struct serving_step *step);
     const void *context;
-    double idle_w;                 /* of all devices of a replica */
+    double idle_w;                 /* idle power of all devices of a replica */
     double relative_s, relative_j; /* standard deviations of a step's time and energy */
-    double kv_bytes;               /* of one token, on one device */
+    double kv_bytes;               /* per token and device */
 };
 
 /* Scheduling policy. */
 struct serving_policy {
     const char *server;                 /* "vllm", "llama.cpp" */
-    unsigned max_sequences, max_tokens; /* of a step */
+    unsigned max_sequences, max_tokens; /* per step */
     unsigned block_tokens;              /* tokens per block of the KV cache */
     bool reserves;    /* reserves the complete KV cache of a request on admission: no preemption */
-    double kv_tokens; /* of one replica; INFINITY: no limit */
+    double kv_tokens; /* per replica; INFINITY: no limit */
     unsigned replicas;
 };
 
@@ -88,7 +88,7 @@ struct serving_question {
     const struct workload_spec *spec; /* its lengths and batch are ignored */
     const struct serving_load *load;
     const char *measured;  /* CSV file of measured steps; NULL: as estimated */
-    double kv_cache_bytes; /* of one device; UNKNOWN: the available memory */
+    double kv_cache_bytes; /* per device; UNKNOWN: the available memory */
 };
 
 struct serving_steps;
@@ -111,14 +111,14 @@ struct serving_spread {
 };
 
 struct serving_result {
-    struct serving_spread ttft_s, tpot_s, itl_s, latency_s; /* of requests; itl_s of tokens */
+    struct serving_spread ttft_s, tpot_s, itl_s, latency_s; /* over requests; itl_s over tokens */
     double duration_s; /* from the first arrival to the last token */
     double tokens_per_s, requests_per_s, input_tokens_per_s; /* in total */
-    double steps, step_j, idle_j; /* of all replicas; their joules add up to `joules` */
+    double steps, step_j, idle_j; /* all replicas; their joules add up to `joules` */
     double joules, joules_per_token, average_w;
     double busy;                      /* share of the time in which a step runs */
     double batch, in_flight, waiting; /* means over time: requests in steps, arrived, not started */
-    double kv_peak_tokens, preemptions; /* of one replica; of all */
+    double kv_peak_tokens, preemptions; /* peak of one replica; sum over all */
     bool grows; /* the second half of the requests waited far longer than the first: overload */
 };
 
@@ -127,7 +127,7 @@ struct serving_run {
     const struct serving_policy *policy;
     const struct serving_load *load;
     double rate;       /* requests per s, of all replicas */
-    double time_scale; /* of steps; 1: as estimated */
+    double time_scale; /* scale of step times; 1: as estimated */
 };
 enum err serving_simulate(const struct serving_run *run, struct serving_result *out,
                           struct error *why) MUST_USE;
@@ -150,7 +150,7 @@ struct serving_curve {
     struct serving_point *points; /* by rate, ascending */
     size_t count;
     double capacity;              /* requests per s with all requests queued; UNKNOWN: not needed */
-    struct serving_point largest; /* that meets the SLO: rate UNKNOWN without one, 0: none */
+    struct serving_point largest; /* meets the SLO: rate UNKNOWN without one, 0: none */
     bool is_limited_by_capacity;  /* limited by capacity, not by the SLO */
 };
 

@@ -8,8 +8,8 @@
 #include "estimate/serving.h"
 
 #define RATE_TOLERANCE 0.01 /* relative width at which the search ends */
-#define RATE_MIN       1e-4 /* of the capacity: below it no load meets the SLO */
-#define OVERLOAD_MIN   0.5  /* of the capacity: below it TTFT rises by chance or with the trace */
+#define RATE_MIN       1e-4 /* share of the capacity below which no load meets the SLO */
+#define OVERLOAD_MIN   0.5  /* share of the capacity; below, TTFT rises by chance */
 enum { SEARCH_ABOUT = 8, DEFAULT_RATES = 8 };
 
 struct search {

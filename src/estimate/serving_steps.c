@@ -25,7 +25,7 @@
 
 enum { KNOTS_MAX = 24, CONTEXTS = 4, MEASURED_TERMS = 5, MEASURED_MIN = 3 };
 enum { CONTEXT_MIN = 2 }; /* a prompt and the token after it */
-#define MEMORY_SHARE 0.92 /* of the device: default gpu_memory_utilization of vLLM */
+#define MEMORY_SHARE 0.92 /* share of the device memory: default gpu_memory_utilization of vLLM */
 
 struct serving_steps {
     struct serving_cost *dense;              /* by tokens, up to max_tokens */
@@ -33,12 +33,12 @@ struct serving_steps {
     struct serving_cost (*decode)[CONTEXTS]; /* attention, by sequences and context */
     double contexts[CONTEXTS];
     size_t context_count;
-    double pairs[KNOTS_MAX]; /* of `prompt`: attention of prompts; with an encoder, prompts */
+    double pairs[KNOTS_MAX]; /* per entry of `prompt`: token pairs; with an encoder, prompts */
     struct serving_cost prompt[KNOTS_MAX];
     size_t knots;
     unsigned max_tokens, max_sequences;
     bool has_encoder, encodes_prompt; /* over the prompt; else over audio of fixed length */
-    double prompt_length;             /* of a mean request */
+    double prompt_length;             /* mean prompt length */
     double weights, activations, kv_bytes, capacity, idle_w; /* bytes of one device */
     struct serving_cost relative;
     bool is_measured;

@@ -25,11 +25,11 @@ struct predictor {
     const struct hardware *hardware; /* NULL: for predictor_count only */
     const char *model_word;          /* overrides the models of the rows; NULL: theirs */
     enum partition_fusion fusion;
-    enum runtime_id runtime;  /* with the fusion that it has */
-    bool has_default_runtime; /* that of the row, or the default of the device */
-    bool has_precision;       /* else that of the row, of the file, or the default of the device */
+    enum runtime_id runtime;  /* and its fusion */
+    bool has_default_runtime; /* use that of the row, or the default of the device */
+    bool has_precision; /* otherwise that of the row, of the file, or the default of the device */
     enum precision precision;
-    double host_launch_s; /* of the host; 0: unknown; UNKNOWN: that of the row */
+    double host_launch_s; /* launch time of the host; 0: unknown; UNKNOWN: that of the row */
     struct model model;   /* the last one, if is_open */
     bool is_open;
 };
@@ -38,7 +38,7 @@ struct prediction {
     double latency_s, joules;
     struct estimate_interval latency_range, joules_range; /* over those; UNKNOWN for single loads */
     enum estimate_bound regime;                           /* bound of most of the time */
-    bool has_assumed_host; /* that it waits for, see struct runtime_host */
+    bool has_assumed_host; /* waits for an assumed host, see struct runtime_host */
 };
 
 /* A measured row; 0 if not stated. */
@@ -47,7 +47,7 @@ struct measured_pass {
     bool has_precision;
     enum precision precision;
     const char *runtime;  /* as in the file: "pytorch-graph", "eager"; NULL and others: unknown */
-    double host_launch_s; /* of the host that launched it; 0: not known */
+    double host_launch_s; /* launch time of the host; 0: unknown */
     struct graph_options setting;
     int64_t output_tokens; /* positive: a complete request, prefill and decode */
 };
@@ -70,14 +70,14 @@ struct validate_row {
     char label[112];               /* "resnet50 fp16 batch 8" */
     double measured_s, measured_j; /* UNKNOWN: not measured, or too short for energy */
     double window_s;               /* over which energy was measured; UNKNOWN: measured_s */
-    char group[40];                /* of the column `leave_out` */
+    char group[40];                /* value of the column `leave_out` */
     struct prediction predicted;   /* UNKNOWN: the device states no figure for it */
 };
 
 struct validation {
     struct validate_row *rows;
     size_t count, capacity;
-    size_t short_rows;     /* whose energy was not compared */
+    size_t short_rows;     /* rows whose energy was not compared */
     bool is_estimated;     /* some measured energies are estimated by a model */
     char hardware[96];     /* as named in the measurements; "": not named */
     size_t other_rows;     /* excluded by `where` */

@@ -27,8 +27,8 @@ struct workload_spec {
     const struct model *model;
     struct graph_options setting; /* 0: the model's own */
     bool is_request;              /* prefill and decode; setting.phase is ignored */
-    int64_t output_tokens;        /* of a request, at least 1 */
-    int stages;                   /* of pipeline parallelism; 0: 1 */
+    int64_t output_tokens;        /* per request, at least 1 */
+    int stages;                   /* pipeline stages; 0: 1 */
     int micro_batches;            /* 0: by batch, length and runtime */
     enum partition_fusion fusion;
     enum runtime_id runtime;
@@ -51,11 +51,11 @@ struct workload_pass {
     struct graph_options setting; /* resolved by the model */
     struct graph graph;
     struct partition partition;
-    struct partition unfused; /* of a bound, which runtimes that fuse nothing do not beat either */
-    double times;  /* number of executions: steps times micro-batches */
-    size_t step;   /* common to all passes of a step */
-    double steps;  /* that it represents */
-    int64_t chunk; /* of a prompt that a pipeline computes in chunks: its index; else 0 */
+    struct partition unfused; /* for a bound: unfused kernels may be faster */
+    double times;             /* number of executions: steps times micro-batches */
+    size_t step;              /* common to all passes of a step */
+    double steps;             /* number of steps that it represents */
+    int64_t chunk;            /* index of a chunk, if a pipeline divides the prompt; else 0 */
 };
 
 struct workload {
@@ -97,7 +97,7 @@ struct workload_options {
     const char *image;                           /* "224" or "480x640" */
     unsigned output_tokens;
     struct params dims;
-    unsigned stages, micro_batches; /* of pipeline parallelism */
+    unsigned stages, micro_batches; /* for pipeline parallelism */
     bool sweep; /* batches 1 to 64, if no batch is given and the model accepts any */
     bool no_fusion;
     const char *runtime; /* by name; NULL: the default of the device; with no_fusion ideal */

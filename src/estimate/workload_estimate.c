@@ -255,7 +255,7 @@ static void reserve_cache(struct workload_estimate *out)
             largest = i;
     const struct graph_options *setting = &work->passes[largest].setting;
     const struct partition *partition = &work->passes[largest].partition;
-    if (partition->heads_kv > 0 && !partition->has_cross) /* else in part of fixed size */
+    if (partition->heads_kv > 0 && !partition->has_cross) /* otherwise a part has a fixed size */
         out->cache_tokens = setting->phase == GRAPH_DECODE ? setting->context : setting->tokens;
     estimate_memory_reserve(&out->memory, out->passes[largest].memory.kv_cache, work->batch);
 }
@@ -595,7 +595,7 @@ static void add_row(struct subgraph_total *sum, const struct subgraph_estimate *
     sum->latency_s += times * row->latency_s;
     sum->utilization += times * row->latency_s * row->utilization;
     estimate_joules_add(&sum->joules, &row->joules, times);
-    sum->bound = row->bound; /* of the last one: the longest context */
+    sum->bound = row->bound; /* that of the longest context, which comes last */
 }
 
 /* Whether these are passes of the same graph, so that their subgraphs correspond. */

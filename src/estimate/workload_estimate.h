@@ -29,7 +29,7 @@ struct estimate_interval {
 
 /* Pipeline stages of a workload. */
 struct workload_pipeline {
-    double micro_batches; /* of a decode step or, for a single prompt, its chunks */
+    double micro_batches; /* micro-batches of a decode step or, for a single prompt, its chunks */
     double bubble;        /* share of the time that a stage waits, mean over stages */
     struct {
         int layers;
@@ -46,12 +46,12 @@ struct workload_estimate {
     double params;
     double divided; /* share of the MACs divided, not replicated; UNKNOWN for one device */
     struct estimate_totals total;           /* the ± is that of the bound, without `shipped` */
-    struct estimate_totals prefill, decode; /* of a request; decode: 0 with one output token */
+    struct estimate_totals prefill, decode; /* parts; decode: 0 with one output token */
     struct estimate_shipped shipped;
-    struct estimate_memory memory; /* of the pass with the highest peak, KV cache at its largest */
-    int64_t cache_tokens;          /* of each sequence in memory.kv_cache; 0: does not apply */
-    double limit_w;                /* of all devices; UNKNOWN: not stated */
-    struct workload_pipeline pipeline; /* of several stages */
+    struct estimate_memory memory;     /* pass with the highest peak, KV cache at its largest */
+    int64_t cache_tokens;              /* per sequence in memory.kv_cache; 0: not applicable */
+    double limit_w;                    /* power limit of all devices; UNKNOWN: not stated */
+    struct workload_pipeline pipeline; /* if there are several stages */
     enum estimate_confidence confidence;
     char confidence_reason[160];
     struct pass_estimate *passes; /* as in the workload; NULL without detail */
@@ -110,7 +110,7 @@ struct subgraph_total {
     double flops, bytes, latency_s;
     double utilization; /* weighted by time */
     struct estimate_joules joules;
-    enum estimate_bound bound; /* of the decode step with the longest context */
+    enum estimate_bound bound; /* bound in the decode step with the longest context */
 };
 
 /* Their joules add up to those of the workload.  The caller frees *rows.  Needs detail. */
