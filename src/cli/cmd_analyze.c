@@ -38,9 +38,9 @@ struct analyze_state {
     size_t driver_count;
     bool by_name;            /* --analysis was given: missing data is an error */
     struct run_inputs named; /* the arguments, with sweeps not expanded */
-    const char **sweeps;     /* those that are sweeps */
+    const char **sweeps;     /* the arguments that are sweeps */
     size_t sweep_count;
-    struct layers_results layers; /* of all sources so far */
+    struct layers_results layers; /* layers of all sources so far */
     size_t layered;               /* sources with layers */
     struct run_figures *runs;
     size_t run_count;

@@ -94,7 +94,7 @@ static int write_reading(struct stream *stream, const struct reading *reading)
 }
 
 /* How long a row waits for its readings: those of a remote host arrive later. */
-static nanos late_row(const struct sampler *sampler)
+static nanos row_delay(const struct sampler *sampler)
 {
     nanos behind = 0;
     for (size_t s = 0; s < sampler_count(sampler); s++) {
@@ -109,7 +109,7 @@ static nanos late_row(const struct sampler *sampler)
 static int write_row(struct stream *stream, nanos from, nanos to)
 {
     struct reading reading;
-    nanos began = clock_now(), late = late_row(stream->session->sampler);
+    nanos began = clock_now(), late = row_delay(stream->session->sampler);
     if (stream->options->once)
         sampler_settle(stream->session->sampler, to);
     else
@@ -264,7 +264,7 @@ static void print_warnings(void)
     struct error why;
     pthread_mutex_lock(&warnings.lock); /* a thread may still be adding its line */
     enum err err = write_all(STDERR_FILENO, &warnings.all, &why);
-    (void)err; /* nowhere left to report it */
+    (void)err; /* stderr is the last resort */
     text_release(&warnings.all);
     pthread_mutex_unlock(&warnings.lock);
 }

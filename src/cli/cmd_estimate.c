@@ -102,19 +102,18 @@ static void warn_of_replication(const struct workload_estimate *estimate)
 {
     if (estimate->divided < 0.5)
         log_warn("%d devices divide %.2g %% of the MACs of %.100s and replicate the rest: tensor "
-                 "parallelism does not suit it",
+                 "parallelism is inefficient for it",
                  estimate->config.devices, 100 * estimate->divided,
                  estimate->work->spec.model->name);
     int64_t heads = estimate->work->passes[0].partition.heads_kv;
     int devices = estimate->config.devices;
     double joined = estimate->hardware->link_peers.value + 1;
     if (is_known(joined) && devices > joined)
-        log_warn("%s: its link connects %.0f devices: %d need a network between nodes, which is "
-                 "not estimated; they take longer than this (--pipeline-parallel uses it less)",
+        log_warn("%s: its link connects at most %.0f devices: the network that %d need is "
+                 "not modeled, so latency is underestimated (--pipeline-parallel uses it less)",
                  estimate->hardware->id, joined, devices);
-    if (heads > 0 && devices > 1 &&
-        heads % devices) /* as in vLLM, which refuses what neither divides nor is divided */
-        log_warn("%.100s has %lld KV heads: %d devices %s, and replicate KV cache",
+    if (heads > 0 && devices > 1 && heads % devices) /* vLLM requires one to divide the other */
+        log_warn("%.100s has %lld KV heads: %d devices %s, so KV cache is replicated",
                  estimate->work->spec.model->name, (long long)heads, devices,
                  devices % heads ? "do not divide them" : "replicate them");
 }
@@ -373,7 +372,7 @@ static int estimate_model(const struct estimate_options *options)
 
 /* ---- the legacy model ---- */
 
-/* An option without effect must not seem to have one. */
+/* Rejects options without effect. */
 static enum err check_legacy(const struct estimate_options *o, struct error *why)
 {
     const struct {

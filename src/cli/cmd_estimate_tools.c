@@ -96,7 +96,7 @@ struct calibrate_work {
     bool has_base;
     struct text data;                         /* source of the rows */
     char device[96];                          /* name in the rows or on this machine */
-    struct timings timings[TIMINGS_RUNTIMES]; /* of llama.cpp, of ONNX Runtime */
+    struct timings timings[TIMINGS_RUNTIMES]; /* llama.cpp, ONNX Runtime */
     struct cpu_use before;
     char no_energy[240]; /* why no energy was measured; or "" */
 };

@@ -276,7 +276,7 @@ static enum err show_runs(struct listing *listing, const char **words, size_t co
         return err_set(why, ERR_NOT_FOUND, "unexpected argument '%s': give one DIR", words[1]);
     if (!count && !file_is_directory("runs"))
         return err_set(why, ERR_BAD_VALUE,
-                       "no folder runs here: measure with `ipw profile`, or name the folder: `ipw "
+                       "no directory 'runs' here: measure with `ipw profile`, or give one: `ipw "
                        "list runs DIR`");
     return listing_runs(listing, count ? words[0] : "runs", why);
 }

@@ -103,7 +103,7 @@ static const char *quality_file(const struct optimize_command *c)
     return c->quality && file_is_regular(c->quality) ? c->quality : NULL;
 }
 
-static enum err make_room(struct optimize_state *o, size_t count, struct error *why)
+static enum err ensure_capacity(struct optimize_state *o, size_t count, struct error *why)
 {
     o->choices = calloc(count + 1, sizeof *o->choices);
     o->policies = calloc(count + 1, sizeof *o->policies);
@@ -128,7 +128,7 @@ static enum err choose_measured(struct optimize_state *o, const char *void_becau
         err = freq_model_fit(&o->model, c->model ? c->model : "roofline", curves,
                              &(struct freq_model_options){.seed = 1}, why);
     if (!err)
-        err = make_room(o, curves->count, why);
+        err = ensure_capacity(o, curves->count, why);
     for (size_t i = 0; !err && i < curves->count; i++) {
         const struct freq_curve *curve = &curves->items[i];
         struct clock_question question = {.curve = curve,
@@ -192,7 +192,7 @@ static enum err choose_modeled(struct optimize_state *o, const char *path, struc
            o->model.kind->application(o->model.state, applications, &curve, &question.lowest_mhz))
         applications++;
     if (!err)
-        err = make_room(o, applications, why);
+        err = ensure_capacity(o, applications, why);
     for (size_t i = 0; !err && i < applications; i++) {
         (void)o->model.kind->application(o->model.state, i, &curve, &question.lowest_mhz);
         if (!is_selected(o, &curve) || (c->data.gpu && !str_equal_nocase(c->data.gpu, curve.gpu)))
@@ -240,7 +240,7 @@ static enum err choose_setting(struct optimize_state *o, struct error *why)
     if (!err && baseline == points.count)
         err = err_set(why, ERR_USAGE, "--baseline: no setting '%.60s'", c->baseline);
     if (!err)
-        err = make_room(o, 1, why);
+        err = ensure_capacity(o, 1, why);
     if (!err)
         err = clock_choice_of_settings(points.items, points.count, baseline, &o->goal, NULL,
                                        &o->choices[o->count++], why);
@@ -339,7 +339,7 @@ static enum err choose_swept(struct optimize_state *o, const char *directory, st
     }
     err = power_options_pairs(&c->data, &columns, &where, why);
     if (!err)
-        err = make_room(o, 1, why);
+        err = ensure_capacity(o, 1, why);
     if (!err)
         err = sweep_choice_of_settings(
             &(struct sweep_question){&o->sweep, &o->goal, &where, c->baseline, quality_file(c)},
@@ -384,7 +384,7 @@ static const char *wrong_usage(const struct optimize_command *c, size_t words, b
     if (words > 1 || (words && c->data.inputs.count))
         return "give one sweep or model, or --input";
     if (sweep && c->settings)
-        return "the knobs of a sweep are its settings: drop --setting";
+        return "the knobs of a sweep are its settings: omit --setting";
     if (c->is_quality_falling && c->quality_better && strcmp(c->quality_better, "higher") == 0)
         return "--lower-is-better contradicts --quality-better higher";
     if (words && c->settings)

@@ -44,7 +44,7 @@ struct plot_state {
     struct run_figures *runs;
     size_t run_count; /* plotted together */
     bool had_run;
-    struct layers_results layers;   /* of all sources */
+    struct layers_results layers;   /* layers of all sources */
     char layers_place[PATH_SIZE];   /* folder for plots of all layers: next to the first */
     bool drawn[PLOTS_MAX];          /* by driver */
     struct error missed[PLOTS_MAX]; /* reason, by driver, for the current source */

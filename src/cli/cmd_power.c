@@ -498,8 +498,8 @@ static enum err parse_freqs(const char *list, double *out, size_t *count, struct
 
 /* The model is relative to fmax: clocks above the highest probe need fmax, from the option or from the model of that
  * GPU. */
-static enum err settle_fmax(const struct freq_model *model, const double *mhz, size_t count,
-                            struct freq_target *target, struct error *why)
+static enum err find_fmax(const struct freq_model *model, const double *mhz, size_t count,
+                          struct freq_target *target, struct error *why)
 {
     struct freq_curve curve;
     double highest = target->probe_count ? target->probes[0].freq_mhz : UNKNOWN, lowest;
@@ -557,7 +557,7 @@ static int predict(const struct predict_command *command, const char *path)
     if (!err)
         err = freq_model_load(&model, path, &why);
     if (!err)
-        err = settle_fmax(&model, mhz, count, &target, &why);
+        err = find_fmax(&model, mhz, count, &target, &why);
     if (!err)
         err = freq_model_predict(&model, &target, mhz, count, out, &why);
     int code = err ? print_err(err, &why)

@@ -56,7 +56,7 @@ static int complete_options(void)
 {
     struct profile_options *profile = &command.common.profile;
     if (command.shard && !profile_parse_shard(profile, command.shard))
-        return print_error(EXIT_USAGE, "--shard %s: I/N, with I from 1 to N", command.shard);
+        return print_error(EXIT_USAGE, "--shard %s: expected I/N, I from 1 to N", command.shard);
     profile->is_perplexity = strcmp(command.task, "perplexity") == 0;
     return profile_command_complete(&command.common);
 }

@@ -81,7 +81,7 @@ static int write_out(const struct run_options *options, const struct text *text)
         code = print_error(EXIT_FAILED, "%s", why.text);
     }
     if (write_all(STDERR_FILENO, text, &why) != ERR_OK)
-        return EXIT_FAILED; /* no other place to report it */
+        return EXIT_FAILED; /* stderr is the last resort */
     return code;
 }
 

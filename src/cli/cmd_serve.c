@@ -65,7 +65,7 @@ static int complete_source(void)
     if (!command.serve.runs)
         command.serve.runs = "runs";
     if (!file_is_directory(command.serve.runs))
-        return print_error(EXIT_USAGE, "no folder %s: name one with --runs DIR",
+        return print_error(EXIT_USAGE, "no directory %s: give one with --runs DIR",
                            command.serve.runs);
     return 0;
 }

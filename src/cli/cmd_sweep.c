@@ -264,7 +264,7 @@ static int restore(void)
     if (restored)
         notify("ipw sweep: restored %u GPU%s\n", restored, restored == 1 ? "" : "s");
     if (held)
-        notify("ipw sweep: %u GPU%s left alone: a running process controls %s\n", held,
+        notify("ipw sweep: %u GPU%s not restored: a running process controls %s\n", held,
                held == 1 ? "" : "s", held == 1 ? "it" : "them");
     if (err)
         return print_error(EXIT_FAILED, "%s", why.text);
@@ -586,12 +586,12 @@ static int check_given(void)
     static const char *const PROBE[] = {"probes", "objective", NULL};
     const char *name = args.resume || args.restore ? first_given(RECORDED) : NULL;
     if (args.restore && (name || args.resume))
-        return print_error(EXIT_USAGE, "--restore measures nothing: drop --%s",
+        return print_error(EXIT_USAGE, "--restore measures nothing: omit --%s",
                            name ? name : "resume");
     if (name)
         return print_error(
             EXIT_USAGE,
-            "--resume continues with the options that the sweep was started with: drop "
+            "--resume continues with the options that the sweep was started with: omit "
             "--%s, or start a new sweep",
             name);
     if (args.resume)
@@ -618,14 +618,14 @@ static const char *conflict_of_options(void)
 {
     bool clocks = sweep_plan_mode_is(&args, "dvfs") || sweep_plan_mode_is(&args, "probe");
     if (args.list && (args.knobs.count || args.paired || !sweep_plan_mode_is(&args, "custom")))
-        return "--list gives all knobs and settings: drop --knob, --paired and --mode";
+        return "--list gives all knobs and settings: omit --knob, --paired and --mode";
     if (clocks && !args.control && !args.resume)
         return "modes dvfs and probe set the GPU's clock: give --control, which needs root";
     if (clocks && args.slurm.script_only && !args.resume)
         return "modes dvfs and probe query a node for its clocks, and --slurm-script-only submits "
                "nothing: give the clocks with --knob gpu-clock";
     if (sweep_plan_mode_is(&args, "baseline") && args.control)
-        return "mode baseline leaves the GPU as it is: drop --control";
+        return "mode baseline does not set the GPU: omit --control";
     if (is_known(args.seed) && args.seed != floor(args.seed))
         return "--seed takes a whole number";
     if (args.profile && args.warmups)
@@ -639,7 +639,7 @@ static int check_point(void)
         return print_error(EXIT_USAGE, "--%s needs --resume SWEEP",
                            args.point ? "point" : "retry-failed");
     if (args.point && (args.retry_failed || args.slurm.on || args.dry_run || args.repeats))
-        return print_error(EXIT_USAGE, "--point measures one setting: drop --%s",
+        return print_error(EXIT_USAGE, "--point measures one setting: omit --%s",
                            args.slurm.on  ? "slurm"
                            : args.dry_run ? "dry-run"
                            : args.repeats ? "repeat"
@@ -664,7 +664,7 @@ static int sweep_main(const char **words, size_t count)
     code = check_point();
     if (code)
         return code;
-    if (!args.dry_run) /* otherwise a signal just ends it */
+    if (!args.dry_run) /* otherwise a signal terminates it */
         proc_block_signals();
     return args.resume ? resume(words, count) : begin(words, count);
 }

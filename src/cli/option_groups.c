@@ -46,10 +46,10 @@ enum err slurm_command_submit(const struct slurm_command *command, const struct 
     return err ? err_set(why, err, "%.240s (in %s)", cause.text, work->directory) : ERR_OK;
 }
 
-/* The state that was printed last. */
+/* The last printed state. */
 struct shown {
     const struct slurm_wait *wait;
-    bool told_unreachable;
+    bool reported_unreachable;
     size_t left, running, queued;
 };
 
@@ -65,7 +65,7 @@ static void show(void *context, size_t left, const struct slurm_queue *queue)
     size_t pending = queue->count - queue->running;
     bool same =
         shown->left == left && shown->running == queue->running && shown->queued == queue->count;
-    shown->told_unreachable = false;
+    shown->reported_unreachable = false;
     if (shown->wait->quiet || same)
         return;
     shown->left = left;
@@ -79,9 +79,9 @@ static void show(void *context, size_t left, const struct slurm_queue *queue)
 static void unreachable(void *context, const char *why)
 {
     struct shown *shown = context;
-    if (!shown->told_unreachable)
+    if (!shown->reported_unreachable)
         notify("ipw: Slurm does not respond, retrying: %s\n", why);
-    shown->told_unreachable = true;
+    shown->reported_unreachable = true;
 }
 
 enum err slurm_command_follow(const char *directory, const struct slurm_wait *wait, size_t *left,

@@ -63,7 +63,7 @@ int profile_command_complete(struct profile_command *given)
 /* Results of the runs. */
 static struct {
     int code;            /* first exit code other than 0 */
-    struct text objects; /* of all runs, separated by commas */
+    struct text objects; /* objects of all runs, separated by commas */
     char group[REPEAT_GROUP_MAX];
 } outcome;
 

@@ -11,7 +11,7 @@
 #include "runner/profile/profile.h"
 
 struct profile_command {
-    const char *name; /* of the command */
+    const char *name; /* name of the command */
     struct measure_options measure;
     struct profile_options profile;
     struct tariff tariff;

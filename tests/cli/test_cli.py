@@ -158,7 +158,7 @@ class Names(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="ipw-empty-") as folder:
             done = subprocess.run([os.path.abspath(IPW), "list", "runs"], cwd=folder, text=True, capture_output=True)
         self.assertEqual((done.returncode, done.stdout), (1, ""))
-        self.assertIn("no folder runs here: measure with `ipw profile`", done.stderr)
+        self.assertIn("no directory 'runs' here: measure with `ipw profile`", done.stderr)
 
     def test_help_of_help(self):
         for words in (["help", "help"], ["help", "--help"], ["--help", "-h"]):

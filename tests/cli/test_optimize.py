@@ -662,7 +662,7 @@ class Sweeps(OptimizeTest):
 
     def test_what_is_refused(self):
         sweep = self.knobs()
-        self.assertIn("drop --setting", self.fails(2, sweep, "--setting", "threads"))
+        self.assertIn("omit --setting", self.fails(2, sweep, "--setting", "threads"))
         self.assertIn("no setting 'x' was measured", self.fails(2, sweep, "--baseline", "x"))
         self.assertIn("no knob 'x'", self.fails(2, sweep, "--where", "x=1"))
         self.assertIn("no knob 'x'", self.fails(2, sweep, "--columns", "freq_mhz=x"))

@@ -167,7 +167,7 @@ class Points(SweepTest):
                            ("a,a\n1,2\n", "more than once"), ("a b\n1\n", "not a knob name"), ("a,b\n1\n", "line 2")):
             points.write_text(text)
             self.assertIn(said, self.sweep("--list", points, code=2).stderr)
-        self.assertIn("drop --knob", self.sweep("--list", points, "--knob", "a=1", code=2).stderr)
+        self.assertIn("omit --knob", self.sweep("--list", points, "--knob", "a=1", code=2).stderr)
         self.sweep("--list", self.root / "none.csv", code=1)
 
     def test_what_is_refused(self):
@@ -179,7 +179,7 @@ class Points(SweepTest):
                             (["--knob", "a=1", "--probes", 3], "--probes is for --mode probe"),
                             (["--knob", "a=1", "--max-repeats", 3], "--max-repeats needs --until-pct"),
                             (["--knob", "a=1", "--repeat", 5, "--until-pct", 1, "--max-repeats", 2], "less than"),
-                            (["--restore", "--knob", "a=1"], "drop --knob"),
+                            (["--restore", "--knob", "a=1"], "omit --knob"),
                             (["--profile", "--knob", "a=1"], "use --repeat N of the sweep")):
             command = ["--model", "{a}", "--repeat-runs=3"] if "--profile" in words else ["true"]
             self.assertIn(said, self.sweep(*words, command=command, code=2).stderr)
@@ -611,7 +611,7 @@ class Modes(ControlTest):
         self.sweep("--mode", "baseline", command=["true"], machine=machine)
         self.assertEqual([attempt["settings"] for attempt in self.attempts()], [{"gpu-clock": "default"}])
         self.assertFalse((machine.root / "settings").exists())
-        self.assertIn("drop --control", self.sweep("--mode", "baseline", "--control", command=["true"], code=2).stderr)
+        self.assertIn("omit --control", self.sweep("--mode", "baseline", "--control", command=["true"], code=2).stderr)
 
     def test_clocks_need_control(self):
         for mode in ("dvfs", "probe"):
@@ -688,7 +688,7 @@ class ControlEnds(SweepTest):
         self.assertEqual(self.machine.settings(), self.HELD)
         done = ipw(self.machine, "sweep", "--restore")
         self.assertEqual((done.returncode, self.machine.settings()), (0, self.HELD))
-        self.assertIn("left alone", done.stderr)
+        self.assertIn("not restored", done.stderr)
 
     def test_restore_by_hand(self):
         process = self.start()
@@ -768,7 +768,7 @@ class Parts(SweepTest):
     def test_what_is_refused(self):
         for words, said in ((["--point", 3, "--resume", self.directory()], "the sweep has 2"),
                             (["--point", 1], "needs --resume"), (["--retry-failed"], "needs --resume"),
-                            (["--point", 1, "--slurm", "--resume", self.directory()], "drop --slurm"),
+                            (["--point", 1, "--slurm", "--resume", self.directory()], "omit --slurm"),
                             (["--resume", self.directory(), "--gres", "gpu:1"], "need --slurm"),
                             (["--resume", self.directory(), "--", "true", "{a}"], "cannot be changed")):
             done = ipw(None, "sweep", *words, *(["--", "true"] if "--resume" not in words else []))
@@ -821,7 +821,7 @@ class Retries(SweepTest):
                               ("output-dir", "x"), ("devices", 0), ("knob", "a=2"), ("control", None), ("sample-rate", 10)):
             done = ipw(None, "sweep", "--resume", self.directory(), f"--{option}", *([] if value is None else [value]))
             self.assertEqual(done.returncode, 2, done.stderr)
-            self.assertIn(f"drop --{option}, or", done.stderr)
+            self.assertIn(f"omit --{option}, or", done.stderr)
         self.assertEqual((self.directory() / "records.jsonl").read_text(), journal)
 
     def test_a_damaged_number_of_repeats(self):
