@@ -58,7 +58,7 @@ struct tool_result {
     bool is_error; /* the tool failed; the output says why */
     bool timed_out;
     bool is_truncated;
-    double cpu_s; /* of processes that the call started; UNKNOWN if it started none */
+    double cpu_s; /* CPU time of the processes that the call started; UNKNOWN if none */
 };
 void tool_result_release(struct tool_result *result);
 
@@ -109,7 +109,7 @@ struct toolset_options {
     const struct params *params; /* keys "DRIVER.KEY"; may be NULL */
     const char *const *servers;  /* MCP servers: "COMMAND" or "PREFIX=COMMAND" */
     size_t server_count;
-    nanos timeout;       /* of one call; 0: 30 s */
+    nanos timeout;       /* timeout per call; 0: 30 s */
     size_t output_limit; /* bytes; 0: 16 KiB */
 };
 

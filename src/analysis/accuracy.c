@@ -19,7 +19,7 @@ struct graded_energy {
     size_t zero_joules, zero_watts; /* reported as zero or negative */
     size_t imputed, derived, measured;
     double imputed_sum;
-    size_t energy_right, energy_graded; /* of the queries with positive energy */
+    size_t energy_right, energy_graded; /* among the queries with positive energy */
     size_t power_right, power_graded;
     double mean_joules, mean_watts; /* UNKNOWN for none */
 };

@@ -43,7 +43,7 @@ enum err across_run(const struct run_point *points, size_t count, struct result 
  * interval. */
 struct run_figures {
     struct run_point point;
-    char method[24]; /* of the energy: "counter", "estimated"; "" if unknown */
+    char method[24]; /* energy method: "counter", "estimated"; "" if unknown */
     struct uncertainty uncertainty;
     double accuracy_low, accuracy_high;
     double joules_per_query_error, joules_per_output_token_error;
@@ -52,7 +52,7 @@ struct run_figures {
     double seconds_per_query, seconds_per_query_error; /* mean latency */
     double edp, edp_error;   /* J·s: joules per query times seconds per query */
     double ed2p, ed2p_error; /* J·s²: times seconds again */
-    bool is_command;         /* of `ipw run`: its queries are runs of a command */
+    bool is_command;         /* a run of `ipw run`: its queries are runs of a command */
 };
 
 /* The table must have RUN_FIGURES_NEEDS. */

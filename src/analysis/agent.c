@@ -88,7 +88,7 @@ static int by_joules(const void *a, const void *b)
 
 struct collected {
     struct rows types, tools, turns;
-    double joules, plus_minus, seconds; /* of all queries */
+    double joules, plus_minus, seconds; /* sums over all queries */
     struct spent resolved, unresolved;
     size_t known, estimated, completed, right, wrong, shared, split_by_time, problems;
     double turn_sum, tool_sum;

@@ -97,7 +97,7 @@ enum err no_data_error(const struct run_table *table, const char *what, struct e
 
 struct questions {
     bool repeats;    /* some question was asked more than once; otherwise the rest is unset */
-    uint32_t *of;    /* of each row, from 0 */
+    uint32_t *of;    /* question number of each row, from 0 */
     uint32_t *place; /* scratch: position of a question among those being added up, from 1 */
 };
 

@@ -32,7 +32,7 @@ struct entry {
 struct match {
     struct matched_run {
         struct terms_run run;
-        struct entry *entries; /* of all queries, sorted by key */
+        struct entry *entries; /* all queries, sorted by key */
         uint32_t *rows;
         size_t count;
     } *runs;
@@ -210,8 +210,8 @@ enum quantity_of_query {
     QUERY_BITS,
     QUERY_SCORED,
     QUERY_BYTES,
-    QUERY_MILLIONS, /* of output tokens */
-    QUERY_COST,     /* of its energy and its share of device time */
+    QUERY_MILLIONS, /* output tokens in millions */
+    QUERY_COST,     /* cost of its energy and its share of device time */
     QUERY_GCO2E,
 };
 
@@ -224,7 +224,7 @@ struct terms {
         double question; /* position of the last one that was added */
     } a, b;
     double (*of_run)[CONTRAST_SUMS]; /* sums over all queries of each run */
-    double (*query)[CONTRAST_SUMS];  /* of each run, for the query being added */
+    double (*query)[CONTRAST_SUMS];  /* terms of the query being added, per run */
     bool repeats;                    /* an entry has several queries */
 };
 

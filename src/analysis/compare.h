@@ -84,13 +84,13 @@ struct compared_side {
 
 struct comparison {
     struct compared_side side;
-    size_t a_runs;      /* of the baseline */
-    enum run_kind kind; /* of the baseline's records */
+    size_t a_runs;      /* number of runs of the baseline */
+    enum run_kind kind; /* kind of the baseline's records */
     double
         common; /* relative uncertainty common to all energies; UNKNOWN if sensors differ: see rows */
     bool paired;
     size_t same;           /* questions asked by both, with their repeats */
-    size_t pairs;          /* of those, completed by both; 0 unless paired */
+    size_t pairs;          /* questions completed by both; 0 unless paired */
     size_t a_only, b_only; /* asked by one side only */
     size_t changed;        /* same key, different question */
     enum compare_conditions conditions;

@@ -296,7 +296,7 @@ static void check_energy(const struct pair *pair, struct comparison *out)
 
 /* ---- conditions ---- */
 
-#define IDLE_MIN_CHANGE 0.05 /* of idle power; smaller changes are ignored */
+#define IDLE_MIN_CHANGE 0.05 /* relative change of idle power; smaller ones are ignored */
 
 static const struct summary_finding *finding_of(const struct run_table *table, const char *code)
 {
@@ -427,7 +427,7 @@ void compare_warn(const struct compare_side *a, const struct compare_side *b,
 
 /* ---- too few for a verdict ---- */
 
-enum { ENOUGH = 64 }; /* of both sides, whatever the number of tests */
+enum { ENOUGH = 64 }; /* entries per side that suffice for any number of tests */
 
 /* The smallest p that the test can have: of the one arrangement that is as extreme as possible, and its mirror image.
  * Welch's has no such limit, but needs two values per side. */

@@ -9,9 +9,9 @@
 
 /* The runs of each side, the baseline first. */
 struct compare_groups {
-    const char **directories; /* of all sides in order; strings of the caller */
+    const char **directories; /* all sides in order; strings of the caller */
     size_t *runs;             /* number of runs of each side */
-    size_t count;             /* of sides */
+    size_t count;             /* number of sides */
     bool one_setting;         /* every run is a side, because all are repeats of one setting */
 };
 

@@ -34,7 +34,7 @@ struct result_item {
     double number;    /* a flag is 0 or 1 */
     double error, low, high,
         queries;      /* its uncertainty, interval of 95 %, number of queries; UNKNOWN */
-    const char *unit; /* of record.def; "" for none */
+    const char *unit; /* as in record.def; "" for none */
     size_t end;       /* index after its last item */
 };
 
@@ -46,7 +46,7 @@ struct result_phrase {
 enum { RESULT_DEPTH = 8 };
 
 struct result {
-    const char *name;                    /* of the analysis */
+    const char *name;                    /* name of the analysis */
     const struct result_phrase *finding; /* the last has no path; NULL: none */
     enum err err;                        /* ERR_NO_DATA: `why` is what is missing */
     struct error why;

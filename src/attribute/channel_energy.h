@@ -22,7 +22,7 @@ struct window;
 enum { ENERGY_CONFIDENT_UPDATES = 10 };
 
 struct channel_energy {
-    size_t source, channel;           /* of the sampler */
+    size_t source, channel;           /* indices in the sampler */
     const struct sensor_channel *row; /* owned by the sampler */
     struct energy energy; /* METHOD_NONE and a note when the channel is dead or covers nothing */
     double covered_s;

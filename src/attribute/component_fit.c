@@ -31,7 +31,7 @@ struct problem {
     bool has_idle;
     double mean_watts;               /* above idle, while busy */
     int group_of[FIT_COLUMNS_MAX];   /* NO_GROUP: no time */
-    unsigned phase[FIT_COLUMNS_MAX]; /* of each group */
+    unsigned phase[FIT_COLUMNS_MAX]; /* per group */
     size_t groups;
     double *a, *b; /* rows x unknowns, each row over its sigma; the last unknown is idle */
 };

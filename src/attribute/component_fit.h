@@ -24,9 +24,9 @@ enum { FIT_COLUMNS_MAX = 32 };
 
 struct fit_window {
     double joules;
-    double sigma; /* of joules, reduced by replays; 0 or UNKNOWN: unknown */
+    double sigma; /* standard uncertainty of joules, reduced by replays; 0 or UNKNOWN: unknown */
     double seconds;
-    const double *busy_s; /* of each column; NULL for an idle window */
+    const double *busy_s; /* busy time per column; NULL for an idle window */
     unsigned stratum;     /* windows of one stratum are replays of the same work */
 };
 
@@ -34,7 +34,7 @@ struct fit_options {
     /* Columns of different phases are never grouped: the windows of each phase are separate. */
     const unsigned *phases;
     size_t columns;
-    unsigned resamples; /* of the bootstrap; 0: none */
+    unsigned resamples; /* bootstrap resamples; 0: none */
     uint64_t seed;
 };
 

@@ -690,7 +690,7 @@ void conditions_idle_after(struct conditions *c, double idle_s)
                 row->idle_after_w = ledger.devices[i].power_mean;
         }
     }
-    c->figures.idle_cpus = cpus; /* of the baseline */
+    c->figures.idle_cpus = cpus; /* background load during the baseline */
     c->figures.idle_tries = tries;
     str_copy(c->refused_after, sizeof c->refused_after, c->refused);
     c->refused[0] = '\0';

@@ -40,8 +40,8 @@ struct conditions {
     bool has_orphans; /* processes that we started may still run and not have been reaped */
     struct conditions_mark begin;
     struct conditions_use use;             /* between begin and stop */
-    double error_s;                        /* of the CPU times of all windows */
-    double joules;                         /* of the measured windows */
+    double error_s;                        /* error of the CPU times of all windows */
+    double joules;                         /* energy of the measured windows */
     bool has_idle;                         /* idle power was measured, and accepted */
     char refused[120], refused_after[120]; /* why it was not accepted; the same for the end */
     char

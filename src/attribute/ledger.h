@@ -32,9 +32,9 @@ struct ledger_gauge {
 
 struct ledger_device {
     char id[DEVICE_NAME_SIZE];   /* "gpu0", "cpu0", "dram0" */
-    const struct sensor *sensor; /* of its main channel; owned by the sampler */
+    const struct sensor *sensor; /* sensor of its main channel; owned by the sampler */
     size_t source;               /* index of that sensor in the sampler */
-    size_t channel;              /* of the sensor: source of the joules, with has_energy */
+    size_t channel;              /* main channel: source of the joules, with has_energy */
     bool has_energy;             /* it has an energy or power channel, working or not */
     bool is_instance; /* MIG instance: its energy is a part of the GPU's and enters no sum */
     bool counted;     /* its joules are in the total */
@@ -83,7 +83,7 @@ enum err ledger_mean(const struct ledger *const *ledgers, size_t count, struct l
 /* The energy of a subset of a ledger's devices. */
 struct ledger_selection {
     double joules;
-    double updates; /* of the sensor with the fewest */
+    double updates; /* from the sensor with the fewest */
     bool is_estimated;
     char devices[96], source[192];
 };

@@ -32,7 +32,7 @@ struct share_device {
     bool is_cpu; /* processors and their memory */
     size_t source, channel;
     long shape;   /* channel that shapes a counter's joules; -1 none */
-    unsigned key; /* of source and channel (share_key); 0 none */
+    unsigned key; /* share_key of source and channel; 0: none */
 
     /* The channel's running sum at the settled time. */
     unsigned settled_key; /* 0: nothing settled yet */
@@ -85,7 +85,7 @@ struct sharing {
     struct sharers pending; /* begin in the time to be settled next, in that order */
     struct sharers in_flight;
     struct sharers done; /* finished, to be returned */
-    struct times events; /* of pending requests and those in flight, ascending */
+    struct times events; /* events of pending requests and those in flight, ascending */
     struct parts *parts; /* scratch, one per request that may be in flight */
     size_t part_capacity;
     bool has_changed; /* the set in flight, since group sizes were counted */

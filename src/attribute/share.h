@@ -43,7 +43,7 @@ struct sharing;
 struct sharing_options {
     nanos from;                  /* start of accounting */
     const struct baseline *idle; /* NULL without one; must outlive the sharing */
-    double decode_weight;        /* of a decode token against a prefill token; 1 when not above 0 */
+    double decode_weight;        /* decode token relative to a prefill token; 1 if not above 0 */
 };
 
 /* The sampler's sensors must have been added, and it must outlive the sharing.  NULL when out of memory. */
@@ -61,15 +61,15 @@ struct device_share {
     struct energy energy;
     bool counted;                         /* in the total, at least for part of the time */
     double prefill_joules, decode_joules; /* add up to energy.joules */
-    double window_joules;                 /* of the whole device in the request's window */
-    struct value_stats watts;             /* of the device in that window */
+    double window_joules;                 /* joules of the whole device in the request's window */
+    struct value_stats watts;             /* power of the device in that window */
     struct value_stats gauges[QTY_COUNT]; /* the same; UNKNOWN for quantities it does not report */
 };
 
 struct share {
     const struct request_trace *trace;
     struct energy total;                  /* over the counted devices */
-    double prefill_joules, decode_joules; /* of the total */
+    double prefill_joules, decode_joules; /* parts of the total */
     /* Of the total, with the evidence of each phase's own window; unknown for a phase that did not occur. */
     struct energy prefill, decode;
     double alone_s;     /* how long no other request was in flight, in s */

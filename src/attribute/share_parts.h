@@ -27,7 +27,7 @@ struct portion {
     double joules[PHASE_COUNT];
     double baseline[PHASE_COUNT]; /* J: its share of baseline power x time */
     double covered_s[PHASE_COUNT];
-    double window_joules; /* of the whole device while the request was in flight */
+    double window_joules; /* joules of the whole device while the request was in flight */
     bool counted;         /* in the total at some time */
     unsigned key,
         earlier_key; /* channel that measured it (share_key), and a previous one; 0 none */
@@ -36,8 +36,8 @@ struct portion {
 /* A request and its energy so far. */
 struct sharer {
     struct request_trace trace;
-    double counted_joules[PHASE_COUNT], counted_baseline[PHASE_COUNT]; /* of the counted devices */
-    size_t group_size;         /* of its group, in flight now */
+    double counted_joules[PHASE_COUNT], counted_baseline[PHASE_COUNT]; /* on counted devices */
+    size_t group_size;         /* requests of its group in flight now */
     double shared_s, alone_s;  /* in flight; without any other */
     double concurrent_s;       /* in flight, times the number of requests in flight */
     struct portion portions[]; /* one per device */
@@ -111,7 +111,7 @@ struct gauge_channel {
 
 struct share_result {
     struct sampler *sampler;
-    const struct ledger *ledger; /* of the time settled last; not owned */
+    const struct ledger *ledger; /* ledger of the time settled last; not owned */
     size_t device_count;
     bool *has_idle; /* per device: the baseline has its idle power */
     struct gauge_channel *gauges;

@@ -644,7 +644,7 @@ static void fill_tokens(const struct trace_tree *tree, double length, struct rec
 {
     double input = REQUESTS(input_tokens), output = REQUESTS(output_tokens);
     out->latency_s = length;
-    size_t first = 0; /* of the answered requests */
+    size_t first = 0; /* first answered request */
     while (first < tree->count &&
            (!is_request(&tree->spans[first]) || tree->spans[first].facts.error))
         first++;

@@ -28,8 +28,8 @@ struct span_energy {
     struct energy energy; /* including its children; unknown, with the reason */
     struct energy own;    /* without its children; unknown where it has no own time */
     double own_joules;    /* joules of `own`; 0 where unknown */
-    double gpu_joules, cpu_joules, dram_joules, soc_joules; /* of `energy`, by kind of device */
-    double peak_watts;                                      /* of the GPUs */
+    double gpu_joules, cpu_joules, dram_joules, soc_joules; /* `energy` by kind of device */
+    double peak_watts;                                      /* peak power of the GPUs */
 };
 
 struct span_account {
@@ -42,11 +42,10 @@ struct span_account {
 
     struct span_segment *segments; /* as submitted to the sharing */
     size_t segment_count, segment_capacity;
-    size_t left;       /* segments whose share has not arrived yet */
-    double segments_s; /* total length */
-    double mbu_sum,
-        mbu_parts;     /* of mbu_avg_pct so far: sum of percent x weight, and of the weights */
-    struct text texts; /* strings of the trace made from it */
+    size_t left;               /* segments whose share has not arrived yet */
+    double segments_s;         /* total length */
+    double mbu_sum, mbu_parts; /* sums for mbu_avg_pct: percent x weight, and weights */
+    struct text texts;         /* strings of the trace made from it */
 };
 
 /* Takes ownership of the tree, also on failure (NULL: out of memory). */

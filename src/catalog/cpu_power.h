@@ -8,7 +8,7 @@
 /* Identification of a host's processor; "" and 0 where unknown. */
 struct cpu_power_key {
     const char *brand, *product, *board;       /* tried in this order */
-    const char *vendor;                        /* of x86: "GenuineIntel" */
+    const char *vendor;                        /* vendor on x86: "GenuineIntel" */
     unsigned family, model, implementer, part; /* x86, Arm */
     bool is_single_threaded; /* SMT off: the watts are shared by the cores, not by all threads */
 };
@@ -17,7 +17,7 @@ struct cpu_power {
     double watts_per_thread;  /* at full load on all threads */
     double relative_accuracy; /* standard uncertainty of modeled power */
     const char *name;         /* the match: "EPYC 9654", "Emerald Rapids" */
-    const char *source;       /* of the figure: "AMD TDP" */
+    const char *source;       /* source of the figure: "AMD TDP" */
 };
 
 /* Never fails: the exact part, else its family or core, else a generic figure. */

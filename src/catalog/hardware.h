@@ -55,8 +55,8 @@ enum { HARDWARE_MEMORIES_MAX = 8 };
 struct hardware_point {
     const char *name;                 /* "15W", "MAXN" */
     double limit_w;                   /* UNKNOWN: as the device */
-    double clock_ratio, memory_ratio; /* of the peaks and of the bandwidth; 1: as the device */
-    double energy_ratio;              /* of the joules per operation; 1: as the device */
+    double clock_ratio, memory_ratio; /* relative peaks and bandwidth; 1: as the device */
+    double energy_ratio;              /* relative joules per operation; 1: as the device */
     double idle_w;                    /* UNKNOWN: as the device */
     const char *source;
 };
@@ -65,7 +65,7 @@ struct hardware_point {
 struct hardware_processor {
     const char *const *brands; /* words of its brand string; ends in NULL; NULL: not given */
     unsigned threads;
-    const char *source; /* of the power limit, in a word: "AMD TDP" */
+    const char *source; /* source of the power limit, in a word: "AMD TDP" */
 };
 
 /* Classes of kernels and what each attains on a device (kernels.def). */
@@ -87,12 +87,12 @@ struct kernel_figures {
 /* Single operations of a runtime, timed on a CPU by `ipw estimate calibrate`: the estimate of a model on that CPU is
  * composed of these (docs/formats.md, "timings"). */
 enum timing_op {
-    TIMING_PASS, /* of one graph: fork and join of the threads */
+    TIMING_PASS, /* overhead of a graph: fork and join of the threads */
     TIMING_STEP, /* an operation without work: a barrier */
     TIMING_PRODUCT,
-    TIMING_CONV,       /* of at least 16 channels */
+    TIMING_CONV,       /* with at least 16 channels */
     TIMING_POINT_CONV, /* with a window of 1 x 1 */
-    TIMING_IMAGE_CONV, /* of fewer channels */
+    TIMING_IMAGE_CONV, /* with fewer channels */
     TIMING_LINE_CONV,  /* over one dimension */
     TIMING_DEPTHWISE_CONV,
     TIMING_LSTM,
@@ -102,7 +102,7 @@ enum timing_op {
     TIMING_SCALE, /* by a constant */
     TIMING_SIGMOID,
     TIMING_LRN,
-    TIMING_REORDER, /* of `rows` elements from or to the blocked layout of convolutions */
+    TIMING_REORDER, /* `rows` elements from or to the blocked layout of convolutions */
     TIMING_ROTATION,
     TIMING_GATE, /* silu(a) x b */
     TIMING_OP_COUNT
@@ -111,11 +111,11 @@ const char *timing_op_name(enum timing_op op);
 
 struct hardware_timing {
     enum timing_op op;
-    const char *format;          /* of the weights of a product, "Q4_K"; NULL */
+    const char *format;          /* format of a product's weights, "Q4_K"; NULL */
     double rows, depth, columns; /* attention: queries, of a head, heads; convolutions: positions */
-    double context;              /* of attention; of convolutions: elements of the window */
+    double context;              /* attention: context; convolutions: elements of the window */
     double held;                 /* working set: bytes of all weights used in rotation */
-    double seconds;              /* of one operation */
+    double seconds;              /* per operation */
 };
 enum { TIMINGS_RUNTIMES = 2 };
 struct hardware_timings {
@@ -142,10 +142,10 @@ struct hardware {
     struct hardware_memory memories[HARDWARE_MEMORIES_MAX]; /* closest to the compute units first */
     size_t memory_count;
 
-    struct hardware_figure limit_w;  /* of the domain of idle_w and joules */
+    struct hardware_figure limit_w;  /* power limit, for the same domain as idle_w and joules */
     struct hardware_figure idle_w;   /* powered up and ready, without work */
     struct hardware_figure launch_s; /* between one kernel and the next */
-    struct hardware_figure units;    /* that work is distributed over: SMs, cores */
+    struct hardware_figure units;    /* units that work is distributed over: SMs, cores */
     /* Share of peak and of bandwidth that optimized code attains with enough work. */
     struct hardware_figure compute_share, memory_share;
     struct hardware_figure kernels; /* operators on it that kernel classes were fitted to */
@@ -164,7 +164,7 @@ struct hardware {
     struct hardware_timings timings[TIMINGS_RUNTIMES]; /* those with items first */
     bool is_calibrated;                                /* by `ipw estimate calibrate` */
     char doubt[160]; /* contradiction found in a user's file; "": none */
-    void *storage;   /* what the pointers above point into; NULL: the catalog */
+    void *storage;   /* memory that the pointers above point into; NULL: the catalog */
 };
 
 void hardware_release(struct hardware *hardware);

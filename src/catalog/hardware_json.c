@@ -88,8 +88,8 @@ struct member {
     const char *key;
     enum { FIGURE, LINE, NUMBER, NUMBER_OR_0, OPTIONAL_NUMBER, OTHER } kind; /* OTHER: in code */
     size_t offset;
-    enum quantity quantity; /* of a figure */
-    double factor, max;     /* of a positive number: to SI units; in the unit of the key */
+    enum quantity quantity; /* quantity of a figure */
+    double factor, max;     /* positive number: to SI units; in the unit of the key */
     double otherwise;       /* default of an optional number */
 };
 
@@ -142,7 +142,7 @@ static const struct member TIMING_MEMBERS[] = {
 struct object {
     const struct jv *json;
     const struct object *outer; /* NULL at the top */
-    const char *key;            /* of this object in the outer one; "" at the top */
+    const char *key;            /* key of this object in the outer one; "" at the top */
     const char *file;
     enum err *err;
     struct error *why;

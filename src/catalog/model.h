@@ -39,10 +39,10 @@ const char *model_architecture(const char *name);
 
 /* The parameters of a decoder, as in its config.json. */
 struct model_shape {
-    const char *name;                    /* of the architecture: "llama-3.1-8b" */
+    const char *name;                    /* name of the architecture: "llama-3.1-8b" */
     const char *summary, *source, *kind; /* kind: model_type, in decoder_shape.c */
     uint64_t layers, hidden_size, heads, kv_heads, head_size;
-    uint64_t feed_forward; /* of one expert, if there are any */
+    uint64_t feed_forward; /* width of the feed-forward; of one expert, if there are any */
     uint64_t vocabulary, context;
     bool has_tied_embeddings;
     uint64_t experts, experts_used, window; /* 0: none */

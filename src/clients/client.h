@@ -56,7 +56,7 @@ void client_models_release(struct client_models *models);
 /* A text split into windows of tokens, each scored by itself.  All have the same length; the second half of each is
  * scored, so that every scored token has at least half a window of context.  client_windows_release frees it. */
 struct client_windows {
-    int32_t *tokens; /* of all windows, concatenated */
+    int32_t *tokens; /* tokens of all windows, concatenated */
     size_t length;   /* tokens per window */
     size_t count;    /* number of windows */
     /* The bytes of window i begin at text.bytes + text_at[i]; text_at has count + 1 entries. */

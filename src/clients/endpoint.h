@@ -14,7 +14,7 @@ enum err endpoint_available(const struct params *params, struct error *why);
 struct endpoint {
     struct http *http;
     char url[512];         /* without a trailing slash */
-    char shown[512];       /* the same without user name and password: for messages */
+    char shown[512];       /* url without user name and password, for messages */
     struct params headers; /* sent with every request */
     const char *
         start_hint; /* how to start the service if it does not respond; must outlive the endpoint */

@@ -302,7 +302,7 @@ static enum err emit_answer(struct null *null, const struct client_request *requ
 
 /* The text, how many pieces of it to emit, and the finish reason. */
 struct plan {
-    const struct jv *line; /* of the script; NULL if there is none */
+    const struct jv *line; /* line of the script; NULL if there is none */
     const char *answer, *reason;
     uint64_t count;
 };

@@ -37,7 +37,7 @@ static const struct param_spec PARAMS[] = {
 
 /* ---- opening ---- */
 
-/* Does the path have a component such as "v1" or "v1beta"? */
+/* Whether the path has a component such as "v1" or "v1beta". */
 static bool has_version(const char *path)
 {
     for (const char *c = path; (c = strchr(c, '/')); c++)
@@ -299,7 +299,7 @@ static enum err openai_score(struct client *client, const struct client_request 
     text_clear(&out->content); /* the echo */
     out->arrivals.count = 0;
     out->first_token = out->last_token = 0;
-    out->finish_reason[0] = '\0'; /* of the single generated token */
+    out->finish_reason[0] = '\0'; /* that of the single generated token */
     return err;
 }
 

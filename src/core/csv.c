@@ -83,7 +83,7 @@ enum within { FIELD_START, UNQUOTED, QUOTED, AFTER_QUOTE, CLOSED };
 struct scan {
     enum within within;
     size_t length;      /* bytes of the row so far, without its line end */
-    size_t dropped;     /* of these, bytes no longer in the buffer: the row is too long to keep */
+    size_t dropped;     /* bytes of the row no longer in the buffer: it is too long to keep */
     uint64_t new_lines; /* inside quotes */
     bool misplaced;     /* text after a closing quote */
 };

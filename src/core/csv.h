@@ -67,7 +67,7 @@ struct csv_grid {
     char *
         *cells; /* the names of the columns, then row by row; they point into the caller's bytes */
     size_t columns, rows;
-    size_t *lines; /* of each row, from 1 */
+    size_t *lines; /* line number of each row, from 1 */
 };
 
 /* Reads memory as csv_reader_memory does; errors begin with "line N: ".  Release with csv_grid_release; the

@@ -73,7 +73,7 @@ double tariff_emissions(const struct tariff *tariff, double joules); /* g */
 
 /* Cost and emissions of an amount of energy and device time; the ± is that of the energy. */
 struct charge {
-    double cost, cost_plus_minus; /* of the parts with a price: electricity, devices or both */
+    double cost, cost_plus_minus; /* cost of the parts with a price: electricity, devices or both */
     double gco2e, gco2e_plus_minus;
 };
 #define CHARGE_UNKNOWN {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN}

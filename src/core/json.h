@@ -12,7 +12,7 @@ struct text;
 struct json {
     struct text *out;
     unsigned depth;
-    bool has_items[32]; /* per depth: does the next item need a comma? */
+    bool has_items[32]; /* per depth: the next item needs a comma */
     bool pretty;        /* newlines, and two spaces per level */
 };
 

@@ -58,7 +58,7 @@ enum err params_add(struct params *params, const char *words)
         return ERR_NO_MEMORY;
     enum err err = ERR_OK;
     size_t length = 0;
-    int depth = 0; /* of brackets: a JSON list or object is one value */
+    int depth = 0; /* bracket depth: a JSON list or object is one value */
     for (const char *c = words; !err; c++) {
         depth += (*c == '[' || *c == '{') - (*c == ']' || *c == '}');
         if (*c == '\\' && c[1] == ',') {

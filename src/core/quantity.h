@@ -35,12 +35,12 @@ enum { DEVICE_NAME_SIZE = 64 };
 const char *quantity_name(enum quantity quantity);
 const char *quantity_unit(enum quantity quantity);
 
-/* Is it energy, or power that can be integrated to energy? */
+/* Whether it is energy, or power that can be integrated to energy. */
 bool quantity_gives_joules(enum quantity quantity);
 
 const char *scope_name(enum scope scope);
 
-/* Is `outer` equal to `inner` or one of its ancestors? */
+/* Whether `outer` is `inner` or one of its ancestors. */
 bool scope_contains(enum scope outer, enum scope inner);
 
 /* "power", "power thermal" ...; "" when no bit is set.  Writes into the caller's buffer. */

@@ -395,7 +395,7 @@ size_t plain_character(const char *at, size_t left, char to[PLAIN_MAX], size_t *
     return strlen(escape);
 }
 
-/* Are the bytes the truncated start of one character? */
+/* Whether the bytes are the truncated start of one character. */
 static bool is_truncated(const char *at, size_t left)
 {
     unsigned char first = (unsigned char)*at;

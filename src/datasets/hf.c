@@ -166,7 +166,7 @@ static enum err shards_find(const char *directory, const char *split, struct sha
 struct hf_rows {
     struct shards shards;
     size_t next_shard;
-    struct arrow_reader *reader; /* of the current shard; NULL between shards */
+    struct arrow_reader *reader; /* reader of the current shard; NULL between shards */
     uint64_t next_row;
 };
 

@@ -79,7 +79,7 @@ struct row_source {
 
     void (*close)(void *state);
     void *state;
-    const char *unit; /* what the number counts: "line", "row" */
+    const char *unit; /* unit of the number: "line", "row" */
     int64_t count;    /* number of rows; -1 if unknown before the end */
 };
 

@@ -47,7 +47,7 @@ struct db_driver {
     const char *begin;           /* starts a transaction that writes */
     const char *begin_snapshot;  /* starts one with a consistent snapshot of all tables */
     const char *lock;        /* serializes writers of run $1; NULL: `begin` locks the database */
-    const char *lock_schema; /* the same for the schema */
+    const char *lock_schema; /* serializes writers of the schema */
     const char *has_tables;  /* returns one row if the tables exist */
     const char *has_column;  /* returns one row if table $1 has column $2 */
     const char *before_create, *after_create; /* run around table creation; NULL: none */

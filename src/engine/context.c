@@ -25,7 +25,7 @@ struct engine_context {
     const atomic_bool *cancel;
     nanos deadline;
 
-    uint32_t position;  /* of the next token, in every sequence */
+    uint32_t position;  /* position of the next token, in every sequence */
     uint32_t sequences; /* decoded in lockstep; 0 before the first */
     bool has_logits;
 

@@ -152,7 +152,7 @@ struct engine_model {
     struct engine_model_facts facts;
     struct engine_model_options options;
     char path[512];
-    struct ggml_threadpool *threads; /* of contexts with keep_threads; NULL: not created yet */
+    struct ggml_threadpool *threads; /* pool of contexts with keep_threads; NULL: not created yet */
     struct engine_model *next;       /* shared models only, as `users` */
     unsigned users;
 };

@@ -36,7 +36,7 @@ enum {
     TYPE_I32 = 26,
     DEVICE_CPU = 0,
     HEAD_SIZE = 64,
-    CACHE_STEP = 256, /* of the KV cache, whose length llama.cpp rounds up */
+    CACHE_STEP = 256, /* llama.cpp rounds the length of the KV cache up to this */
     MASK_STEP = 64,
     STEPS = 64, /* default number of operations of a graph */
     SAMPLES_MAX = 256,
@@ -60,7 +60,7 @@ struct ggml_api {
 
 #define RAN_SHORT_S                                                                                \
     300e-6            /* thread start-up dominates a shorter graph: its CPU time is meaningless */
-#define RAN_CLEAN 0.9 /* of the time, averaged over the threads */
+#define RAN_CLEAN 0.9 /* share of the time, averaged over the threads */
 
 /* Persistent threads.  By default llama.cpp starts threads for each graph, and the kernel may place one on the CPU of
  * its parent, where it stays for the duration of a short graph: half of the samples then take twice as long, even on an
@@ -179,7 +179,7 @@ void op_timer_close(struct op_timer *timer)
 struct bench {
     struct op_timer *timer;
     const struct op_timer_shape *shape;
-    int64_t operations; /* of all graphs */
+    int64_t operations; /* operations of all graphs */
     struct ggml_context *weights, *work;
     struct ggml_backend_buffer *weights_buffer, *work_buffer;
     struct ggml_cgraph *graphs[GRAPHS_MAX];

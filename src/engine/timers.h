@@ -49,7 +49,7 @@ struct op_timer_shape {
     int64_t heads, context;
     int64_t
         matrices; /* used in rotation, so that weights come from the memory that holds them all; 0: 1 */
-    int64_t graphs; /* that the matrices are divided into, each timed separately; 0: 1 */
+    int64_t graphs; /* graphs that the matrices are divided into, each timed separately; 0: 1 */
 };
 enum { OP_TIMER_GRAPHS_MAX = 64 };
 
@@ -60,7 +60,7 @@ enum err op_timer_open(int threads, struct op_timer **out, struct error *why) MU
 void op_timer_close(struct op_timer *timer);
 
 struct op_time {
-    double seconds; /* of one operation */
+    double seconds; /* per operation */
     double ran; /* share of the time in which its threads had a CPU; below 0.9 it was disturbed */
 };
 
@@ -85,7 +85,7 @@ enum ort_op {
     ORT_LINE,      /* a convolution over one dimension of `side` positions */
     ORT_SCALED,    /* a convolution and the multiplication of its result by a constant */
     ORT_PRODUCT,   /* `rows` x `channels` by a matrix of channels x channels */
-    ORT_LSTM,      /* of `rows` steps, `channels` wide */
+    ORT_LSTM,      /* `rows` steps, `channels` wide */
     ORT_ADD,       /* two tensors of `elements` */
     ORT_SCALE,     /* a tensor of `elements` by a constant */
     ORT_SIGMOID,

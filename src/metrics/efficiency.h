@@ -18,8 +18,8 @@ struct efficiency_inputs {
     double decode_seconds;                /* from first token to completion */
     double joules;                        /* attributed to the query, idle power included */
     double prefill_joules, decode_joules; /* the parts of it */
-    double flops_per_token;               /* of the model: 2 x active parameters */
-    struct device_peak peak;              /* of one device */
+    double flops_per_token;               /* 2 x active parameters of the model */
+    struct device_peak peak;              /* per device */
     double devices;                       /* accelerators that the model ran on */
     double weight_bytes;       /* read in one decode step: the model's, or its active experts' */
     double kv_bytes_per_token; /* KV cache of one token, all layers */
@@ -30,13 +30,13 @@ struct efficiency {
     double flops_per_token, flops;   /* as given; x (prompt + output tokens) */
     double tokens_per_joule;         /* output tokens; the same as tokens/s per watt */
     double joules_per_output_token;  /* all joules of the query over its output tokens */
-    double joules_per_token;         /* the same over prompt and output tokens */
+    double joules_per_token;         /* all joules over prompt and output tokens */
     double prefill_joules_per_token; /* over prompt tokens */
     double decode_joules_per_token;  /* over output tokens */
     double flops_per_joule;          /* the same as FLOP/s per watt */
     double mfu;                      /* model FLOPs utilization over the whole query */
     double mbu;                      /* memory bandwidth utilization of the decode phase */
-    double arithmetic_intensity;     /* of the decode phase, FLOPs per byte */
+    double arithmetic_intensity;     /* FLOPs per byte in the decode phase */
 };
 
 /* Inputs that are all UNKNOWN, for the caller to fill in. */

@@ -19,7 +19,7 @@
 
 /* One question: sums over its answered repeats. */
 struct question {
-    double index;         /* which question */
+    double index;         /* index of the question */
     double right, graded; /* correct and graded answers */
     double joules, known; /* energy of the answers whose energy is known, and their number */
 };
@@ -50,7 +50,7 @@ enum query_outcome {
 struct intelligence_query {
     enum query_outcome outcome;
     double joules;        /* energy attributed to it on all counted devices, idle power included */
-    double active_joules; /* the same above the idle baseline */
+    double active_joules; /* energy above the idle baseline */
     double seconds;       /* from request to completion */
     double gpu_joules;    /* GPUs only, as the Python IPW counts */
     double gpu_watts;     /* mean power of the GPUs */
@@ -58,11 +58,11 @@ struct intelligence_query {
 
 struct intelligence_tally {
     uint64_t correct, incorrect, ungraded, failed;
-    struct online joules, active_joules; /* of answered queries */
+    struct online joules, active_joules; /* over answered queries */
     /* Graded queries with known energy: the covariance of correctness and energy. */
     struct online graded_right, graded_joules;
     double right_by_joules;        /* sum of the products of both deviations from their means */
-    struct online upstream_joules; /* of all answered queries */
+    struct online upstream_joules; /* over all answered queries */
     double upstream_seconds;
     struct online upstream_graded_joules, upstream_graded_watts;
     struct repeats repeats; /* filled in by the caller when questions were repeated */
