@@ -8,12 +8,31 @@
 
 /* Where a hash starts; the result of one call is the start of the next. */
 #define HASH_START UINT64_C(0xCBF29CE484222325)
+#define HASH_PRIME UINT64_C(0x100000001B3)
 
-uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t length);
-uint64_t hash_string(uint64_t hash, const char *string); /* without its NUL */
+static inline uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t length)
+{
+    const unsigned char *s = bytes;
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ s[i]) * HASH_PRIME;
+    return hash;
+}
+
+/* Without its NUL. */
+static inline uint64_t hash_string(uint64_t hash, const char *string)
+{
+    for (const unsigned char *s = (const unsigned char *)string; *s; s++)
+        hash = (hash ^ *s) * HASH_PRIME;
+    return hash;
+}
 
 /* Spreads every input bit over all output bits (the finalizer of splitmix64): the low bits of FNV-1a alone are
  * weak. */
-uint64_t hash_mix(uint64_t value);
+static inline uint64_t hash_mix(uint64_t value)
+{
+    value = (value ^ (value >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    value = (value ^ (value >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return value ^ (value >> 31);
+}
 
 #endif
