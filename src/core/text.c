@@ -310,6 +310,26 @@ static bool only_space(const char *rest)
     return *rest == '\0';
 }
 
+int hex_digit(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+void str_percent_decode(char *string)
+{
+    char *to = string;
+    for (const char *from = string; *from; from++) {
+        int high = *from == '%' ? hex_digit(from[1]) : -1;
+        int low = high >= 0 ? hex_digit(from[2]) : -1;
+        *to++ = (char)(low >= 0 ? high << 4 | low : *from);
+        from += low >= 0 ? 2 : 0;
+    }
+    *to = '\0';
+}
+
 enum err parse_u64(const char *string, uint64_t *out)
 {
     const char *start = number_start(string);

@@ -68,6 +68,11 @@ enum err parse_u64(const char *string, uint64_t *out) MUST_USE;
 enum err parse_i64(const char *string, int64_t *out) MUST_USE;
 enum err parse_double(const char *string, double *out) MUST_USE; /* refuses nan and inf */
 
+int hex_digit(char c); /* its value; -1: none */
+
+/* Replaces %41 by "A" and so on, in place; what is no escape stays. */
+void str_percent_decode(char *string);
+
 /* Text from outside (a file, a server, firmware, a path) is plain when it is safe on a terminal, in a table and in a
  * message: valid UTF-8, without control characters (escapes, line ends, tabs) and without bidirectional controls,
  * which could make a line display as another.  Other text is shown escaped: "\\x1b", "\

@@ -33,30 +33,15 @@ void db_address_display(const char *address, char *to, size_t size)
                (int)strcspn(rest, "?"), rest);
 }
 
-static int hex_value(char c)
-{
-    static const char DIGITS[] = "0123456789abcdef";
-    const char *at = c ? strchr(DIGITS, c | 0x20) : NULL;
-    return at ? (int)(at - DIGITS) : -1;
-}
-
 /* Both the encoded and the decoded form: a server may echo either. */
 static void add_secret(const char *from, size_t length)
 {
-    char raw[256], plain[256];
-    size_t used = 0;
-    if (!str_format(raw, sizeof raw, "%.*s", (int)length, from))
+    char secret[256];
+    if (!str_format(secret, sizeof secret, "%.*s", (int)length, from))
         return;
-    for (const char *at = raw; *at; at++)
-        if (*at == '%' && hex_value(at[1]) >= 0 && hex_value(at[2]) >= 0) {
-            plain[used++] = (char)(hex_value(at[1]) * 16 + hex_value(at[2]));
-            at += 2;
-        } else {
-            plain[used++] = *at;
-        }
-    plain[used] = '\0';
-    secret_add(raw);
-    secret_add(plain);
+    secret_add(secret);
+    str_percent_decode(secret);
+    secret_add(secret);
 }
 
 bool db_address_add_secret(const char *address)

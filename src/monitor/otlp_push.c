@@ -434,27 +434,6 @@ static void *push_main(void *argument)
 
 /* ---- the receiver ---- */
 
-static int hex_value(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
-/* Percent-decodes a value of OTEL_EXPORTER_OTLP_HEADERS. */
-static void decode(char *text)
-{
-    char *to = text;
-    for (const char *from = text; *from; from++) {
-        int high = *from == '%' ? hex_value(from[1]) : -1;
-        int low = high >= 0 ? hex_value(from[2]) : -1;
-        *to++ = (char)(low >= 0 ? high << 4 | low : *from);
-        from += low >= 0 ? 2 : 0;
-    }
-    *to = '\0';
-}
-
 static enum err add_headers(struct params *headers, struct error *why)
 {
     const char *given = getenv("OTEL_EXPORTER_OTLP_METRICS_HEADERS");
@@ -462,7 +441,7 @@ static enum err add_headers(struct params *headers, struct error *why)
         given = getenv("OTEL_EXPORTER_OTLP_HEADERS");
     enum err err = given && *given ? params_add(headers, given) : ERR_OK;
     for (size_t i = 0; i < headers->count; i++) {
-        decode(headers->items[i].value);
+        str_percent_decode(headers->items[i].value);
         secret_add_header(headers->items[i].value);
     }
     if (!err)

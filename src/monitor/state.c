@@ -179,21 +179,13 @@ void state_watch(struct state *state)
     sampler_watch_begin(state->session->sampler);
 }
 
-static const char *fact(const struct sensor *sensor, const char *key)
-{
-    for (size_t i = 0; i < sensor->fact_count; i++)
-        if (!strcmp(sensor->facts[i].key, key))
-            return sensor->facts[i].text;
-    return "";
-}
-
 static void add_gpu_names(struct text *labels, const struct sensor *sensor, const char *device)
 {
     const char *digits = device + strcspn(device, "0123456789");
     char number[16];
     str_format(number, sizeof number, "%.*s", (int)strcspn(digits, ":"), digits);
     exposition_label(labels, "gpu", number);
-    exposition_label(labels, "UUID", fact(sensor, "uuid"));
+    exposition_label(labels, "UUID", sensor_fact(sensor, "uuid"));
 }
 
 void add_instance_labels(struct text *labels, const struct sensor *sensor, const char *device)
@@ -204,7 +196,7 @@ void add_instance_labels(struct text *labels, const struct sensor *sensor, const
         return;
     id += strlen(":gi");
     str_format(key, sizeof key, "mig_gi%s", id);
-    const char *text = fact(sensor, key); /* "1g.18gb MIG-..." */
+    const char *text = sensor_fact(sensor, key); /* "1g.18gb MIG-..." */
     str_format(profile, sizeof profile, "%.*s", (int)strcspn(text, " "), text);
     exposition_label(labels, "GPU_I_ID", id);
     exposition_label(labels, "GPU_I_PROFILE", profile);
@@ -219,7 +211,7 @@ static void add_gpu_labels(struct text *labels, const struct sensor *sensor, con
     str_format(node, sizeof node, "%s%.*s", is_nvidia ? "nvidia" : device,
                is_nvidia ? (int)strcspn(number, ":") : 0, number);
     add_gpu_names(labels, sensor, device);
-    exposition_label(labels, "pci_bus_id", fact(sensor, "pci_bus_id"));
+    exposition_label(labels, "pci_bus_id", sensor_fact(sensor, "pci_bus_id"));
     exposition_label(labels, "device", node);
     exposition_label(labels, "model_name", sensor->name);
     add_instance_labels(labels, sensor, device);

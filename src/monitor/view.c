@@ -143,14 +143,6 @@ size_t monitor_view_devices(const struct monitor_view *view, struct monitor_devi
 /* The energy of all domains as points in time, and the newest other values, for another ipw: the response of
  * /api/v1/readings (wire/readings.h). */
 
-static const char *uuid_of(const struct sensor *sensor)
-{
-    for (size_t i = 0; i < sensor->fact_count; i++)
-        if (!strcmp(sensor->facts[i].key, "uuid"))
-            return sensor->facts[i].text;
-    return "";
-}
-
 static void fill_domain(struct sampler *sampler, const struct domain *domain, nanos since,
                         nanos now, size_t number, struct reading_domain *out)
 {
@@ -181,7 +173,7 @@ static void fill_domain(struct sampler *sampler, const struct domain *domain, na
     str_copy(out->kind, sizeof out->kind, sensor_kind_name(sensor->kind));
     str_format(out->source, sizeof out->source, "%s %s", sensor->id, row->name);
     str_copy(out->channel, sizeof out->channel, row->name);
-    str_copy(out->uuid, sizeof out->uuid, uuid_of(sensor));
+    str_copy(out->uuid, sizeof out->uuid, sensor_fact(sensor, "uuid"));
 }
 
 static void fill_gauges(const struct state *state, struct sampler *sampler, nanos now,

@@ -162,20 +162,11 @@ static bool is_one_line(const char *text)
     return true;
 }
 
-static enum err add_header(struct curl_slist **list, const char *line)
-{
-    struct curl_slist *longer = curl.slist_append(*list, line);
-    if (!longer)
-        return ERR_NO_MEMORY;
-    *list = longer;
-    return ERR_OK;
-}
-
 static enum err build_headers(const struct params *headers, struct curl_slist **list,
                               struct error *why)
 {
     /* "Expect: 100-continue" would delay a long prompt by up to a second. */
-    enum err err = add_header(list, "Expect:");
+    enum err err = curl_add_line(list, "Expect:");
     for (size_t i = 0; headers && i < headers->count && !err; i++) {
         const struct param *h = &headers->items[i];
         if (!is_one_line(h->key) || !is_one_line(h->value) || strpbrk(h->key, ": "))
@@ -186,7 +177,7 @@ static enum err build_headers(const struct params *headers, struct curl_slist **
             text_addf(&line, "%s: %s", h->key, h->value);
         else
             text_addf(&line, "%s;", h->key);
-        err = line.failed ? ERR_NO_MEMORY : add_header(list, text_get(&line));
+        err = line.failed ? ERR_NO_MEMORY : curl_add_line(list, text_get(&line));
         text_release(&line);
     }
     return err ? err_set(why, err, "out of memory for HTTP headers") : ERR_OK;

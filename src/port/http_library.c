@@ -28,6 +28,15 @@ enum err curl_load(struct error *why)
     return dl_library_open(&library, why);
 }
 
+enum err curl_add_line(struct curl_slist **list, const char *line)
+{
+    struct curl_slist *longer = curl.slist_append(*list, line);
+    if (!longer)
+        return ERR_NO_MEMORY;
+    *list = longer;
+    return ERR_OK;
+}
+
 void curl_set_peer(CURL *easy, bool is_local)
 {
     const char *bundle = getenv("CURL_CA_BUNDLE");

@@ -200,25 +200,16 @@ static size_t on_upload(char *to, size_t unit, size_t count, void *context)
     return length;
 }
 
-static enum err add_line(struct curl_slist **list, const char *line)
-{
-    struct curl_slist *longer = curl.slist_append(*list, line);
-    if (!longer)
-        return ERR_NO_MEMORY;
-    *list = longer;
-    return ERR_OK;
-}
-
 /* For libcurl "Name:" removes a header, and "Name;" sends it empty. */
 static enum err add_header(struct curl_slist **list, const char *line)
 {
     const char *colon = strchr(line, ':');
     char empty[256];
     if (!colon || colon[1 + strspn(colon + 1, " \t")])
-        return colon ? add_line(list, line) : ERR_OK;
+        return colon ? curl_add_line(list, line) : ERR_OK;
     if (!str_format(empty, sizeof empty, "%.*s;", (int)(colon - line), line))
         return ERR_OK;
-    return add_line(list, empty);
+    return curl_add_line(list, empty);
 }
 
 static bool has_header(const struct text *headers, const char *name)
@@ -240,12 +231,12 @@ static bool has_header(const struct text *headers, const char *name)
 static enum err build_headers(const struct text *headers, struct curl_slist **list)
 {
     static const char *const OWN[] = {"Accept", "Content-Type", "User-Agent"};
-    enum err err = add_line(list, "Expect:");
+    enum err err = curl_add_line(list, "Expect:");
     for (size_t i = 0; i < sizeof OWN / sizeof *OWN && !err; i++) {
         char line[32];
         str_format(line, sizeof line, "%s:", OWN[i]);
         if (!has_header(headers, OWN[i]))
-            err = add_line(list, line);
+            err = curl_add_line(list, line);
     }
     for (size_t at = 0; at < headers->length && !err; at += strlen(headers->bytes + at) + 1)
         err = add_header(list, headers->bytes + at);

@@ -179,14 +179,6 @@ static enum err read_state(const char *path, struct saved *out, struct error *wh
 
 /* ---- the device ---- */
 
-static const char *fact(const struct sensor *sensor, const char *key)
-{
-    for (size_t i = 0; i < sensor->fact_count; i++)
-        if (!strcmp(sensor->facts[i].key, key))
-            return sensor->facts[i].text;
-    return "";
-}
-
 /* Opens the only finding that can be opened; otherwise *why is the reason. */
 static enum err open_finding(const struct sensor_findings *findings, const char *device,
                              struct sensor *out, struct error *why)
@@ -376,7 +368,8 @@ enum err gpu_control_begin(const char *device, unsigned knobs, char *const resto
         return err;
     control->in_use = knobs & GPU_CONTROL_IN_USE;
     control->saved.knobs = knobs & ~GPU_CONTROL_IN_USE;
-    str_copy(control->saved.uuid, sizeof control->saved.uuid, fact(&control->sensor, "uuid"));
+    str_copy(control->saved.uuid, sizeof control->saved.uuid,
+             sensor_fact(&control->sensor, "uuid"));
     /* It becomes a file name. */
     if (!control->saved.uuid[0] || strchr(control->saved.uuid, '/'))
         err = err_set(why, ERR_UNSUPPORTED, "%s has no UUID: it cannot be locked",

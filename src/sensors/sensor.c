@@ -87,6 +87,14 @@ void sensor_add_fact(struct sensor *sensor, const char *key, const char *text)
     str_copy(fact->text, sizeof fact->text, text);
 }
 
+const char *sensor_fact(const struct sensor *sensor, const char *key)
+{
+    for (size_t i = 0; i < sensor->fact_count; i++)
+        if (!strcmp(sensor->facts[i].key, key))
+            return sensor->facts[i].text;
+    return "";
+}
+
 long sensor_shape_channel(const struct sensor *sensor, size_t counter)
 {
     const struct sensor_channel *row = &sensor->channels[counter];

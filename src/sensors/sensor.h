@@ -235,6 +235,7 @@ struct sensor_driver {
 struct sensor_channel *sensor_add_channel(struct sensor *sensor, const char *name,
                                           const char *device, enum quantity quantity);
 void sensor_add_fact(struct sensor *sensor, const char *key, const char *text);
+const char *sensor_fact(const struct sensor *sensor, const char *key); /* "": none */
 
 /* The finest power channel of the same device as an energy counter, for distributing the counter's joules in time.
  * -1: none.  Drivers list their channels in order of preference. */

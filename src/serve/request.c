@@ -15,14 +15,6 @@
 #include "core/secret.h"
 #include "core/text.h"
 
-static int digit(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 /* In place; false for an invalid escape or a NUL. */
 static bool decode(char *string, bool plus)
 {
@@ -33,7 +25,7 @@ static bool decode(char *string, bool plus)
             *to++ = plus && *at == '+' ? ' ' : *at;
             continue;
         }
-        if ((high = digit(at[1])) < 0 || (low = digit(at[2])) < 0 || (!high && !low))
+        if ((high = hex_digit(at[1])) < 0 || (low = hex_digit(at[2])) < 0 || (!high && !low))
             return false;
         *to++ = (char)(high << 4 | low);
         at += 2;

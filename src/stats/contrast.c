@@ -217,17 +217,9 @@ static void find_interval(struct comparison *work, bool relative, const struct i
     out->high -= shift;
 }
 
-static struct online moments_of(const double *values, size_t count)
-{
-    struct online moments = {0};
-    for (size_t i = 0; i < count; i++)
-        online_add(&moments, values[i]);
-    return moments;
-}
-
 static double stddev_of(const double *values, size_t count)
 {
-    struct online moments = moments_of(values, count);
+    struct online moments = online_of(values, count);
     return online_stddev(&moments);
 }
 
@@ -392,7 +384,7 @@ static void fieller(struct contrast *out, double t)
 void contrast_runs(const double *a, size_t a_count, const double *b, size_t b_count,
                    struct contrast *out)
 {
-    struct online in_a = moments_of(a, a_count), in_b = moments_of(b, b_count);
+    struct online in_a = online_of(a, a_count), in_b = online_of(b, b_count);
     double n_a = (double)in_a.count, n_b = (double)in_b.count;
     *out = UNKNOWN_CONTRAST;
     out->a = online_mean(&in_a);

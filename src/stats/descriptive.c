@@ -375,7 +375,7 @@ void sketch_release(struct sketch *sketch)
 
 /* ---- kernel density ---- */
 
-static struct online moments_of(const double *values, size_t count)
+struct online online_of(const double *values, size_t count)
 {
     struct online moments = {0};
     for (size_t i = 0; i < count; i++)
@@ -391,7 +391,7 @@ static double width_of(const struct online *moments)
 
 double kde_bandwidth(const double *values, size_t count)
 {
-    struct online moments = moments_of(values, count);
+    struct online moments = online_of(values, count);
     return width_of(&moments);
 }
 
@@ -429,7 +429,7 @@ static double density_at(double at, const double *centers, const double *weights
 
 enum err kde(const double *values, size_t count, const double *at, size_t points, double *density)
 {
-    struct online moments = moments_of(values, count);
+    struct online moments = online_of(values, count);
     double width = width_of(&moments), *grid = NULL;
     if (!is_known(width))
         return ERR_NO_DATA;

@@ -21,6 +21,7 @@ struct online {
 
 /* Adds one value.  UNKNOWN and infinite values are ignored and not counted. */
 void online_add(struct online *stats, double value);
+struct online online_of(const double *values, size_t count);
 
 /* UNKNOWN without a value. */
 double online_mean(const struct online *stats);

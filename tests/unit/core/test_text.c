@@ -233,6 +233,16 @@ static void a_field_owns_a_copy_or_the_bytes_of_a_text(void **state)
     free(field);
 }
 
+static void what_is_no_percent_escape_stays(void **state)
+{
+    (void)state;
+    char string[] = "a%20b%2Fc%2f100%%4g%4";
+    str_percent_decode(string);
+    assert_string_equal(string, "a b/c/100%%4g%4");
+    assert_int_equal(hex_digit('F'), 15);
+    assert_int_equal(hex_digit('g'), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -247,6 +257,7 @@ int main(void)
         cmocka_unit_test(errors_are_plain),
         cmocka_unit_test(log_lines_are_plain),
         cmocka_unit_test(what_controls_a_terminal_is_no_part_of_a_text),
+        cmocka_unit_test(what_is_no_percent_escape_stays),
         cmocka_unit_test(a_field_owns_a_copy_or_the_bytes_of_a_text),
     };
     return RUN_TESTS(tests);
