@@ -4,10 +4,7 @@
  *
  * After a stream of server-sent events some servers (llama.cpp's) announce keep-alive and close the connection all the
  * same, on a busy machine only when the next request, which must not be sent twice, is on its way.  So such a
- * connection is first put on probation, and the result is remembered for the server: see enum keep_alive.
- *
- * The response is parsed in place: the head, then a body that has a length, is chunked, or ends with the
- * connection. */
+ * connection is first put on probation, and the result is remembered for the server: see enum keep_alive. */
 #define _GNU_SOURCE
 #include "port/http_plain.h"
 
@@ -15,7 +12,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -27,7 +23,6 @@
 #include "port/event_loop.h"
 
 enum {
-    HEAD_MAX = 256 * 1024,
     READ = 64 * 1024,
     READS = 4, /* per event: other connections wait too */
     KEPT_MAX = 1024,
@@ -41,17 +36,7 @@ enum {
 #define TRIAL                                                                                      \
     NS_PER_S /* a connection that is still open this long after a stream was not closed because of it */
 
-enum state {
-    CONNECTING,
-    SENDING,
-    HEAD,
-    LENGTH,      /* a body of known length */
-    CHUNK_SIZE,  /* the line before a chunk */
-    CHUNK,       /* its bytes */
-    CHUNK_END,   /* the line end after it */
-    TRAILERS,    /* lines up to an empty one */
-    UNTIL_CLOSE, /* a body that ends with the connection */
-};
+enum state { CONNECTING, SENDING, RECEIVING };
 
 /* What a server does with a connection after a stream of events. */
 enum keep_alive {
@@ -93,10 +78,8 @@ struct plain_call {
     struct text out; /* request line and headers */
     size_t sent;     /* bytes of these and of the body */
     struct text in;  /* received and not processed yet: head, lines */
-    struct text lines;
-    uint64_t left; /* of the body or chunk */
-    int status;
-    bool is_reused, is_paused, keeps, is_stream;
+    struct plain_response response;
+    bool is_reused, is_paused;
     bool is_resumed;           /* buffered data is to be delivered */
     bool in_callback, is_over; /* canceled or ended in a callback */
     nanos deadline;            /* for connecting; 0: connected */
@@ -167,11 +150,12 @@ static void keep(struct plain_call *call)
     call->link = NULL;
     link->call = NULL;
     end_trial(link); /* it was reused successfully */
-    if (!may_keep(link, call->is_stream) || event_loop_watch(pool->loop, &link->watch, EPOLLIN)) {
+    if (!may_keep(link, call->response.is_stream) ||
+        event_loop_watch(pool->loop, &link->watch, EPOLLIN)) {
         close_link(link);
         return;
     }
-    if (call->is_stream) {
+    if (call->response.is_stream) {
         link->had_stream = link->is_on_trial = true;
         link->server->on_trial++;
     }
@@ -287,7 +271,7 @@ static void release(struct plain_call *call)
         pool->calls = call->next;
     text_release(&call->out);
     text_release(&call->in);
-    text_release(&call->lines);
+    text_release(&call->response.lines);
     free(call);
 }
 
@@ -298,11 +282,15 @@ static void drop_connection(struct plain_call *call)
     call->link = NULL;
 }
 
+static bool is_sent(const struct plain_call *call)
+{
+    return call->sent == call->out.length + call->request.body_length;
+}
+
 static void finish(struct plain_call *call, enum err err, const char *why)
 {
     struct relay_request request = call->request;
-    if (!err && call->keeps && !call->in.length &&
-        call->sent == call->out.length + call->request.body_length)
+    if (!err && call->response.keeps && !call->in.length && is_sent(call))
         keep(call);
     else
         drop_connection(call);
@@ -328,152 +316,40 @@ static bool deliver(struct plain_call *call, const char *bytes, size_t length)
     return taken && !call->is_over;
 }
 
-static bool value_has(const char *value, const char *word)
+/* Parses what is not body; returns as plain_response_parse. */
+static ssize_t read_frame(struct plain_call *call, const char *at, size_t length)
 {
-    return value && strcasestr(value, word);
-}
-
-static const char *find(const struct text *lines, const char *name)
-{
-    size_t length = strlen(name);
-    for (size_t at = 0; at < lines->length; at += strlen(lines->bytes + at) + 1)
-        if (strncasecmp(lines->bytes + at, name, length) == 0 && lines->bytes[at + length] == ':')
-            return lines->bytes + at + length + 1 + strspn(lines->bytes + at + length + 1, " \t");
-    return NULL;
-}
-
-/* The state after the head. */
-static enum state body_state(struct plain_call *call)
-{
-    const char *given = find(&call->lines, "Content-Length");
-    const char *coding = find(&call->lines, "Transfer-Encoding");
-    bool has_none =
-        strcmp(call->request.method, "HEAD") == 0 || call->status == 204 || call->status == 304;
-    call->left = 0;
-    if (has_none)
-        return LENGTH;
-    if (coding && value_has(coding, "chunked"))
-        return CHUNK_SIZE;
-    if (!coding && given && parse_u64(given, &call->left) == ERR_OK)
-        return LENGTH;
-    call->keeps = false;
-    return UNTIL_CLOSE;
-}
-
-/* Splits the head into lines, without the status line. */
-static void split_head(struct plain_call *call, const char *head, size_t length)
-{
-    const char *end = head + length, *line = memchr(head, '\n', length);
-    text_clear(&call->lines);
-    while (line && line + 1 < end) {
-        line++;
-        const char *next = memchr(line, '\n', (size_t)(end - line));
-        size_t size = (size_t)((next ? next : end) - line);
-        while (size && (line[size - 1] == '\r' || line[size - 1] == '\n'))
-            size--;
-        if (size && !memchr(line, '\0', size)) {
-            text_add_bytes(&call->lines, line, size);
-            text_add_bytes(&call->lines, "", 1);
-        }
-        line = next;
+    struct plain_response *response = &call->response;
+    bool is_head = response->part == PLAIN_HEAD;
+    ssize_t taken = plain_response_parse(response, at, length);
+    if (is_head && response->part != PLAIN_HEAD) {
+        call->in_callback = true;
+        call->request.head(call->request.context, response->status, &response->lines);
+        call->in_callback = false;
     }
-}
-
-/* Number of bytes of `in` consumed; 0: incomplete.  -1: not HTTP. */
-static ssize_t read_head(struct plain_call *call)
-{
-    const char *head = text_get(&call->in), *end = NULL;
-    size_t length = call->in.length;
-    const char *crlf = memmem(head, length, "\r\n\r\n", 4), *lf = memmem(head, length, "\n\n", 2);
-    if (crlf)
-        end = crlf + 4;
-    if (lf && (!end || lf + 2 < end))
-        end = lf + 2;
-    if (length >= 5 && memcmp(head, "HTTP/", 5) != 0)
-        return -1;
-    if (!end)
-        return length > HEAD_MAX ? -1 : 0;
-    const char *space = memchr(head, ' ', (size_t)(end - head));
-    call->status = space ? (int)strtol(space + 1, NULL, 10) : 0;
-    if (call->status < 100 || call->status > 999)
-        return -1;
-    if (call->status < 200)
-        return end - head; /* "100 Continue": the next head follows */
-    split_head(call, head, (size_t)(end - head));
-    const char *connection = find(&call->lines, "Connection");
-    call->keeps = memcmp(head, "HTTP/1.1", 8) == 0 ? !value_has(connection, "close")
-                                                   : value_has(connection, "keep-alive");
-    call->is_stream = value_has(find(&call->lines, "Content-Type"), "event-stream");
-    call->state = body_state(call);
-    call->in_callback = true;
-    call->request.head(call->request.context, call->status, &call->lines);
-    call->in_callback = false;
-    return end - head;
-}
-
-/* A line of the chunked coding; returns as read_head. */
-static ssize_t read_line(struct plain_call *call, const char *bytes, size_t length)
-{
-    const char *end = memchr(bytes, '\n', length);
-    char *after;
-    if (!end)
-        return length > 4096 ? -1 : 0;
-    bool is_empty = end == bytes || (end == bytes + 1 && bytes[0] == '\r');
-    if (call->state == CHUNK_SIZE) {
-        errno = 0;
-        call->left = strtoull(bytes, &after, 16);
-        if (after == bytes || errno || bytes[0] == '-' || !strchr(" \t;\r\n", *after))
-            return -1;
-        call->state = call->left ? CHUNK : TRAILERS;
-    } else if (call->state == CHUNK_END) {
-        if (!is_empty)
-            return -1;
-        call->state = CHUNK_SIZE;
-    } else if (is_empty) {
-        call->state = LENGTH; /* empty */
-        call->left = 0;
-    }
-    return end + 1 - bytes;
-}
-
-static bool is_complete(const struct plain_call *call)
-{
-    return call->state == LENGTH && call->left == 0;
+    return taken;
 }
 
 /* Delivers bytes of the body; 0: the call is over or paused, and the bytes are delivered again. */
 static ssize_t read_body(struct plain_call *call, const char *at, size_t length)
 {
-    if (call->state != UNTIL_CLOSE && length > call->left)
-        length = (size_t)call->left;
-    if (!deliver(call, at, length) || call->is_over)
+    length = plain_response_body(&call->response, length);
+    if (!deliver(call, at, length))
         return 0;
-    call->left -= call->state == UNTIL_CLOSE ? 0 : length;
-    if (call->state == CHUNK && call->left == 0)
-        call->state = CHUNK_END;
+    plain_response_take(&call->response, length);
     return (ssize_t)length;
 }
 
 /* Processes the buffered input.  False: the call is over or paused. */
 static bool handle(struct plain_call *call)
 {
+    struct plain_response *response = &call->response;
     size_t used = 0;
-    while (used < call->in.length && !is_complete(call)) {
+    while (used < call->in.length && !plain_response_is_complete(response)) {
         const char *at = call->in.bytes + used;
         size_t length = call->in.length - used;
-        ssize_t taken = 0;
-        if (call->state == LENGTH || call->state == CHUNK || call->state == UNTIL_CLOSE) {
-            taken = read_body(call, at, length);
-        } else if (call->state == HEAD) {
-            if (used) { /* after "100 Continue" */
-                memmove(call->in.bytes, at, length);
-                call->in.length = length;
-                used = 0;
-            }
-            taken = read_head(call);
-        } else {
-            taken = read_line(call, at, length);
-        }
+        ssize_t taken = plain_response_body(response, length) ? read_body(call, at, length)
+                                                              : read_frame(call, at, length);
         if (call->is_over)
             break;
         if (taken < 0) {
@@ -494,7 +370,7 @@ static bool handle(struct plain_call *call)
         call->in.length -= used;
         call->in.bytes[call->in.length] = '\0';
     }
-    if (is_complete(call)) {
+    if (plain_response_is_complete(response)) {
         finish(call, ERR_OK, "");
         return false;
     }
@@ -513,12 +389,13 @@ static bool may_repeat(const struct plain_call *call)
 /* The connection was closed. */
 static void on_closed(struct plain_call *call, int failure)
 {
-    if (call->is_reused && call->state <= HEAD && !call->in.length && call->link->had_stream)
+    bool is_silent = call->is_reused && call->response.part == PLAIN_HEAD && !call->in.length;
+    if (is_silent && call->link->had_stream)
         call->server->keep_alive =
             KEEP_ALIVE_BROKEN; /* for whatever reason: reuse may lose a request */
-    if (call->state == UNTIL_CLOSE && !failure)
+    if (call->response.part == PLAIN_UNTIL_CLOSE && !failure)
         finish(call, ERR_OK, "");
-    else if (call->is_reused && call->state <= HEAD && !call->in.length && may_repeat(call))
+    else if (is_silent && may_repeat(call))
         start_again(call);
     else
         fail(call, failure);
@@ -560,25 +437,30 @@ static unsigned wanted_events(const struct plain_call *call)
 /* The server accepts no more data.  It may have responded early, for example with 413. */
 static void read_early_answer(struct plain_call *call)
 {
-    call->state = HEAD;
+    call->state = RECEIVING;
     (void)!event_loop_watch(call->pool->loop, &call->link->watch, wanted_events(call));
     receive(call);
+}
+
+/* As sendmsg. */
+static ssize_t send_some(const struct plain_call *call)
+{
+    struct iovec parts[2];
+    size_t head = call->out.length, count = 0, from = call->sent > head ? call->sent - head : 0;
+    if (call->sent < head)
+        parts[count++] = (struct iovec){call->out.bytes + call->sent, head - call->sent};
+    if (call->request.body_length > from)
+        parts[count++] =
+            (struct iovec){(char *)call->request.body + from, call->request.body_length - from};
+    const struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
+    return sendmsg(call->link->watch.fd, &message, MSG_NOSIGNAL);
 }
 
 /* False when the rest need not be sent, or the call is over. */
 static bool send_rest(struct plain_call *call)
 {
-    size_t head = call->out.length, all = head + call->request.body_length;
-    while (call->sent < all) {
-        struct iovec parts[2];
-        size_t count = 0, from = call->sent > head ? call->sent - head : 0;
-        if (call->sent < head)
-            parts[count++] = (struct iovec){call->out.bytes + call->sent, head - call->sent};
-        if (call->request.body_length > from)
-            parts[count++] =
-                (struct iovec){(char *)call->request.body + from, call->request.body_length - from};
-        const struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
-        ssize_t sent = sendmsg(call->link->watch.fd, &message, MSG_NOSIGNAL);
+    while (!is_sent(call)) {
+        ssize_t sent = send_some(call);
         if (sent < 0 && errno == EINTR)
             continue;
         if (sent < 0 && errno == EAGAIN)
@@ -589,7 +471,7 @@ static bool send_rest(struct plain_call *call)
         }
         call->sent += (size_t)sent;
     }
-    call->state = HEAD;
+    call->state = RECEIVING;
     return true;
 }
 
@@ -632,7 +514,7 @@ static void on_ready(struct plain_call *call, unsigned events)
     /* An early response, such as 413, arrives before all of the body is sent. */
     if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
         if (call->state == SENDING)
-            call->state = HEAD;
+            call->state = RECEIVING;
         receive(call);
     }
 }
@@ -771,6 +653,7 @@ enum err plain_call_start(struct plain_pool *pool, const struct relay_request *r
     call->base.is_plain = true;
     call->pool = pool;
     call->request = *request;
+    call->response.is_of_head = strcmp(request->method, "HEAD") == 0;
     call->server = find_server(pool, request->url);
     write_request(call);
     bool is_ready = call->server && !call->out.failed;
@@ -787,14 +670,10 @@ enum err plain_call_start(struct plain_pool *pool, const struct relay_request *r
     }
     /* Send the request immediately if possible: a failure is detected when the response is awaited. */
     if (call->is_reused) {
-        const struct iovec parts[2] = {{call->out.bytes, call->out.length},
-                                       {(char *)request->body, request->body_length}};
-        const struct msghdr message = {.msg_iov = (struct iovec *)parts,
-                                       .msg_iovlen = request->body_length ? 2 : 1};
-        ssize_t sent = sendmsg(call->link->watch.fd, &message, MSG_NOSIGNAL);
+        ssize_t sent = send_some(call);
         call->sent = sent > 0 ? (size_t)sent : 0;
-        if (call->sent == call->out.length + request->body_length)
-            call->state = HEAD;
+        if (is_sent(call))
+            call->state = RECEIVING;
     }
     enum err err = event_loop_watch(pool->loop, &call->link->watch, wanted_events(call));
     if (err) {

@@ -31,6 +31,9 @@ struct relay_request {
     void *context;
 };
 
+/* The value of a header in lines of that format; NULL if absent. */
+const char *http_header_find(const struct text *lines, const char *name);
+
 enum err http_relay_new(struct event_loop *loop, struct http_relay **out, struct error *why)
     MUST_USE;
 void http_relay_free(struct http_relay *relay);

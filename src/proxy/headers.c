@@ -68,14 +68,3 @@ void header_add(struct text *lines, const char *name, const char *value)
     text_add_bytes(lines, ": ", 2);
     text_add_bytes(lines, value, strlen(value) + 1);
 }
-
-const char *header_find(const struct text *lines, const char *name)
-{
-    size_t length = strlen(name);
-    for (size_t at = 0; at < lines->length; at += strlen(lines->bytes + at) + 1) {
-        const char *line = lines->bytes + at;
-        if (strncasecmp(line, name, length) == 0 && line[length] == ':')
-            return line + length + 1 + strspn(line + length + 1, " \t");
-    }
-    return NULL;
-}

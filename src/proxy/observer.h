@@ -17,8 +17,6 @@
 /* ---- headers.c: lines "Name: value", each with a NUL after it ---- */
 
 void header_add(struct text *lines, const char *name, const char *value);
-const char *header_find(const struct text *lines,
-                        const char *name); /* returns the value; NULL if absent */
 
 /* Validation by RFC 9110 and 9112: a token, no control characters, a path without spaces. */
 bool header_is_name(const char *name);

@@ -291,10 +291,10 @@ static bool is_type(const char *content_type, const char *wanted)
 static void on_headers(void *context, int status, const struct text *headers)
 {
     struct transfer *transfer = context;
-    const char *connection = header_find(headers, "Connection");
-    const char *type = header_find(headers, "Content-Type");
-    const char *given = header_find(headers, "Content-Length");
-    const char *encoding = header_find(headers, "Content-Encoding");
+    const char *connection = http_header_find(headers, "Connection");
+    const char *type = http_header_find(headers, "Content-Type");
+    const char *given = http_header_find(headers, "Content-Length");
+    const char *encoding = http_header_find(headers, "Content-Encoding");
     uint64_t length;
     if (transfer->request)
         observer_begin(&transfer->observer, status, encoding);
@@ -316,7 +316,7 @@ static void on_headers(void *context, int status, const struct text *headers)
         returns_energy && !transfer->is_event_stream && !is_type(type, "application/x-ndjson");
     if (transfer->is_held)
         return;
-    if (!given || header_find(headers, "Transfer-Encoding") || parse_u64(given, &length) ||
+    if (!given || http_header_find(headers, "Transfer-Encoding") || parse_u64(given, &length) ||
         transfer->filters_usage || (returns_energy && transfer->is_event_stream))
         length = HTTP_LENGTH_UNKNOWN;
     transfer->has_begun = true;
