@@ -276,17 +276,6 @@ struct decoder_cost decoder_cost_component(const struct decoder *decoder,
     return sum;
 }
 
-struct decoder_cost decoder_cost_total(const struct decoder *decoder,
-                                       const struct decoder_step *step)
-{
-    struct decoder_cost sum = {0};
-    for (int i = 0; i < DECODER_COMPONENT_COUNT; i++) {
-        struct decoder_cost one = decoder_cost_component(decoder, step, (enum decoder_component)i);
-        decoder_cost_add(&sum, &one);
-    }
-    return sum;
-}
-
 double decoder_cost_flops(const struct decoder_cost *cost)
 {
     return cost->matrix_flops + cost->elementwise_flops;

@@ -40,12 +40,10 @@ struct decoder_cost {
 struct decoder_cost decoder_cost(const struct decoder *decoder, const struct decoder_step *step,
                                  int layer, enum decoder_component component);
 
-/* A component in all layers and outside them; and the total. */
+/* A component in all layers and outside them. */
 struct decoder_cost decoder_cost_component(const struct decoder *decoder,
                                            const struct decoder_step *step,
                                            enum decoder_component component);
-struct decoder_cost decoder_cost_total(const struct decoder *decoder,
-                                       const struct decoder_step *step);
 
 double decoder_cost_flops(const struct decoder_cost *cost); /* matrix and elementwise */
 double decoder_cost_bytes(const struct decoder_cost *cost); /* all five */

@@ -9,6 +9,7 @@
 #include "graph/decoder_cost.h"
 #include "graph/gguf.h"
 #include "graph/reader.h"
+#include "support/decoder_total.h"
 
 /* ---- writing ---- */
 

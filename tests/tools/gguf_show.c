@@ -12,6 +12,7 @@
 #include "core/text.h"
 #include "graph/decoder_cost.h"
 #include "graph/gguf.h"
+#include "support/decoder_total.h"
 
 static void show_u64(struct json *json, const char *key, uint64_t value)
 {

@@ -1,6 +1,7 @@
 /* The cost of a pass, against loops over every token, head and pair, and by invariants of sums. */
 #include "graph/decoder_cost.h"
 #include "graph/gguf.h"
+#include "support/decoder_total.h"
 #include "support/gguf_file.h"
 #include "support/unit.h"
 
