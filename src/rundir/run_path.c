@@ -132,9 +132,9 @@ static bool is_alnum(uint32_t code)
     static const struct {
         uint32_t first, last;
     } RANGES[] = {
-#define ALNUM(first, last) {first, last},
+#define R(first, last) {first, last},
 #include "rundir/alnum.def"
-#undef ALNUM
+#undef R
     };
     if (code < 0x80)
         return (code >= '0' && code <= '9') || (code >= 'A' && code <= 'Z') ||

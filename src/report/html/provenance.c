@@ -3,20 +3,17 @@
  * measurement. */
 #include "report/html/sections.h"
 
-#include <dirent.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "port/json_read.h"
+#include "rundir/run_dir.h"
 #include "rundir/summary.h"
-
-/* ---- files ---- */
 
 /* ---- from one folder to another ---- */
 
@@ -56,42 +53,26 @@ static void add_escaped(struct text *out, const char *path)
             text_addf(out, "%%%02X", (unsigned char)*at);
 }
 
-/* ---- the files ---- */
+/* ---- files ---- */
 
-/* Files that describe the run: neither hidden files nor a page like this one. */
-static bool is_shown(const char *name)
-{
-    const char *dot = strrchr(name, '.');
-    static const char *const ENDS[] = {".jsonl", ".json", ".csv", ".arrow"};
-    for (size_t i = 0; name[0] != '.' && dot && i < sizeof ENDS / sizeof *ENDS; i++)
-        if (strcmp(dot, ENDS[i]) == 0)
-            return true;
-    return false;
-}
+struct linked_files {
+    struct json *json;
+    const char *path; /* from the page to the directory */
+};
 
-static int is_file(const struct dirent *entry)
+static void put_file(void *context, const char *name, int64_t bytes)
 {
-    return is_shown(entry->d_name);
-}
-
-static void put_file(struct json *json, const char *way_there, const char *directory,
-                     const char *name)
-{
-    char path[PATH_MAX];
+    const struct linked_files *files = context;
     struct text href = {0};
-    struct stat status;
-    str_format(path, sizeof path, "%s/%s", directory, name);
-    if (stat(path, &status) || !S_ISREG(status.st_mode))
-        return;
     /* "./": so that a colon in the name is not taken for a URL scheme. */
     text_add(&href, "./");
-    add_escaped(&href, way_there);
+    add_escaped(&href, files->path);
     add_escaped(&href, name);
-    json_object(json, NULL);
-    json_string(json, "name", name);
-    json_string(json, "href", text_get(&href));
-    json_integer(json, "bytes", status.st_size);
-    json_object_end(json);
+    json_object(files->json, NULL);
+    json_string(files->json, "name", name);
+    json_string(files->json, "href", text_get(&href));
+    json_integer(files->json, "bytes", bytes);
+    json_object_end(files->json);
     text_release(&href);
 }
 
@@ -99,19 +80,13 @@ void files_put(struct json *json, const char *directory, const char *page)
 {
     char from[PATH_MAX], to[PATH_MAX], inside[PATH_MAX];
     struct text path = {0};
-    struct dirent **entries = NULL;
     str_format(inside, sizeof inside, "%s/.", directory);
     folder_of(page, from);
     folder_of(inside, to);
     relative_path(from, to, &path);
-    int count = scandir(directory, &entries, is_file, alphasort);
     json_array(json, "files");
-    for (int i = 0; i < count; i++) {
-        put_file(json, text_get(&path), directory, entries[i]->d_name);
-        free(entries[i]);
-    }
+    run_dir_list(directory, RUN_DIR_DATA, put_file, &(struct linked_files){json, text_get(&path)});
     json_array_end(json);
-    free((void *)entries);
     text_release(&path);
 }
 

@@ -389,6 +389,45 @@ static void test_put_is_whole_or_not_at_all(void **state)
     assert_int_equal(look(run), RUN_DIR_EMPTY);
 }
 
+/* ---- listing and reading ---- */
+
+static void add_name(void *context, const char *name, int64_t bytes)
+{
+    text_addf(context, "%s %d\n", name, (int)bytes);
+}
+
+static void test_files_are_listed_and_read(void **state)
+{
+    (void)state;
+    struct text names = {0}, bytes = {0};
+    struct error why = {0};
+    char link[300], target[300];
+    tree_write(&tree, "/runs/one/summary.json", "{}");
+    tree_write(&tree, "/runs/one/samples-2.csv", "t_s\n");
+    tree_write(&tree, "/runs/one/report.html", "page");
+    tree_write(&tree, "/runs/one/mine.csv", "a");
+    tree_write(&tree, "/runs/one/.lock", "1");
+    tree_write(&tree, "/secret", "s");
+    snprintf(link, sizeof link, "%s/spans.jsonl", run);
+    snprintf(target, sizeof target, "%s/secret", tree.root);
+    assert_int_equal(symlink(target, link), 0);
+    run_dir_list(run, RUN_DIR_MEASURED, add_name, &names);
+    assert_string_equal(text_get(&names), "samples-2.csv 4\nsummary.json 2\n");
+    text_clear(&names);
+    run_dir_list(run, RUN_DIR_DATA, add_name, &names);
+    assert_string_equal(text_get(&names),
+                        "mine.csv 1\nsamples-2.csv 4\nspans.jsonl 1\nsummary.json 2\n");
+    assert_int_equal(run_dir_read(run, "summary.json", 100, &bytes, &why), ERR_OK);
+    assert_string_equal(text_get(&bytes), "{}");
+    for (const char *const *wrong =
+             (const char *const[]){"mine.csv", "spans.jsonl", "report.html", ".lock",
+                                   "../one/summary.json", "records.jsonl", NULL};
+         *wrong; wrong++)
+        assert_int_equal(run_dir_read(run, *wrong, 100, &bytes, &why), ERR_NOT_FOUND);
+    text_release(&names);
+    text_release(&bytes);
+}
+
 #define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, tree_tear_down)
 
 int main(void)
@@ -405,6 +444,7 @@ int main(void)
         IN_TREE(test_clear_follows_no_links),
         IN_TREE(test_one_run_at_a_time),
         IN_TREE(test_put_is_whole_or_not_at_all),
+        IN_TREE(test_files_are_listed_and_read),
     };
     return RUN_TESTS(tests);
 }
