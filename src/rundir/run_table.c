@@ -30,7 +30,7 @@ static bool wants(struct run_wanted wanted, enum run_number column)
 /* `wanted` plus the inputs of its derived columns. */
 static struct run_wanted derive_needs(struct run_wanted wanted)
 {
-    const uint64_t basis = RUN_WANT(RUN_BASIS_JOULES) | RUN_WANT(RUN_BASIS_WATTS);
+    const run_columns basis = RUN_WANT(RUN_BASIS_JOULES) | RUN_WANT(RUN_BASIS_WATTS);
     if (wants(wanted, RUN_WATTS))
         wanted.numbers |= RUN_WANT(RUN_JOULES) | RUN_WANT(RUN_LATENCY) | basis;
     if (wants(wanted, RUN_ACTIVE_JOULES))

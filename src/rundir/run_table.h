@@ -47,13 +47,13 @@ enum run_word {
     RUN_WORDS
 };
 
-/* Which columns to load.  Flags are always loaded. */
+/* Which columns to load, a bit for each: RUN_WANT(RUN_JOULES) | ...  Flags are always loaded. */
+typedef unsigned __int128 run_columns; /* NOLINT: there will be more than 64 */
 struct run_wanted {
-    uint64_t numbers; /* bits: RUN_WANT(RUN_JOULES) | ... */
-    uint64_t words;
+    run_columns numbers, words;
 };
-#define RUN_WANT(column) (UINT64_C(1) << (column))
-#define RUN_WANT_ALL     ((struct run_wanted){UINT64_MAX, UINT64_MAX})
+#define RUN_WANT(column) ((run_columns)1 << (column))
+#define RUN_WANT_ALL     ((struct run_wanted){~(run_columns)0, ~(run_columns)0})
 
 enum run_source { RUN_FROM_ARROW, RUN_FROM_JOURNAL };
 

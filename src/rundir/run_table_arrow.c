@@ -67,7 +67,7 @@ static void find_places(const struct loading *loading, const struct places *plac
     }
 }
 
-static bool wants(uint64_t bits, size_t column)
+static bool wants(run_columns bits, size_t column)
 {
     return bits >> column & 1;
 }

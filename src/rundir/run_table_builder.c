@@ -16,7 +16,7 @@
 /* Limit of distinct words; further ones become "(others)". */
 enum { WORDS_MAX = 65535, SLOTS_FIRST = 64, ROWS_FIRST = 1024 };
 
-_Static_assert(RUN_NUMBERS <= 64 && RUN_WORDS <= 64, "a column is a bit of run_wanted");
+_Static_assert(RUN_NUMBERS <= 128 && RUN_WORDS <= 128, "a column is a bit of run_wanted");
 
 /* ---- places ---- */
 
