@@ -193,26 +193,18 @@ static enum err match_runs(const struct compare_side *a, const struct compare_si
 
 /* ---- terms of the metrics ---- */
 
-/* Per query; each may be unknown. */
-enum quantity_of_query {
-    QUERY_ONE,
-    QUERY_JOULES,
-    QUERY_ACTIVE_JOULES,
-    QUERY_TOKENS,
-    QUERY_LATENCY,
-    QUERY_TTFT,
-    QUERY_ITL,
-    QUERY_RIGHT,
-    QUERY_GRADED,
-    QUERY_BUSY_S, /* its share of the time in which any query was in flight */
-    QUERY_RUN_S,  /* its share of the time from the first request to the last end */
-    QUERY_NATS,   /* -ln p of its scored tokens */
-    QUERY_BITS,
-    QUERY_SCORED,
-    QUERY_BYTES,
-    QUERY_MILLIONS, /* output tokens in millions */
-    QUERY_COST,     /* cost of its energy and its share of device time */
-    QUERY_GCO2E,
+/* Per query, beside the numbers of the table (enum run_number); each may be unknown. */
+enum {
+    RUN_ONE = RUN_NUMBERS,
+    RUN_ITL, /* in seconds */
+    RUN_RIGHT,
+    RUN_GRADED,
+    RUN_BUSY_S,         /* its share of the time in which any query was in flight */
+    RUN_WALL_S,         /* its share of the time from the first request to the last end */
+    RUN_BITS,           /* -log2 p of its scored tokens */
+    RUN_MILLIONS,       /* output tokens in millions */
+    RUN_OPERATING_COST, /* cost of its energy and its share of device time */
+    RUN_GCO2E,
 };
 
 /* One entry per question, summed over its repeats and runs, which are not independent.  A query is included if its
@@ -229,27 +221,45 @@ struct terms {
 };
 
 struct factor {
-    enum quantity_of_query numerator, denominator;
+    int numerator, denominator;
 };
-#define FACTOR(n, d) {QUERY_##n, QUERY_##d}
+#define FACTOR(n, d) {RUN_##n, RUN_##d}
 
 static const struct {
     bool product, exponential;
     struct factor factors[2];
 } FORMULAS[] = {
-#define METRIC(constant, name, unit, better, energy, of)                                           \
-    {false, false, {FACTOR of, {QUERY_ONE, QUERY_ONE}}},
-#define PRODUCT(constant, name, unit, better, energy, of, times)                                   \
+#define METRIC(constant, name, label, unit, better, energy, of)                                    \
+    {false, false, {FACTOR of, {RUN_ONE, RUN_ONE}}},
+#define PRODUCT(constant, name, label, unit, better, energy, of, times)                            \
     {true, false, {FACTOR of, FACTOR times}},
-#define EXPONENTIAL(constant, name, unit, better, energy, of)                                      \
-    {false, true, {FACTOR of, {QUERY_ONE, QUERY_ONE}}},
+#define EXPONENTIAL(constant, name, label, unit, better, energy, of)                               \
+    {false, true, {FACTOR of, {RUN_ONE, RUN_ONE}}},
 #include "rundir/record.def"
 };
 
 bool compare_is_priced(enum compare_metric metric)
 {
-    enum quantity_of_query of = FORMULAS[metric].factors[0].numerator;
-    return of == QUERY_COST || of == QUERY_GCO2E;
+    int of = FORMULAS[metric].factors[0].numerator;
+    return of == RUN_OPERATING_COST || of == RUN_GCO2E;
+}
+
+static run_columns want(int what)
+{
+    return what < RUN_NUMBERS ? RUN_WANT(what) : 0;
+}
+
+struct run_wanted compare_needs(void)
+{
+    struct run_wanted wanted = {RUN_WANT(RUN_INDEX) | RUN_WANT(RUN_REPEAT) |
+                                    RUN_WANT(RUN_QUESTION) | RUN_WANT(RUN_ITL_MEDIAN) |
+                                    RUN_WANT(RUN_COVERAGE) | RUN_WANT(RUN_COMPANY),
+                                RUN_WANT(RUN_SOURCE) | RUN_WANT(RUN_METHOD)};
+    for (size_t m = 0; m < COMPARE_METRICS; m++)
+        for (size_t i = 0; i < 2; i++)
+            wanted.numbers |=
+                want(FORMULAS[m].factors[i].numerator) | want(FORMULAS[m].factors[i].denominator);
+    return wanted;
 }
 
 static bool metric_is_product(enum compare_metric metric)
@@ -266,55 +276,40 @@ static double time_share(const struct run_table *table, size_t row)
     return run_number(table, RUN_LATENCY, row) / (company >= 1 ? company : 1);
 }
 
-static double quantity(const struct terms_run *run, enum quantity_of_query what, size_t row)
+static double quantity(const struct terms_run *run, int what, size_t row)
 {
     const struct run_table *table = run->table;
     int correct = run_flag(table, RUN_CORRECT, row);
     switch (what) {
-    case QUERY_ONE:
+    case RUN_ONE:
         return 1;
-    case QUERY_JOULES:
-        return run_number(table, RUN_JOULES, row);
-    case QUERY_ACTIVE_JOULES:
-        return run_number(table, RUN_ACTIVE_JOULES, row);
-    case QUERY_TOKENS:
-        return run_number(table, RUN_OUTPUT_TOKENS, row);
-    case QUERY_LATENCY:
-        return run_number(table, RUN_LATENCY, row);
-    case QUERY_TTFT:
-        return run_number(table, RUN_TTFT, row);
-    case QUERY_ITL:
+    case RUN_ITL:
         return run_number(table, RUN_ITL_MEDIAN, row) / 1000;
-    case QUERY_RIGHT:
+    case RUN_RIGHT:
         return correct < 0 ? UNKNOWN : (double)correct;
-    case QUERY_GRADED:
+    case RUN_GRADED:
         return correct < 0 ? UNKNOWN : 1;
-    case QUERY_BUSY_S:
+    case RUN_BUSY_S:
         return time_share(table, row) * run->busy_scale;
-    case QUERY_RUN_S:
+    case RUN_WALL_S:
         return time_share(table, row) * run->run_scale;
-    case QUERY_NATS:
-        return run_number(table, RUN_NLL, row);
-    case QUERY_BITS:
+    case RUN_BITS:
         return run_number(table, RUN_NLL, row) / log(2);
-    case QUERY_SCORED:
-        return run_number(table, RUN_SCORED_TOKENS, row);
-    case QUERY_BYTES:
-        return run_number(table, RUN_SCORED_BYTES, row);
-    case QUERY_MILLIONS:
+    case RUN_MILLIONS:
         return run_number(table, RUN_OUTPUT_TOKENS, row) / 1e6;
-    case QUERY_COST:
+    case RUN_OPERATING_COST:
         return tariff_charge(&table->summary.tariff, run_number(table, RUN_JOULES, row), UNKNOWN,
                              time_share(table, row) * run->device_scale)
             .cost;
-    case QUERY_GCO2E:
+    case RUN_GCO2E:
         return tariff_emissions(&table->summary.tariff, run_number(table, RUN_JOULES, row));
+    default:
+        return run_number(table, (enum run_number)what, row);
     }
-    return UNKNOWN;
 }
 
 /* Scale such that sum of `what` / (scale x sum of shares) is the run's own figure; 1 if that is unknown. */
-static double scale_to(const struct terms_run *run, enum quantity_of_query what, double figure)
+static double scale_to(const struct terms_run *run, int what, double figure)
 {
     double amount = 0, time = 0;
     for (size_t i = 0; i < run->table->rows; i++) {
@@ -340,8 +335,8 @@ static double device_scale(const struct run_table *table)
 static struct terms_run terms_run_of(const struct run_table *table)
 {
     struct terms_run run = {table, 1, 1, 1};
-    double busy = scale_to(&run, QUERY_JOULES, table->summary.busy_watts);
-    double whole = scale_to(&run, QUERY_TOKENS, table->summary.output_tokens_per_s);
+    double busy = scale_to(&run, RUN_JOULES, table->summary.busy_watts);
+    double whole = scale_to(&run, RUN_OUTPUT_TOKENS, table->summary.output_tokens_per_s);
     return (struct terms_run){table, busy, whole, device_scale(table)};
 }
 
@@ -468,9 +463,11 @@ static enum err terms_of(const struct match *match, enum compare_metric metric, 
 #define Z_95 1.959963984540054
 
 const struct compare_metric_info COMPARE_METRIC_INFO[COMPARE_METRICS] = {
-#define METRIC(constant, name, unit, better, energy, of)         {name, unit, better, energy},
-#define PRODUCT(constant, name, unit, better, energy, of, times) {name, unit, better, energy},
-#define EXPONENTIAL(constant, name, unit, better, energy, of)    {name, unit, better, energy},
+#define METRIC(constant, name, label, unit, better, energy, of) {name, label, unit, better, energy},
+#define PRODUCT(constant, name, label, unit, better, energy, of, times)                            \
+    {name, label, unit, better, energy},
+#define EXPONENTIAL(constant, name, label, unit, better, energy, of)                               \
+    {name, label, unit, better, energy},
 #include "rundir/record.def"
 };
 
@@ -514,9 +511,9 @@ static double electricity_share(const struct match *match, size_t first, size_t 
     for (size_t r = first; r < end; r++) {
         const struct matched_run *run = &match->runs[r];
         for (size_t i = 0; i < run->count; i++) {
-            double joules = quantity(&run->run, QUERY_JOULES, run->rows[i]);
+            double joules = quantity(&run->run, RUN_JOULES, run->rows[i]);
             add_known(&electricity, tariff_electricity(&run->run.table->summary.tariff, joules));
-            add_known(&all, quantity(&run->run, QUERY_COST, run->rows[i]));
+            add_known(&all, quantity(&run->run, RUN_OPERATING_COST, run->rows[i]));
         }
     }
     return all > 0 ? electricity / all : 0;
@@ -608,9 +605,8 @@ static enum err compare_repetitions(const struct terms *terms, enum compare_metr
     if (!values)
         return ERR_NO_MEMORY;
     for (size_t i = 0; i < a->count + b->count; i++)
-        values[i] = contrast_statistic(i < a->count
-                                           ? a->entries + i * CONTRAST_SUMS
-                                           : b->entries + (i - a->count) * CONTRAST_SUMS,
+        values[i] = contrast_statistic(i < a->count ? a->entries + i * CONTRAST_SUMS
+                                                    : b->entries + (i - a->count) * CONTRAST_SUMS,
                                        metric_is_product(metric));
     contrast_runs(values, a->count, values + a->count, b->count, &out->found);
     free(values);
@@ -681,7 +677,8 @@ static enum err compare_metric(const struct match *match, const struct compare_s
     out->a_plus_minus = out->found.a_error;
     out->b_plus_minus = out->found.b_error;
     if (!err && COMPARE_METRIC_INFO[metric].energy)
-        add_calibration(match, sensors, FORMULAS[metric].factors[0].numerator == QUERY_COST, out);
+        add_calibration(match, sensors, FORMULAS[metric].factors[0].numerator == RUN_OPERATING_COST,
+                        out);
     terms_release(&terms);
     return err;
 }
@@ -744,7 +741,7 @@ enum err compare_sides(const struct compare_side *a, const struct compare_side *
 
 /* ---- several comparisons ---- */
 
-static enum compare_verdict verdict_of(const struct compared *compared, enum compare_better better)
+static enum compare_verdict verdict_of(const struct compared *compared, enum better better)
 {
     const struct contrast_figure *difference = &compared->found.difference;
     if (!is_known(compared->p_holm))

@@ -18,20 +18,18 @@
 #include "rundir/run_table.h"
 #include "stats/contrast.h"
 
-enum compare_better { BETTER_LOWER = -1, BETTER_NEITHER, BETTER_HIGHER };
-
 /* COMPARE_ENERGY_PER_QUERY ...: from rundir/record.def. */
 enum compare_metric {
-#define METRIC(constant, name, unit, better, energy, of)         COMPARE_##constant,
-#define PRODUCT(constant, name, unit, better, energy, of, times) COMPARE_##constant,
-#define EXPONENTIAL(constant, name, unit, better, energy, of)    COMPARE_##constant,
+#define METRIC(constant, name, label, unit, better, energy, of)         COMPARE_##constant,
+#define PRODUCT(constant, name, label, unit, better, energy, of, times) COMPARE_##constant,
+#define EXPONENTIAL(constant, name, label, unit, better, energy, of)    COMPARE_##constant,
 #include "rundir/record.def"
     COMPARE_METRICS
 };
 
 struct compare_metric_info {
-    const char *name, *unit;
-    enum compare_better better;
+    const char *name, *label, *unit;
+    enum better better;
     bool energy; /* depends on sensors and their calibration error */
 };
 extern const struct compare_metric_info COMPARE_METRIC_INFO[COMPARE_METRICS];
@@ -104,14 +102,7 @@ struct comparison {
 #define COMPARE_ALPHA 0.05
 
 /* The columns that the tables must have. */
-#define COMPARE_NEEDS                                                                              \
-    ((struct run_wanted){RUN_WANT(RUN_INDEX) | RUN_WANT(RUN_REPEAT) | RUN_WANT(RUN_QUESTION) |     \
-                             RUN_WANT(RUN_OUTPUT_TOKENS) | RUN_WANT(RUN_LATENCY) |                 \
-                             RUN_WANT(RUN_TTFT) | RUN_WANT(RUN_ITL_MEDIAN) |                       \
-                             RUN_WANT(RUN_JOULES) | RUN_WANT(RUN_ACTIVE_JOULES) |                  \
-                             RUN_WANT(RUN_COVERAGE) | RUN_WANT(RUN_COMPANY) | RUN_WANT(RUN_NLL) |  \
-                             RUN_WANT(RUN_SCORED_TOKENS) | RUN_WANT(RUN_SCORED_BYTES),             \
-                         RUN_WANT(RUN_SOURCE) | RUN_WANT(RUN_METHOD)})
+struct run_wanted compare_needs(void);
 
 /* Compares `b` with the baseline `a`; the same seed gives the same result.  Verdicts are set by compare_judge. */
 enum err compare_sides(const struct compare_side *a, const struct compare_side *b, uint64_t seed,

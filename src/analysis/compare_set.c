@@ -160,7 +160,7 @@ static void unload(struct loaded *side)
 static enum err load_run(const char *directory, const struct compare_options *options,
                          struct run_table *out, struct error *why)
 {
-    enum err err = run_table_load(directory, options->model, COMPARE_NEEDS, out, why);
+    enum err err = run_table_load(directory, options->model, compare_needs(), out, why);
     if (!err && options->tariff)
         tariff_override(&out->summary.tariff, options->tariff);
     if (!err && out->failed == out->rows) {

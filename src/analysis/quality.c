@@ -61,14 +61,14 @@ enum { TREND_MAX = 100000, TREND_MIN = 10, COLD_MIN = 10 };
 #define MAD_TO_STD 1.4826022185056018
 
 static const struct trend_row {
-    const char *check, *what, *unit;
+    const char *check, *what;
     enum run_number numerator, denominator; /* RUN_NUMBERS: the column itself */
     double share, amount;                   /* threshold: relative to the median, or in the unit */
 } TRENDS[] = {
-    {"temperature_drift", "temperature", "°C", RUN_TEMPERATURE, RUN_NUMBERS, INFINITY, 5},
-    {"energy_drift", "energy per output token", "J", RUN_JOULES, RUN_OUTPUT_TOKENS, 0.05, INFINITY},
-    {"power_drift", "mean power", "W", RUN_WATTS, RUN_NUMBERS, 0.05, INFINITY},
-    {"speed_drift", "time per output token", "s", RUN_LATENCY, RUN_OUTPUT_TOKENS, 0.05, INFINITY},
+    {"temperature_drift", "temperature", RUN_TEMPERATURE, RUN_NUMBERS, INFINITY, 5},
+    {"energy_drift", "energy per output token", RUN_JOULES, RUN_OUTPUT_TOKENS, 0.05, INFINITY},
+    {"power_drift", "mean power", RUN_WATTS, RUN_NUMBERS, 0.05, INFINITY},
+    {"speed_drift", "time per output token", RUN_LATENCY, RUN_OUTPUT_TOKENS, 0.05, INFINITY},
 };
 
 static void report_trend(struct checks *checks, const struct trend_row *row, double change,
@@ -80,7 +80,8 @@ static void report_trend(struct checks *checks, const struct trend_row *row, dou
     if (isfinite(row->share))
         str_format(size, sizeof size, "%+.1f %% of its median", 100 * change / fabs(middle));
     else
-        str_format(size, sizeof size, "%+.1f %s", change, row->unit);
+        str_format(size, sizeof size, "%+.1f %s", change,
+                   column_unit(row->numerator, row->denominator));
     check_put(checks, row->check, drifts ? CHECK_WARNING : CHECK_GOOD,
               "the %s changes by %s over the run (p = %.2g)", row->what, size, p);
 }

@@ -496,6 +496,21 @@ enum err run_records_read(struct run_records *records, journal_take *take, void 
     return err;
 }
 
+enum err run_records_arrow(const char *directory, size_t limit, struct text *out, struct error *why)
+{
+    struct run_shards shards = {0};
+    enum err err = run_shards_find(directory, &shards, why);
+    if (!err && shards.count != 1)
+        err = err_set(why, shards.count ? ERR_NO_DATA : ERR_NOT_FOUND,
+                      shards.count ? "the run has %zu Arrow files: get them by `files`"
+                                   : "the run has %zu Arrow files",
+                      shards.count);
+    if (!err)
+        err = file_read(shards.paths[0], limit, out, why);
+    run_shards_release(&shards);
+    return err;
+}
+
 /* ---- progress ---- */
 
 /* Quotes inside strings are escaped, so that these bytes cannot occur in a string. */

@@ -202,4 +202,8 @@ void run_records_close(struct run_records *records);
 enum err run_records_read(struct run_records *records, journal_take *take, void *context,
                           struct error *why) MUST_USE;
 
+/* Appends the bytes of the Arrow file of a run that has only one, to send them as they are. */
+enum err run_records_arrow(const char *directory, size_t limit, struct text *out, struct error *why)
+    MUST_USE;
+
 #endif

@@ -105,6 +105,9 @@ enum record_role {
     ROLE_DERIVED,  /* no member: a column of the table or of an export */
 };
 
+/* Which change of a figure is an improvement. */
+enum better { BETTER_LOWER = -1, BETTER_NEITHER, BETTER_HIGHER };
+
 enum record_column_kind { COLUMN_NONE, COLUMN_NUMBER, COLUMN_FLAG, COLUMN_WORD };
 
 struct record_field {

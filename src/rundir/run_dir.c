@@ -16,7 +16,6 @@
 
 #include "core/text.h"
 #include "port/file.h"
-#include "rundir/run_path.h"
 
 #define LOCK_FILE ".lock"
 
@@ -205,11 +204,10 @@ static bool is_data(const char *name)
 static bool find_file(const char *path, const char *name, enum run_dir_files which,
                       char file[static FILE_PATH_MAX], struct stat *status)
 {
-    bool is_wanted =
-        which == RUN_DIR_DATA ? is_data(name) : !strchr(name, '/') && run_dir_is_measured("", name);
-    return is_wanted && str_format(file, FILE_PATH_MAX, "%s/%s", path, name) &&
-           (which == RUN_DIR_DATA ? stat(file, status) : lstat(file, status)) == 0 &&
-           S_ISREG(status->st_mode);
+    bool is_all = which == RUN_DIR_DATA;
+    return (is_all ? is_data(name) : !strchr(name, '/') && run_dir_is_measured("", name)) &&
+           str_format(file, FILE_PATH_MAX, "%s/%s", path, name) &&
+           (is_all ? stat(file, status) : lstat(file, status)) == 0 && S_ISREG(status->st_mode);
 }
 
 void run_dir_list(const char *path, enum run_dir_files which, run_dir_take *take, void *context)
@@ -234,21 +232,6 @@ enum err run_dir_read(const char *path, const char *name, size_t limit, struct t
     if (!find_file(path, name, RUN_DIR_MEASURED, file, &status))
         return err_set(why, ERR_NOT_FOUND, "the run has no such file");
     return file_read(file, limit, out, why);
-}
-
-enum err run_dir_read_arrow(const char *path, size_t limit, struct text *out, struct error *why)
-{
-    struct run_shards shards = {0};
-    enum err err = run_shards_find(path, &shards, why);
-    if (!err && shards.count != 1)
-        err = err_set(why, shards.count ? ERR_NO_DATA : ERR_NOT_FOUND,
-                      shards.count ? "the run has %zu Arrow files: get them by `files`"
-                                   : "the run has %zu Arrow files",
-                      shards.count);
-    if (!err)
-        err = file_read(shards.paths[0], limit, out, why);
-    run_shards_release(&shards);
-    return err;
 }
 
 static enum err check_link(const char *path, const char *name, int folder, struct error *why)

@@ -39,8 +39,7 @@ enum err run_dir_clear(const char *path, struct error *why) MUST_USE;
  * the run; not files generated from it (reports, plots). */
 bool run_dir_is_measured(const char *folder, const char *name);
 
-/* Calls back for the regular files of a run, in order of their names: the measured ones, without symbolic links; or all
- * that hold data, also the user's. */
+/* Calls back for the regular files of a run, by name: measured ones, without symbolic links; or all data files. */
 enum run_dir_files { RUN_DIR_MEASURED, RUN_DIR_DATA };
 typedef void run_dir_take(void *context, const char *name, int64_t bytes);
 void run_dir_list(const char *path, enum run_dir_files which, run_dir_take *take, void *context);
@@ -48,9 +47,6 @@ void run_dir_list(const char *path, enum run_dir_files which, run_dir_take *take
 /* Appends the bytes of a measured file, to send them as they are; ERR_NOT_FOUND for any other name. */
 enum err run_dir_read(const char *path, const char *name, size_t limit, struct text *out,
                       struct error *why) MUST_USE;
-/* Likewise of the Arrow file of a run that has one: one of the Python IPW may have several. */
-enum err run_dir_read_arrow(const char *path, size_t limit, struct text *out, struct error *why)
-    MUST_USE;
 
 /* ERR_BUSY, with the pid, while another process writes the run. */
 enum err run_dir_check_idle(const char *path, struct error *why) MUST_USE;

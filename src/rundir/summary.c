@@ -35,6 +35,8 @@ const struct summary_field SUMMARY_FIELDS[] = {
 #define INDEX(n, name) .index = (n), .index_name = #name,
 #define GAUGE(n, name, help, label)                                                                \
     .gauge = (n), .gauge_name = (name), .gauge_help = (help), .gauge_label = (label),
+#define LABEL(label_, heading_, unit_, better_)                                                    \
+    .label = (label_), .heading = (heading_), .unit = (unit_), .better = (better_),
 #define REPORT .report = true,
 #include "rundir/record.def"
     {.at = {.path = NULL}},
@@ -68,6 +70,32 @@ const struct summary_field *summary_gauge(size_t n)
 {
     init_views();
     return GAUGES[n];
+}
+
+static void put_label(struct json *json, const char *key, const char *label, const char *heading,
+                      const char *unit)
+{
+    json_object(json, key);
+    json_string(json, "label", label);
+    json_string(json, "heading", heading);
+    json_string(json, "unit", unit);
+    json_object_end(json);
+}
+
+void summary_labels_to_json(struct json *json)
+{
+    json_object(json, "columns");
+    for (const struct record_field *field = RECORD_FIELDS; field->at.path; field++)
+        if (field->column_kind == COLUMN_NUMBER)
+            put_label(json, field->name, field->label, field->label,
+                      field->unit[0] ? field->unit : "1");
+    json_object_end(json);
+    json_object(json, "figures");
+    for (const struct summary_field *field = SUMMARY_FIELDS; field->at.path; field++)
+        if (field->label)
+            put_label(json, field->index ? field->index_name : strrchr(field->at.path, '.') + 1,
+                      field->label, field->heading, field->unit);
+    json_object_end(json);
 }
 
 const char *summary_index_text(const struct summary_field *column, const struct summary *summary)

@@ -173,10 +173,10 @@ struct summary_field {
     struct json_field at;
     enum summary_role role;
     bool report;
-    unsigned index; /* column of the run index, from 1; 0: none */
-    const char *index_name;
-    unsigned gauge; /* from 1; 0: none */
-    const char *gauge_name, *gauge_help, *gauge_label;
+    unsigned index, gauge; /* column of the run index, line of the gauges, from 1; 0: none */
+    const char *index_name, *gauge_name, *gauge_help, *gauge_label;
+    const char *label, *heading, *unit; /* NULL: not shown in pages */
+    enum better better;
 };
 
 /* In the order of summary.json; terminated by a row without a path. */
@@ -207,14 +207,15 @@ enum {
 const struct summary_field *summary_index(size_t n);
 const struct summary_field *summary_gauge(size_t n);
 
-/* The text of a column of the run index; NULL if there is none.  A run of the Python IPW has only `dataset`, which is
- * then its name.  `summary` may be NULL. */
+/* "columns" of a run's table and "figures", by their name in the index or the file: {key: {"label", "heading", "unit"}} */
+void summary_labels_to_json(struct json *json);
+
+/* The text of a column of the run index; NULL if there is none.  For a run of the Python IPW, `dataset` is its name. */
 const char *summary_index_text(const struct summary_field *column, const struct summary *summary);
 
 /* ---- the prediction ---- */
 
-/* Predictions of `ipw estimate` for one request: type, member (also the key in the HTML report), path in
- * estimate.json. */
+/* Predictions of `ipw estimate` for one request: type, member (the key in the HTML report), path in estimate.json. */
 #define RUN_ESTIMATE(FIELD)                                                                        \
     FIELD(TEXT, hardware, "hardware_name")                                                         \
     FIELD(TEXT, precision, "precision")                                                            \

@@ -1,9 +1,7 @@
 /* API functions about runs.  Those that need the rows of the table run in the worker that owns it, those that read the
  * files of a run in the other (routes.def). */
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analysis/analysis.h"
@@ -59,32 +57,24 @@ enum err api_runs(const struct api *api, const struct request *request, struct a
 
 /* ---- the Pareto frontier ---- */
 
-static const struct axis {
+/* A figure of the table that can be better or worse. */
+struct axis {
     enum run_column column;
-    const char *label, *unit;
-    bool is_less_better;
-    bool is_energy; /* its relative error is that of the run's energy */
-} AXES[] = {
-    {ROW_PER_QUERY, "Energy per query", "J", true, true},
-    {ROW_PER_TOKEN, "Energy per output token", "J", true, true},
-    {ROW_ENERGY, "Energy", "J", true, true},
-    {ROW_POWER, "Mean power", "W", true, false},
-    {ROW_TTFT, "Time to first token, median", "s", true, false},
-    {ROW_ACCURACY, "Accuracy", "", false, false},
-    {ROW_THROUGHPUT, "Output tokens per second", "1/s", false, false},
-    {ROW_IPJ, "Correct answers per joule (IPJ)", "1/J", false, false},
-    {ROW_IPW, "Accuracy per watt (IPW)", "1/W", false, false},
+    const struct summary_field *figure;
 };
 
 static enum err find_axis(const struct request *request, const char *name, const char *usual,
-                          const struct axis **out, struct error *why)
+                          struct axis *out, struct error *why)
 {
     const char *given = request_param(request, name);
-    for (size_t i = 0; i < sizeof AXES / sizeof *AXES; i++)
-        if (!strcmp(ROW_COLUMN[AXES[i].column].name, given ? given : usual)) {
-            *out = &AXES[i];
+    for (size_t i = 0; i < ROW_COLUMNS; i++) {
+        const struct summary_field *figure = run_row_figure((enum run_column)i);
+        if (figure && figure->better != BETTER_NEITHER &&
+            !strcmp(ROW_COLUMN[i].name, given ? given : usual)) {
+            *out = (struct axis){(enum run_column)i, figure};
             return ERR_OK;
         }
+    }
     return err_set(why, ERR_USAGE, "%s: unknown figure '%.60s'", name, given);
 }
 
@@ -106,9 +96,9 @@ static void put_axis(struct json *json, const char *key, const struct axis *axis
 {
     json_object(json, key);
     json_string(json, "key", ROW_COLUMN[axis->column].name);
-    json_string(json, "label", axis->label);
-    json_string(json, "unit", axis->unit);
-    json_string(json, "better", axis->is_less_better ? "low" : "high");
+    json_string(json, "label", axis->figure->label);
+    json_string(json, "unit", axis->figure->unit);
+    json_string(json, "better", axis->figure->better == BETTER_LOWER ? "low" : "high");
     json_object_end(json);
 }
 
@@ -117,14 +107,16 @@ static double value_on(const struct axis *axis, const struct run_row *row)
     return row->values[axis->column].number;
 }
 
+/* The relative error of an energy is that of the run's. */
 static double error_on(const struct axis *axis, const struct run_row *row)
 {
+    bool is_energy = strcmp(axis->figure->unit, "J") == 0;
     double energy = row->values[ROW_ENERGY].number, error = row->values[ROW_PLUS_MINUS].number;
-    return axis->is_energy && energy > 0 ? value_on(axis, row) * error / energy : UNKNOWN;
+    return is_energy && energy > 0 ? value_on(axis, row) * error / energy : UNKNOWN;
 }
 
 struct front {
-    const struct axis *x, *y;
+    struct axis x, y;
     enum run_column group;
     const struct run_row **rows;
     double *cost, *worth;
@@ -139,31 +131,31 @@ static void collect_points(struct front *front, struct runs *runs, const struct 
     for (size_t i = 0; (row = runs_at(runs, i)); i++) {
         if (!runs_match(request, row))
             continue;
-        double x = value_on(front->x, row), y = value_on(front->y, row);
+        double x = value_on(&front->x, row), y = value_on(&front->y, row);
         if (!is_known(x) || !is_known(y)) {
             front->left_out++;
             continue;
         }
         front->rows[front->count] = row;
-        front->cost[front->count] = front->x->is_less_better ? x : -x;
-        front->worth[front->count++] = front->y->is_less_better ? -y : y;
+        front->cost[front->count] = front->x.figure->better == BETTER_LOWER ? x : -x;
+        front->worth[front->count++] = front->y.figure->better == BETTER_LOWER ? -y : y;
     }
 }
 
 static void put_points(struct json *json, const struct front *front)
 {
-    put_axis(json, "x", front->x);
-    put_axis(json, "y", front->y);
+    put_axis(json, "x", &front->x);
+    put_axis(json, "y", &front->y);
     json_array(json, "points");
     for (size_t i = 0; i < front->count; i++) {
         const struct run_row *row = front->rows[i];
         json_object(json, NULL);
         json_string(json, "id", row->id);
         json_string(json, "name", row->values[ROW_NAME].text);
-        json_number(json, "x", value_on(front->x, row));
-        json_number(json, "x_plus_minus", error_on(front->x, row));
-        json_number(json, "y", value_on(front->y, row));
-        json_number(json, "y_plus_minus", error_on(front->y, row));
+        json_number(json, "x", value_on(&front->x, row));
+        json_number(json, "x_plus_minus", error_on(&front->x, row));
+        json_number(json, "y", value_on(&front->y, row));
+        json_number(json, "y_plus_minus", error_on(&front->y, row));
         json_string(json, "group", row->values[front->group].text);
         json_string(json, "energy_method", row->values[ROW_METHOD].text);
         json_bool(json, "on_front", front->optimal[i]);
@@ -227,15 +219,6 @@ static enum err put_summary(const char *directory, struct json *json)
     return err;
 }
 
-/* Serves only regular files of the run, no symbolic links. */
-static bool is_file(const char *directory, const char *name, struct stat *status)
-{
-    char path[FILE_PATH_MAX];
-    return !strchr(name, '/') && run_dir_is_measured("", name) &&
-           str_format(path, sizeof path, "%s/%s", directory, name) && lstat(path, status) == 0 &&
-           S_ISREG(status->st_mode);
-}
-
 static void put_url(struct json *json, const char *id, const char *name)
 {
     struct text url = {0};
@@ -247,23 +230,25 @@ static void put_url(struct json *json, const char *id, const char *name)
     text_release(&url);
 }
 
+struct listed_files {
+    struct json *json;
+    const char *id;
+};
+
+static void put_file(void *context, const char *name, int64_t bytes)
+{
+    const struct listed_files *files = context;
+    json_object(files->json, NULL);
+    json_string(files->json, "name", name);
+    json_integer(files->json, "bytes", bytes);
+    put_url(files->json, files->id, name);
+    json_object_end(files->json);
+}
+
 static void put_files(struct json *json, const char *directory, const char *id)
 {
-    struct dirent **entries = NULL;
-    struct stat status;
-    int count = scandir(directory, &entries, NULL, alphasort);
     json_array(json, "files");
-    for (int i = 0; i < count; i++) {
-        if (is_file(directory, entries[i]->d_name, &status)) {
-            json_object(json, NULL);
-            json_string(json, "name", entries[i]->d_name);
-            json_integer(json, "bytes", status.st_size);
-            put_url(json, id, entries[i]->d_name);
-            json_object_end(json);
-        }
-        free(entries[i]);
-    }
-    free((void *)entries);
+    run_dir_list(directory, RUN_DIR_MEASURED, put_file, &(struct listed_files){json, id});
     json_array_end(json);
 }
 
@@ -407,39 +392,23 @@ enum err api_csv(const struct api *api, const struct request *request, struct ap
     return err ? err : export_csv(directory, &answer->body, why);
 }
 
-/* A run of this program has one Arrow file; one of the Python IPW may have several, which are served as files. */
 enum err api_arrow(const struct api *api, const struct request *request,
                    struct api_response *answer, struct error *why)
 {
     char directory[FILE_PATH_MAX];
-    struct run_shards shards = {0};
     enum err err = find_run(api, request, directory, why);
-    if (!err)
-        err = run_shards_find(directory, &shards, why);
-    if (!err && shards.count != 1)
-        err = err_set(why, shards.count ? ERR_NO_DATA : ERR_NOT_FOUND,
-                      shards.count ? "the run has %zu Arrow files: get them by `files`"
-                                   : "the run has %zu Arrow files",
-                      shards.count);
-    if (!err)
-        err = file_read(shards.paths[0], DOWNLOAD_MAX, &answer->body, why);
     answer->type = "application/vnd.apache.arrow.stream";
     name_download(answer, request, ".arrow");
-    run_shards_release(&shards);
-    return err;
+    return err ? err : run_records_arrow(directory, DOWNLOAD_MAX, &answer->body, why);
 }
 
 enum err api_file(const struct api *api, const struct request *request, struct api_response *answer,
                   struct error *why)
 {
-    char directory[FILE_PATH_MAX], path[FILE_PATH_MAX];
-    struct stat status;
+    char directory[FILE_PATH_MAX];
     enum err err = find_run(api, request, directory, why);
-    if (!err && (!is_file(directory, request->ids[1], &status) ||
-                 !str_format(path, sizeof path, "%s/%s", directory, request->ids[1])))
-        err = err_set(why, ERR_NOT_FOUND, "the run has no such file");
     if (!err)
-        err = file_read(path, DOWNLOAD_MAX, &answer->body, why);
+        err = run_dir_read(directory, request->ids[1], DOWNLOAD_MAX, &answer->body, why);
     answer->type = "application/octet-stream";
     str_copy(answer->file, sizeof answer->file, err ? "" : request->ids[1]);
     return err;

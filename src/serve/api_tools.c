@@ -15,6 +15,7 @@
 #include "graph/zoo/zoo.h"
 #include "report/html/html.h"
 #include "report/text/estimate_report.h"
+#include "rundir/summary.h"
 #include "serve/api.h"
 
 /* ---- embedded files ---- */
@@ -92,6 +93,7 @@ enum err api_status(const struct api *api, const struct request *request,
     json_object_end(&json);
     json_bool(&json, "live", live_has_sensors(api->live));
     json_bool(&json, "allow_runs", api->options->allow_runs);
+    summary_labels_to_json(&json);
     json_object_end(&json);
     return ERR_OK;
 }

@@ -12,15 +12,25 @@
 struct json;
 struct request;
 struct serve_options;
+struct summary_field;
 struct text;
 
+/* Columns of the table that do not come from the run index; the others are in rundir/record.def. */
+#define ROWS_OWN                                                                                   \
+    ROW_TEXT(NAME, "name", none)                                                                   \
+    ROW_TEXT(KIND, "kind", none)                                                                   \
+    ROW_TEXT(STATE, "state", none)                                                                 \
+    ROW_NUMBER(CREATED, "created_at", none)                                                        \
+    ROW_TEXT(PRECISION, "precision", none)
+
 enum run_column {
-#define RUN_TEXT(constant, name, index)   ROW_##constant,
-#define RUN_NUMBER(constant, name, index) ROW_##constant,
-#include "serve/columns.def"
-#undef RUN_TEXT
-#undef RUN_NUMBER
-    ROW_COLUMNS
+#define SUMMARY(member, type, path, views)      views
+#define SUMMARY_PART(member, type, path, views) views
+#define ROW_TEXT(constant, name, index)         ROW_##constant,
+#define ROW_NUMBER(constant, name, index)       ROW_##constant,
+    ROWS_OWN
+#include "rundir/record.def"
+        ROW_COLUMNS
 };
 
 /* One run.  Unknown numbers are UNKNOWN, unknown strings NULL. */
@@ -43,6 +53,8 @@ extern const struct run_row_column {
     int index; /* enum summary_index */
     bool is_text;
 } ROW_COLUMN[ROW_COLUMNS];
+/* The figure of record.def that a column has, if pages show its label; else NULL. */
+const struct summary_field *run_row_figure(enum run_column column);
 void run_row_release(struct run_row *row);
 void run_row_to_json(const struct run_row *row,
                      struct json *json); /* as members of an open object */

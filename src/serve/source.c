@@ -40,12 +40,21 @@ struct row_source {
 };
 
 const struct run_row_column ROW_COLUMN[ROW_COLUMNS] = {
-#define RUN_TEXT(constant, name, index)   {name, SUMMARY_INDEX_##index, true},
-#define RUN_NUMBER(constant, name, index) {name, SUMMARY_INDEX_##index, false},
-#include "serve/columns.def"
-#undef RUN_TEXT
-#undef RUN_NUMBER
+#define SUMMARY(member, type, path, views)      views
+#define SUMMARY_PART(member, type, path, views) views
+#define ROW_TEXT(constant, name, index)         {name, SUMMARY_INDEX_##index, true},
+#define ROW_NUMBER(constant, name, index)       {name, SUMMARY_INDEX_##index, false},
+    ROWS_OWN
+#include "rundir/record.def"
 };
+
+const struct summary_field *run_row_figure(enum run_column column)
+{
+    int index = ROW_COLUMN[column].index;
+    const struct summary_field *field =
+        index == SUMMARY_INDEX_none ? NULL : summary_index((size_t)index);
+    return field && field->label ? field : NULL;
+}
 
 /* ---- rows ---- */
 

@@ -204,6 +204,7 @@ class Verdicts(CompareTest):
             self.assertTrue(low < 0.2 < high, (name, low, high))
             self.assertEqual(forth[name]["better"], "lower")
         self.assertEqual(forth["tokens_per_s"]["better"], "higher")
+        self.assertEqual(forth["energy_per_query"]["label"], "Energy per query")
         self.assertEqual(forth["accuracy"]["verdict"], "no evidence")
 
     def test_higher_is_better_for_good_metrics(self):

@@ -251,9 +251,13 @@ class RunTest(ServeTest):
         points = {point["id"]: point for point in found["points"]}
         self.assertEqual({name for name, point in points.items() if point["on_front"]}, {"p0", "p1", "p3", "p4"})
         self.assertEqual((found["left_out"], found["x"]["better"], found["y"]["better"]), (3, "low", "high"))
+        self.assertEqual((found["x"]["label"], found["x"]["unit"]), ("Energy per query", "J"))
+        self.assertEqual(served.get("status")["figures"]["joules_per_query"],
+                         {"label": "Energy per query", "heading": "Per query", "unit": "J"})
         self.assertAlmostEqual(points["p1"]["x_plus_minus"], 1.0)  # 5 % of 20 J
         self.assertIsNone(points["p1"]["y_plus_minus"])
-        self.assertEqual(served.ask("/api/v1/pareto?x=name").status, 400)
+        for wrong in ("name", "queries", "failed"):  # a count is neither better nor worse
+            self.assertEqual(served.ask(f"/api/v1/pareto?x={wrong}").status, 400)
 
     def test_the_list_of_sweeps_has_their_optimum(self):
         made_sweep(self.runs / "clocks", ("clock",), [((clock,), {"joules": joules * f, "seconds": 10})

@@ -173,12 +173,12 @@ function answerTable() {
   const percents = ends => ends ? " (" + ends.map(end => (100 * end).toFixed(0)).join("–") + ")" : "";
   return smallTable("Runs", [
     { label: "Run", text: true, of: settingName, view: row => make("span", {}, make("small", { class: "dim" }, row.i + 1 + " "), choose(row)) },
-    { key: "accuracy", label: "Accuracy (95 % CI)", show: row => withUnit(row.accuracy, "%") + percents(row.intervals.accuracy) },
-    { key: "joules_per_query", label: "Per query", show: row => withInterval(row.joules_per_query, row.intervals.joules_per_query, "J") },
-    { key: "joules_per_output_token", label: "Per output token", show: run => withUnit(run.joules_per_output_token, "J", 3) },
-    { key: "output_tokens_per_s", label: "Tokens/s", show: run => digits(run.output_tokens_per_s, 3) },
-    { key: "watts", label: "Power while busy", show: run => withUnit(run.watts, "W", 3) },
-    { key: "ipj", label: "IPJ", show: run => withUnit(run.ipj, "1/J", 3) },
+    { key: "accuracy", label: headingOf("accuracy") + " (95 % CI)", show: row => withUnit(row.accuracy, "%") + percents(row.intervals.accuracy) },
+    figureColumn("joules_per_query", { show: row => withInterval(row.joules_per_query, row.intervals.joules_per_query, "J") }),
+    figureColumn("joules_per_output_token", { show: run => withUnit(run.joules_per_output_token, "J", 3) }),
+    figureColumn("output_tokens_per_s", { show: run => digits(run.output_tokens_per_s, 3) }),
+    figureColumn("busy_watts", { key: "watts", show: run => withUnit(run.watts, "W", 3) }),
+    figureColumn("ipj", { show: run => withUnit(run.ipj, "1/J", 3) }),
     ...(differs("concurrency") ? [{ key: "concurrency", label: "Concurrency", unit: "" }] : []),
     { key: "queries", label: "n", unit: "" },
     ...(rows.length > 1 ? [{ key: "on", label: "Pareto-optimal", text: true }] : []),
@@ -205,10 +205,6 @@ function acrossSection() {
 
 const signed = (value, show) => !known(value) ? "–" : (value > 0 ? "+" : value < 0 ? "−" : "") + show(Math.abs(value));
 const share = value => (100 * value).toFixed(1) + " %", points = value => (100 * value).toFixed(1) + " points";
-const METRIC_LABELS = { energy_per_query: "Energy per query", energy_per_output_token: "Energy per output token", active_energy: "Active energy", latency: "Latency", ttft: "TTFT",
-  itl: "ITL", tokens_per_s: "Tokens/s", accuracy: "Accuracy", ipj: "IPJ", ipw: "IPW", power: "Power",
-  cost_per_query: "Cost per query", cost_per_million_output_tokens: "Cost per million output tokens", gco2e_per_query: "CO2e per query", gco2e_per_million_output_tokens: "CO2e per million output tokens" };
-const metricLabel = name => METRIC_LABELS[name] || name.replaceAll("_", " ");
 
 const comparedValue = ({ value, plus_minus }, unit) => withError(value, plus_minus, unit || "%");
 
@@ -246,7 +242,7 @@ function matrixTable(all) {
   const nameOf = side => make("th", { scope: "row", class: "text" }, sideName(side));
   const first = all.comparisons[0].metrics;
   return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Differences" }, make("table", { class: "matrix" },
-    make("thead", {}, make("tr", {}, make("th", { scope: "col" }, make("span", {}, "Run")), used.map(name => make("th", { scope: "col", class: "number" }, make("span", {}, metricLabel(name)))))),
+    make("thead", {}, make("tr", {}, make("th", { scope: "col" }, make("span", {}, "Run")), used.map(name => make("th", { scope: "col", class: "number" }, make("span", {}, first[name].label))))),
     make("tbody", {},
       make("tr", { class: "baseline" }, nameOf(all.baseline), used.map(name => make("td", { class: "number" }, comparedValue(first[name].baseline, first[name].unit)))),
       all.comparisons.map(one => make("tr", {}, nameOf(one), used.map(name => verdictCell(name, one.metrics[name])))))));
@@ -257,7 +253,7 @@ function differencesTable(all) {
   const rows = all.comparisons.flatMap(one => Object.entries(one.metrics).filter(([, metric]) => known(metric.difference))
     .map(([name, metric]) => ({ run: sideName(one), name, metric })));
   return smallTable("All differences", [
-    { key: "run", label: "Run", text: true }, { label: "Metric", text: true, of: row => metricLabel(row.name) },
+    { key: "run", label: "Run", text: true }, { label: "Metric", text: true, of: row => row.metric.label },
     { label: "Difference", of: row => row.metric.relative, show: row => differenceOf(row.name, row.metric) },
     { label: "95 % CI", fixed: true, of: row => at(row.metric.relative_interval_95, 0), show: row => intervalText(row.name, row.metric) },
     { label: "Baseline", of: row => row.metric.baseline.value, show: row => comparedValue(row.metric.baseline, row.metric.unit) },

@@ -1,6 +1,14 @@
 // Common code: the data, DOM elements, number formatting, packed columns, the theme.
 
 let DATA = null; // data of the sections: set by the page before drawing
+const FIGURES = {}; // names and units of figures, as record.def has them: {key: {label, heading, unit}}
+
+const capital = text => text.charAt(0).toUpperCase() + text.slice(1);
+const labelOf = key => capital(FIGURES[key].label), headingOf = key => capital(FIGURES[key].heading);
+const unitOf = key => ({ "": "%", 1: "" })[FIGURES[key].unit] ?? FIGURES[key].unit;
+
+// A column of a table that shows this figure.
+const figureColumn = (figure, more) => ({ key: figure, get label() { return headingOf(figure); }, get unit() { return unitOf(figure); }, ...more });
 
 // ---- elements: text from the data is never parsed as HTML ----
 

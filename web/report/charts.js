@@ -115,8 +115,8 @@ addEventListener("afterprint", () => {
 
 // ---- distributions ----
 
-function histogramOption(found) {
-  const { unit, counts, low, step, log, spread } = found;
+function histogramOption(found, unit) {
+  const { counts, low, step, log, spread } = found;
   const edge = i => log ? low * Math.exp(i * step) : low + i * step;
   const last = counts.length - 1;
   const bars = counts.map((count, i) => [edge(i), found.beyond && i === last ? edge(i) * (log ? Math.exp(step) : 1) + (log ? 0 : step) : edge(i + 1), count]);
@@ -159,11 +159,12 @@ function histogramOption(found) {
 // ---- fits ----
 
 const FITS = [
-  { key: "output_tokens_vs_energy", group: "more", x: "output_tokens", y: "joules", xLabel: "output tokens", unit: "J", title: "Energy by output tokens" },
-  { key: "total_tokens_vs_energy", group: "more", x: "total_tokens", y: "joules", xLabel: "tokens", unit: "J", title: "Energy by tokens" },
-  { key: "output_tokens_vs_latency", group: "more", x: "output_tokens", y: "latency_s", xLabel: "output tokens", unit: "s", title: "Latency by output tokens" },
-  { key: "input_tokens_vs_ttft", group: "regressions", x: "input_tokens", y: "ttft_s", xLabel: "prompt tokens", unit: "s", title: "Time to first token by prompt tokens" },
+  { key: "output_tokens_vs_energy", group: "more", x: "output_tokens", y: "joules", title: "Energy by output tokens" },
+  { key: "total_tokens_vs_energy", group: "more", x: "total_tokens", y: "joules", title: "Energy by tokens" },
+  { key: "output_tokens_vs_latency", group: "more", x: "output_tokens", y: "latency_s", title: "Latency by output tokens" },
+  { key: "input_tokens_vs_ttft", group: "regressions", x: "input_tokens", y: "ttft_s", title: "Time to first token by prompt tokens" },
 ];
+const fitUnit = fit => unitOf(fit.y === "ttft_s" ? "time_to_first_token_s" : fit.y);
 const FIT_POINTS = 2500;
 
 // Evenly sampled queries, not all of them.
@@ -177,16 +178,16 @@ function fitPoints(queries, fit) {
 
 function fitOption(queries, fit, result, points) {
   const xs = points.map(point => point[0]), from = Math.min(...xs), to = Math.max(...xs);
-  const line = x => [x, result.intercept + result.slope * x];
+  const line = x => [x, result.intercept + result.slope * x], unit = fitUnit(fit), xLabel = FIGURES[fit.x].label;
   return {
     ...baseOption(),
     grid: { left: 6, right: 16, top: 12, bottom: 24, containLabel: true },
-    xAxis: axis({ type: "value", name: fit.xLabel, scale: true, splitLine: { show: false }, nameGap: 24, splitNumber: 5 }),
-    yAxis: unitAxis(fit.unit, { type: "value", scale: true, splitNumber: 4 }, Math.max(...points.map(point => point[1]))),
+    xAxis: axis({ type: "value", name: xLabel, scale: true, splitLine: { show: false }, nameGap: 24, splitNumber: 5 }),
+    yAxis: unitAxis(unit, { type: "value", scale: true, splitNumber: 4 }, Math.max(...points.map(point => point[1]))),
     tooltip: {
       ...baseOption().tooltip, trigger: "item",
       formatter: ({ value }) => tip(keyOf(queries, value[2]), [["subject", subjectOf(queries, value[2]) || "–"],
-        [fit.xLabel, withUnit(value[0], "")], [fit.unit === "J" ? "energy" : "time", withUnit(value[1], fit.unit)]]),
+        [xLabel, withUnit(value[0], "")], [unit === "J" ? "energy" : "time", withUnit(value[1], unit)]]),
     },
     series: [
       { type: "scatter", data: points, symbolSize: points.length > 400 ? 4 : 6, itemStyle: { color: color("c1"), opacity: points.length > 400 ? 0.35 : 0.6 } },

@@ -3,6 +3,7 @@
 const TOP = document.getElementById("top");
 
 DATA = JSON.parse(document.getElementById("data").textContent);
+Object.assign(FIGURES, DATA.columns, DATA.figures);
 page.main = document.getElementById("main");
 page.contents = document.getElementById("contents");
 TOP.append(make("div", { class: "masthead" },

@@ -87,16 +87,15 @@ function qualitySection(run) {
 // ---- prediction ----
 
 // Estimate and measurement side by side: the figures that both have.
-const PREDICTED = [["joules_per_output_token", "J"], ["joules_per_query", "J"], ["busy_watts", "W"], ["latency_s", "s"],
-  ["time_to_first_token_s", "s"], ["output_tokens_per_s", ""]];
+const PREDICTED = ["joules_per_output_token", "joules_per_query", "busy_watts", "latency_s", "time_to_first_token_s", "output_tokens_per_s"];
 
 function predictedSection(run) {
   const said = run.predicted;
   if (!said) return null;
   if (said.note) return section("predicted", "Predicted", said.note);
   const measured = Object.fromEntries(run.headline.map(figure => [figure.key, figure]));
-  const rows = PREDICTED.filter(([key]) => known(said[key]) && measured[key])
-    .map(([key, unit]) => ({ key, unit, label: measured[key].label, found: measured[key].value, said: said[key], error: said[key + "_plus_minus"] }));
+  const rows = PREDICTED.filter(key => known(said[key]) && measured[key])
+    .map(key => ({ key, unit: key === "output_tokens_per_s" ? "" : unitOf(key), label: labelOf(measured[key].figure || key), found: measured[key].value, said: said[key], error: said[key + "_plus_minus"] }));
   return section("predicted", "Predicted",
     "By ipw estimate, for a request of " + said.prompt_tokens + " prompt and " + said.output_tokens + " output tokens at batch " + said.batch +
     " on " + said.hardware + " (" + said.precision + ", " + said.confidence + "). Runs with other lengths or batch sizes differ; ipw estimate validate predicts each query with its own.",
@@ -113,7 +112,7 @@ function predictedSection(run) {
 function figure(item, i) {
   const [value, error] = item.text === null ? ["unknown"] : item.text.split(" ± ");
   return make("div", { class: "figure" + (i < 2 ? " first" : ""), "data-key": item.key, "data-value": item.value },
-    make("dt", {}, item.label),
+    make("dt", {}, item.label || labelOf(item.figure || item.key)),
     make("dd", {},
       make("div", { class: "value" + (item.text === null ? " unknown" : "") }, value,
         error ? make("span", { class: "error" }, " ± " + error) : null),
@@ -164,18 +163,23 @@ function drawnOf(count, run) {
 // Every chart of energy or power states the method.
 const energyWord = (run, unit) => ["J", "W"].includes(unit) ? ", " + methodOf(run)[2] : "";
 
+// Of joules, the energy per query.
+const distributionFigure = found => found.key === "joules" ? "joules_per_query" : found.key;
+
 function distributionSection(run) {
   if (!run.distributions.length) return null;
   return section("distributions", "Distributions", "Dashed lines: median and 95th percentile; the gray bar collects all larger values. "
     + (run.failed ? plural(run.failed, "failed query", "failed queries") + " left out." : ""),
-    make("div", { class: "grid" }, run.distributions.map(found => make("div", { class: "card" },
-      make("h3", {}, found.label),
-      make("p", { class: "note" }, drawnOf(found.spread.count, run) + energyWord(run, found.unit) + "; median " + withUnit(found.spread.p50, found.unit) + ", p95 " + withUnit(found.spread.p95, found.unit) + ", max " + withUnit(found.spread.max, found.unit)),
-      chartElement(found.label + ", histogram", () => histogramOption(found), { size: "small" })))));
+    make("div", { class: "grid" }, run.distributions.map(found => {
+      const label = labelOf(distributionFigure(found)), unit = unitOf(distributionFigure(found));
+      return make("div", { class: "card" }, make("h3", {}, label),
+        make("p", { class: "note" }, drawnOf(found.spread.count, run) + energyWord(run, unit) + "; median " + withUnit(found.spread.p50, unit) + ", p95 " + withUnit(found.spread.p95, unit) + ", max " + withUnit(found.spread.max, unit)),
+        chartElement(label + ", histogram", () => histogramOption(found, unit), { size: "small" }));
+    })));
 }
 
 function fitText(run, fit, result) {
-  return withError(result.slope, result.slope_error, fit.unit) + " per token, intercept " + withUnit(result.intercept, fit.unit) + "; r² " + digits(result.r2, 3) + "; " + drawnOf(result.count, run) + energyWord(run, fit.unit);
+  return withError(result.slope, result.slope_error, fitUnit(fit)) + " per token, intercept " + withUnit(result.intercept, fitUnit(fit)) + "; r² " + digits(result.r2, 3) + "; " + drawnOf(result.count, run) + energyWord(run, fitUnit(fit));
 }
 
 function fitSection(run) {
@@ -193,15 +197,15 @@ function fitSection(run) {
 // ---- groups ----
 
 // A figure that only some queries have shows how many.
-const ofSome = (key, unit) => row => withUnit(row[key], unit) + (known(row[key]) && row[key + "_queries"] < row.queries ? " (" + row[key + "_queries"] + " of " + row.queries + ")" : "");
+const ofSome = key => row => withUnit(row[key], unitOf(key)) + (known(row[key]) && row[key + "_queries"] < row.queries ? " (" + row[key + "_queries"] + " of " + row.queries + ")" : "");
 
 const GROUP_COLUMNS = [
-  { key: "queries", label: "Queries", unit: "" }, { key: "accuracy", label: "Accuracy", unit: "%" },
-  { key: "joules_per_query", label: "Per query", unit: "J", show: ofSome("joules_per_query", "J") },
-  { key: "joules_per_output_token", label: "Per output token", unit: "J", show: ofSome("joules_per_output_token", "J") },
-  { key: "watts", label: "Query power", unit: "W" }, { key: "latency_s", label: "Latency", unit: "s" },
-  { key: "time_to_first_token_s", label: "TTFT", unit: "s", show: ofSome("time_to_first_token_s", "s") },
-  { key: "input_tokens", label: "Prompt tokens", unit: "" }, { key: "output_tokens", label: "Output tokens", unit: "" },
+  figureColumn("queries"), figureColumn("accuracy"),
+  figureColumn("joules_per_query", { show: ofSome("joules_per_query") }),
+  figureColumn("joules_per_output_token", { show: ofSome("joules_per_output_token") }),
+  figureColumn("watts"), figureColumn("latency_s"),
+  figureColumn("ttft_p50_s", { key: "time_to_first_token_s", show: ofSome("time_to_first_token_s") }),
+  figureColumn("input_tokens"), figureColumn("output_tokens"),
 ];
 
 // Joins the figures that several analyses have for the same groups.

@@ -93,12 +93,12 @@ const QUERY_COLUMNS = [
   { key: "key", label: "Query", text: true, get: (q, i) => keyOf(q, i), order: (q, i) => q.index[i] + q.repeat[i] * 1e-6 },
   { key: "subject", label: "Subject", text: true, get: (q, i) => subjectOf(q, i) },
   { key: "verdict", label: "Answer", text: true, get: (q, i) => verdictOf(q, i) },
-  { key: "joules", label: "Energy", get: (q, i) => withUnit(q.joules[i], "J"), order: (q, i) => q.joules[i] },
+  figureColumn("joules", { get: (q, i) => withUnit(q.joules[i], unitOf("joules")), order: (q, i) => q.joules[i] }),
   { key: "plus_minus", label: "±", get: (q, i) => withUnit(q.plus_minus[i], "J", 2), order: (q, i) => q.plus_minus[i] },
-  { key: "latency_s", label: "Latency", get: (q, i) => withUnit(q.latency_s[i], "s"), order: (q, i) => q.latency_s[i] },
-  { key: "ttft_s", label: "TTFT", get: (q, i) => withUnit(q.ttft_s[i], "s"), order: (q, i) => q.ttft_s[i] },
-  { key: "input_tokens", label: "Prompt tokens", get: (q, i) => withUnit(q.input_tokens[i], ""), order: (q, i) => q.input_tokens[i] },
-  { key: "output_tokens", label: "Output tokens", get: (q, i) => withUnit(q.output_tokens[i], ""), order: (q, i) => q.output_tokens[i] },
+  figureColumn("latency_s", { get: (q, i) => withUnit(q.latency_s[i], unitOf("latency_s")), order: (q, i) => q.latency_s[i] }),
+  figureColumn("ttft_p50_s", { key: "ttft_s", get: (q, i) => withUnit(q.ttft_s[i], unitOf("ttft_p50_s")), order: (q, i) => q.ttft_s[i] }),
+  figureColumn("input_tokens", { get: (q, i) => withUnit(q.input_tokens[i], ""), order: (q, i) => q.input_tokens[i] }),
+  figureColumn("output_tokens", { get: (q, i) => withUnit(q.output_tokens[i], ""), order: (q, i) => q.output_tokens[i] }),
 ];
 
 const QUERY_FILTERS = {

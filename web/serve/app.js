@@ -163,7 +163,8 @@ function drawFrame() {
 
 // The server, and the folder or database of its runs.
 async function drawServed() {
-  const { version, host, runs } = await ask({ signal: new AbortController().signal }, "status");
+  const { version, host, runs, columns, figures } = await ask({ signal: new AbortController().signal }, "status");
+  Object.assign(FIGURES, columns, figures);
   document.getElementById("served").append("ipw " + version + (host ? " on " + host : "")
     + (at(runs, "path_shown") ? ", runs of " + runs.path_shown : "") + ". ");
 }
@@ -178,10 +179,10 @@ function followLink(event) {
   go(to.pathname + to.search);
 }
 
-addEventListener("DOMContentLoaded", () => {
+addEventListener("DOMContentLoaded", async () => {
   drawFrame();
+  await drawServed().catch(() => { /* the page itself reports it */ });
   show();
-  drawServed().catch(() => { /* the page itself reports it */ });
 });
 addEventListener("click", followLink);
 addEventListener("popstate", () => { if (address() !== shown) show(); }); // ignores fragments of the same page

@@ -11,8 +11,8 @@ const GROUPINGS = { hardware: "Hardware", model: "Model", precision: "Precision"
 const SYMBOLS = ["circle", "rect", "triangle", "diamond", "roundRect", "pin"];
 const LABELLED_MOST = 30, BARS_MOST = 300, ROWS_MOST = 500;
 
-const axisUnit = found => found.unit === "1" || found.unit === "%" || found.key === "accuracy" ? "%" : ["J", "s", "W"].includes(found.unit) ? found.unit : "";
-const axisName = found => found.label.toLowerCase() + (axisUnit(found) || !found.unit ? "" : " (" + found.unit + ")") + (found.better === "low" ? ", lower is better" : "");
+const axisUnit = found => found.unit === "" ? "%" : ["J", "s", "W"].includes(found.unit) ? found.unit : "";
+const axisName = found => found.label.toLowerCase() + (axisUnit(found) ? "" : " (" + found.unit + ")") + (found.better === "low" ? ", lower is better" : "");
 const axisValue = (found, value, error) => withError(value, error, axisUnit(found));
 
 function paretoAnswer({ x, y, points, left_out }) {

@@ -22,12 +22,10 @@ const compareLink = ids => "/compare" + queryText({ run: ids });
 
 const RUN_COLUMNS = [
   { key: "model", label: "Model", text: true }, { key: "hardware", label: "Hardware", text: true },
-  { key: "accuracy", label: "Accuracy", unit: "%" },
-  { key: "j_per_query", label: "Per query", unit: "J" }, { key: "j_per_output_token", label: "Per output token", unit: "J" },
-  { key: "output_tokens_per_s", label: "Tokens/s", show: run => digits(run.output_tokens_per_s, 3) },
-  { key: "mean_power_w", label: "Power while busy", unit: "W" },
-  { key: "energy_j", label: "Energy", show: run => withError(run.energy_j, run.energy_plus_minus_j, "J") }, { key: "energy_method", label: "Method", text: true },
-  { key: "queries", label: "Queries", unit: "" }, { key: "precision", label: "Precision", text: true }, { key: "dataset", label: "Dataset", text: true }, { key: "kind", label: "Kind", text: true },
+  figureColumn("accuracy"), figureColumn("joules_per_query", { key: "j_per_query" }), figureColumn("joules_per_output_token", { key: "j_per_output_token" }),
+  figureColumn("output_tokens_per_s", { show: run => digits(run.output_tokens_per_s, 3) }), figureColumn("busy_watts", { key: "mean_power_w" }),
+  figureColumn("joules", { key: "energy_j", show: run => withError(run.energy_j, run.energy_plus_minus_j, "J") }), { key: "energy_method", label: "Method", text: true },
+  figureColumn("queries"), { key: "precision", label: "Precision", text: true }, { key: "dataset", label: "Dataset", text: true }, { key: "kind", label: "Kind", text: true },
   { key: "created_at", label: "Measured (UTC)", text: true, of: run => dateText(run.created_at) },
 ];
 
@@ -165,10 +163,10 @@ function downloads(run) {
 
 // Figures of a run in progress, redrawn periodically.
 function runningSection(run) {
-  const figures = [["Energy so far", run.energy_j, "J"], ["Energy per query", run.j_per_query, "J"], ["Energy per output token", run.j_per_output_token, "J"], ["Power while busy", run.mean_power_w, "W"], ["Accuracy", run.accuracy, "%"]]
-    .filter(([, value]) => known(value));
+  const figures = [["energy_j", "joules"], ["j_per_query", "joules_per_query"], ["j_per_output_token", "joules_per_output_token"], ["mean_power_w", "busy_watts"], ["accuracy", "accuracy"]]
+    .filter(([key]) => known(run[key]));
   return section("running", "Running", null, make("p", {}, progressBar(run.progress, run.name)),
-    figures.length ? make("dl", { class: "figures" }, figures.map(([label, value, unit], i) => figure({ key: label, label, value, text: withUnit(value, unit) }, i)))
+    figures.length ? make("dl", { class: "figures" }, figures.map(([key, name], i) => figure({ key, label: name === "joules" ? "Energy so far" : labelOf(name), value: run[key], text: withUnit(run[key], unitOf(name)) }, i)))
       : make("p", { class: "note" }, "Figures appear with the first completed queries."));
 }
 
@@ -217,7 +215,7 @@ function verdictText(one) {
   const found = VERDICT_METRICS.map(name => [name, one.metrics[name]]).filter(([, metric]) => metric && known(metric.difference));
   const said = (verdict, word) => {
     const those = found.filter(([, metric]) => metric.verdict === verdict);
-    return those.length ? word + " " + those.map(([name, metric]) => metricLabel(name).toLowerCase().replace("ipj", "IPJ") + (verdict === "no evidence" ? "" : " (" + differenceOf(name, metric) + ")")).join(", ") : null;
+    return those.length ? word + " " + those.map(([name, metric]) => metric.label.toLowerCase().replace("ipj", "IPJ") + (verdict === "no evidence" ? "" : " (" + differenceOf(name, metric) + ")")).join(", ") : null;
   };
   const parts = [said("better", "better in"), said("worse", "worse in"), said("no evidence", "no evidence of a difference in")].filter(Boolean);
   return make("li", {}, make("b", {}, sideName(one)), ": " + (parts.length ? parts.join("; ") : "nothing that both runs have can be compared") + ".");

@@ -117,12 +117,13 @@ struct top {
     const struct results *results;
 };
 
-static void put_figure(const struct top *top, const char *key, const char *label, double value,
+/* The page shows the label of `figure` (summary_labels_to_json), or of the key for NULL. */
+static void put_figure(const struct top *top, const char *key, const char *figure, double value,
                        const char *text, const char *note)
 {
     json_object(top->json, NULL);
     json_string(top->json, "key", key);
-    json_string(top->json, "label", label);
+    json_optional_string(top->json, "figure", figure);
     json_number(top->json, "value", value);
     json_string(top->json, "text", is_known(value) ? text : NULL);
     json_string(top->json, "note", note);
@@ -180,7 +181,7 @@ static void put_energy(const struct top *top)
     else
         str_format(note, sizeof note, "sum over queries; %s", method ? method : "method unknown");
     format_with_error(text, joules, energy->plus_minus, "J");
-    put_figure(top, "joules", "Energy of the run", joules, text, note);
+    put_figure(top, "joules", NULL, joules, text, note);
 }
 
 static void put_per_query(const struct top *top)
@@ -191,7 +192,7 @@ static void put_per_query(const struct top *top)
     double known = figure_at(top->results, "efficiency", "summary.energy_known");
     format_with_error(text, joules, joules * relative_error(top->table), "J");
     str_format(note, sizeof note, "mean of %.0f queries", known);
-    put_figure(top, "joules_per_query", "Energy per query", joules, text,
+    put_figure(top, "joules_per_query", NULL, joules, text,
                is_known(known) ? note : missing_note(top, "not measured"));
 }
 
@@ -203,7 +204,7 @@ static void put_per_token(const struct top *top)
     double joules = fact_or(top, top->table->summary.joules_per_output_token, "efficiency", PATH);
     format_with_error(text, joules, joules * relative_error(top->table), "J");
     add_interval(note, item, "J");
-    put_figure(top, "joules_per_output_token", "Energy per output token", joules, text,
+    put_figure(top, "joules_per_output_token", NULL, joules, text,
                is_known(joules) ? note : missing_note(top, "not measured"));
 }
 
@@ -214,7 +215,7 @@ static void put_watts(const struct top *top)
     double watts = fact_or(top, known, "efficiency", "data.of_a_query.watts.mean");
     format_with_error(text, watts, watts * relative_error(top->table), "W");
     bool busy = is_known(known);
-    put_figure(top, "busy_watts", busy ? "Power while busy" : "Query power", watts, text,
+    put_figure(top, "busy_watts", busy ? NULL : "watts", watts, text,
                busy ? "while requests were in flight" : "mean energy per query / latency");
 }
 
@@ -232,7 +233,7 @@ static void put_accuracy(const struct top *top)
                    figure_at(results, "accuracy", "summary.correct"),
                    figure_at(results, "accuracy", "summary.total_scored"),
                    format_percent(from, item->low), format_percent(to, item->high));
-    put_figure(top, "accuracy", "Accuracy", accuracy, text,
+    put_figure(top, "accuracy", NULL, accuracy, text,
                note[0] ? note : missing_note(top, "no graded answers"));
 }
 
@@ -245,15 +246,15 @@ static void put_perplexity(const struct top *top)
         return;
     str_format(note, sizeof note, "per token, over %.0f tokens",
                integer_number(run->scored_tokens));
-    put_figure(top, "perplexity", "Perplexity", run->perplexity,
+    put_figure(top, "perplexity", NULL, run->perplexity,
                format_figure(text, run->perplexity, run->perplexity_plus_minus, ""), note);
     str_format(note, sizeof note, "over %.0f bytes", integer_number(run->scored_bytes));
-    put_figure(top, "bits_per_byte", "Bits per byte", run->bits_per_byte,
+    put_figure(top, "bits_per_byte", NULL, run->bits_per_byte,
                format_figure(text, run->bits_per_byte, run->bits_per_byte_plus_minus, ""), note);
 }
 
-static void put_intelligence(const struct top *top, const char *key, const char *label,
-                             double known, double error, const char *unit, const char *what)
+static void put_intelligence(const struct top *top, const char *key, double known, double error,
+                             const char *unit, const char *what)
 {
     char text[FORMAT_MAX], path[80], note[NOTE_MAX];
     str_format(path, sizeof path, "summary.%s", key);
@@ -261,7 +262,7 @@ static void put_intelligence(const struct top *top, const char *key, const char 
     add_interval(note, item_at(top->results, "accuracy", path), unit);
     double value = fact_or(top, known, "accuracy", path);
     format_figure(text, value, error, unit);
-    put_figure(top, key, label, value, text, note);
+    put_figure(top, key, NULL, value, text, note);
 }
 
 /* ---- speed ---- */
@@ -274,22 +275,21 @@ static void put_speed(const struct top *top)
     str_format(text, sizeof text, "%.4g tok/s", rate);
     str_format(note, sizeof note, "output; up to %.0f concurrent request%s", at_once,
                at_once == 1 ? "" : "s");
-    put_figure(top, "output_tokens_per_s", "Throughput", rate, text,
-               is_known(at_once) ? note : "output");
+    put_figure(top, "output_tokens_per_s", NULL, rate, text, is_known(at_once) ? note : "output");
 
     static const struct {
-        const char *key, *label, *p50, *p95;
+        const char *key, *p50, *p95;
     } TIMES[] = {
-        {"time_to_first_token_s", "Time to first token", "data.times.time_to_first_token_s.p50",
+        {"time_to_first_token_s", "data.times.time_to_first_token_s.p50",
          "data.times.time_to_first_token_s.p95"},
-        {"latency_s", "Latency", "data.times.latency_s.p50", "data.times.latency_s.p95"},
+        {"latency_s", "data.times.latency_s.p50", "data.times.latency_s.p95"},
     };
     for (size_t i = 0; i < sizeof TIMES / sizeof *TIMES; i++) {
         double median = figure_at(top->results, "latency", TIMES[i].p50);
         format_si(text, median, "s");
         format_si(p95, figure_at(top->results, "latency", TIMES[i].p95), "s");
         str_format(note, sizeof note, "median; 95 %% of queries within %s", p95);
-        put_figure(top, TIMES[i].key, TIMES[i].label, median, text,
+        put_figure(top, TIMES[i].key, NULL, median, text,
                    is_known(median) ? note : missing_note(top, "unknown for all queries"));
     }
 }
@@ -297,8 +297,8 @@ static void put_speed(const struct top *top)
 /* ---- cost ---- */
 
 /* Per query; the note has the figure per million tokens, the prices, and their scope. */
-static void put_charge(const struct top *top, const char *key, const char *label, double value,
-                       const char *each, const char *million, const struct tariff *tariff)
+static void put_charge(const struct top *top, const char *key, double value, const char *each,
+                       const char *million, const struct tariff *tariff)
 {
     struct text note = {0};
     if (million[0])
@@ -307,7 +307,7 @@ static void put_charge(const struct top *top, const char *key, const char *label
     text_add(&note, is_known(tariff->gco2_per_kwh)    ? "; location-based, electricity only"
                     : is_known(tariff->price_per_kwh) ? "; without cooling (PUE)"
                                                       : "");
-    put_figure(top, key, label, value, each, text_get(&note));
+    put_figure(top, key, NULL, value, each, text_get(&note));
     text_release(&note);
 }
 
@@ -324,12 +324,12 @@ static void put_operating(const struct top *top)
     if (is_known(million->cost))
         format_cost(tokens, million, currency);
     if (tariff_given(&prices))
-        put_charge(top, "cost_per_query", "Operating cost per query", query->cost,
-                   format_cost(each, query, currency), tokens, &prices);
+        put_charge(top, "cost_per_query", query->cost, format_cost(each, query, currency), tokens,
+                   &prices);
     if (is_known(million->gco2e))
         format_emissions(tokens, million);
     if (tariff_given(&carbon))
-        put_charge(top, "gco2e_per_query", "Emissions per query (CO2e)", query->gco2e,
+        put_charge(top, "gco2e_per_query", query->gco2e,
                    format_with_error(each, query->gco2e, query->gco2e_plus_minus, "g"),
                    is_known(million->gco2e) ? tokens : "", &carbon);
 }
@@ -343,10 +343,10 @@ void headline_put(struct json *json, const struct run_table *table, const struct
     put_accuracy(&top);
     put_per_query(&top);
     put_per_token(&top);
-    put_intelligence(&top, "ipj", "Intelligence per joule", summary->ipj, summary->ipj_plus_minus,
-                     "1/J", "accuracy / energy per query");
-    put_intelligence(&top, "ipw", "Intelligence per watt", summary->ipw, summary->ipw_plus_minus,
-                     "1/W", "accuracy / power while busy");
+    put_intelligence(&top, "ipj", summary->ipj, summary->ipj_plus_minus, "1/J",
+                     "accuracy / energy per query");
+    put_intelligence(&top, "ipw", summary->ipw, summary->ipw_plus_minus, "1/W",
+                     "accuracy / power while busy");
     put_energy(&top);
     put_watts(&top);
     put_speed(&top);

@@ -457,6 +457,7 @@ static enum err write_data(struct report_state *state, struct text *out, struct 
     json_object(&state->json, NULL);
     json_string(&state->json, "version", IPW_VERSION);
     json_string(&state->json, "made_at", clock_text(when, clock_wall()));
+    summary_labels_to_json(&state->json);
     enum err err = put_sweeps(state, why);
     if (!err)
         err = put_runs(state, why);

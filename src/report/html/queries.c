@@ -336,16 +336,14 @@ static void count_values(struct bins *bins, const double *values, size_t count)
     }
 }
 
-static void put_histogram(struct json *json, const char *key, const char *label, const char *unit,
-                          double *values, size_t count)
+static void put_histogram(struct json *json, const struct ratio_row *row, double *values,
+                          size_t count)
 {
     struct bins bins = choose_bins(values, count);
     fit_whole(&bins, values, count);
     count_values(&bins, values, count);
     json_object(json, NULL);
-    json_string(json, "key", key);
-    json_string(json, "label", label);
-    json_string(json, "unit", unit);
+    json_string(json, "key", row->key);
     json_number(json, "low", bins.low);
     json_number(json, "step", bins.step);
     json_bool(json, "log", bins.log);
@@ -366,16 +364,13 @@ static void put_histogram(struct json *json, const char *key, const char *label,
 
 enum err histograms_put(struct json *json, const struct run_table *table, struct error *why)
 {
-    static const struct {
-        const char *key, *label, *unit;
-        enum run_number numerator, denominator; /* RUN_NUMBERS: none */
-    } ROWS[] = {
-        {"joules", "Energy per query", "J", RUN_JOULES, RUN_NUMBERS},
-        {"joules_per_output_token", "Energy per output token", "J", RUN_JOULES, RUN_OUTPUT_TOKENS},
-        {"latency_s", "Latency", "s", RUN_LATENCY, RUN_NUMBERS},
-        {"time_to_first_token_s", "Time to first token", "s", RUN_TTFT, RUN_NUMBERS},
-        {"output_tokens", "Output tokens", "", RUN_OUTPUT_TOKENS, RUN_NUMBERS},
-        {"input_tokens", "Prompt tokens", "", RUN_INPUT_TOKENS, RUN_NUMBERS},
+    static const struct ratio_row ROWS[] = {
+        {"joules", RUN_JOULES, RUN_NUMBERS},
+        {"joules_per_output_token", RUN_JOULES, RUN_OUTPUT_TOKENS},
+        {"latency_s", RUN_LATENCY, RUN_NUMBERS},
+        {"time_to_first_token_s", RUN_TTFT, RUN_NUMBERS},
+        {"output_tokens", RUN_OUTPUT_TOKENS, RUN_NUMBERS},
+        {"input_tokens", RUN_INPUT_TOKENS, RUN_NUMBERS},
     };
     enum err err = ERR_OK;
     json_array(json, "distributions");
@@ -384,7 +379,7 @@ enum err histograms_put(struct json *json, const struct run_table *table, struct
         size_t count = 0;
         err = known_values(table, ROWS[i].numerator, ROWS[i].denominator, &values, &count);
         if (!err && count)
-            put_histogram(json, ROWS[i].key, ROWS[i].label, ROWS[i].unit, values, count);
+            put_histogram(json, &ROWS[i], values, count);
         free(values);
     }
     json_array_end(json);

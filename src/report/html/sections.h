@@ -33,7 +33,7 @@ void results_put(struct json *json, const struct results *results);
 /* An element of "sweeps": {"name", "directory", "result": of the analysis sweep}. */
 enum err sweep_put(struct json *json, const char *directory, struct error *why) MUST_USE;
 
-/* "headline": [{"key", "label", "value", "text", "note"}]: `text` is the formatted figure, with its ± if known, and
+/* "headline": [{"key", "figure", "value", "text", "note"}]: `text` is the formatted figure, with its ± if known, and
  * `note` its basis.  Unknown figures are shown as such. */
 void headline_put(struct json *json, const struct run_table *table, const struct results *results);
 
@@ -67,7 +67,7 @@ void excerpts_put(struct json *json, const struct run_table *table, size_t most_
     (RUN_WANT(RUN_JOULES) | RUN_WANT(RUN_OUTPUT_TOKENS) | RUN_WANT(RUN_INPUT_TOKENS) |             \
      RUN_WANT(RUN_LATENCY) | RUN_WANT(RUN_TTFT) | RUN_WANT(RUN_WATTS))
 
-/* "distributions": [{"key", "label", "unit", "low", "step", "log", "counts": [...], "spread":
+/* "distributions": [{"key", "low", "step", "log", "counts": [...], "spread":
  * {"count", "mean", "std", "min", "p50", ... "max"}}] of completed queries.  Bin i begins at
  * low + i x step, or at low x exp(i x step) where `log`; the last one holds all that lies beyond. */
 enum err histograms_put(struct json *json, const struct run_table *table, struct error *why)

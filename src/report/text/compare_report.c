@@ -394,6 +394,7 @@ static void metric_to_json(struct json *json, const struct compared *compared,
     static const char *const BETTER[] = {"lower", "neither", "higher"};
     const struct contrast *found = &compared->found;
     json_object(json, info->name);
+    json_string(json, "label", info->label);
     json_string(json, "unit", info->unit);
     json_string(json, "better", BETTER[info->better - BETTER_LOWER]);
     side_to_json(json, "baseline", found->a, compared->a_plus_minus, found->a_error,
