@@ -203,6 +203,12 @@ class Keys(unittest.TestCase):
             if line["kind"] == "query":
                 self.assertEqual(undocumented(line["ipw"], text), [])
 
+    def test_the_tables_of_a_record_are_those_of_its_definition(self):
+        done = subprocess.run([SOURCE / "tools/record-table"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(re.findall("^\\| `", done.stdout, re.M)), len(self.paths))
+        self.assertIn(done.stdout, self.formats, "tools/record-table --write updates docs/formats.md")
+
     def test_of_the_analyses(self):
         text = part(self.formats, "### `ipw analyze`", "### The run catalog")
         done = ipw(None, "analyze", self.folder, f"{self.folder}/", "--json")
@@ -222,6 +228,14 @@ class Keys(unittest.TestCase):
         self.assertLess(30, len(named))
         there = self.columns | all_keys(self.summary) | {"ipw"}
         self.assertEqual({name for name in named if name} - there, set())
+
+    def test_of_the_comparison(self):
+        text = (SOURCE / "src/rundir/record.def").read_text()
+        names = set(re.findall(r'^(?:METRIC|PRODUCT|EXPONENTIAL)\(\w+, "(\w+)"', text, re.M))
+        self.assertLess(10, len(names))
+        self.assertEqual(undocumented(names, (SOURCE / "docs/metrics.md").read_text()), [])
+        told = ipw(None, "compare", "--help").stdout
+        self.assertEqual(names - set(re.findall(r"\w+", told[told.index("metrics: "):])), set())
 
     def test_they_can_fail(self):
         self.assertEqual(undocumented({"a": 1, "b": 2, "c": 3}, "`a` and `x.b`, but not c"), ["c"])
