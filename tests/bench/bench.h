@@ -1,7 +1,7 @@
-/* What a bench shares: the median of its rounds and the line that tools/bench reads.  A figure that
- * misses its bound says fail in its line, which tools/bench counts; a bench itself fails only when
- * it could not measure.
- * Compare two ways in the same run, interleaved, so that a busy machine slows both equally. */
+/* Shared by the benches: the median of the rounds and the line that tools/bench reads. A figure
+ * that misses its bound has fail in its line, which tools/bench counts; a bench itself fails only
+ * when it could not measure. Compare two ways in the same run, interleaved, so that a busy machine
+ * slows both equally. */
 #ifndef TESTS_BENCH_BENCH_H
 #define TESTS_BENCH_BENCH_H
 
@@ -21,8 +21,8 @@ static inline double bench_median(double *values, size_t count)
     return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
-/* Tells a figure that has no bound, for comparison: not a check, and not shown as one. */
-static inline void bench_told(const char *name, double value, const char *unit)
+/* Prints a figure without a bound, for comparison: not a check, and not shown as one. */
+static inline void bench_report(const char *name, double value, const char *unit)
 {
     printf("for comparison: %s %.4g %s\n", name, value, unit);
 }

@@ -1,5 +1,6 @@
-/* What `ipw analyze` costs on a million records, every analysis: time, memory, and how both grow; and
- * what a picture of them costs.  The records go through the schema and the writer of our own store. */
+/* The cost of `ipw analyze` on a million records, with every analysis: time, memory, and how both
+ * grow; and the cost of plotting them. The records go through the schema and the writer of our own
+ * store. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <ftw.h>
@@ -23,12 +24,12 @@
 #include "rundir/store.h"
 #include "stats/bootstrap.h"
 
-/* Records that differ, each given again and again: making a million of JSON would take minutes. */
+/* Distinct records, each written repeatedly: generating a million from JSON would take minutes. */
 enum { DIFFERENT = 997, MANY = 1000000, FEW = 100000, ROUNDS = 3 };
 
 static char program[PATH_MAX], folder[] = "/tmp/ipw-bench-XXXXXX";
 
-static _Noreturn void give_up(const char *what)
+static _Noreturn void die(const char *what)
 {
     fprintf(stderr, "bench_analyze: %s\n", what);
     exit(1);
@@ -45,7 +46,7 @@ static void remove_all(void)
     nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* ---- records as a run on a machine with a GPU and a CPU leaves them ---- */
+/* ---- records as of a run on a machine with a GPU and a CPU ---- */
 
 static void put_metrics(struct json *json, double in, double out, double s, double joules)
 {
@@ -128,7 +129,7 @@ static struct jv *make_record(unsigned number, struct random *draws)
     json_object_end(&json);
     json_object_end(&json);
     if (jv_parse(text_get(&text), text.length, &record, NULL))
-        give_up("a record that is no JSON");
+        die("a record that is no JSON");
     text_release(&text);
     return record;
 }
@@ -147,17 +148,17 @@ static void make_run(const char *directory, unsigned count)
     while (*driver && strcmp((*driver)->name, "arrow") != 0)
         driver++;
     if (mkdir(directory, 0777) || jv_parse(METADATA, strlen(METADATA), &metadata, NULL))
-        give_up("no directory");
+        die("no directory");
     struct store_run run = {directory, "bench", metadata};
     if (!*driver || store_open(*driver, &run, &store, &why))
-        give_up(why.text);
+        die(why.text);
     for (unsigned i = 0; i < DIFFERENT; i++)
         records[i] = make_record(i, &draws);
     for (unsigned i = 0; i < count; i++)
         if (store.driver->put(&store, records[i % DIFFERENT], &why))
-            give_up(why.text);
+            die(why.text);
     if (store.driver->finish(&store, NULL, &why))
-        give_up(why.text);
+        die(why.text);
     store_close(&store);
     for (unsigned i = 0; i < DIFFERENT; i++)
         jv_free(records[i]);
@@ -165,13 +166,13 @@ static void make_run(const char *directory, unsigned count)
     snprintf(path, sizeof path, "%s/summary.json", directory);
     FILE *file = fopen(path, "we");
     if (!file || fputs(SUMMARY, file) < 0 || fclose(file))
-        give_up("no summary");
+        die("no summary");
 }
 
 /* ---- ipw analyze, ipw plot ---- */
 
 struct cost {
-    double wall_s, cpu_s, peak_mb; /* with the programs that it ran */
+    double wall_s, cpu_s, peak_mb; /* including child processes */
 };
 
 static struct cost measure(const char *const words[])
@@ -185,7 +186,7 @@ static struct cost measure(const char *const words[])
     nanos began = clock_now();
     if (posix_spawn(&process, program, &actions, NULL, (char *const *)words, environ) ||
         wait4(process, &status, 0, &usage) < 0 || status)
-        give_up("ipw failed");
+        die("ipw failed");
     posix_spawn_file_actions_destroy(&actions);
     double user_s = (double)usage.ru_utime.tv_sec + 1e-6 * (double)usage.ru_utime.tv_usec;
     double system_s = (double)usage.ru_stime.tv_sec + 1e-6 * (double)usage.ru_stime.tv_usec;
@@ -198,8 +199,7 @@ static struct cost analyze(const char *directory)
     return measure((const char *const[]){program, "analyze", directory, "--json", NULL});
 }
 
-/* Points are put together before they are drawn: a million must not take gnuplot's time a thousand
- * times over. */
+/* Points are aggregated before plotting: a million must not take gnuplot a thousand times as long. */
 static void measure_plot(const char *directory)
 {
     const char *const words[] = {program, "plot", directory, "--plot", "energy", NULL};
@@ -231,7 +231,7 @@ int main(int argc, char **argv)
     snprintf(program, sizeof program, "%.*s/../ipw", slash ? (int)(slash - argv[0]) : 1,
              slash ? argv[0] : ".");
     if (!mkdtemp(folder) || atexit(remove_all))
-        give_up("no folder");
+        die("no folder");
     snprintf(few, sizeof few, "%s/few", folder);
     snprintf(many, sizeof many, "%s/many", folder);
     make_run(few, FEW);
@@ -245,7 +245,7 @@ int main(int argc, char **argv)
     }
     double cpu_s = bench_median(many_s, ROUNDS);
     bench_at_most("ipw analyze of 10^6 records, all analyses, best of 3", wall_s, "s", 3);
-    bench_told("ipw analyze of 10^6 records, all analyses, CPU", cpu_s, "s");
+    bench_report("ipw analyze of 10^6 records, all analyses, CPU", cpu_s, "s");
     bench_at_most("ipw analyze of 10^6 records, peak memory", peak_mb, "MB", 300);
     bench_at_most("ipw analyze for ten times the records", cpu_s / bench_median(few_s, ROUNDS),
                   "ratio", 12);

@@ -1,5 +1,5 @@
-/* What an estimate costs: a known network from its name to its joules, ten thousand points of devices,
- * precisions and batches, and growth with the size of a graph. */
+/* The cost of an estimate: a known network from its name to its joules, ten thousand points of
+ * devices, precisions and batches, and growth with the size of a graph. */
 #define _GNU_SOURCE
 #include <malloc.h>
 #include <time.h>
@@ -53,7 +53,7 @@ static void build(const char *name, int64_t batch, struct graph *graph, struct p
 }
 
 /* From the name of a network to its joules, in milliseconds. */
-static double one_network(const struct hardware *hardware)
+static double network_ms(const struct hardware *hardware)
 {
     struct graph graph;
     struct partition partition;
@@ -65,8 +65,8 @@ static double one_network(const struct hardware *hardware)
     return 1e3 * (cpu_seconds() - began);
 }
 
-/* The same network out of a file with all its weights, which another program exported as it were. */
-static double one_file(const struct hardware *hardware, const char *path, double macs)
+/* The same network from a file with all its weights, as an export has them. */
+static double file_ms(const struct hardware *hardware, const char *path, double macs)
 {
     struct model model;
     struct graph graph;
@@ -89,7 +89,7 @@ static double one_file(const struct hardware *hardware, const char *path, double
     return 1e3 * took;
 }
 
-static double from_onnx(const struct hardware *hardware)
+static double onnx_ms(const struct hardware *hardware)
 {
     char path[] = "/tmp/bench_estimate.XXXXXX.onnx";
     struct graph graph;
@@ -102,15 +102,15 @@ static double from_onnx(const struct hardware *hardware)
     build("resnet50", 1, &graph, &partition);
     onnx_file_write(&graph, path);
     for (int i = 0; i < ROUNDS; i++)
-        took[i] = one_file(hardware, path, partition.total.macs);
+        took[i] = file_ms(hardware, path, partition.total.macs);
     unlink(path);
     partition_release(&partition);
     graph_release(&graph);
     return bench_median(took, ROUNDS);
 }
 
-/* Every device in every precision that it has, at every batch, again until there are enough. */
-static double many_points(const struct hardware *hardware, size_t devices)
+/* Every device in each of its precisions, at every batch, repeated until there are enough. */
+static double points_s(const struct hardware *hardware, size_t devices)
 {
     double began = cpu_seconds();
     for (size_t points = 0, batch = 1; points < POINTS; batch = batch % BATCHES + 1) {
@@ -131,8 +131,8 @@ static double many_points(const struct hardware *hardware, size_t devices)
     return cpu_seconds() - began;
 }
 
-/* The same of requests to a decoder: six passes each, as `ipw estimate --sweep --compare` makes them. */
-static double many_requests(struct hardware *hardware, size_t devices)
+/* The same for requests to a decoder: six passes each, as in `ipw estimate --sweep --compare`. */
+static double requests_s(struct hardware *hardware, size_t devices)
 {
     struct workload_spec works[BATCHES];
     struct workload_list list = {.items = works};
@@ -171,9 +171,9 @@ static double many_requests(struct hardware *hardware, size_t devices)
     return took;
 }
 
-/* As `ipw estimate --serve` simulates one load: tables of steps from estimates, and 100 000 requests at three quarters
- * of what the device can serve. */
-static double many_served(const struct hardware *hardware)
+/* One load of `ipw estimate --serve`: step tables from estimates, and 100 000 requests at three
+ * quarters of the device's capacity. */
+static double serving_s(const struct hardware *hardware)
 {
     struct model model;
     struct serving_load load;
@@ -206,8 +206,8 @@ static double many_served(const struct hardware *hardware)
     return took;
 }
 
-/* Nanoseconds a node of partition and estimate. */
-static double by_node(const struct hardware *hardware, const struct graph *graph)
+/* Nanoseconds per node of partition and estimate. */
+static double ns_per_node(const struct hardware *hardware, const struct graph *graph)
 {
     struct partition partition;
     struct error why = {0};
@@ -218,33 +218,33 @@ static double by_node(const struct hardware *hardware, const struct graph *graph
     return 1e9 * (cpu_seconds() - began) / (double)graph->node_count;
 }
 
-/* What a node of a large graph costs over one of a small one: both in turn, the small one as often as makes
- * the same number of nodes. */
+/* The cost per node of a large graph relative to a small one: both in turn, the small one repeated
+ * to the same number of nodes. */
 static double growth(const struct hardware *hardware, uint32_t few_nodes, uint32_t many_nodes)
 {
-    struct chance chance = {7};
+    struct rng rng = {7};
     struct graph few, many;
     double ratio[ROUNDS];
-    graphs_random(&chance, few_nodes, &few);
-    graphs_random(&chance, many_nodes, &many);
+    graphs_random(&rng, few_nodes, &few);
+    graphs_random(&rng, many_nodes, &many);
     for (int round = 0; round < ROUNDS; round++) {
         int times = (int)(many_nodes / few_nodes);
         double small = 0;
         for (int i = 0; i < times; i++)
-            small += by_node(hardware, &few) / times;
-        ratio[round] = by_node(hardware, &many) / small;
+            small += ns_per_node(hardware, &few) / times;
+        ratio[round] = ns_per_node(hardware, &many) / small;
     }
     graph_release(&few);
     graph_release(&many);
     return bench_median(ratio, ROUNDS);
 }
 
-/* Two sizes that no cache holds, so that what is left is how the work grows (quadratic: 2); and a size that
- * caches hold, where the bound leaves room for those alone (quadratic: 10). */
+/* Two sizes beyond every cache, so that the ratio shows how the work grows (quadratic: 2); and a
+ * size that fits in caches, where the bound allows for those only (quadratic: 10). */
 static void bench_growth(const struct hardware *hardware)
 {
-    /* Memory stays with the program: the kernel's zeroing of fresh pages, which only large arrays get each
-     * time, is not what is measured. */
+    /* Memory is not returned to the kernel: its zeroing of fresh pages, which only large arrays get
+     * each time, is not what is measured. */
     mallopt(M_MMAP_THRESHOLD, 1 << 30);
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
     bench_at_most("a node of 100 000 over one of 50 000", growth(hardware, MANY / 2, MANY), "ratio",
@@ -265,18 +265,18 @@ int main(void)
         must(hardware_find(hardware_at(i)->id, &hardware[i], &why), &why);
     must(hardware_find("h100-sxm", &h100, &why), &why);
     for (int i = 0; i < ROUNDS; i++)
-        network[i] = one_network(&h100);
+        network[i] = network_ms(&h100);
     for (int i = 0; i < 3; i++)
-        points[i] = many_points(hardware, devices);
+        points[i] = points_s(hardware, devices);
     for (int i = 0; i < 3; i++)
-        requests[i] = many_requests(hardware, devices);
+        requests[i] = requests_s(hardware, devices);
     bench_at_most("ResNet-50 from its name to joules", bench_median(network, ROUNDS), "ms", 2);
-    bench_at_most("ResNet-50 from an ONNX file of 102 MB to joules", from_onnx(&h100), "ms", 20);
+    bench_at_most("ResNet-50 from an ONNX file of 102 MB to joules", onnx_ms(&h100), "ms", 20);
     bench_at_most("10 000 points of device, precision and batch", bench_median(points, 3), "s", 2);
     bench_at_most("10 000 requests of device, precision and batch", bench_median(requests, 3), "s",
                   1);
     for (int i = 0; i < 3; i++)
-        served[i] = many_served(&h100);
+        served[i] = serving_s(&h100);
     bench_at_most("100 000 requests to a server, simulated", bench_median(served, 3), "s", 2);
     bench_growth(&h100);
     for (size_t i = 0; i < devices; i++)

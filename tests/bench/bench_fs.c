@@ -1,5 +1,5 @@
-/* What reading a sensor file through port/fs costs over the system call it cannot avoid: eight
- * powercap zones, read in turn by pread alone and by fs_pread_u64. */
+/* The overhead of reading a sensor file through port/fs over the system call: eight powercap zones,
+ * read in turn by plain pread and by fs_pread_u64. */
 #include "bench/bench.h"
 #include "bench/zones.h"
 #include "core/clock.h"

@@ -1,8 +1,8 @@
-/* What the client llama costs beside llama.cpp itself.  The reference is the plainest loop there is over
- * libllama, called directly: tokens of the prompt in one call, then the greedy sampler of the library
- * and one token a call, as its own examples do it.  The same library, weights, threads and settings, in
- * short turns, because a busy machine changes from second to second.  The client's times are those of
- * its reply, as a run records them. */
+/* The overhead of the llama client over llama.cpp itself. The reference is the simplest loop over
+ * libllama, called directly: the prompt's tokens in one call, then the greedy sampler of the
+ * library and one token per call, as in its own examples. The same library, weights, threads and
+ * options, in short turns, because the load of a busy machine changes from second to second. The
+ * client's times are those of its reply, as a run records them. */
 #define _GNU_SOURCE
 #include <string.h>
 #include <sys/wait.h>
@@ -16,10 +16,10 @@
 
 enum { MOST_ROUNDS = 101, CONTEXT = 1024 };
 
-/* `bench_llama 128 11` takes long turns instead: steadier each, and further apart. */
+/* `bench_llama 128 11` uses long turns instead: each steadier, but further apart. */
 static int answer_tokens = 13, rounds = 41;
 
-/* 58 million parameters: a token takes some 10 ms, most of it reading weights, as in larger ones. */
+/* 58 million parameters: a token takes about 10 ms, mostly reading weights, as in larger ones. */
 #define LAYERS "8"
 #define HIDDEN "768"
 #define HEADS  "12"
@@ -28,11 +28,11 @@ static char prompt[200];
 static char model_path[] = "/tmp/ipw-bench-XXXXXX";
 
 struct rates {
-    double prefill, decode; /* tokens per second, with all that is done for them */
+    double prefill, decode; /* tokens per second, including all overhead */
     size_t tokens;          /* of the prompt */
 };
 
-static void give_up(const char *what)
+static void die(const char *what)
 {
     fprintf(stderr, "bench_llama: %s\n", what);
     unlink(model_path);
@@ -43,7 +43,7 @@ static void make_model(void)
 {
     int file = mkstemp(model_path);
     if (file < 0)
-        give_up("no temporary file");
+        die("no temporary file");
     close(file);
     pid_t pid = fork();
     if (pid == 0) {
@@ -55,12 +55,12 @@ static void make_model(void)
     }
     int status = -1;
     if (pid < 0 || waitpid(pid, &status, 0) < 0 || status)
-        give_up("make_gguf.py made no model");
+        die("make_gguf.py made no model");
     for (size_t i = 0; i + 1 < sizeof prompt; i++)
         prompt[i] = (char)(i % 6 == 5 ? ' ' : 'a' + (i * 7 + i / 6) % 26);
 }
 
-/* ---- the plain loop ---- */
+/* ---- the reference loop ---- */
 
 struct plain {
     struct llama_model *model;
@@ -76,7 +76,7 @@ static struct plain plain_open(void)
     struct llama_context_params of_context = api->context_params;
     struct plain plain = {.model = api->llama_model_load_from_file(model_path, of_model)};
     if (!plain.model)
-        give_up("llama.cpp does not load the model");
+        die("llama.cpp does not load the model");
     of_context.n_ctx = CONTEXT;
     of_context.n_batch = CONTEXT;
     of_context.n_threads = of_context.n_threads_batch = 1;
@@ -84,7 +84,7 @@ static struct plain plain_open(void)
     plain.sampler =
         api->llama_sampler_chain_init((struct llama_sampler_chain_params){.no_perf = true});
     if (!plain.context || !plain.sampler)
-        give_up("llama.cpp opens no context");
+        die("llama.cpp opens no context");
     api->llama_sampler_chain_add(plain.sampler, api->llama_sampler_init_greedy());
     plain.vocabulary = api->llama_model_get_vocab(plain.model);
     return plain;
@@ -104,7 +104,7 @@ static struct rates plain_ask(const struct plain *plain)
     llama_token token;
     for (int i = 0; i < answer_tokens; i++) {
         if (count <= 0 || api->llama_decode(plain->context, batch))
-            give_up("llama.cpp does not decode");
+            die("llama.cpp does not decode");
         token = api->llama_sampler_sample(plain->sampler, plain->context, -1);
         if (i == 0)
             first = clock_now();
@@ -126,11 +126,11 @@ static struct rates client_rates(struct client *client)
     char limit[16];
     snprintf(limit, sizeof limit, "%d", answer_tokens);
     if (params_set(&params, "max_tokens", limit))
-        give_up("out of memory");
+        die("out of memory");
     const struct client_request request = {
         .model = model_path, .prompt = prompt, .params = &params};
     if (client->driver->ask(client, &request, &reply, &why) || reply.output_tokens != answer_tokens)
-        give_up(why.text[0] ? why.text : "the answer has another length");
+        die(why.text[0] ? why.text : "the answer has another length");
     struct rates rates = {(double)reply.prompt_tokens / seconds(reply.first_token - reply.sent),
                           (answer_tokens - 1) / seconds(reply.last_token - reply.first_token),
                           (size_t)reply.prompt_tokens};
@@ -139,25 +139,25 @@ static struct rates client_rates(struct client *client)
     return rates;
 }
 
-static int number_of(const char *word, int most)
+static int parse_count(const char *word, int most)
 {
     char *end;
     long number = strtol(word, &end, 10);
     if (*end || number < 2 || number > most)
-        give_up("usage: bench_llama [TOKENS OF AN ANSWER [TURNS]]");
+        die("usage: bench_llama [TOKENS OF AN ANSWER [TURNS]]");
     return (int)number;
 }
 
 int main(int count, char **words)
 {
     if (count > 1)
-        answer_tokens = number_of(words[1], CONTEXT / 2);
+        answer_tokens = parse_count(words[1], CONTEXT / 2);
     if (count > 2)
-        rounds = number_of(words[2], MOST_ROUNDS);
+        rounds = parse_count(words[2], MOST_ROUNDS);
     const struct engine_library *library;
     struct error why = {0};
     if (engine_library_open(&library, &why)) {
-        printf("bench_llama: left out: %s\n", why.text);
+        printf("bench_llama: skipped: %s\n", why.text);
         return 0;
     }
     make_model();
@@ -165,14 +165,14 @@ int main(int count, char **words)
     struct params params = {0};
     const struct client_driver *driver = client_driver_find("llama", &why);
     if (params_add(&params, "threads=1,chat=off,context=1024,batch=1024"))
-        give_up("out of memory");
+        die("out of memory");
     const struct client_config config = {.params = &params};
     if (!driver || client_open(driver, &config, &client, &why))
-        give_up(why.text);
+        die(why.text);
     struct plain plain = plain_open();
     double prefill[MOST_ROUNDS] = {0}, decode[MOST_ROUNDS] = {0};
     double plain_prefill[MOST_ROUNDS] = {0}, plain_decode[MOST_ROUNDS] = {0};
-    for (int round = -1; round < rounds; round++) { /* the first is for warmth */
+    for (int round = -1; round < rounds; round++) { /* the first is a warm-up */
         bool is_client_first = round % 2 == 0;
         struct rates ours = {0};
         if (is_client_first)
@@ -181,7 +181,7 @@ int main(int count, char **words)
         if (!is_client_first)
             ours = client_rates(&client);
         if (ours.tokens != reference.tokens)
-            give_up("the two have different prompts");
+            die("the two have different prompts");
         if (round < 0)
             continue;
         plain_prefill[round] = reference.prefill;
@@ -189,8 +189,9 @@ int main(int count, char **words)
         prefill[round] = ours.prefill / reference.prefill;
         decode[round] = ours.decode / reference.decode;
     }
-    bench_told("llama.cpp's plain loop, prefill", bench_median(plain_prefill, rounds), "tokens/s");
-    bench_told("llama.cpp's plain loop, decode", bench_median(plain_decode, rounds), "tokens/s");
+    bench_report("llama.cpp's plain loop, prefill", bench_median(plain_prefill, rounds),
+                 "tokens/s");
+    bench_report("llama.cpp's plain loop, decode", bench_median(plain_decode, rounds), "tokens/s");
     bench_at_least("client llama against llama.cpp's plain loop, prefill",
                    bench_median(prefill, rounds), "ratio", 0.97);
     bench_at_least("client llama against llama.cpp's plain loop, decode",

@@ -1,8 +1,8 @@
-/* Times passes of GGUF models in llama.cpp on this CPU, as CSV that `ipw estimate validate` reads:
- *     bench_passes THREADS PROMPT,... MODEL...
- * Of each model a prefill of every length, and a decoded token after each: the least of the lower quartiles of some
- * rounds, as a calibration takes it, since other programs only add time.  Models and lengths take turns, so that none has
- * the quiet moments alone.  Without arguments it does nothing: bench_cpu runs it. */
+/* Times passes of GGUF models in llama.cpp on this CPU, as CSV for `ipw estimate validate`:
+ * bench_passes THREADS PROMPT,... MODEL... For each model a prefill of each length, and a decoded
+ * token after each: the minimum of the lower quartiles of some rounds, as in a calibration, since
+ * other programs only add time. Models and lengths alternate, so that none has the quiet moments to
+ * itself. Without arguments it does nothing: bench_cpu runs it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 #include "engine/engine.h"
 
 enum { LENGTHS_MAX = 12, MODELS_MAX = 16, SAMPLES_MAX = 400, ROUNDS = 5, DECODED = 8 };
-#define ROUND_S 0.1 /* of each length of a model in a round */
+#define ROUND_S 0.1 /* per length of a model in a round */
 
 struct samples {
     double values[SAMPLES_MAX];
@@ -24,7 +24,7 @@ struct subject {
     const char *path;
     struct engine_model *model;
     struct engine_context *context;
-    double prefill[LENGTHS_MAX], decode[LENGTHS_MAX]; /* seconds; 0: not yet */
+    double prefill[LENGTHS_MAX], decode[LENGTHS_MAX]; /* seconds; 0: none yet */
 };
 
 static void fail(const char *what, const struct error *why)
@@ -33,7 +33,7 @@ static void fail(const char *what, const struct error *why)
     exit(1);
 }
 
-static void add(struct samples *to, double value)
+static void add_sample(struct samples *to, double value)
 {
     if (to->count < SAMPLES_MAX)
         to->values[to->count++] = value;
@@ -61,7 +61,7 @@ static void keep_least(double *least, struct samples *of)
         *least = took;
 }
 
-/* One length for a while: the prompt, then a few tokens after it. */
+/* Times one length: the prompt, then a few tokens after it. */
 static void time_length(struct subject *s, size_t length, double *prefill_s, double *decoded_s)
 {
     static engine_token tokens[4096];
@@ -71,12 +71,12 @@ static void time_length(struct subject *s, size_t length, double *prefill_s, dou
     for (size_t i = 0; i < length + DECODED; i++)
         tokens[i] = (engine_token)(5 + i * 7 % 400);
     engine_clear(s->context);
-    (void)decode(s, tokens, length); /* warm */
+    (void)decode(s, tokens, length); /* warm-up */
     do {
         engine_clear(s->context);
-        add(&prefill, decode(s, tokens, length));
+        add_sample(&prefill, decode(s, tokens, length));
         for (size_t i = 0; i < DECODED; i++)
-            add(&decoded, decode(s, tokens + length + i, 1));
+            add_sample(&decoded, decode(s, tokens + length + i, 1));
     } while (clock_now() < end);
     keep_least(prefill_s, &prefill);
     keep_least(decoded_s, &decoded);

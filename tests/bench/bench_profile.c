@@ -1,6 +1,6 @@
-/* What `ipw profile` itself costs: queries a second through a client that answers at once and over HTTP
- * to a server that does next to nothing (the two share this machine's cores), what it adds to the time
- * to the first token, and whether its memory grows with the queries. */
+/* The overhead of `ipw profile`: queries per second through a client that answers immediately and
+ * over HTTP to a stub server (the two share this machine's cores), its addition to the time to
+ * first token, and whether its memory grows with the number of queries. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@ enum {
     ROUNDS = 3,
     NULL_QUERIES = 20000,
     HTTP_QUERIES = 5000,
-    FIRST_TOKENS = 200, /* a round, each way: few enough for exact quantiles */
+    FIRST_TOKENS = 200, /* per round and way: few enough for exact quantiles */
     TOKEN_ROUNDS = 5,
     FEW = 1000,
     MANY = 100000,
@@ -37,7 +37,7 @@ enum {
 
 static char program[PATH_MAX], folder[] = "/tmp/ipw-bench-XXXXXX";
 
-static _Noreturn void give_up(const char *what)
+static _Noreturn void die(const char *what)
 {
     fprintf(stderr, "bench_profile: %s\n", what);
     exit(1);
@@ -46,10 +46,10 @@ static _Noreturn void give_up(const char *what)
 /* ---- one run of ipw profile ---- */
 
 struct figures {
-    double completed, seconds; /* of the queries, by the report */
-    double wall_s;             /* of the process, start and writing included */
-    double peak_mb;            /* of the process, writing included */
-    double own_mb;             /* by its own summary, before writing */
+    double completed, seconds; /* of the queries, from the report */
+    double wall_s;             /* of the process, including start-up and writing */
+    double peak_mb;            /* of the process, including writing */
+    double own_mb;             /* from its own summary, before writing */
     double first_token_s;      /* p50 */
 };
 
@@ -64,7 +64,7 @@ static void remove_runs(void)
     nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* summary.json stands in the one directory that the run has made. */
+/* summary.json is in the only directory that the run has created. */
 static void read_summary(struct figures *out)
 {
     static char text[1 << 16];
@@ -73,11 +73,11 @@ static void read_summary(struct figures *out)
     struct jv *summary;
     snprintf(pattern, sizeof pattern, "%s/*/summary.json", folder);
     if (glob(pattern, 0, NULL, &found))
-        give_up("ipw profile wrote no summary");
+        die("ipw profile wrote no summary");
     int fd = open(found.gl_pathv[0], O_RDONLY | O_CLOEXEC);
     ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text);
     if (length <= 0 || jv_parse(text, (size_t)length, &summary, NULL))
-        give_up("a summary that cannot be read");
+        die("a summary that cannot be read");
     const struct jv *own = jv_get(summary, "ipw");
     out->completed = jv_number(jv_get(own, "completed"));
     out->seconds = jv_number(jv_get(own, "seconds"));
@@ -123,19 +123,19 @@ static struct figures profile(const char *client, const char *url, unsigned quer
     nanos began = clock_now();
     if (posix_spawn(&process, program, NULL, NULL, (char *const *)words, environ) ||
         wait4(process, &status, 0, &usage) != process || status != 0)
-        give_up("ipw profile failed");
+        die("ipw profile failed");
     figures.wall_s = seconds(clock_now() - began);
     figures.peak_mb = (double)usage.ru_maxrss / 1024;
     read_summary(&figures);
     remove_runs();
     if (figures.completed != queries)
-        give_up("not every query was completed");
+        die("not every query was completed");
     return figures;
 }
 
-/* ---- queries a second ---- */
+/* ---- queries per second ---- */
 
-/* The best of the rounds: others' load on the machine only ever takes away. */
+/* The best of the rounds: other load on the machine only ever slows it down. */
 static void bench_rate(const char *client, const char *url, unsigned queries, double least,
                        const char *while_asking, const char *in_all, double least_in_all)
 {
@@ -149,32 +149,32 @@ static void bench_rate(const char *client, const char *url, unsigned queries, do
     bench_at_least(in_all, all, "queries/s", least_in_all);
 }
 
-/* ---- the first token ---- */
+/* ---- time to first token ---- */
 
-static int call(unsigned short port)
+static int connect_to(unsigned short port)
 {
     struct sockaddr_in address = {
         .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(port)};
     int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address))
-        give_up("cannot call the server");
+        die("cannot call the server");
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     return fd;
 }
 
-/* From before the request is sent until the bytes with the first token are here; then the rest. */
+/* From before the request is sent until the bytes with the first token have arrived; then the rest. */
 static double bare_first_token(int fd, const char *request)
 {
     static char answer[1 << 14];
     size_t length = 0;
     nanos began = clock_now(), first = 0;
     if (send(fd, request, strlen(request), MSG_NOSIGNAL) != (ssize_t)strlen(request))
-        give_up("cannot ask the server");
+        die("cannot ask the server");
     do {
         ssize_t n = recv(fd, answer + length, sizeof answer - 1 - length, 0);
         nanos now = clock_now();
         if (n <= 0)
-            give_up("the server hung up");
+            die("the server hung up");
         length += (size_t)n;
         answer[length] = '\0';
         if (!first && strstr(answer, STUB_SERVER_TOKEN))
@@ -183,7 +183,7 @@ static double bare_first_token(int fd, const char *request)
     return seconds(first - began);
 }
 
-/* The request as ipw sends it, over a socket and with nothing around it. */
+/* The request as ipw sends it, over a plain socket. */
 static double bare_median(unsigned short port)
 {
     static const char BODY[] = "{\"model\":\"bench\",\"messages\":[{\"role\":\"user\",\"content\":"
@@ -191,7 +191,7 @@ static double bare_median(unsigned short port)
                                "{\"include_usage\":true}}";
     char request[1024];
     double values[FIRST_TOKENS];
-    int fd = call(port);
+    int fd = connect_to(port);
     snprintf(request, sizeof request,
              "POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nUser-Agent: bare\r\n"
              "Accept: */*\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
@@ -202,7 +202,7 @@ static double bare_median(unsigned short port)
     return bench_median(values, FIRST_TOKENS);
 }
 
-/* Both ways a round, so that a busy machine delays both equally. */
+/* Both ways in each round, so that a busy machine delays both equally. */
 static void bench_first_token(void)
 {
     struct stub_server server;
@@ -215,8 +215,8 @@ static void bench_first_token(void)
         more[round] = 1e3 * profile("openai", url, FIRST_TOKENS, "1").first_token_s - bare[round];
     }
     stub_server_stop(&server);
-    bench_told("time to the first token over a bare socket, p50", bench_median(bare, TOKEN_ROUNDS),
-               "ms");
+    bench_report("time to the first token over a bare socket, p50",
+                 bench_median(bare, TOKEN_ROUNDS), "ms");
     bench_at_most("ipw profile, added to the time to first token at p50",
                   bench_median(more, TOKEN_ROUNDS), "ms", 0.2);
 }
@@ -229,7 +229,7 @@ static void bench_over_http(void)
     struct error why;
     char url[64];
     if (http_available(&why)) {
-        printf("left out, queries over HTTP: %s\n", why.text);
+        printf("skipped, queries over HTTP: %s\n", why.text);
         return;
     }
     stub_server_start(&server, 0);
@@ -240,11 +240,11 @@ static void bench_over_http(void)
     bench_first_token();
 }
 
-/* The peak is the whole process's, with what writing needs. */
+/* The peak is that of the whole process, including what writing needs. */
 static void bench_memory(void)
 {
     struct figures few = profile("null", "", FEW, "64"), many = profile("null", "", MANY, "64");
-    bench_told("memory of ipw profile, peak with 1000 queries", few.peak_mb, "MB");
+    bench_report("memory of ipw profile, peak with 1000 queries", few.peak_mb, "MB");
     bench_at_most("memory growth from 10^3 to 10^5 queries, while asking", many.own_mb - few.own_mb,
                   "MB", 20);
     bench_at_most("memory growth from 10^3 to 10^5 queries, in all", many.peak_mb - few.peak_mb,
@@ -258,7 +258,7 @@ static void find_program(void)
     self[length > 0 ? length : 0] = '\0';
     char *slash = strrchr(self, '/');
     if (!slash || !mkdtemp(folder))
-        give_up("cannot begin");
+        die("cannot begin");
     *slash = '\0';
     snprintf(program, sizeof program, "%s/../ipw", self);
 }
@@ -267,14 +267,14 @@ int main(void)
 {
     struct error why;
     if (jv_available(&why)) {
-        printf("left out, ipw profile: %s\n", why.text);
+        printf("skipped, ipw profile: %s\n", why.text);
         return 0;
     }
     find_program();
     setvbuf(stdout, NULL, _IOLBF, 0);
     bench_rate("null", "", NULL_QUERIES, 2000, "ipw profile, null client, 64 at a time",
                "ipw profile, null client, start and writing included", 2000);
-    /* Before libcurl is loaded here: a process's peak begins with its parent's. */
+    /* Before libcurl is loaded here: a process's peak RSS starts at its parent's. */
     bench_memory();
     bench_over_http();
     return 0;

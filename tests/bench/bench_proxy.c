@@ -1,7 +1,8 @@
-/* What `ipw proxy` adds to a request, beside what nginx adds as a reverse proxy in the same run, both with one thread:
- * the time to first token and the delay of chunks of 64 concurrent streams, short requests per second, and the memory
- * of 1,000 open streams.  Figures are medians over rounds, ratios those of the rounds' ratios.  Chunks carry the time at which the server sent them.  Without nginx only our own figures
- * are told. */
+/* The overhead of `ipw proxy` on a request, compared with nginx as a reverse proxy in the same run,
+ * both with one thread: the time to first token and the delay of chunks of 64 concurrent streams,
+ * short requests per second, and the memory of 1,000 open streams. Figures are medians over rounds,
+ * ratios are medians of the rounds' ratios. Chunks carry the time at which the server sent them.
+ * Without nginx only our own figures are reported. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -38,13 +39,13 @@ enum {
 
 static char folder[] = "/tmp/ipw-bench-proxy-XXXXXX", program[PATH_MAX];
 
-static _Noreturn void give_up(const char *what)
+static _Noreturn void die(const char *what)
 {
     fprintf(stderr, "bench_proxy: %s\n", what);
     exit(1);
 }
 
-static int by_port(unsigned port, bool listens)
+static int open_socket(unsigned port, bool listens)
 {
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_port = htons((uint16_t)port),
@@ -69,20 +70,20 @@ static unsigned port_of(int fd)
     return ntohs(address.sin_port);
 }
 
-/* ---- the server: a process of its own ---- */
+/* ---- the server: a separate process ---- */
 
 static struct served {
     size_t length;
-    int left;   /* tokens of the stream; 0: none is open */
+    int left;   /* tokens of the stream; 0: no stream is open */
     bool holds; /* after the first token the stream stays open */
     nanos next;
     char request[BUFFER];
 } *served[OPEN_MAX_FD];
 
-static void say(int fd, const char *bytes, size_t length)
+static void send_bytes(int fd, const char *bytes, size_t length)
 {
     if (send(fd, bytes, length, MSG_NOSIGNAL) < 0)
-        return; /* the client has gone, which its next read says */
+        return; /* the client has closed the connection, which the next read reports */
 }
 
 static void send_token(int fd, struct served *stream)
@@ -96,7 +97,7 @@ static void send_token(int fd, struct served *stream)
         is_last ? "\"stop\"" : "null", (long long)clock_now(), is_last ? "data: [DONE]\n\n" : "");
     snprintf(piece, sizeof piece, "%zx\r\n%s\r\n%s", strlen(event), event,
              is_last ? "0\r\n\r\n" : "");
-    say(fd, piece, strlen(piece));
+    send_bytes(fd, piece, strlen(piece));
     stream->next += TOKEN_PERIOD;
     if (stream->holds)
         stream->next = INT64_MAX;
@@ -110,10 +111,10 @@ static void answer(int fd, struct served *stream)
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
         "Content-Length: 39\r\n\r\n{\"data\":[],\"usage\":{\"prompt_tokens\":4}}";
     if (!strstr(stream->request, "/chat/")) {
-        say(fd, SHORT, strlen(SHORT));
+        send_bytes(fd, SHORT, strlen(SHORT));
         return;
     }
-    say(fd, HEAD, strlen(HEAD));
+    send_bytes(fd, HEAD, strlen(HEAD));
     stream->holds = strstr(stream->request, "hold");
     stream->left = TOKENS;
     stream->next = clock_now();
@@ -168,7 +169,7 @@ static void serve(int listener)
             const int on = 1;
             fd = accept(listener, NULL, NULL);
             if (fd < 0 || fd >= OPEN_MAX_FD || !(served[fd] = calloc(1, sizeof *served[fd])))
-                give_up("the server has too many connections");
+                die("the server has too many connections");
             setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
             event.data.fd = fd;
             epoll_ctl(set, EPOLL_CTL_ADD, fd, &event);
@@ -195,9 +196,9 @@ static pid_t start(char *const *words)
 
 static pid_t start_server(unsigned *port)
 {
-    int listener = by_port(0, true);
+    int listener = open_socket(0, true);
     if (listener < 0)
-        give_up("cannot listen");
+        die("cannot listen");
     *port = port_of(listener);
     pid_t child = fork();
     if (child == 0) {
@@ -210,7 +211,7 @@ static pid_t start_server(unsigned *port)
 
 static unsigned free_port(void)
 {
-    int fd = by_port(0, true);
+    int fd = open_socket(0, true);
     unsigned port = port_of(fd);
     close(fd);
     return port;
@@ -219,7 +220,7 @@ static unsigned free_port(void)
 static bool await_port(unsigned port, pid_t child)
 {
     for (int i = 0; i < 400; i++) {
-        int fd = by_port(port, false);
+        int fd = open_socket(port, false);
         if (fd >= 0) {
             close(fd);
             return true;
@@ -238,7 +239,7 @@ static pid_t start_nginx(unsigned upstream, unsigned *port)
     snprintf(path, sizeof path, "%s/nginx.conf", folder);
     FILE *file = fopen(path, "w");
     if (!file)
-        give_up("cannot write nginx's configuration");
+        die("cannot write nginx's configuration");
     fprintf(
         file,
         "daemon off; master_process off; worker_processes 1; pid %s/pid; error_log /dev/null;\n"
@@ -266,7 +267,7 @@ static pid_t start_proxy(unsigned upstream, unsigned *port)
         start((char *[]){program, "proxy", "--upstream", url, "--listen", listen, "--idle", "0",
                          "-q", "--overwrite", "--name", "bench", "--output-dir", runs, NULL});
     if (!await_port(*port, child))
-        give_up("ipw proxy does not start");
+        die("ipw proxy does not start");
     return child;
 }
 
@@ -277,7 +278,7 @@ struct samples {
     size_t count;
 };
 
-static void add(struct samples *samples, double value)
+static void add_sample(struct samples *samples, double value)
 {
     if (!samples->values)
         samples->values = malloc(SAMPLES * sizeof *samples->values);
@@ -288,7 +289,7 @@ static void add(struct samples *samples, double value)
 static double quantile(struct samples *samples, double p)
 {
     if (!samples->count)
-        give_up("nothing was measured");
+        die("nothing was measured");
     qsort(samples->values, samples->count, sizeof *samples->values, bench_by_value);
     return samples->values[(size_t)(p * (double)(samples->count - 1))];
 }
@@ -301,7 +302,7 @@ struct client {
     char buffer[BUFFER];
 };
 
-static void ask(struct client *client, const char *path, const char *body)
+static void send_request(struct client *client, const char *path, const char *body)
 {
     char request[512];
     int length = snprintf(request, sizeof request,
@@ -312,10 +313,10 @@ static void ask(struct client *client, const char *path, const char *body)
     client->length = 0;
     client->sent = clock_now();
     if (send(client->fd, request, (size_t)length, MSG_NOSIGNAL) != length)
-        give_up("cannot send a request");
+        die("cannot send a request");
 }
 
-/* Whole lines are read, and dropped; true at the end of the stream. */
+/* Complete lines are read, and dropped; true at the end of the stream. */
 static bool read_lines(struct client *client, nanos now, struct samples *ttft,
                        struct samples *delay)
 {
@@ -326,9 +327,9 @@ static bool read_lines(struct client *client, nanos now, struct samples *ttft,
         *end = '\0';
         const char *time = strstr(at, "\"t\":");
         if (time && !client->has_token)
-            add(ttft, seconds(now - client->sent));
+            add_sample(ttft, seconds(now - client->sent));
         else if (time)
-            add(delay, seconds(now - strtoll(time + 4, NULL, 10)));
+            add_sample(delay, seconds(now - strtoll(time + 4, NULL, 10)));
         client->has_token = client->has_token || time;
         is_done = is_done || strcmp(at, "0\r") == 0;
         at = end + 1;
@@ -343,9 +344,9 @@ static struct client *connect_all(unsigned port, int count, int set)
     struct client *clients = calloc((size_t)count, sizeof *clients);
     for (int i = 0; clients && i < count; i++) {
         struct epoll_event event = {.events = EPOLLIN, .data.ptr = &clients[i]};
-        clients[i].fd = by_port(port, false);
+        clients[i].fd = open_socket(port, false);
         if (clients[i].fd < 0 || epoll_ctl(set, EPOLL_CTL_ADD, clients[i].fd, &event))
-            give_up("cannot connect");
+            die("cannot connect");
     }
     return clients;
 }
@@ -358,11 +359,11 @@ static void disconnect(struct client *clients, int count, int set)
     close(set);
 }
 
-static size_t take(struct client *client)
+static size_t receive(struct client *client)
 {
     ssize_t got = recv(client->fd, client->buffer + client->length, BUFFER - 1 - client->length, 0);
     if (got <= 0)
-        give_up("a connection was closed");
+        die("a connection was closed");
     client->length += (size_t)got;
     return (size_t)got;
 }
@@ -375,19 +376,19 @@ static void load_streams(unsigned port, struct samples *ttft, struct samples *de
     struct epoll_event events[STREAMS];
     for (int i = 0; i < STREAMS; i++) {
         clients[i].left = REQUESTS;
-        ask(&clients[i], "/v1/chat/completions", BODY);
-        usleep((unsigned)(TOKEN_PERIOD / STREAMS / 1000)); /* not all at once */
+        send_request(&clients[i], "/v1/chat/completions", BODY);
+        usleep((unsigned)(TOKEN_PERIOD / STREAMS / 1000)); /* staggered */
     }
     while (open) {
         int count = epoll_wait(set, events, STREAMS, -1);
         nanos now = clock_now();
         for (int i = 0; i < count; i++) {
             struct client *client = events[i].data.ptr;
-            take(client);
+            receive(client);
             if (!read_lines(client, now, ttft, delay))
                 continue;
             if (--client->left)
-                ask(client, "/v1/chat/completions", BODY);
+                send_request(client, "/v1/chat/completions", BODY);
             else
                 open--;
         }
@@ -402,18 +403,18 @@ static double load_short(unsigned port)
     struct epoll_event events[STREAMS];
     size_t done = 0;
     for (int i = 0; i < STREAMS; i++)
-        ask(&clients[i], "/v1/embeddings", "{\"model\":\"m\"}");
+        send_request(&clients[i], "/v1/embeddings", "{\"model\":\"m\"}");
     nanos began = clock_now();
     while (clock_now() - began < SHORT_LENGTH) {
         int count = epoll_wait(set, events, STREAMS, 1000);
         for (int i = 0; i < count; i++) {
             struct client *client = events[i].data.ptr;
-            take(client);
+            receive(client);
             client->buffer[client->length] = '\0';
             if (!strstr(client->buffer, ":4}}"))
                 continue;
             done++;
-            ask(client, "/v1/embeddings", "{\"model\":\"m\"}");
+            send_request(client, "/v1/embeddings", "{\"model\":\"m\"}");
         }
     }
     double rate = (double)done / seconds(clock_now() - began);
@@ -435,7 +436,7 @@ static double resident_mb(pid_t process)
     return kb / 1024;
 }
 
-/* All have had their first token. */
+/* All of them have received their first token. */
 static double many_streams_mb(unsigned port, pid_t process)
 {
     int set = epoll_create1(0), left = MANY;
@@ -443,13 +444,13 @@ static double many_streams_mb(unsigned port, pid_t process)
     struct epoll_event events[256];
     struct samples ttft = {0}, delay = {0};
     for (int i = 0; i < MANY; i++)
-        ask(&clients[i], "/v1/chat/completions", "{\"stream\":true,\"hold\":1}");
+        send_request(&clients[i], "/v1/chat/completions", "{\"stream\":true,\"hold\":1}");
     while (left) {
         int count = epoll_wait(set, events, 256, -1);
         for (int i = 0; i < count; i++) {
             struct client *client = events[i].data.ptr;
             bool had = client->has_token;
-            take(client);
+            receive(client);
             read_lines(client, clock_now(), &ttft, &delay);
             left -= client->has_token && !had;
         }
@@ -461,7 +462,7 @@ static double many_streams_mb(unsigned port, pid_t process)
     return mb;
 }
 
-/* What requests left to do, records and their energies, must not disturb what is measured next. */
+/* Deferred work of requests, records and their energies, must not disturb the next measurement. */
 static void await_quiet(pid_t process)
 {
     char path[64], line[512];
@@ -488,7 +489,7 @@ static void await_quiet(pid_t process)
 enum way { DIRECT, NGINX, OURS, WAYS };
 enum figure { TTFT_P50, TTFT_P99, DELAY_P50, DELAY_P999, RATE, FIGURES };
 
-/* Each round measures all ways, each time in another order: whatever else the machine does meets all of them. */
+/* Each round measures all ways, each time in another order: other load of the machine affects all of them. */
 static double figures[FIGURES][WAYS][ROUNDS];
 
 static void measure(unsigned port, enum way way, int round)
@@ -511,10 +512,10 @@ static double median(enum figure figure, enum way way)
     return bench_median(values, ROUNDS);
 }
 
-/* The median of the rounds' ratios: ours and nginx's, and what they are compared with, are of the same seconds. */
+/* The median of the rounds' ratios: ours, nginx's, and their reference are from the same seconds. */
 static double ratio_to_nginx(enum figure figure, bool is_added)
 {
-    const double least = 1e-6; /* less than nothing is noise */
+    const double least = 1e-6; /* a negative overhead is noise */
     double ratios[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {
         double base = is_added ? figures[figure][DIRECT][i] : 0;
@@ -533,7 +534,7 @@ int main(int argc, char **argv)
     setrlimit(RLIMIT_NOFILE, &files);
     signal(SIGPIPE, SIG_IGN);
     if (!realpath(argv[0], program) || !mkdtemp(folder))
-        give_up("cannot start");
+        die("cannot start");
     strcpy(strrchr(program, '/'), "/../ipw");
     pid_t server = start_server(&ports[DIRECT]);
     pid_t nginx = start_nginx(ports[DIRECT], &ports[NGINX]);
@@ -562,7 +563,7 @@ int main(int argc, char **argv)
     }
     kill(ours, SIGTERM);
     waitpid(ours, NULL, 0);
-    ours = start_proxy(ports[DIRECT], &ports[OURS]); /* without what earlier requests left */
+    ours = start_proxy(ports[DIRECT], &ports[OURS]); /* without the memory of earlier requests */
     bench_at_most("proxy: memory of 1,000 open streams", many_streams_mb(ports[OURS], ours), "MB",
                   64);
     kill(ours, SIGTERM);

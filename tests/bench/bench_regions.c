@@ -1,4 +1,4 @@
-/* What a region of libipw costs, with ten before it and with 270 000. */
+/* The cost of a region of libipw, with ten before it and with 270 000. */
 #include "ipw.h"
 
 #include <time.h>
@@ -39,7 +39,7 @@ static double region_us(ipw_session *session)
     return (cpu_us() - start) / BATCH;
 }
 
-/* The few are few again in every round; the many only become more. */
+/* The small session is reset in every round; the large one only grows. */
 int main(void)
 {
     double few_us[ROUNDS], many_us[ROUNDS], ratio[ROUNDS];
@@ -52,8 +52,8 @@ int main(void)
         ipw_close(few);
     }
     ipw_close(many);
-    bench_told("a region of libipw after ten", bench_median(few_us, ROUNDS), "us");
-    bench_told("a region of libipw after 270 000", bench_median(many_us, ROUNDS), "us");
+    bench_report("a region of libipw after ten", bench_median(few_us, ROUNDS), "us");
+    bench_report("a region of libipw after 270 000", bench_median(many_us, ROUNDS), "us");
     bench_at_most("a region of libipw after 270 000 against ten", bench_median(ratio, ROUNDS),
                   "ratio", 1.2);
     return 0;

@@ -1,5 +1,5 @@
-/* What sharing costs: requests on a machine of two devices, 64 of them at a time, 2000 a second, as
- * they come and go in life, the run advanced ten times a second. */
+/* The cost of sharing: requests on a machine of two devices, 64 concurrent, 2000 per second, as in
+ * a real run, advanced ten times per second. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdatomic.h>
@@ -12,15 +12,15 @@
 #include "sampler/sampler.h"
 
 enum { RATE = 2000, COMPANY = 64, PIECES = 30, ROUNDS = 3 };
-#define SECONDS 20.0 /* of history; the longest run takes half of it */
+#define SECONDS 20.0 /* seconds of history; the longest run takes half of it */
 #define ADVANCE 0.1
 
-/* ---- a sensor with a history of its own: a counter, its samples, and gauges ---- */
+/* ---- a sensor with a stored history: a counter, its samples, and gauges ---- */
 
 struct history {
     nanos start;
     double at_s;         /* how far it has been read */
-    unsigned gauges;     /* beside the counter and the samples */
+    unsigned gauges;     /* besides the counter and the samples */
     double counter_step; /* s between updates of the counter */
     atomic_bool played;
 };
@@ -56,7 +56,7 @@ static enum err open_history(const struct sensor_finding *finding, struct sensor
     return ERR_OK;
 }
 
-/* A fifth of a second of it a read. */
+/* A fifth of a second of it per read. */
 static enum err read_history(struct sensor *sensor, unsigned group, struct observations *out)
 {
     (void)group;
@@ -126,7 +126,7 @@ static struct sampler *start_sampler(void)
 
 static volatile double sink;
 
-static void take(void *context, const struct share *share)
+static void count_share(void *context, const struct share *share)
 {
     size_t *count = context;
     sink += share->total.joules;
@@ -158,7 +158,7 @@ static double cpu_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* CPU seconds that so many requests take, from the first to the last. */
+/* CPU seconds for that many requests, from the first to the last. */
 static double share_requests(struct sampler *sampler, uint64_t requests)
 {
     nanos start = histories[0].start + NS_PER_S, step = NS_PER_S / RATE, length = COMPANY * step;
@@ -179,7 +179,7 @@ static double share_requests(struct sampler *sampler, uint64_t requests)
             end_request(sharing, i + 1 - COMPANY, now - length, length);
         if (now < next && i + 1 < requests + COMPANY)
             continue;
-        if (sharing_advance(sharing, now, take, &handed) != ERR_OK)
+        if (sharing_advance(sharing, now, count_share, &handed) != ERR_OK)
             abort();
         next += from_seconds(ADVANCE);
     }
@@ -205,8 +205,8 @@ int main(void)
         share[round] = 100 * many * RATE / MANY;
         growth[round] = many / few;
     }
-    bench_told("requests shared on two devices, 64 at a time", bench_median(rate, ROUNDS),
-               "requests/s");
+    bench_report("requests shared on two devices, 64 at a time", bench_median(rate, ROUNDS),
+                 "requests/s");
     bench_at_most("sharing 2000 requests a second, 64 at a time", bench_median(share, ROUNDS),
                   "% core", 15);
     bench_at_most("sharing ten times the requests", bench_median(growth, ROUNDS), "ratio", 13);

@@ -1,5 +1,5 @@
-/* What a tick costs over eight RAPL-like zones: against the bare preads it cannot avoid, and as
- * the whole sampler at 1 kHz - processor time, memory, and whether ticks are lost. */
+/* The cost of a tick over eight RAPL-like zones: against plain preads, and as the whole sampler at
+ * 1 kHz - CPU time, memory, and whether ticks are lost. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sys/resource.h>
@@ -16,7 +16,8 @@
 enum { TICKS = 500, ROUNDS = 101, RUN_SECONDS = 5 };
 
 static struct zones zones;
-static uint64_t steps; /* files do not count by themselves: this does, so that every read is new */
+static uint64_t
+    steps; /* files do not count by themselves: this counter does, so that each read is new */
 static volatile uint64_t sink;
 
 /* ---- a sensor like powercap ---- */
@@ -107,7 +108,7 @@ static void bench_one_tick(void)
         ratio[round] = cost[round] / bare;
     }
     bench_at_most("tick of 8 zones over bare preads", bench_median(ratio, ROUNDS), "ratio", 3);
-    bench_told("tick of 8 zones", bench_median(cost, ROUNDS) / 1000, "us");
+    bench_report("tick of 8 zones", bench_median(cost, ROUNDS) / 1000, "us");
     if (source->ring.dropped > 0)
         abort();
     source_free(source);
@@ -136,7 +137,7 @@ static void sleep_until(nanos t)
         ;
 }
 
-/* The floor: a thread that wakes and reads the files, and does nothing else. */
+/* The reference: a thread that wakes up and reads the files, and nothing else. */
 static void *bare_main(void *argument)
 {
     struct deadline *deadline = argument;
@@ -188,14 +189,14 @@ static void bench_run(void)
     floors[3] = bare_cpu();
     /* One percent of a core, unless waking up and reading alone take most of that here. */
     double least = bench_median(floors, 4), due = RUN_SECONDS * 1000;
-    /* The second holds even where the first cannot: some machines' bare wake-ups cost more than
-     * the 1 % that is the goal. */
+    /* The second bound holds even where the first cannot: on some machines wake-ups alone cost more
+     * than the 1 % that is the goal. */
     bench_at_most("cpu at 1 kHz", cpu, "% of a core", 1);
     bench_at_most("cpu at 1 kHz over bare wake-ups and preads", cpu / least, "ratio", 1.5);
-    bench_told("cpu of bare wake-ups and preads", least, "% of a core");
+    bench_report("cpu of bare wake-ups and preads", least, "% of a core");
     bench_at_least("reads made of those due", 100 * (double)(end.reads - begin.reads) / due, "%",
                    99);
-    /* A late read makes up for those it swallowed: a counter loses resolution, not joules. */
+    /* A late read covers those it replaced: a counter loses resolution, not joules. */
     bench_at_most("late reads", (double)(end.late - begin.late), "reads", due / 100);
     bench_at_most("time not covered", 100 * (1 - window.coverage), "%", 0.1);
     bench_at_most("samples dropped", (double)end.dropped, "samples", 0);

@@ -1,4 +1,4 @@
-/* What a window over a long history costs: 100 000 random windows over a million and over ten
+/* The cost of a window over a long history: 100 000 random windows over a million and over ten
  * million samples, most of them on disk. */
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -57,7 +57,7 @@ int main(void)
     fill(&small, &small_spill, SMALL);
     fill(&large, &large_spill, LARGE);
     if (small.thinned || large.thinned) {
-        fprintf(stderr, "no room for the history: %s\n", large_spill.why.text);
+        fprintf(stderr, "no space for the history: %s\n", large_spill.why.text);
         return 1;
     }
     for (int round = 0; round < ROUNDS; round++) {

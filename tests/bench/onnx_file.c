@@ -37,7 +37,7 @@ static void add_string(struct text *to, unsigned field, const char *string)
     add_bytes(to, field, string, strlen(string));
 }
 
-/* A message inside of another; it is done with. */
+/* An embedded message; takes ownership of it. */
 static void add_message(struct text *to, unsigned field, struct text *message)
 {
     add_bytes(to, field, text_get(message), message->length);
@@ -109,7 +109,7 @@ static const char *type_of(const struct graph_node *node)
     case GRAPH_LINEAR:
         return "Gemm";
     default:
-        fprintf(stderr, "onnx_file: %s is no operator of a residual network\n", node->label);
+        fprintf(stderr, "onnx_file: %s is not an operator of a residual network\n", node->label);
         exit(1);
     }
 }

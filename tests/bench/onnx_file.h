@@ -5,8 +5,8 @@
 
 #include "graph/graph.h"
 
-/* Operators that a residual network has; another one ends the program, as a file that cannot be written
- * does. */
+/* Supports the operators of a residual network; another one ends the program, as does a file that
+ * cannot be written. */
 void onnx_file_write(const struct graph *graph, const char *path);
 
 #endif

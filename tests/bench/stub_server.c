@@ -27,7 +27,7 @@ static const char HEADERS[] = "HTTP/1.1 200 OK\r\nContent-Type: text/event-strea
 static const char MODELS[] =
     "{\"object\":\"list\",\"data\":[{\"id\":\"bench\",\"object\":\"model\"}]}";
 
-/* ---- what it says ---- */
+/* ---- responses ---- */
 
 static void add_event(const char *data)
 {
@@ -68,15 +68,15 @@ struct connection {
 
 static struct connection *connections[CONNECTIONS]; /* by file descriptor */
 
-static void hang_up(int fd)
+static void close_connection(int fd)
 {
     free(connections[fd]);
     connections[fd] = NULL;
     close(fd);
 }
 
-/* Answers are far smaller than a socket's buffer, so one write takes all. */
-static void say(int fd, const char *bytes, size_t length)
+/* Responses are far smaller than a socket's buffer, so one write is enough. */
+static void send_bytes(int fd, const char *bytes, size_t length)
 {
     if (send(fd, bytes, length, MSG_NOSIGNAL) != (ssize_t)length)
         perror("stub_server: send");
@@ -89,18 +89,18 @@ static void sleep_for(nanos delay)
         ;
 }
 
-static void answer_question(int fd, nanos delay)
+static void answer_completion(int fd, nanos delay)
 {
     char whole[sizeof HEADERS + sizeof stream];
     if (delay) {
-        say(fd, HEADERS, sizeof HEADERS - 1);
+        send_bytes(fd, HEADERS, sizeof HEADERS - 1);
         sleep_for(delay);
-        say(fd, stream, stream_length);
+        send_bytes(fd, stream, stream_length);
         return;
     }
     memcpy(whole, HEADERS, sizeof HEADERS - 1);
     memcpy(whole + sizeof HEADERS - 1, stream, stream_length);
-    say(fd, whole, sizeof HEADERS - 1 + stream_length);
+    send_bytes(fd, whole, sizeof HEADERS - 1 + stream_length);
 }
 
 static void answer_models(int fd)
@@ -110,11 +110,11 @@ static void answer_models(int fd)
                           "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
                           "Content-Length: %zu\r\n\r\n%s",
                           sizeof MODELS - 1, MODELS);
-    say(fd, answer, (size_t)length);
+    send_bytes(fd, answer, (size_t)length);
 }
 
-/* The length of the request that stands at the front, 0 while some of it is missing. */
-static size_t whole_request(const char *request)
+/* The length of the request at the front of the buffer, 0 while it is incomplete. */
+static size_t request_length(const char *request)
 {
     static const char LENGTH[] = "content-length:";
     const char *end = strstr(request, "\r\n\r\n");
@@ -134,24 +134,24 @@ static void serve(int fd, nanos delay)
     size_t room = REQUEST_MAX - 1 - connection->length, length;
     ssize_t n = recv(fd, connection->request + connection->length, room, 0);
     if (n <= 0) {
-        hang_up(fd);
+        close_connection(fd);
         return;
     }
     connection->length += (size_t)n;
     connection->request[connection->length] = '\0';
-    while ((length = whole_request(connection->request))) {
+    while ((length = request_length(connection->request))) {
         if (connection->request[0] == 'G')
             answer_models(fd);
         else
-            answer_question(fd, delay);
+            answer_completion(fd, delay);
         connection->length -= length;
         memmove(connection->request, connection->request + length, connection->length + 1);
     }
 }
 
-/* ---- all of them ---- */
+/* ---- event loop ---- */
 
-static void take_caller(int listener, int poll)
+static void accept_client(int listener, int poll)
 {
     int one = 1, fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     struct epoll_event wanted = {.events = EPOLLIN, .data.fd = fd};
@@ -165,7 +165,7 @@ static void take_caller(int listener, int poll)
     epoll_ctl(poll, EPOLL_CTL_ADD, fd, &wanted);
 }
 
-static _Noreturn void answer_all(int listener, nanos delay)
+static _Noreturn void run_server(int listener, nanos delay)
 {
     struct epoll_event events[64], wanted = {.events = EPOLLIN, .data.fd = listener};
     int poll = epoll_create1(EPOLL_CLOEXEC);
@@ -177,7 +177,7 @@ static _Noreturn void answer_all(int listener, nanos delay)
         int count = epoll_wait(poll, events, sizeof events / sizeof *events, -1);
         for (int i = 0; i < count; i++)
             if (events[i].data.fd == listener)
-                take_caller(listener, poll);
+                accept_client(listener, poll);
             else
                 serve(events[i].data.fd, delay);
     }
@@ -196,7 +196,7 @@ void stub_server_start(struct stub_server *stub_server, nanos delay)
     if (stub_server->process < 0)
         abort();
     if (stub_server->process == 0)
-        answer_all(listener, delay);
+        run_server(listener, delay);
     close(listener);
 }
 

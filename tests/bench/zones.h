@@ -1,4 +1,4 @@
-/* Eight powercap zones on a fake machine, and what reading them costs at the least. */
+/* Eight powercap zones on a fake machine, and the minimal cost of reading them. */
 #ifndef TESTS_BENCH_ZONES_H
 #define TESTS_BENCH_ZONES_H
 

@@ -1,5 +1,6 @@
-/* Every analysis in the registry, held to the contract of analysis/analysis.h: whatever a table lacks,
- * the result is whole JSON or "not enough data" with what is missing, and always the same. */
+/* Every analysis in the registry against the contract of analysis/analysis.h: whatever a table
+ * lacks, the result is valid JSON or "not enough data" with what is missing, and it is
+ * deterministic. */
 #include "support/conform.h"
 
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 
 enum { ROWS_MAX = 3000, ROWS_SLOW = 100 };
 
-/* ---- what holds ---- */
+/* ---- checks ---- */
 
 static void write_json(const struct result *result, struct text *out)
 {
@@ -21,7 +22,7 @@ static void write_json(const struct result *result, struct text *out)
     result_to_json(result, NULL, &json);
 }
 
-static void hold_result(const struct analysis_driver *driver, const struct run_table *table)
+static void check_result(const struct analysis_driver *driver, const struct run_table *table)
 {
     struct params none = {0};
     struct text first = {0}, again = {0};
@@ -30,20 +31,20 @@ static void hold_result(const struct analysis_driver *driver, const struct run_t
     struct jv *result;
     const struct analysis_input input = {.table = table};
     enum err err = analysis_run(driver, &input, &none, &once);
-    HOLD(err == ERR_OK || err == ERR_NO_DATA, driver->name);
-    HOLD(analysis_run(driver, &input, &none, &twice) == err, driver->name);
+    CHECK(err == ERR_OK || err == ERR_NO_DATA, driver->name);
+    CHECK(analysis_run(driver, &input, &none, &twice) == err, driver->name);
     write_json(&once, &first);
     write_json(&twice, &again);
-    HOLD(strcmp(text_get(&first), text_get(&again)) == 0, driver->name);
-    HOLD(jv_parse(text_get(&first), first.length, &result, &why) == ERR_OK, driver->name);
-    HOLD(strcmp(jv_text(jv_get(result, "analysis")), driver->name) == 0, driver->name);
-    HOLD(jv_is_object(jv_get(result, "summary")), driver->name);
-    HOLD(jv_is_object(jv_get(result, "data")), driver->name);
-    HOLD(jv_is_array(jv_get(result, "warnings")), driver->name);
-    HOLD(jv_count(result) == 4, driver->name);
+    CHECK(strcmp(text_get(&first), text_get(&again)) == 0, driver->name);
+    CHECK(jv_parse(text_get(&first), first.length, &result, &why) == ERR_OK, driver->name);
+    CHECK(strcmp(jv_text(jv_get(result, "analysis")), driver->name) == 0, driver->name);
+    CHECK(jv_is_object(jv_get(result, "summary")), driver->name);
+    CHECK(jv_is_object(jv_get(result, "data")), driver->name);
+    CHECK(jv_is_array(jv_get(result, "warnings")), driver->name);
+    CHECK(jv_count(result) == 4, driver->name);
     const char *missing = jv_text(jv_path(result, "summary.not_enough_data"));
-    HOLD((missing != NULL) == (err == ERR_NO_DATA), driver->name);
-    HOLD(!missing || (missing[0] && strcmp(missing, once.why.text) == 0), driver->name);
+    CHECK((missing != NULL) == (err == ERR_NO_DATA), driver->name);
+    CHECK(!missing || (missing[0] && strcmp(missing, once.why.text) == 0), driver->name);
     jv_free(result);
     result_release(&once);
     result_release(&twice);
@@ -51,32 +52,33 @@ static void hold_result(const struct analysis_driver *driver, const struct run_t
     text_release(&again);
 }
 
-static void hold_all(enum filling filling, size_t rows, bool all_failed)
+static void check_all(enum filling filling, size_t rows, bool all_failed)
 {
     struct run_table table = table_of(filling, rows, all_failed);
     for (size_t i = 0; ANALYSIS_DRIVERS[i]; i++)
-        hold_result(ANALYSIS_DRIVERS[i], &table);
+        check_result(ANALYSIS_DRIVERS[i], &table);
     table_free(&table);
 }
 
-static void test_any_table(void **state)
+static void every_analysis_handles_any_table(void **state)
 {
     (void)state;
-    /* Under valgrind or a sanitizer minutes; test_all_at_once walks the code for many rows there. */
-    const size_t ROWS[] = {1, 2, 3, 12, test_is_watched() ? ROWS_SLOW : ROWS_MAX};
+    /* Takes minutes under valgrind or a sanitizer;
+     * running_all_analyses_together_gives_the_same_results covers many rows there. */
+    const size_t ROWS[] = {1, 2, 3, 12, test_is_instrumented() ? ROWS_SLOW : ROWS_MAX};
     for (int filling = FILL_NOTHING; filling <= FILL_EXTREME; filling++)
         for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
-            hold_all((enum filling)filling, ROWS[i], false);
+            check_all((enum filling)filling, ROWS[i], false);
 }
 
-static void test_all_failed(void **state)
+static void every_analysis_handles_a_run_with_only_failures(void **state)
 {
     (void)state;
-    hold_all(FILL_VARIED, 5, true);
-    hold_all(FILL_NOTHING, 1, true);
+    check_all(FILL_VARIED, 5, true);
+    check_all(FILL_NOTHING, 1, true);
 }
 
-static void test_all_at_once(void **state)
+static void running_all_analyses_together_gives_the_same_results(void **state)
 {
     (void)state;
     enum { ANALYSES_MAX = 64, ROWS = 12000 }; /* enough for threads */
@@ -92,11 +94,11 @@ static void test_all_at_once(void **state)
     for (size_t i = 0; i < count; i++) {
         struct text alone = {0}, together = {0};
         struct result result;
-        HOLD(analysis_run(ANALYSIS_DRIVERS[i], &input, &none, &result) == results[i].err,
-             ANALYSIS_DRIVERS[i]->name);
+        CHECK(analysis_run(ANALYSIS_DRIVERS[i], &input, &none, &result) == results[i].err,
+              ANALYSIS_DRIVERS[i]->name);
         write_json(&result, &alone);
         write_json(&results[i], &together);
-        HOLD(strcmp(text_get(&alone), text_get(&together)) == 0, ANALYSIS_DRIVERS[i]->name);
+        CHECK(strcmp(text_get(&alone), text_get(&together)) == 0, ANALYSIS_DRIVERS[i]->name);
         text_release(&alone);
         text_release(&together);
         result_release(&result);
@@ -105,21 +107,21 @@ static void test_all_at_once(void **state)
     table_free(&table);
 }
 
-static void test_names(void **state)
+static void drivers_are_well_formed_and_found_by_name(void **state)
 {
     (void)state;
     for (size_t i = 0; ANALYSIS_DRIVERS[i]; i++) {
         struct error why = {0};
         const struct analysis_driver *driver = ANALYSIS_DRIVERS[i];
-        HOLD(driver->summary && driver->summary[0], driver->name);
-        HOLD(driver->of_layers || driver->of_sweep || driver->of_traces || driver->needs.numbers,
-             driver->name);
-        HOLD(driver->finding && driver->finding->path, driver->name);
+        CHECK(driver->summary && driver->summary[0], driver->name);
+        CHECK(driver->of_layers || driver->of_sweep || driver->of_traces || driver->needs.numbers,
+              driver->name);
+        CHECK(driver->finding && driver->finding->path, driver->name);
         for (const struct result_phrase *phrase = driver->finding; phrase->path; phrase++)
-            HOLD(phrase->before && phrase->after, driver->name);
-        HOLD(analysis_driver_find(driver->name, &why) == driver, driver->name);
+            CHECK(phrase->before && phrase->after, driver->name);
+        CHECK(analysis_driver_find(driver->name, &why) == driver, driver->name);
         for (const struct param_spec *spec = driver->params; spec && spec->name; spec++)
-            HOLD(spec->value && spec->help, driver->name);
+            CHECK(spec->value && spec->help, driver->name);
     }
     struct error why = {0};
     assert_null(analysis_driver_find("qualty", &why));
@@ -129,10 +131,10 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_any_table),
-        cmocka_unit_test(test_all_failed),
-        cmocka_unit_test(test_all_at_once),
-        cmocka_unit_test(test_names),
+        cmocka_unit_test(every_analysis_handles_any_table),
+        cmocka_unit_test(every_analysis_handles_a_run_with_only_failures),
+        cmocka_unit_test(running_all_analyses_together_gives_the_same_results),
+        cmocka_unit_test(drivers_are_well_formed_and_found_by_name),
     };
     return RUN_TESTS_WITH(jv_available, tests);
 }

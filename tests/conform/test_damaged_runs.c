@@ -1,5 +1,5 @@
-/* Runs of which a hand has changed values and lines, through analyze, report, compare, plot and export: nothing is read
- * or written past its end, no sum overflows, and what is refused is refused with a reason. */
+/* Runs with modified values and lines, through analyze, report, compare, plot and export: no read
+ * or write out of bounds, no overflow of a sum, and every rejection has a reason. */
 #include "support/unit.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 enum { ROUNDS = 30, ROUNDS_SLOW = 2 };
 
-static void exercise(const char *name, uint64_t seed)
+static void check_damaged_run(const char *name, uint64_t seed)
 {
     struct text files = {0};
     char *bytes = malloc(RUN_FILES_MAX);
@@ -29,30 +29,30 @@ static void exercise(const char *name, uint64_t seed)
     text_release(&files);
 }
 
-static void test_of_queries_in_flight_together(void **state)
+static void damaged_runs_with_concurrent_queries(void **state)
 {
     (void)state;
-    exercise("gpu-concurrent", 1);
+    check_damaged_run("gpu-concurrent", 1);
 }
 
-static void test_of_a_judge(void **state)
+static void damaged_runs_with_a_judge(void **state)
 {
     (void)state;
-    exercise("cpu-judged", 1000);
+    check_damaged_run("cpu-judged", 1000);
 }
 
-static void test_of_several_starts(void **state)
+static void damaged_runs_with_several_starts(void **state)
 {
     (void)state;
-    exercise("cpu-killed-resumed", 2000);
+    check_damaged_run("cpu-killed-resumed", 2000);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_of_queries_in_flight_together),
-        cmocka_unit_test(test_of_a_judge),
-        cmocka_unit_test(test_of_several_starts),
+        cmocka_unit_test(damaged_runs_with_concurrent_queries),
+        cmocka_unit_test(damaged_runs_with_a_judge),
+        cmocka_unit_test(damaged_runs_with_several_starts),
     };
     return RUN_TESTS_WITH(jv_available, tests);
 }

@@ -1,5 +1,5 @@
-/* Every dataset driver in the registry, held to the contract of datasets/dataset.h.  A driver added
- * to datasets.def is under test the same day: it needs a row in SAMPLES, which says how to open it. */
+/* Every dataset driver in the registry against the contract of datasets/dataset.h. A driver added
+ * to datasets.def is tested automatically: it needs a row in SAMPLES, which says how to open it. */
 #define _GNU_SOURCE
 #include "support/conform.h"
 
@@ -12,10 +12,10 @@
 #include "stubs/http_fake.h"
 #include "support/one_tree.h"
 
-/* How to open each driver on what build_files made; %s is the folder. */
+/* How to open each driver on the files of build_files; %s is the folder. */
 static const struct sample {
     const char *driver, *words;
-    unsigned bad; /* rows that cannot be used */
+    unsigned bad; /* unusable rows */
 } SAMPLES[] = {
     {"builtin", "count=40", 0},
     {"jsonl", "path=%s/q.jsonl", 1},
@@ -40,7 +40,7 @@ static void build_files(void)
     tree_write(&tree, "/saved/a.arrow", "%s", ROWS);
 }
 
-static enum err answer(const char *url, struct text *body, int *status, double *retry_after_s)
+static enum err serve_row(const char *url, struct text *body, int *status, double *retry_after_s)
 {
     (void)url, (void)status, (void)retry_after_s;
     text_add(body, "{\"rows\":[{\"row_idx\":0,\"row\":{\"problem\":\"a\",\"x\":null}},"
@@ -54,12 +54,12 @@ static int set_up(void **state)
     (void)state;
     tree_new(&tree);
     setenv("XDG_CACHE_HOME", tree.root, 1);
-    http_fake = (struct http_fake){.answer = answer};
+    http_fake = (struct http_fake){.answer = serve_row};
     build_files();
     return 0;
 }
 
-/* Of another driver when there is none, which every_driver_is_described tells. */
+/* Returns another driver's sample where there is none, which every_driver_is_described reports. */
 static const struct sample *sample_of(const char *driver)
 {
     size_t i = sizeof SAMPLES / sizeof *SAMPLES - 1;
@@ -84,46 +84,47 @@ static enum err open_with(const char *driver, const char *words, const char *mor
     return err;
 }
 
-/* ---- what holds ---- */
+/* ---- checks ---- */
 
-static void hold_driver(const struct dataset_driver *driver)
+static void check_driver(const struct dataset_driver *driver)
 {
-    HOLD(driver->name && driver->name[0], "a driver");
-    HOLD(driver->summary && driver->summary[0], driver->name);
-    HOLD(driver->params && driver->open && driver->next && driver->close, driver->name);
-    HOLD(!strcmp(sample_of(driver->name)->driver, driver->name), driver->name); /* add a row */
+    CHECK(driver->name && driver->name[0], "a driver");
+    CHECK(driver->summary && driver->summary[0], driver->name);
+    CHECK(driver->params && driver->open && driver->next && driver->close, driver->name);
+    CHECK(!strcmp(sample_of(driver->name)->driver, driver->name),
+          driver->name); /* add a row to SAMPLES */
     for (const struct param_spec *spec = driver->params; spec->name; spec++) {
-        HOLD(spec->value && spec->value[0] && spec->help && spec->help[0], spec->name);
-        HOLD(strlen(spec->help) < 90, spec->name);
+        CHECK(spec->value && spec->value[0] && spec->help && spec->help[0], spec->name);
+        CHECK(strlen(spec->help) < 90, spec->name);
         for (const struct param_spec *other = driver->params; other != spec; other++)
-            HOLD(strcmp(other->name, spec->name) != 0, spec->name);
+            CHECK(strcmp(other->name, spec->name) != 0, spec->name);
     }
 }
 
-/* Present, and valid UTF-8. */
-static void hold_text(const char *text, const char *driver)
+/* Non-empty valid UTF-8. */
+static void check_text(const char *text, const char *driver)
 {
-    HOLD(text, driver);
-    HOLD(utf8_valid_prefix(text, strlen(text)) == strlen(text), driver);
+    CHECK(text, driver);
+    CHECK(utf8_valid_prefix(text, strlen(text)) == strlen(text), driver);
 }
 
-static void hold_item(const struct item *item, const char *driver)
+static void check_item(const struct item *item, const char *driver)
 {
-    hold_text(item->id, driver);
-    hold_text(item->problem, driver);
-    hold_text(item->answer, driver);
-    hold_text(item->subject, driver);
-    hold_text(item->metadata, driver);
-    HOLD(!strstr(item->metadata, "\\u0000") && !strstr(item->metadata, "\\ud8"), driver);
-    hold_text(item->grader, driver);
-    HOLD(item->id[0] && item->problem[0] && item->subject[0], driver);
+    check_text(item->id, driver);
+    check_text(item->problem, driver);
+    check_text(item->answer, driver);
+    check_text(item->subject, driver);
+    check_text(item->metadata, driver);
+    CHECK(!strstr(item->metadata, "\\u0000") && !strstr(item->metadata, "\\ud8"), driver);
+    check_text(item->grader, driver);
+    CHECK(item->id[0] && item->problem[0] && item->subject[0], driver);
     struct jv *metadata = NULL;
-    HOLD(jv_parse(item->metadata, strlen(item->metadata), &metadata, NULL) == ERR_OK, driver);
-    HOLD(jv_is_object(metadata), driver);
+    CHECK(jv_parse(item->metadata, strlen(item->metadata), &metadata, NULL) == ERR_OK, driver);
+    CHECK(jv_is_object(metadata), driver);
     jv_free(metadata);
 }
 
-/* Everything that a dataset gives, as one text: two openings must give the same. */
+/* All items of a dataset as one text: opening it twice must give the same text. */
 static void read_all(const struct sample *sample, const char *more, struct text *out)
 {
     struct dataset dataset;
@@ -133,33 +134,33 @@ static void read_all(const struct sample *sample, const char *more, struct text 
     enum err err = open_with(sample->driver, sample->words, more, &dataset, &why);
     if (err)
         print_error("%s: %s\n", sample->driver, why.text);
-    HOLD(err == ERR_OK, sample->driver);
-    HOLD(dataset.name[0] && dataset.driver, sample->driver);
+    CHECK(err == ERR_OK, sample->driver);
+    CHECK(dataset.name[0] && dataset.driver, sample->driver);
     while (!end) {
         struct item item;
         why = (struct error){0};
         err = dataset_next(&dataset, &item, &end, &why);
-        HOLD(err == ERR_OK || (err == ERR_BAD_VALUE && why.text[0] && !end), sample->driver);
+        CHECK(err == ERR_OK || (err == ERR_BAD_VALUE && why.text[0] && !end), sample->driver);
         if (err)
             text_addf(out, "!%s\n", why.text);
         else if (!end)
-            hold_item(&item, sample->driver);
+            check_item(&item, sample->driver);
         if (!err && !end)
             text_addf(out, "%s|%s|%s|%s|%s|%s\n", item.id, item.problem, item.answer, item.subject,
                       item.metadata, item.grader);
         items += !err && !end;
         bad += err == ERR_BAD_VALUE;
-        HOLD(items + bad < 1000, sample->driver);
+        CHECK(items + bad < 1000, sample->driver);
         item_release(&item);
     }
-    HOLD(items > 1, sample->driver);
-    HOLD(bad == sample->bad || *more, sample->driver);
-    HOLD(dataset.count == -1 || dataset.count == (int64_t)(items + bad), sample->driver);
-    for (int i = 0; i < 3; i++) { /* the end stays the end */
+    CHECK(items > 1, sample->driver);
+    CHECK(bad == sample->bad || *more, sample->driver);
+    CHECK(dataset.count == -1 || dataset.count == (int64_t)(items + bad), sample->driver);
+    for (int i = 0; i < 3; i++) { /* end of data is permanent */
         struct item item;
         end = false;
-        HOLD(dataset_next(&dataset, &item, &end, &why) == ERR_OK && end, sample->driver);
-        HOLD(!item.problem, sample->driver);
+        CHECK(dataset_next(&dataset, &item, &end, &why) == ERR_OK && end, sample->driver);
+        CHECK(!item.problem, sample->driver);
     }
     dataset_close(&dataset);
     dataset_close(&dataset); /* harmless */
@@ -169,7 +170,7 @@ static void every_driver_is_described(void **state)
 {
     (void)state;
     for (const struct dataset_driver *const *driver = DATASET_DRIVERS; *driver; driver++)
-        hold_driver(*driver);
+        check_driver(*driver);
 }
 
 static void every_driver_is_reproducible(void **state)
@@ -205,8 +206,8 @@ static void row_drivers_shuffle_and_skip(void **state)
         read_all(sample_of((*driver)->name), "shuffle=3, skip_bad=true", &again);
         read_all(sample_of((*driver)->name), "skip_bad=true", &whole);
         assert_string_equal(text_get(&once), text_get(&again));
-        HOLD(once.length == whole.length, (*driver)->name);
-        HOLD(!strchr(text_get(&whole), '!'), (*driver)->name);
+        CHECK(once.length == whole.length, (*driver)->name);
+        CHECK(!strchr(text_get(&whole), '!'), (*driver)->name);
         text_release(&once);
         text_release(&again);
         text_release(&whole);
@@ -220,17 +221,17 @@ static void wrong_parameters_are_reported(void **state)
         const struct sample *sample = sample_of((*driver)->name);
         struct dataset dataset;
         struct error why = {0};
-        HOLD(open_with(sample->driver, sample->words, "xyzzy=1", &dataset, &why) == ERR_USAGE,
-             sample->driver);
+        CHECK(open_with(sample->driver, sample->words, "xyzzy=1", &dataset, &why) == ERR_USAGE,
+              sample->driver);
         assert_contains(why.text, "xyzzy");
         assert_contains(why.text, sample->driver);
-        HOLD(!dataset.driver && !dataset.state, sample->driver);
-        dataset_close(&dataset); /* of one that did not open: harmless */
+        CHECK(!dataset.driver && !dataset.state, sample->driver);
+        dataset_close(&dataset); /* closing one that did not open is harmless */
     }
 }
 
-/* Closed in the middle, with nothing left open. */
-static void nothing_stays_open(void **state)
+/* Closed before the end of data, with no descriptor left open. */
+static void a_dataset_closed_early_leaks_no_descriptors(void **state)
 {
     (void)state;
     int before = open_descriptors();
@@ -240,12 +241,12 @@ static void nothing_stays_open(void **state)
         struct item item;
         struct error why = {0};
         bool end;
-        HOLD(open_with(sample->driver, sample->words, "", &dataset, &why) == ERR_OK,
-             sample->driver);
-        HOLD(dataset_next(&dataset, &item, &end, &why) == ERR_OK && !end, sample->driver);
+        CHECK(open_with(sample->driver, sample->words, "", &dataset, &why) == ERR_OK,
+              sample->driver);
+        CHECK(dataset_next(&dataset, &item, &end, &why) == ERR_OK && !end, sample->driver);
         item_release(&item);
         dataset_close(&dataset);
-        HOLD(open_descriptors() == before, sample->driver);
+        CHECK(open_descriptors() == before, sample->driver);
     }
     assert_int_equal(arrow_fake_open_count(), 0);
     assert_int_equal(http_fake.open, 0);
@@ -255,9 +256,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tree_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(every_driver_is_described),    TEST(every_driver_is_reproducible),
-        TEST(row_drivers_shuffle_and_skip), TEST(wrong_parameters_are_reported),
-        TEST(nothing_stays_open),
+        TEST(every_driver_is_described),
+        TEST(every_driver_is_reproducible),
+        TEST(row_drivers_shuffle_and_skip),
+        TEST(wrong_parameters_are_reported),
+        TEST(a_dataset_closed_early_leaks_no_descriptors),
     };
     return RUN_TESTS_WITH(jv_available, tests);
 }

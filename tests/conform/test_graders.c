@@ -1,5 +1,5 @@
-/* Every grader in the registry, held to the contract of graders/grader.h: what is unknown is null,
- * an empty answer is false, and no bytes, however many or however broken, do harm. */
+/* Every grader in the registry against the contract of graders/grader.h: an unknown reference is
+ * null, an empty answer is false, and answers of any length or invalid bytes are safe. */
 #include "support/conform.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "graders/grader.h"
 #include "port/json_read.h"
 
-static enum err agreeable(void *context, const char *prompt, struct text *reply, struct error *why)
+static enum err judge_true(void *context, const char *prompt, struct text *reply, struct error *why)
 {
     (void)context;
     (void)prompt;
@@ -20,46 +20,46 @@ static enum err agreeable(void *context, const char *prompt, struct text *reply,
     return ERR_OK;
 }
 
-static const struct judge JUDGE = {agreeable, NULL};
+static const struct judge JUDGE = {judge_true, NULL};
 
-static struct grader opened(const struct grader_driver *driver)
+static struct grader open_grader(const struct grader_driver *driver)
 {
     struct grader_config config = {.judge = &JUDGE};
     struct grader grader;
     struct error why = {0};
     enum err err = grader_open(driver, &config, &grader, &why);
-    HOLD(err == ERR_OK, driver->name);
-    HOLD(grader.driver == driver, driver->name);
+    CHECK(err == ERR_OK, driver->name);
+    CHECK(grader.driver == driver, driver->name);
     return grader;
 }
 
 /* Valid UTF-8 on one line: these fields go into JSON and onto the terminal. */
-static void hold_words(const char *words, size_t size, const char *subject)
+static void check_words(const char *words, size_t size, const char *subject)
 {
-    HOLD(memchr(words, '\0', size), subject);
+    CHECK(memchr(words, '\0', size), subject);
     for (const unsigned char *c = (const unsigned char *)words; *c;) {
         size_t more = *c < 0x80 ? 0 : *c >= 0xF0 ? 3 : *c >= 0xE0 ? 2 : *c >= 0xC2 ? 1 : 9;
-        HOLD(more < 9 && *c >= ' ' && *c != 0x7F, subject);
+        CHECK(more < 9 && *c >= ' ' && *c != 0x7F, subject);
         for (c++; more; more--, c++)
-            HOLD((*c & 0xC0) == 0x80, subject);
+            CHECK((*c & 0xC0) == 0x80, subject);
     }
 }
 
-static struct grade graded(struct grader *grader, const char *expected, const char *answer)
+static struct grade grade_answer(struct grader *grader, const char *expected, const char *answer)
 {
     struct grading what = {.problem = "p", .expected = expected, .answer = answer};
     struct error why = {0};
     struct grade grade;
     memset(&grade, 0x5A, sizeof grade);
-    HOLD(grader_grade(grader, &what, &grade, &why) == ERR_OK, grader->driver->name);
-    hold_words(grade.label, sizeof grade.label, grader->driver->name);
-    hold_words(grade.extracted, sizeof grade.extracted, grader->driver->name);
-    hold_words(grade.reason, sizeof grade.reason, grader->driver->name);
-    HOLD(grade.verdict == VERDICT_TRUE || grade.reason[0], grader->driver->name);
-    HOLD(grade.verdict <= VERDICT_TRUE, grader->driver->name);
-    HOLD(isnan(grade.score) || (grade.score >= 0 && grade.score <= 1.0000001),
-         grader->driver->name);
-    HOLD(grade.attempts == 0 || grader->driver->needs_judge, grader->driver->name);
+    CHECK(grader_grade(grader, &what, &grade, &why) == ERR_OK, grader->driver->name);
+    check_words(grade.label, sizeof grade.label, grader->driver->name);
+    check_words(grade.extracted, sizeof grade.extracted, grader->driver->name);
+    check_words(grade.reason, sizeof grade.reason, grader->driver->name);
+    CHECK(grade.verdict == VERDICT_TRUE || grade.reason[0], grader->driver->name);
+    CHECK(grade.verdict <= VERDICT_TRUE, grader->driver->name);
+    CHECK(isnan(grade.score) || (grade.score >= 0 && grade.score <= 1.0000001),
+          grader->driver->name);
+    CHECK(grade.attempts == 0 || grader->driver->needs_judge, grader->driver->name);
     return grade;
 }
 
@@ -68,12 +68,12 @@ static void drivers_are_well_formed(void **state)
     (void)state;
     assert_non_null(GRADER_DRIVERS[0]);
     for (const struct grader_driver *const *d = GRADER_DRIVERS; *d; d++) {
-        hold_driver_name((*d)->name);
-        HOLD((*d)->summary && (*d)->summary[0], (*d)->name);
-        HOLD((*d)->grade, (*d)->name);
-        HOLD(grader_driver_find((*d)->name, NULL) == *d, (*d)->name);
+        check_driver_name((*d)->name);
+        CHECK((*d)->summary && (*d)->summary[0], (*d)->name);
+        CHECK((*d)->grade, (*d)->name);
+        CHECK(grader_driver_find((*d)->name, NULL) == *d, (*d)->name);
         for (const struct param_spec *p = (*d)->params; p && p->name; p++)
-            HOLD(p->name[0] && p->value[0] && p->help[0], (*d)->name);
+            CHECK(p->name[0] && p->value[0] && p->help[0], (*d)->name);
     }
 }
 
@@ -96,55 +96,55 @@ static void parameters_and_judges_are_checked(void **state)
         struct grader grader;
         assert_int_equal(params_add(&params, "no_such_parameter=1"), ERR_OK);
         struct grader_config config = {.params = &params, .judge = &JUDGE};
-        HOLD(grader_open(*d, &config, &grader, &why) == ERR_USAGE, (*d)->name);
-        HOLD(strstr(why.text, "no_such_parameter"), (*d)->name);
-        HOLD(!grader.driver, (*d)->name);
-        grader_close(&grader); /* closing what did not open does no harm */
+        CHECK(grader_open(*d, &config, &grader, &why) == ERR_USAGE, (*d)->name);
+        CHECK(strstr(why.text, "no_such_parameter"), (*d)->name);
+        CHECK(!grader.driver, (*d)->name);
+        grader_close(&grader); /* closing a grader that did not open is harmless */
         params_release(&params);
         config = (struct grader_config){0};
         enum err err = grader_open(*d, &config, &grader, &why);
-        HOLD((err == ERR_OK) == !(*d)->needs_judge, (*d)->name);
+        CHECK((err == ERR_OK) == !(*d)->needs_judge, (*d)->name);
         grader_close(&grader);
     }
 }
 
-static void the_same_answer_is_right(void **state)
+static void the_expected_answer_is_correct(void **state)
 {
     (void)state;
-    /* One that each grader understands; pairs of words need two. */
+    /* Each grader understands one of these; bigrams need two words. */
     static const char *const EITHER[] = {"7", "B", "a blue whale"};
     for (const struct grader_driver *const *d = GRADER_DRIVERS; *d; d++) {
-        struct grader grader = opened(*d);
+        struct grader grader = open_grader(*d);
         bool right = false;
         for (size_t i = 0; i < 3; i++)
-            right = right || graded(&grader, EITHER[i], EITHER[i]).verdict == VERDICT_TRUE;
-        HOLD(right == (strcmp((*d)->name, "null") != 0), (*d)->name);
+            right = right || grade_answer(&grader, EITHER[i], EITHER[i]).verdict == VERDICT_TRUE;
+        CHECK(right == (strcmp((*d)->name, "null") != 0), (*d)->name);
         grader_close(&grader);
     }
 }
 
-static void what_is_unknown_is_null_and_nothing_is_false(void **state)
+static void unknown_reference_is_null_and_empty_answer_is_false(void **state)
 {
     (void)state;
     static const char *const NOTHING[] = {
         "", " ", "\n\t ", "<think>7</think>", "<think>7", "<think></think> \n"};
     for (const struct grader_driver *const *d = GRADER_DRIVERS; *d; d++) {
-        struct grader grader = opened(*d);
+        struct grader grader = open_grader(*d);
         bool grades = strcmp((*d)->name, "null") != 0;
-        HOLD(graded(&grader, "", "7").verdict == VERDICT_NULL, (*d)->name);
-        HOLD(graded(&grader, " \n", "7").verdict == VERDICT_NULL, (*d)->name);
-        HOLD(graded(&grader, "", "").verdict == VERDICT_NULL, (*d)->name);
+        CHECK(grade_answer(&grader, "", "7").verdict == VERDICT_NULL, (*d)->name);
+        CHECK(grade_answer(&grader, " \n", "7").verdict == VERDICT_NULL, (*d)->name);
+        CHECK(grade_answer(&grader, "", "").verdict == VERDICT_NULL, (*d)->name);
         for (size_t i = 0; i < sizeof NOTHING / sizeof *NOTHING; i++) {
-            struct grade grade = graded(&grader, "7", NOTHING[i]);
-            HOLD(grade.verdict == (grades ? VERDICT_FALSE : VERDICT_NULL), (*d)->name);
-            HOLD(!grades || str_starts(grade.reason, "empty answer"), (*d)->name);
-            HOLD(grade.attempts == 0, (*d)->name);
+            struct grade grade = grade_answer(&grader, "7", NOTHING[i]);
+            CHECK(grade.verdict == (grades ? VERDICT_FALSE : VERDICT_NULL), (*d)->name);
+            CHECK(!grades || str_starts(grade.reason, "empty answer"), (*d)->name);
+            CHECK(grade.attempts == 0, (*d)->name);
         }
         grader_close(&grader);
     }
 }
 
-static void broken_text_does_no_harm(void **state)
+static void invalid_text_is_handled(void **state)
 {
     (void)state;
     static const char *const ODD[] = {
@@ -183,18 +183,19 @@ static void broken_text_does_no_harm(void **state)
         "%s%n%d",
     };
     enum { COUNT = sizeof ODD / sizeof *ODD };
-    const size_t step =
-        getenv("IPW_SLOW") ? 5 : 1; /* under valgrind each is graded with a fifth of the others */
+    const size_t step = getenv("IPW_SLOW")
+                            ? 5
+                            : 1; /* under valgrind each is graded against a fifth of the others */
     for (const struct grader_driver *const *d = GRADER_DRIVERS; *d; d++) {
-        struct grader grader = opened(*d);
+        struct grader grader = open_grader(*d);
         for (size_t i = 0; i < COUNT; i++)
             for (size_t k = i % step; k < COUNT; k += step)
-                graded(&grader, ODD[i], ODD[k]);
+                grade_answer(&grader, ODD[i], ODD[k]);
         grader_close(&grader);
     }
 }
 
-static void metadata_of_any_kind_does_no_harm(void **state)
+static void any_metadata_is_handled(void **state)
 {
     (void)state;
     static const char *const METADATA[] = {
@@ -207,16 +208,16 @@ static void metadata_of_any_kind_does_no_harm(void **state)
         "{\"references\": [null, {}, \"\", \"7\"]}",
     };
     for (const struct grader_driver *const *d = GRADER_DRIVERS; *d; d++) {
-        struct grader grader = opened(*d);
+        struct grader grader = open_grader(*d);
         for (size_t i = 0; i < sizeof METADATA / sizeof *METADATA; i++) {
             struct jv *metadata = NULL;
             if (METADATA[i] && !jv_available(NULL))
-                HOLD(!jv_parse(METADATA[i], strlen(METADATA[i]), &metadata, NULL), METADATA[i]);
+                CHECK(!jv_parse(METADATA[i], strlen(METADATA[i]), &metadata, NULL), METADATA[i]);
             struct grading what = {
                 .problem = "p", .expected = "x", .answer = "y", .metadata = metadata};
             struct grade grade;
             struct error why = {0};
-            HOLD(grader_grade(&grader, &what, &grade, &why) == ERR_OK, (*d)->name);
+            CHECK(grader_grade(&grader, &what, &grade, &why) == ERR_OK, (*d)->name);
             jv_free(metadata);
         }
         grader_close(&grader);
@@ -236,9 +237,9 @@ static char *repeated(const char *piece, size_t bytes)
     return text;
 }
 
-/* Pieces that make some search start again at every place.  More than a second would mean that time grows with
- * the square of the length.  It is the processor's time: a busy machine takes longer by the clock. */
-static void long_answers_take_no_time(void **state)
+/* Pieces that make a naive search restart at every position. More than a second would mean
+ * quadratic time. It is CPU time, since a busy machine takes longer by the wall clock. */
+static void grading_time_is_not_quadratic_in_the_answer(void **state)
 {
     (void)state;
     static const char *const PIECES[] = {
@@ -265,43 +266,43 @@ static void long_answers_take_no_time(void **state)
         "so B, ",     "one-",
         "note. ",     "\xE7\xAD\x94\xE6\xA1\x88",
     };
-    /* What sanitizers and valgrind see is seen beyond the most items and the longest formula that count; under valgrind
-     * each grader gets every third piece, from another one on. */
-    size_t bytes = getenv("IPW_SLOW") ? 2500 : test_is_watched() ? 7000 : 50000;
+    /* Sanitizers and valgrind need no more than the item and formula limits; under valgrind each
+     * grader gets every third piece, with a rotating offset. */
+    size_t bytes = getenv("IPW_SLOW") ? 2500 : test_is_instrumented() ? 7000 : 50000;
     const size_t step = getenv("IPW_SLOW") ? 3 : 1;
-    const double most = test_is_watched() ? 5 : 1.25; /* seconds */
+    const double most = test_is_instrumented() ? 5 : 1.25; /* seconds */
     for (size_t i = 0; i < sizeof PIECES / sizeof *PIECES; i++) {
         char *text = repeated(PIECES[i], bytes);
         for (const struct grader_driver *const *d = GRADER_DRIVERS; *d; d++) {
             if ((i + (size_t)(d - GRADER_DRIVERS)) % step)
                 continue;
-            struct grader grader = opened(*d);
+            struct grader grader = open_grader(*d);
             clock_t before = clock();
-            graded(&grader, strcmp((*d)->name, "choice") == 0 ? "B" : "7", text);
+            grade_answer(&grader, strcmp((*d)->name, "choice") == 0 ? "B" : "7", text);
             double took = (double)(clock() - before) / CLOCKS_PER_SEC;
             if (took > most)
                 print_error("%s: %.1f s of processor time for \"%s\"\n", (*d)->name, took,
                             PIECES[i]);
-            HOLD(took <= most, (*d)->name);
+            CHECK(took <= most, (*d)->name);
             grader_close(&grader);
         }
         free(text);
     }
 }
 
-static void expected_answers_may_be_long_too(void **state)
+static void long_expected_answers_are_handled(void **state)
 {
     (void)state;
     static const char *const PIECES[] = {"word ", "a", "(", "1, ", "a and ", "x+"};
-    size_t bytes = getenv("IPW_SLOW") ? 2500 : test_is_watched() ? 7000 : 100000;
+    size_t bytes = getenv("IPW_SLOW") ? 2500 : test_is_instrumented() ? 7000 : 100000;
     for (size_t i = 0; i < sizeof PIECES / sizeof *PIECES; i++) {
         char *text = repeated(PIECES[i], bytes);
         for (const struct grader_driver *const *d = GRADER_DRIVERS; *d; d++) {
             if (strcmp((*d)->name, "regex") == 0)
-                continue; /* a pattern of that size is the user's own doing */
-            struct grader grader = opened(*d);
-            graded(&grader, text, text);
-            graded(&grader, text, "7");
+                continue; /* the user is responsible for a pattern of that size */
+            struct grader grader = open_grader(*d);
+            grade_answer(&grader, text, text);
+            grade_answer(&grader, text, "7");
             grader_close(&grader);
         }
         free(text);
@@ -314,12 +315,12 @@ int main(void)
         cmocka_unit_test(drivers_are_well_formed),
         cmocka_unit_test(names_are_found_or_suggested),
         cmocka_unit_test(parameters_and_judges_are_checked),
-        cmocka_unit_test(the_same_answer_is_right),
-        cmocka_unit_test(what_is_unknown_is_null_and_nothing_is_false),
-        cmocka_unit_test(broken_text_does_no_harm),
-        cmocka_unit_test(metadata_of_any_kind_does_no_harm),
-        cmocka_unit_test(long_answers_take_no_time),
-        cmocka_unit_test(expected_answers_may_be_long_too),
+        cmocka_unit_test(the_expected_answer_is_correct),
+        cmocka_unit_test(unknown_reference_is_null_and_empty_answer_is_false),
+        cmocka_unit_test(invalid_text_is_handled),
+        cmocka_unit_test(any_metadata_is_handled),
+        cmocka_unit_test(grading_time_is_not_quadratic_in_the_answer),
+        cmocka_unit_test(long_expected_answers_are_handled),
     };
     return RUN_TESTS(tests);
 }

@@ -1,5 +1,5 @@
-/* Every plot in the registry, held to the contract of report/plot/plot.h: whatever a source lacks, there is a
- * figure with something on it, or "not enough data" with what is missing, and always the same. */
+/* Every plot in the registry against the contract of report/plot/plot.h: whatever a source lacks,
+ * there is a non-empty figure, or "not enough data" with what is missing, and it is deterministic. */
 #include "support/conform.h"
 
 #include <math.h>
@@ -13,92 +13,92 @@
 #include "support/tables.h"
 #include "support/tree.h"
 
-/* ---- what holds ---- */
+/* ---- checks ---- */
 
-static void hold_panel(const struct figure_panel *panel, const char *name)
+static void check_panel(const struct figure_panel *panel, const char *name)
 {
     size_t rows = 0;
-    HOLD(panel->x.label[0] || panel->x.names || panel->x.hidden, name);
-    HOLD(panel->y.label[0] || panel->y.names, name);
+    CHECK(panel->x.label[0] || panel->x.names || panel->x.hidden, name);
+    CHECK(panel->y.label[0] || panel->y.names, name);
     for (size_t s = 0; s < panel->series_count; s++) {
         const struct figure_series *series = panel->series[s];
         rows += series->count;
         for (size_t i = 0; i < series->count; i++)
             for (int v = 0; v < FIGURE_ROW; v++)
-                HOLD(is_known(series->rows[i][v]), name);
+                CHECK(is_known(series->rows[i][v]), name);
     }
-    HOLD(rows > 0, name);
+    CHECK(rows > 0, name);
 }
 
-static void hold_figure(const struct figure *figure, const char *name)
+static void check_figure(const struct figure *figure, const char *name)
 {
     struct text first = {0}, again = {0};
-    HOLD(!figure->failed, name);
-    HOLD(figure->title[0], name);
-    HOLD(figure->panel_count > 0, name);
+    CHECK(!figure->failed, name);
+    CHECK(figure->title[0], name);
+    CHECK(figure->panel_count > 0, name);
     for (size_t p = 0; p < figure->panel_count; p++)
-        hold_panel(&figure->panels[p], name);
+        check_panel(&figure->panels[p], name);
     for (int format = 0; format < FIGURE_FORMATS; format++) {
         text_clear(&first);
         text_clear(&again);
-        HOLD(figure_script(figure, (enum figure_format)format, false, NULL, &first) == ERR_OK,
-             name);
-        HOLD(figure_script(figure, (enum figure_format)format, false, NULL, &again) == ERR_OK,
-             name);
-        HOLD(strcmp(text_get(&first), text_get(&again)) == 0, name);
-        HOLD(!strstr(text_get(&first), "nan ") && !strstr(text_get(&first), "inf "), name);
-        HOLD(!strstr(text_get(&first), ":nan") && !strstr(text_get(&first), ":inf"), name);
+        CHECK(figure_script(figure, (enum figure_format)format, false, NULL, &first) == ERR_OK,
+              name);
+        CHECK(figure_script(figure, (enum figure_format)format, false, NULL, &again) == ERR_OK,
+              name);
+        CHECK(strcmp(text_get(&first), text_get(&again)) == 0, name);
+        CHECK(!strstr(text_get(&first), "nan ") && !strstr(text_get(&first), "inf "), name);
+        CHECK(!strstr(text_get(&first), ":nan") && !strstr(text_get(&first), ":inf"), name);
     }
     text_release(&first);
     text_release(&again);
 }
 
-static bool hold_drawing(const struct plot_driver *driver, const struct plot_source *source)
+static bool check_drawing(const struct plot_driver *driver, const struct plot_source *source)
 {
     struct figure figure = {0};
     struct error why = {0};
     enum err err = plot_draw(driver, source, &figure, &why);
-    HOLD(err == ERR_OK || err == ERR_NO_DATA, driver->name);
+    CHECK(err == ERR_OK || err == ERR_NO_DATA, driver->name);
     if (err)
-        HOLD(why.text[0], driver->name);
+        CHECK(why.text[0], driver->name);
     else
-        hold_figure(&figure, driver->name);
+        check_figure(&figure, driver->name);
     figure_release(&figure);
     return err == ERR_OK;
 }
 
-static size_t hold_kind(unsigned kind, const struct plot_source *source)
+static size_t check_kind(unsigned kind, const struct plot_source *source)
 {
     size_t drawn = 0;
     for (size_t i = 0; PLOT_DRIVERS[i]; i++)
         if (PLOT_DRIVERS[i]->of & kind)
-            drawn += hold_drawing(PLOT_DRIVERS[i], source);
+            drawn += check_drawing(PLOT_DRIVERS[i], source);
     return drawn;
 }
 
-/* ---- of what ---- */
+/* ---- sources ---- */
 
-static size_t hold_table(enum filling filling, size_t rows, bool all_failed)
+static size_t check_table(enum filling filling, size_t rows, bool all_failed)
 {
     struct run_table table = table_of(filling, rows, all_failed);
-    size_t drawn = hold_kind(PLOT_OF_RUN, &(struct plot_source){.table = &table});
+    size_t drawn = check_kind(PLOT_OF_RUN, &(struct plot_source){.table = &table});
     table_free(&table);
     return drawn;
 }
 
-static void test_any_table(void **state)
+static void every_plot_handles_any_table(void **state)
 {
     (void)state;
-    const size_t ROWS[] = {1, 2, 3, 12, test_is_watched() ? 400 : 4000};
+    const size_t ROWS[] = {1, 2, 3, 12, test_is_instrumented() ? 400 : 4000};
     for (int filling = FILL_NOTHING; filling <= FILL_EXTREME; filling++)
         for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
-            hold_table((enum filling)filling, ROWS[i], false);
-    assert_int_equal(hold_table(FILL_VARIED, 12, true), 0);
-    assert_int_equal(hold_table(FILL_NOTHING, 12, false), 0);
-    assert_true(hold_table(FILL_VARIED, 12, false) >= 7); /* without files and peaks */
+            check_table((enum filling)filling, ROWS[i], false);
+    assert_int_equal(check_table(FILL_VARIED, 12, true), 0);
+    assert_int_equal(check_table(FILL_NOTHING, 12, false), 0);
+    assert_true(check_table(FILL_VARIED, 12, false) >= 7); /* without files and peaks */
 }
 
-static void test_any_runs(void **state)
+static void every_plot_handles_any_runs(void **state)
 {
     (void)state;
     struct run_figures runs[5];
@@ -111,15 +111,15 @@ static void test_any_runs(void **state)
                 runs[i].point.concurrency = i == 4 ? UNKNOWN : 1 << i;
             }
             size_t drawn =
-                hold_kind(PLOT_OF_RUNS, &(struct plot_source){.runs = runs, .run_count = 5});
-            /* Without any number there is still what was right. */
+                check_kind(PLOT_OF_RUNS, &(struct plot_source){.runs = runs, .run_count = 5});
+            /* Accuracy is still known when no number is. */
             assert_true(one != FILL_NOTHING || other != FILL_NOTHING || drawn <= 1);
             table_free(&tables[0]);
             table_free(&tables[1]);
         }
 }
 
-static void test_any_layers(void **state)
+static void every_plot_handles_any_layers_result(void **state)
 {
     (void)state;
     static const char *const FILES[] = {
@@ -148,22 +148,22 @@ static void test_any_layers(void **state)
         tree_write(&tree, "/layers.json", "%s", FILES[i]);
         str_format(path, sizeof path, "%s/layers.json", tree.root);
         assert_int_equal(layers_results_load(path, &layers, NULL), ERR_OK);
-        hold_kind(PLOT_OF_LAYERS | PLOT_OF_ALL_LAYERS,
-                  &(struct plot_source){.layers = layers.models, .layer_count = layers.count});
+        check_kind(PLOT_OF_LAYERS | PLOT_OF_ALL_LAYERS,
+                   &(struct plot_source){.layers = layers.models, .layer_count = layers.count});
         layers_results_release(&layers);
     }
     tree_free(&tree);
 }
 
-static void test_names(void **state)
+static void drivers_are_well_formed_and_found_by_name(void **state)
 {
     (void)state;
     struct error why = {0};
     for (size_t i = 0; PLOT_DRIVERS[i]; i++) {
         const struct plot_driver *driver = PLOT_DRIVERS[i];
-        HOLD(driver->summary && driver->summary[0], driver->name);
-        HOLD(driver->of, driver->name);
-        HOLD(plot_driver_find(driver->name, &why) == driver, driver->name);
+        CHECK(driver->summary && driver->summary[0], driver->name);
+        CHECK(driver->of, driver->name);
+        CHECK(plot_driver_find(driver->name, &why) == driver, driver->name);
     }
     assert_null(plot_driver_find("enrgy", &why));
     assert_contains(why.text, "did you mean 'energy'?");
@@ -172,10 +172,10 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_any_table),
-        cmocka_unit_test(test_any_runs),
-        cmocka_unit_test(test_any_layers),
-        cmocka_unit_test(test_names),
+        cmocka_unit_test(every_plot_handles_any_table),
+        cmocka_unit_test(every_plot_handles_any_runs),
+        cmocka_unit_test(every_plot_handles_any_layers_result),
+        cmocka_unit_test(drivers_are_well_formed_and_found_by_name),
     };
     return RUN_TESTS_WITH(jv_available, tests);
 }

@@ -1,6 +1,6 @@
-/* Every reader of models in the registry, held to the contract of graph/reader.h: it knows what is its own and
- * nothing else, refuses what is damaged in one line, and gives graphs whose nodes stand in order, with every
- * default told. */
+/* Every model reader in the registry against the contract of graph/reader.h: it recognizes its own
+ * format only, rejects damaged files with a one-line error, and builds graphs in topological order
+ * with every default written back. */
 #include "support/conform.h"
 
 #include <ctype.h>
@@ -54,26 +54,27 @@ static void write_file(const char *name, const void *bytes, size_t length)
     assert_int_equal(fclose(file), 0);
 }
 
-/* ---- words for people ---- */
+/* ---- registry ---- */
 
-static void test_names_and_summaries(void **state)
+static void readers_are_well_formed(void **state)
 {
     (void)state;
     assert_true(graph_reader_count() > 0);
     for (size_t i = 0; i < graph_reader_count(); i++) {
         const struct graph_reader *reader = graph_reader_at(i);
-        HOLD(reader->name && reader->name[0], "a reader");
+        CHECK(reader->name && reader->name[0], "a reader");
         for (const char *at = reader->name; *at; at++)
-            HOLD(islower((unsigned char)*at) || *at == '_', reader->name);
-        HOLD(reader->summary && reader->summary[0] && !strchr(reader->summary, '\n'), reader->name);
-        HOLD(reader->probe && reader->open && reader->build, reader->name);
-        HOLD(reader->close || !reader->state_size, reader->name);
+            CHECK(islower((unsigned char)*at) || *at == '_', reader->name);
+        CHECK(reader->summary && reader->summary[0] && !strchr(reader->summary, '\n'),
+              reader->name);
+        CHECK(reader->probe && reader->open && reader->build, reader->name);
+        CHECK(reader->close || !reader->state_size, reader->name);
         for (size_t k = 0; k < i; k++)
-            HOLD(strcmp(reader->name, graph_reader_at(k)->name) != 0, reader->name);
+            CHECK(strcmp(reader->name, graph_reader_at(k)->name) != 0, reader->name);
     }
 }
 
-static void test_unknown_names_have_no_reader(void **state)
+static void unknown_names_have_no_reader(void **state)
 {
     (void)state;
     static const char *const WORDS[] = {"", "/", "no such model", "/no/such/file.gguf", "."};
@@ -81,17 +82,17 @@ static void test_unknown_names_have_no_reader(void **state)
         struct model model;
         struct error why = {0};
         for (size_t k = 0; k < graph_reader_count(); k++)
-            HOLD(graph_reader_at(k)->probe(WORDS[i], NULL, 0) == 0, graph_reader_at(k)->name);
-        HOLD(model_open(WORDS[i], &model, &why) == ERR_NOT_FOUND, WORDS[i]);
-        HOLD(why.text[0] && !strchr(why.text, '\n'), WORDS[i]);
+            CHECK(graph_reader_at(k)->probe(WORDS[i], NULL, 0) == 0, graph_reader_at(k)->name);
+        CHECK(model_open(WORDS[i], &model, &why) == ERR_NOT_FOUND, WORDS[i]);
+        CHECK(why.text[0] && !strchr(why.text, '\n'), WORDS[i]);
         model_close(&model);
     }
 }
 
-/* ---- damaged ---- */
+/* ---- damaged files ---- */
 
-/* Every reader is given the file, also those that would not have taken it. */
-static void open_by_all(const char *name)
+/* Every reader opens the file, also those whose probe would not accept it. */
+static void open_with_every_reader(const char *name)
 {
     for (size_t i = 0; i < graph_reader_count(); i++) {
         const struct graph_reader *reader = graph_reader_at(i);
@@ -100,11 +101,11 @@ static void open_by_all(const char *name)
         if (model_open_with(reader, path_of(name), &model, &why) == ERR_OK)
             model_close(&model);
         else
-            HOLD(why.text[0] && !strchr(why.text, '\n'), reader->name);
+            CHECK(why.text[0] && !strchr(why.text, '\n'), reader->name);
     }
 }
 
-static void test_damaged_files(void **state)
+static void damaged_files_are_rejected(void **state)
 {
     (void)state;
     struct gguf_file gguf = {0};
@@ -124,53 +125,53 @@ static void test_damaged_files(void **state)
         for (size_t k = 0; k < FILE_COUNT; k++)
             for (size_t cut = 0; cut < 4; cut++) {
                 write_file(FILES[k], WHOLE[i].bytes, WHOLE[i].length * cut / 3);
-                open_by_all(FILES[k]);
+                open_with_every_reader(FILES[k]);
                 unlink(path_of(FILES[k]));
             }
     text_release(&tensors);
     gguf_file_release(&gguf);
 }
 
-/* ---- whole ---- */
+/* ---- valid models ---- */
 
-static void hold_order(const struct graph *graph, const char *name)
+static void check_order(const struct graph *graph, const char *name)
 {
     for (size_t i = 0; i < graph->node_count; i++) {
         const struct graph_node *node = &graph->nodes[i];
         for (size_t k = 0; k < node->input_count; k++) {
             const struct graph_tensor *tensor = graph_input(graph, node, k);
-            HOLD(!tensor || tensor->producer == GRAPH_NONE || tensor->producer < (node_id)i, name);
+            CHECK(!tensor || tensor->producer == GRAPH_NONE || tensor->producer < (node_id)i, name);
         }
         for (size_t k = 0; k < node->output_count; k++)
-            HOLD(graph_output(graph, node, k)->producer == (node_id)i, name);
+            CHECK(graph_output(graph, node, k)->producer == (node_id)i, name);
     }
 }
 
-static void hold_graph(const struct graph *graph, const char *name)
+static void check_graph(const struct graph *graph, const char *name)
 {
     struct graph_cost cost = graph_cost_total(graph);
     size_t outputs = 0;
     for (size_t i = 0; i < graph->tensor_count; i++)
         outputs += graph->tensors[i].is_output;
-    HOLD(graph->name[0] && graph->node_count > 0 && outputs > 0, name);
-    HOLD(graph->batch > 0 && graph_parameters(graph) > 0, name);
-    HOLD(isfinite(graph_flops(&cost)) && cost.macs > 0, name);
-    hold_order(graph, name);
+    CHECK(graph->name[0] && graph->node_count > 0 && outputs > 0, name);
+    CHECK(graph->batch > 0 && graph_parameters(graph) > 0, name);
+    CHECK(isfinite(graph_flops(&cost)) && cost.macs > 0, name);
+    check_order(graph, name);
 }
 
-static struct graph_options hold_setting(const struct model *model, struct graph_options setting)
+static struct graph_options check_options(const struct model *model, struct graph_options setting)
 {
     struct graph first, again;
     struct error why = {0};
     if (model_graph(model, &setting, &first, &why))
         fail_msg("%s: %s", model->name, why.text);
-    hold_graph(&first, model->name);
-    HOLD(setting.batch > 0, model->name);
-    /* What was written back gives the same. */
-    HOLD(model_graph(model, &setting, &again, &why) == ERR_OK, model->name);
-    HOLD(first.node_count == again.node_count && first.tensor_count == again.tensor_count,
-         model->name);
-    HOLD(graph_cost_total(&first).macs == graph_cost_total(&again).macs, model->name);
+    check_graph(&first, model->name);
+    CHECK(setting.batch > 0, model->name);
+    /* The options as written back give the same graph. */
+    CHECK(model_graph(model, &setting, &again, &why) == ERR_OK, model->name);
+    CHECK(first.node_count == again.node_count && first.tensor_count == again.tensor_count,
+          model->name);
+    CHECK(graph_cost_total(&first).macs == graph_cost_total(&again).macs, model->name);
     graph_release(&first);
     graph_release(&again);
     return setting;
@@ -180,67 +181,67 @@ static double macs_of(const struct model *model, struct graph_options setting)
 {
     struct graph graph;
     struct error why = {0};
-    HOLD(model_graph(model, &setting, &graph, &why) == ERR_OK, model->name);
+    CHECK(model_graph(model, &setting, &graph, &why) == ERR_OK, model->name);
     double macs = graph_cost_total(&graph).macs;
     graph_release(&graph);
     return macs;
 }
 
-static void hold_refused(const struct model *model, struct graph_options setting)
+static void check_rejected(const struct model *model, struct graph_options setting)
 {
     struct graph graph;
     struct error why = {0};
-    HOLD(model_graph(model, &setting, &graph, &why) != ERR_OK, model->name);
-    HOLD(why.text[0] && !strchr(why.text, '\n'), model->name);
-    HOLD(!graph.nodes && !graph.tensors, model->name);
+    CHECK(model_graph(model, &setting, &graph, &why) != ERR_OK, model->name);
+    CHECK(why.text[0] && !strchr(why.text, '\n'), model->name);
+    CHECK(!graph.nodes && !graph.tensors, model->name);
 }
 
-static void hold_model(const char *word, const char *reader)
+static void check_model(const char *word, const char *reader)
 {
     struct model model;
     struct error why = {0};
     if (model_open(word, &model, &why))
         fail_msg("%s: %s", word, why.text);
     assert_string_equal(model.reader->name, reader);
-    HOLD(model.name[0] && strcmp(model.source, word) == 0, word);
-    struct graph_options whole = hold_setting(&model, (struct graph_options){0});
+    CHECK(model.name[0] && strcmp(model.source, word) == 0, word);
+    struct graph_options whole = check_options(&model, (struct graph_options){0});
     struct graph_options more = whole;
     more.batch *= 3;
-    HOLD(macs_of(&model, more) == 3 * macs_of(&model, whole), word);
-    hold_refused(&model, (struct graph_options){.batch = -1});
-    hold_refused(&model, (struct graph_options){.batch = INT64_MAX});
+    CHECK(macs_of(&model, more) == 3 * macs_of(&model, whole), word);
+    check_rejected(&model, (struct graph_options){.batch = -1});
+    check_rejected(&model, (struct graph_options){.batch = INT64_MAX});
     if (model.has_phases) {
-        HOLD(whole.tokens > 0, word);
+        CHECK(whole.tokens > 0, word);
         struct graph_options step = {.phase = GRAPH_DECODE};
-        HOLD(hold_setting(&model, step).context > 0, word);
+        CHECK(check_options(&model, step).context > 0, word);
         struct graph_options prefill = {.phase = GRAPH_PREFILL};
-        HOLD(macs_of(&model, prefill) > macs_of(&model, step), word);
-        hold_refused(&model, (struct graph_options){.tokens = -1});
-        hold_refused(&model, (struct graph_options){.tokens = INT64_MAX});
-        hold_refused(&model, (struct graph_options){.phase = GRAPH_DECODE, .context = INT64_MAX});
+        CHECK(macs_of(&model, prefill) > macs_of(&model, step), word);
+        check_rejected(&model, (struct graph_options){.tokens = -1});
+        check_rejected(&model, (struct graph_options){.tokens = INT64_MAX});
+        check_rejected(&model, (struct graph_options){.phase = GRAPH_DECODE, .context = INT64_MAX});
     } else {
-        hold_refused(&model, (struct graph_options){.phase = GRAPH_DECODE});
+        check_rejected(&model, (struct graph_options){.phase = GRAPH_DECODE});
     }
     model_close(&model);
-    HOLD(!model.reader && !model.state, word);
+    CHECK(!model.reader && !model.state, word);
 }
 
-static void test_whole_models(void **state)
+static void valid_models_are_read(void **state)
 {
     (void)state;
     struct gguf_file gguf = {0};
     gguf_file_model(&gguf);
     write_file("m.gguf", gguf.whole.bytes, gguf.whole.length);
-    hold_model(path_of("m.gguf"), "gguf");
+    check_model(path_of("m.gguf"), "gguf");
     gguf_file_release(&gguf);
     static const char *const NAMES[] = {
         "resnet18",    "gpt2", "bert-base-uncased", "vit_b_16", "HuggingFaceTB/SmolLM2-135M",
         "mixtral-8x7b"};
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
-        hold_model(NAMES[i], "zoo");
+        check_model(NAMES[i], "zoo");
 }
 
-static void test_models_of_hugging_face(void **state)
+static void hugging_face_models_are_read(void **state)
 {
     (void)state;
     SKIP_WITHOUT(jv_available);
@@ -254,14 +255,14 @@ static void test_models_of_hugging_face(void **state)
     struct text tensors = {0};
     model_safetensors_add(&tensors);
     write_file("m.safetensors", tensors.bytes, tensors.length);
-    hold_model(path_of("m.safetensors"), "safetensors");
+    check_model(path_of("m.safetensors"), "safetensors");
     text_release(&tensors);
     unlink(path_of("m.safetensors"));
     write_file("config.json", model_config_text(), strlen(model_config_text()));
-    hold_model(path_of("config.json"), "hf_config");
+    check_model(path_of("config.json"), "hf_config");
     for (size_t i = 0; i < sizeof CONFIGS / sizeof *CONFIGS; i++) {
         write_file("config.json", CONFIGS[i], strlen(CONFIGS[i]));
-        hold_model(folder, "hf_config");
+        check_model(folder, "hf_config");
     }
 }
 
@@ -269,11 +270,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names_and_summaries),
-        cmocka_unit_test(test_unknown_names_have_no_reader),
-        TEST(test_damaged_files),
-        TEST(test_whole_models),
-        TEST(test_models_of_hugging_face),
+        cmocka_unit_test(readers_are_well_formed), cmocka_unit_test(unknown_names_have_no_reader),
+        TEST(damaged_files_are_rejected),          TEST(valid_models_are_read),
+        TEST(hugging_face_models_are_read),
     };
     return RUN_TESTS(tests);
 }

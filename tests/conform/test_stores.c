@@ -1,4 +1,4 @@
-/* Every store is held to its contract. */
+/* Every store in the registry against the contract of rundir/store.h. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -50,7 +50,7 @@ static void list_into(const char *path, struct text *out)
     fs_names_release(&names);
 }
 
-/* Records as they may come: whole, empty, of wrong types everywhere, with more than is known. */
+/* Records of all kinds: complete, empty, with wrong types everywhere, with unknown keys. */
 static const char *const RECORDS[] = {
     "{}",
     "{\"kind\":\"query\",\"key\":\"a\",\"problem\":\"p\",\"model_metrics\":{\"a.b/c \\\"d\\\"\":"
@@ -65,23 +65,23 @@ static void put_all(const struct store_driver *driver, struct store *store)
     for (size_t i = 0; i < sizeof RECORDS / sizeof *RECORDS; i++) {
         struct error why = {0};
         struct jv *record = parse(RECORDS[i]);
-        HOLD(store_put(store, record, &why) == ERR_OK, driver->name);
+        CHECK(store_put(store, record, &why) == ERR_OK, driver->name);
         jv_free(record);
     }
 }
 
-static void make_once(const struct store_driver *driver, const struct summary *summary)
+static void write_store(const struct store_driver *driver, const struct summary *summary)
 {
     struct jv *metadata = parse("{\"level\":5,\"tags\":[\"a\"],\"name\":\"x\",\"none\":null}");
     struct store_run wanted = {.directory = run, .model = "a.b/c \"d\"", .metadata = metadata};
     struct store store;
     struct error why = {0};
-    HOLD(store_open(driver, &wanted, &store, &why) == ERR_OK, driver->name);
+    CHECK(store_open(driver, &wanted, &store, &why) == ERR_OK, driver->name);
     put_all(driver, &store);
     enum err err = store_finish(&store, summary, &why);
     if (err)
         print_error("%s\n", why.text);
-    HOLD(err == ERR_OK, driver->name);
+    CHECK(err == ERR_OK, driver->name);
     store_close(&store);
     store_close(&store); /* harmless */
     jv_free(metadata);
@@ -92,27 +92,27 @@ static bool usable(const struct store_driver *driver)
     struct error why = {0};
     if (!driver->available || driver->available(&why) == ERR_OK)
         return true;
-    HOLD(why.text[0], driver->name); /* and how to install it */
+    CHECK(why.text[0], driver->name); /* says how to install it */
     struct store_run wanted = {.directory = run, .model = "m"};
     struct store store;
-    HOLD(store_open(driver, &wanted, &store, &why) != ERR_OK, driver->name);
+    CHECK(store_open(driver, &wanted, &store, &why) != ERR_OK, driver->name);
     store_close(&store);
     return false;
 }
 
-static void test_names(void **state)
+static void drivers_are_well_formed(void **state)
 {
     (void)state;
     for (const struct store_driver *const *d = STORE_DRIVERS; *d; d++) {
-        HOLD((*d)->name[0] && islower((unsigned char)(*d)->name[0]), (*d)->name);
-        HOLD((*d)->summary[0], (*d)->name);
+        CHECK((*d)->name[0] && islower((unsigned char)(*d)->name[0]), (*d)->name);
+        CHECK((*d)->summary[0], (*d)->name);
         for (const struct store_driver *const *e = STORE_DRIVERS; e < d; e++)
-            HOLD(strcmp((*d)->name, (*e)->name) != 0, (*d)->name);
+            CHECK(strcmp((*d)->name, (*e)->name) != 0, (*d)->name);
     }
 }
 
-/* Again and again, over what is already there; nothing is left open, nothing temporary stays. */
-static void test_a_store_can_be_made_again(void **state)
+/* Repeatedly, over existing files; no descriptor is left open and no temporary file remains. */
+static void a_store_can_be_rewritten(void **state)
 {
     (void)state;
     SKIP_WITHOUT(jv_available);
@@ -125,23 +125,23 @@ static void test_a_store_can_be_made_again(void **state)
                               NULL),
             ERR_OK);
         struct text first = {0}, again = {0};
-        make_once(*d, &summary);
+        write_store(*d, &summary);
         int descriptors = open_descriptors();
         list_into(tree.root, &first);
-        make_once(*d, &summary);
-        make_once(*d, NULL); /* a run that has none */
-        make_once(*d, &summary);
+        write_store(*d, &summary);
+        write_store(*d, NULL); /* a run without a summary */
+        write_store(*d, &summary);
         list_into(tree.root, &again);
-        HOLD(open_descriptors() == descriptors, (*d)->name);
-        HOLD(!strcmp(text_get(&first), text_get(&again)), (*d)->name);
-        HOLD(!strstr(text_get(&first), ".tmp"), (*d)->name);
+        CHECK(open_descriptors() == descriptors, (*d)->name);
+        CHECK(!strcmp(text_get(&first), text_get(&again)), (*d)->name);
+        CHECK(!strstr(text_get(&first), ".tmp"), (*d)->name);
         text_release(&first);
         text_release(&again);
         summary_release(&summary);
     }
 }
 
-static void test_what_was_not_finished_leaves_no_trace(void **state)
+static void an_unfinished_store_leaves_no_files(void **state)
 {
     (void)state;
     SKIP_WITHOUT(jv_available);
@@ -154,18 +154,18 @@ static void test_what_was_not_finished_leaves_no_trace(void **state)
         struct error why = {0};
         int descriptors = open_descriptors();
         list_into(tree.root, &before);
-        HOLD(store_open(*d, &wanted, &store, &why) == ERR_OK, (*d)->name);
+        CHECK(store_open(*d, &wanted, &store, &why) == ERR_OK, (*d)->name);
         put_all(*d, &store);
         store_close(&store);
         list_into(tree.root, &after);
-        HOLD(!strcmp(text_get(&before), text_get(&after)), (*d)->name);
-        HOLD(open_descriptors() == descriptors, (*d)->name);
+        CHECK(!strcmp(text_get(&before), text_get(&after)), (*d)->name);
+        CHECK(open_descriptors() == descriptors, (*d)->name);
         text_release(&before);
         text_release(&after);
     }
 }
 
-static void test_a_missing_directory_is_reported(void **state)
+static void a_missing_directory_is_reported(void **state)
 {
     (void)state;
     for (const struct store_driver *const *d = STORE_DRIVERS; *d; d++) {
@@ -174,20 +174,20 @@ static void test_a_missing_directory_is_reported(void **state)
         struct store_run wanted = {.directory = "/no/such/run", .model = "m"};
         struct store store;
         struct error why = {0};
-        HOLD(store_open(*d, &wanted, &store, &why) == ERR_NOT_FOUND, (*d)->name);
-        HOLD(strstr(why.text, "/no/such/run"), (*d)->name);
+        CHECK(store_open(*d, &wanted, &store, &why) == ERR_NOT_FOUND, (*d)->name);
+        CHECK(strstr(why.text, "/no/such/run"), (*d)->name);
         store_close(&store);
     }
 }
 
-/* What a store makes is what may be deleted with the run. */
-static void test_a_run_can_be_cleared(void **state)
+/* Clearing a run deletes all files that a store writes. */
+static void clearing_a_run_deletes_its_stores(void **state)
 {
     (void)state;
     SKIP_WITHOUT(jv_available);
     for (const struct store_driver *const *d = STORE_DRIVERS; *d; d++)
         if (usable(*d))
-            make_once(*d, NULL);
+            write_store(*d, NULL);
     struct error why = {0};
     enum run_dir_state left;
     assert_int_equal(run_dir_clear(run, &why), ERR_OK);
@@ -200,11 +200,11 @@ static void test_a_run_can_be_cleared(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_TREE(test_names),
-        IN_TREE(test_a_store_can_be_made_again),
-        IN_TREE(test_what_was_not_finished_leaves_no_trace),
-        IN_TREE(test_a_missing_directory_is_reported),
-        IN_TREE(test_a_run_can_be_cleared),
+        IN_TREE(drivers_are_well_formed),
+        IN_TREE(a_store_can_be_rewritten),
+        IN_TREE(an_unfinished_store_leaves_no_files),
+        IN_TREE(a_missing_directory_is_reported),
+        IN_TREE(clearing_a_run_deletes_its_stores),
     };
     return RUN_TESTS(tests);
 }

@@ -1,6 +1,6 @@
-/* Every driver of agent_tools/tool.h, held to its contract: names that servers accept, a schema that is JSON, unknown
- * parameters refused, and arguments that are none (or the wrong ones) answered with a failure that the model can read,
- * never with a crash. */
+/* Every driver of agent_tools/tool.h against its contract: names that servers accept, a schema that
+ * is JSON, unknown parameters rejected, and missing or wrong arguments answered with an error that
+ * the model can read, never with a crash. */
 #include "support/conform.h"
 
 #include <ctype.h>
@@ -12,7 +12,7 @@
 #include "core/text.h"
 #include "port/json_read.h"
 
-/* The parameters without which a driver does not open. */
+/* The parameters that a driver requires to open. */
 static const struct {
     const char *driver, *params;
 } NEEDED[] = {
@@ -20,29 +20,29 @@ static const struct {
     {"mcp", "mcp.command=python3 " IPW_FIXTURES "/../fakes/mcp_server.py"},
 };
 
-static void add_needed(const char *driver, struct params *params)
+static void add_required(const char *driver, struct params *params)
 {
     for (size_t i = 0; i < sizeof NEEDED / sizeof *NEEDED; i++)
         if (!strcmp(NEEDED[i].driver, driver))
             assert_int_equal(params_add(params, NEEDED[i].params), ERR_OK);
 }
 
-/* False, with a message, where this machine lacks what it needs. */
-static bool open_one(const struct tool_driver *driver, struct toolset *set)
+/* False, with a message, where this machine lacks a dependency. */
+static bool open_tool(const struct tool_driver *driver, struct toolset *set)
 {
     struct params params = {0};
     struct error why = {0};
     if (driver->available && driver->available(&why) != ERR_OK) {
-        print_message("%s: not here: %s\n", driver->name, why.text);
+        print_message("%s: not available: %s\n", driver->name, why.text);
         return false;
     }
-    add_needed(driver->name, &params);
+    add_required(driver->name, &params);
     struct toolset_options options = {.names = driver->name, .params = &params};
     enum err err = toolset_open(&options, set, &why);
     params_release(&params);
     if (err)
         print_error("%s: %s\n", driver->name, why.text);
-    HOLD(err == ERR_OK, driver->name);
+    CHECK(err == ERR_OK, driver->name);
     return true;
 }
 
@@ -51,12 +51,12 @@ static void drivers_are_well_formed(void **state)
     (void)state;
     assert_non_null(TOOL_DRIVERS[0]);
     for (const struct tool_driver *const *d = TOOL_DRIVERS; *d; d++) {
-        hold_driver_name((*d)->name);
-        HOLD((*d)->summary && (*d)->summary[0], (*d)->name);
-        HOLD((*d)->call, (*d)->name);
-        HOLD(!(*d)->begin == !(*d)->end, (*d)->name);
+        check_driver_name((*d)->name);
+        CHECK((*d)->summary && (*d)->summary[0], (*d)->name);
+        CHECK((*d)->call, (*d)->name);
+        CHECK(!(*d)->begin == !(*d)->end, (*d)->name);
         for (const struct param_spec *p = (*d)->params; p && p->name; p++)
-            HOLD(p->name[0] && p->value[0] && p->help[0], (*d)->name);
+            CHECK(p->name[0] && p->value[0] && p->help[0], (*d)->name);
     }
 }
 
@@ -65,19 +65,19 @@ static void tools_have_names_and_schemas(void **state)
     (void)state;
     for (const struct tool_driver *const *d = TOOL_DRIVERS; *d; d++) {
         struct toolset set;
-        if (!open_one(*d, &set))
+        if (!open_tool(*d, &set))
             continue;
-        HOLD(set.count > 0, (*d)->name);
+        CHECK(set.count > 0, (*d)->name);
         for (size_t i = 0; i < set.count; i++) {
             struct tool_spec spec = set.tools[i].spec;
             struct jv *schema = NULL;
-            HOLD(strlen(spec.name) <= TOOL_NAME_MAX, (*d)->name);
+            CHECK(strlen(spec.name) <= TOOL_NAME_MAX, (*d)->name);
             for (const char *c = spec.name; *c; c++)
-                HOLD(isalnum((unsigned char)*c) || *c == '_' || *c == '-', spec.name);
-            HOLD(spec.description, spec.name);
-            HOLD(!jv_parse(spec.parameters, strlen(spec.parameters), &schema, NULL), spec.name);
+                CHECK(isalnum((unsigned char)*c) || *c == '_' || *c == '-', spec.name);
+            CHECK(spec.description, spec.name);
+            CHECK(!jv_parse(spec.parameters, strlen(spec.parameters), &schema, NULL), spec.name);
             const char *type = jv_text(jv_get(schema, "type"));
-            HOLD(type && !strcmp(type, "object"), spec.name);
+            CHECK(type && !strcmp(type, "object"), spec.name);
             jv_free(schema);
         }
         toolset_close(&set);
@@ -94,28 +94,28 @@ static void parameters_are_checked(void **state)
         char key[80];
         if ((*d)->available && (*d)->available(&why) != ERR_OK)
             continue;
-        add_needed((*d)->name, &params);
+        add_required((*d)->name, &params);
         snprintf(key, sizeof key, "%s.no_such_parameter", (*d)->name);
         assert_int_equal(params_set(&params, key, "1"), ERR_OK);
         struct toolset_options options = {.names = (*d)->name, .params = &params};
-        HOLD(toolset_open(&options, &set, &why) == ERR_USAGE, (*d)->name);
-        HOLD(strstr(why.text, "no_such_parameter"), (*d)->name);
-        HOLD(!set.count && !set.instances, (*d)->name);
+        CHECK(toolset_open(&options, &set, &why) == ERR_USAGE, (*d)->name);
+        CHECK(strstr(why.text, "no_such_parameter"), (*d)->name);
+        CHECK(!set.count && !set.instances, (*d)->name);
         params_release(&params);
     }
 }
 
-static void hold_result(const struct tool_result *result, const char *name, const char *arguments)
+static void check_result(const struct tool_result *result, const char *name, const char *arguments)
 {
     const char *output = text_get(&result->output);
-    HOLD(output[0], name);
-    HOLD(utf8_valid_prefix(output, result->output.length) == result->output.length, name);
-    HOLD(isnan(result->cpu_s) || result->cpu_s >= 0, name);
+    CHECK(output[0], name);
+    CHECK(utf8_valid_prefix(output, result->output.length) == result->output.length, name);
+    CHECK(isnan(result->cpu_s) || result->cpu_s >= 0, name);
     if (arguments[0] != '{')
-        HOLD(result->is_error, name);
+        CHECK(result->is_error, name);
 }
 
-static void wrong_arguments_are_results(void **state)
+static void wrong_arguments_are_answered_with_an_error(void **state)
 {
     (void)state;
     static const char *const ARGUMENTS[] = {
@@ -134,17 +134,17 @@ static void wrong_arguments_are_results(void **state)
     for (const struct tool_driver *const *d = TOOL_DRIVERS; *d; d++) {
         struct toolset set;
         struct tool_session session;
-        if (!open_one(*d, &set))
+        if (!open_tool(*d, &set))
             continue;
         assert_int_equal(tool_session_open(&set, folder, &session, NULL), ERR_OK);
         for (size_t i = 0; i < sizeof ARGUMENTS / sizeof *ARGUMENTS; i++) {
             struct tool_result result;
             struct error why = {0};
             const char *given = ARGUMENTS[i][0] ? ARGUMENTS[i] : "{}";
-            HOLD(tool_session_call(&session, set.tools[0].spec.name, ARGUMENTS[i], NULL, &result,
-                                   &why) == ERR_OK,
-                 (*d)->name);
-            hold_result(&result, (*d)->name, given);
+            CHECK(tool_session_call(&session, set.tools[0].spec.name, ARGUMENTS[i], NULL, &result,
+                                    &why) == ERR_OK,
+                  (*d)->name);
+            check_result(&result, (*d)->name, given);
             tool_result_release(&result);
         }
         tool_session_close(&session);
@@ -177,7 +177,7 @@ int main(void)
         cmocka_unit_test(drivers_are_well_formed),
         cmocka_unit_test(tools_have_names_and_schemas),
         cmocka_unit_test(parameters_are_checked),
-        cmocka_unit_test(wrong_arguments_are_results),
+        cmocka_unit_test(wrong_arguments_are_answered_with_an_error),
         cmocka_unit_test(safe_tools_are_the_default),
     };
     return RUN_TESTS_WITH(jv_available, tests);

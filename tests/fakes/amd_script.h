@@ -1,11 +1,11 @@
-/* What the fake AMD SMI and the fake ROCm SMI share: a scripted set of GPUs.
+/* Shared by the fake AMD SMI and the fake ROCm SMI: a scripted set of GPUs.
  *
  * The script is the text file named by IPW_FAKE_AMD.  It is read again at every call, so a test
- * changes the machine by rewriting it.  One directive a line, '#' starts a comment; D is a device
+ * changes the machine by rewriting it.  One directive per line, '#' starts a comment; D is a device
  * index, or * for all:
  *
  *   version N            first word of the library's version; picks its struct layouts
- *   devices N            how many GPUs (first, before directives about them)
+ *   devices N            number of GPUs (first, before directives about them)
  *   name D TEXT          marketing name
  *   unique D HEX         unique id (AMD SMI: as HIP's UUID, from version 25 on)
  *   pci D DDDD:BB:DD.F   PCI address, hexadecimal
@@ -13,8 +13,8 @@
  *   type D N             processor type (AMD SMI): 1 is a GPU, 2 a CPU
  *   energy D COUNTS      the accumulator
  *   moving D             the accumulator grows by the watts and the monotonic clock
- *   backwards D COUNTS   every energy call returns so many counts less than the one before
- *   resolution UJ        microjoules a count; default 15.3
+ *   backwards D COUNTS   every energy call returns that many counts less than the previous one
+ *   resolution UJ        microjoules per count; default 15.3
  *   watts D W            power, in the field that newer cards fill
  *   average D W          power, in the field that older cards fill (watts then unset)
  *   cap D RAW            power limit in the library's raw unit
@@ -27,8 +27,8 @@
  *   error FUNCTION D STATUS   that function fails with the vendor's status code; FUNCTION without
  *                        the library's prefix, e.g. "get_energy_count" or "init"
  *
- * Like the real libraries these are not thread-safe: a call that finds another one under way makes
- * the accumulator jump back, and is counted. */
+ * Like the real libraries these are not thread-safe: a call during another one makes the accumulator
+ * jump back, and is counted. */
 #ifndef TESTS_FAKES_AMD_SCRIPT_H
 #define TESTS_FAKES_AMD_SCRIPT_H
 
@@ -75,7 +75,7 @@ static struct script {
     unsigned fault_count;
 } script;
 
-/* Outlives a re-reading of the script. */
+/* Persists when the script is read again. */
 static uint64_t energy_calls[GPUS_MAX];
 static struct timespec born;
 static atomic_int inside;

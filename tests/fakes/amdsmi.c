@@ -1,6 +1,6 @@
-/* A fake AMD SMI with the ABI of the versions we read; amd_script.h says how it is scripted.
- * Versions 23 to 25 and 26 differ in the version struct, 23, 24 and 25 in the power struct: each
- * is laid out as the real library of that version does it. */
+/* A fake AMD SMI with the ABI of the versions we support; amd_script.h documents its script.
+ * Versions 23 to 25 and 26 differ in the version struct, 23, 24 and 25 in the power struct: each is
+ * laid out as in the real library of that version. */
 #include "amd_script.h"
 
 enum { INVAL = 1, NOT_SUPPORTED = 2, WORDS = 16 };
@@ -36,7 +36,7 @@ static int index_of(handle processor)
     return index >= 0 && index < GPUS_MAX ? (int)index : -2;
 }
 
-/* Begins a call on a device and gives its script. */
+/* Begins a call on a device and returns its script. */
 static unsigned enter_gpu(const char *function, handle processor, struct gpu **gpu)
 {
     int index = index_of(processor);
@@ -51,7 +51,7 @@ int amdsmi_init(uint64_t flags)
 {
     unsigned status = enter("init", -1);
     if (!status && flags != 2)
-        status = INVAL; /* asked for more than GPUs */
+        status = INVAL; /* more than GPUs requested */
     if (!status)
         start();
     return leave(status);
@@ -79,7 +79,7 @@ int amdsmi_get_lib_version(uint32_t *version)
     return leave(status);
 }
 
-/* One socket a device, as the real library does for GPUs. */
+/* One socket per device, as in the real library for GPUs. */
 int amdsmi_get_socket_handles(uint32_t *count, handle *to)
 {
     unsigned status = enter("get_socket_handles", -1);
@@ -115,7 +115,7 @@ int amdsmi_get_gpu_asic_info(handle processor, char *info)
     size_t size = script.version < 24 ? 64 : 256;
     if (!status) {
         snprintf(info, size, "%s", gpu->name);
-        memset(info + size, 'x', 600); /* what follows the name is not the name */
+        memset(info + size, 'x', 600); /* bytes after the name */
     }
     return leave(status);
 }
@@ -156,7 +156,7 @@ int amdsmi_get_energy_count(handle processor, uint64_t *count, float *uj, uint64
     if (!status) {
         *count = read_energy((unsigned)index_of(processor));
         *uj = (float)script.resolution;
-        *timestamp = 12345; /* of a clock that is not ours */
+        *timestamp = 12345; /* of another clock */
     }
     return leave(status);
 }
@@ -178,7 +178,7 @@ int amdsmi_get_power_info(handle processor, uint32_t *info)
     } else {
         uint32_t out[48] = {0, 0, current, average, 800, 0, 900, 0, 1000};
         if (script.version == 25)
-            out[0] = out[1] = UINT32_MAX; /* there, but not filled yet */
+            out[0] = out[1] = UINT32_MAX; /* present, but not filled yet */
         else
             out[0] = current != 0xFFFF ? current : average;
         memcpy(info, out, sizeof out);

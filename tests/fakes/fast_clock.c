@@ -1,5 +1,6 @@
-/* Time that runs IPW_FAKE_SPEED times as fast, for a program that shall run for days in seconds.  LD_PRELOAD puts this
- * between the program and the C library: clocks are read scaled, and waits end that much sooner.  CPU time is not scaled. */
+/* Time that runs IPW_FAKE_SPEED times as fast, to run a program for simulated days in seconds.
+ * LD_PRELOAD puts this between the program and the C library: clocks are scaled, and waits end that
+ * much sooner. CPU time is not scaled. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -50,7 +51,7 @@ static struct timespec as_timespec(int64_t ns)
     return (struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
 }
 
-/* What the clock really shows at a scaled time. */
+/* The real clock value at a scaled time. */
 static struct timespec unscaled(int clock, const struct timespec *at)
 {
     int64_t ns = (int64_t)at->tv_sec * 1000000000 + at->tv_nsec;

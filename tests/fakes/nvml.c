@@ -1,9 +1,8 @@
-/* A fake of NVIDIA's management library: the ABI of every function we load, answers from a script
- * (see nvml_script.h).  It declares the ABI again, apart from the program's own declarations, so
- * that a slip in one shows up against the other.
- *
- * It checks its caller, too: calls outside init and shutdown, foreign handles, wrong versions and
- * misordered GPM samples get the error the real library gives. */
+/* A fake of NVIDIA's management library: the ABI of every function we load, with scripted results
+ * (see nvml_script.h). It declares the ABI independently of the program's own declarations, so that
+ * an error in one shows up against the other. It also checks its caller: calls outside init and
+ * shutdown, foreign handles, wrong versions and misordered GPM samples get the error of the real
+ * library. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <limits.h>
@@ -104,12 +103,12 @@ static int handle_index(const void *handle, int *instance)
     return (int)((at - first) / (1 + MIG_MAX));
 }
 
-/* Begins a call: takes the lock, reads the script, applies its rules.  On 0 the lock is held until
- * `end`.  device -1: the call takes none. */
+/* Begins a call: takes the lock, reads the script, applies its rules. On 0 the lock is held until
+ * `end`. device -1: the call takes none. */
 static int begin(const char *function, int device)
 {
     pthread_mutex_lock(&script_lock);
-    note_call(function);
+    count_call(function);
     script_refresh();
     double block_ms = 0;
     int code = init_count ? apply_rules(function, device, &block_ms) : UNINITIALIZED;
@@ -180,7 +179,7 @@ static value_t as_value(int type, double number)
     return value;
 }
 
-static int give(const char *function, const void *handle, enum key key, unsigned *out)
+static int copy_value(const char *function, const void *handle, enum key key, unsigned *out)
 {
     struct gpu *gpu;
     int code = begin_on(function, handle, &gpu);
@@ -190,7 +189,7 @@ static int give(const char *function, const void *handle, enum key key, unsigned
     return end(0);
 }
 
-static int give_text(char *to, unsigned length, const char *text)
+static int copy_text(char *to, unsigned length, const char *text)
 {
     if (strlen(text) >= length)
         return end(INSUFFICIENT_SIZE);
@@ -200,7 +199,7 @@ static int give_text(char *to, unsigned length, const char *text)
 
 /* ---- the library ---- */
 
-/* What follows is called through dlsym alone: it needs no prototypes, but it must be exported. */
+/* The following functions are called through dlsym only: they need no prototypes, but must be exported. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 #pragma GCC visibility push(default)
 
@@ -209,7 +208,7 @@ int nvmlInit_v2(void)
     pthread_mutex_lock(&script_lock);
     script_refresh();
     time_zero();
-    /* Stay loaded, as a kernel's driver outlives its clients: counters and rules go on. */
+    /* Counters and rules persist, as a kernel driver outlives its clients. */
     static void *self;
     Dl_info info;
     if (!self && dladdr(&init_count, &info))
@@ -233,7 +232,7 @@ int nvmlShutdown(void)
 int nvmlSystemGetDriverVersion(char *to, unsigned length)
 {
     int code = begin("nvmlSystemGetDriverVersion", -1);
-    return code ? code : give_text(to, length, script.driver);
+    return code ? code : copy_text(to, length, script.driver);
 }
 
 /* ---- cards ---- */
@@ -267,7 +266,7 @@ int nvmlDeviceGetName(void *handle, char *to, unsigned length)
     const char *profile = instance ? gpu->instances[instance - 1].profile : "";
     snprintf(text, sizeof text, instance ? "%s MIG %s" : "%s%s", gpu->name,
              instance && !profile[0] ? "1g.18gb" : profile);
-    return give_text(to, length, text);
+    return copy_text(to, length, text);
 }
 
 int nvmlDeviceGetUUID(void *handle, char *to, unsigned length)
@@ -281,7 +280,7 @@ int nvmlDeviceGetUUID(void *handle, char *to, unsigned length)
         snprintf(text, sizeof text, "%s", script.gpus[device].uuid);
     else
         snprintf(text, sizeof text, "MIG-%d%d000000-5555-6666-7777-888888888888", device, instance);
-    return give_text(to, length, text);
+    return copy_text(to, length, text);
 }
 
 int nvmlDeviceGetPciInfo_v3(void *handle, pci_t *pci)
@@ -297,7 +296,7 @@ int nvmlDeviceGetPciInfo_v3(void *handle, pci_t *pci)
 
 int nvmlDeviceGetArchitecture(void *handle, unsigned *architecture)
 {
-    return give("nvmlDeviceGetArchitecture", handle, KEY_ARCHITECTURE, architecture);
+    return copy_value("nvmlDeviceGetArchitecture", handle, KEY_ARCHITECTURE, architecture);
 }
 
 int nvmlDeviceGetCudaComputeCapability(void *handle, int *major, int *minor)
@@ -313,7 +312,7 @@ int nvmlDeviceGetCudaComputeCapability(void *handle, int *major, int *minor)
 
 int nvmlDeviceGetPersistenceMode(void *handle, unsigned *mode)
 {
-    return give("nvmlDeviceGetPersistenceMode", handle, KEY_PERSISTENCE, mode);
+    return copy_value("nvmlDeviceGetPersistenceMode", handle, KEY_PERSISTENCE, mode);
 }
 
 int nvmlDeviceGetPowerManagementLimitConstraints(void *handle, unsigned *min, unsigned *max)
@@ -516,7 +515,7 @@ int nvmlDeviceGetSamples(void *handle, int type, unsigned long long last, int *v
 
 /* ---- clocks and power limit: queries and settings ---- */
 
-static int give_limit(const char *function, void *handle, unsigned *mw)
+static int copy_limit(const char *function, void *handle, unsigned *mw)
 {
     struct gpu *gpu;
     int code = begin_on(function, handle, &gpu);
@@ -530,17 +529,17 @@ static int give_limit(const char *function, void *handle, unsigned *mw)
 
 int nvmlDeviceGetEnforcedPowerLimit(void *handle, unsigned *mw)
 {
-    return give_limit("nvmlDeviceGetEnforcedPowerLimit", handle, mw);
+    return copy_limit("nvmlDeviceGetEnforcedPowerLimit", handle, mw);
 }
 
 int nvmlDeviceGetPowerManagementLimit(void *handle, unsigned *mw)
 {
-    return give_limit("nvmlDeviceGetPowerManagementLimit", handle, mw);
+    return copy_limit("nvmlDeviceGetPowerManagementLimit", handle, mw);
 }
 
 int nvmlDeviceGetPowerManagementDefaultLimit(void *handle, unsigned *mw)
 {
-    return give("nvmlDeviceGetPowerManagementDefaultLimit", handle, KEY_LIMIT_DEFAULT_MW, mw);
+    return copy_value("nvmlDeviceGetPowerManagementDefaultLimit", handle, KEY_LIMIT_DEFAULT_MW, mw);
 }
 
 int nvmlDeviceGetClockInfo(void *handle, int type, unsigned *mhz)
@@ -562,12 +561,12 @@ int nvmlDeviceGetClockInfo(void *handle, int type, unsigned *mhz)
 
 int nvmlDeviceGetMaxClockInfo(void *handle, int type, unsigned *mhz)
 {
-    return give("nvmlDeviceGetMaxClockInfo", handle,
-                type == 2 ? KEY_CLOCK_MEMORY_MAX : KEY_CLOCK_SM_MAX, mhz);
+    return copy_value("nvmlDeviceGetMaxClockInfo", handle,
+                      type == 2 ? KEY_CLOCK_MEMORY_MAX : KEY_CLOCK_SM_MAX, mhz);
 }
 
-/* Fills what fits; too small a buffer gets the number that there are. */
-static int give_clocks(const unsigned *clocks, unsigned there, unsigned *count, unsigned *out)
+/* Fills what fits; for too small a buffer returns the required count. */
+static int copy_clocks(const unsigned *clocks, unsigned there, unsigned *count, unsigned *out)
 {
     unsigned room = *count;
     *count = there;
@@ -588,7 +587,7 @@ int nvmlDeviceGetSupportedMemoryClocks(void *handle, unsigned *count, unsigned *
         return code;
     for (unsigned i = 0; i < gpu->clock_sets; i++)
         clocks[i] = gpu->clocks[i].memory_mhz;
-    return give_clocks(clocks, gpu->clock_sets, count, out);
+    return copy_clocks(clocks, gpu->clock_sets, count, out);
 }
 
 int nvmlDeviceGetSupportedGraphicsClocks(void *handle, unsigned memory_mhz, unsigned *count,
@@ -606,14 +605,14 @@ int nvmlDeviceGetSupportedGraphicsClocks(void *handle, unsigned memory_mhz, unsi
     if (set == gpu->clocks + gpu->clock_sets)
         return end(gpu->clock_sets ? NOT_FOUND : NOT_SUPPORTED);
     if (set->count)
-        return give_clocks(set->list, set->count, count, out);
+        return copy_clocks(set->list, set->count, count, out);
     long steps = (long)floor((set->high - set->low) / set->step + 1e-6);
     for (long k = steps; k >= 0 && there < 4096; k--)
         clocks[there++] = (unsigned)floor(set->low + (double)k * set->step + 1e-6);
-    return give_clocks(clocks, there, count, out);
+    return copy_clocks(clocks, there, count, out);
 }
 
-/* Begins a call that sets something: with what was set before; `finish` keeps it. */
+/* Begins a call that changes a setting, with the earlier settings loaded; `finish` saves them. */
 static int begin_set(const char *function, void *handle, struct gpu **gpu, struct settings **set)
 {
     int code = begin_on(function, handle, gpu);
@@ -627,7 +626,7 @@ static int begin_set(const char *function, void *handle, struct gpu **gpu, struc
 static int finish(const struct gpu *gpu)
 {
     settings_save();
-    note_change(gpu, now_s());
+    record_change(gpu, now_s());
     return end(0);
 }
 
@@ -679,12 +678,12 @@ int nvmlDeviceSetPowerManagementLimit(void *handle, unsigned mw)
     return finish(gpu);
 }
 
-/* ---- the rest of the readings ---- */
+/* ---- other readings ---- */
 
 int nvmlDeviceGetTemperature(void *handle, int sensor, unsigned *celsius)
 {
     return sensor ? INVALID_ARGUMENT
-                  : give("nvmlDeviceGetTemperature", handle, KEY_TEMPERATURE, celsius);
+                  : copy_value("nvmlDeviceGetTemperature", handle, KEY_TEMPERATURE, celsius);
 }
 
 int nvmlDeviceGetMemoryInfo(void *handle, unsigned long long *total_free_used)
@@ -735,10 +734,10 @@ int nvmlDeviceGetUtilizationRates(void *handle, unsigned *gpu_memory)
     return end(0);
 }
 
-static int give_reasons(const char *function, void *handle, unsigned long long *reasons)
+static int copy_reasons(const char *function, void *handle, unsigned long long *reasons)
 {
     unsigned bits;
-    int code = give(function, handle, KEY_THROTTLE, &bits);
+    int code = copy_value(function, handle, KEY_THROTTLE, &bits);
     if (!code)
         *reasons = bits;
     return code;
@@ -746,12 +745,12 @@ static int give_reasons(const char *function, void *handle, unsigned long long *
 
 int nvmlDeviceGetCurrentClocksEventReasons(void *handle, unsigned long long *reasons)
 {
-    return give_reasons("nvmlDeviceGetCurrentClocksEventReasons", handle, reasons);
+    return copy_reasons("nvmlDeviceGetCurrentClocksEventReasons", handle, reasons);
 }
 
 int nvmlDeviceGetCurrentClocksThrottleReasons(void *handle, unsigned long long *reasons)
 {
-    return give_reasons("nvmlDeviceGetCurrentClocksThrottleReasons", handle, reasons);
+    return copy_reasons("nvmlDeviceGetCurrentClocksThrottleReasons", handle, reasons);
 }
 
 /* ---- processes ---- */
@@ -775,8 +774,8 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *handle, unsigned *count, proce
     return end(0);
 }
 
-/* A sample of each busy process, taken just now.  Like the driver's (580 on an H200), it wants room for its whole
- * history, whatever there is to report. */
+/* A sample of each busy process, taken now. Like the driver's (580 on an H200), it requires
+ * capacity for its whole history, however little there is to report. */
 enum { PROCESS_HISTORY = 72 };
 
 int nvmlDeviceGetProcessUtilization(void *handle, process_sample_t *out, unsigned *count,
@@ -874,7 +873,7 @@ int nvmlGpmMetricsGet(gpm_get_t *get)
             [13] = KEY_FP16_UTIL};
         bool known = metric->id < 16 && METRICS[metric->id];
         metric->nvml_return = known ? 0 : NOT_SUPPORTED;
-        /* Of samples that are too close to each other the library makes what it likes. */
+        /* For samples that are too close together the library's result is arbitrary. */
         metric->value = !known                       ? 0
                         : second->t - first->t < 0.1 ? NAN
                         : first->instance

@@ -1,12 +1,12 @@
-/* The script of the fake NVML library: its language, its state, and the physics it stands for.
+/* The script of the fake NVML library: its language, its state, and the physics that it simulates.
  *
  * The script is the file named by IPW_FAKE_NVML, read again at every call, so a test changes the
- * machine by replacing the file (atomically: write another, rename).  One directive a line, # to
+ * machine by replacing the file (atomically: write another, rename).  One directive per line, # to
  * the end of the line is a comment, D is a device number or * for all, S are seconds since the
- * library was loaded.  A line that is not understood aborts the process: a test must not pass by a
- * typing error.
+ * library was loaded.  An invalid line aborts the process: a test must not pass because of
+ * a typing error.
  *
- *   devices N                      how many GPUs there are (default 1)
+ *   devices N                      number of GPUs (default 1)
  *   driver TEXT                    driver version (580.95.05)
  *   init CODE                      nvmlInit_v2 fails with CODE
  *   name D TEXT / uuid D TEXT      (NVIDIA H200 / GPU-0000000D-...)
@@ -14,14 +14,14 @@
  *   power D square LOW HIGH S [DUTY]   HIGH first, for DUTY (0.5) of the period S
  *   power D steps S:W S:W ...      W from S on; the first W also before it
  *   power D clocked IDLE BUSY N    IDLE + (BUSY - IDLE) (f / fmax)^N at the locked clock f, fmax being clock_sm_max, and
- *                                  no more than the limit; it changes when the process sets either
+ *                                  at most the limit; it changes when the process sets either
  *   memory_share D X               power of scope "memory" as a share of the whole (0.2)
- *   module D yes|no                power of scope "module" and its samples are there (no)
- *   tick D S                       the energy counter moves every S (0.1)
+ *   module D yes|no                power of scope "module" and its samples exist (no)
+ *   tick D S                       the energy counter is updated every S (0.1)
  *   energy_start D MJ              the counter's value at 0 (0)
- *   energy_reset D S               the counter starts again from 0 at S
+ *   energy_reset D S               the counter restarts from 0 at S
  *   spacing D S / depth D N        of the sample buffer (0.02 / 119)
- *   pad D N                        N empty entries after the samples of every answer (0)
+ *   pad D N                        N empty entries after the samples of every result (0)
  *   value KEY D X                  a raw value, nan and inf allowed; KEY is one of: energy_mj
  *                                  power_mw memory_power_mw samples_mw temperature utilisation
  *                                  utilisation_memory clock_sm clock_memory limit_mw limit_min_mw
@@ -30,7 +30,7 @@
  *                                  dram_bandwidth fp64_util fp32_util fp16_util
  *   type fields|samples T          value type: double uint ulong ulonglong longlong int ushort
  *   process D PID MEMORY [PCT]     has the card open, with MEMORY bytes (nan: not available) and,
- *                                  lately, PCT utilization; without PCT it is not among the busy
+ *                                  recently, PCT utilization; without PCT it is idle
  *   clocks D MEM HIGH:LOW:STEP     supported graphics clocks at memory clock MEM, rounded down; one line for
  *                                  each memory clock
  *   clocks D MEM A,B,C ...         the same as a list
@@ -45,19 +45,19 @@
  *                                  field:ID, field:ID:SCOPE, samples:TYPE, or * for every function
  *                                  that takes a device (a lost card: fail * 0 15 from 2 to 4)
  *   block F D MS [after K] [for K] [from S] [to S]     the call takes MS milliseconds longer
- *   time S                         the time is S and stands still (default: it runs)
+ *   time S                         the time is S and stopped (default: it runs)
  *   wall S                         wall clock at time 0 (default: the machine's)
- *   wall_step X S                  stamps of samples taken after S are X seconds off
+ *   wall_step X S                  timestamps of samples after S are X seconds off
  *
- * What setters set outlives the process, as in a card, when IPW_FAKE_NVML_STATE names a file: a line a device,
+ * Settings persist across processes, as in a card, when IPW_FAKE_NVML_STATE names a file: one line per device,
  * "D graphics MIN MAX memory MIN MAX limit MW", with 0 for what is not set.  A locked clock is reached.
  *
- * Calls cost CPU time, as they do with a real card, when IPW_FAKE_NVML_COSTS says how much: "NAME=US,...", with "field"
+ * Calls cost CPU time, as with a real card, when IPW_FAKE_NVML_COSTS says how much: "NAME=US,...", with "field"
  * for each field of nvmlDeviceGetFieldValues and "*" for every other function that takes a device.  At exit the calls
- * of each function are written to the file that IPW_FAKE_NVML_CALLS names, a line "NAME COUNT" each; "repeated COUNT"
- * are readings of the energy counter of a card that found the update of the one before, from LEARNED_S on: until then a
- * caller may find out how often it changes.  "zero S" is time 0 by the wall clock.
- * IPW_FAKE_NVML_CALLS_RANGE, "FROM TO" in seconds, leaves out the calls that only a start and an end need.
+ * of each function are written to the file named by IPW_FAKE_NVML_CALLS, as lines "NAME COUNT"; "repeated COUNT" are
+ * reads of a card's energy counter that found the same update as the previous one, from LEARNED_S on: before that a
+ * caller may determine its update period.  "zero S" is time 0 by the wall clock.
+ * IPW_FAKE_NVML_CALLS_RANGE, "FROM TO" in seconds, excludes the calls that only start and end need.
  */
 #ifndef TESTS_FAKES_NVML_SCRIPT_H
 #define TESTS_FAKES_NVML_SCRIPT_H
@@ -165,7 +165,7 @@ struct clock_set {
     unsigned list[CLOCKS_MAX], count; /* in place of a range */
 };
 
-/* What setters set; 0 is not set. */
+/* Values of setters; 0 is not set. */
 struct settings {
     unsigned graphics[2], memory[2], limit_mw;
 };
@@ -218,7 +218,7 @@ static pthread_mutex_t script_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void bad_line(const char *line)
 {
-    fprintf(stderr, "fake nvml: cannot understand: %s\n", line);
+    fprintf(stderr, "fake nvml: invalid line: %s\n", line);
     abort();
 }
 
@@ -412,7 +412,7 @@ static void parse_device(struct gpu *gpu, const char *verb, const char *rest, co
         bad_line(line);
 }
 
-/* A directive about the whole machine; false when it is none. */
+/* A directive about the whole machine; false if it is not one. */
 static bool parse_machine(const char *verb, const char *rest, const char *line)
 {
     char which[16], type[16];
@@ -467,9 +467,9 @@ static void parse_line(const char *line)
 static double now_s(void);
 static double counted_mj(const struct gpu *gpu, double t);
 
-/* Reads the file and, if it changed, parses it.  Comparing the bytes is surer than any time stamp,
- * whose grain is coarser than a test's patience.  Counters go on from where they are, as those of a card do whose load
- * changes, unless the new script says where they start. */
+/* Reads the file and, if it changed, parses it. Comparing the bytes is safer than timestamps, whose
+ * resolution is coarser than a test's changes. Counters continue from where they are, as those of a
+ * card whose load changes, unless the new script says where they start. */
 static void script_refresh(void)
 {
     static char text[SCRIPT_MAX];
@@ -512,7 +512,7 @@ static void script_refresh(void)
 
 static struct settings settings[DEVICES_MAX];
 
-/* Reads what an earlier call, here or in another process, has set. */
+/* Reads what an earlier call, of this or another process, has set. */
 static void settings_load(void)
 {
     const char *path = getenv("IPW_FAKE_NVML_STATE");
@@ -531,7 +531,7 @@ static void settings_load(void)
         fclose(file);
 }
 
-/* A new file under the same name: no reader sees half of it. */
+/* Replaces the file atomically. */
 static void settings_save(void)
 {
     const char *path = getenv("IPW_FAKE_NVML_STATE");
@@ -557,7 +557,7 @@ static double clock_seconds(clockid_t id)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Time 0 is the first call in the process: the library stays loaded, like a kernel's driver. */
+/* Time 0 is the first call in the process: the library stays loaded, like a kernel driver. */
 static double time_zero(void)
 {
     static double zero;
@@ -582,13 +582,13 @@ static unsigned long long wall_us(double t)
     return (unsigned long long)llround(wall * 1e6);
 }
 
-/* What a clocked GPU has drawn: watts[i] from second[i] on.  It outlives the script, as settings do. */
+/* The power of a clocked GPU: watts[i] from second[i] on. It persists across scripts, as settings do. */
 static struct changes {
     double second[CHANGES_MAX], watts[CHANGES_MAX];
     int count;
 } changes[DEVICES_MAX];
 
-static void note_change(const struct gpu *gpu, double t)
+static void record_change(const struct gpu *gpu, double t)
 {
     const struct settings *set = &settings[gpu - script.gpus];
     struct changes *past = &changes[gpu - script.gpus];
@@ -623,7 +623,7 @@ static double joules(const struct gpu *gpu, double t)
     if (gpu->profile == CLOCKED) {
         if (!past->count) {
             settings_load();
-            note_change(gpu, 0);
+            record_change(gpu, 0);
         }
         return stepped_joules(past->second, past->watts, past->count, t);
     }
@@ -641,7 +641,7 @@ static double joules(const struct gpu *gpu, double t)
 static double mean_watts(const struct gpu *gpu, double t, double s)
 {
     if (t < s)
-        t = s; /* before the beginning it was as at the beginning */
+        t = s; /* before the start it was as at the start */
     return (joules(gpu, t) - joules(gpu, t - s)) / s;
 }
 
@@ -650,7 +650,7 @@ static double tick_before(const struct gpu *gpu, double t)
     return floor(t / gpu->tick_s + 1e-9) * gpu->tick_s;
 }
 
-/* What the counter has shown since 0, without resets: it changes at ticks only. */
+/* The counter since 0, without resets: it changes at ticks only. */
 static double counted_mj(const struct gpu *gpu, double t)
 {
     return floor(joules(gpu, tick_before(gpu, t)) * 1e3 + 1e-6);
@@ -706,7 +706,7 @@ static bool is_counted(double t)
     return t >= from && t < to;
 }
 
-static void note_call(const char *function)
+static void count_call(const char *function)
 {
     int i = 0;
     current.function = function;
@@ -721,7 +721,7 @@ static void note_call(const char *function)
     calls.counts[i]++;
 }
 
-/* Of `name` in microseconds; -1 without one. */
+/* The cost of `name` in microseconds; -1 without one. */
 static double cost_us(const char *name)
 {
     const char *at = getenv("IPW_FAKE_NVML_COSTS");
@@ -732,7 +732,7 @@ static double cost_us(const char *name)
     return -1;
 }
 
-/* Uses up what the call costs, less what the fake itself has used of it. */
+/* Burns the CPU time that the call costs, minus what the fake itself has used. */
 static void spend(void)
 {
     double us = current.fields ? current.fields * cost_us("field") : cost_us(current.function);
@@ -756,7 +756,7 @@ __attribute__((destructor)) static void write_calls(void)
 
 /* ---- faults ---- */
 
-/* What the rules say of a call: its code, and how long it blocks. */
+/* The effect of the rules on a call: its code, and how long it blocks. */
 static int apply_rules(const char *function, int device, double *block_ms)
 {
     int code = 0;

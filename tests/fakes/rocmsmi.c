@@ -1,5 +1,6 @@
-/* A fake ROCm SMI; amd_script.h says how it is scripted.  Version 6 and above has rsmi_dev_power_get
- * work and the longer frequency struct; below, the average power call and the shorter one. */
+/* A fake ROCm SMI; amd_script.h documents its script. Version 6 and above has a working
+ * rsmi_dev_power_get and the longer frequency struct; below, the average power call and the shorter
+ * one. */
 #include "amd_script.h"
 
 enum { INVALID_ARGS = 1, NOT_SUPPORTED = 2, INSUFFICIENT_SIZE = 11 };

@@ -1,5 +1,5 @@
-/* A wall clock that steps while a program runs.  LD_PRELOAD puts this before clock_gettime; CLOCK_REALTIME is then ahead
- * of the truth by the seconds in the file that IPW_FAKE_STEP names, which may change at any time. */
+/* A wall clock that steps while a program runs. LD_PRELOAD replaces clock_gettime; CLOCK_REALTIME
+ * is then ahead by the seconds in the file named by IPW_FAKE_STEP, which may change at any time. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>

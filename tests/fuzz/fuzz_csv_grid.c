@@ -1,5 +1,5 @@
-/* libFuzzer: any bytes as a CSV table: every cell can be read, and rows from a source that gives a few bytes at a time
- * are as many as the table has. */
+/* libFuzzer: any bytes as a CSV table: every cell can be read, and a stream that returns a few
+ * bytes at a time has as many rows as the table. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ struct pieces {
     size_t length, at;
 };
 
-static long give(void *context, char *to, size_t size)
+static long read_piece(void *context, char *to, size_t size)
 {
     struct pieces *pieces = context;
     size_t left = pieces->length - pieces->at, taken = left < 3 ? left : 3;
@@ -23,7 +23,7 @@ static long give(void *context, char *to, size_t size)
     return (long)taken;
 }
 
-/* Good rows, the header included. */
+/* Valid rows, including the header. */
 static size_t count_rows(const uint8_t *bytes, size_t length)
 {
     struct pieces pieces = {bytes, length, 0};
@@ -32,7 +32,7 @@ static size_t count_rows(const uint8_t *bytes, size_t length)
     struct error why;
     bool end = false;
     size_t rows = 0;
-    csv_reader_source(&reader, give, &pieces);
+    csv_reader_source(&reader, read_piece, &pieces);
     while (!end) {
         enum err err = csv_reader_next(&reader, &row, &end, &why);
         rows += !err && !end;

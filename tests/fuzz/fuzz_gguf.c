@@ -1,4 +1,4 @@
-/* libFuzzer: any bytes as a GGUF file, read, walked over and counted as a decoder. */
+/* libFuzzer: any bytes as a GGUF file: parsed, traversed and counted as a decoder. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

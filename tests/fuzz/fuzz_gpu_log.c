@@ -1,5 +1,5 @@
-/* libFuzzer: any bytes as lines of a GPU profiler: shares are shares, nothing is negative, and a text that is a log has
- * columns. */
+/* libFuzzer: any bytes as lines of a GPU profiler: fractions are between 0 and 1, nothing is
+ * negative, and a recognized log has columns. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* libFuzzer: any bytes as a hardware file, read, checked and run at its last point. */
+/* libFuzzer: any bytes as a hardware file: parsed, checked and run at its last operating point. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

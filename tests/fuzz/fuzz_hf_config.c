@@ -1,4 +1,4 @@
-/* libFuzzer: any bytes as a config.json, read, built and counted. */
+/* libFuzzer: any bytes as a config.json: parsed, built and counted. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

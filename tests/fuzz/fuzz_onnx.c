@@ -1,4 +1,4 @@
-/* libFuzzer: any bytes as an ONNX file, read, inferred, counted and drawn. */
+/* libFuzzer: any bytes as an ONNX file: parsed, shapes inferred, counted and drawn. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

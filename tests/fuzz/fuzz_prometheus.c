@@ -1,4 +1,5 @@
-/* libFuzzer: any bytes as the metrics of a server, twice: counts are not negative, and a quantile is within its buckets. */
+/* libFuzzer: any bytes as two scrapes of a server's metrics: counts are not negative, and a
+ * quantile is within its buckets. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* libFuzzer: any bytes as the reply of a server in either API, cut in two, and as the text of a model that calls tools.
- * Whatever is read: each call has a name, an id and arguments that are JSON of an object, and first and last token are
- * those of the arrivals. */
+/* libFuzzer: any bytes as the response of a server in either API, split in two, and as the text of
+ * a model that calls tools. Each parsed call has a name, an id and arguments that are a JSON
+ * object, and first and last token times are those of the arrivals. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* libFuzzer: any bytes as a run directory, through all that reads runs. */
+/* libFuzzer: any bytes as a run directory, through all commands that read runs. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     return 0;
 }
 
-/* Mostly what is still JSON and CSV: other damage comes no further than the readers. */
+/* Mostly mutations that are still JSON and CSV: other damage gets no further than the readers. */
 size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t length, size_t size, unsigned seed)
 {
     static char copy[RUN_FILES_MAX];

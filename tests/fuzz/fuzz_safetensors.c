@@ -1,4 +1,4 @@
-/* libFuzzer: any bytes as a safetensors file, read, built and counted. */
+/* libFuzzer: any bytes as a safetensors file: parsed, built and counted. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

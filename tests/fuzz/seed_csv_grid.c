@@ -1,4 +1,4 @@
-/* The file that fuzz_csv_grid begins with, on standard output: a few measured rows. */
+/* The seed input of fuzz_csv_grid, on standard output: a few measured rows. */
 #include <stdio.h>
 
 int main(void)

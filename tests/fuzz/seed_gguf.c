@@ -1,4 +1,4 @@
-/* The file that fuzz_gguf begins with, on standard output: a small model. */
+/* The seed input of fuzz_gguf, on standard output: a small model. */
 #include <stdio.h>
 
 #include "support/gguf_file.h"

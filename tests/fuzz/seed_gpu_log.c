@@ -1,4 +1,4 @@
-/* The file that fuzz_gpu_log begins with, on standard output: a table, then CSV. */
+/* The seed input of fuzz_gpu_log, on standard output: a table, then CSV. */
 #include <stdio.h>
 
 int main(void)

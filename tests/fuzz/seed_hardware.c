@@ -1,4 +1,4 @@
-/* The file that fuzz_hardware begins with, on standard output: a small device. */
+/* The seed input of fuzz_hardware, on standard output: a small device. */
 #include <stdio.h>
 
 #include "support/hardware_file.h"

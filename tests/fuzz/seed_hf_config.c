@@ -1,4 +1,4 @@
-/* The file that fuzz_hf_config begins with, on standard output: a small decoder. */
+/* The seed input of fuzz_hf_config, on standard output: a small decoder. */
 #include <stdio.h>
 
 #include "support/model_bytes.h"

@@ -1,4 +1,4 @@
-/* The file that fuzz_onnx begins with, on standard output: a small model. */
+/* The seed input of fuzz_onnx, on standard output: a small model. */
 #include <stdio.h>
 
 #include "support/onnx_file.h"

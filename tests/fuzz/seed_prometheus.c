@@ -1,4 +1,4 @@
-/* The file that fuzz_prometheus begins with, on standard output: two readings of a histogram of the same length. */
+/* The seed input of fuzz_prometheus, on standard output: two scrapes of a histogram, of equal length. */
 #include <stdio.h>
 
 int main(void)

@@ -1,5 +1,5 @@
-/* The file that fuzz_replies begins with, on standard output: calls of tools as a stream of OpenAI's API, a line of
- * Ollama's, and the two forms in text. */
+/* The seed input of fuzz_replies, on standard output: tool calls as a stream of OpenAI's API, a
+ * line of Ollama's, and the two text formats. */
 #include <stdio.h>
 
 int main(void)

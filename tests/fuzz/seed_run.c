@@ -1,4 +1,4 @@
-/* The file that fuzz_run begins with, on standard output: a run of tests/fixtures. */
+/* The seed input of fuzz_run, on standard output: a run of tests/fixtures. */
 #include <stdio.h>
 
 #include "support/run_files.h"

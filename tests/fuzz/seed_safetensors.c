@@ -1,4 +1,4 @@
-/* The file that fuzz_safetensors begins with, on standard output: a small decoder. */
+/* The seed input of fuzz_safetensors, on standard output: a small decoder. */
 #include <stdio.h>
 
 #include "support/model_bytes.h"

@@ -1,5 +1,5 @@
-/* Stands in for the HTTP client: answers come from a function of the test, and every request is
- * kept.  A test that includes this uses it in place of src/port/http.c. */
+/* Replaces the HTTP client: responses come from a function of the test, and every request is kept.
+ * A test that includes this uses it instead of src/port/http.c. */
 #ifndef TESTS_STUBS_HTTP_FAKE_H
 #define TESTS_STUBS_HTTP_FAKE_H
 
@@ -9,8 +9,8 @@
 enum { HTTP_FAKE_REQUESTS_MAX = 64 };
 
 struct http_fake {
-    /* Answers one GET: fills the body, sets *status and perhaps *retry_after_s.  An error is one of
-     * the connection. */
+    /* Answers one GET: fills the body, sets *status and optionally *retry_after_s. An error is a
+     * connection error. */
     enum err (*answer)(const char *url, struct text *body, int *status, double *retry_after_s);
     char urls[HTTP_FAKE_REQUESTS_MAX][300];
     char authorizations[HTTP_FAKE_REQUESTS_MAX][64];

@@ -24,7 +24,7 @@ void board_host(struct tree *tree)
     tree_write(tree, "/proc/sys/kernel/hostname", "testhost\n");
 }
 
-static void online(struct tree *tree, unsigned threads)
+static void set_online(struct tree *tree, unsigned threads)
 {
     if (threads > 1)
         tree_write(tree, "/sys/devices/system/cpu/online", "0-%u\n", threads - 1);
@@ -32,7 +32,7 @@ static void online(struct tree *tree, unsigned threads)
         tree_write(tree, "/sys/devices/system/cpu/online", "0\n");
 }
 
-/* cpuinfo grows past what one tree_write takes, so it is written piece by piece. */
+/* cpuinfo is longer than one tree_write can write, so it is written piece by piece. */
 static long append(struct tree *tree, const char *path, long at, const char *text)
 {
     tree_write_bytes(tree, path, at, text, strlen(text));
@@ -55,7 +55,7 @@ void board_x86(struct tree *tree, const char *vendor, unsigned family, unsigned 
                  threads / sockets, i, more_flags);
         at = append(tree, "/proc/cpuinfo", at, text);
     }
-    online(tree, threads);
+    set_online(tree, threads);
 }
 
 void board_arm(struct tree *tree, unsigned implementer, unsigned part, unsigned cores)
@@ -71,7 +71,7 @@ void board_arm(struct tree *tree, unsigned implementer, unsigned part, unsigned 
                  i, implementer, part);
         at = append(tree, "/proc/cpuinfo", at, text);
     }
-    online(tree, cores);
+    set_online(tree, cores);
 }
 
 /* ---- chips ---- */
@@ -90,8 +90,8 @@ void board_chip(struct tree *tree, unsigned n, const char *name)
 
 /* ---- Jetson ---- */
 
-static void rail(struct tree *tree, unsigned chip, unsigned index, const char *label, unsigned mv,
-                 int ma)
+static void add_rail(struct tree *tree, unsigned chip, unsigned index, const char *label,
+                     unsigned mv, int ma)
 {
     char file[40], text[24];
     snprintf(file, sizeof file, "in%u_label", index);
@@ -104,7 +104,7 @@ static void rail(struct tree *tree, unsigned chip, unsigned index, const char *l
     board_attribute(tree, chip, file, text);
 }
 
-static void jetson_common(struct tree *tree, const char *model, const char *gpu_zone)
+static void add_jetson(struct tree *tree, const char *model, const char *gpu_zone)
 {
     board_host(tree);
     tree_write(tree, "/etc/nv_tegra_release", "# R36 (release), REVISION: 3.0\n");
@@ -122,12 +122,12 @@ static void jetson_common(struct tree *tree, const char *model, const char *gpu_
 
 void board_jetson_orin_nano(struct tree *tree)
 {
-    jetson_common(tree, "NVIDIA Jetson Orin Nano Developer Kit", "gpu-thermal");
+    add_jetson(tree, "NVIDIA Jetson Orin Nano Developer Kit", "gpu-thermal");
     board_chip(tree, 0, "pwmfan");
     board_chip(tree, 1, "ina3221");
-    rail(tree, 1, 1, "VDD_IN", 5000, 1200);
-    rail(tree, 1, 2, "VDD_CPU_GPU_CV", 5000, 400);
-    rail(tree, 1, 3, "VDD_SOC", 5000, 300);
+    add_rail(tree, 1, 1, "VDD_IN", 5000, 1200);
+    add_rail(tree, 1, 2, "VDD_CPU_GPU_CV", 5000, 400);
+    add_rail(tree, 1, 3, "VDD_SOC", 5000, 300);
     board_attribute(tree, 1, "in7_label", "sum of shunt voltages");
     board_attribute(tree, 1, "in7_input", "12");
     board_attribute(tree, 1, "update_interval", "7");
@@ -135,15 +135,15 @@ void board_jetson_orin_nano(struct tree *tree)
 
 void board_jetson_agx_orin(struct tree *tree)
 {
-    jetson_common(tree, "NVIDIA Jetson AGX Orin Developer Kit", "GPU-therm");
+    add_jetson(tree, "NVIDIA Jetson AGX Orin Developer Kit", "GPU-therm");
     board_chip(tree, 1, "ina3221");
-    rail(tree, 1, 1, "VDD_GPU_SOC", 20000, 500);
-    rail(tree, 1, 2, "VDD_CPU_CV", 20000, 250);
-    rail(tree, 1, 3, "VIN_SYS_5V0", 5000, 800);
+    add_rail(tree, 1, 1, "VDD_GPU_SOC", 20000, 500);
+    add_rail(tree, 1, 2, "VDD_CPU_CV", 20000, 250);
+    add_rail(tree, 1, 3, "VIN_SYS_5V0", 5000, 800);
     board_chip(tree, 2, "ina3221");
-    rail(tree, 2, 1, "NC", 5000, 0);
-    rail(tree, 2, 2, "VDDQ_VDD2_1V8AO", 5000, 200);
-    rail(tree, 2, 3, "NC", 5000, 0);
+    add_rail(tree, 2, 1, "NC", 5000, 0);
+    add_rail(tree, 2, 2, "VDDQ_VDD2_1V8AO", 5000, 200);
+    add_rail(tree, 2, 3, "NC", 5000, 0);
 }
 
 /* ---- Grace ---- */
@@ -168,7 +168,7 @@ void board_grace(struct tree *tree, unsigned sockets)
         for (unsigned m = 0; m < 4; m++) {
             char text[48];
             unsigned n = s * 4 + m;
-            /* The driver's old way: everything in the parent device, the name too. */
+            /* The driver's old layout: everything in the parent device, including the name. */
             board_attribute(tree, n, "device/name", "power_meter");
             snprintf(text, sizeof text, "%u", (METERS[m].watts + s) * 1000000);
             board_attribute(tree, n, "device/power1_average", text);

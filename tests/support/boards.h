@@ -26,10 +26,10 @@ void board_jetson_orin_nano(struct tree *tree);
  * connected. */
 void board_jetson_agx_orin(struct tree *tree);
 
-/* Grace, one or two sockets: four ACPI meters a socket, hwmon0 upwards, in the order module
- * (500 W), Grace (200 W), CPU (150 W), SysIO (50 W); one watt more for each socket number. */
+/* Grace, one or two sockets: four ACPI meters per socket, hwmon0 upwards, in the order module (500
+ * W), Grace (200 W), CPU (150 W), SysIO (50 W); one watt more for each socket number. */
 void board_grace(struct tree *tree, unsigned sockets);
-/* The same host before the meters' module was loaded. */
+/* The same host before the module of the meters is loaded. */
 void board_grace_without_meters(struct tree *tree);
 
 #endif

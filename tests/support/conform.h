@@ -1,4 +1,4 @@
-/* What the conformance tests share: an assertion that names its driver, and what holds for every driver. */
+/* Shared by the conformance tests: an assertion that names its driver, and checks of every driver. */
 #ifndef TESTS_SUPPORT_CONFORM_H
 #define TESTS_SUPPORT_CONFORM_H
 
@@ -7,25 +7,25 @@
 
 #include "support/unit.h"
 
-/* cmocka stops at a failed assertion; this says which driver it was about. */
-#define HOLD(condition, subject)                                                                   \
+/* cmocka stops at a failed assertion; this prints the name of the driver. */
+#define CHECK(condition, subject)                                                                  \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
-            print_error("%s: broken: %s\n", (subject), #condition);                                \
+            print_error("%s: failed: %s\n", (subject), #condition);                                \
             _fail(__FILE__, __LINE__);                                                             \
-            abort(); /* not reached, which linters do not know */                                  \
+            abort(); /* unreachable, for static analyzers */                                       \
         }                                                                                          \
     } while (0)
 
-/* Users type it: lowercase letters, digits and underscores. */
-static inline void hold_driver_name(const char *name)
+/* Users type names: lowercase letters, digits and underscores. */
+static inline void check_driver_name(const char *name)
 {
-    HOLD(name && name[0], "a driver without a name");
+    CHECK(name && name[0], "a driver without a name");
     for (const char *c = name; *c; c++)
-        HOLD(islower((unsigned char)*c) || isdigit((unsigned char)*c) || *c == '_', name);
+        CHECK(islower((unsigned char)*c) || isdigit((unsigned char)*c) || *c == '_', name);
 }
 
-/* Of this process; a driver that leaves one open shows in it. */
+/* The number of open descriptors of this process, to detect leaks. */
 static inline int open_descriptors(void)
 {
     int count = 0;

@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "support/chance.h"
+#include "support/rng.h"
 #include "support/unit.h"
 
 enum { ROUNDS = 20000, ROUNDS_WATCHED = 1500, SPARE_BYTES = 64 << 20 };
@@ -18,8 +18,8 @@ static void put(char *bytes, size_t length, size_t at, uint64_t value, unsigned 
         bytes[at + i] = (char)(value >> (8 * i));
 }
 
-/* A number that a careless reader stumbles over. */
-static uint64_t awkward(uint64_t *seed)
+/* A number that a careless parser mishandles. */
+static uint64_t boundary_value(uint64_t *seed)
 {
     static const uint64_t NUMBERS[] = {
         0,
@@ -38,33 +38,33 @@ static uint64_t awkward(uint64_t *seed)
         UINT64_MAX / 8,
         UINT64_MAX / 13,
     };
-    return NUMBERS[chance_bits(seed) % (sizeof NUMBERS / sizeof *NUMBERS)];
+    return NUMBERS[rng_bits(seed) % (sizeof NUMBERS / sizeof *NUMBERS)];
 }
 
-/* Damages a copy; gives its length, which may be less. */
+/* Damages a copy; returns its length, which may be less. */
 static size_t damage(char *bytes, size_t length, size_t header, uint64_t *seed)
 {
-    for (uint64_t count = 1 + chance_bits(seed) % 3; count; count--) {
-        size_t at = chance_bits(seed) % header;
-        size_t other = chance_bits(seed) % header;
-        switch (chance_bits(seed) % 6) {
+    for (uint64_t count = 1 + rng_bits(seed) % 3; count; count--) {
+        size_t at = rng_bits(seed) % header;
+        size_t other = rng_bits(seed) % header;
+        switch (rng_bits(seed) % 6) {
         case 0:
-            bytes[at] = (char)chance_bits(seed);
+            bytes[at] = (char)rng_bits(seed);
             break;
         case 1:
-            bytes[at] ^= (char)(1 << chance_bits(seed) % 8);
+            bytes[at] ^= (char)(1 << rng_bits(seed) % 8);
             break;
         case 2:
-            put(bytes, length, at, awkward(seed), 8);
+            put(bytes, length, at, boundary_value(seed), 8);
             break;
         case 3:
-            put(bytes, length, at, awkward(seed), 4);
+            put(bytes, length, at, boundary_value(seed), 4);
             break;
-        case 4: /* a piece of it somewhere else */
+        case 4: /* a piece of it moved somewhere else */
             memmove(bytes + at, bytes + other, (header - (at > other ? at : other)) % 64);
             break;
         default:
-            length = chance_bits(seed) % 4 ? length : at;
+            length = rng_bits(seed) % 4 ? length : at;
             header = header < length ? header : length;
             break;
         }
@@ -91,15 +91,15 @@ void damage_test(const char *bytes, size_t length, size_t header, uint64_t seed,
                  damage_exercise *exercise)
 {
     assert_null(exercise(bytes, length));
-    if (!test_is_watched())
+    if (!test_is_instrumented())
         limit_memory();
-    for (int round = 0; round < (test_is_watched() ? ROUNDS_WATCHED : ROUNDS); round++) {
+    for (int round = 0; round < (test_is_instrumented() ? ROUNDS_WATCHED : ROUNDS); round++) {
         uint64_t began = seed;
         char *copy = malloc(length);
         assert_non_null(copy);
         memcpy(copy, bytes, length);
         size_t left = damage(copy, length, header, &seed);
-        char *exact = malloc(left ? left : 1); /* so that one byte too far is seen */
+        char *exact = malloc(left ? left : 1); /* so that a read past the end is detected */
         assert_non_null(exact);
         memcpy(exact, copy, left);
         const char *wrong = exercise(exact, left);

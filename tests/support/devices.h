@@ -11,9 +11,9 @@ struct device {
 
 struct hardware_figure device_figure(double value);
 
-/* 100 TFLOP/s of products in fp16 (0.5 pJ) and fp32 (50 TFLOP/s, 1 pJ), 10 of the rest (2 pJ), 1 TB/s
- * (10 pJ a byte), 16 GB; 20 W idle, 200 W at most; starts cost nothing, all of the peaks is reached,
- * 10 units; 100 GB/s to a neighbour, without latency.  Every figure is measured, to 5 %. */
+/* 100 TFLOP/s of matmuls in fp16 (0.5 pJ) and fp32 (50 TFLOP/s, 1 pJ), 10 TFLOP/s elementwise (2
+ * pJ), 1 TB/s (10 pJ per byte), 16 GB; 20 W idle, 200 W limit; no launch overhead, peaks are
+ * attained, 10 units; 100 GB/s links, without latency. Every figure is measured, to 5 %. */
 const struct hardware *device_round(struct device *device);
 
 #endif

@@ -21,7 +21,7 @@ void gguf_file_release(struct gguf_file *file)
     *file = (struct gguf_file){0};
 }
 
-static void add_little(struct text *out, uint64_t value, unsigned count)
+static void add_little_endian(struct text *out, uint64_t value, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
         text_add_bytes(out, (const char[]){(char)(value >> (8 * i))}, 1);
@@ -29,7 +29,7 @@ static void add_little(struct text *out, uint64_t value, unsigned count)
 
 static void add_string(struct text *out, const char *string)
 {
-    add_little(out, strlen(string), 8);
+    add_little_endian(out, strlen(string), 8);
     text_add(out, string);
 }
 
@@ -37,7 +37,7 @@ void gguf_file_raw(struct gguf_file *file, const char *key, uint32_t type, const
                    size_t length)
 {
     add_string(&file->values, key);
-    add_little(&file->values, type, 4);
+    add_little_endian(&file->values, type, 4);
     text_add_bytes(&file->values, bytes, length);
     file->value_count++;
 }
@@ -51,15 +51,15 @@ void gguf_file_string(struct gguf_file *file, const char *key, const char *value
 void gguf_file_u32(struct gguf_file *file, const char *key, uint32_t value)
 {
     gguf_file_raw(file, key, GGUF_U32, "", 0);
-    add_little(&file->values, value, 4);
+    add_little_endian(&file->values, value, 4);
 }
 
 void gguf_file_array(struct gguf_file *file, const char *key, uint32_t item_type, uint64_t count,
                      const void *bytes, size_t length)
 {
     gguf_file_raw(file, key, GGUF_ARRAY, "", 0);
-    add_little(&file->values, item_type, 4);
-    add_little(&file->values, count, 8);
+    add_little_endian(&file->values, item_type, 4);
+    add_little_endian(&file->values, count, 8);
     text_add_bytes(&file->values, bytes, length);
 }
 
@@ -87,12 +87,12 @@ void gguf_file_tensor_at(struct gguf_file *file, const char *name, uint32_t type
 {
     unsigned count = depth ? 3 : rows ? 2 : 1;
     add_string(&file->tensors, name);
-    add_little(&file->tensors, count, 4);
+    add_little_endian(&file->tensors, count, 4);
     const uint64_t sizes[] = {columns, rows, depth};
     for (unsigned i = 0; i < count; i++)
-        add_little(&file->tensors, sizes[i], 8);
-    add_little(&file->tensors, type, 4);
-    add_little(&file->tensors, offset, 8);
+        add_little_endian(&file->tensors, sizes[i], 8);
+    add_little_endian(&file->tensors, type, 4);
+    add_little_endian(&file->tensors, offset, 8);
     file->tensor_count++;
     uint64_t elements = columns * (rows ? rows : 1) * (depth ? depth : 1);
     const struct tensor_type *known = tensor_type_numbered(type);
@@ -112,9 +112,9 @@ void gguf_file_end(struct gguf_file *file)
     struct text *out = &file->whole;
     text_clear(out);
     text_add(out, "GGUF");
-    add_little(out, file->version ? file->version : 3, 4);
-    add_little(out, file->tensor_count, 8);
-    add_little(out, file->value_count, 8);
+    add_little_endian(out, file->version ? file->version : 3, 4);
+    add_little_endian(out, file->tensor_count, 8);
+    add_little_endian(out, file->value_count, 8);
     text_add_bytes(out, text_get(&file->values), file->values.length);
     text_add_bytes(out, text_get(&file->tensors), file->tensors.length);
     uint64_t end = aligned(file, out->length) + file->data_bytes;
@@ -156,10 +156,10 @@ void gguf_file_model(struct gguf_file *file)
     gguf_file_end(file);
 }
 
-/* ---- reading whatever comes ---- */
+/* ---- reading any bytes ---- */
 
-/* Every byte is looked at, so that a sanitizer sees one that is not ours. */
-static unsigned long walk(const struct gguf *gguf)
+/* Reads every byte, so that a sanitizer detects one out of bounds. */
+static unsigned long touch_all(const struct gguf *gguf)
 {
     unsigned long sum = 0;
     for (size_t i = 0; i < gguf->value_count; i++) {
@@ -206,7 +206,7 @@ static const char *check_decoder(const struct gguf *gguf, const struct decoder *
     return NULL;
 }
 
-/* As a graph: the same matrices, by whoever counts; unless it lacks what only a graph needs. */
+/* As a graph: the same matrices by either count; unless it lacks what only a graph needs. */
 static const char *check_graph(const struct decoder *decoder)
 {
     struct graph_options setting = {.phase = GRAPH_PREFILL, .tokens = 3, .batch = 2};
@@ -232,7 +232,7 @@ const char *gguf_file_exercise(const void *bytes, size_t length)
         return "out of memory while reading";
     if (err)
         return why.text[0] && !strchr(why.text, '\n') ? NULL : "an error without one line";
-    const char *wrong = walk(&gguf) == (unsigned long)-1 ? "no sum" : check_tensors(&gguf);
+    const char *wrong = touch_all(&gguf) == (unsigned long)-1 ? "no sum" : check_tensors(&gguf);
     err = decoder_read(&gguf, &decoder, &why);
     if (err == ERR_NO_MEMORY)
         wrong = "out of memory while reading the decoder";

@@ -1,5 +1,6 @@
-/* Writing GGUF files in memory, for the tests of what reads them.  A struct gguf_file is the caller's
- * and is released with gguf_file_release; it needs no test library, so that fuzzers may use it too. */
+/* Writing GGUF files in memory, for the tests of their readers. A struct gguf_file is owned by the
+ * caller and released with gguf_file_release; it needs no test library, so that fuzzers can use it
+ * too. */
 #ifndef TESTS_SUPPORT_GGUF_FILE_H
 #define TESTS_SUPPORT_GGUF_FILE_H
 
@@ -18,7 +19,7 @@ struct gguf_file {
 
 void gguf_file_release(struct gguf_file *file);
 
-/* Keys.  `type` is as in enum gguf_type; bytes are taken as they stand. */
+/* Keys. `type` is as in enum gguf_type; bytes are written unchanged. */
 void gguf_file_raw(struct gguf_file *file, const char *key, uint32_t type, const void *bytes,
                    size_t length);
 void gguf_file_string(struct gguf_file *file, const char *key, const char *value);
@@ -28,23 +29,23 @@ void gguf_file_array(struct gguf_file *file, const char *key, uint32_t item_type
 void gguf_file_strings(struct gguf_file *file, const char *key, const char *const *items,
                        size_t count);
 
-/* A tensor behind those before; dimensions that are 0 are left out at the end. */
+/* A tensor after the previous ones; trailing dimensions of 0 are omitted. */
 void gguf_file_tensor(struct gguf_file *file, const char *name, uint32_t type, uint64_t columns,
                       uint64_t rows, uint64_t depth);
-/* The same at an offset of the caller's. */
+/* The same at a given offset. */
 void gguf_file_tensor_at(struct gguf_file *file, const char *name, uint32_t type, uint64_t columns,
                          uint64_t rows, uint64_t depth, uint64_t offset);
 
-/* Puts all of it together; the numbers of the tensors are 0. */
+/* Assembles the file; the tensors' elements are 0. */
 void gguf_file_end(struct gguf_file *file);
 
-/* A small model of Llama's architecture, as a whole: two layers of 64 features, 4 heads, 2 of keys and
- * values, 96 wide, 32 tokens, its head tied. */
+/* A small complete Llama model: two layers of 64 features, 4 heads, 2 KV heads, a feed-forward
+ * width of 96, 32 tokens, tied embeddings. */
 enum { GGUF_MODEL_LAYERS = 2 };
 void gguf_file_model(struct gguf_file *file);
 
-/* Reads the bytes as a file, walks over all that is in it, and counts it as a decoder.  Gives what is
- * wrong with our reading, NULL when nothing is; a file that is refused is nothing wrong. */
+/* Parses the bytes as a file, traverses it, and counts it as a decoder. Returns what is wrong with
+ * our reader, NULL when nothing is; rejecting a file is not wrong. */
 const char *gguf_file_exercise(const void *bytes, size_t length);
 
 #endif

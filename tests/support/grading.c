@@ -37,7 +37,7 @@ struct grade grade_one(const char *grader, const char *params, const char *expec
     return grade_with(grader, params, &what, NULL);
 }
 
-enum err grade_refusal(const char *grader, const char *params, struct error *why)
+enum err grade_open_error(const char *grader, const char *params, struct error *why)
 {
     struct grader opened;
     *why = (struct error){0};

@@ -1,4 +1,4 @@
-/* Grading one answer in a test: open, grade, close, with everything checked on the way. */
+/* Grading one answer in a test: open, grade, close, with every step checked. */
 #ifndef TESTS_SUPPORT_GRADING_H
 #define TESTS_SUPPORT_GRADING_H
 
@@ -12,8 +12,8 @@ struct grade grade_with(const char *grader, const char *params, const struct gra
 struct grade grade_one(const char *grader, const char *params, const char *expected,
                        const char *answer);
 
-/* The error of opening it so; ERR_OK when it opens. */
-enum err grade_refusal(const char *grader, const char *params, struct error *why);
+/* The error of opening it like this; ERR_OK when it opens. */
+enum err grade_open_error(const char *grader, const char *params, struct error *why);
 
 /* Short, for tables. */
 #define T VERDICT_TRUE
@@ -25,7 +25,7 @@ struct grade_case {
     enum grade_verdict verdict;
 };
 
-/* Holds every case, and names those that fail. */
+/* Checks every case, and prints those that fail. */
 void grade_cases(const char *grader, const char *params, const struct grade_case *cases,
                  size_t count);
 

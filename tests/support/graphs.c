@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-uint32_t chance_below(struct chance *chance, uint32_t limit)
+uint32_t rng_below(struct rng *rng, uint32_t limit)
 {
-    uint64_t z = (chance->state += 0x9E3779B97F4A7C15u); /* SplitMix64 */
+    uint64_t z = (rng->state += 0x9E3779B97F4A7C15u); /* SplitMix64 */
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
     return (uint32_t)((z ^ (z >> 31)) >> 32) % limit;
@@ -21,10 +21,10 @@ static void must(enum err err, const struct error *why)
 
 struct growing {
     struct graph *graph;
-    struct chance *chance;
-    tensor_id *made; /* what nodes may read */
+    struct rng *rng;
+    tensor_id *made; /* tensors that nodes may read */
     uint32_t count;
-    tensor_id shared; /* a weight that several read */
+    tensor_id shared; /* a weight with several readers */
 };
 
 static tensor_id add_tensor(struct growing *growing, enum graph_role role, enum graph_dtype dtype,
@@ -38,15 +38,15 @@ static tensor_id add_tensor(struct growing *growing, enum graph_role role, enum 
     return id;
 }
 
-/* Mostly one of the latest: chains are what there is most of. */
+/* Mostly one of the latest: chains are the most common. */
 static tensor_id pick(struct growing *growing)
 {
-    uint32_t back = chance_below(growing->chance, 4) ? 1 + chance_below(growing->chance, 3)
-                                                     : 1 + chance_below(growing->chance, 12);
+    uint32_t back = rng_below(growing->rng, 4) ? 1 + rng_below(growing->rng, 3)
+                                               : 1 + rng_below(growing->rng, 12);
     return growing->made[back > growing->count ? 0 : growing->count - back];
 }
 
-static enum graph_op pick_op(struct chance *chance)
+static enum graph_op pick_op(struct rng *rng)
 {
     static const enum graph_op OPS[] = {
         GRAPH_CONV,      GRAPH_LINEAR,     GRAPH_LINEAR,   GRAPH_LINEAR,    GRAPH_MATMUL,
@@ -55,28 +55,27 @@ static enum graph_op pick_op(struct chance *chance)
         GRAPH_SOFTMAX,   GRAPH_MOVE,       GRAPH_VIEW,     GRAPH_VIEW,      GRAPH_REDUCE,
         GRAPH_EMBEDDING, GRAPH_UNKNOWN,    GRAPH_ROTATION, GRAPH_REARRANGE, GRAPH_REARRANGE,
     };
-    return OPS[chance_below(chance, sizeof OPS / sizeof *OPS)];
+    return OPS[rng_below(rng, sizeof OPS / sizeof *OPS)];
 }
 
 static void add_node(struct growing *growing, uint32_t index)
 {
     struct error why = {0};
-    struct chance *chance = growing->chance;
-    enum graph_op op = pick_op(chance);
+    struct rng *rng = growing->rng;
+    enum graph_op op = pick_op(rng);
     enum graph_kind kind = graph_op_kind(op);
     tensor_id in[3] = {pick(growing), GRAPH_NONE, GRAPH_NONE};
     size_t count = 1;
     int64_t rows = 8, columns = 16;
     bool is_binary = op == GRAPH_ADD || op == GRAPH_MUL || op == GRAPH_MATMUL;
     if (is_binary)
-        in[count++] = chance_below(chance, 8) ? pick(growing) : growing->shared;
+        in[count++] = rng_below(rng, 8) ? pick(growing) : growing->shared;
     else if (kind == GRAPH_KIND_PRODUCT || kind == GRAPH_KIND_NORM || kind == GRAPH_KIND_LOOKUP)
-        in[count++] = chance_below(chance, 6)
-                          ? add_tensor(growing, GRAPH_PARAMETER, GRAPH_FLOAT, 16, 16)
-                          : growing->shared;
-    if (chance_below(chance, 10) == 0)
+        in[count++] = rng_below(rng, 6) ? add_tensor(growing, GRAPH_PARAMETER, GRAPH_FLOAT, 16, 16)
+                                        : growing->shared;
+    if (rng_below(rng, 10) == 0)
         rows = 4;
-    if (op == GRAPH_VIEW) { /* the same numbers in another shape */
+    if (op == GRAPH_VIEW) { /* the same elements in another shape */
         rows = growing->graph->tensors[in[0]].dims[1];
         columns = growing->graph->tensors[in[0]].dims[0];
     }
@@ -84,33 +83,32 @@ static void add_node(struct growing *growing, uint32_t index)
     snprintf(name, sizeof name, "n%u", index);
     struct graph_node node = {
         .op = op, .name = name, .layer = GRAPH_NONE, .component = DECODER_COMPONENT_COUNT};
-    if (op == GRAPH_LINEAR && chance_below(chance, 5) == 0)
+    if (op == GRAPH_LINEAR && rng_below(rng, 5) == 0)
         node.weight_fraction = 0.25;
     enum graph_dtype dtype =
         op == GRAPH_REARRANGE ? growing->graph->tensors[in[0]].dtype : GRAPH_FLOAT;
     tensor_id out[2] = {add_tensor(growing, GRAPH_ACTIVATION, dtype, rows, columns)};
     size_t outputs = 1;
-    if (op != GRAPH_VIEW && chance_below(chance, 20) == 0)
+    if (op != GRAPH_VIEW && rng_below(rng, 20) == 0)
         out[outputs++] = add_tensor(growing, GRAPH_ACTIVATION, GRAPH_FLOAT, 2, 3);
     node_id id;
     must(graph_add_node(growing->graph, &node, in, count, out, outputs, &id, &why), &why);
     for (size_t i = 0; i < outputs; i++) {
         growing->made[growing->count++] = out[i];
-        growing->graph->tensors[out[i]].is_output = chance_below(chance, 15) == 0;
+        growing->graph->tensors[out[i]].is_output = rng_below(rng, 15) == 0;
     }
 }
 
-int graphs_tries(int all)
+int graphs_rounds(int all)
 {
     return getenv("IPW_SLOW") ? all / 10 : all;
 }
 
-void graphs_random(struct chance *chance, uint32_t nodes, struct graph *out)
+void graphs_random(struct rng *rng, uint32_t nodes, struct graph *out)
 {
     struct error why = {0};
-    struct growing growing = {.graph = out,
-                              .chance = chance,
-                              .made = malloc((2 * (size_t)nodes + 8) * sizeof(tensor_id))};
+    struct growing growing = {
+        .graph = out, .rng = rng, .made = malloc((2 * (size_t)nodes + 8) * sizeof(tensor_id))};
     *out = (struct graph){.batch = 1};
     if (!growing.made)
         abort();
@@ -135,10 +133,10 @@ bool graphs_is_view(const struct graph *graph, const struct graph_node *node, bo
     return true;
 }
 
-tensor_id graphs_shown_by(const struct graph *graph, bool in_place, tensor_id id)
+tensor_id graphs_view_base(const struct graph *graph, bool in_place, tensor_id id)
 {
     node_id producer = graph->tensors[id].producer;
     if (producer < 0 || !graphs_is_view(graph, &graph->nodes[producer], in_place))
         return id;
-    return graphs_shown_by(graph, in_place, graph_inputs(graph, &graph->nodes[producer])[0]);
+    return graphs_view_base(graph, in_place, graph_inputs(graph, &graph->nodes[producer])[0]);
 }

@@ -1,5 +1,5 @@
-/* Graphs for the tests of what works on graphs: random ones, and a generator of random numbers that gives
- * the same on every machine.  The caller releases each graph; a failure to make one aborts. */
+/* Graphs for the tests of graph algorithms: random ones, and a random number generator that gives
+ * the same on every machine. The caller releases each graph; a failure to build one aborts. */
 #ifndef TESTS_SUPPORT_GRAPHS_H
 #define TESTS_SUPPORT_GRAPHS_H
 
@@ -8,23 +8,24 @@
 
 #include "graph/graph.h"
 
-struct chance {
+struct rng {
     uint64_t state; /* any */
 };
 
-uint32_t chance_below(struct chance *chance, uint32_t limit); /* 0 to limit - 1 */
+uint32_t rng_below(struct rng *rng, uint32_t limit); /* 0 to limit - 1 */
 
-/* So many nodes of many kinds: chains, branches that meet again, views, slices, several readers, outputs in the
- * middle, weights that two nodes share, integers, a cache. */
-void graphs_random(struct chance *chance, uint32_t nodes, struct graph *out);
+/* That many nodes of many kinds: chains, branches that join, views, slices, several readers,
+ * intermediate outputs, shared weights, integers, a KV cache. */
+void graphs_random(struct rng *rng, uint32_t nodes, struct graph *out);
 
-/* How many of so many random graphs to try: all, or a tenth under valgrind, where a graph takes thirty times as long. */
-int graphs_tries(int all);
+/* How many of that many random graphs to test: all, or a tenth under valgrind, where a graph takes
+ * thirty times as long. */
+int graphs_rounds(int all);
 
-/* What the tests ask instead of the code that they test: where kernels are fused (in_place), what is only
- * rearranged is read where it lies, like a view, unless it goes out of the model. */
+/* References, independent of the tested code: where kernels are fused (in_place), a tensor that is
+ * only rearranged is read in place, like a view, unless it is an output of the model. */
 bool graphs_is_view(const struct graph *graph, const struct graph_node *node, bool in_place);
-/* The tensor whose numbers this one shows: itself, unless views or the like made it. */
-tensor_id graphs_shown_by(const struct graph *graph, bool in_place, tensor_id id);
+/* The tensor whose data this one is a view of: itself, unless views or the like made it. */
+tensor_id graphs_view_base(const struct graph *graph, bool in_place, tensor_id id);
 
 #endif

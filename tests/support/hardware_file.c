@@ -45,7 +45,7 @@ void hardware_file_with(const char *old, const char *new, struct text *out)
 {
     const char *at = strstr(HARDWARE_FILE, old);
     if (!at) {
-        fprintf(stderr, "the hardware file has no %s\n", old);
+        fprintf(stderr, "the hardware file does not contain %s\n", old);
         abort();
     }
     text_clear(out);
@@ -54,7 +54,7 @@ void hardware_file_with(const char *old, const char *new, struct text *out)
     text_add(out, at + strlen(old));
 }
 
-static const char *look_at(struct hardware *hardware)
+static const char *exercise_hardware(struct hardware *hardware)
 {
     struct error why = {0};
     for (size_t i = 0; i < PRECISION_COUNT; i++) {
@@ -82,7 +82,7 @@ const char *hardware_file_exercise(const char *bytes, size_t length)
     struct error why = {0};
     if (hardware_parse("fuzz", bytes, length, &hardware, &why))
         return why.text[0] ? NULL : "an error without words";
-    const char *wrong = look_at(&hardware);
+    const char *wrong = exercise_hardware(&hardware);
     hardware_release(&hardware);
     return wrong;
 }

@@ -1,4 +1,4 @@
-/* A hardware file for tests: a small whole one, and copies of it with one piece replaced. */
+/* A hardware file for tests: a small complete one, and copies of it with one piece replaced. */
 #ifndef TESTS_SUPPORT_HARDWARE_FILE_H
 #define TESTS_SUPPORT_HARDWARE_FILE_H
 
@@ -6,14 +6,14 @@
 
 struct text;
 
-/* A device with matrix units (bf16, int8), vector units (fp32), two memories and two points. */
+/* A device with matrix units (bf16, int8), vector units (fp32), two memories and two operating points. */
 extern const char HARDWARE_FILE[];
 
-/* HARDWARE_FILE with the first `old` replaced; fails the test when it does not stand there. */
+/* HARDWARE_FILE with the first `old` replaced; fails the test when it is not found. */
 void hardware_file_with(const char *old, const char *new, struct text *out);
 
-/* For fuzzers: reads any bytes as a hardware file and, where that works, uses what came out in every way.
- * What is wrong then, or NULL. */
+/* For fuzzers: parses any bytes as a hardware file and, on success, uses it in every way. Returns
+ * what is wrong then, or NULL. */
 const char *hardware_file_exercise(const char *bytes, size_t length);
 
 #endif

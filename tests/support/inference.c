@@ -26,7 +26,7 @@ bool inference_is_possible(void)
     return !http_available(NULL) && !jv_available(NULL);
 }
 
-/* Starts the script with its standard input and output on pipes of ours. */
+/* Starts the script with these pipes as its standard input and output. */
 static int spawn_script(int input, int output)
 {
     static char script[] = IPW_FIXTURES "/../fakes/inference_server.py";
@@ -41,7 +41,7 @@ static int spawn_script(int input, int output)
     return failure;
 }
 
-static void pipe_apart(int ends[2])
+static void make_pipe(int ends[2])
 {
     if (pipe(ends))
         fail_msg("no pipe");
@@ -60,8 +60,8 @@ int inference_start(void **state)
     if (log < 0)
         return -1;
     close(log);
-    pipe_apart(to);
-    pipe_apart(from);
+    make_pipe(to);
+    make_pipe(from);
     if (spawn_script(to[0], from[1]))
         return -1;
     close(to[0]);
@@ -70,7 +70,7 @@ int inference_start(void **state)
     char line[32] = "";
     size_t length = 0;
     while (length < sizeof line - 1 && !strchr(line, '\n') &&
-           read(from[0], line + length, 1) == 1) /* its line may come in pieces */
+           read(from[0], line + length, 1) == 1) /* its line may arrive in pieces */
         length++;
     close(from[0]);
     server.port = (int)strtol(line, NULL, 10);
@@ -97,17 +97,17 @@ static char *next_buffer(size_t *size)
     return buffers[turn++ % 4];
 }
 
-const char *inference_url(const char *play)
+const char *inference_url(const char *scenario)
 {
     size_t size;
     char *url = next_buffer(&size);
-    snprintf(url, size, "http://127.0.0.1:%d/%s", server.port, play);
+    snprintf(url, size, "http://127.0.0.1:%d/%s", server.port, scenario);
     return url;
 }
 
-const char *inference_nobody(void)
+const char *inference_unused_url(void)
 {
-    /* Bound and not listening: nobody else gets the port while the test runs. */
+    /* Bound but not listening: no other process gets the port while the test runs. */
     static int taken = -1;
     static struct sockaddr_in address = {.sin_family = AF_INET};
     if (taken < 0) {
@@ -125,7 +125,7 @@ const char *inference_nobody(void)
     return url;
 }
 
-/* The log, and the number of its lines. */
+/* The request log, and the number of its lines. */
 static char *read_log(unsigned *lines)
 {
     struct text text = {0};
@@ -138,7 +138,7 @@ static char *read_log(unsigned *lines)
     *lines = 0;
     for (size_t i = 0; i < text.length; i++)
         *lines += text.bytes[i] == '\n';
-    return text.bytes; /* NULL when nothing was asked yet */
+    return text.bytes; /* NULL before the first request */
 }
 
 unsigned inference_request_count(void)
@@ -162,13 +162,13 @@ struct jv *inference_request(unsigned back)
     return request;
 }
 
-void inference_client(struct client *client, const char *driver, const char *play,
+void inference_client(struct client *client, const char *driver, const char *scenario,
                       const char *params)
 {
     struct error why = {0};
     struct params given = {0};
     assert_int_equal(params_add(&given, params ? params : ""), ERR_OK);
-    const struct client_config config = {.base_url = inference_url(play), .params = &given};
+    const struct client_config config = {.base_url = inference_url(scenario), .params = &given};
     const struct client_driver *found = client_driver_find(driver, &why);
     assert_non_null(found);
     if (client_open(found, &config, client, &why))

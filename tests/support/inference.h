@@ -1,5 +1,6 @@
-/* The scripted inference server of tests/fakes/inference_server.py as a child of the test: one a test
- * program, started and stopped as its group fixture.  Its plays are described there. */
+/* The scripted inference server of tests/fakes/inference_server.py as a child of the test: one per
+ * test program, started and stopped as its group fixture. Its scenarios ("plays") are documented
+ * there. */
 #ifndef TESTS_SUPPORT_INFERENCE_H
 #define TESTS_SUPPORT_INFERENCE_H
 
@@ -15,22 +16,22 @@ struct jv;
 int inference_start(void **state);
 int inference_stop(void **state);
 
-/* "http://127.0.0.1:PORT/PLAY"; valid until the fourth call after it. */
-const char *inference_url(const char *play);
+/* "http://127.0.0.1:PORT/SCENARIO"; valid until the fourth call after it. */
+const char *inference_url(const char *scenario);
 
-/* An address of this machine at which nobody listens; likewise. */
-const char *inference_nobody(void);
+/* A URL of this machine on which nothing listens; likewise. */
+const char *inference_unused_url(void);
 
-/* The request before the last `back` ones, as the server got it: method, path, headers (names in
- * lower case), body, connection.  For jv_free. */
+/* The request before the last `back` ones, as the server received it: method, path, headers (names
+ * in lower case), body, connection. For jv_free. */
 struct jv *inference_request(unsigned back);
 unsigned inference_request_count(void);
 
-/* Opens a driver's client on a play; params may be NULL.  Fails the test when that fails. */
-void inference_client(struct client *client, const char *driver, const char *play,
+/* Opens a driver's client on a scenario; params may be NULL. Fails the test on an error. */
+void inference_client(struct client *client, const char *driver, const char *scenario,
                       const char *params);
 
-/* Skips the test where this build cannot speak HTTP or read JSON. */
+/* Skips the test where this build lacks HTTP or a JSON reader. */
 #define NEEDS_HTTP()                                                                               \
     do {                                                                                           \
         SKIP_WITHOUT(http_available);                                                              \

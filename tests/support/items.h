@@ -10,15 +10,15 @@ enum { ITEMS_ERRORS_MAX = 16 };
 struct items {
     struct item *all;
     size_t count, capacity;
-    char errors[ITEMS_ERRORS_MAX][320]; /* of rows that could not be used, in their order */
+    char errors[ITEMS_ERRORS_MAX][320]; /* of unusable rows, in their order */
     size_t error_count;
     char name[96], grader[48];
     int64_t told;     /* dataset.count */
     struct error why; /* why it did not open, or ended early */
 };
 
-/* Opens `name` with the words of parameters and reads it all.  Returns what opening said, or the
- * error that ended the reading; a row that cannot be used is not one. */
+/* Opens `name` with these parameters and reads all items. Returns the error of opening, or the one
+ * that ended reading; an unusable row is not an error. */
 enum err items_read(struct items *out, const char *name, const char *words, ...)
     __attribute__((format(printf, 3, 4)));
 void items_release(struct items *items);

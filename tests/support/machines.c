@@ -13,8 +13,8 @@
 
 /* ---- pieces ---- */
 
-static void cpuinfo(struct tree *tree, const char *vendor, int family, int model, const char *brand,
-                    const char *flags)
+static void set_cpuinfo(struct tree *tree, const char *vendor, int family, int model,
+                        const char *brand, const char *flags)
 {
     tree_write(tree, "/proc/cpuinfo",
                "processor\t: 0\nvendor_id\t: %s\ncpu family\t: %d\nmodel\t\t: %d\n"
@@ -31,14 +31,14 @@ void machine_cpu(struct tree *tree, int cpu, int package, int die)
     tree_write(tree, path, "%d\n", die);
 }
 
-static void pmu(struct tree *tree, const char *cpumask)
+static void set_pmu(struct tree *tree, const char *cpumask)
 {
     tree_write(tree, PMU "/type", "%d\n", PERF_TYPE);
     tree_write(tree, PMU "/cpumask", "%s\n", cpumask);
     tree_write(tree, "/proc/sys/kernel/perf_event_paranoid", "2\n");
 }
 
-static void event(struct tree *tree, const char *name, unsigned config)
+static void set_event(struct tree *tree, const char *name, unsigned config)
 {
     char path[128];
     snprintf(path, sizeof path, PMU "/events/%s", name);
@@ -76,9 +76,9 @@ void machine_zone(struct tree *tree, const char *zone, const char *name, uint64_
 void machine_set_msr(struct tree *tree, int cpu, uint64_t address, uint64_t value)
 {
     char path[64];
-    /* Registers are addressed by byte offset in the device, but each is a place of its own; in a
-     * plain file neighbours overlap.  AMD's unit register is two below the package's, so only its
-     * two low bytes, which hold the energy unit, are written. */
+    /* Registers are addressed by byte offset in the device, but do not overlap; in a regular file
+     * neighbors would. AMD's unit register is two below the package's, so only its two low bytes,
+     * which hold the energy unit, are written. */
     size_t size = address == MSR_AMD_UNIT ? 2 : sizeof value;
     snprintf(path, sizeof path, "/dev/cpu/%d/msr", cpu);
     tree_write_bytes(tree, path, (long)address, &value, size);
@@ -89,15 +89,15 @@ void machine_set_msr(struct tree *tree, int cpu, uint64_t address, uint64_t valu
 void machine_intel_two_socket(struct tree *tree, unsigned paths)
 {
     static const int CPUS[] = {0, 28};
-    cpuinfo(tree, "GenuineIntel", 6, 106, "Intel(R) Xeon(R) Gold 6330 CPU @ 2.00GHz",
-            "fpu vme msr rdtscp constant_tsc");
+    set_cpuinfo(tree, "GenuineIntel", 6, 106, "Intel(R) Xeon(R) Gold 6330 CPU @ 2.00GHz",
+                "fpu vme msr rdtscp constant_tsc");
     for (int socket = 0; socket < 2; socket++)
         for (int i = 0; i < 2; i++)
             machine_cpu(tree, CPUS[socket] + i, socket, 0);
     if (paths & MACHINE_PERF) {
-        pmu(tree, "0,28");
-        event(tree, "energy-pkg", PERF_PACKAGE);
-        event(tree, "energy-ram", PERF_RAM);
+        set_pmu(tree, "0,28");
+        set_event(tree, "energy-pkg", PERF_PACKAGE);
+        set_event(tree, "energy-ram", PERF_RAM);
     }
     for (int socket = 0; socket < 2; socket++) {
         uint64_t package = 5000 + 731 * (uint64_t)socket, dram = 900 + 53 * (uint64_t)socket;
@@ -123,8 +123,8 @@ void machine_intel_two_socket(struct tree *tree, unsigned paths)
 
 void machine_intel_client(struct tree *tree)
 {
-    cpuinfo(tree, "GenuineIntel", 6, 140, "11th Gen Intel(R) Core(TM) i7-1165G7 @ 2.80GHz",
-            "fpu vme msr rdtscp constant_tsc");
+    set_cpuinfo(tree, "GenuineIntel", 6, 140, "11th Gen Intel(R) Core(TM) i7-1165G7 @ 2.80GHz",
+                "fpu vme msr rdtscp constant_tsc");
     machine_cpu(tree, 0, 0, 0);
     machine_cpu(tree, 1, 0, 0);
     tree_write(tree, "/sys/class/powercap/intel-rapl/enabled", "1\n");
@@ -138,8 +138,8 @@ void machine_intel_client(struct tree *tree)
 
 static void amd_cpus(struct tree *tree, int model, const char *brand, int second, int second_die)
 {
-    cpuinfo(tree, "AuthenticAMD", model < 32 ? 23 : 25, model, brand,
-            "fpu vme msr rdtscp constant_tsc rapl");
+    set_cpuinfo(tree, "AuthenticAMD", model < 32 ? 23 : 25, model, brand,
+                "fpu vme msr rdtscp constant_tsc rapl");
     machine_cpu(tree, 0, 0, 0);
     machine_cpu(tree, second, 0, second_die);
 }
@@ -148,8 +148,8 @@ void machine_amd(struct tree *tree, unsigned paths)
 {
     amd_cpus(tree, 33, "AMD Ryzen 9 5950X 16-Core Processor", 1, 0);
     if (paths & MACHINE_PERF) {
-        pmu(tree, "0");
-        event(tree, "energy-pkg", PERF_PACKAGE);
+        set_pmu(tree, "0");
+        set_event(tree, "energy-pkg", PERF_PACKAGE);
         machine_set_perf(tree, PERF_PACKAGE, 0, 4321 * JOULE);
     }
     if (paths & MACHINE_POWERCAP) {
@@ -166,8 +166,8 @@ void machine_amd_mirrored(struct tree *tree, unsigned paths)
 {
     amd_cpus(tree, 1, "AMD Ryzen Threadripper 1950X 16-Core Processor", 8, 1);
     if (paths & MACHINE_PERF) {
-        pmu(tree, "0,8");
-        event(tree, "energy-pkg", PERF_PACKAGE);
+        set_pmu(tree, "0,8");
+        set_event(tree, "energy-pkg", PERF_PACKAGE);
         machine_set_perf(tree, PERF_PACKAGE, 0, 6868 * JOULE);
         tree_link(tree, "/dev/perf/9/2/cpu8", "cpu0"); /* one counter, two names */
     }
@@ -184,8 +184,8 @@ void machine_amd_mirrored(struct tree *tree, unsigned paths)
 
 void machine_guest(struct tree *tree)
 {
-    cpuinfo(tree, "GenuineIntel", 6, 207, "Intel(R) Xeon(R) Processor",
-            "fpu vme msr rdtscp constant_tsc hypervisor");
+    set_cpuinfo(tree, "GenuineIntel", 6, 207, "Intel(R) Xeon(R) Processor",
+                "fpu vme msr rdtscp constant_tsc hypervisor");
     machine_cpu(tree, 0, 0, 0);
     machine_cpu(tree, 1, 0, 0);
 }
@@ -193,16 +193,16 @@ void machine_guest(struct tree *tree)
 void machine_psys_only(struct tree *tree)
 {
     machine_guest(tree);
-    pmu(tree, "0");
-    event(tree, "energy-psys", PERF_PSYS);
+    set_pmu(tree, "0");
+    set_event(tree, "energy-psys", PERF_PSYS);
     machine_set_perf(tree, PERF_PSYS, 0, 0);
-    tree_mode(tree, "/dev/perf/9/5/cpu0", 0444); /* tick-tree leaves read-only counters alone */
+    tree_mode(tree, "/dev/perf/9/5/cpu0", 0444); /* tick-tree ignores read-only counters */
 }
 
 void machine_none(struct tree *tree)
 {
-    cpuinfo(tree, "GenuineIntel", 6, 106, "Intel(R) Xeon(R) Gold 6330 CPU @ 2.00GHz",
-            "fpu vme msr rdtscp constant_tsc");
+    set_cpuinfo(tree, "GenuineIntel", 6, 106, "Intel(R) Xeon(R) Gold 6330 CPU @ 2.00GHz",
+                "fpu vme msr rdtscp constant_tsc");
     machine_cpu(tree, 0, 0, 0);
     machine_cpu(tree, 1, 0, 0);
 }

@@ -1,6 +1,6 @@
-/* Whole fake machines for a struct tree: what /sys, /proc and /dev of real ones look like, with
- * counters that stand still until a test moves them.  tests/fixtures/make-tree writes the same
- * trees from a shell; tests/unit/sensors/test_machines.c holds the two together. */
+/* Complete fake machines for a struct tree: /sys, /proc and /dev of real ones, with counters that
+ * do not change until a test sets them. tests/fixtures/make-tree writes the same trees from a
+ * shell; tests/unit/sensors/test_machines.c checks that they are equal. */
 #ifndef TESTS_SUPPORT_MACHINES_H
 #define TESTS_SUPPORT_MACHINES_H
 
@@ -8,7 +8,7 @@
 
 struct tree;
 
-/* Which ways to the energy counters the machine offers. */
+/* The interfaces to the energy counters that the machine has. */
 enum machine_path { MACHINE_PERF = 1, MACHINE_POWERCAP = 2, MACHINE_MSR = 4 };
 
 /* Ice Lake servers' CPUs 0, 1 in socket 0 and 28, 29 in socket 1; package and DRAM. */
@@ -20,13 +20,13 @@ void machine_intel_client(struct tree *tree);
 /* One socket of Zen 3: package; powercap adds core. */
 void machine_amd(struct tree *tree, unsigned paths);
 
-/* A Threadripper whose two dies (CPUs 0 and 8) show one and the same counter. */
+/* A Threadripper whose two dies (CPUs 0 and 8) share one counter. */
 void machine_amd_mirrored(struct tree *tree, unsigned paths);
 
-/* The lying sensor: a virtual machine whose PMU has one event, psys, that never moves. */
+/* A virtual machine whose PMU has one event, psys, that never changes. */
 void machine_psys_only(struct tree *tree);
 
-/* A virtual machine, and a real one, that show no energy at all. */
+/* A virtual machine, and a physical one, without any energy counter. */
 void machine_guest(struct tree *tree);
 void machine_none(struct tree *tree);
 
@@ -35,7 +35,7 @@ void machine_set_uj(struct tree *tree, const char *zone, uint64_t microjoules);
 void machine_set_perf(struct tree *tree, unsigned config, int cpu, uint64_t count);
 void machine_set_msr(struct tree *tree, int cpu, uint64_t address, uint64_t value);
 
-/* Pieces, for machines that only one test needs. */
+/* Parts, for machines that only one test needs. */
 void machine_zone(struct tree *tree, const char *zone, const char *name, uint64_t microjoules);
 void machine_cpu(struct tree *tree, int cpu, int package, int die);
 

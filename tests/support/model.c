@@ -59,7 +59,7 @@ int model_remove(void **state)
     for (struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir)) {
         char file[512];
         snprintf(file, sizeof file, "%s/%s", folder, entry->d_name);
-        unlink(file); /* fails for . and .. as it should */
+        unlink(file); /* fails for . and .., which is fine */
     }
     if (dir)
         closedir(dir);

@@ -1,5 +1,6 @@
-/* A small model of random weights for the tests of in-process inference: one a test program, made and
- * removed as its group fixture.  Where libllama is missing nothing is made, and every test skips. */
+/* A small model with random weights for the tests of in-process inference: one per test program,
+ * created and removed as its group fixture. Without libllama nothing is created, and every test
+ * skips. */
 #ifndef TESTS_SUPPORT_MODEL_H
 #define TESTS_SUPPORT_MODEL_H
 
@@ -15,12 +16,12 @@ int model_make(void **state);
 int model_remove(void **state);
 
 const char *model_path(void);   /* .../tiny-1b.gguf */
-const char *model_folder(void); /* for files that a test makes; all go with it */
+const char *model_folder(void); /* for files that a test creates; they are removed with it */
 
 /* For SKIP_WITHOUT. */
 enum err model_available(struct error *why);
 
-/* The file's bytes, for free; NULL when it cannot be read.  And a file of those bytes in the folder. */
+/* The file's bytes, for free; NULL when it cannot be read. And a file with those bytes in the folder. */
 unsigned char *model_bytes(size_t *length);
 const char *model_write(const char *name, const unsigned char *bytes, size_t length);
 

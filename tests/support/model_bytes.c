@@ -76,7 +76,7 @@ void model_safetensors_add(struct text *out)
     text_release(&header);
 }
 
-/* ---- reading whatever comes ---- */
+/* ---- reading any bytes ---- */
 
 static const char *check_refusal(enum err err, const struct error *why)
 {

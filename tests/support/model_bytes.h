@@ -1,5 +1,5 @@
-/* Any bytes as files of models that are no GGUF: for the tests of damage and the fuzzers, without a test library.
- * Nothing is kept; texts last as long as the program. */
+/* Any bytes as model files other than GGUF: for the tests of damage and the fuzzers, without a test
+ * library. Nothing is kept; texts are static. */
 #ifndef TESTS_SUPPORT_MODEL_BYTES_H
 #define TESTS_SUPPORT_MODEL_BYTES_H
 
@@ -7,13 +7,13 @@
 
 #include "core/text.h"
 
-/* A config.json of a small decoder with all that may be told of one. */
+/* A config.json of a small decoder with all supported keys. */
 const char *model_config_text(void);
-/* Adds a whole safetensors file, of a small decoder of two layers, its numbers 0. */
+/* Adds a complete safetensors file of a small decoder of two layers, with elements of 0. */
 void model_safetensors_add(struct text *out);
 
-/* Reads the bytes, builds what they make, and counts it.  Gives what is wrong with our reading, NULL when nothing
- * is; a file that is refused in one line is nothing wrong. */
+/* Parses the bytes, builds the graph, and counts it. Returns what is wrong with our reader, NULL
+ * when nothing is; rejecting a file with a one-line error is not wrong. */
 const char *model_config_exercise(const void *bytes, size_t length);
 const char *model_safetensors_exercise(const void *bytes, size_t length);
 

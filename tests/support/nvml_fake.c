@@ -9,7 +9,7 @@
 #include "core/clock.h"
 #include "sensors/registry.h"
 
-/* Far from 0 and from each other, so that mixing them up shows. */
+/* Far from 0 and from each other, so that confusing them is detected. */
 static const nanos MONOTONIC_ZERO = 1000 * NS_PER_S;
 static const nanos WALL_ZERO = 1700000000 * NS_PER_S;
 
@@ -44,7 +44,7 @@ static void must(bool ok, const char *what)
     abort();
 }
 
-/* A new file under the same name: the fake never sees half a script. */
+/* Replaces the file atomically: the fake never sees a partial script. */
 static void write_script(void)
 {
     char temporary[320];
@@ -166,7 +166,7 @@ enum err nvml_fake_open(const char *id, struct sensor *out)
     return finding->status == SENSOR_OK ? sensor_open(finding, out, &why) : ERR_ABSENT;
 }
 
-void nvml_fake_room(size_t observations)
+void nvml_fake_capacity(size_t observations)
 {
     fake.room = observations;
 }

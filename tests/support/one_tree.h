@@ -1,4 +1,4 @@
-/* One tree for each test of a file, with its set-up and tear-down. */
+/* A tree that is created and removed for each test of a file. */
 #ifndef TESTS_SUPPORT_ONE_TREE_H
 #define TESTS_SUPPORT_ONE_TREE_H
 

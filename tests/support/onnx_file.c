@@ -7,7 +7,7 @@
 #include "graph/onnx/infer.h"
 #include "graph/reader.h"
 
-/* ---- the wire ---- */
+/* ---- wire format ---- */
 
 static void put_varint(struct text *to, uint64_t value)
 {
@@ -47,7 +47,7 @@ void onnx_put_message(struct text *to, unsigned field, struct text *message)
 
 enum { FLOAT = 1, INT64 = 7, BOOL = 9 };
 
-static struct text tensor(const char *name, unsigned type, const int64_t *dims, size_t rank)
+static struct text make_tensor(const char *name, unsigned type, const int64_t *dims, size_t rank)
 {
     struct text out = {0};
     size_t elements = 1;
@@ -67,23 +67,23 @@ static struct text tensor(const char *name, unsigned type, const int64_t *dims, 
 
 static void put_floats(struct text *graph, const char *name, const int64_t *dims, size_t rank)
 {
-    struct text weight = tensor(name, FLOAT, dims, rank);
+    struct text weight = make_tensor(name, FLOAT, dims, rank);
     onnx_put_message(graph, 5, &weight);
 }
 
-/* Numbers as packed varints; none negative. */
+/* Elements as packed varints; none negative. */
 static void put_integers(struct text *graph, const char *name, unsigned type,
                          const int64_t *numbers, size_t count, size_t rank)
 {
     int64_t length = (int64_t)count;
-    struct text out = tensor(name, type, &length, rank), packed = {0};
+    struct text out = make_tensor(name, type, &length, rank), packed = {0};
     for (size_t i = 0; i < count; i++)
         put_varint(&packed, (uint64_t)numbers[i]);
     onnx_put_message(&out, type == INT64 ? 7 : 5, &packed);
     onnx_put_message(graph, 5, &out);
 }
 
-static struct text node(const char *op, const char *const *inputs, const char *output)
+static struct text make_node(const char *op, const char *const *inputs, const char *output)
 {
     struct text out = {0};
     for (; *inputs; inputs++)
@@ -124,11 +124,11 @@ static void set_message(struct text *to, const char *name, unsigned field, struc
 static void put_node(struct text *graph, const char *op, const char *const *inputs,
                      const char *output)
 {
-    struct text out = node(op, inputs, output);
+    struct text out = make_node(op, inputs, output);
     onnx_put_message(graph, 1, &out);
 }
 
-/* A negative size is a name: "batch". */
+/* A negative size is the symbolic dimension "batch". */
 static void put_info(struct text *graph, unsigned field, const char *name, unsigned type,
                      const int64_t *dims, size_t rank)
 {
@@ -154,7 +154,7 @@ static void put_info(struct text *graph, unsigned field, const char *name, unsig
 static void put_space(struct text *graph)
 {
     put_floats(graph, "conv.weight", (int64_t[]){4, 2, 3, 3}, 4);
-    struct text conv = node("Conv", (const char *[]){"image", "conv.weight", NULL}, "conv");
+    struct text conv = make_node("Conv", (const char *[]){"image", "conv.weight", NULL}, "conv");
     set_integers(&conv, "kernel_shape", (int64_t[]){3, 3}, 2);
     set_integers(&conv, "pads", (int64_t[]){1, 1, 1, 1}, 4);
     onnx_put_message(graph, 1, &conv);
@@ -170,13 +170,13 @@ static void put_reshape(struct text *graph)
     put_integers(graph, "rest", INT64, (int64_t[]){16, 16}, 2, 1);
     put_node(graph, "Shape", (const char *[]){"relu", NULL}, "shape");
     put_node(graph, "Gather", (const char *[]){"shape", "zero", NULL}, "first");
-    struct text concat = node("Concat", (const char *[]){"first", "rest", NULL}, "wanted");
+    struct text concat = make_node("Concat", (const char *[]){"first", "rest", NULL}, "wanted");
     set_integer(&concat, "axis", 0);
     onnx_put_message(graph, 1, &concat);
     put_node(graph, "Reshape", (const char *[]){"relu", "wanted", NULL}, "steps");
 }
 
-static struct text branch(const char *op, const char *output)
+static struct text make_branch(const char *op, const char *output)
 {
     struct text graph = {0};
     put_node(&graph, op, (const char *[]){"steps", NULL}, output);
@@ -187,37 +187,37 @@ static struct text branch(const char *op, const char *output)
 static void put_rest(struct text *graph)
 {
     put_integers(graph, "choice", BOOL, (int64_t[]){1}, 1, 0);
-    struct text condition = node("If", (const char *[]){"choice", NULL}, "chosen");
-    struct text one = branch("Tanh", "then"), other = branch("Sigmoid", "else");
+    struct text condition = make_node("If", (const char *[]){"choice", NULL}, "chosen");
+    struct text one = make_branch("Tanh", "then"), other = make_branch("Sigmoid", "else");
     set_message(&condition, "then_branch", 6, &one);
     set_message(&condition, "else_branch", 6, &other);
     onnx_put_message(graph, 1, &condition);
-    struct text constant = node("Constant", (const char *[]){NULL}, "matrix");
-    struct text value = tensor("", FLOAT, (int64_t[]){16, 8}, 2);
+    struct text constant = make_node("Constant", (const char *[]){NULL}, "matrix");
+    struct text value = make_tensor("", FLOAT, (int64_t[]){16, 8}, 2);
     set_message(&constant, "value", 5, &value);
     onnx_put_message(graph, 1, &constant);
     put_node(graph, "MatMul", (const char *[]){"chosen", "matrix", NULL}, "product");
     put_floats(graph, "w", (int64_t[]){1, 12, 8}, 3);
     put_floats(graph, "r", (int64_t[]){1, 12, 3}, 3);
-    struct text lstm = node("LSTM", (const char *[]){"product", "w", "r", NULL}, "all");
+    struct text lstm = make_node("LSTM", (const char *[]){"product", "w", "r", NULL}, "all");
     set_integer(&lstm, "hidden_size", 3);
     onnx_put_message(graph, 1, &lstm);
-    struct text call = node("Bent", (const char *[]){"all", NULL}, "bent");
+    struct text call = make_node("Bent", (const char *[]){"all", NULL}, "bent");
     onnx_put_string(&call, 7, "ours");
     set_integers(&call, "order", (int64_t[]){1, 0, 2, 3}, 4);
     onnx_put_message(graph, 1, &call);
     put_node(graph, "Oddity", (const char *[]){"bent", NULL}, "out");
 }
 
-/* Turns what it is given as the call says; what it may take beside that, the call leaves out. */
-static struct text function(void)
+/* Transposes its input as the call says; the call omits its optional input. */
+static struct text make_function(void)
 {
     struct text out = {0}, order = {0};
-    struct text turn = node("Transpose", (const char *[]){"x", NULL}, "turned");
+    struct text turn = make_node("Transpose", (const char *[]){"x", NULL}, "turned");
     onnx_put_string(&order, 1, "perm");
     onnx_put_string(&order, 21, "order");
     onnx_put_message(&turn, 5, &order);
-    struct text clip = node("Clip", (const char *[]){"turned", "low", NULL}, "y");
+    struct text clip = make_node("Clip", (const char *[]){"turned", "low", NULL}, "y");
     onnx_put_string(&out, 1, "Bent");
     onnx_put_string(&out, 4, "x");
     onnx_put_string(&out, 4, "low");
@@ -244,11 +244,11 @@ void onnx_file_model(struct text *to)
     onnx_put_message(to, 7, &graph);
     onnx_put_number(&version, 2, 17);
     onnx_put_message(to, 8, &version);
-    struct text called = function();
+    struct text called = make_function();
     onnx_put_message(to, 25, &called);
 }
 
-/* ---- reading it ---- */
+/* ---- reading ---- */
 
 static const char *check_graph(const struct graph *graph)
 {

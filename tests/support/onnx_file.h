@@ -1,5 +1,5 @@
-/* Writing ONNX files in memory, for the tests of what reads them.  A struct text of the caller's takes the
- * bytes; no test library is needed, so that fuzzers may use it too. */
+/* Writing ONNX files in memory, for the tests of their reader. Bytes are added to the caller's
+ * struct text; no test library is needed, so that fuzzers can use it too. */
 #ifndef TESTS_SUPPORT_ONNX_FILE_H
 #define TESTS_SUPPORT_ONNX_FILE_H
 
@@ -14,12 +14,12 @@ void onnx_put_bytes(struct text *to, unsigned field, const void *bytes, size_t l
 void onnx_put_string(struct text *to, unsigned field, const char *string);
 void onnx_put_message(struct text *to, unsigned field, struct text *message); /* and releases it */
 
-/* A small model as a whole: a picture, a convolution, a norm, a reshape whose shape is computed, a branch, a
- * product with a tensor of a Constant node, recurrence, and a call of a function; one dimension is open. */
+/* A small complete model: an image, a convolution, a norm, a reshape with a computed shape, a
+ * branch, a matmul with a Constant node, an LSTM, and a function call; one dimension is symbolic. */
 void onnx_file_model(struct text *to);
 
-/* Reads the bytes as a file, makes a graph of it, counts and draws it.  Gives what is wrong with our
- * reading, NULL when nothing is; a file that is refused is nothing wrong. */
+/* Parses the bytes as a file, builds its graph, counts and draws it. Returns what is wrong with our
+ * reader, NULL when nothing is; rejecting a file is not wrong. */
 const char *onnx_file_exercise(const void *bytes, size_t length);
 
 #endif

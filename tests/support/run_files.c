@@ -19,7 +19,7 @@
 #include "report/plot/plot.h"
 #include "report/text/compare_report.h"
 #include "report/text/reports.h"
-#include "support/chance.h"
+#include "support/rng.h"
 
 static const char *const NAMES[] = {"records.jsonl", "summary.json", "samples.csv", "spans.jsonl"};
 enum { NAMES_COUNT = sizeof NAMES / sizeof *NAMES, LINES_MAX = 14 };
@@ -54,8 +54,8 @@ static size_t replace(char *bytes, size_t length, size_t from, size_t to, const 
     return length - (to - from) + with_length;
 }
 
-/* What follows the next colon or comma becomes something else. */
-static size_t other_value(char *bytes, size_t length, size_t at, uint64_t *seed)
+/* Replaces the value after the next colon or comma. */
+static size_t replace_value(char *bytes, size_t length, size_t at, uint64_t *seed)
 {
     static const char *const VALUES[] = {
         "0",
@@ -86,7 +86,7 @@ static size_t other_value(char *bytes, size_t length, size_t at, uint64_t *seed)
         "\"\\u0000\"",
         "\"\xff\"",
     };
-    const char *value = VALUES[chance_bits(seed) % (sizeof VALUES / sizeof *VALUES)];
+    const char *value = VALUES[rng_bits(seed) % (sizeof VALUES / sizeof *VALUES)];
     while (at < length && bytes[at] != ':' && bytes[at] != ',')
         at++;
     if (at == length)
@@ -101,7 +101,7 @@ static size_t other_value(char *bytes, size_t length, size_t at, uint64_t *seed)
     return replace(bytes, length, from, to, value, strlen(value));
 }
 
-static size_t other_line(char *bytes, size_t length, size_t at, uint64_t *seed)
+static size_t replace_line(char *bytes, size_t length, size_t at, uint64_t *seed)
 {
     char line[1 << 12];
     size_t from = at, to = at;
@@ -109,7 +109,7 @@ static size_t other_line(char *bytes, size_t length, size_t at, uint64_t *seed)
         from--;
     while (to < length && bytes[to] != '\n' && bytes[to] != RUN_FILES_BREAK)
         to++;
-    switch (chance_bits(seed) % 3) {
+    switch (rng_bits(seed) % 3) {
     case 0: /* none */
         return replace(bytes, length, from, to, "", 0);
     case 1: /* half of it */
@@ -124,15 +124,15 @@ static size_t other_line(char *bytes, size_t length, size_t at, uint64_t *seed)
 
 size_t run_files_damage(char *bytes, size_t length, uint64_t seed)
 {
-    for (uint64_t count = 1 + chance_bits(&seed) % 8; count && length; count--) {
-        size_t at = chance_bits(&seed) % length;
-        uint64_t kind = chance_bits(&seed) % 16;
+    for (uint64_t count = 1 + rng_bits(&seed) % 8; count && length; count--) {
+        size_t at = rng_bits(&seed) % length;
+        uint64_t kind = rng_bits(&seed) % 16;
         if (kind < 12)
-            length = other_value(bytes, length, at, &seed);
+            length = replace_value(bytes, length, at, &seed);
         else if (kind < 15)
-            length = other_line(bytes, length, at, &seed);
+            length = replace_line(bytes, length, at, &seed);
         else
-            bytes[at] = (char)chance_bits(&seed);
+            bytes[at] = (char)rng_bits(&seed);
     }
     return length;
 }
@@ -164,7 +164,7 @@ static const char *make_directory(void)
     return NULL;
 }
 
-/* A file without a byte is none. */
+/* An empty file does not exist. */
 static const char *write_files(const char *bytes, size_t length)
 {
     for (size_t i = 0; i < NAMES_COUNT; i++) {
@@ -185,8 +185,8 @@ static const char *write_files(const char *bytes, size_t length)
     return NULL;
 }
 
-/* Every refusal has its reason. */
-static const char *wrong_with(enum err err, const struct error *why)
+/* Every error must have a reason. */
+static const char *missing_reason(enum err err, const struct error *why)
 {
     return err && !why->text[0] ? "refused without a reason" : NULL;
 }
@@ -199,7 +199,7 @@ static const char *report(void)
     struct error why = {0};
     enum err err = html_write(&page, &out, &why);
     text_release(&out);
-    return wrong_with(err, &why);
+    return missing_reason(err, &why);
 }
 
 static const char *export_all(void)
@@ -212,7 +212,7 @@ static const char *export_all(void)
         struct export_done done;
         struct error why = {0};
         if (!EXPORT_DRIVERS[i]->makes_files)
-            wrong = wrong_with(export_run(EXPORT_DRIVERS[i], &request, &done, &why), &why);
+            wrong = missing_reason(export_run(EXPORT_DRIVERS[i], &request, &done, &why), &why);
     }
     unlink(path);
     return wrong;
@@ -233,7 +233,7 @@ static const char *analyze(const struct run_table *table)
         if (driver->of_layers || (table->failed == table->rows && !driver->accepts_failed))
             continue;
         enum err err = analysis_run(driver, &input, &params, &result);
-        wrong = wrong_with(err, &result.why);
+        wrong = missing_reason(err, &result.why);
         json_init(&json, &bytes, true);
         result_to_json(&result, NULL, &json);
         if (!err && jv_parse(bytes.bytes, bytes.length, &tree, &why))
@@ -259,7 +259,7 @@ static const char *plot(const struct run_table *table)
             continue;
         enum err err =
             plot_draw(PLOT_DRIVERS[i], &(struct plot_source){.table = table}, &figure, &why);
-        wrong = wrong_with(err, &why);
+        wrong = missing_reason(err, &why);
         if (!err && figure_script(&figure, (enum figure_format)0, false, NULL, &script))
             wrong = "a figure has no script";
         figure_release(&figure);
@@ -278,7 +278,7 @@ static const char *compare(const struct run_table *table)
         return NULL;
     enum err err = compare_groups_find(runs, 5, &groups, &why);
     if (err)
-        return wrong_with(err, &why);
+        return missing_reason(err, &why);
     err = compare_set_load(&groups, &(struct compare_options){.model = table->model}, &set, &why);
     if (!err) {
         struct text out = {0};
@@ -287,7 +287,7 @@ static const char *compare(const struct run_table *table)
         compare_set_release(&set);
     }
     compare_groups_release(&groups);
-    return wrong_with(err, &why);
+    return missing_reason(err, &why);
 }
 
 const char *run_files_exercise(const char *bytes, size_t length)
@@ -306,7 +306,7 @@ const char *run_files_exercise(const char *bytes, size_t length)
     enum err err =
         run_table_load(directory, NULL, (struct run_wanted){UINT64_MAX, UINT64_MAX}, &table, &why);
     if (err)
-        return wrong_with(err, &why);
+        return missing_reason(err, &why);
     wrong = analyze(&table);
     if (!wrong)
         wrong = plot(&table);

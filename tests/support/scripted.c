@@ -15,9 +15,9 @@ enum { SENSORS_MAX = 8 };
 
 struct player {
     const struct scripted_channel *channels;
-    unsigned next;     /* channel whose history the next read gives */
+    unsigned next;     /* channel whose history the next read returns */
     bool second;       /* it is the part after the pause */
-    atomic_int played; /* parts of which all is in: a read came after the last of them */
+    atomic_int played; /* parts that are complete: a read followed the last of them */
 };
 
 static void must(bool holds, const char *what)
@@ -28,12 +28,12 @@ static void must(bool holds, const char *what)
     abort();
 }
 
-/* Of the machine being started; each belongs to its sensor, so that the sensors of a test that
- * failed half-way do not play the next one's script. */
+/* Of the machine that is being started; each belongs to its sensor, so that the sensors of a failed
+ * test do not play the next one's script. */
 static struct player *players[SENSORS_MAX];
 static unsigned player_count;
 static nanos start;
-static nanos pause_at = SCRIPTED_LENGTH; /* what is later is played only when this is over */
+static nanos pause_at = SCRIPTED_LENGTH; /* later readings are played only when this is over */
 static atomic_bool going;
 
 nanos scripted_time(double s)
@@ -69,7 +69,7 @@ static enum err scripted_open(const struct sensor_finding *finding, struct senso
     return ERR_OK;
 }
 
-/* The integral of the row's value from 0 to s, which is a step where there is a profile. */
+/* The integral of the row's value from 0 to s, which is an index of its profile where there is one. */
 static double integral(const struct scripted_channel *row, double s)
 {
     if (row->profile) {
@@ -90,8 +90,8 @@ static double value_at(const struct scripted_channel *row, nanos t)
     return row->step_s > 0 && seconds(t) > row->step_s ? row->step_value : row->value;
 }
 
-static void play(const struct scripted_channel *row, unsigned channel, bool second,
-                 struct observations *out)
+static void play_channel(const struct scripted_channel *row, unsigned channel, bool second,
+                         struct observations *out)
 {
     for (nanos t = 0; t <= SCRIPTED_LENGTH; t += SCRIPTED_STEP) {
         double s = seconds(t);
@@ -127,7 +127,7 @@ static enum err scripted_read(struct sensor *sensor, unsigned group, struct obse
         }
         return ERR_OK;
     }
-    play(row, player->next++, player->second, out);
+    play_channel(row, player->next++, player->second, out);
     must(out->dropped == 0, "the script is too long for one read");
     return ERR_OK;
 }
@@ -192,7 +192,7 @@ struct sampler *scripted_start_until(const struct scripted_channel *const *senso
     return start_all(sensors);
 }
 
-void scripted_go(void)
+void scripted_resume(void)
 {
     atomic_store(&going, true);
     for (unsigned i = 0; i < player_count; i++)

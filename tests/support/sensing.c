@@ -75,7 +75,7 @@ struct observation sensing_observe(struct sensing *sensing, const char *channel)
     const struct observation *seen = NULL;
     if (wanted) {
         read_group(sensing, wanted->group);
-        seen = sensing_seen(sensing, channel);
+        seen = sensing_observation(sensing, channel);
     }
     return seen ? *seen : (struct observation){.missing = ERR_COUNT};
 }
@@ -113,7 +113,7 @@ const char *sensing_fact(const struct sensing *sensing, const char *key)
     return fact_named(&sensing->sensor, key);
 }
 
-const struct observation *sensing_seen(const struct sensing *sensing, const char *name)
+const struct observation *sensing_observation(const struct sensing *sensing, const char *name)
 {
     const struct sensor_channel *channel = sensing_channel(sensing, name);
     for (size_t i = 0; channel && i < sensing->seen.count; i++)
@@ -124,7 +124,7 @@ const struct observation *sensing_seen(const struct sensing *sensing, const char
 
 double sensing_joules(const struct sensing *sensing, const char *name)
 {
-    const struct observation *seen = sensing_seen(sensing, name);
+    const struct observation *seen = sensing_observation(sensing, name);
     if (!seen || seen->missing)
         return UNKNOWN;
     return (double)seen->count * sensing_channel(sensing, name)->joules_per_count;

@@ -33,7 +33,7 @@ const struct kept_share *shares_of(const struct shares *shares, uint64_t id)
     for (size_t i = 0; i < shares->count; i++)
         if (shares->items[i].id == id)
             return &shares->items[i];
-    print_error("request %llu was not handed over\n", (unsigned long long)id);
+    print_error("request %llu was not delivered\n", (unsigned long long)id);
     fail();
     return shares->items; /* not reached */
 }

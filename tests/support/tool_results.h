@@ -1,12 +1,12 @@
-/* What a tool of an agent returned, for tests. */
+/* The result of an agent's tool, for tests. */
 #ifndef TESTS_SUPPORT_TOOL_RESULTS_H
 #define TESTS_SUPPORT_TOOL_RESULTS_H
 
 #include "agent_tools/tool.h"
 #include "support/unit.h"
 
-/* An error or not, with this text in its output.  Takes ownership of the result. */
-static inline void expect(struct tool_result result, bool is_error, const char *part)
+/* Expects an error or not, with this text in the output. Takes ownership of the result. */
+static inline void expect_result(struct tool_result result, bool is_error, const char *part)
 {
     if (result.is_error != is_error)
         print_error("output: %s\n", text_get(&result.output));

@@ -83,8 +83,8 @@ void tree_write(struct tree *tree, const char *path, const char *format, ...)
     must(length >= 0 && (size_t)length < sizeof text, path);
     full_path(tree, path, full, sizeof full);
     make_parents(full);
-    /* Same inode (an open descriptor must see it), one write, then cut: like sysfs, a reader
-     * never finds an empty file in between. */
+    /* The same inode (an open descriptor must see it), one write, then truncated: as with sysfs, a
+     * reader never finds an empty file in between. */
     int fd = open(full, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     must(fd >= 0, full);
     must(pwrite(fd, text, (size_t)length, 0) == length, full);

@@ -1,5 +1,5 @@
-/* A fake machine: a temporary directory that stands in for / through the root prefix.
- * tree_new makes it and points port/fs at it; tree_free removes it and restores the real root. */
+/* A fake machine: a temporary directory that replaces / through the root prefix. tree_new creates
+ * it and points port/fs at it; tree_free removes it and restores the real root. */
 #ifndef TESTS_SUPPORT_TREE_H
 #define TESTS_SUPPORT_TREE_H
 
@@ -10,7 +10,7 @@ struct tree {
 void tree_new(struct tree *tree);
 void tree_free(struct tree *tree);
 
-/* Creates parents and (over)writes the file with text, in one write, as sysfs would show it. */
+/* Creates parents and (over)writes the file with text, in one write, as in sysfs. */
 void tree_write(struct tree *tree, const char *path, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void tree_write_bytes(struct tree *tree, const char *path, long offset, const void *bytes,

@@ -6,8 +6,9 @@
 
 enum { TSV_FIELDS_MAX = 24 };
 
-/* Calls `row` for each line of a file under tests/fixtures, which must have `count` fields.  Fails the test when the
- * file cannot be read or a line has another number.  Returns how many rows there were. */
+/* Calls `row` for each line of a file under tests/fixtures, which must have `count` fields. Fails
+ * the test when the file cannot be read or a line has a different number of fields. Returns the
+ * number of rows. */
 size_t tsv_each(const char *path, size_t count, void (*row)(char **fields));
 
 /* A number, or UNKNOWN for "-". */

@@ -24,8 +24,8 @@
 #define TEST_IS_SANITIZED 0
 #endif
 
-/* Sanitizers and valgrind need address space of their own, and much time. */
-static inline bool test_is_watched(void)
+/* Sanitizers and valgrind need extra address space, and much time. */
+static inline bool test_is_instrumented(void)
 {
     return TEST_IS_SANITIZED || getenv("IPW_SLOW");
 }
@@ -73,7 +73,7 @@ static inline int skipped_without(enum err (*available)(struct error *why))
     do {                                                                                           \
         const char *contains_text_ = (text), *contains_part_ = (part);                             \
         if (!strstr(contains_text_, contains_part_)) {                                             \
-            print_error("\"%s\" does not say \"%s\"\n", contains_text_, contains_part_);           \
+            print_error("\"%s\" does not contain \"%s\"\n", contains_text_, contains_part_);       \
             _fail(__FILE__, __LINE__);                                                             \
         }                                                                                          \
     } while (0)

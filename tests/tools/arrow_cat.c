@@ -1,5 +1,5 @@
-/* arrow_cat FILE: an Arrow stream as JSON lines on standard output, for the tests that compare our
- * reader with others.  Exit 1 with the reason when it cannot be read. */
+/* arrow_cat FILE: an Arrow stream as JSON lines on standard output, for tests that compare our
+ * reader with others. Exit 1 with the reason when it cannot be read. */
 #include <stdio.h>
 
 #include "core/text.h"

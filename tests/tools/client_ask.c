@@ -1,6 +1,7 @@
-/* A conversation with a client: `client_ask DRIVER URL|- MODEL [PARAM=VALUE ...]`.  Each line of the input is a JSON
- * object: "user" (a message), "results" (of the calls of the last reply, in their order), "tools" (of OpenAI's form,
- * without the "function" around it), "params" (KEY=VALUE,...).  Each line of the output is the reply. */
+/* A conversation with a client: `client_ask DRIVER URL|- MODEL [PARAM=VALUE ...]`. Each input line
+ * is a JSON object: "user" (a message), "results" (of the calls of the last reply, in their order),
+ * "tools" (as in OpenAI's API, without the enclosing "function"), "params" (KEY=VALUE,...). Each
+ * output line is the reply. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
-/* Writes the items of a dataset as JSON lines, for scripts that check them from outside:
- *     dump_items [--quiet] NAME [key=value]...
- * A row that cannot be used becomes {"error": ...}.  --quiet writes the last line alone: how many
- * items there were, and the most memory it took. */
+/* Writes the items of a dataset as JSON lines, for tests in Python: dump_items [--quiet] NAME
+ * [key=value]... An unusable row becomes {"error": ...}. --quiet writes the last line only: the
+ * number of items, and peak memory. */
 #include <stdio.h>
 #include <string.h>
 
@@ -48,7 +47,7 @@ static void put_item(struct text *line, const struct item *item)
     put_line(line);
 }
 
-/* The most memory it took; getrusage would tell of the process that started this one, too. */
+/* Peak memory; getrusage would include that of the parent process. */
 static long peak_kb(void)
 {
     char status[4096];

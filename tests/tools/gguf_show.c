@@ -1,7 +1,7 @@
-/* gguf_show FILE [TOKENS BEFORE SEQUENCES LOGITS ACTIVATION_BYTES CACHE_BYTES FLAGS]: a GGUF file as
- * JSON on standard output, for the tests that compare our reader with others: keys, tensors, the
- * decoder, and with the numbers its cost.  FLAGS: 1 writes scores, 2 prunes the last layer.  What
- * cannot be read is {"error": ..., "code": ...}; a decoder that cannot be is the same under
+/* gguf_show FILE [TOKENS BEFORE SEQUENCES LOGITS ACTIVATION_BYTES CACHE_BYTES FLAGS]: a GGUF file
+ * as JSON on standard output, for tests that compare our reader with others: keys, tensors, the
+ * decoder, and with the numbers its cost. FLAGS: 1 writes scores, 2 prunes the last layer. A file
+ * that cannot be read is {"error": ..., "code": ...}; likewise an unsupported decoder under
  * "decoder". */
 #include <inttypes.h>
 #include <stdio.h>
@@ -148,7 +148,7 @@ static void show_costs(struct json *json, const struct decoder *decoder,
                        const struct decoder_step *step)
 {
     json_object(json, "cost");
-    json_array(json, "layers"); /* first what is outside of them */
+    json_array(json, "layers"); /* first those outside the layers */
     for (int layer = DECODER_OUTSIDE; layer < (int)decoder->layer_count; layer++) {
         json_object(json, NULL);
         for (int i = 0; i < DECODER_COMPONENT_COUNT; i++) {

@@ -1,6 +1,6 @@
-/* Grades JSON lines, for tests that are written in Python: reads one object a line from standard
- * input, {"grader", "params": {}, "problem", "expected", "answer", "metadata": {}}, and writes one,
- * {"verdict", "score", "extracted", "reason"}, or {"error"}. */
+/* Grades JSON lines, for tests in Python: reads one object per line from standard input, {"grader",
+ * "params": {}, "problem", "expected", "answer", "metadata": {}}, and writes one, {"verdict",
+ * "score", "extracted", "reason"}, or {"error"}. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

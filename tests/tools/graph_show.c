@@ -1,6 +1,7 @@
-/* graph_show WORD [phase=decode] [batch=N] [tokens=N] [context=N] [image=N] [nodes=1]: what a model counts
- * to, as JSON on standard output, for the tests that compare our readers with others.  A dimension of an
- * ONNX file is given as dim.NAME=N.  What cannot be read is {"error": ..., "code": ...}. */
+/* graph_show WORD [phase=decode] [batch=N] [tokens=N] [context=N] [image=N] [nodes=1]: the counts
+ * of a model as JSON on standard output, for tests that compare our readers with others. A
+ * dimension of an ONNX file is given as dim.NAME=N. A model that cannot be read is {"error": ...,
+ * "code": ...}. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,7 @@ static bool take_dim(struct wanted *wanted, const char *key, const char *value)
     return !strncmp(key, "dim.", 4) && params_set(&wanted->dims, key + 4, value) == ERR_OK;
 }
 
-static bool take(struct wanted *wanted, const struct param *param)
+static bool take_param(struct wanted *wanted, const struct param *param)
 {
     const struct {
         const char *key;
@@ -159,8 +160,8 @@ int main(int argc, char **argv)
         if (params_add(&params, argv[i]) != ERR_OK)
             return 2;
     for (size_t i = 0; i < params.count; i++)
-        if (!take(&wanted, &params.items[i])) {
-            fprintf(stderr, "graph_show: %s: not understood\n", params.items[i].key);
+        if (!take_param(&wanted, &params.items[i])) {
+            fprintf(stderr, "graph_show: %s: invalid parameter\n", params.items[i].key);
             return 2;
         }
     wanted.setting.dims = &wanted.dims;

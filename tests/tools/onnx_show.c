@@ -1,7 +1,8 @@
-/* onnx_show FILE [BATCH [DIMS]]: the graph of an ONNX file as JSON on standard output, for the tests that
- * compare our reader with others: tensors with their shapes, nodes, and the whole cost.  DIMS is
- * "batch=8,seq=16".  With FILE "-": files by name, one a line on standard input, one line of JSON each.
- * "--dot FILE" and "--mermaid FILE" give the drawing instead.  What cannot be read is {"error": ..., "code": ...}.  Warnings go to standard error. */
+/* onnx_show FILE [BATCH [DIMS]]: the graph of an ONNX file as JSON on standard output, for tests
+ * that compare our reader with others: tensors with their shapes, nodes, and the total cost. DIMS
+ * is "batch=8,seq=16". With FILE "-": file names, one per line on standard input, one line of JSON
+ * each. "--dot FILE" and "--mermaid FILE" print the drawing instead. A file that cannot be read is
+ * {"error": ..., "code": ...}. Warnings go to standard error. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

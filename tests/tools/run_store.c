@@ -1,4 +1,4 @@
-/* What the tests ask of stores and run directories from outside:
+/* Stores and run directories, for tests in Python:
  *   run_store store NAME DIRECTORY MODEL METADATA SUMMARY   the directory's journal into a store
  *   run_store records DIRECTORY                             its records, as JSON lines
  *   run_store name HARDWARE MODEL DATASET                   the slug and the directory's name
@@ -21,7 +21,7 @@ struct giving {
     uint64_t count;
 };
 
-static enum err give(void *context, const struct jv *record)
+static enum err put_record(void *context, const struct jv *record)
 {
     struct giving *giving = context;
     giving->count++;
@@ -37,7 +37,7 @@ static enum err print(void *context, const struct jv *record)
     return err;
 }
 
-static const struct store_driver *find(const char *name)
+static const struct store_driver *find_driver(const char *name)
 {
     for (const struct store_driver *const *d = STORE_DRIVERS; *d; d++)
         if (!strcmp((*d)->name, name))
@@ -45,13 +45,13 @@ static const struct store_driver *find(const char *name)
     return NULL;
 }
 
-static enum err fill(char **argv, const char *journal, struct error *why)
+static enum err fill_store(char **argv, const char *journal, struct error *why)
 {
     struct giving giving = {.why = why};
     struct jv *metadata = NULL, *tree = NULL;
     struct summary summary;
     uint64_t damaged = 0;
-    const struct store_driver *driver = find(argv[2]);
+    const struct store_driver *driver = find_driver(argv[2]);
     if (!driver)
         return err_set(why, ERR_USAGE, "no such store");
     enum err err = jv_parse(argv[5], strlen(argv[5]), &metadata, why);
@@ -64,7 +64,7 @@ static enum err fill(char **argv, const char *journal, struct error *why)
     if (!err)
         err = store_open(driver, &run, &giving.store, why);
     if (!err)
-        err = journal_records(journal, give, &giving, &damaged, why);
+        err = journal_records(journal, put_record, &giving, &damaged, why);
     if (!err)
         err = store_finish(&giving.store, &summary, why);
     store_close(&giving.store);
@@ -85,7 +85,7 @@ int main(int argc, char **argv)
     const char *what = argc > 1 ? argv[1] : "";
     if (!strcmp(what, "store") && argc == 7) {
         snprintf(journal, sizeof journal, "%s/records.jsonl", argv[3]);
-        err = fill(argv, journal, &why);
+        err = fill_store(argv, journal, &why);
     } else if (!strcmp(what, "records") && argc == 3) {
         snprintf(journal, sizeof journal, "%s/records.jsonl", argv[2]);
         err = journal_records(journal, print, &text, &damaged, &why);

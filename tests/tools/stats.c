@@ -1,5 +1,6 @@
-/* stats: one JSON object a line on standard input, {"ask": "linear", "x": [...], "y": [...], ...}; what
- * src/stats answers, one object a line on standard output.  For the tests that compare it with others. */
+/* stats: one JSON object per line on standard input, {"ask": "linear", "x": [...], "y": [...],
+ * ...}; the result of src/stats, one object per line on standard output. For tests that compare it
+ * with others. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,8 @@ static struct series series_of(const struct jv *asked, const char *key)
     return out;
 }
 
-static void tell_linear(const struct jv *asked, struct series x, struct series y, struct json *json)
+static void write_linear(const struct jv *asked, struct series x, struct series y,
+                         struct json *json)
 {
     static const char *const LOGS[] = {"", "x", "both"};
     struct linear_fit fit;
@@ -52,7 +54,7 @@ static void tell_linear(const struct jv *asked, struct series x, struct series y
     json_number(json, "p_value", fit.p_value);
 }
 
-static void tell_theil_sen(struct series x, struct series y, struct json *json)
+static void write_theil_sen(struct series x, struct series y, struct json *json)
 {
     struct theil_sen line;
     json_bool(json, "done", theil_sen(x.values, y.values, x.count, &line) == ERR_OK);
@@ -61,7 +63,7 @@ static void tell_theil_sen(struct series x, struct series y, struct json *json)
     json_number(json, "intercept", line.intercept);
 }
 
-static void tell_correlation(const char *ask, struct series x, struct series y, struct json *json)
+static void write_correlation(const char *ask, struct series x, struct series y, struct json *json)
 {
     struct correlation found = {0, UNKNOWN, UNKNOWN};
     enum err err = strcmp(ask, "spearman") == 0 ? spearman(x.values, y.values, x.count, &found)
@@ -71,7 +73,7 @@ static void tell_correlation(const char *ask, struct series x, struct series y, 
     json_number(json, "p_value", found.p_value);
 }
 
-static void tell_kde(struct series x, struct series at, struct json *json)
+static void write_kde(struct series x, struct series at, struct json *json)
 {
     struct series density = {calloc(at.count + 1, sizeof(double)), at.count};
     if (!density.values)
@@ -85,7 +87,7 @@ static void tell_kde(struct series x, struct series at, struct json *json)
 }
 
 /* The contrast of two means: sums of the values and of ones. */
-static void tell_contrast(bool paired, struct series x, struct series y, struct json *json)
+static void write_contrast(bool paired, struct series x, struct series y, struct json *json)
 {
     struct contrast found;
     double *terms = calloc((x.count + y.count) * CONTRAST_SUMS + 1, sizeof *terms);
@@ -108,7 +110,7 @@ static void tell_contrast(bool paired, struct series x, struct series y, struct 
     free(terms);
 }
 
-static void tell_runs(struct series x, struct series y, struct json *json)
+static void write_runs(struct series x, struct series y, struct json *json)
 {
     struct contrast found;
     contrast_runs(x.values, x.count, y.values, y.count, &found);
@@ -127,8 +129,8 @@ static double ratio_of(const double *sums)
     return sums[1] != 0 ? sums[0] / sums[1] : UNKNOWN;
 }
 
-static void tell_bootstrap(const struct jv *asked, struct series x, struct series y,
-                           struct json *json)
+static void write_bootstrap(const struct jv *asked, struct series x, struct series y,
+                            struct json *json)
 {
     struct bootstrap what = {{x.values, y.values}, 2, x.count, ratio_of, 0, 0, 0};
     struct bootstrap_interval found;
@@ -141,7 +143,7 @@ static void tell_bootstrap(const struct jv *asked, struct series x, struct serie
     json_number(json, "error", found.error);
 }
 
-static void tell_distribution(const char *ask, const struct jv *asked, struct json *json)
+static void write_distribution(const char *ask, const struct jv *asked, struct json *json)
 {
     double p = jv_number(jv_get(asked, "p")), freedom = jv_number(jv_get(asked, "freedom"));
     double value = strcmp(ask, "student_outside") == 0 ? student_outside(p, freedom)
@@ -149,7 +151,7 @@ static void tell_distribution(const char *ask, const struct jv *asked, struct js
     json_number(json, "value", value);
 }
 
-static void tell_sorted(struct series x, const struct jv *asked, struct json *json)
+static void write_sorted(struct series x, const struct jv *asked, struct json *json)
 {
     double p = jv_number(jv_get(asked, "p")), found;
     select_quantiles(x.values, x.count, &p, 1, &found);
@@ -161,29 +163,29 @@ static void tell_sorted(struct series x, const struct jv *asked, struct json *js
     json_array_end(json);
 }
 
-static void tell(const struct jv *asked, struct json *json)
+static void write_answer(const struct jv *asked, struct json *json)
 {
     const char *ask = jv_text(jv_get(asked, "ask")) ? jv_text(jv_get(asked, "ask")) : "";
     struct series x = series_of(asked, "x"), y = series_of(asked, "y");
     json_object(json, NULL);
     if (strcmp(ask, "linear") == 0)
-        tell_linear(asked, x, y, json);
+        write_linear(asked, x, y, json);
     else if (strcmp(ask, "theil_sen") == 0)
-        tell_theil_sen(x, y, json);
+        write_theil_sen(x, y, json);
     else if (strcmp(ask, "spearman") == 0 || strcmp(ask, "kendall") == 0)
-        tell_correlation(ask, x, y, json);
+        write_correlation(ask, x, y, json);
     else if (strcmp(ask, "kde") == 0)
-        tell_kde(x, y, json);
+        write_kde(x, y, json);
     else if (strcmp(ask, "paired") == 0 || strcmp(ask, "unpaired") == 0)
-        tell_contrast(strcmp(ask, "paired") == 0, x, y, json);
+        write_contrast(strcmp(ask, "paired") == 0, x, y, json);
     else if (strcmp(ask, "runs") == 0)
-        tell_runs(x, y, json);
+        write_runs(x, y, json);
     else if (strcmp(ask, "bootstrap") == 0)
-        tell_bootstrap(asked, x, y, json);
+        write_bootstrap(asked, x, y, json);
     else if (strcmp(ask, "sorted") == 0)
-        tell_sorted(x, asked, json);
+        write_sorted(x, asked, json);
     else
-        tell_distribution(ask, asked, json);
+        write_distribution(ask, asked, json);
     json_object_end(json);
     free(x.values);
     free(y.values);
@@ -205,7 +207,7 @@ int main(void)
             return 1;
         }
         json_init(&json, &out, false);
-        tell(asked, &json);
+        write_answer(asked, &json);
         puts(text_get(&out));
         text_release(&out);
         jv_free(asked);

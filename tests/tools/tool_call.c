@@ -1,5 +1,5 @@
-/* Calls tools of src/agent_tools: `tool_call FOLDER TOOLS [PARAM=VALUE ...]`; each line of the input is a name, a tab
- * and the arguments, each of the output "ok" or "error", a tab and the result as JSON. */
+/* Calls tools of src/agent_tools: `tool_call FOLDER TOOLS [PARAM=VALUE ...]`; each input line is a
+ * name, a tab and the arguments, each output line "ok" or "error", a tab and the result as JSON. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-// The tests of a folder in one program, which is linked, and read by valgrind, once for all of them: `PROGRAM NAME` runs
-// the ones of NAME.c, and `PROGRAM` those of every file, each file in a process of its own.
+// The tests of a folder in one program, which is linked, and loaded by valgrind, once for all of them: `PROGRAM NAME`
+// runs those of NAME.c, and `PROGRAM` those of every file, each file in its own process.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +17,8 @@ static const struct unit {
 
 enum { COUNT = sizeof units / sizeof *units };
 
-// What one leaves behind (the environment, descriptors, threads) is not there for the next.
-static int run_apart(const struct unit *unit)
+// The environment, descriptors and threads of one file do not affect the next.
+static int run_forked(const struct unit *unit)
 {
     fflush(NULL);
     pid_t child = fork();
@@ -46,13 +46,13 @@ int main(int argc, char **argv)
                 return units[i].run();
             }
         }
-        fprintf(stderr, "%s: no tests of that name: %s\n", argv[0], argv[1]);
+        fprintf(stderr, "%s: no such test file: %s\n", argv[0], argv[1]);
         return EXIT_FAILURE;
     }
     int failed = 0;
     int skipped = 0;
     for (int i = 0; i < COUNT; i++) {
-        int code = run_apart(&units[i]);
+        int code = run_forked(&units[i]);
         skipped += code == SKIPPED;
         failed += code != EXIT_SUCCESS && code != SKIPPED;
     }

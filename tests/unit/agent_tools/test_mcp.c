@@ -1,5 +1,5 @@
-/* MCP servers: tests/fakes/mcp_server.py, which lists its tools in pages, is slow, crashes and prints what is no
- * protocol; an http server of Python's that redirects. */
+/* MCP servers: tests/fakes/mcp_server.py, which lists its tools in pages, is slow, crashes and
+ * prints lines that are not protocol messages; a Python HTTP server that redirects. */
 #include "support/unit.h"
 
 #include <signal.h>
@@ -15,7 +15,7 @@
 
 #define SERVER "python3 " IPW_FIXTURES "/../fakes/mcp_server.py"
 
-struct place {
+struct fixture {
     char folder[64];
     struct toolset set;
     struct tool_session session;
@@ -31,40 +31,42 @@ static enum err python_available(struct error *why)
                : ERR_OK;
 }
 
-static enum err try_open(struct place *place, const char *command, double timeout_s,
+static enum err try_open(struct fixture *fixture, const char *command, double timeout_s,
                          struct error *why)
 {
     const char *const servers[] = {command};
     struct toolset_options options = {
         .names = "none", .servers = servers, .server_count = 1, .timeout = from_seconds(timeout_s)};
-    return toolset_open(&options, &place->set, why);
+    return toolset_open(&options, &fixture->set, why);
 }
 
-static void open_place(struct place *place, const char *command, double timeout_s)
+static void open_fixture(struct fixture *fixture, const char *command, double timeout_s)
 {
     struct error why = {0};
     /* cppcheck-suppress ctuuninitvar ; the address of an array */
-    snprintf(place->folder, sizeof place->folder, "/tmp/ipw mcp-XXXXXX");
-    assert_non_null(mkdtemp(place->folder));
-    enum err err = try_open(place, command, timeout_s, &why);
+    snprintf(fixture->folder, sizeof fixture->folder, "/tmp/ipw mcp-XXXXXX");
+    assert_non_null(mkdtemp(fixture->folder));
+    enum err err = try_open(fixture, command, timeout_s, &why);
     if (err)
         print_error("%s\n", why.text);
     assert_int_equal(err, ERR_OK);
-    assert_int_equal(tool_session_open(&place->set, place->folder, &place->session, &why), ERR_OK);
+    assert_int_equal(tool_session_open(&fixture->set, fixture->folder, &fixture->session, &why),
+                     ERR_OK);
 }
 
-static void close_place(struct place *place)
+static void close_fixture(struct fixture *fixture)
 {
-    tool_session_close(&place->session);
-    toolset_close(&place->set);
-    rmdir(place->folder);
+    tool_session_close(&fixture->session);
+    toolset_close(&fixture->set);
+    rmdir(fixture->folder);
 }
 
-static struct tool_result call(const struct place *place, const char *tool, const char *arguments)
+static struct tool_result call(const struct fixture *fixture, const char *tool,
+                               const char *arguments)
 {
     struct tool_result result;
     struct error why = {0};
-    assert_int_equal(tool_session_call(&place->session, tool, arguments, NULL, &result, &why),
+    assert_int_equal(tool_session_call(&fixture->session, tool, arguments, NULL, &result, &why),
                      ERR_OK);
     return result;
 }
@@ -72,89 +74,90 @@ static struct tool_result call(const struct place *place, const char *tool, cons
 static void tools_are_listed_and_called(void **state)
 {
     (void)state;
-    struct place place;
-    open_place(&place, SERVER " --pages 3", 60);
-    assert_int_equal(place.set.count, 10);
-    expect(call(&place, "add", "{\"a\":2,\"b\":40}"), false, "42");
-    expect(call(&place, "echo", "{\"x\":{\"y\":[1,null]}}"), false, "{\"x\": {\"y\": [1, null]}}");
-    expect(call(&place, "fail", "{}"), true, "it failed");
-    expect(call(&place, "parts", "{}"), false, "one\n[image, not shown]\ntwo");
-    expect(call(&place, "noise", "{}"), false, "quiet");
-    expect(call(&place, "ask", "{}"), false, "asked");
-    struct tool_result result = call(&place, "huge", "{}");
+    struct fixture fixture;
+    open_fixture(&fixture, SERVER " --pages 3", 60);
+    assert_int_equal(fixture.set.count, 10);
+    expect_result(call(&fixture, "add", "{\"a\":2,\"b\":40}"), false, "42");
+    expect_result(call(&fixture, "echo", "{\"x\":{\"y\":[1,null]}}"), false,
+                  "{\"x\": {\"y\": [1, null]}}");
+    expect_result(call(&fixture, "fail", "{}"), true, "it failed");
+    expect_result(call(&fixture, "parts", "{}"), false, "one\n[image, not shown]\ntwo");
+    expect_result(call(&fixture, "noise", "{}"), false, "quiet");
+    expect_result(call(&fixture, "ask", "{}"), false, "asked");
+    struct tool_result result = call(&fixture, "huge", "{}");
     assert_true(result.is_truncated);
     tool_result_release(&result);
-    close_place(&place);
+    close_fixture(&fixture);
 }
 
-static void names_take_a_prefix(void **state)
+static void a_prefix_is_added_to_tool_names(void **state)
 {
     (void)state;
-    struct place place;
-    open_place(&place, "first=" SERVER, 60);
-    expect(call(&place, "first_add", "{\"a\":1,\"b\":1}"), false, "2");
-    close_place(&place);
+    struct fixture fixture;
+    open_fixture(&fixture, "first=" SERVER, 60);
+    expect_result(call(&fixture, "first_add", "{\"a\":1,\"b\":1}"), false, "2");
+    close_fixture(&fixture);
     const char *const twice[] = {SERVER, SERVER};
     struct toolset_options options = {.names = "none", .servers = twice, .server_count = 2};
     struct error why = {0};
-    assert_int_equal(toolset_open(&options, &place.set, &why), ERR_USAGE);
+    assert_int_equal(toolset_open(&options, &fixture.set, &why), ERR_USAGE);
     assert_contains(why.text, "PREFIX=COMMAND");
 }
 
-static void a_server_of_a_query_works_in_its_workspace(void **state)
+static void a_per_query_server_runs_in_its_workspace(void **state)
 {
     (void)state;
-    struct place place;
-    open_place(&place, SERVER " {workspace}", 60);
-    expect(call(&place, "where", "{}"), false, place.folder); /* with a space in it */
-    close_place(&place);
+    struct fixture fixture;
+    open_fixture(&fixture, SERVER " {workspace}", 60);
+    expect_result(call(&fixture, "where", "{}"), false, fixture.folder); /* with a space in it */
+    close_fixture(&fixture);
 }
 
-/* It would be there after 20 s: the call has no time for that. */
-static void a_slow_restart_is_a_part_of_the_call(void **state)
+/* The server would be up after 20 s: longer than the call's timeout. */
+static void a_slow_restart_counts_toward_the_call_timeout(void **state)
 {
     (void)state;
-    struct place place;
+    struct fixture fixture;
     char folder[] = "/tmp/ipw-mcp-XXXXXX", command[512];
     assert_non_null(mkdtemp(folder));
     snprintf(command, sizeof command, "rmdir %s || sleep 20; exec " SERVER, folder);
-    open_place(&place, command, 5);
-    expect(call(&place, "crash", "{}"), true, "out of cheese");
-    struct tool_result result = call(&place, "add", "{\"a\":1,\"b\":2}");
+    open_fixture(&fixture, command, 5);
+    expect_result(call(&fixture, "crash", "{}"), true, "out of cheese");
+    struct tool_result result = call(&fixture, "add", "{\"a\":1,\"b\":2}");
     assert_true(result.timed_out);
-    expect(result, true, "cannot start the MCP server");
-    close_place(&place);
+    expect_result(result, true, "cannot start the MCP server");
+    close_fixture(&fixture);
 }
 
 static void a_crash_fails_the_call_and_the_next_one_works(void **state)
 {
     (void)state;
-    struct place place;
-    open_place(&place, SERVER, 60);
+    struct fixture fixture;
+    open_fixture(&fixture, SERVER, 60);
     for (int i = 0; i < 3; i++) {
-        expect(call(&place, "crash", "{}"), true, "out of cheese");
-        expect(call(&place, "add", "{\"a\":1,\"b\":2}"), false, "3");
+        expect_result(call(&fixture, "crash", "{}"), true, "out of cheese");
+        expect_result(call(&fixture, "add", "{\"a\":1,\"b\":2}"), false, "3");
     }
-    expect(call(&place, "crash", "{}"), true, "exited");
-    expect(call(&place, "add", "{\"a\":1,\"b\":2}"), true, "exited 4 times");
-    close_place(&place);
+    expect_result(call(&fixture, "crash", "{}"), true, "exited");
+    expect_result(call(&fixture, "add", "{\"a\":1,\"b\":2}"), true, "exited 4 times");
+    close_fixture(&fixture);
 }
 
 static void a_slow_call_times_out_and_the_server_survives(void **state)
 {
     (void)state;
-    struct place place;
-    open_place(&place, SERVER, 2);
-    struct tool_result result = call(&place, "slow", "{}");
+    struct fixture fixture;
+    open_fixture(&fixture, SERVER, 2);
+    struct tool_result result = call(&fixture, "slow", "{}");
     assert_true(result.timed_out);
     assert_true(result.is_error);
     tool_result_release(&result);
-    expect(call(&place, "add", "{\"a\":1,\"b\":2}"), false, "3");
-    close_place(&place);
+    expect_result(call(&fixture, "add", "{\"a\":1,\"b\":2}"), false, "3");
+    close_fixture(&fixture);
 }
 
 struct parallel {
-    const struct place *place;
+    const struct fixture *fixture;
     struct tool_result result;
     const char *tool;
     nanos done;
@@ -163,60 +166,60 @@ struct parallel {
 static void *call_parallel(void *context)
 {
     struct parallel *parallel = context;
-    parallel->result = call(parallel->place, parallel->tool, "{\"s\":1.5,\"a\":1,\"b\":1}");
+    parallel->result = call(parallel->fixture, parallel->tool, "{\"s\":1.5,\"a\":1,\"b\":1}");
     parallel->done = clock_now();
     return NULL;
 }
 
-static void calls_are_in_flight_together(void **state)
+static void calls_run_concurrently(void **state)
 {
     (void)state;
-    struct place place;
-    open_place(&place, SERVER, 60);
-    struct parallel slow = {.place = &place, .tool = "slow"};
-    struct parallel quick = {.place = &place, .tool = "add"};
+    struct fixture fixture;
+    open_fixture(&fixture, SERVER, 60);
+    struct parallel slow = {.fixture = &fixture, .tool = "slow"};
+    struct parallel quick = {.fixture = &fixture, .tool = "add"};
     pthread_t threads[2];
     assert_int_equal(thread_start(&threads[0], call_parallel, &slow), ERR_OK);
     thread_sleep(200 * NS_PER_MS);
     assert_int_equal(thread_start(&threads[1], call_parallel, &quick), ERR_OK);
     pthread_join(threads[0], NULL);
     pthread_join(threads[1], NULL);
-    expect(slow.result, false, "done");
-    expect(quick.result, false, "2");
+    expect_result(slow.result, false, "done");
+    expect_result(quick.result, false, "2");
     assert_true(quick.done < slow.done);
-    close_place(&place);
+    close_fixture(&fixture);
 }
 
 static void a_server_that_does_not_start_is_an_error(void **state)
 {
     (void)state;
-    struct place place;
+    struct fixture fixture;
     struct error why = {0};
-    assert_int_not_equal(try_open(&place, SERVER " --dead", 60, &why), ERR_OK);
+    assert_int_not_equal(try_open(&fixture, SERVER " --dead", 60, &why), ERR_OK);
     assert_contains(why.text, "no configuration");
-    assert_int_not_equal(try_open(&place, "/no/such/server", 60, &why), ERR_OK);
+    assert_int_not_equal(try_open(&fixture, "/no/such/server", 60, &why), ERR_OK);
     assert_contains(why.text, "not found");
     struct params params = {0};
     const char *const mute[] = {SERVER " --mute"};
     assert_int_equal(params_add(&params, "mcp.start_timeout_s=1"), ERR_OK);
     struct toolset_options options = {
         .names = "none", .params = &params, .servers = mute, .server_count = 1};
-    assert_int_equal(toolset_open(&options, &place.set, &why), ERR_TIMEOUT);
+    assert_int_equal(toolset_open(&options, &fixture.set, &why), ERR_TIMEOUT);
     params_release(&params);
 }
 
 int main(void)
 {
-    /* As the program does: a server may end before it has read what it is sent. */
+    /* As the program does: a server may exit before it has read its input. */
     signal(SIGPIPE, SIG_IGN);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tools_are_listed_and_called),
-        cmocka_unit_test(names_take_a_prefix),
-        cmocka_unit_test(a_server_of_a_query_works_in_its_workspace),
+        cmocka_unit_test(a_prefix_is_added_to_tool_names),
+        cmocka_unit_test(a_per_query_server_runs_in_its_workspace),
         cmocka_unit_test(a_crash_fails_the_call_and_the_next_one_works),
-        cmocka_unit_test(a_slow_restart_is_a_part_of_the_call),
+        cmocka_unit_test(a_slow_restart_counts_toward_the_call_timeout),
         cmocka_unit_test(a_slow_call_times_out_and_the_server_survives),
-        cmocka_unit_test(calls_are_in_flight_together),
+        cmocka_unit_test(calls_run_concurrently),
         cmocka_unit_test(a_server_that_does_not_start_is_an_error),
     };
     return RUN_TESTS_WITH(python_available, tests);

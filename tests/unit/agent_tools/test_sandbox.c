@@ -1,5 +1,6 @@
-/* The tools that touch files and run programs: what leaves the workspace, takes too long, too much memory or too much
- * output, opens a socket or stays in the background.  Programs of the machine are the oracle: sh, python3, ls. */
+/* The tools that access files and run programs: paths outside the workspace, time, memory and
+ * output limits, sockets, background processes. Programs of the machine are the reference: sh,
+ * python3, ls. */
 #include "support/unit.h"
 
 #include <errno.h>
@@ -22,7 +23,7 @@
 #include "port/thread.h"
 #include "support/tool_results.h"
 
-struct place {
+struct fixture {
     char folder[64]; /* inside it: workspace/ and secret.txt */
     struct toolset set;
     struct tool_session session;
@@ -36,16 +37,16 @@ static void put_file(const char *path, const char *content)
     close(fd);
 }
 
-static void open_place(struct place *place, const char *names, double timeout_s)
+static void open_fixture(struct fixture *fixture, const char *names, double timeout_s)
 {
     struct error why = {0};
     char path[128];
     /* cppcheck-suppress ctuuninitvar ; the address of an array */
-    snprintf(place->folder, sizeof place->folder, "/tmp/ipw-place-XXXXXX");
-    assert_non_null(mkdtemp(place->folder));
-    snprintf(path, sizeof path, "%s/secret.txt", place->folder);
+    snprintf(fixture->folder, sizeof fixture->folder, "/tmp/ipw-fixture-XXXXXX");
+    assert_non_null(mkdtemp(fixture->folder));
+    snprintf(path, sizeof path, "%s/secret.txt", fixture->folder);
     put_file(path, "the secret");
-    snprintf(path, sizeof path, "%s/workspace", place->folder);
+    snprintf(path, sizeof path, "%s/workspace", fixture->folder);
     assert_int_equal(mkdir(path, 0700), 0);
     struct params params = {0};
     if (strstr(names, "shell"))
@@ -54,20 +55,20 @@ static void open_place(struct place *place, const char *names, double timeout_s)
                                       .params = &params,
                                       .timeout = from_seconds(timeout_s),
                                       .output_limit = 2000};
-    enum err err = toolset_open(&options, &place->set, &why);
+    enum err err = toolset_open(&options, &fixture->set, &why);
     if (err)
         print_error("%s\n", why.text);
     assert_int_equal(err, ERR_OK);
     params_release(&params);
-    assert_int_equal(tool_session_open(&place->set, path, &place->session, &why), ERR_OK);
+    assert_int_equal(tool_session_open(&fixture->set, path, &fixture->session, &why), ERR_OK);
 }
 
-static void close_place(struct place *place)
+static void close_fixture(struct fixture *fixture)
 {
-    tool_session_close(&place->session);
-    toolset_close(&place->set);
+    tool_session_close(&fixture->session);
+    toolset_close(&fixture->set);
     char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", place->folder);
+    snprintf(command, sizeof command, "rm -rf '%s'", fixture->folder);
     const char *const argv[] = {"/bin/sh", "-c", command, NULL};
     struct text output = {0};
     struct subprocess_result result;
@@ -78,7 +79,7 @@ static void close_place(struct place *place)
 }
 
 /* Calls a tool with one or two string arguments. */
-static struct tool_result call(struct place *place, const char *tool, const char *key,
+static struct tool_result call(struct fixture *fixture, const char *tool, const char *key,
                                const char *value, const char *key2, const char *value2)
 {
     struct text arguments = {0};
@@ -92,15 +93,15 @@ static struct tool_result call(struct place *place, const char *tool, const char
         json_string(&json, key2, value2);
     json_object_end(&json);
     assert_int_equal(
-        tool_session_call(&place->session, tool, text_get(&arguments), NULL, &result, &why),
+        tool_session_call(&fixture->session, tool, text_get(&arguments), NULL, &result, &why),
         ERR_OK);
     text_release(&arguments);
     return result;
 }
 
-static struct tool_result shell(struct place *place, const char *command)
+static struct tool_result shell(struct fixture *fixture, const char *command)
 {
-    return call(place, "shell", "command", command, NULL, NULL);
+    return call(fixture, "shell", "command", command, NULL, NULL);
 }
 
 /* ---- files ---- */
@@ -108,37 +109,40 @@ static struct tool_result shell(struct place *place, const char *command)
 static void files_are_written_and_read(void **state)
 {
     (void)state;
-    struct place place;
-    open_place(&place, "file_read,file_write", 10);
-    expect(call(&place, "file_write", "path", "a/b/c.txt", "content", "h\xC3\xA4llo\n"), false,
-           "Wrote 7 bytes");
-    expect(call(&place, "file_read", "path", "a//./b/c.txt", NULL, NULL), false, "h\xC3\xA4llo\n");
-    expect(call(&place, "file_write", "path", "a/b/c.txt", "content", "new"), false, "Wrote 3");
-    struct tool_result result = call(&place, "file_read", "path", "a/b/c.txt", NULL, NULL);
+    struct fixture fixture;
+    open_fixture(&fixture, "file_read,file_write", 10);
+    expect_result(call(&fixture, "file_write", "path", "a/b/c.txt", "content", "h\xC3\xA4llo\n"),
+                  false, "Wrote 7 bytes");
+    expect_result(call(&fixture, "file_read", "path", "a//./b/c.txt", NULL, NULL), false,
+                  "h\xC3\xA4llo\n");
+    expect_result(call(&fixture, "file_write", "path", "a/b/c.txt", "content", "new"), false,
+                  "Wrote 3");
+    struct tool_result result = call(&fixture, "file_read", "path", "a/b/c.txt", NULL, NULL);
     assert_string_equal(text_get(&result.output), "new");
     tool_result_release(&result);
-    expect(call(&place, "file_read", "path", ".", NULL, NULL), false, "a/\n");
-    expect(call(&place, "file_read", "path", ".", NULL, NULL), false, "a/\n"); /* and again */
-    expect(call(&place, "file_read", "path", "a/b", NULL, NULL), false, "c.txt\n");
-    expect(call(&place, "file_read", "path", "missing", NULL, NULL), true, "No such file");
-    expect(call(&place, "file_write", "path", "a/b/c.txt/d", "content", "x"), true,
-           "Not a directory");
-    expect(call(&place, "file_write", "path", "a", "content", "x"), true, "directory");
-    close_place(&place);
+    expect_result(call(&fixture, "file_read", "path", ".", NULL, NULL), false, "a/\n");
+    expect_result(call(&fixture, "file_read", "path", ".", NULL, NULL), false,
+                  "a/\n"); /* overwritten */
+    expect_result(call(&fixture, "file_read", "path", "a/b", NULL, NULL), false, "c.txt\n");
+    expect_result(call(&fixture, "file_read", "path", "missing", NULL, NULL), true, "No such file");
+    expect_result(call(&fixture, "file_write", "path", "a/b/c.txt/d", "content", "x"), true,
+                  "Not a directory");
+    expect_result(call(&fixture, "file_write", "path", "a", "content", "x"), true, "directory");
+    close_fixture(&fixture);
 }
 
-static void no_path_leaves_the_workspace(void **state)
+static void paths_cannot_escape_the_workspace(void **state)
 {
     (void)state;
-    struct place place;
+    struct fixture fixture;
     char link[128], target[128];
-    open_place(&place, "file_read,file_write", 10);
-    snprintf(target, sizeof target, "%s/secret.txt", place.folder);
-    snprintf(link, sizeof link, "%s/workspace/link", place.folder);
+    open_fixture(&fixture, "file_read,file_write", 10);
+    snprintf(target, sizeof target, "%s/secret.txt", fixture.folder);
+    snprintf(link, sizeof link, "%s/workspace/link", fixture.folder);
     assert_int_equal(symlink(target, link), 0);
-    snprintf(link, sizeof link, "%s/workspace/up", place.folder);
-    assert_int_equal(symlink(place.folder, link), 0);
-    snprintf(link, sizeof link, "%s/workspace/dangling", place.folder);
+    snprintf(link, sizeof link, "%s/workspace/up", fixture.folder);
+    assert_int_equal(symlink(fixture.folder, link), 0);
+    snprintf(link, sizeof link, "%s/workspace/dangling", fixture.folder);
     assert_int_equal(symlink("../made.txt", link), 0);
     static const char *const PATHS[] = {
         "../secret.txt",    "a/../../secret.txt", "..",           "./..",          "a/..",
@@ -146,12 +150,12 @@ static void no_path_leaves_the_workspace(void **state)
         "dangling",         "~/secret.txt",       "//etc/passwd",
     };
     for (size_t i = 0; i < sizeof PATHS / sizeof *PATHS; i++) {
-        struct tool_result result = call(&place, "file_read", "path", PATHS[i], NULL, NULL);
+        struct tool_result result = call(&fixture, "file_read", "path", PATHS[i], NULL, NULL);
         if (!result.is_error || strstr(text_get(&result.output), "the secret"))
             print_error("%s was read: %s\n", PATHS[i], text_get(&result.output));
         assert_true(result.is_error);
         tool_result_release(&result);
-        result = call(&place, "file_write", "path", PATHS[i], "content", "changed");
+        result = call(&fixture, "file_write", "path", PATHS[i], "content", "changed");
         if (!result.is_error)
             print_error("%s was written\n", PATHS[i]);
         assert_true(result.is_error);
@@ -162,32 +166,33 @@ static void no_path_leaves_the_workspace(void **state)
     assert_true(read(fd, content, sizeof content - 1) > 0);
     close(fd);
     assert_string_equal(content, "the secret");
-    snprintf(link, sizeof link, "%s/made.txt", place.folder);
+    snprintf(link, sizeof link, "%s/made.txt", fixture.folder);
     assert_int_equal(access(link, F_OK), -1);
-    close_place(&place);
+    close_fixture(&fixture);
 }
 
-static void a_pipe_is_no_file_and_long_files_are_cut(void **state)
+static void pipes_are_rejected_and_long_files_are_truncated(void **state)
 {
     (void)state;
-    struct place place;
+    struct fixture fixture;
     char path[128], content[5001];
-    open_place(&place, "file_read,file_write", 10);
-    snprintf(path, sizeof path, "%s/workspace/pipe", place.folder);
+    open_fixture(&fixture, "file_read,file_write", 10);
+    snprintf(path, sizeof path, "%s/workspace/pipe", fixture.folder);
     assert_int_equal(mkfifo(path, 0600), 0);
-    expect(call(&place, "file_read", "path", "pipe", NULL, NULL), true, "not a file");
-    struct tool_result result = call(&place, "file_write", "path", "pipe", "content", "x");
-    assert_true(result.is_error); /* and did not wait for a reader */
+    expect_result(call(&fixture, "file_read", "path", "pipe", NULL, NULL), true, "not a file");
+    struct tool_result result = call(&fixture, "file_write", "path", "pipe", "content", "x");
+    assert_true(result.is_error); /* and it did not block for a reader */
     tool_result_release(&result);
     memset(content, 'y', sizeof content - 1);
     content[sizeof content - 1] = '\0';
-    expect(call(&place, "file_write", "path", "long", "content", content), false, "5000 bytes");
-    result = call(&place, "file_read", "path", "long", NULL, NULL);
+    expect_result(call(&fixture, "file_write", "path", "long", "content", content), false,
+                  "5000 bytes");
+    result = call(&fixture, "file_read", "path", "long", NULL, NULL);
     assert_true(result.is_truncated);
     assert_true(result.output.length < 2100);
     assert_contains(text_get(&result.output), "truncated to 2000 bytes");
     tool_result_release(&result);
-    close_place(&place);
+    close_fixture(&fixture);
 }
 
 /* ---- programs ---- */
@@ -195,96 +200,97 @@ static void a_pipe_is_no_file_and_long_files_are_cut(void **state)
 static void commands_run_in_the_workspace(void **state)
 {
     (void)state;
-    struct place place;
+    struct fixture fixture;
     char path[128];
     SKIP_WITHOUT(confine_available);
-    open_place(&place, "shell", 20);
-    snprintf(path, sizeof path, "%s/workspace\n", place.folder);
-    expect(shell(&place, "pwd"), false, path);
-    expect(shell(&place, "echo out; echo err >&2"), false, "err");
-    expect(shell(&place, "exit 3"), true, "[exit code 3]");
-    expect(shell(&place, "true"), false, "(no output)");
-    expect(shell(&place, "cat"), false, "(no output)"); /* its input is empty, not ours */
-    struct tool_result result = shell(&place, "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done");
+    open_fixture(&fixture, "shell", 20);
+    snprintf(path, sizeof path, "%s/workspace\n", fixture.folder);
+    expect_result(shell(&fixture, "pwd"), false, path);
+    expect_result(shell(&fixture, "echo out; echo err >&2"), false, "err");
+    expect_result(shell(&fixture, "exit 3"), true, "[exit code 3]");
+    expect_result(shell(&fixture, "true"), false, "(no output)");
+    expect_result(shell(&fixture, "cat"), false, "(no output)"); /* its stdin is empty, not ours */
+    struct tool_result result = shell(&fixture, "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done");
     assert_false(result.is_error);
     assert_true(result.cpu_s > 0);
     tool_result_release(&result);
-    close_place(&place);
+    close_fixture(&fixture);
 }
 
-static void our_api_keys_are_not_passed_on(void **state)
+static void api_keys_are_not_inherited(void **state)
 {
     (void)state;
-    struct place place;
+    struct fixture fixture;
     SKIP_WITHOUT(confine_available);
     setenv("OPENAI_API_KEY", "sk-secret", 1);
-    open_place(&place, "shell", 20);
-    struct tool_result result = shell(&place, "env");
+    open_fixture(&fixture, "shell", 20);
+    struct tool_result result = shell(&fixture, "env");
     assert_null(strstr(text_get(&result.output), "sk-secret"));
     assert_contains(text_get(&result.output), "PATH=");
     tool_result_release(&result);
-    close_place(&place);
+    close_fixture(&fixture);
     unsetenv("OPENAI_API_KEY");
 }
 
-static void output_is_limited_and_repaired(void **state)
+static void output_is_limited_and_made_valid_utf8(void **state)
 {
     (void)state;
-    struct place place;
+    struct fixture fixture;
     SKIP_WITHOUT(confine_available);
-    open_place(&place, "shell", 20);
-    struct tool_result result = shell(&place, "yes | head -c 3000000");
+    open_fixture(&fixture, "shell", 20);
+    struct tool_result result = shell(&fixture, "yes | head -c 3000000");
     assert_true(result.is_truncated);
     assert_true(result.output.length < 2100);
     tool_result_release(&result);
-    expect(shell(&place, "printf 'a\\377b'"), false,
-           "a\xEF\xBF\xBD"
-           "b");
-    close_place(&place);
+    expect_result(shell(&fixture, "printf 'a\\377b'"), false,
+                  "a\xEF\xBF\xBD"
+                  "b");
+    close_fixture(&fixture);
 }
 
 static void a_slow_command_is_killed_with_its_children(void **state)
 {
     (void)state;
-    struct place place;
+    struct fixture fixture;
     char path[128], number[32] = "";
     SKIP_WITHOUT(confine_available);
-    open_place(&place, "shell", 1);
+    open_fixture(&fixture, "shell", 1);
     nanos start = clock_now();
-    struct tool_result result = shell(&place, "sleep 300 & echo $! > pid; sleep 300");
+    struct tool_result result = shell(&fixture, "sleep 300 & echo $! > pid; sleep 300");
     assert_true(result.timed_out);
     assert_true(result.is_error);
     assert_contains(text_get(&result.output), "timed out");
     assert_true(clock_now() - start < 60 * NS_PER_S);
     tool_result_release(&result);
-    snprintf(path, sizeof path, "%s/workspace/pid", place.folder);
+    snprintf(path, sizeof path, "%s/workspace/pid", fixture.folder);
     int fd = open(path, O_RDONLY);
     assert_true(read(fd, number, sizeof number - 1) > 0);
     close(fd);
     pid_t pid = (pid_t)strtol(number, NULL, 10);
     for (int i = 0; i < 500 && kill(pid, 0) == 0; i++)
-        thread_sleep(20 * NS_PER_MS); /* until init has seen its end */
+        thread_sleep(20 * NS_PER_MS); /* until init has reaped it */
     assert_int_equal(kill(pid, 0), -1);
-    close_place(&place);
+    close_fixture(&fixture);
 }
 
-static void nothing_stays_in_the_background(void **state)
+static void background_processes_are_killed(void **state)
 {
     (void)state;
-    struct place place;
+    struct fixture fixture;
     char path[128];
     SKIP_WITHOUT(confine_available);
-    open_place(&place, "shell", 30);
+    open_fixture(&fixture, "shell", 30);
     nanos start = clock_now();
-    expect(shell(&place, "(sleep 1; touch late) & setsid sh -c 'sleep 1; touch later' & echo ok"),
-           false, "ok");
-    assert_true(clock_now() - start < 20 * NS_PER_S); /* not until they end */
+    expect_result(
+        shell(&fixture, "(sleep 1; touch late) & setsid sh -c 'sleep 1; touch later' & echo ok"),
+        false, "ok");
+    assert_true(clock_now() - start < 20 * NS_PER_S); /* without waiting for them */
     thread_sleep(1500 * NS_PER_MS);
-    snprintf(path, sizeof path, "%s/workspace/late", place.folder);
+    snprintf(path, sizeof path, "%s/workspace/late", fixture.folder);
     assert_int_equal(access(path, F_OK), -1);
-    snprintf(path, sizeof path, "%s/workspace/later", place.folder);
+    snprintf(path, sizeof path, "%s/workspace/later", fixture.folder);
     assert_int_equal(access(path, F_OK), -1);
-    close_place(&place);
+    close_fixture(&fixture);
 }
 
 /* The first line of `times`: "0m0.310s 0m0.020s". */
@@ -304,15 +310,15 @@ static double read_times(const char *path)
     "sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; times > t; mv t used; sleep 300'"
 #define AWAIT "while [ ! -e used ]; do sleep 0.05; done"
 
-static void cpu_time_of_what_is_killed_counts(void **state)
+static void cpu_time_of_killed_processes_is_counted(void **state)
 {
     (void)state;
-    struct place place;
+    struct fixture fixture;
     char path[128];
     SKIP_WITHOUT(confine_available);
-    open_place(&place, "shell", 60);
-    snprintf(path, sizeof path, "%s/workspace/used", place.folder);
-    /* In the background; in that of a program that has ended; and under one that is killed by a signal. */
+    open_fixture(&fixture, "shell", 60);
+    snprintf(path, sizeof path, "%s/workspace/used", fixture.folder);
+    /* In the background; in the background of a program that has exited; and below one that is killed by a signal. */
     static const char *const COMMANDS[] = {
         WORK " & " AWAIT,
         "(" WORK " &); " AWAIT,
@@ -320,7 +326,7 @@ static void cpu_time_of_what_is_killed_counts(void **state)
     };
     for (size_t i = 0; i < sizeof COMMANDS / sizeof *COMMANDS; i++) {
         unlink(path);
-        struct tool_result result = shell(&place, COMMANDS[i]);
+        struct tool_result result = shell(&fixture, COMMANDS[i]);
         assert_false(result.timed_out);
         double used = read_times(path);
         if (!(result.cpu_s >= used))
@@ -329,10 +335,10 @@ static void cpu_time_of_what_is_killed_counts(void **state)
         assert_true(result.cpu_s >= used);
         tool_result_release(&result);
     }
-    close_place(&place);
+    close_fixture(&fixture);
 }
 
-/* Of this process, by a program that is not confined: the oracle of the one that is. */
+/* Of this process, by an unconfined program: the reference for the confined one. */
 static bool can_read_environment(void)
 {
     const char *const argv[] = {"/bin/sh", "-c", "cat /proc/$PPID/environ", NULL};
@@ -346,25 +352,25 @@ static bool can_read_environment(void)
 
 enum { GUARDED = 0, EXPOSED = 41, STILL_HIDDEN, NO_ORACLE };
 
-/* As a user to whom the kernel does not grant everything. */
-static int look_into_ourselves(void)
+/* As an unprivileged user. */
+static int read_own_environment(void)
 {
     enum { NOBODY = 65534 };
-    struct place place;
+    struct fixture fixture;
     if (geteuid() == 0 && (setgid(NOBODY) || setuid(NOBODY)))
         return NO_ORACLE;
-    prctl(PR_SET_DUMPABLE, 1); /* which a change of the user ends */
+    prctl(PR_SET_DUMPABLE, 1); /* reset by setuid */
     if (!can_read_environment())
         return NO_ORACLE;
-    open_place(&place, "shell,python", 60);
-    struct tool_result result = shell(&place, "cat /proc/$PPID/environ > copy");
+    open_fixture(&fixture, "shell,python", 60);
+    struct tool_result result = shell(&fixture, "cat /proc/$PPID/environ > copy");
     bool was_read = !result.is_error;
     tool_result_release(&result);
-    close_place(&place);
+    close_fixture(&fixture);
     return was_read ? EXPOSED : can_read_environment() ? GUARDED : STILL_HIDDEN;
 }
 
-static void our_own_environment_cannot_be_read(void **state)
+static void environment_of_ipw_cannot_be_read(void **state)
 {
     (void)state;
     struct error why = {0};
@@ -376,7 +382,7 @@ static void our_own_environment_cannot_be_read(void **state)
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0)
-        _exit(look_into_ourselves());
+        _exit(read_own_environment());
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status));
     if (WEXITSTATUS(status) == NO_ORACLE)
@@ -387,44 +393,44 @@ static void our_own_environment_cannot_be_read(void **state)
 static void sockets_are_refused(void **state)
 {
     (void)state;
-    struct place place;
+    struct fixture fixture;
     struct error why = {0};
     SKIP_WITHOUT(confine_available);
     for (size_t i = 0; TOOL_DRIVERS[i]; i++)
         if (!strcmp(TOOL_DRIVERS[i]->name, "python") && TOOL_DRIVERS[i]->available(&why))
             SKIP("%s", why.text);
-    open_place(&place, "python,shell", 60);
-    expect(call(&place, "python", "code", "print(6 * 7)", NULL, NULL), false, "42");
-    expect(call(&place, "python", "code",
-                "import socket\n"
-                "for family in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX):\n"
-                "    try:\n"
-                "        socket.socket(family)\n"
-                "        print('opened', family)\n"
-                "    except PermissionError:\n"
-                "        print('refused')\n",
-                NULL, NULL),
-           false, "refused\nrefused\nrefused");
-    /* What a program starts is held to the same. */
-    expect(shell(&place, "python3 -c 'import socket; socket.socket()' 2>&1 | tail -1"), false,
-           "PermissionError");
-    expect(call(&place, "python", "code", "1/0", NULL, NULL), true, "ZeroDivisionError");
-    close_place(&place);
+    open_fixture(&fixture, "python,shell", 60);
+    expect_result(call(&fixture, "python", "code", "print(6 * 7)", NULL, NULL), false, "42");
+    expect_result(call(&fixture, "python", "code",
+                       "import socket\n"
+                       "for family in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX):\n"
+                       "    try:\n"
+                       "        socket.socket(family)\n"
+                       "        print('opened', family)\n"
+                       "    except PermissionError:\n"
+                       "        print('refused')\n",
+                       NULL, NULL),
+                  false, "refused\nrefused\nrefused");
+    /* Child processes are confined too. */
+    expect_result(shell(&fixture, "python3 -c 'import socket; socket.socket()' 2>&1 | tail -1"),
+                  false, "PermissionError");
+    expect_result(call(&fixture, "python", "code", "1/0", NULL, NULL), true, "ZeroDivisionError");
+    close_fixture(&fixture);
 }
 
-/* Python is the oracle of what a file's owner may do: what is denied here is not for the lack of a file's own rights. */
-static void files_outside_the_workspace_are_closed(void **state)
+/* Python shows what the file's owner may do, so that a denial here is not due to file permissions. */
+static void files_outside_the_workspace_are_inaccessible(void **state)
 {
     (void)state;
-    struct place place;
+    struct fixture fixture;
     char command[512], home[] = "/tmp/ipw-home-XXXXXX", key[64];
     SKIP_WITHOUT(confine_available);
     SKIP_WITHOUT(confine_files_available);
     assert_non_null(mkdtemp(home));
     snprintf(key, sizeof key, "%s/key", home);
     put_file(key, "sk-secret");
-    open_place(&place, "shell,python", 60);
-    /* Reading, listing and writing beside the workspace; and the same inside it. */
+    open_fixture(&fixture, "shell,python", 60);
+    /* Reading, listing and writing next to the workspace; and the same inside it. */
     static const char *const DENIED[] = {"cat ../secret.txt",
                                          "ls ..",
                                          "echo x > ../made",
@@ -438,101 +444,102 @@ static void files_outside_the_workspace_are_closed(void **state)
                                          "cat /etc/shadow",
                                          "echo x > /tmp/ipw-made"};
     for (size_t i = 0; i < sizeof DENIED / sizeof *DENIED; i++)
-        expect(shell(&place, DENIED[i]), true, "Permission denied");
+        expect_result(shell(&fixture, DENIED[i]), true, "Permission denied");
     snprintf(command, sizeof command, "cat %s", key);
-    expect(shell(&place, command), true, "Permission denied");
-    expect(shell(&place,
-                 "mkdir -p a/b; echo hi > a/b/c; mv a/b/c a/d; ln -s a/d e; cat e; rm -r a; "
-                 "echo gone > /dev/null; cat /etc/passwd | head -1 | cut -c 1-4; nproc > n"),
-           false, "hi\nroot");
-    expect(call(&place, "python", "code",
-                "import json, tempfile, subprocess, pathlib\n"
-                "tempfile.NamedTemporaryFile().write(b'x')\n"
-                "print(subprocess.run(['ls'], capture_output=True).returncode)\n"
-                "try:\n    pathlib.Path('../secret.txt').read_text()\n"
-                "except PermissionError:\n    print('refused')",
-                NULL, NULL),
-           false, "0\nrefused");
-    /* Programs of the system find what they need. */
-    if (access("/usr/lib/ssl/openssl.cnf", R_OK) == 0) /* a link into /etc */
-        expect(shell(&place, "cat /usr/lib/ssl/openssl.cnf > c && echo read"), false, "read");
-    close_place(&place);
+    expect_result(shell(&fixture, command), true, "Permission denied");
+    expect_result(shell(&fixture,
+                        "mkdir -p a/b; echo hi > a/b/c; mv a/b/c a/d; ln -s a/d e; cat e; rm -r a; "
+                        "echo gone > /dev/null; cat /etc/passwd | head -1 | cut -c 1-4; nproc > n"),
+                  false, "hi\nroot");
+    expect_result(call(&fixture, "python", "code",
+                       "import json, tempfile, subprocess, pathlib\n"
+                       "tempfile.NamedTemporaryFile().write(b'x')\n"
+                       "print(subprocess.run(['ls'], capture_output=True).returncode)\n"
+                       "try:\n    pathlib.Path('../secret.txt').read_text()\n"
+                       "except PermissionError:\n    print('refused')",
+                       NULL, NULL),
+                  false, "0\nrefused");
+    /* System programs find their files. */
+    if (access("/usr/lib/ssl/openssl.cnf", R_OK) == 0) /* a symlink into /etc */
+        expect_result(shell(&fixture, "cat /usr/lib/ssl/openssl.cnf > c && echo read"), false,
+                      "read");
+    close_fixture(&fixture);
     unlink(key);
     rmdir(home);
 }
 
-/* Of other processes neither, by root either; nor are they its to signal. */
-static void other_processes_are_closed(void **state)
+/* Nor of other processes, even as root; nor can it signal them. */
+static void other_processes_are_inaccessible(void **state)
 {
     (void)state;
-    struct place place;
+    struct fixture fixture;
     char command[128];
     SKIP_WITHOUT(confine_available);
     SKIP_WITHOUT(confine_files_available);
-    open_place(&place, "shell", 60);
+    open_fixture(&fixture, "shell", 60);
     snprintf(command, sizeof command, "cat /proc/%d/environ", (int)getpid());
-    expect(shell(&place, command), true, "Permission denied");
-    expect(shell(&place, "cat /proc/$PPID/environ"), true, "Permission denied");
-    close_place(&place);
+    expect_result(shell(&fixture, command), true, "Permission denied");
+    expect_result(shell(&fixture, "cat /proc/$PPID/environ"), true, "Permission denied");
+    close_fixture(&fixture);
 }
 
-static void what_the_user_names_can_be_read(void **state)
+static void paths_named_by_the_user_are_readable(void **state)
 {
     (void)state;
-    struct place place;
+    struct fixture fixture;
     struct params params = {0};
     struct error why = {0};
     char word[160];
     SKIP_WITHOUT(confine_available);
-    open_place(&place, "shell", 60);
-    toolset_close(&place.set);
-    tool_session_close(&place.session);
-    snprintf(word, sizeof word, "shell.read=/no/such/file;%s/secret.txt", place.folder);
+    open_fixture(&fixture, "shell", 60);
+    toolset_close(&fixture.set);
+    tool_session_close(&fixture.session);
+    snprintf(word, sizeof word, "shell.read=/no/such/file;%s/secret.txt", fixture.folder);
     assert_int_equal(params_add(&params, word), ERR_OK);
     struct toolset_options options = {.names = "shell", .params = &params};
-    assert_int_equal(toolset_open(&options, &place.set, &why), ERR_OK);
-    snprintf(word, sizeof word, "%s/workspace", place.folder);
-    assert_int_equal(tool_session_open(&place.set, word, &place.session, &why), ERR_OK);
-    expect(shell(&place, "cat ../secret.txt"), false, "the secret");
-    close_place(&place);
+    assert_int_equal(toolset_open(&options, &fixture.set, &why), ERR_OK);
+    snprintf(word, sizeof word, "%s/workspace", fixture.folder);
+    assert_int_equal(tool_session_open(&fixture.set, word, &fixture.session, &why), ERR_OK);
+    expect_result(shell(&fixture, "cat ../secret.txt"), false, "the secret");
+    close_fixture(&fixture);
     assert_int_equal(params_add(&params, "shell.read=data"), ERR_OK);
-    assert_int_equal(toolset_open(&options, &place.set, &why), ERR_USAGE);
+    assert_int_equal(toolset_open(&options, &fixture.set, &why), ERR_USAGE);
     assert_contains(why.text, "absolute");
     params_release(&params);
 }
 
-/* coreutils' timeout makes a group of its own, and kills that. */
-static void a_command_may_have_groups_and_sessions_of_its_own(void **state)
+/* coreutils' timeout creates its own process group, and kills that. */
+static void a_command_may_create_process_groups_and_sessions(void **state)
 {
     (void)state;
-    struct place place;
+    struct fixture fixture;
     SKIP_WITHOUT(confine_available);
-    open_place(&place, "shell,python", 60);
-    expect(shell(&place, "timeout 0.2 sleep 50; echo $? after"), false, "124 after");
-    expect(shell(&place, "setsid sh -c 'echo apart' | cat; echo ok"), false, "apart\nok");
-    /* And signals, none of which is ignored from the start. */
-    expect(shell(&place, "kill -USR1 $$; echo ignored"), true, "[killed by signal 10]");
-    expect(shell(&place, "kill -QUIT $$; echo ignored"), true, "[killed by signal 3]");
-    close_place(&place);
+    open_fixture(&fixture, "shell,python", 60);
+    expect_result(shell(&fixture, "timeout 0.2 sleep 50; echo $? after"), false, "124 after");
+    expect_result(shell(&fixture, "setsid sh -c 'echo apart' | cat; echo ok"), false, "apart\nok");
+    /* Signal dispositions are the defaults: none is ignored. */
+    expect_result(shell(&fixture, "kill -USR1 $$; echo ignored"), true, "[killed by signal 10]");
+    expect_result(shell(&fixture, "kill -QUIT $$; echo ignored"), true, "[killed by signal 3]");
+    close_fixture(&fixture);
 }
 
-static void inherited_descriptors_are_not_passed_on(void **state)
+static void descriptors_are_not_inherited(void **state)
 {
     (void)state;
-    struct place place;
+    struct fixture fixture;
     int ends[2];
     char command[64], byte;
     SKIP_WITHOUT(confine_available);
-    open_place(&place, "shell", 20);
+    open_fixture(&fixture, "shell", 20);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0); /* not close-on-exec */
     snprintf(command, sizeof command, "echo leaked >&%d", ends[0]);
-    struct tool_result result = shell(&place, command);
+    struct tool_result result = shell(&fixture, command);
     assert_true(result.is_error);
     tool_result_release(&result);
     assert_int_equal(recv(ends[1], &byte, 1, MSG_DONTWAIT), -1);
     close(ends[0]);
     close(ends[1]);
-    /* The pipe that tells of a failed start is not among what is closed. */
+    /* The pipe that reports a failed exec is kept open. */
     const char *const argv[] = {"/no/such/program", NULL};
     struct subprocess_result ended;
     struct text output = {0};
@@ -541,48 +548,49 @@ static void inherited_descriptors_are_not_passed_on(void **state)
         subprocess_run(&options, &(struct subprocess_run){0}, &output, &ended, &(struct error){0}),
         ERR_NOT_FOUND);
     text_release(&output);
-    close_place(&place);
+    close_fixture(&fixture);
 }
 
 static void memory_is_limited(void **state)
 {
     (void)state;
-    struct place place;
+    struct fixture fixture;
     SKIP_WITHOUT(confine_available);
-    open_place(&place, "shell", 60);
+    open_fixture(&fixture, "shell", 60);
     struct tool_result result =
-        shell(&place, "python3 -c 'x = bytearray(700 << 20); print(len(x))' 2>&1");
+        shell(&fixture, "python3 -c 'x = bytearray(700 << 20); print(len(x))' 2>&1");
     assert_null(strstr(text_get(&result.output), "734003200"));
     tool_result_release(&result);
-    result = shell(&place, "head -c 100000000 /dev/zero > big");
-    assert_true(result.is_error); /* beyond the largest file */
+    result = shell(&fixture, "head -c 100000000 /dev/zero > big");
+    assert_true(result.is_error); /* above the file size limit */
     tool_result_release(&result);
-    close_place(&place);
+    close_fixture(&fixture);
 }
 
-static void a_canceled_call_is_no_result(void **state)
+static void a_canceled_call_has_no_result(void **state)
 {
     (void)state;
-    struct place place;
+    struct fixture fixture;
     struct tool_result result;
     struct error why = {0};
     atomic_bool cancel = true;
     SKIP_WITHOUT(confine_available);
-    open_place(&place, "shell", 60);
-    assert_int_equal(tool_session_call(&place.session, "shell", "{\"command\":\"sleep 50\"}",
+    open_fixture(&fixture, "shell", 60);
+    assert_int_equal(tool_session_call(&fixture.session, "shell", "{\"command\":\"sleep 50\"}",
                                        &cancel, &result, &why),
                      ERR_INTERRUPTED);
     tool_result_release(&result);
-    close_place(&place);
+    close_fixture(&fixture);
 }
 
 static void an_unknown_tool_is_reported_to_the_model(void **state)
 {
     (void)state;
-    struct place place;
-    open_place(&place, "file_read,null", 10);
-    expect(call(&place, "file_raed", "path", "x", NULL, NULL), true, "did you mean 'file_read'");
-    close_place(&place);
+    struct fixture fixture;
+    open_fixture(&fixture, "file_read,null", 10);
+    expect_result(call(&fixture, "file_raed", "path", "x", NULL, NULL), true,
+                  "did you mean 'file_read'");
+    close_fixture(&fixture);
     struct toolset set;
     struct error why = {0};
     assert_int_equal(toolset_open(&(struct toolset_options){.names = "calculater"}, &set, &why),
@@ -599,23 +607,23 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_are_written_and_read),
-        cmocka_unit_test(no_path_leaves_the_workspace),
-        cmocka_unit_test(a_pipe_is_no_file_and_long_files_are_cut),
+        cmocka_unit_test(paths_cannot_escape_the_workspace),
+        cmocka_unit_test(pipes_are_rejected_and_long_files_are_truncated),
         cmocka_unit_test(commands_run_in_the_workspace),
-        cmocka_unit_test(our_api_keys_are_not_passed_on),
-        cmocka_unit_test(output_is_limited_and_repaired),
+        cmocka_unit_test(api_keys_are_not_inherited),
+        cmocka_unit_test(output_is_limited_and_made_valid_utf8),
         cmocka_unit_test(a_slow_command_is_killed_with_its_children),
-        cmocka_unit_test(nothing_stays_in_the_background),
-        cmocka_unit_test(cpu_time_of_what_is_killed_counts),
-        cmocka_unit_test(our_own_environment_cannot_be_read),
+        cmocka_unit_test(background_processes_are_killed),
+        cmocka_unit_test(cpu_time_of_killed_processes_is_counted),
+        cmocka_unit_test(environment_of_ipw_cannot_be_read),
         cmocka_unit_test(sockets_are_refused),
-        cmocka_unit_test(files_outside_the_workspace_are_closed),
-        cmocka_unit_test(other_processes_are_closed),
-        cmocka_unit_test(what_the_user_names_can_be_read),
-        cmocka_unit_test(a_command_may_have_groups_and_sessions_of_its_own),
-        cmocka_unit_test(inherited_descriptors_are_not_passed_on),
+        cmocka_unit_test(files_outside_the_workspace_are_inaccessible),
+        cmocka_unit_test(other_processes_are_inaccessible),
+        cmocka_unit_test(paths_named_by_the_user_are_readable),
+        cmocka_unit_test(a_command_may_create_process_groups_and_sessions),
+        cmocka_unit_test(descriptors_are_not_inherited),
         cmocka_unit_test(memory_is_limited),
-        cmocka_unit_test(a_canceled_call_is_no_result),
+        cmocka_unit_test(a_canceled_call_has_no_result),
         cmocka_unit_test(an_unknown_tool_is_reported_to_the_model),
     };
     return RUN_TESTS_WITH(jv_available, tests);

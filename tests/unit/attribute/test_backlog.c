@@ -1,4 +1,4 @@
-/* The backlog's room: who makes requests waits for attribution, and for nothing else. */
+/* Capacity of the backlog: callers block for attribution only. */
 #include "attribute/share_parts.h"
 
 #include "core/clock.h"
@@ -8,7 +8,7 @@
 
 enum { ENDED_MAX = 3 };
 
-static void end_one(struct backlog *backlog, uint64_t id)
+static void end_request(struct backlog *backlog, uint64_t id)
 {
     struct sharer *sharer = sharer_new(0);
     assert_non_null(sharer);
@@ -23,29 +23,29 @@ static void collect(struct backlog *backlog)
     assert_int_equal(backlog_collect(backlog, &earliest), ERR_OK);
 }
 
-static void test_has_capacity_until_the_limit(void **state)
+static void has_capacity_until_the_limit(void **state)
 {
     (void)state;
     struct backlog backlog;
     backlog_init(&backlog);
     for (uint64_t id = 1; id <= ENDED_MAX; id++) {
         assert_true(backlog_has_capacity(&backlog, ENDED_MAX, 0));
-        end_one(&backlog, id);
+        end_request(&backlog, id);
     }
     assert_int_equal(backlog_ended(&backlog), ENDED_MAX);
     assert_false(backlog_has_capacity(&backlog, ENDED_MAX, NS_PER_MS));
     backlog_release(&backlog);
 }
 
-/* A long request keeps others from being settled: that must not stop new ones. */
-static void test_requests_that_wait_for_one_in_flight_do_not_count(void **state)
+/* A long request delays the settling of others: that must not block new ones. */
+static void requests_blocked_by_one_in_flight_do_not_use_capacity(void **state)
 {
     (void)state;
     struct backlog backlog;
     backlog_init(&backlog);
     assert_int_equal(backlog_begin(&backlog, 100, 0), ERR_OK);
     for (uint64_t id = 1; id <= ENDED_MAX; id++)
-        end_one(&backlog, id);
+        end_request(&backlog, id);
     collect(&backlog);
     assert_null(backlog_pop(&backlog, 0));
     assert_true(backlog_has_capacity(&backlog, ENDED_MAX, 0));
@@ -59,26 +59,26 @@ static void *collect_later(void *argument)
     return NULL;
 }
 
-static void test_a_collect_wakes_waiting_threads(void **state)
+static void collecting_wakes_waiting_threads(void **state)
 {
     (void)state;
     struct backlog backlog;
     pthread_t thread;
     backlog_init(&backlog);
     for (uint64_t id = 1; id <= ENDED_MAX; id++)
-        end_one(&backlog, id);
+        end_request(&backlog, id);
     nanos began = clock_now();
     assert_int_equal(thread_start(&thread, collect_later, &backlog), ERR_OK);
     bool room = false;
-    while (!room) /* a wait may end for nothing */
+    while (!room) /* the wait may wake up spuriously */
         room = backlog_has_capacity(&backlog, ENDED_MAX, 600 * NS_PER_S);
     assert_true(clock_now() - began < 300 * NS_PER_S);
     pthread_join(thread, NULL);
     backlog_release(&backlog);
 }
 
-/* Whatever their order, the first that is still in flight is known, and none is lost or there twice. */
-static void test_requests_end_in_any_order(void **state)
+/* In any order, the oldest request in flight is known, and none is lost or duplicated. */
+static void requests_may_end_in_any_order(void **state)
 {
     (void)state;
     enum { COUNT = 3000, WINDOW = 100 };
@@ -108,10 +108,10 @@ static void test_requests_end_in_any_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_has_capacity_until_the_limit),
-        cmocka_unit_test(test_requests_that_wait_for_one_in_flight_do_not_count),
-        cmocka_unit_test(test_a_collect_wakes_waiting_threads),
-        cmocka_unit_test(test_requests_end_in_any_order),
+        cmocka_unit_test(has_capacity_until_the_limit),
+        cmocka_unit_test(requests_blocked_by_one_in_flight_do_not_use_capacity),
+        cmocka_unit_test(collecting_wakes_waiting_threads),
+        cmocka_unit_test(requests_may_end_in_any_order),
     };
     return RUN_TESTS(tests);
 }

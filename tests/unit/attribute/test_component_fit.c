@@ -1,4 +1,4 @@
-#include "support/chance.h"
+#include "support/rng.h"
 #include "support/unit.h"
 
 #include <math.h>
@@ -6,14 +6,14 @@
 #include "attribute/component_fit.h"
 #include "core/units.h"
 
-/* A machine of known powers: 10 W idle, and four components, two of which always work in the same
- * proportion.  Windows are what a perfect sensor would have seen, with noise where a test adds some. */
+/* A machine of known powers: 10 W idle, and four components, two of which are always busy in the
+ * same proportion. Windows are ideal readings, with noise where a test adds some. */
 enum { COLUMNS = 4, REPLAYS = 4, WORKS = 3, WINDOWS = REPLAYS * (WORKS + 1), TRIALS = 60 };
 
 static const double IDLE = 10, WATTS[COLUMNS] = {30, 30, 12, 55};
 static const unsigned ONE_PHASE[COLUMNS] = {0};
 
-/* Seconds of each component in each work; the last row is rest. */
+/* Busy seconds of each component in each workload; the last row is idle. */
 static const double TIMES[WORKS + 1][COLUMNS] = {
     {1.0, 0.5, 0.1, 0.2}, {0.6, 0.3, 1.4, 0.1}, {0.8, 0.4, 0.3, 1.1}, {0, 0, 0, 0}};
 
@@ -22,17 +22,17 @@ struct world {
     double times[WINDOWS][COLUMNS];
 };
 
-/* Twelve even draws less six: normal enough. */
+/* Sum of twelve uniform draws minus six: approximately normal. */
 static double noise(uint64_t *state)
 {
     double sum = -6;
     for (int i = 0; i < 12; i++)
-        sum += chance_of(state);
+        sum += rng_uniform_of(state);
     return sum;
 }
 
-static void make(struct world *world, const double times[WORKS + 1][COLUMNS], double sigma,
-                 uint64_t seed)
+static void make_windows(struct world *world, const double times[WORKS + 1][COLUMNS], double sigma,
+                         uint64_t seed)
 {
     for (unsigned w = 0; w < WINDOWS; w++) {
         unsigned work = w % (WORKS + 1);
@@ -50,19 +50,19 @@ static void make(struct world *world, const double times[WORKS + 1][COLUMNS], do
     }
 }
 
-static struct fit_options options(const unsigned *phases)
+static struct fit_options fit_options_of(const unsigned *phases)
 {
     return (struct fit_options){.phases = phases, .columns = COLUMNS, .resamples = 200, .seed = 1};
 }
 
-static void known_powers_are_recovered_and_twins_share_one(void **state)
+static void known_powers_are_recovered_and_proportional_components_are_grouped(void **state)
 {
     (void)state;
     static struct world world;
     struct component_fit fit;
     struct error why = {0};
-    struct fit_options with = options(ONE_PHASE);
-    make(&world, TIMES, 0, 1);
+    struct fit_options with = fit_options_of(ONE_PHASE);
+    make_windows(&world, TIMES, 0, 1);
     assert_int_equal(component_fit(world.windows, WINDOWS, &with, &fit, &why), ERR_OK);
     assert_true(fit.has_idle);
     assert_near(fit.idle_watts, IDLE, 1e-6);
@@ -75,7 +75,7 @@ static void known_powers_are_recovered_and_twins_share_one(void **state)
     assert_true(fit.columns[2].is_alone && fit.columns[3].is_alone);
 }
 
-static void noisy_windows_give_the_powers_within_their_error(void **state)
+static void powers_of_noisy_windows_are_within_their_uncertainty(void **state)
 {
     (void)state;
     static struct world world;
@@ -83,8 +83,8 @@ static void noisy_windows_give_the_powers_within_their_error(void **state)
     for (uint64_t trial = 0; trial < TRIALS; trial++) {
         struct component_fit fit;
         struct error why = {0};
-        struct fit_options with = options(ONE_PHASE);
-        make(&world, TIMES, 0.5, 100 + trial);
+        struct fit_options with = fit_options_of(ONE_PHASE);
+        make_windows(&world, TIMES, 0.5, 100 + trial);
         assert_int_equal(component_fit(world.windows, WINDOWS, &with, &fit, &why), ERR_OK);
         for (int j = 0; j < COLUMNS; j++) {
             assert_true(fit.columns[j].watts >= 0);
@@ -92,11 +92,11 @@ static void noisy_windows_give_the_powers_within_their_error(void **state)
             outside += fabs(fit.columns[j].watts - WATTS[j]) > 2 * fit.columns[j].sigma;
         }
     }
-    /* Beyond two sigmas lies a twentieth at most; three times that would be a wrong sigma. */
+    /* At most a twentieth lies beyond two sigmas; three times that would mean a wrong sigma. */
     assert_true(outside <= 0.15 * TRIALS * COLUMNS);
 }
 
-/* Whatever the noise: nothing is negative, and what the powers explain is what was measured. */
+/* With any noise: no power is negative, and the fitted energy equals the measured energy. */
 static void energy_is_conserved_and_never_negative(void **state)
 {
     (void)state;
@@ -104,9 +104,9 @@ static void energy_is_conserved_and_never_negative(void **state)
     for (uint64_t trial = 0; trial < TRIALS; trial++) {
         struct component_fit fit;
         struct error why = {0};
-        struct fit_options with = options(ONE_PHASE);
+        struct fit_options with = fit_options_of(ONE_PHASE);
         double explained = 0, measured = 0;
-        make(&world, TIMES, 4, 900 + trial);
+        make_windows(&world, TIMES, 4, 900 + trial);
         assert_int_equal(component_fit(world.windows, WINDOWS, &with, &fit, &why), ERR_OK);
         for (int w = 0; w < WINDOWS; w++) {
             measured += world.windows[w].joules;
@@ -120,8 +120,8 @@ static void energy_is_conserved_and_never_negative(void **state)
     }
 }
 
-/* One proportion in every work: only the mean power can be known, and it is shared. */
-static void components_always_busy_together_share_one_power(void **state)
+/* The same proportion in every workload: only the mean power is identifiable, and it is shared. */
+static void proportional_components_share_one_power(void **state)
 {
     (void)state;
     static struct world world;
@@ -129,8 +129,8 @@ static void components_always_busy_together_share_one_power(void **state)
         {1, 0.5, 0.1, 0.2}, {2, 1, 0.2, 0.4}, {0.5, 0.25, 0.05, 0.1}, {0, 0, 0, 0}};
     struct component_fit fit;
     struct error why = {0};
-    struct fit_options with = options(ONE_PHASE);
-    make(&world, SAME, 0, 1);
+    struct fit_options with = fit_options_of(ONE_PHASE);
+    make_windows(&world, SAME, 0, 1);
     assert_int_equal(component_fit(world.windows, WINDOWS, &with, &fit, &why), ERR_OK);
     double mean = (30 + 15 + 1.2 + 11) / 1.8;
     assert_int_equal(fit.groups, 1);
@@ -140,7 +140,7 @@ static void components_always_busy_together_share_one_power(void **state)
     }
 }
 
-static void phases_are_never_put_together(void **state)
+static void components_of_different_phases_are_not_grouped(void **state)
 {
     (void)state;
     static struct world world;
@@ -149,15 +149,15 @@ static void phases_are_never_put_together(void **state)
         {1, 0.5, 0, 0}, {0, 0, 0.5, 1}, {0, 0, 0.25, 0.5}, {0, 0, 0, 0}};
     struct component_fit fit;
     struct error why = {0};
-    struct fit_options with = options(TWO);
-    make(&world, APART, 0, 1);
+    struct fit_options with = fit_options_of(TWO);
+    make_windows(&world, APART, 0, 1);
     assert_int_equal(component_fit(world.windows, WINDOWS, &with, &fit, &why), ERR_OK);
     assert_int_equal(fit.groups, 2);
     assert_near(fit.columns[0].watts, 30, 1e-6);
     assert_near(fit.columns[2].watts, (12 * 0.5 + 55) / 1.5, 1e-6);
 }
 
-static void a_component_without_time_is_unknown(void **state)
+static void a_component_that_was_never_busy_is_unknown(void **state)
 {
     (void)state;
     static struct world world;
@@ -165,24 +165,24 @@ static void a_component_without_time_is_unknown(void **state)
         {1, 0, 0.1, 0.2}, {0.6, 0, 1.4, 0.1}, {0.8, 0, 0.3, 1.1}, {0, 0, 0, 0}};
     struct component_fit fit;
     struct error why = {0};
-    struct fit_options with = options(ONE_PHASE);
-    make(&world, ABSENT, 0, 1);
+    struct fit_options with = fit_options_of(ONE_PHASE);
+    make_windows(&world, ABSENT, 0, 1);
     assert_int_equal(component_fit(world.windows, WINDOWS, &with, &fit, &why), ERR_OK);
     assert_false(is_known(fit.columns[1].watts));
     assert_near(fit.columns[3].watts, 55, 1e-6);
 }
 
-static void without_an_idle_window_idle_power_is_in_the_powers(void **state)
+static void without_an_idle_window_idle_power_is_part_of_component_power(void **state)
 {
     (void)state;
     static struct world world;
     struct component_fit fit;
     struct error why = {0};
-    struct fit_options with = options(ONE_PHASE);
+    struct fit_options with = fit_options_of(ONE_PHASE);
     struct fit_window busy[WINDOWS];
     size_t count = 0;
     double joules = 0, explained = 0;
-    make(&world, TIMES, 0, 1);
+    make_windows(&world, TIMES, 0, 1);
     for (int w = 0; w < WINDOWS; w++)
         if (world.windows[w].busy_s)
             busy[count++] = world.windows[w];
@@ -197,16 +197,16 @@ static void without_an_idle_window_idle_power_is_in_the_powers(void **state)
     assert_near(explained / joules, 1, 0.02);
 }
 
-static void nothing_measured_is_refused_with_the_reason(void **state)
+static void missing_measurements_are_an_error(void **state)
 {
     (void)state;
     static struct world world;
     struct component_fit fit;
     struct error why = {0};
-    struct fit_options with = options(ONE_PHASE);
+    struct fit_options with = fit_options_of(ONE_PHASE);
     assert_int_equal(component_fit(NULL, 0, &with, &fit, &why), ERR_NO_DATA);
     assert_contains(why.text, "no window was measured");
-    make(&world, TIMES, 0, 1);
+    make_windows(&world, TIMES, 0, 1);
     assert_int_equal(component_fit(&world.windows[WORKS], 1, &with, &fit, &why), ERR_NO_DATA);
     assert_contains(why.text, "no window in which a component was busy");
     with.columns = FIT_COLUMNS_MAX + 1;
@@ -216,14 +216,14 @@ static void nothing_measured_is_refused_with_the_reason(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_powers_are_recovered_and_twins_share_one),
-        cmocka_unit_test(noisy_windows_give_the_powers_within_their_error),
+        cmocka_unit_test(known_powers_are_recovered_and_proportional_components_are_grouped),
+        cmocka_unit_test(powers_of_noisy_windows_are_within_their_uncertainty),
         cmocka_unit_test(energy_is_conserved_and_never_negative),
-        cmocka_unit_test(components_always_busy_together_share_one_power),
-        cmocka_unit_test(phases_are_never_put_together),
-        cmocka_unit_test(a_component_without_time_is_unknown),
-        cmocka_unit_test(without_an_idle_window_idle_power_is_in_the_powers),
-        cmocka_unit_test(nothing_measured_is_refused_with_the_reason),
+        cmocka_unit_test(proportional_components_share_one_power),
+        cmocka_unit_test(components_of_different_phases_are_not_grouped),
+        cmocka_unit_test(a_component_that_was_never_busy_is_unknown),
+        cmocka_unit_test(without_an_idle_window_idle_power_is_part_of_component_power),
+        cmocka_unit_test(missing_measurements_are_an_error),
     };
     return RUN_TESTS(tests);
 }

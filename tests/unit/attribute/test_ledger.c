@@ -1,4 +1,4 @@
-/* The ledger over scripted sensors: which figure a device gets, what enters the sum, what is said. */
+/* The ledger over scripted sensors: which channel a device's energy is from, what is summed, and the notes. */
 #include "attribute/ledger.h"
 
 #include <math.h>
@@ -11,14 +11,14 @@
 #define FROM 1.0
 #define TO   3.0
 
-/* ---- a machine, its ledger over [FROM, TO], and looks into it ---- */
+/* ---- a machine, its ledger over [FROM, TO], and accessors ---- */
 
 struct fixture {
     struct sampler *sampler;
     struct ledger ledger;
 };
 
-static void take(struct fixture *f, const struct scripted_channel *channels)
+static void setup(struct fixture *f, const struct scripted_channel *channels)
 {
     const struct scripted_channel *sensors[] = {channels, NULL};
     f->sampler = scripted_start(sensors);
@@ -51,15 +51,15 @@ static void assert_unknown(const struct energy *energy)
     assert_true(energy->note[0] != '\0');
 }
 
-static void assert_says(const char *note, const char *words)
+static void assert_note(const char *note, const char *words)
 {
     if (!strstr(note, words)) {
-        print_error("'%s' does not say '%s'\n", note, words);
+        print_error("'%s' does not contain '%s'\n", note, words);
         fail();
     }
 }
 
-/* Rows of scripts: a counter, a power sensor. */
+/* Scripted channels: a counter, a power sensor. */
 #define COUNTER(n, d, s, l, w)                                                                     \
     .name = (n), .device = (d), .quantity = QTY_ENERGY, .scope = SCOPE_##s, .location = (l),       \
     .value = (w)
@@ -69,22 +69,22 @@ static void assert_says(const char *note, const char *words)
 
 /* ---- one device ---- */
 
-static void test_counter_before_integral(void **state)
+static void test_counter_is_preferred_to_integral(void **state)
 {
     (void)state;
     struct fixture f;
-    /* The order must not matter, so the integral comes first. */
-    take(&f, (const struct scripted_channel[]){
-                 {POWER("power", "gpu0", GPU, 0, 103), .secondary = true},
-                 {COUNTER("energy", "gpu0", GPU, 0, 100), .relative_accuracy = 0.05},
-                 {0}});
+    /* The integral comes first: the order must not matter. */
+    setup(&f, (const struct scripted_channel[]){
+                  {POWER("power", "gpu0", GPU, 0, 103), .secondary = true},
+                  {COUNTER("energy", "gpu0", GPU, 0, 100), .relative_accuracy = 0.05},
+                  {0}});
     const struct ledger_device *gpu = device(&f, "gpu0");
     assert_int_equal(gpu->energy.method, METHOD_COUNTER);
     assert_string_equal(gpu->energy.source, "test:0 energy");
     assert_near(gpu->energy.joules, 200, 0.01);
     assert_near(gpu->energy.coverage, 1, 1e-9);
     assert_near(gpu->power_mean, 100, 0.01);
-    /* The peak is the finer look of the two. */
+    /* The peak is from the finer of the two. */
     assert_near(gpu->power_max, 103, 0.5);
     assert_near(gpu->energy.plus_minus, hypot(gpu->energy.statistical, 0.05 * 200), 0.01);
     assert_false(gpu->energy.low_confidence);
@@ -102,14 +102,14 @@ static void test_counter_before_integral(void **state)
     release(&f);
 }
 
-static void test_secondary_is_used_when_the_counter_is_dead(void **state)
+static void test_secondary_channel_is_used_when_the_counter_is_dead(void **state)
 {
     (void)state;
     struct fixture f;
-    take(&f,
-         (const struct scripted_channel[]){{COUNTER("energy", "gpu0", GPU, 0, 100), .dead = true},
-                                           {POWER("power", "gpu0", GPU, 0, 50), .secondary = true},
-                                           {0}});
+    setup(&f,
+          (const struct scripted_channel[]){{COUNTER("energy", "gpu0", GPU, 0, 100), .dead = true},
+                                            {POWER("power", "gpu0", GPU, 0, 50), .secondary = true},
+                                            {0}});
     assert_int_equal(device(&f, "gpu0")->energy.method, METHOD_INTEGRAL);
     assert_near(f.ledger.total.joules, 100, 0.01);
     assert_int_equal(device(&f, "gpu0")->cross_check.method, METHOD_NONE);
@@ -117,16 +117,16 @@ static void test_secondary_is_used_when_the_counter_is_dead(void **state)
     release(&f);
 }
 
-/* The counter ended half-way: the samples, which ran through, are the figure; the counter is still a
- * check of their power. */
-static void test_residual_compares_powers_not_coverages(void **state)
+/* The counter ended half-way: the samples, which continued, give the energy; the counter still
+ * checks their power. */
+static void test_residual_compares_mean_power_not_energy(void **state)
 {
     (void)state;
     struct fixture f;
-    take(&f,
-         (const struct scripted_channel[]){{COUNTER("energy", "gpu0", GPU, 0, 100), .ends_s = 2},
-                                           {POWER("power", "gpu0", GPU, 0, 102), .secondary = true},
-                                           {0}});
+    setup(&f, (const struct scripted_channel[]){
+                  {COUNTER("energy", "gpu0", GPU, 0, 100), .ends_s = 2},
+                  {POWER("power", "gpu0", GPU, 0, 102), .secondary = true},
+                  {0}});
     const struct ledger_device *gpu = device(&f, "gpu0");
     assert_int_equal(gpu->energy.method, METHOD_INTEGRAL);
     assert_near(gpu->energy.coverage, 1, 0.02);
@@ -140,26 +140,26 @@ static void test_dead_counter_is_unknown(void **state)
 {
     (void)state;
     struct fixture f;
-    take(&f, (const struct scripted_channel[]){
-                 {COUNTER("psys", "psys", PLATFORM, -1, 1), .dead = true}, {0}});
+    setup(&f, (const struct scripted_channel[]){
+                  {COUNTER("psys", "psys", PLATFORM, -1, 1), .dead = true}, {0}});
     assert_unknown(&device(&f, "psys")->energy);
-    assert_says(device(&f, "psys")->energy.note, "counter did not change");
+    assert_note(device(&f, "psys")->energy.note, "counter did not change");
     assert_true(device(&f, "psys")->has_energy);
     assert_false(device(&f, "psys")->counted);
     assert_true(isnan(device(&f, "psys")->power_mean) && isnan(device(&f, "psys")->power_max));
     assert_unknown(&f.ledger.total);
-    assert_says(f.ledger.total.note, "counter did not change");
+    assert_note(f.ledger.total.note, "counter did not change");
     assert_false(energy_is_measured(&f.ledger.total));
     release(&f);
 }
 
-static void test_zero_watts_is_unknown(void **state)
+static void test_constant_zero_power_is_unknown(void **state)
 {
     (void)state;
     struct fixture f;
-    take(&f, (const struct scripted_channel[]){{POWER("power", "gpu0", GPU, 0, 0)}, {0}});
+    setup(&f, (const struct scripted_channel[]){{POWER("power", "gpu0", GPU, 0, 0)}, {0}});
     assert_unknown(&device(&f, "gpu0")->energy);
-    assert_says(device(&f, "gpu0")->energy.note, "0 W");
+    assert_note(device(&f, "gpu0")->energy.note, "0 W");
     assert_unknown(&f.ledger.total);
     release(&f);
 }
@@ -168,19 +168,19 @@ static void test_failing_reads_are_unknown(void **state)
 {
     (void)state;
     struct fixture f;
-    take(&f, (const struct scripted_channel[]){
-                 {COUNTER("package", "cpu0", PACKAGE, 0, 80), .missing = true}, {0}});
+    setup(&f, (const struct scripted_channel[]){
+                  {COUNTER("package", "cpu0", PACKAGE, 0, 80), .missing = true}, {0}});
     assert_unknown(&f.ledger.total);
-    assert_says(device(&f, "cpu0")->energy.note, "input or output failed");
+    assert_note(device(&f, "cpu0")->energy.note, "input or output failed");
     release(&f);
 }
 
-static void test_no_sensor_is_unknown(void **state)
+static void test_without_sensors_energy_is_unknown(void **state)
 {
     (void)state;
     struct fixture f;
-    take(&f, (const struct scripted_channel[]){
-                 {"utilisation", "host", QTY_UTILIZATION, .location = -1, .value = 40}, {0}});
+    setup(&f, (const struct scripted_channel[]){
+                  {"utilisation", "host", QTY_UTILIZATION, .location = -1, .value = 40}, {0}});
     assert_unknown(&f.ledger.total);
     assert_false(device(&f, "host")->has_energy);
     assert_near(device(&f, "host")->gauges[QTY_UTILIZATION].mean, 40, 1e-6);
@@ -189,27 +189,27 @@ static void test_no_sensor_is_unknown(void **state)
     release(&f);
 }
 
-static void test_lost_device_covers_less(void **state)
+static void test_lost_device_reduces_coverage(void **state)
 {
     (void)state;
     struct fixture f;
-    take(&f, (const struct scripted_channel[]){
-                 {COUNTER("energy", "gpu0", GPU, 0, 100), .ends_s = 2.5}, {0}});
+    setup(&f, (const struct scripted_channel[]){
+                  {COUNTER("energy", "gpu0", GPU, 0, 100), .ends_s = 2.5}, {0}});
     const struct energy *energy = &device(&f, "gpu0")->energy;
     assert_near(energy->coverage, 0.75, 0.02);
     assert_near(energy->joules, 150, 3);
     assert_near(device(&f, "gpu0")->power_mean, 100, 0.5);
-    assert_says(energy->note, "not covered");
+    assert_note(energy->note, "not covered");
     assert_near(f.ledger.total.coverage, energy->coverage, 1e-12);
     release(&f);
 }
 
-static void test_reset_counter_is_neither_negative_nor_zero(void **state)
+static void test_counter_reset_gives_no_negative_or_zero_energy(void **state)
 {
     (void)state;
     struct fixture f;
-    take(&f, (const struct scripted_channel[]){
-                 {COUNTER("energy", "gpu0", GPU, 0, 100), .reset_s = 2}, {0}});
+    setup(&f, (const struct scripted_channel[]){
+                  {COUNTER("energy", "gpu0", GPU, 0, 100), .reset_s = 2}, {0}});
     const struct energy *energy = &device(&f, "gpu0")->energy;
     assert_true(energy->coverage < 1 && energy->coverage > 0.98);
     assert_near(energy->joules, 200, 3);
@@ -221,7 +221,7 @@ static void test_short_window_has_low_confidence(void **state)
     (void)state;
     struct fixture f;
     struct ledger brief;
-    take(&f, (const struct scripted_channel[]){{COUNTER("package", "cpu0", PACKAGE, 0, 80)}, {0}});
+    setup(&f, (const struct scripted_channel[]){{COUNTER("package", "cpu0", PACKAGE, 0, 80)}, {0}});
     assert_int_equal(
         ledger_take(f.sampler, scripted_time(1.001), scripted_time(1.052), NULL, &brief), ERR_OK);
     assert_true(brief.total.updates < 10);
@@ -231,30 +231,30 @@ static void test_short_window_has_low_confidence(void **state)
     release(&f);
 }
 
-static void test_part_says_that_it_is_alone(void **state)
+static void test_note_names_the_only_measured_part(void **state)
 {
     (void)state;
     struct fixture f;
-    take(&f, (const struct scripted_channel[]){
-                 {COUNTER("package", "cpu0", PACKAGE, 0, 1), .dead = true},
-                 {COUNTER("core", "cpu0", CORE, 0, 30)},
-                 {0}});
+    setup(&f, (const struct scripted_channel[]){
+                  {COUNTER("package", "cpu0", PACKAGE, 0, 1), .dead = true},
+                  {COUNTER("core", "cpu0", CORE, 0, 30)},
+                  {0}});
     assert_near(device(&f, "cpu0")->energy.joules, 60, 0.01);
-    assert_says(device(&f, "cpu0")->energy.note, "core only");
+    assert_note(device(&f, "cpu0")->energy.note, "core only");
     release(&f);
 }
 
-static void test_channel_without_a_place_enters_no_sum(void **state)
+static void test_channel_without_scope_is_not_summed(void **state)
 {
     (void)state;
     struct fixture f;
-    take(&f, (const struct scripted_channel[]){
-                 {POWER("power1", "nvme0", NONE, -1, 7)},
-                 {POWER("power", "cpu", PACKAGE, -1, 20), .estimated = true},
-                 {0}});
+    setup(&f, (const struct scripted_channel[]){
+                  {POWER("power1", "nvme0", NONE, -1, 7)},
+                  {POWER("power", "cpu", PACKAGE, -1, 20), .estimated = true},
+                  {0}});
     assert_near(device(&f, "nvme0")->energy.joules, 14, 0.01);
     assert_false(device(&f, "nvme0")->counted);
-    /* ... and does not keep the only figure of the machine out of it either. */
+    /* ... and does not exclude the only energy figure of the machine either. */
     assert_int_equal(f.ledger.total.method, METHOD_ESTIMATED);
     assert_near(f.ledger.total.joules, 40, 0.01);
     release(&f);
@@ -262,31 +262,31 @@ static void test_channel_without_a_place_enters_no_sum(void **state)
 
 /* ---- estimates ---- */
 
-static void test_estimates_stay_beside_measurements(void **state)
+static void test_estimates_are_not_added_to_measurements(void **state)
 {
     (void)state;
     struct fixture f;
-    take(&f, (const struct scripted_channel[]){
-                 {POWER("power", "cpu", PACKAGE, -1, 55), .estimated = true},
-                 {COUNTER("energy", "gpu0", GPU, 0, 100)},
-                 {0}});
+    setup(&f, (const struct scripted_channel[]){
+                  {POWER("power", "cpu", PACKAGE, -1, 55), .estimated = true},
+                  {COUNTER("energy", "gpu0", GPU, 0, 100)},
+                  {0}});
     assert_int_equal(device(&f, "cpu")->energy.method, METHOD_ESTIMATED);
     assert_near(device(&f, "cpu")->energy.joules, 110, 0.01);
     assert_false(device(&f, "cpu")->counted);
     assert_int_equal(f.ledger.total.method, METHOD_COUNTER);
     assert_near(f.ledger.total.joules, 200, 0.01);
-    assert_says(f.ledger.total.note, "without cpu: only estimated");
+    assert_note(f.ledger.total.note, "without cpu: only estimated");
     release(&f);
 }
 
-static void test_estimate_alone_is_an_estimate(void **state)
+static void test_total_of_an_estimate_is_an_estimate(void **state)
 {
     (void)state;
     struct fixture f;
-    take(&f, (const struct scripted_channel[]){
-                 {POWER("power", "cpu", PACKAGE, -1, 55), .estimated = true},
-                 {COUNTER("psys", "psys", PLATFORM, -1, 1), .dead = true},
-                 {0}});
+    setup(&f, (const struct scripted_channel[]){
+                  {POWER("power", "cpu", PACKAGE, -1, 55), .estimated = true},
+                  {COUNTER("psys", "psys", PLATFORM, -1, 1), .dead = true},
+                  {0}});
     assert_int_equal(f.ledger.total.method, METHOD_ESTIMATED);
     assert_near(f.ledger.total.joules, 110, 0.01);
     assert_false(energy_is_measured(&f.ledger.total));
@@ -298,18 +298,18 @@ static void test_estimate_of_the_whole_does_not_displace_a_measured_part(void **
 {
     (void)state;
     struct fixture f;
-    take(&f, (const struct scripted_channel[]){
-                 {COUNTER("core", "cpu0", CORE, 0, 30), .secondary = true},
-                 {POWER("model", "cpu0", PACKAGE, 0, 90), .estimated = true},
-                 {POWER("guess", "node", NODE, -1, 500), .estimated = true},
-                 {0}});
+    setup(&f, (const struct scripted_channel[]){
+                  {COUNTER("core", "cpu0", CORE, 0, 30), .secondary = true},
+                  {POWER("model", "cpu0", PACKAGE, 0, 90), .estimated = true},
+                  {POWER("guess", "node", NODE, -1, 500), .estimated = true},
+                  {0}});
     assert_int_equal(device(&f, "cpu0")->energy.method, METHOD_COUNTER);
     assert_int_equal(f.ledger.total.method, METHOD_COUNTER);
     assert_near(f.ledger.total.joules, 60, 0.01);
     release(&f);
 }
 
-/* ---- sums in which nothing stands twice ---- */
+/* ---- sums without double counting ---- */
 
 enum { ROWS = 8 };
 
@@ -317,8 +317,8 @@ static const struct {
     const char *name;
     struct scripted_channel channels[ROWS];
     const char *counted; /* ids, in the ledger's order */
-    double watts;        /* of the total; 0: unknown */
-    const char *note;    /* a part of the total's; "" for none */
+    double watts;        /* mean power of the total; 0: unknown */
+    const char *note;    /* substring of the total's note; "" for none */
 } SUMS[] = {
     {"psys contains packages, memory and cores",
      {{COUNTER("package", "cpu0", PACKAGE, 0, 50)},
@@ -452,7 +452,7 @@ static const struct {
      "without gpu0 and 1 more"},
 };
 
-static void test_sums(void **state)
+static void test_total_counts_each_joule_once(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof SUMS / sizeof *SUMS; i++) {
@@ -460,7 +460,7 @@ static void test_sums(void **state)
         char counted[256] = "";
         double sum = 0;
         print_message("  %s\n", SUMS[i].name);
-        take(&f, SUMS[i].channels);
+        setup(&f, SUMS[i].channels);
         for (size_t d = 0; d < f.ledger.count; d++) {
             const struct ledger_device *device = &f.ledger.devices[d];
             if (!device->counted)
@@ -474,18 +474,18 @@ static void test_sums(void **state)
         assert_near(f.ledger.total.joules, sum, 1e-9);
         assert_near(f.ledger.total.coverage, 1, 1e-9);
         if (SUMS[i].note[0])
-            assert_says(f.ledger.total.note, SUMS[i].note);
+            assert_note(f.ledger.total.note, SUMS[i].note);
         else
             assert_string_equal(f.ledger.total.note, "");
         release(&f);
     }
 }
 
-static void test_parts_are_shown_with_the_whole(void **state)
+static void test_parts_are_listed_with_the_whole(void **state)
 {
     (void)state;
     struct fixture f;
-    take(&f, SUMS[0].channels);
+    setup(&f, SUMS[0].channels);
     const struct ledger_device *cpu = device(&f, "cpu0");
     assert_int_equal(cpu->part_count, 1);
     assert_string_equal(cpu->parts[0].name, "core");
@@ -495,24 +495,24 @@ static void test_parts_are_shown_with_the_whole(void **state)
     release(&f);
 }
 
-static void test_uncertain_psys_says_why_it_is_left_out(void **state)
+static void test_note_says_why_uncertain_psys_is_excluded(void **state)
 {
     (void)state;
     struct fixture f;
-    take(&f, SUMS[5].channels);
-    assert_says(device(&f, "psys0")->energy.note, "not in the total");
+    setup(&f, SUMS[5].channels);
+    assert_note(device(&f, "psys0")->energy.note, "not in the total");
     assert_near(device(&f, "psys0")->energy.joules, 300, 0.1);
     release(&f);
 }
 
-static void test_total_names_its_parts_and_its_worst_method(void **state)
+static void test_total_names_its_sources_and_weakest_method(void **state)
 {
     (void)state;
     struct fixture f;
-    take(&f, (const struct scripted_channel[]){
-                 {COUNTER("package", "cpu0", PACKAGE, 0, 50), .relative_accuracy = 0.03},
-                 {POWER("power", "gpu0", GPU, 0, 100), .relative_accuracy = 0.05},
-                 {0}});
+    setup(&f, (const struct scripted_channel[]){
+                  {COUNTER("package", "cpu0", PACKAGE, 0, 50), .relative_accuracy = 0.03},
+                  {POWER("power", "gpu0", GPU, 0, 100), .relative_accuracy = 0.05},
+                  {0}});
     const struct energy *total = &f.ledger.total;
     assert_int_equal(total->method, METHOD_INTEGRAL);
     assert_string_equal(total->source, "test:0 package + test:0 power");
@@ -520,16 +520,16 @@ static void test_total_names_its_parts_and_its_worst_method(void **state)
     release(&f);
 }
 
-/* Three views of one thing, each of which would give way to the next: one of them counts. */
-static void test_views_of_one_thing_count_once_whatever_they_cover(void **state)
+/* Three overlapping channels, each of which would yield to the next: one of them counts. */
+static void test_overlapping_channels_count_once_at_any_coverage(void **state)
 {
     (void)state;
     struct fixture f;
-    take(&f, (const struct scripted_channel[]){
-                 {COUNTER("a", "cpu0", PACKAGE, -1, 100), .secondary = true},
-                 {POWER("b", "cpu1", PACKAGE, -1, 100), .ends_s = 2.92},
-                 {COUNTER("c", "cpu2", PACKAGE, -1, 100), .ends_s = 2.84},
-                 {0}});
+    setup(&f, (const struct scripted_channel[]){
+                  {COUNTER("a", "cpu0", PACKAGE, -1, 100), .secondary = true},
+                  {POWER("b", "cpu1", PACKAGE, -1, 100), .ends_s = 2.92},
+                  {COUNTER("c", "cpu2", PACKAGE, -1, 100), .ends_s = 2.84},
+                  {0}});
     size_t counted = 0;
     for (size_t i = 0; i < f.ledger.count; i++)
         counted += f.ledger.devices[i].counted;
@@ -538,16 +538,16 @@ static void test_views_of_one_thing_count_once_whatever_they_cover(void **state)
     release(&f);
 }
 
-/* Eight cards of a model that reads low are not better known together than one alone. */
-static void test_errors_of_one_kind_of_sensor_are_correlated(void **state)
+/* Eight cards of a model that reads low have the same relative uncertainty as one. */
+static void test_calibration_errors_of_one_sensor_model_are_correlated(void **state)
 {
     (void)state;
     struct fixture f;
-    take(&f, (const struct scripted_channel[]){
-                 {COUNTER("energy", "gpu0", GPU, 0, 50), .relative_accuracy = 0.03},
-                 {COUNTER("energy2", "gpu1", GPU, 1, 50), .relative_accuracy = 0.03},
-                 {COUNTER("dram", "dram0", DRAM, 0, 50), .relative_accuracy = 0.03},
-                 {0}});
+    setup(&f, (const struct scripted_channel[]){
+                  {COUNTER("energy", "gpu0", GPU, 0, 50), .relative_accuracy = 0.03},
+                  {COUNTER("energy2", "gpu1", GPU, 1, 50), .relative_accuracy = 0.03},
+                  {COUNTER("dram", "dram0", DRAM, 0, 50), .relative_accuracy = 0.03},
+                  {0}});
     assert_near(f.ledger.total.joules, 300, 0.1);
     assert_near(f.ledger.total.plus_minus, hypot(6, 3), 0.1);
     release(&f);
@@ -555,16 +555,16 @@ static void test_errors_of_one_kind_of_sensor_are_correlated(void **state)
 
 /* ---- windows and idle ---- */
 
-static void test_neighboring_windows_add_up(void **state)
+static void test_adjacent_windows_add_up(void **state)
 {
     (void)state;
     struct fixture f;
     static const double EDGES[] = {FROM, 1.0037, 1.2, 2.03333, 2.6, TO};
     double sum = 0;
-    take(&f, (const struct scripted_channel[]){
-                 {COUNTER("package", "cpu0", PACKAGE, 0, 50), .step_s = 2.1, .step_value = 150},
-                 {POWER("power", "gpu0", GPU, 0, 100), .step_s = 1.4, .step_value = 20},
-                 {0}});
+    setup(&f, (const struct scripted_channel[]){
+                  {COUNTER("package", "cpu0", PACKAGE, 0, 50), .step_s = 2.1, .step_value = 150},
+                  {POWER("power", "gpu0", GPU, 0, 100), .step_s = 1.4, .step_value = 20},
+                  {0}});
     for (size_t i = 0; i + 1 < sizeof EDGES / sizeof *EDGES; i++) {
         struct ledger part;
         assert_int_equal(ledger_take(f.sampler, scripted_time(EDGES[i]),
@@ -577,16 +577,16 @@ static void test_neighboring_windows_add_up(void **state)
     release(&f);
 }
 
-static void test_idle_and_active_add_up(void **state)
+static void test_idle_and_active_energy_add_up(void **state)
 {
     (void)state;
     struct fixture f;
     struct ledger rest, work;
     struct baseline idle;
-    take(&f, (const struct scripted_channel[]){
-                 {COUNTER("package", "cpu0", PACKAGE, 0, 20.3), .step_s = 2, .step_value = 77.7},
-                 {POWER("power", "gpu0", GPU, 0, 81), .step_s = 2, .step_value = 333},
-                 {0}});
+    setup(&f, (const struct scripted_channel[]){
+                  {COUNTER("package", "cpu0", PACKAGE, 0, 20.3), .step_s = 2, .step_value = 77.7},
+                  {POWER("power", "gpu0", GPU, 0, 81), .step_s = 2, .step_value = 333},
+                  {0}});
     assert_int_equal(ledger_take(f.sampler, scripted_time(0.5), scripted_time(1.5), NULL, &rest),
                      ERR_OK);
     assert_int_equal(baseline_from(&rest, &idle), ERR_OK);
@@ -611,16 +611,16 @@ static void test_idle_and_active_add_up(void **state)
     release(&f);
 }
 
-static void test_idle_of_a_device_without_baseline_is_unknown(void **state)
+static void test_idle_energy_without_baseline_is_unknown(void **state)
 {
     (void)state;
     struct fixture f;
     struct ledger work;
     struct baseline_row row = {.device = "cpu0", .watts = 20};
     struct baseline idle = {.rows = &row, .count = 1, .seconds = 1};
-    take(&f, (const struct scripted_channel[]){{COUNTER("package", "cpu0", PACKAGE, 0, 50)},
-                                               {COUNTER("energy", "gpu0", GPU, 0, 100)},
-                                               {0}});
+    setup(&f, (const struct scripted_channel[]){{COUNTER("package", "cpu0", PACKAGE, 0, 50)},
+                                                {COUNTER("energy", "gpu0", GPU, 0, 100)},
+                                                {0}});
     assert_int_equal(ledger_take(f.sampler, scripted_time(1), scripted_time(2), &idle, &work),
                      ERR_OK);
     assert_near(work.devices[0].energy.idle_joules, 20, 1e-6);
@@ -636,7 +636,7 @@ static void test_window_outside_the_history_is_unknown(void **state)
     (void)state;
     struct fixture f;
     struct ledger before;
-    take(&f, (const struct scripted_channel[]){{COUNTER("package", "cpu0", PACKAGE, 0, 50)}, {0}});
+    setup(&f, (const struct scripted_channel[]){{COUNTER("package", "cpu0", PACKAGE, 0, 50)}, {0}});
     assert_int_equal(ledger_take(f.sampler, scripted_time(-2), scripted_time(-1), NULL, &before),
                      ERR_OK);
     assert_unknown(&before.total);
@@ -655,7 +655,7 @@ static struct ledger_device measured_device(const char *id, double joules, enum 
     return it;
 }
 
-static void test_selection_is_of_processors_and_their_memory(void **state)
+static void test_default_selection_is_cpu_and_dram(void **state)
 {
     (void)state;
     struct ledger_device devices[] = {
@@ -682,32 +682,32 @@ static void test_selection_is_of_processors_and_their_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counter_before_integral),
-        cmocka_unit_test(test_secondary_is_used_when_the_counter_is_dead),
-        cmocka_unit_test(test_residual_compares_powers_not_coverages),
+        cmocka_unit_test(test_counter_is_preferred_to_integral),
+        cmocka_unit_test(test_secondary_channel_is_used_when_the_counter_is_dead),
+        cmocka_unit_test(test_residual_compares_mean_power_not_energy),
         cmocka_unit_test(test_dead_counter_is_unknown),
-        cmocka_unit_test(test_zero_watts_is_unknown),
+        cmocka_unit_test(test_constant_zero_power_is_unknown),
         cmocka_unit_test(test_failing_reads_are_unknown),
-        cmocka_unit_test(test_no_sensor_is_unknown),
-        cmocka_unit_test(test_lost_device_covers_less),
-        cmocka_unit_test(test_reset_counter_is_neither_negative_nor_zero),
+        cmocka_unit_test(test_without_sensors_energy_is_unknown),
+        cmocka_unit_test(test_lost_device_reduces_coverage),
+        cmocka_unit_test(test_counter_reset_gives_no_negative_or_zero_energy),
         cmocka_unit_test(test_short_window_has_low_confidence),
-        cmocka_unit_test(test_part_says_that_it_is_alone),
-        cmocka_unit_test(test_channel_without_a_place_enters_no_sum),
-        cmocka_unit_test(test_estimates_stay_beside_measurements),
-        cmocka_unit_test(test_estimate_alone_is_an_estimate),
+        cmocka_unit_test(test_note_names_the_only_measured_part),
+        cmocka_unit_test(test_channel_without_scope_is_not_summed),
+        cmocka_unit_test(test_estimates_are_not_added_to_measurements),
+        cmocka_unit_test(test_total_of_an_estimate_is_an_estimate),
         cmocka_unit_test(test_estimate_of_the_whole_does_not_displace_a_measured_part),
-        cmocka_unit_test(test_sums),
-        cmocka_unit_test(test_parts_are_shown_with_the_whole),
-        cmocka_unit_test(test_uncertain_psys_says_why_it_is_left_out),
-        cmocka_unit_test(test_total_names_its_parts_and_its_worst_method),
-        cmocka_unit_test(test_errors_of_one_kind_of_sensor_are_correlated),
-        cmocka_unit_test(test_views_of_one_thing_count_once_whatever_they_cover),
-        cmocka_unit_test(test_neighboring_windows_add_up),
-        cmocka_unit_test(test_idle_and_active_add_up),
-        cmocka_unit_test(test_idle_of_a_device_without_baseline_is_unknown),
+        cmocka_unit_test(test_total_counts_each_joule_once),
+        cmocka_unit_test(test_parts_are_listed_with_the_whole),
+        cmocka_unit_test(test_note_says_why_uncertain_psys_is_excluded),
+        cmocka_unit_test(test_total_names_its_sources_and_weakest_method),
+        cmocka_unit_test(test_calibration_errors_of_one_sensor_model_are_correlated),
+        cmocka_unit_test(test_overlapping_channels_count_once_at_any_coverage),
+        cmocka_unit_test(test_adjacent_windows_add_up),
+        cmocka_unit_test(test_idle_and_active_energy_add_up),
+        cmocka_unit_test(test_idle_energy_without_baseline_is_unknown),
         cmocka_unit_test(test_window_outside_the_history_is_unknown),
-        cmocka_unit_test(test_selection_is_of_processors_and_their_memory),
+        cmocka_unit_test(test_default_selection_is_cpu_and_dram),
     };
     return RUN_TESTS(tests);
 }

@@ -1,11 +1,11 @@
-/* The mean of several ledgers: what repeating shrinks, what it does not, and runs that know less. */
+/* The mean of several ledgers: which errors repeats reduce, which they do not, and runs with unknown energy. */
 #include "attribute/ledger.h"
 
 #include <math.h>
 #include "core/text.h"
 #include "support/unit.h"
 
-/* A run with one device whose figure is this. */
+/* A run with one device that has this energy. */
 struct run {
     struct ledger ledger;
     struct ledger_device device;
@@ -55,7 +55,7 @@ static struct ledger mean_of(struct run *runs, size_t count)
     return out;
 }
 
-static void test_one_run_is_itself(void **state)
+static void test_mean_of_one_run_is_that_run(void **state)
 {
     (void)state;
     struct run run;
@@ -69,7 +69,7 @@ static void test_one_run_is_itself(void **state)
     ledger_release(&mean);
 }
 
-static void test_spread_shrinks_and_calibration_stays(void **state)
+static void test_repeats_reduce_statistical_error_but_not_calibration_error(void **state)
 {
     (void)state;
     struct run runs[4];
@@ -88,19 +88,19 @@ static void test_spread_shrinks_and_calibration_stays(void **state)
     ledger_release(&mean);
 }
 
-static void test_equal_runs_keep_the_sensors_part(void **state)
+static void test_equal_runs_keep_the_sensor_uncertainty(void **state)
 {
     (void)state;
     struct run runs[4];
     for (int i = 0; i < 4; i++)
         make_run(&runs[i], 100, 2, 0);
     struct ledger mean = mean_of(runs, 4);
-    /* No spread at all does not make the sensor perfect. */
+    /* Zero spread does not make the sensor exact. */
     assert_near(mean.total.statistical, 1, 1e-9);
     ledger_release(&mean);
 }
 
-static void test_partly_unknown_runs_say_so(void **state)
+static void test_runs_with_unknown_energy_are_noted(void **state)
 {
     (void)state;
     struct run runs[3];
@@ -116,8 +116,8 @@ static void test_partly_unknown_runs_say_so(void **state)
     ledger_release(&mean);
 }
 
-/* Two devices; in the second run the large one was silent, so that its total is the small one's. */
-static void test_totals_of_different_devices_are_not_mixed(void **state)
+/* Two devices; in the second run the large one has no reading, so that its total is the small one's. */
+static void test_totals_over_different_devices_are_not_averaged(void **state)
 {
     (void)state;
     struct run parts[2];
@@ -146,7 +146,7 @@ static void test_totals_of_different_devices_are_not_mixed(void **state)
     ledger_release(&mean);
 }
 
-static void test_all_unknown_is_unknown(void **state)
+static void test_mean_of_unknown_runs_is_unknown(void **state)
 {
     (void)state;
     struct run runs[2];
@@ -174,7 +174,7 @@ static void test_estimates_are_not_averaged_with_measurements(void **state)
     ledger_release(&mean);
 }
 
-static void test_weakest_method_names_the_mean(void **state)
+static void test_mean_has_the_weakest_method(void **state)
 {
     (void)state;
     struct run runs[2];
@@ -203,7 +203,7 @@ static void test_a_later_runs_note_is_kept(void **state)
     ledger_release(&mean);
 }
 
-static void test_parts_and_residuals_are_matched(void **state)
+static void test_devices_are_matched_by_id(void **state)
 {
     (void)state;
     struct run runs[2];
@@ -212,7 +212,7 @@ static void test_parts_and_residuals_are_matched(void **state)
         struct ledger_device *device = &runs[i].device;
         device->part_count = 2;
         for (int p = 0; p < 2; p++) {
-            bool first = (p == 0) == (i == 0); /* the other way round in the second run */
+            bool first = (p == 0) == (i == 0); /* in reverse order in the second run */
             str_copy(device->parts[p].name, sizeof device->parts[p].name,
                      first ? "core" : "uncore");
             device->parts[p].energy = device->energy;
@@ -232,16 +232,16 @@ static void test_parts_and_residuals_are_matched(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_run_is_itself),
-        cmocka_unit_test(test_spread_shrinks_and_calibration_stays),
-        cmocka_unit_test(test_equal_runs_keep_the_sensors_part),
-        cmocka_unit_test(test_partly_unknown_runs_say_so),
-        cmocka_unit_test(test_all_unknown_is_unknown),
-        cmocka_unit_test(test_totals_of_different_devices_are_not_mixed),
+        cmocka_unit_test(test_mean_of_one_run_is_that_run),
+        cmocka_unit_test(test_repeats_reduce_statistical_error_but_not_calibration_error),
+        cmocka_unit_test(test_equal_runs_keep_the_sensor_uncertainty),
+        cmocka_unit_test(test_runs_with_unknown_energy_are_noted),
+        cmocka_unit_test(test_mean_of_unknown_runs_is_unknown),
+        cmocka_unit_test(test_totals_over_different_devices_are_not_averaged),
         cmocka_unit_test(test_estimates_are_not_averaged_with_measurements),
-        cmocka_unit_test(test_weakest_method_names_the_mean),
+        cmocka_unit_test(test_mean_has_the_weakest_method),
         cmocka_unit_test(test_a_later_runs_note_is_kept),
-        cmocka_unit_test(test_parts_and_residuals_are_matched),
+        cmocka_unit_test(test_devices_are_matched_by_id),
     };
     return RUN_TESTS(tests);
 }

@@ -1,4 +1,4 @@
-/* Sharing over scripted sensors: who gets what, what is said of it, and what is nobody's. */
+/* Sharing over scripted sensors: which request gets which energy, its notes, and what stays unattributed. */
 #define _GNU_SOURCE
 #include "attribute/share.h"
 
@@ -16,7 +16,7 @@
 #define BEGIN  0.5
 #define END    3.5
 
-#define DATING 0.006 /* s: how far off the time of an update may be */
+#define DATING 0.006 /* s: uncertainty of the time of an update */
 
 #define COUNTER(n, d, s, l, w)                                                                     \
     .name = (n), .device = (d), .quantity = QTY_ENERGY, .scope = SCOPE_##s, .location = (l),       \
@@ -28,7 +28,7 @@
 
 static const struct scripted_channel ONE_GPU[] = {{COUNTER("energy", "gpu0", GPU, 0, 100)}, {0}};
 
-/* ---- a machine and a run on it from BEGIN on ---- */
+/* ---- a machine and a run that starts at BEGIN ---- */
 
 struct fixture {
     struct sampler *sampler;
@@ -110,7 +110,7 @@ static double joules(const struct fixture *f, uint64_t id)
     return shares_of(&f->shares, id)->share.total.joules;
 }
 
-/* What was shared is what the ledger says of the same time. */
+/* The attributed energy equals the ledger's energy of the same time. */
 static void assert_conserved(const struct fixture *f, const char *device)
 {
     struct ledger ledger;
@@ -131,9 +131,9 @@ static void assert_conserved(const struct fixture *f, const char *device)
     ledger_release(&ledger);
 }
 
-/* ---- who gets what ---- */
+/* ---- shares of requests ---- */
 
-static void test_alone_gets_the_whole_window(void **state)
+static void test_a_single_request_gets_the_energy_of_its_window(void **state)
 {
     (void)state;
     struct fixture f;
@@ -168,7 +168,7 @@ static void test_alone_gets_the_whole_window(void **state)
     release(&f);
 }
 
-static void test_twins_get_equal_halves(void **state)
+static void test_identical_requests_get_equal_halves(void **state)
 {
     (void)state;
     struct fixture f;
@@ -182,7 +182,7 @@ static void test_twins_get_equal_halves(void **state)
     release(&f);
 }
 
-/* Idle is shared equally and active by tokens: 20 W and 80 W. */
+/* Idle energy is shared equally and active energy by tokens: 20 W and 80 W. */
 static void test_active_energy_is_shared_by_tokens_and_idle_equally(void **state)
 {
     (void)state;
@@ -214,12 +214,12 @@ static void test_decode_tokens_have_the_given_weight(void **state)
     release(&f);
 }
 
-static void test_unknown_tokens_mean_equal_shares(void **state)
+static void test_unknown_token_counts_give_equal_shares(void **state)
 {
     (void)state;
     struct fixture f;
     begin(&f, ONE_GPU, 20);
-    /* From 1 to 1.5 nobody knows of the second; from 1.5 on both decode known tokens, 3 to 1. */
+    /* From 1 to 1.5 the second has no known tokens; from 1.5 on both decode known tokens, 3 to 1. */
     run(&f, (const struct scripted_request[]){
                 {1, 1, 1.5, 2, 900, 300, NULL, 301}, {2, 1, 1.5, 2, UNKNOWN, 100, NULL, 101}, {0}});
     const struct device_share *a = share_on(shares_of(&f.shares, 1), "gpu0");
@@ -231,8 +231,8 @@ static void test_unknown_tokens_mean_equal_shares(void **state)
     release(&f);
 }
 
-/* After their last tokens both are in flight and process no tokens: no weight at all is no reason to lose it. */
-static void test_no_tokens_at_all_mean_equal_shares(void **state)
+/* After their last tokens both are in flight and process no tokens: energy without any weight is not lost. */
+static void test_zero_tokens_give_equal_shares(void **state)
 {
     (void)state;
     struct fixture f;
@@ -246,7 +246,7 @@ static void test_no_tokens_at_all_mean_equal_shares(void **state)
     release(&f);
 }
 
-static void test_company_is_counted_by_time(void **state)
+static void test_concurrency_is_a_time_average(void **state)
 {
     (void)state;
     struct fixture f;
@@ -259,7 +259,7 @@ static void test_company_is_counted_by_time(void **state)
     release(&f);
 }
 
-static void test_phases_add_up_and_have_their_own_evidence(void **state)
+static void test_phases_add_up_and_have_their_own_uncertainty(void **state)
 {
     (void)state;
     struct fixture f;
@@ -269,7 +269,7 @@ static void test_phases_add_up_and_have_their_own_evidence(void **state)
           20);
     run(&f, (const struct scripted_request[]){{1, 1, 1.05, 2, 10, 9, NULL, 9}, {0}});
     const struct share *share = &shares_of(&f.shares, 1)->share;
-    /* An update is dated half a step before the reading that found it. */
+    /* An update is dated half a period before the read that found it. */
     assert_near(share->prefill_joules, 5, DATING * 200);
     assert_near(share->decode_joules, 285, DATING * 200);
     assert_near(share->prefill.joules, share->prefill_joules, 1e-9);
@@ -283,7 +283,7 @@ static void test_phases_add_up_and_have_their_own_evidence(void **state)
     release(&f);
 }
 
-static void test_request_without_tokens_has_no_decode(void **state)
+static void test_request_without_tokens_has_no_decode_energy(void **state)
 {
     (void)state;
     struct fixture f;
@@ -331,7 +331,7 @@ static void test_without_a_baseline_idle_is_unknown(void **state)
     release(&f);
 }
 
-static void test_idle_is_at_most_what_was_measured(void **state)
+static void test_idle_energy_is_at_most_the_measured_energy(void **state)
 {
     (void)state;
     struct fixture f;
@@ -344,9 +344,9 @@ static void test_idle_is_at_most_what_was_measured(void **state)
     release(&f);
 }
 
-/* Power that rises and falls about the baseline: the idle part is the baseline's in every window, not what
- * is left of it where each slice is limited to its own joules. */
-static void test_idle_is_limited_once_for_a_window(void **state)
+/* Power that oscillates about the baseline: the idle part of every window is the baseline, not the
+ * sum of slices each limited to its own joules. */
+static void test_idle_energy_is_limited_per_window_not_per_slice(void **state)
 {
     (void)state;
     static double profile[SCRIPTED_POINTS];
@@ -374,8 +374,8 @@ static void test_idle_is_limited_once_for_a_window(void **state)
     release(&f);
 }
 
-/* Idle power equals power at work: what rounding leaves of the two is not energy. */
-static void test_no_residue_is_left_above_idle(void **state)
+/* Idle power equals busy power: rounding differences are not energy. */
+static void test_rounding_leaves_no_active_energy_at_idle_power(void **state)
 {
     (void)state;
     struct fixture f;
@@ -392,9 +392,9 @@ static void test_no_residue_is_left_above_idle(void **state)
     release(&f);
 }
 
-/* ---- what sensors do not tell ---- */
+/* ---- gaps and dead sensors ---- */
 
-static void test_gap_is_not_covered_and_not_invented(void **state)
+static void test_gap_reduces_coverage_and_is_not_interpolated(void **state)
 {
     (void)state;
     struct fixture f;
@@ -418,14 +418,14 @@ static void test_gap_is_not_covered_and_not_invented(void **state)
     assert_true(isnan(share_on(none, "gpu0")->window_joules));
     assert_true(isnan(none->share.prefill_joules));
     assert_near(joules(&f, 3), 50, 0.001);
-    /* Of 1.9 s with requests 1 is covered: the device's power is 100 W all the same. */
+    /* Of 1.9 s with requests 1 s is covered: mean power is still 100 W. */
     assert_near(sharing_busy_s(f.sharing), 1.9, 0.002);
     assert_near(sharing_busy_w(f.sharing), 100, 0.01);
     assert_conserved(&f, "gpu0");
     release(&f);
 }
 
-static void test_dead_sensor_is_unknown_beside_a_working_one(void **state)
+static void test_dead_sensor_is_unknown_next_to_a_working_one(void **state)
 {
     (void)state;
     struct fixture f;
@@ -447,7 +447,7 @@ static void test_dead_sensor_is_unknown_beside_a_working_one(void **state)
     release(&f);
 }
 
-/* The counter ends in the middle of a request; from there on the samples speak. */
+/* The counter ends in the middle of a request; from there on the power samples are used. */
 static void test_another_channel_continues_where_one_ends(void **state)
 {
     (void)state;
@@ -468,13 +468,13 @@ static void test_another_channel_continues_where_one_ends(void **state)
     assert_int_equal(energy->method, METHOD_INTEGRAL);
     assert_near(energy->coverage, 1, DATING);
     assert_string_equal(energy->source, "test:0 energy + test:0 power");
-    /* The running sums of the two have nothing to do with each other. */
+    /* The running sums of the two channels are unrelated. */
     assert_near(sum_of(&f, "gpu0").settled_joules, 1.5 * 100 + 1.5 * 110, DATING * 100);
     release(&f);
 }
 
-/* A psys dies and the package takes its place in the total: nothing is counted twice or lost. */
-static void test_total_has_what_was_counted_at_the_time(void **state)
+/* A psys dies and the package replaces it in the total: nothing is counted twice or lost. */
+static void test_total_follows_a_change_of_source(void **state)
 {
     (void)state;
     struct fixture f;
@@ -498,8 +498,8 @@ static void test_total_has_what_was_counted_at_the_time(void **state)
     release(&f);
 }
 
-/* What comes to light after its time was settled is not lost, and nobody's. */
-static void test_late_joules_are_unattributed(void **state)
+/* Energy that is found after its time was settled is kept, but attributed to no request. */
+static void test_joules_found_after_settling_are_unattributed(void **state)
 {
     (void)state;
     struct fixture f = {0};
@@ -515,7 +515,7 @@ static void test_late_joules_are_unattributed(void **state)
     assert_near(joules(&f, 1), 50, DATING * 100);
     assert_near(shares_of(&f.shares, 1)->share.total.coverage, 0.5, DATING);
     assert_true(isnan(joules(&f, 3)));
-    scripted_go();
+    scripted_resume();
     advance(&f, END);
     assert_near(joules(&f, 2), 50, 0.001);
     assert_near(sum_of(&f, "gpu0").unattributed_joules, 0.5 * 80 + 100 + 0.5 * 80, DATING * 200);
@@ -525,8 +525,8 @@ static void test_late_joules_are_unattributed(void **state)
     release(&f);
 }
 
-/* The same where nothing at all was known at first. */
-static void test_late_beginning_is_unattributed(void **state)
+/* The same where no reading was known at first. */
+static void test_readings_that_start_after_settling_are_unattributed(void **state)
 {
     (void)state;
     struct fixture f = {0};
@@ -538,7 +538,7 @@ static void test_late_beginning_is_unattributed(void **state)
     advance(&f, 2.5);
     assert_true(isnan(joules(&f, 1)));
     assert_true(isnan(sum_of(&f, "gpu0").settled_joules));
-    scripted_go();
+    scripted_resume();
     advance(&f, END);
     assert_near(sum_of(&f, "gpu0").unattributed_joules, 300, 0.001);
     release(&f);
@@ -575,7 +575,7 @@ static void test_total_adds_the_counted_devices(void **state)
     release(&f);
 }
 
-static void test_no_sensor_is_reported(void **state)
+static void test_missing_sensors_are_reported(void **state)
 {
     (void)state;
     struct fixture f;
@@ -591,14 +591,14 @@ static void test_no_sensor_is_reported(void **state)
     release(&f);
 }
 
-static void test_request_without_length_is_unknown(void **state)
+static void test_request_of_zero_duration_is_unknown(void **state)
 {
     (void)state;
     struct fixture f;
     begin(&f, ONE_GPU, 20);
     scripted_requests(f.sharing,
                       (const struct scripted_request[]){{1, 1, 0, 1, 10, 0, NULL, 0}, {0}});
-    advance(&f, 1); /* its end, so it is finished by then */
+    advance(&f, 1); /* its end: it is settled by then */
     assert_true(isnan(joules(&f, 1)));
     assert_contains(shares_of(&f.shares, 1)->share.total.note, "took no time");
     release(&f);
@@ -606,7 +606,7 @@ static void test_request_without_length_is_unknown(void **state)
 
 /* ---- gauges ---- */
 
-static void test_gauges_are_of_the_window(void **state)
+static void test_gauges_are_evaluated_over_the_request_window(void **state)
 {
     (void)state;
     struct fixture f;
@@ -636,19 +636,19 @@ static void test_gauges_are_of_the_window(void **state)
     assert_near(one->watts.min, 100, 0.01);
     assert_true(isnan(one->gauges[QTY_CLOCK].avg));
     assert_true(isnan(one->gauges[QTY_MEMORY_USED].max));
-    /* It ended a third of a second before: it still stands; not so two seconds after. */
+    /* The last reading is a third of a second old: it still holds; after two seconds it does not. */
     assert_near(one->gauges[QTY_TEMPERATURE].avg, 40, 1e-9);
     assert_true(isnan(share_on(shares_of(&f.shares, 3), "gpu0")->gauges[QTY_TEMPERATURE].avg));
-    /* None fell inside: what stood when it began. */
+    /* No reading inside the window: the one that held at its start. */
     const struct device_share *two = share_on(shares_of(&f.shares, 2), "gpu0");
     assert_near(two->gauges[QTY_UTILIZATION].median, 90, 1e-9);
     assert_near(two->gauges[QTY_UTILIZATION].avg, 90 - 20 * 0.5, 1e-6);
     release(&f);
 }
 
-/* ---- the order of things ---- */
+/* ---- order of settling ---- */
 
-static void test_a_request_in_flight_holds_its_time(void **state)
+static void test_a_request_in_flight_delays_settling(void **state)
 {
     (void)state;
     struct fixture f;
@@ -665,7 +665,7 @@ static void test_a_request_in_flight_holds_its_time(void **state)
     advance(&f, 1.7);
     assert_int_equal(f.shares.count, 1);
     assert_near(joules(&f, 2), 10, 0.001);
-    advance(&f, 1.2); /* a time that has passed changes nothing */
+    advance(&f, 1.2); /* advancing to a time in the past changes nothing */
     assert_int_equal(sharing_settled(f.sharing), scripted_time(1.7));
     advance(&f, END);
     assert_near(joules(&f, 1), 90, 0.001);
@@ -673,7 +673,7 @@ static void test_a_request_in_flight_holds_its_time(void **state)
     release(&f);
 }
 
-static void test_shares_come_in_the_order_of_ends(void **state)
+static void test_shares_are_delivered_in_order_of_completion(void **state)
 {
     (void)state;
     struct fixture f;
@@ -690,7 +690,7 @@ static void test_shares_come_in_the_order_of_ends(void **state)
     release(&f);
 }
 
-static void test_forgotten_request_holds_nothing(void **state)
+static void test_forgotten_request_does_not_delay_settling(void **state)
 {
     (void)state;
     struct fixture f;
@@ -706,7 +706,7 @@ static void test_forgotten_request_holds_nothing(void **state)
     release(&f);
 }
 
-static void test_ids_are_held_to_what_began(void **state)
+static void test_duplicate_and_unknown_ids_are_rejected(void **state)
 {
     (void)state;
     struct fixture f;
@@ -718,8 +718,8 @@ static void test_ids_are_held_to_what_began(void **state)
     release(&f);
 }
 
-/* A request that is reported after its start was settled gets what is left. */
-static void test_late_request_gets_what_is_not_settled(void **state)
+/* A request that is reported after its start was settled gets the rest. */
+static void test_late_request_gets_only_unsettled_energy(void **state)
 {
     (void)state;
     struct fixture f;
@@ -766,7 +766,7 @@ struct client {
     atomic_int *running;
 };
 
-/* Short requests one after the other over the script, in any order relative to the others. */
+/* Short consecutive requests over the whole script, in any order relative to the other threads. */
 static void *client_main(void *argument)
 {
     struct client *client = argument;
@@ -791,7 +791,7 @@ static void count_share(void *context, const struct share *share)
     (*count)++;
 }
 
-static void test_clients_of_several_threads(void **state)
+static void test_requests_of_several_threads(void **state)
 {
     (void)state;
     struct fixture f;
@@ -837,11 +837,11 @@ static void pass_requests(struct fixture *f, unsigned first, unsigned count, dou
                      ERR_OK);
 }
 
-static void test_settled_requests_are_forgotten(void **state)
+static void test_settled_requests_are_freed(void **state)
 {
     (void)state;
     enum { FIRST = 2000 };
-    const unsigned many = test_is_watched() ? 20000 : 100000;
+    const unsigned many = test_is_instrumented() ? 20000 : 100000;
     struct fixture f;
     size_t handed = 0;
     begin(&f, ONE_GPU, 20);
@@ -857,38 +857,38 @@ static void test_settled_requests_are_forgotten(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alone_gets_the_whole_window),
-        cmocka_unit_test(test_twins_get_equal_halves),
+        cmocka_unit_test(test_a_single_request_gets_the_energy_of_its_window),
+        cmocka_unit_test(test_identical_requests_get_equal_halves),
         cmocka_unit_test(test_active_energy_is_shared_by_tokens_and_idle_equally),
         cmocka_unit_test(test_decode_tokens_have_the_given_weight),
-        cmocka_unit_test(test_unknown_tokens_mean_equal_shares),
-        cmocka_unit_test(test_no_tokens_at_all_mean_equal_shares),
-        cmocka_unit_test(test_company_is_counted_by_time),
-        cmocka_unit_test(test_phases_add_up_and_have_their_own_evidence),
-        cmocka_unit_test(test_request_without_tokens_has_no_decode),
+        cmocka_unit_test(test_unknown_token_counts_give_equal_shares),
+        cmocka_unit_test(test_zero_tokens_give_equal_shares),
+        cmocka_unit_test(test_concurrency_is_a_time_average),
+        cmocka_unit_test(test_phases_add_up_and_have_their_own_uncertainty),
+        cmocka_unit_test(test_request_without_tokens_has_no_decode_energy),
         cmocka_unit_test(test_time_without_requests_is_idle_or_unattributed),
         cmocka_unit_test(test_without_a_baseline_idle_is_unknown),
-        cmocka_unit_test(test_idle_is_at_most_what_was_measured),
-        cmocka_unit_test(test_idle_is_limited_once_for_a_window),
-        cmocka_unit_test(test_no_residue_is_left_above_idle),
-        cmocka_unit_test(test_gap_is_not_covered_and_not_invented),
-        cmocka_unit_test(test_dead_sensor_is_unknown_beside_a_working_one),
+        cmocka_unit_test(test_idle_energy_is_at_most_the_measured_energy),
+        cmocka_unit_test(test_idle_energy_is_limited_per_window_not_per_slice),
+        cmocka_unit_test(test_rounding_leaves_no_active_energy_at_idle_power),
+        cmocka_unit_test(test_gap_reduces_coverage_and_is_not_interpolated),
+        cmocka_unit_test(test_dead_sensor_is_unknown_next_to_a_working_one),
         cmocka_unit_test(test_another_channel_continues_where_one_ends),
-        cmocka_unit_test(test_total_has_what_was_counted_at_the_time),
-        cmocka_unit_test(test_late_joules_are_unattributed),
-        cmocka_unit_test(test_late_beginning_is_unattributed),
+        cmocka_unit_test(test_total_follows_a_change_of_source),
+        cmocka_unit_test(test_joules_found_after_settling_are_unattributed),
+        cmocka_unit_test(test_readings_that_start_after_settling_are_unattributed),
         cmocka_unit_test(test_total_adds_the_counted_devices),
-        cmocka_unit_test(test_no_sensor_is_reported),
-        cmocka_unit_test(test_request_without_length_is_unknown),
-        cmocka_unit_test(test_gauges_are_of_the_window),
-        cmocka_unit_test(test_a_request_in_flight_holds_its_time),
-        cmocka_unit_test(test_shares_come_in_the_order_of_ends),
-        cmocka_unit_test(test_forgotten_request_holds_nothing),
-        cmocka_unit_test(test_ids_are_held_to_what_began),
-        cmocka_unit_test(test_late_request_gets_what_is_not_settled),
+        cmocka_unit_test(test_missing_sensors_are_reported),
+        cmocka_unit_test(test_request_of_zero_duration_is_unknown),
+        cmocka_unit_test(test_gauges_are_evaluated_over_the_request_window),
+        cmocka_unit_test(test_a_request_in_flight_delays_settling),
+        cmocka_unit_test(test_shares_are_delivered_in_order_of_completion),
+        cmocka_unit_test(test_forgotten_request_does_not_delay_settling),
+        cmocka_unit_test(test_duplicate_and_unknown_ids_are_rejected),
+        cmocka_unit_test(test_late_request_gets_only_unsettled_energy),
         cmocka_unit_test(test_inconsistent_times_are_repaired),
-        cmocka_unit_test(test_clients_of_several_threads),
-        cmocka_unit_test(test_settled_requests_are_forgotten),
+        cmocka_unit_test(test_requests_of_several_threads),
+        cmocka_unit_test(test_settled_requests_are_freed),
     };
     return RUN_TESTS(tests);
 }

@@ -1,4 +1,4 @@
-/* Sharing over random machines and random requests: what must hold whatever they are. */
+/* Properties of sharing on random machines and random requests. */
 #include "attribute/share.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "sampler/sampler.h"
-#include "support/chance.h"
+#include "support/rng.h"
 #include "support/scripted.h"
 #include "support/shares.h"
 #include "support/unit.h"
@@ -17,7 +17,7 @@
 
 enum { MACHINES = 60, SETS = 5, REQUESTS_MAX = 30, PIECES_MAX = 40 };
 
-/* ---- a random machine: a counter, one laid out by samples, a power sensor that may have a gap ---- */
+/* ---- a random machine: a counter, a counter shaped by power samples, a power sensor that may have a gap ---- */
 
 struct machine {
     double counter[SCRIPTED_POINTS], shaped[SCRIPTED_POINTS], power[SCRIPTED_POINTS];
@@ -30,11 +30,11 @@ struct machine {
 
 static void random_profile(double *watts)
 {
-    double level = between(20, 200);
+    double level = rng_between(20, 200);
     for (size_t i = 0; i < SCRIPTED_POINTS; i++) {
-        if (chance() < 0.05)
-            level = between(5, 300);
-        watts[i] = level * between(0.9, 1.1);
+        if (rng_uniform() < 0.05)
+            level = rng_between(5, 300);
+        watts[i] = level * rng_between(0.9, 1.1);
     }
 }
 
@@ -67,16 +67,16 @@ static void machine_start(struct machine *m, bool with_gap)
                                                .location = 1,
                                                .profile = m->power};
     if (with_gap) {
-        m->channels[3].gap_from_s = between(0.5, 2);
-        m->channels[3].gap_to_s = m->channels[3].gap_from_s + between(0.6, 1.5);
+        m->channels[3].gap_from_s = rng_between(0.5, 2);
+        m->channels[3].gap_to_s = m->channels[3].gap_from_s + rng_between(0.6, 1.5);
     }
     static const char *const IDS[] = {"cpu0", "gpu0", "gpu1"};
     for (size_t i = 0; i < 3; i++) {
-        m->idle_rows[i].watts = between(0, 150);
+        m->idle_rows[i].watts = rng_between(0, 150);
         memcpy(m->idle_rows[i].device, IDS[i], 5);
     }
     m->idle = (struct baseline){m->idle_rows, 3, 1};
-    m->has_idle = chance() < 0.7;
+    m->has_idle = rng_uniform() < 0.7;
     const struct scripted_channel *sensors[] = {m->channels, NULL};
     m->sampler = scripted_start(sensors);
 }
@@ -105,18 +105,18 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* To a quarter of a millisecond, the cells of the oracle. */
+/* Rounded to a quarter of a millisecond, the time step of the reference implementation. */
 static double aligned(double s)
 {
     return round(s * 4000) / 4000;
 }
 
-/* What the requests of a test are like. */
+/* The kind of requests that a test makes. */
 enum { TOKENS_KNOWN = 1, ARRIVALS_ON_GRID = 2 };
 
 static double random_arrival(const struct scripted_request *q, int kind)
 {
-    double t = between(q->first, q->to);
+    double t = rng_between(q->first, q->to);
     if (kind & ARRIVALS_ON_GRID)
         t = round(t * 1000) / 1000;
     return fmin(q->to, fmax(q->first, t));
@@ -125,20 +125,20 @@ static double random_arrival(const struct scripted_request *q, int kind)
 static void random_requests(struct requests *r, int kind)
 {
     memset(r, 0, sizeof *r);
-    r->count = 1 + (size_t)(chance() * (REQUESTS_MAX - 1));
+    r->count = 1 + (size_t)(rng_uniform() * (REQUESTS_MAX - 1));
     for (size_t i = 0; i < r->count; i++) {
         struct scripted_request *q = &r->items[i];
         q->id = i + 1;
-        q->from = aligned(between(BEGIN, END - 0.4));
-        q->to = aligned(fmin(END, q->from + between(0.002, 1.2)));
-        q->first = chance() < 0.1 ? 0 : aligned(between(q->from, q->to));
-        q->prompt = floor(between(1, 2000));
-        q->output = floor(between(1, 300));
-        if (!(kind & TOKENS_KNOWN) && chance() < 0.1)
+        q->from = aligned(rng_between(BEGIN, END - 0.4));
+        q->to = aligned(fmin(END, q->from + rng_between(0.002, 1.2)));
+        q->first = rng_uniform() < 0.1 ? 0 : aligned(rng_between(q->from, q->to));
+        q->prompt = floor(rng_between(1, 2000));
+        q->output = floor(rng_between(1, 300));
+        if (!(kind & TOKENS_KNOWN) && rng_uniform() < 0.1)
             q->prompt = UNKNOWN;
-        if (!(kind & TOKENS_KNOWN) && chance() < 0.2)
+        if (!(kind & TOKENS_KNOWN) && rng_uniform() < 0.2)
             q->output = UNKNOWN;
-        q->pieces = q->first > 0 ? (size_t)between(0, PIECES_MAX) : 0;
+        q->pieces = q->first > 0 ? (size_t)rng_between(0, PIECES_MAX) : 0;
         for (size_t k = 0; k < q->pieces; k++)
             r->arrivals[i][k] = k ? random_arrival(q, kind) : q->first;
         qsort(r->arrivals[i], q->pieces, sizeof(double), by_value);
@@ -146,7 +146,7 @@ static void random_requests(struct requests *r, int kind)
     }
 }
 
-/* ---- two ways through the run ---- */
+/* ---- two ways to settle a run ---- */
 
 static void share_at_once(struct machine *m, const struct requests *r, struct shares *out,
                           struct sharing_device_sum *sums)
@@ -159,7 +159,7 @@ static void share_at_once(struct machine *m, const struct requests *r, struct sh
     sharing_free(sharing);
 }
 
-/* As it goes in life: requests begin and end while the run is advanced in short steps. */
+/* As in a real run: requests begin and end while the run advances in short steps. */
 static void share_in_steps(struct machine *m, const struct requests *r, struct shares *out,
                            struct sharing_device_sum *sums)
 {
@@ -177,16 +177,16 @@ static void share_in_steps(struct machine *m, const struct requests *r, struct s
                 scripted_end(sharing, &r->items[i]);
                 ended[i] = true;
             }
-        double until = fmin(END, now - between(0, 0.03));
+        double until = fmin(END, now - rng_between(0, 0.03));
         assert_int_equal(sharing_advance(sharing, scripted_time(until), shares_keep, out), ERR_OK);
-        now += between(0.001, 0.02);
+        now += rng_between(0.001, 0.02);
     }
     assert_int_equal(sharing_advance(sharing, scripted_time(END), shares_keep, out), ERR_OK);
     assert_int_equal(sharing_sums(sharing, sums, 3), 3);
     sharing_free(sharing);
 }
 
-/* ---- what must hold ---- */
+/* ---- properties ---- */
 
 static double or_zero(double value)
 {
@@ -200,7 +200,7 @@ static void assert_close(double a, double b, double scale)
     assert_near(a, b, 1e-9 * scale);
 }
 
-static void assert_sane(const struct device_share *share)
+static void assert_consistent(const struct device_share *share)
 {
     const struct energy *energy = &share->energy;
     if (isnan(energy->joules)) {
@@ -274,7 +274,7 @@ static void assert_same_shares(const struct shares *a, const struct shares *b)
     }
 }
 
-/* ---- the oracle: the same rule written down plainly, over small cells of time ---- */
+/* ---- reference implementation: the same rule, in small time steps ---- */
 
 #define CELL (1 / 4000.0)
 
@@ -311,14 +311,14 @@ static double oracle_decode(const struct scripted_request *q, double from, doubl
     return whole > 0 ? output * sum / whole : output * inside / (q->to - begin);
 }
 
-/* Energy by asking the sampler for every cell, shared by weight; of gpu1. */
+/* Queries the sampler for every time step and shares the energy by weight; for gpu1. */
 static void oracle_shares(struct machine *m, const struct requests *r, double *joules)
 {
     long cells = lround((END - BEGIN) / CELL);
     memset(joules, 0, REQUESTS_MAX * sizeof *joules);
     for (long c = 0; c < cells; c++) {
-        /* The same numbers as the edges of requests: of a phase whose tokens are unknown, 1e-16 s in
-         * another cell would make all weights there unknown. */
+        /* The same numbers as the edges of requests: in a phase with unknown tokens, 1e-16 s in
+         * another step would make all weights there unknown. */
         double from = aligned(BEGIN + (double)c * CELL),
                to = aligned(BEGIN + (double)(c + 1) * CELL);
         double weights[REQUESTS_MAX], sum = 0, middle = (from + to) / 2;
@@ -340,7 +340,8 @@ static void oracle_shares(struct machine *m, const struct requests *r, double *j
             const struct scripted_request *q = &r->items[i];
             if (q->from > middle || q->to < middle)
                 continue;
-            double part = sum > 1e-9 ? weights[i] / sum : 1 / (double)alive; /* less is dust */
+            double part = sum > 1e-9 ? weights[i] / sum
+                                     : 1 / (double)alive; /* below that is rounding error */
             joules[i] += part * (window.sum - idle) + idle / (double)alive;
         }
     }
@@ -353,8 +354,8 @@ static void for_each_set_from(unsigned seed, bool with_gap, int kind, unsigned m
 {
     static struct machine machine;
     static struct requests requests;
-    for (unsigned i = 0; i < (test_is_watched() ? 2 : machines); i++) {
-        chance_seed(seed + i);
+    for (unsigned i = 0; i < (test_is_instrumented() ? 2 : machines); i++) {
+        rng_seed(seed + i);
         machine_start(&machine, with_gap);
         for (unsigned k = 0; k < SETS; k++) {
             random_requests(&requests, kind);
@@ -379,7 +380,7 @@ static void check_conservation(struct machine *m, struct requests *r)
     assert_conserved(m, &shares, sums);
     for (size_t i = 0; i < shares.count; i++) {
         for (size_t d = 0; d < shares.items[i].share.count; d++)
-            assert_sane(&shares.items[i].devices[d]);
+            assert_consistent(&shares.items[i].devices[d]);
         assert_total_is_the_sum(&shares.items[i]);
         if (i)
             assert_true(r->items[shares.items[i].id - 1].to >=
@@ -388,13 +389,13 @@ static void check_conservation(struct machine *m, struct requests *r)
     shares_release(&shares);
 }
 
-static void test_every_joule_is_attributed_once(void **state)
+static void energy_is_conserved(void **state)
 {
     (void)state;
     for_each_set(false, 0, MACHINES, check_conservation);
 }
 
-static void test_what_a_gap_leaves_is_conserved(void **state)
+static void energy_is_conserved_with_gaps(void **state)
 {
     (void)state;
     for_each_set(true, 0, MACHINES / 3, check_conservation);
@@ -415,7 +416,7 @@ static void check_steps(struct machine *m, struct requests *r)
     shares_release(&steps);
 }
 
-static void test_steps_of_the_run_change_nothing(void **state)
+static void stepwise_and_single_pass_settling_agree(void **state)
 {
     (void)state;
     for_each_set(false, 0, MACHINES / 3, check_steps);
@@ -429,7 +430,7 @@ static void check_permutation(struct machine *m, struct requests *r)
     share_at_once(m, r, &shares, sums);
     other = *r;
     for (size_t i = r->count; i-- > 1;) {
-        size_t k = (size_t)(chance() * (double)(i + 1));
+        size_t k = (size_t)(rng_uniform() * (double)(i + 1));
         struct scripted_request kept = other.items[i];
         other.items[i] = other.items[k];
         other.items[k] = kept;
@@ -444,7 +445,7 @@ static void check_permutation(struct machine *m, struct requests *r)
     shares_release(&moved);
 }
 
-static void test_names_and_order_change_nothing(void **state)
+static void shares_do_not_depend_on_ids_or_order(void **state)
 {
     (void)state;
     for_each_set(false, 0, MACHINES / 3, check_permutation);
@@ -465,7 +466,7 @@ static void check_scale(struct machine *m, struct requests *r)
     shares_release(&doubled);
 }
 
-static void test_twice_the_tokens_of_all_change_nothing(void **state)
+static void shares_do_not_depend_on_the_scale_of_tokens(void **state)
 {
     (void)state;
     for_each_set(false, TOKENS_KNOWN, MACHINES / 3, check_scale);
@@ -480,15 +481,15 @@ static void check_oracle(struct machine *m, struct requests *r)
     oracle_shares(m, r, joules);
     for (size_t i = 0; i < r->count; i++) {
         double mine = or_zero(share_on(shares_of(&shares, r->items[i].id), "gpu1")->energy.joules);
-        /* Where the power crosses the baseline inside a slice, part of it may count as idle here and
-         * as active there: 3 mJ at most with the seeds from 1000 to 1150. */
+        /* Where the power crosses the baseline inside a slice, part of it may count as idle here
+         * and as active there: at most 3 mJ with the seeds from 1000 to 1150. */
         double tolerance = m->has_idle ? 0.005 : 1e-7 * (1 + joules[i]);
         assert_near(mine, joules[i], tolerance);
     }
     shares_release(&shares);
 }
 
-static void test_a_plain_calculation_agrees(void **state)
+static void shares_match_a_reference_implementation(void **state)
 {
     (void)state;
     for_each_set_from(1048, true, ARRIVALS_ON_GRID, 8, check_oracle);
@@ -497,12 +498,12 @@ static void test_a_plain_calculation_agrees(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_joule_is_attributed_once),
-        cmocka_unit_test(test_what_a_gap_leaves_is_conserved),
-        cmocka_unit_test(test_steps_of_the_run_change_nothing),
-        cmocka_unit_test(test_names_and_order_change_nothing),
-        cmocka_unit_test(test_twice_the_tokens_of_all_change_nothing),
-        cmocka_unit_test(test_a_plain_calculation_agrees),
+        cmocka_unit_test(energy_is_conserved),
+        cmocka_unit_test(energy_is_conserved_with_gaps),
+        cmocka_unit_test(stepwise_and_single_pass_settling_agree),
+        cmocka_unit_test(shares_do_not_depend_on_ids_or_order),
+        cmocka_unit_test(shares_do_not_depend_on_the_scale_of_tokens),
+        cmocka_unit_test(shares_match_a_reference_implementation),
     };
     return RUN_TESTS(tests);
 }

@@ -1,4 +1,4 @@
-/* Ledgers of agents' queries over random machines and random traces: what must hold whatever they are. */
+/* Energy accounts of agents' queries: properties on random machines and random traces. */
 #include "attribute/span_account.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 #include "rundir/record.h"
 #include "rundir/traces.h"
 #include "sampler/sampler.h"
-#include "support/chance.h"
+#include "support/rng.h"
 #include "support/scripted.h"
 #include "support/unit.h"
 
@@ -36,21 +36,22 @@ static void machine_start(struct machine *m)
     static const char *const IDS[] = {"cpu0", "gpu0"};
     memset(m, 0, sizeof *m);
     for (size_t d = 0; d < DEVICES; d++) {
-        double level = between(40, 200);
+        double level = rng_between(40, 200);
         for (size_t i = 0; i < SCRIPTED_POINTS; i++) {
-            level = chance() < 0.1 ? between(30, 300) : level;
-            m->watts[d][i] = level * between(0.95, 1.05);
+            level = rng_uniform() < 0.1 ? rng_between(30, 300) : level;
+            m->watts[d][i] = level * rng_between(0.95, 1.05);
         }
         m->channels[d] = (struct scripted_channel){.name = IDS[d],
                                                    .device = IDS[d],
                                                    .quantity = QTY_POWER,
                                                    .scope = d == CPU ? SCOPE_PACKAGE : SCOPE_GPU,
                                                    .profile = m->watts[d]};
-        m->idle_rows[d].watts = between(0, 25); /* always below: the oracle has no limit */
+        m->idle_rows[d].watts = rng_between(0, 25); /* always below the power: the reference
+                                                 * implementation does not limit it */
         memcpy(m->idle_rows[d].device, IDS[d], 5);
     }
     m->idle = (struct baseline){m->idle_rows, DEVICES, 1};
-    m->has_idle = chance() < 0.7;
+    m->has_idle = rng_uniform() < 0.7;
     const struct scripted_channel *sensors[] = {m->channels, NULL};
     m->sampler = scripted_start(sensors);
 }
@@ -87,14 +88,14 @@ static void add_span(struct query *q, enum trace_type type, double from, double 
 {
     struct trace_facts facts = trace_event_new(type, TRACE_END, "", NULL).facts;
     snprintf(id, 16, "s%u", q->ids++);
-    if (type == TRACE_INFERENCE && chance() < 0.9) {
-        facts.input_tokens = floor(between(1, 2000));
-        facts.output_tokens = floor(between(1, 300));
-        if (chance() < 0.8)
-            facts.first_token = scripted_time(aligned(between(from, to)));
+    if (type == TRACE_INFERENCE && rng_uniform() < 0.9) {
+        facts.input_tokens = floor(rng_between(1, 2000));
+        facts.output_tokens = floor(rng_between(1, 300));
+        if (rng_uniform() < 0.8)
+            facts.first_token = scripted_time(aligned(rng_between(from, to)));
     }
-    if (type == TRACE_TOOL && chance() < 0.6)
-        facts.cpu_s = between(0, 1.2); /* of one second of the machine */
+    if (type == TRACE_TOOL && rng_uniform() < 0.6)
+        facts.cpu_s = rng_between(0, 1.2); /* of one second of the machine */
     record(q, type, TRACE_START, from, id, parent, NULL);
     record(q, type, TRACE_END, to, id, parent, &facts);
 }
@@ -102,12 +103,12 @@ static void add_span(struct query *q, enum trace_type type, double from, double 
 static void add_tools(struct query *q, double from, double to, const char *turn)
 {
     char tool[16], agent[16], inference[16];
-    for (int n = (int)between(0, 4); n > 0; n--) {
-        double begin = aligned(between(from, to)), end = aligned(between(begin, to + 0.1));
+    for (int n = (int)rng_between(0, 4); n > 0; n--) {
+        double begin = aligned(rng_between(from, to)), end = aligned(rng_between(begin, to + 0.1));
         add_span(q, TRACE_TOOL, begin, fmin(end, q->to), turn, tool);
-        if (chance() > 0.3 || end - begin < 0.02)
+        if (rng_uniform() > 0.3 || end - begin < 0.02)
             continue;
-        double a = aligned(between(begin, end)), b = fmin(aligned(between(a, end)), q->to);
+        double a = aligned(rng_between(begin, end)), b = fmin(aligned(rng_between(a, end)), q->to);
         add_span(q, TRACE_AGENT, a, b, tool, agent);
         add_span(q, TRACE_INFERENCE, a, b, agent, inference);
     }
@@ -117,13 +118,14 @@ static void random_query(struct query *q)
 {
     char agent[16], turn[16], inference[16];
     *q = (struct query){.recorder = trace_recorder_new()};
-    q->from = aligned(between(BEGIN, END - 0.6));
-    q->to = aligned(fmin(END, q->from + between(0.2, 1.5)));
+    q->from = aligned(rng_between(BEGIN, END - 0.6));
+    q->to = aligned(fmin(END, q->from + rng_between(0.2, 1.5)));
     add_span(q, TRACE_AGENT, q->from, q->to, NULL, agent);
     for (double at = q->from; at < q->to - 0.1;) {
-        double begin = aligned(at + between(0, 0.03)), end = aligned(begin + between(0.05, 0.4));
+        double begin = aligned(at + rng_between(0, 0.03)),
+               end = aligned(begin + rng_between(0.05, 0.4));
         end = fmin(end, q->to);
-        double middle = aligned(between(begin, end));
+        double middle = aligned(rng_between(begin, end));
         add_span(q, TRACE_TURN, begin, end, agent, turn);
         add_span(q, TRACE_INFERENCE, begin, middle, turn, inference);
         add_tools(q, middle, end, turn);
@@ -145,7 +147,7 @@ static void account_for(struct query *q, struct sharing *sharing, uint64_t id)
     trace_recorder_free(q->recorder);
 }
 
-static void take_share(void *context, const struct share *share)
+static void keep_share(void *context, const struct share *share)
 {
     size_t *complete = context;
     assert_true(span_account_owns(share));
@@ -153,10 +155,10 @@ static void take_share(void *context, const struct share *share)
         ++*complete;
 }
 
-/* ---- the oracle: the rule written down plainly, over small cells of time ---- */
+/* ---- reference implementation: the same rule, in small time steps ---- */
 
-/* Whether a span does something itself at a moment: nothing that it contains is there. */
-static bool is_busy(const struct trace_tree *tree, size_t i, nanos t)
+/* Whether a span is active itself at a time: none of its child spans is. */
+static bool is_active(const struct trace_tree *tree, size_t i, nanos t)
 {
     const struct trace_span *span = &tree->spans[i];
     bool is_request = span->type == TRACE_INFERENCE;
@@ -183,20 +185,20 @@ static double tokens_in(const struct trace_span *span, nanos from, nanos to)
 
 struct busy {
     const struct trace_span *span;
-    double *joules; /* of its own, by device */
+    double *joules; /* self energy, by device */
     size_t query, in_query;
     double weight;
 };
 
-static size_t find_busy(struct query *queries, size_t count, double **joules, nanos from, nanos to,
-                        struct busy *out)
+static size_t find_active(struct query *queries, size_t count, double **joules, nanos from,
+                          nanos to, struct busy *out)
 {
     size_t found = 0;
     for (size_t q = 0; q < count; q++) {
         const struct trace_tree *tree = &queries[q].account->tree;
         size_t before = found;
         for (size_t i = 0; i < tree->count; i++)
-            if (is_busy(tree, i, from + (to - from) / 2)) {
+            if (is_active(tree, i, from + (to - from) / 2)) {
                 const struct trace_span *span = &tree->spans[i];
                 double weight = span->type == TRACE_INFERENCE ? tokens_in(span, from, to) : 0;
                 out[found++] = (struct busy){span, joules[q] + DEVICES * i, q, 0, weight};
@@ -254,7 +256,7 @@ static void oracle(struct machine *m, struct query *queries, size_t count, doubl
         nanos from = scripted_time(BEGIN + (double)c * CELL),
               to = scripted_time(BEGIN + (double)(c + 1) * CELL);
         double active[DEVICES], idle[DEVICES];
-        size_t found = find_busy(queries, count, joules, from, to, busy);
+        size_t found = find_active(queries, count, joules, from, to, busy);
         for (size_t d = 0; d < DEVICES; d++) {
             struct window window;
             assert_int_equal(sampler_window(m->sampler, 0, d, from, to, &window), ERR_OK);
@@ -265,7 +267,7 @@ static void oracle(struct machine *m, struct query *queries, size_t count, doubl
     }
 }
 
-/* ---- what must hold ---- */
+/* ---- properties ---- */
 
 static void assert_adds_up(const struct span_account *account)
 {
@@ -282,7 +284,7 @@ static void assert_adds_up(const struct span_account *account)
                 account->spans[k].energy.method != METHOD_NONE)
                 children += account->spans[k].energy.joules;
         if (spent->energy.method == METHOD_NONE)
-            continue; /* it took no time */
+            continue; /* zero duration */
         assert_near(spent->energy.joules, spent->own_joules + children, 1e-9 * scale);
         assert_near(spent->gpu_joules + spent->cpu_joules, spent->energy.joules, 1e-9 * scale);
         assert_true(spent->energy.plus_minus >= 0 && spent->energy.plus_minus < scale);
@@ -353,9 +355,9 @@ static void every_joule_belongs_to_one_span(void **state)
     static struct machine machine;
     struct query queries[QUERIES_MAX];
     for (unsigned i = 0; i < (getenv("IPW_SLOW") ? 2 : MACHINES); i++) {
-        chance_seed(77 + i);
+        rng_seed(77 + i);
         machine_start(&machine);
-        size_t count = 1 + (size_t)(chance() * QUERIES_MAX), complete = 0;
+        size_t count = 1 + (size_t)(rng_uniform() * QUERIES_MAX), complete = 0;
         struct sharing *sharing =
             sharing_new(machine.sampler,
                         &(struct sharing_options){.from = scripted_time(BEGIN),
@@ -365,7 +367,7 @@ static void every_joule_belongs_to_one_span(void **state)
             random_query(&queries[q]);
             account_for(&queries[q], sharing, q);
         }
-        assert_int_equal(sharing_advance(sharing, scripted_time(END), take_share, &complete),
+        assert_int_equal(sharing_advance(sharing, scripted_time(END), keep_share, &complete),
                          ERR_OK);
         assert_int_equal(complete, count);
         assert_conserved(&machine, sharing, queries, count);
@@ -381,11 +383,11 @@ static void every_joule_belongs_to_one_span(void **state)
     }
 }
 
-/* ---- one query whose figures can be done in the head ---- */
+/* ---- one query with figures that are computed by hand ---- */
 
-/* 100 W of the processors and 200 W of a GPU, 20 and 50 of them idle.  An inference for 0.4 s, then two tools at the
- * same time for 0.2 s, one of which had a quarter of the machine's CPU time and one three quarters, then 0.1 s of
- * nothing. */
+/* 100 W CPU and 200 W GPU, of which 20 W and 50 W are idle. An inference for 0.4 s, then two
+ * concurrent tools for 0.2 s, with a quarter and three quarters of the machine's CPU time, then 0.1
+ * s without spans. */
 static struct span_account *simple_account(struct sampler *sampler, struct sharing *sharing)
 {
     struct query q = {.recorder = trace_recorder_new(), .from = 1, .to = 1.7};
@@ -405,7 +407,7 @@ static struct span_account *simple_account(struct sampler *sampler, struct shari
     record(&q, TRACE_TOOL, TRACE_END, 1.6, "x", NULL, &cpu[0]);
     record(&q, TRACE_TOOL, TRACE_END, 1.6, "y", NULL, &cpu[1]);
     account_for(&q, sharing, 3);
-    assert_int_equal(sharing_advance(sharing, scripted_time(2), take_share, &complete), ERR_OK);
+    assert_int_equal(sharing_advance(sharing, scripted_time(2), keep_share, &complete), ERR_OK);
     assert_int_equal(complete, 1);
     return q.account;
 }
@@ -450,7 +452,7 @@ static void check_figures(struct span_account *account)
     assert_near(account->spans[0].gpu_joules, 140, 1e-6);
     assert_near(account->spans[1].energy.joules, 180, 1e-6);
     assert_near(account->spans[1].peak_watts, 200, 1e-6);
-    /* CPU energy of the tools' processes, apart from each other. */
+    /* CPU energy of each tool's processes. */
     assert_near(account->spans[5].cpu_joules, 0.25 * 16 + 2, 1e-6);
     assert_near(account->spans[6].cpu_joules, 0.75 * 16 + 2, 1e-6);
     /* The query's own 0.1 s: 10 J of one sensor and 20 J of the other, each to 5 %. */
@@ -459,7 +461,7 @@ static void check_figures(struct span_account *account)
     assert_near(account->spans[0].own.idle_joules, 7, 1e-6);
 }
 
-static void figures_are_those_of_the_rule(void **state)
+static void energy_is_attributed_as_documented(void **state)
 {
     (void)state;
     run_simple(check_figures);
@@ -483,7 +485,7 @@ static void check_trace(struct span_account *account)
     assert_near(trace.ipw.gap_plus_minus, account->spans[0].own.plus_minus, 1e-12);
     assert_near(trace.spans[0].own_plus_minus, trace.ipw.gap_plus_minus, 1e-12);
     assert_near(trace.spans[0].own_idle_joules, 7, 1e-6);
-    assert_near(trace.spans[1].own_plus_minus, 0, 0); /* all of the turn is in its spans */
+    assert_near(trace.spans[1].own_plus_minus, 0, 0); /* all of the turn is in its child spans */
     assert_string_equal(trace.ipw.energy_split, "spans");
     assert_string_equal(trace.ipw.method, "integral");
     const struct turn_trace *turn = &trace.turns[0];
@@ -494,11 +496,11 @@ static void check_trace(struct span_account *account)
     assert_near(turn->gpu_power_avg_watts, 200, 1e-6);
     assert_string_equal(trace.spans[5].share, "cpu_time");
     assert_string_equal(trace.spans[2].share, "tokens");
-    assert_string_equal(trace.spans[3].share, "tokens"); /* a phase, as its inference */
+    assert_string_equal(trace.spans[3].share, "tokens"); /* a phase, like its inference */
     query_trace_release(&trace);
 }
 
-static void an_account_is_a_trace(void **state)
+static void an_account_is_written_to_a_trace(void **state)
 {
     (void)state;
     SKIP_WITHOUT(jv_available);
@@ -535,14 +537,14 @@ static void check_record(struct span_account *account)
     assert_string_equal(record.energy_basis, "gpu");
 }
 
-static void an_account_is_a_record(void **state)
+static void an_account_is_written_to_a_record(void **state)
 {
     (void)state;
     run_simple(check_record);
 }
 
-/* Phases of a query are those of all of its answers, or unknown; a failed attempt has none. */
-static void phases_of_some_answers_are_not_the_querys(void **state)
+/* Phases of a query are the sums over all of its answers, or unknown; a failed attempt has none. */
+static void query_phases_are_unknown_unless_every_answer_has_them(void **state)
 {
     (void)state;
     static const struct scripted_channel CHANNELS[] = {
@@ -569,14 +571,14 @@ static void phases_of_some_answers_are_not_the_querys(void **state)
         record(&q, TRACE_INFERENCE, TRACE_START, 1.2, "k", NULL, NULL);
         record(&q, TRACE_INFERENCE, TRACE_END, 1.6, "k", NULL, &second);
         account_for(&q, sharing, 3);
-        assert_int_equal(sharing_advance(sharing, scripted_time(2), take_share, &complete), ERR_OK);
+        assert_int_equal(sharing_advance(sharing, scripted_time(2), keep_share, &complete), ERR_OK);
         assert_int_equal(complete, 1);
         record_init(&out);
         span_account_record(q.account, &out);
         assert_near(out.inference_joules, 120, 1e-6);
         assert_int_equal(isnan(out.prefill_joules), !ERRORS[i]);
         assert_int_equal(isnan(out.decode_s), !ERRORS[i]);
-        if (ERRORS[i]) { /* per token of the answer that has them */
+        if (ERRORS[i]) { /* per token of the answer with known phases */
             assert_near(out.prefill_joules_per_token, 20.0 / 50, 1e-6);
             assert_near(out.decode_joules_per_token, 60.0 / 10, 1e-6);
         }
@@ -589,10 +591,10 @@ static void phases_of_some_answers_are_not_the_querys(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(figures_are_those_of_the_rule),
-        cmocka_unit_test(an_account_is_a_trace),
-        cmocka_unit_test(an_account_is_a_record),
-        cmocka_unit_test(phases_of_some_answers_are_not_the_querys),
+        cmocka_unit_test(energy_is_attributed_as_documented),
+        cmocka_unit_test(an_account_is_written_to_a_trace),
+        cmocka_unit_test(an_account_is_written_to_a_record),
+        cmocka_unit_test(query_phases_are_unknown_unless_every_answer_has_them),
         cmocka_unit_test(every_joule_belongs_to_one_span),
     };
     return RUN_TESTS(tests);

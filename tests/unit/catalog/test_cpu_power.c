@@ -1,4 +1,4 @@
-/* Which power figure fits a processor. */
+/* Which power figure is used for a processor. */
 #include "support/unit.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "core/units.h"
 #include "support/tsv.h"
 
-static struct cpu_power of_brand(const char *brand)
+static struct cpu_power find_brand(const char *brand)
 {
     return cpu_power_find(&(struct cpu_power_key){.brand = brand,
                                                   .product = "",
@@ -19,7 +19,7 @@ static struct cpu_power of_brand(const char *brand)
 
 static void assert_matches(const char *brand, const char *name)
 {
-    struct cpu_power found = of_brand(brand);
+    struct cpu_power found = find_brand(brand);
     if (strcmp(found.name, name) != 0)
         fail_msg("%s: %s, expected %s", brand, found.name, name);
 }
@@ -40,12 +40,12 @@ static void near_misses_do_not_match(void **state)
     assert_matches("", NONE);
     /* A brand without a number must not match a part by accident. */
     assert_matches("Intel(R) Xeon(R) Processor 8-Core", NONE);
-    assert_near(of_brand("").relative_accuracy, 0.8, 1e-9);
+    assert_near(find_brand("").relative_accuracy, 0.8, 1e-9);
 }
 
 /* ---- the processors of version 0.1.0, whose figures must not change ---- */
 
-static unsigned number(const char *field)
+static unsigned parse_number(const char *field)
 {
     return (unsigned)strtoul(field, NULL, 0);
 }
@@ -57,10 +57,10 @@ static void compare_row(char **fields)
         .product = fields[1],
         .board = fields[2],
         .vendor = fields[3],
-        .family = number(fields[4]),
-        .model = number(fields[5]),
-        .implementer = number(fields[6]),
-        .part = number(fields[7]),
+        .family = parse_number(fields[4]),
+        .model = parse_number(fields[5]),
+        .implementer = parse_number(fields[6]),
+        .part = parse_number(fields[7]),
         .is_single_threaded = fields[8][0] == '1' && fields[9][0] == '0',
     };
     struct cpu_power found = cpu_power_find(&key);
@@ -72,7 +72,7 @@ static void compare_row(char **fields)
                  found.source, fields[10]);
 }
 
-static void processors_known_before_have_the_same_figures(void **state)
+static void processors_of_version_0_1_0_keep_their_figures(void **state)
 {
     (void)state;
     assert_true(tsv_each("catalog/cpu_power.tsv", 14, compare_row) > 1000);
@@ -80,11 +80,11 @@ static void processors_known_before_have_the_same_figures(void **state)
 
 /* ---- Arm ---- */
 
-static void cores_and_products_have_names(void **state)
+static void arm_cores_and_products_have_names(void **state)
 {
     (void)state;
     assert_string_equal(cpu_core_name(0x41, 0xd4f), "Neoverse-V2");
-    assert_string_equal(cpu_core_name(0x41, 0xd4a), "Neoverse-E1"); /* whose power is unknown */
+    assert_string_equal(cpu_core_name(0x41, 0xd4a), "Neoverse-E1"); /* power unknown */
     assert_string_equal(cpu_core_name(0x41, 0xfff), "");
     assert_string_equal(cpu_core_name(0, 0), "");
     assert_string_equal(cpu_product_name("Amazon EC2", 0x41, 0xd4f), "AWS Graviton4");
@@ -98,8 +98,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(near_misses_do_not_match),
-        cmocka_unit_test(processors_known_before_have_the_same_figures),
-        cmocka_unit_test(cores_and_products_have_names),
+        cmocka_unit_test(processors_of_version_0_1_0_keep_their_figures),
+        cmocka_unit_test(arm_cores_and_products_have_names),
     };
     return RUN_TESTS(tests);
 }

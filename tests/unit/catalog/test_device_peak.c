@@ -67,48 +67,48 @@ static void check_same(double value, double expected)
         assert_near(value, expected, 1e-9);
 }
 
-static void published_devices_are_known(void **state)
+static void published_devices_are_found(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++) {
         struct device_peak peak;
         if (!device_peak_find(KNOWN[i].name, &peak))
-            fail_msg("%s is not known", KNOWN[i].name);
+            fail_msg("%s not found", KNOWN[i].name);
         check_same(peak.tflops, KNOWN[i].tflops);
         check_same(peak.gb_per_s, KNOWN[i].gb_per_s);
         assert_non_null(peak.source);
     }
 }
 
-static void another_product_is_not_taken_for_a_known_one(void **state)
+static void other_products_do_not_match_a_known_device(void **state)
 {
     (void)state;
     static const char *const OTHERS[] = {
         "",
         "NVIDIA",
-        "NVIDIA H100", /* three of them differ */
+        "NVIDIA H100", /* three products with different peaks */
         "NVIDIA Graphics Device",
         "NVIDIA A1000",
         "NVIDIA A100X",
-        "NVIDIA H100 80GB HBM3 MIG 1g.10gb", /* a part of a device */
+        "NVIDIA H100 80GB HBM3 MIG 1g.10gb", /* a partition of a device */
         "NVIDIA GeForce RTX 4090 Laptop GPU",
         "NVIDIA GeForce RTX 3080 Laptop GPU",
         "NVIDIA GeForce RTX 2080 with Max-Q Design",
         "NVIDIA GeForce RTX 5090 D",
         "NVIDIA GeForce RTX 4050",
         "NVIDIA GeForce RTX 40",
-        "Quadro RTX 6000", /* not the Ada one */
+        "Quadro RTX 6000", /* the Turing one, not the Ada one */
         "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition",
         "NVIDIA L400",
         "Radeon RX 7900 XT/7900 XTX",
         "AMD EPYC 9654 96-Core Processor",
-        "NVIDIA L4 x888888888888888888888888888888", /* longer than any device's word */
-        "L4 gpu gpu gpu gpu gpu gpu gpu gpu gpu gpu gpu gpu gpu gpu gpu gpu", /* more words than any */
+        "NVIDIA L4 x888888888888888888888888888888", /* a longer word than in any device name */
+        "L4 gpu gpu gpu gpu gpu gpu gpu gpu gpu gpu gpu gpu gpu gpu gpu gpu", /* more words than in any device name */
     };
     for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++) {
         struct device_peak peak;
         if (device_peak_find(OTHERS[i], &peak))
-            fail_msg("%s was taken for %s", OTHERS[i], peak.name);
+            fail_msg("%s matched %s", OTHERS[i], peak.name);
         assert_false(is_known(peak.tflops));
         assert_false(is_known(peak.gb_per_s));
     }
@@ -141,7 +141,7 @@ static void compare_row(char **fields)
         fail_msg("%s: %s, expected %s", name, found ? hardware.id : "not found", fields[5]);
 }
 
-static void names_known_before_have_the_same_figures(void **state)
+static void names_of_version_0_1_0_keep_their_figures(void **state)
 {
     (void)state;
     assert_true(tsv_each("catalog/device_peaks.tsv", 6, compare_row) > 1000);
@@ -150,9 +150,9 @@ static void names_known_before_have_the_same_figures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(published_devices_are_known),
-        cmocka_unit_test(another_product_is_not_taken_for_a_known_one),
-        cmocka_unit_test(names_known_before_have_the_same_figures),
+        cmocka_unit_test(published_devices_are_found),
+        cmocka_unit_test(other_products_do_not_match_a_known_device),
+        cmocka_unit_test(names_of_version_0_1_0_keep_their_figures),
     };
     return RUN_TESTS(tests);
 }

@@ -1,4 +1,4 @@
-/* A device out of a file: figures in SI units, errors that name the key and the rule, contradictions. */
+/* Hardware files: figures in SI units, errors that name the key and the rule, contradictory figures. */
 #include "support/unit.h"
 
 #include <stdlib.h>
@@ -79,7 +79,7 @@ static void unspecified_values_are_unknown(void **state)
     assert_false(is_known(device.units.plus_minus));
 }
 
-static void a_file_is_read_whole(void **state)
+static void a_file_is_read(void **state)
 {
     (void)state;
     struct tree tree;
@@ -98,9 +98,9 @@ static void a_file_is_read_whole(void **state)
     tree_free(&tree);
 }
 
-/* ---- refusing ---- */
+/* ---- rejected files ---- */
 
-static void assert_refused(const char *old, const char *new, const char *words)
+static void assert_rejected(const char *old, const char *new, const char *words)
 {
     struct hardware other;
     struct error why = {0};
@@ -173,10 +173,10 @@ static void errors_name_the_key_and_the_rule(void **state)
         {"{\"id\"", "[{\"id\"", "not JSON"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
-        assert_refused(CASES[i].old, CASES[i].new, CASES[i].words);
+        assert_rejected(CASES[i].old, CASES[i].new, CASES[i].words);
 }
 
-static void other_json_is_refused(void **state)
+static void invalid_documents_are_rejected(void **state)
 {
     (void)state;
     static const char *const OTHERS[] = {"", "{}", "[]", "7", "null", "{\"memories\": []}"};
@@ -189,7 +189,7 @@ static void other_json_is_refused(void **state)
     }
 }
 
-static void a_file_that_ends_early_is_refused(void **state)
+static void truncated_files_are_rejected(void **state)
 {
     (void)state;
     for (size_t length = 0; length + 2 < strlen(HARDWARE_FILE); length += 7) {
@@ -203,9 +203,9 @@ static void a_file_that_ends_early_is_refused(void **state)
     }
 }
 
-/* ---- contradictions ---- */
+/* ---- contradictory figures ---- */
 
-static enum err check_with(const char *old, const char *new, struct error *why)
+static enum err check_modified(const char *old, const char *new, struct error *why)
 {
     struct hardware other;
     hardware_file_with(old, new, &changed);
@@ -216,7 +216,7 @@ static enum err check_with(const char *old, const char *new, struct error *why)
     return err;
 }
 
-static void contradictions_are_found(void **state)
+static void contradictory_figures_are_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -253,15 +253,15 @@ static void contradictions_are_found(void **state)
     struct error why = {0};
     assert_int_equal(hardware_check(&device, &why), ERR_OK);
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        enum err err = check_with(CASES[i].old, CASES[i].new, &why);
+        enum err err = check_modified(CASES[i].old, CASES[i].new, &why);
         bool is_fine = !CASES[i].words[0];
         if ((err == ERR_OK) != is_fine || (!is_fine && !strstr(why.text, CASES[i].words)))
             fail_msg("%s: %d: %s", CASES[i].new, err, why.text);
     }
 }
 
-/* And of what is doubted only the part beyond the doubt speaks against it. */
-static void a_measured_energy_may_exceed_the_limit_by_more(void **state)
+/* With an uncertainty, only the excess beyond it counts. */
+static void a_fitted_energy_may_exceed_the_power_limit_by_more(void **state)
 {
     (void)state;
     static const struct {
@@ -278,14 +278,14 @@ static void a_measured_energy_may_exceed_the_limit_by_more(void **state)
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         str_format(new, sizeof new, "%s, \"unit\": \"pj\", \"evidence\": \"fitted\"",
                    CASES[i].figure);
-        enum err err = check_with(old, new, &why);
+        enum err err = check_modified(old, new, &why);
         if (err != (CASES[i].is_fine ? ERR_OK : ERR_BAD_VALUE))
             fail_msg("%s: %d: %s", new, err, why.text);
     }
     assert_contains(why.text, "above 2.0 x the limit");
 }
 
-static void a_device_without_peaks_is_none(void **state)
+static void a_device_without_peaks_is_rejected(void **state)
 {
     (void)state;
     struct error why = {0};
@@ -295,9 +295,9 @@ static void a_device_without_peaks_is_none(void **state)
     assert_contains(why.text, "has no peak");
 }
 
-/* ---- what products run on ---- */
+/* ---- which units operations run on ---- */
 
-static void products_run_on_what_the_device_has(void **state)
+static void matmuls_run_on_units_that_represent_their_precision(void **state)
 {
     (void)state;
     static const struct {
@@ -307,12 +307,12 @@ static void products_run_on_what_the_device_has(void **state)
         {PRECISION_BF16, PRECISION_BF16, 100e12, 2e-12},
         {PRECISION_FP16, PRECISION_BF16, 100e12, 2e-12}, /* the same width */
         {PRECISION_INT8, PRECISION_INT8, 200e12, 1e-12},
-        {PRECISION_FP8, PRECISION_BF16, 100e12, 2e-12},  /* integers do not hold it */
-        {PRECISION_INT4, PRECISION_INT8, 200e12, 1e-12}, /* which hold four bits */
+        {PRECISION_FP8, PRECISION_BF16, 100e12, 2e-12},  /* integers cannot represent it */
+        {PRECISION_INT4, PRECISION_INT8, 200e12, 1e-12}, /* represents four bits */
         {PRECISION_FP4, PRECISION_BF16, 100e12, 2e-12},
         {PRECISION_FP32, PRECISION_FP32, 10e12, 20e-12},
         {PRECISION_TF32, PRECISION_FP32, 10e12, 20e-12},
-        {PRECISION_FP64, PRECISION_FP64, UNKNOWN, UNKNOWN}, /* none holds it */
+        {PRECISION_FP64, PRECISION_FP64, UNKNOWN, UNKNOWN}, /* no unit represents it */
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         enum precision used;
@@ -336,9 +336,9 @@ static void add_units(struct hardware_figure *flops, struct hardware_figure *jou
     joules[format].value = each;
 }
 
-/* A format of its own has its own units, however dear; one that the device lacks goes where it costs least
- * among those that hold it, and of equals where it is fastest. */
-static void products_of_other_precisions_run_where_they_cost_least(void **state)
+/* A supported precision runs on its own units at any cost; another one on the cheapest units that
+ * represent it, the fastest among equals. */
+static void matmuls_of_unsupported_precisions_run_on_the_cheapest_units(void **state)
 {
     (void)state;
     enum precision used;
@@ -346,7 +346,7 @@ static void products_of_other_precisions_run_where_they_cost_least(void **state)
     add_units(device.vector_flops, device.vector_joules, PRECISION_FP16, 20e12, 10e-12);
     assert_near(matmul_joules(&device, PRECISION_FP16), 10e-12, 1e-20);
     assert_near(hardware_matmul_flops(&device, PRECISION_FP8, &used), 100e12, 1);
-    assert_int_equal(used, PRECISION_BF16); /* on the units for matrices */
+    assert_int_equal(used, PRECISION_BF16); /* on the matrix units */
     assert_near(matmul_joules(&device, PRECISION_FP4), 2e-12, 1e-20);
     add_units(device.matrix_flops, device.matrix_joules, PRECISION_FP16, 150e12, 2e-12);
     assert_near(hardware_matmul_flops(&device, PRECISION_FP8, &used), 150e12, 1);
@@ -356,14 +356,14 @@ static void products_of_other_precisions_run_where_they_cost_least(void **state)
     assert_int_equal(used, PRECISION_FP4);
     assert_near(matmul_joules(&device, PRECISION_FP4), 0.5e-12, 1e-20);
     hardware_matmul_flops(&device, PRECISION_INT4, &used);
-    assert_int_equal(used, PRECISION_INT8); /* fp4 does not hold it */
-    /* What is done to activations is done in 16 bits, the cheaper of them. */
+    assert_int_equal(used, PRECISION_INT8); /* fp4 cannot represent it */
+    /* Elementwise operations on activations use the cheaper 16-bit precision. */
     assert_near(elementwise_joules(&device, PRECISION_FP4), 10e-12, 1e-20);
     assert_int_equal(hardware_check(&device, &why), ERR_OK);
 }
 
-/* Units for vectors in a format that the units for matrices would do better in a wider one. */
-static void units_of_no_use_are_refused(void **state)
+/* Vector units of a precision that the matrix units run faster in a wider one. */
+static void vector_units_slower_than_matrix_units_are_rejected(void **state)
 {
     (void)state;
     struct error why = {0};
@@ -373,19 +373,19 @@ static void units_of_no_use_are_refused(void **state)
     assert_contains(why.text, "vector.fp8.peak: is below that of bf16");
 }
 
-static void the_rest_runs_on_the_vector_units(void **state)
+static void elementwise_operations_run_on_the_vector_units(void **state)
 {
     (void)state;
     assert_near(elementwise_flops(&device, PRECISION_BF16), 10e12, 1);
     assert_near(elementwise_joules(&device, PRECISION_INT8), 20e-12, 1e-20);
     assert_false(is_known(elementwise_flops(&device, PRECISION_FP64)));
     device.vector_flops[PRECISION_FP32].value =
-        UNKNOWN; /* and where there are none, with the rest */
+        UNKNOWN; /* without vector units: on the matrix units */
     assert_near(elementwise_flops(&device, PRECISION_BF16), 100e12, 1);
     assert_near(elementwise_joules(&device, PRECISION_BF16), 2e-12, 1e-20);
 }
 
-static void the_weakest_evidence_counts(void **state)
+static void evidence_is_that_of_the_weakest_figure(void **state)
 {
     (void)state;
     assert_int_equal(hardware_evidence(&device, PRECISION_BF16), EVIDENCE_DERIVED);
@@ -399,9 +399,9 @@ static void the_weakest_evidence_counts(void **state)
     assert_int_equal(hardware_evidence(&device, PRECISION_BF16), EVIDENCE_ASSUMED);
 }
 
-/* ---- points ---- */
+/* ---- operating points ---- */
 
-static void a_point_changes_what_it_says(void **state)
+static void an_operating_point_overrides_its_figures(void **state)
 {
     (void)state;
     struct error why = {0};
@@ -423,7 +423,7 @@ static void a_point_changes_what_it_says(void **state)
     assert_contains(why.text, "has no operating points");
 }
 
-static void the_first_point_changes_nothing(void **state)
+static void the_first_operating_point_is_the_default(void **state)
 {
     (void)state;
     struct error why = {0};
@@ -433,7 +433,7 @@ static void the_first_point_changes_nothing(void **state)
     assert_int_equal(device.matrix_flops[PRECISION_BF16].evidence, EVIDENCE_PUBLISHED);
 }
 
-static void an_unknown_point_names_those_that_there_are(void **state)
+static void an_unknown_operating_point_lists_the_known_ones(void **state)
 {
     (void)state;
     struct error why = {0};
@@ -448,21 +448,21 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(figures_are_read_in_si_units),
         TEST(unspecified_values_are_unknown),
-        TEST(a_file_is_read_whole),
+        TEST(a_file_is_read),
         TEST(errors_name_the_key_and_the_rule),
-        TEST(other_json_is_refused),
-        TEST(a_file_that_ends_early_is_refused),
-        TEST(contradictions_are_found),
-        TEST(a_measured_energy_may_exceed_the_limit_by_more),
-        TEST(a_device_without_peaks_is_none),
-        TEST(products_run_on_what_the_device_has),
-        TEST(products_of_other_precisions_run_where_they_cost_least),
-        TEST(units_of_no_use_are_refused),
-        TEST(the_rest_runs_on_the_vector_units),
-        TEST(the_weakest_evidence_counts),
-        TEST(a_point_changes_what_it_says),
-        TEST(the_first_point_changes_nothing),
-        TEST(an_unknown_point_names_those_that_there_are),
+        TEST(invalid_documents_are_rejected),
+        TEST(truncated_files_are_rejected),
+        TEST(contradictory_figures_are_rejected),
+        TEST(a_fitted_energy_may_exceed_the_power_limit_by_more),
+        TEST(a_device_without_peaks_is_rejected),
+        TEST(matmuls_run_on_units_that_represent_their_precision),
+        TEST(matmuls_of_unsupported_precisions_run_on_the_cheapest_units),
+        TEST(vector_units_slower_than_matrix_units_are_rejected),
+        TEST(elementwise_operations_run_on_the_vector_units),
+        TEST(evidence_is_that_of_the_weakest_figure),
+        TEST(an_operating_point_overrides_its_figures),
+        TEST(the_first_operating_point_is_the_default),
+        TEST(an_unknown_operating_point_lists_the_known_ones),
     };
     return RUN_TESTS_WITH(jv_available, tests);
 }

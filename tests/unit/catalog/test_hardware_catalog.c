@@ -1,4 +1,4 @@
-/* The catalog as it is in the program: every entry has what the format promises, and what its file says. */
+/* The compiled catalog: every entry is complete, and equal to its file. */
 #include "support/unit.h"
 #include "support/hardware_paths.h"
 
@@ -14,7 +14,7 @@
 #include "port/file.h"
 #include "port/json_read.h"
 
-static void each(void (*look)(const struct hardware *hardware))
+static void for_each_entry(void (*look)(const struct hardware *hardware))
 {
     assert_true(hardware_count() >= 50);
     for (size_t i = 0; i < hardware_count(); i++) {
@@ -30,15 +30,15 @@ static void each(void (*look)(const struct hardware *hardware))
     }
 }
 
-static void assert_whole(const struct hardware *hardware, const char *what,
-                         const struct hardware_figure *figure)
+static void assert_figure(const struct hardware *hardware, const char *what,
+                          const struct hardware_figure *figure)
 {
     if (!is_known(figure->value) || !figure->source || !figure->source[0])
         fail_msg("%s: %s: has no value or no source", hardware->id, what);
 }
 
-/* What an estimate needs is there: joules for every peak, the memory, the watts. */
-static void look_for_gaps(const struct hardware *hardware)
+/* An estimate needs joules for every peak, the memory, and the watts. */
+static void check_complete(const struct hardware *hardware)
 {
     struct error why = {0};
     const struct hardware_memory *memory = hardware_main_memory(hardware);
@@ -46,29 +46,29 @@ static void look_for_gaps(const struct hardware *hardware)
         fail_msg("%s", why.text);
     for (size_t i = 0; i < PRECISION_COUNT; i++) {
         if (is_known(hardware->matrix_flops[i].value))
-            assert_whole(hardware, precision_name((enum precision)i), &hardware->matrix_joules[i]);
+            assert_figure(hardware, precision_name((enum precision)i), &hardware->matrix_joules[i]);
         if (is_known(hardware->vector_flops[i].value))
-            assert_whole(hardware, precision_name((enum precision)i), &hardware->vector_joules[i]);
+            assert_figure(hardware, precision_name((enum precision)i), &hardware->vector_joules[i]);
     }
-    assert_whole(hardware, "bandwidth", &memory->bytes_per_s);
-    assert_whole(hardware, "joules a byte", &memory->joules_per_byte);
-    assert_whole(hardware, "limit", &hardware->limit_w);
-    assert_whole(hardware, "idle", &hardware->idle_w);
-    assert_whole(hardware, "launch", &hardware->launch_s);
-    assert_whole(hardware, "compute_share", &hardware->compute_share);
-    assert_whole(hardware, "memory_share", &hardware->memory_share);
-    if (hardware->class != HARDWARE_CPU) /* whose memory is what one puts beside it */
-        assert_whole(hardware, "capacity", &memory->capacity_bytes);
+    assert_figure(hardware, "bandwidth", &memory->bytes_per_s);
+    assert_figure(hardware, "joules a byte", &memory->joules_per_byte);
+    assert_figure(hardware, "limit", &hardware->limit_w);
+    assert_figure(hardware, "idle", &hardware->idle_w);
+    assert_figure(hardware, "launch", &hardware->launch_s);
+    assert_figure(hardware, "compute_share", &hardware->compute_share);
+    assert_figure(hardware, "memory_share", &hardware->memory_share);
+    if (hardware->class != HARDWARE_CPU) /* its memory is not part of the device */
+        assert_figure(hardware, "capacity", &memory->capacity_bytes);
 }
 
-static void every_entry_is_whole(void **state)
+static void every_entry_is_complete(void **state)
 {
     (void)state;
-    each(look_for_gaps);
+    for_each_entry(check_complete);
 }
 
-/* Joules are not known better than to a few digits unless somebody measured them. */
-static void look_for_uncertainty(const struct hardware *hardware)
+/* Joules are never exact, nor are assumed watts. */
+static void check_uncertainty(const struct hardware *hardware)
 {
     for (size_t i = 0; i < PRECISION_COUNT; i++)
         if (is_known(hardware->matrix_joules[i].value))
@@ -80,14 +80,14 @@ static void look_for_uncertainty(const struct hardware *hardware)
         assert_true(hardware->idle_w.plus_minus > 0);
 }
 
-static void joules_and_assumed_figures_have_their_uncertainty(void **state)
+static void joules_and_assumed_figures_have_an_uncertainty(void **state)
 {
     (void)state;
-    each(look_for_uncertainty);
+    for_each_entry(check_uncertainty);
 }
 
-/* Each width does at least what the wider one does, on whichever units that is. */
-static void look_at_widths(const struct hardware *hardware)
+/* Each width is at least as fast as the wider one, on any units. */
+static void check_widths(const struct hardware *hardware)
 {
     static const enum precision BY_WIDTH[] = {PRECISION_FP64, PRECISION_FP32, PRECISION_FP16,
                                               PRECISION_INT8};
@@ -106,14 +106,14 @@ static void look_at_widths(const struct hardware *hardware)
     }
 }
 
-static void narrower_is_neither_slower_nor_costlier(void **state)
+static void narrower_precisions_are_neither_slower_nor_costlier(void **state)
 {
     (void)state;
-    each(look_at_widths);
+    for_each_entry(check_widths);
 }
 
-/* The formula that derived energies name as their source, worked out again. */
-static void look_at_derived(const struct hardware *hardware)
+/* The formula that derived energies give as their source, recomputed. */
+static void check_derived(const struct hardware *hardware)
 {
     for (size_t i = 0; i < PRECISION_COUNT; i++) {
         const struct hardware_figure *joules = &hardware->matrix_joules[i];
@@ -136,12 +136,12 @@ static void look_at_derived(const struct hardware *hardware)
 static void derived_energies_follow_their_formula(void **state)
 {
     (void)state;
-    each(look_at_derived);
+    for_each_entry(check_derived);
 }
 
 /* ---- names ---- */
 
-static void look_at_aliases(const struct hardware *hardware)
+static void check_aliases(const struct hardware *hardware)
 {
     for (const char *const *alias = hardware->aliases; *alias; alias++) {
         struct hardware found;
@@ -156,10 +156,10 @@ static void look_at_aliases(const struct hardware *hardware)
 static void aliases_resolve_to_their_device(void **state)
 {
     (void)state;
-    each(look_at_aliases);
+    for_each_entry(check_aliases);
 }
 
-static void look_at_points(const struct hardware *hardware)
+static void check_points(const struct hardware *hardware)
 {
     for (size_t i = 0; i < hardware->point_count; i++) {
         struct hardware found;
@@ -175,10 +175,10 @@ static void look_at_points(const struct hardware *hardware)
     }
 }
 
-static void points_hold_at_every_device(void **state)
+static void operating_points_of_every_device_are_valid(void **state)
 {
     (void)state;
-    each(look_at_points);
+    for_each_entry(check_points);
 }
 
 static void names_are_found_or_suggested(void **state)
@@ -224,7 +224,7 @@ static void driver_names_resolve_to_the_device(void **state)
 {
     (void)state;
     static const struct {
-        const char *driver, *id; /* NULL: none that we know */
+        const char *driver, *id; /* NULL: not in the catalog */
     } CASES[] = {
         {"NVIDIA H200", "h200"},
         {"NVIDIA H100 80GB HBM3", "h100-sxm"},
@@ -239,7 +239,7 @@ static void driver_names_resolve_to_the_device(void **state)
         {"AMD EPYC 9654 96-Core Processor", "epyc-9654"},
         {"NVIDIA GeForce RTX 4090 Laptop GPU", NULL},
         {"NVIDIA GeForce RTX 3090 Ti", NULL},
-        {"AMD Instinct MI250X Engineering", "mi250x-gcd"}, /* a device to the driver */
+        {"AMD Instinct MI250X Engineering", "mi250x-gcd"}, /* one device to the driver */
         {"NVIDIA H200 NVL", NULL},
         {"", NULL},
     };
@@ -254,7 +254,7 @@ static void driver_names_resolve_to_the_device(void **state)
     }
 }
 
-/* The peaks of measured runs are those of the same device in estimates. */
+/* The peaks of measured runs equal those of the same device in estimates. */
 static size_t compared;
 
 static void compare_peaks(const struct hardware *hardware)
@@ -279,11 +279,11 @@ static void compare_peaks(const struct hardware *hardware)
     }
 }
 
-static void peaks_are_those_of_measured_runs(void **state)
+static void peaks_match_those_of_measured_runs(void **state)
 {
     (void)state;
     compared = 0;
-    each(compare_peaks);
+    for_each_entry(compare_peaks);
     assert_true(compared >= 25);
 }
 
@@ -391,8 +391,8 @@ static void assert_same_hardware(const struct hardware *a, const struct hardware
     assert_same_text(a->id, a->processor.source, b->processor.source);
 }
 
-/* What hardware_write writes is read back as it was. */
-static void assert_written_whole(const struct hardware *entry)
+/* What hardware_write writes is read back unchanged. */
+static void assert_round_trip(const struct hardware *entry)
 {
     struct text out = {0};
     struct json json;
@@ -415,7 +415,7 @@ static void compare_device(const char *path, const struct text *bytes)
         hardware_find(read.id, &entry, &why))
         fail_msg("%s", why.text);
     assert_same_hardware(&entry, &read);
-    assert_written_whole(&entry);
+    assert_round_trip(&entry);
     if (read.processor.brands) {
         double watts = read.limit_w.value;
         struct cpu_power power = cpu_power_find(&(struct cpu_power_key){
@@ -427,7 +427,7 @@ static void compare_device(const char *path, const struct text *bytes)
     hardware_release(&read);
 }
 
-static double number_of(const struct jv *row, const char *key)
+static double number_at(const struct jv *row, const char *key)
 {
     return jv_number(jv_get(row, key));
 }
@@ -440,8 +440,8 @@ static void compare_peak_row(const struct jv *row)
         const char *match = jv_text(name);
         assert_true(device_peak_find(match, &peak));
         assert_same_text(match, peak.name, match);
-        assert_same_number(match, peak.tflops, number_of(row, "tflops"));
-        assert_same_number(match, peak.gb_per_s, number_of(row, "gb_per_s"));
+        assert_same_number(match, peak.tflops, number_at(row, "tflops"));
+        assert_same_number(match, peak.gb_per_s, number_at(row, "gb_per_s"));
         assert_same_text(match, peak.hardware, jv_text(jv_get(row, "estimate_as")));
         assert_same_text(match, peak.source, jv_text(jv_get(row, "source")));
         if (is_known(peak.tflops))
@@ -456,15 +456,15 @@ static void compare_peak_row(const struct jv *row)
 static void compare_power_row(const struct jv *row)
 {
     const struct jv *names = jv_get(row, "match");
-    double watts = number_of(row, "watts"), cores = number_of(row, "cores");
-    double threads = number_of(row, "threads");
+    double watts = number_at(row, "watts"), cores = number_at(row, "cores");
+    double threads = number_at(row, "threads");
     assert_true(threads == cores || (threads > cores && threads <= 2 * cores));
     assert_true(watts / threads > 0.5 && watts / threads < 30);
     for (const struct jv *name = jv_first(names); name; name = jv_next(name)) {
         struct cpu_power_key key = {
             .brand = jv_text(name), .product = "", .board = "", .vendor = ""};
         struct cpu_power power = cpu_power_find(&key);
-        assert_same_text(key.brand, power.name, key.brand); /* and no other row is called so */
+        assert_same_text(key.brand, power.name, key.brand); /* and no other row has this name */
         assert_same_number(key.brand, power.watts_per_thread, watts / threads);
         key.is_single_threaded = true;
         assert_same_number(key.brand, cpu_power_find(&key).watts_per_thread, watts / cores);
@@ -486,11 +486,11 @@ static void compare_list(const struct jv *list)
     for (const struct jv *row = jv_first(jv_get(list, "families")); row; row = jv_next(row)) {
         struct cpu_power_key key = {.brand = "", .product = "", .board = ""};
         key.vendor = jv_text(jv_get(row, "vendor"));
-        key.family = (unsigned)number_of(row, "family");
-        key.model = (unsigned)number_of(row, "model");
+        key.family = (unsigned)number_at(row, "family");
+        key.model = (unsigned)number_at(row, "model");
         struct cpu_power power = cpu_power_find(&key);
         assert_same_text(key.vendor, power.name, jv_text(jv_get(row, "name")));
-        assert_same_number(power.name, power.watts_per_thread, number_of(row, "watts_per_thread"));
+        assert_same_number(power.name, power.watts_per_thread, number_at(row, "watts_per_thread"));
     }
     for (const struct jv *row = jv_first(jv_get(list, "cores")); row; row = jv_next(row)) {
         struct cpu_power_key key = {.brand = "", .product = "", .board = "", .vendor = ""};
@@ -498,13 +498,13 @@ static void compare_list(const struct jv *list)
         key.implementer = hex(row, "implementer");
         key.part = hex(row, "part");
         assert_same_text(name, cpu_core_name(key.implementer, key.part), name);
-        if (is_known(number_of(row, "watts_per_thread")))
+        if (is_known(number_at(row, "watts_per_thread")))
             assert_same_number(name, cpu_power_find(&key).watts_per_thread,
-                               number_of(row, "watts_per_thread"));
+                               number_at(row, "watts_per_thread"));
     }
 }
 
-static void tables_are_what_the_files_say(void **state)
+static void compiled_tables_match_the_files(void **state)
 {
     (void)state;
     struct error why = {0};
@@ -541,16 +541,16 @@ static void tables_are_what_the_files_say(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_entry_is_whole),
-        cmocka_unit_test(joules_and_assumed_figures_have_their_uncertainty),
-        cmocka_unit_test(narrower_is_neither_slower_nor_costlier),
+        cmocka_unit_test(every_entry_is_complete),
+        cmocka_unit_test(joules_and_assumed_figures_have_an_uncertainty),
+        cmocka_unit_test(narrower_precisions_are_neither_slower_nor_costlier),
         cmocka_unit_test(derived_energies_follow_their_formula),
         cmocka_unit_test(aliases_resolve_to_their_device),
-        cmocka_unit_test(points_hold_at_every_device),
+        cmocka_unit_test(operating_points_of_every_device_are_valid),
         cmocka_unit_test(names_are_found_or_suggested),
         cmocka_unit_test(driver_names_resolve_to_the_device),
-        cmocka_unit_test(peaks_are_those_of_measured_runs),
-        cmocka_unit_test(tables_are_what_the_files_say),
+        cmocka_unit_test(peaks_match_those_of_measured_runs),
+        cmocka_unit_test(compiled_tables_match_the_files),
     };
     return RUN_TESTS_WITH(jv_available, tests);
 }

@@ -12,21 +12,21 @@
 static const struct {
     const char *name, *normal;
 } NAMES[] = {
-    /* owners, case, tuning */
+    /* owners, case, instruction tuning */
     {"meta-llama/Llama-3.1-8B-Instruct", "llama-3.1-8b"},
     {"meta-llama/Meta-Llama-3-70B", "llama-3-70b"},
     {"/srv/models/google/gemma-2-9b-it", "gemma-2-9b"},
     {"google/gemma-3-12b-it-qat-q4_0-gguf", "gemma-3-12b"},
     {"Qwen/Qwen3-8B-Base", "qwen-3-8b"},
     {"mistralai/Mistral-7B-Instruct-v0.2", "mistral-7b-v-0.2"},
-    /* as Ollama writes them */
+    /* Ollama's spelling */
     {"llama3.2:1b", "llama-3.2-1b"},
     {"llama3.1:8b-instruct-q4_K_M", "llama-3.1-8b"},
     {"phi4:latest", "phi-4"},
     {"mixtral:8x7b", "mixtral-8x7b"},
     {"qwen3:30b-a3b-q8_0", "qwen-3-30b-a-3b"},
     {"hf.co/bartowski/Llama-3.2-3B-Instruct-GGUF:IQ3_XXS", "llama-3.2-3b"},
-    /* files and formats */
+    /* files and quantizations */
     {"llama-2-7b-chat.Q4_K_M.gguf", "llama-2-7b"},
     {"mistral-7b-instruct-v0.2.Q5_K_S.gguf", "mistral-7b-v-0.2"},
     {"Llama_3.1_8B_Instruct_q4_k_m", "llama-3.1-8b"},
@@ -35,21 +35,21 @@ static const struct {
     {"Qwen2.5-7B-Instruct-GPTQ-Int4", "qwen-2.5-7b"},
     {"unsloth/Qwen3-4B-UD-Q4_K_XL", "qwen-3-4b"},
     {"mlx-community/SmolLM2-360M-Instruct-4bit", "smollm-2-360m"},
-    /* what makes another model stays */
+    /* words that denote another model are kept */
     {"deepseek-ai/DeepSeek-R1-Distill-Llama-8B", "deepseek-r-1-distill-llama-8b"},
     {"Qwen2.5-Coder-7B-Instruct", "qwen-2.5-coder-7b"},
     {"meta-llama/Llama-3.2-11B-Vision-Instruct", "llama-3.2-11b-vision"},
     {"Qwen3-4B-Instruct-2507", "qwen-3-4b-2507"},
     {"llama-3.1-8b-m", "llama-3.1-8b-m"},
     {"gpt-4o", "gpt-4o"},
-    /* nothing to say */
+    /* empty */
     {"", ""},
     {"chat", ""},
     {"models/", ""},
     {"-:_", ""},
 };
 
-static void names_of_one_model_become_one(void **state)
+static void spellings_of_a_model_normalize_to_one_name(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
@@ -59,7 +59,7 @@ static void names_of_one_model_become_one(void **state)
     }
 }
 
-static void normal_names_stay(void **state)
+static void normalizing_is_idempotent(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
@@ -69,7 +69,7 @@ static void normal_names_stay(void **state)
     }
 }
 
-static void a_name_that_does_not_fit_is_none(void **state)
+static void a_name_longer_than_the_buffer_is_empty(void **state)
 {
     (void)state;
     char small[12], huge[4 * MODEL_NAME_MAX];
@@ -125,21 +125,21 @@ static const struct {
     {"moonshotai/Kimi-K2-Instruct", 1000, 32},
 };
 
-static void published_models_are_known(void **state)
+static void published_models_are_found(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++) {
         struct model_size size;
         if (!model_size_find(KNOWN[i].name, &size))
-            fail_msg("%s is not known", KNOWN[i].name);
+            fail_msg("%s not found", KNOWN[i].name);
         assert_near(size.total, KNOWN[i].total * 1e9, KNOWN[i].total * 1e9 * 0.006);
         assert_near(size.active, KNOWN[i].active * 1e9, KNOWN[i].active * 1e9 * 0.006);
         assert_non_null(size.source);
     }
 }
 
-/* A name that contains a known one, or is contained in one, is another model. */
-static void nothing_is_guessed(void **state)
+/* A name that contains a known one, or is contained in one, is a different model. */
+static void similar_names_do_not_match(void **state)
 {
     (void)state;
     static const char *const OTHERS[] = {
@@ -152,9 +152,9 @@ static void nothing_is_guessed(void **state)
         "llama-3.1-80b",
         "DeepSeek-R1-Distill-Llama-9B",
         "deepseek-r1-distill",
-        "deepseek-r1",        /* the registry of Ollama means a distillate by it */
+        "deepseek-r1",        /* in Ollama's registry this is a distilled model */
         "deepseek-r1:latest", /* the same */
-        "deepseek-r1:8b",     /* has meant two models */
+        "deepseek-r1:8b",     /* has been used for two models */
         "ollama/deepseek-r1",
         "xdeepseek-ai/DeepSeek-R1",
         "qwen2.5-vl-7b",
@@ -163,14 +163,14 @@ static void nothing_is_guessed(void **state)
     for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++) {
         struct model_size size;
         if (model_size_find(OTHERS[i], &size))
-            fail_msg("%s was taken for a known model", OTHERS[i]);
+            fail_msg("%s matched a known model", OTHERS[i]);
         assert_false(is_known(size.total));
         assert_false(is_known(size.active));
         assert_false(is_known(model_flops_per_token(&size)));
     }
 }
 
-static void cards_are_sound_and_none_hides_another(void **state)
+static void model_cards_are_valid_and_found_by_each_name(void **state)
 {
     (void)state;
     for (size_t i = 0; i < model_card_count(); i++) {
@@ -192,7 +192,7 @@ static void cards_are_sound_and_none_hides_another(void **state)
     }
 }
 
-static void no_two_cards_have_one_name(void **state)
+static void model_card_names_are_unique(void **state)
 {
     (void)state;
     for (size_t i = 0; i < model_card_count(); i++)
@@ -203,19 +203,19 @@ static void no_two_cards_have_one_name(void **state)
                 for (const char *const *b = model_card_at(j)->names; *b; b++) {
                     model_name_normalize(*b, other, sizeof other);
                     if (!strcmp(name, other) || model_name_equal(*a, *b))
-                        fail_msg("%s and %s are one name", *a, *b);
+                        fail_msg("%s and %s are the same name", *a, *b);
                 }
         }
 }
 
 /* ---- the names of version 0.1.0, whose figures must not change ---- */
 
-/* Thousands of names take one way through the search: under valgrind or a sanitizer a tenth of them. */
+/* Thousands of names use the same code path: a tenth of them under valgrind or a sanitizer. */
 static void compare_size(char **fields)
 {
     static unsigned row;
     struct model_size size;
-    if (test_is_watched() && row++ % 10)
+    if (test_is_instrumented() && row++ % 10)
         return;
     double total = tsv_number(fields[1]), active = tsv_number(fields[2]);
     bool found = model_size_find(fields[0], &size);
@@ -224,7 +224,7 @@ static void compare_size(char **fields)
                  fields[2]);
 }
 
-static void names_known_before_have_the_same_size(void **state)
+static void names_of_version_0_1_0_keep_their_size(void **state)
 {
     (void)state;
     assert_true(tsv_each("catalog/models.tsv", 4, compare_size) > 2000);
@@ -248,7 +248,7 @@ static void compare_shape(char **fields)
     assert_int_equal(shape->window, strtoull(fields[14], NULL, 10));
 }
 
-static void decoders_known_before_have_the_same_shape(void **state)
+static void decoders_of_version_0_1_0_keep_their_shape(void **state)
 {
     (void)state;
     assert_int_equal(tsv_each("catalog/shapes.tsv", 15, compare_shape), 42);
@@ -257,7 +257,7 @@ static void decoders_known_before_have_the_same_shape(void **state)
 
 /* ---- architectures ---- */
 
-static void architectures_have_listed_names(void **state)
+static void architectures_are_found_by_listed_names(void **state)
 {
     (void)state;
     static const char *const LISTED[][2] = {
@@ -267,15 +267,15 @@ static void architectures_have_listed_names(void **state)
     };
     for (size_t i = 0; i < sizeof LISTED / sizeof *LISTED; i++)
         assert_string_equal(model_architecture(LISTED[i][0]), LISTED[i][1]);
-    /* Weights that are stored otherwise are not estimated under the plain name. */
+    /* Quantized weights are not estimated under the unquantized name. */
     assert_null(model_architecture("Llama-3.1-8B-Instruct-AWQ"));
     assert_null(model_architecture("llama3.1:8b-instruct-q4_K_M"));
     assert_null(model_architecture(""));
 }
 
-/* ---- sizes of the user's ---- */
+/* ---- sizes given by the user ---- */
 
-static void the_user_may_give_the_size(void **state)
+static void size_can_be_given_by_the_user(void **state)
 {
     (void)state;
     static const struct {
@@ -297,7 +297,7 @@ static void the_user_may_give_the_size(void **state)
     }
 }
 
-static void a_wrong_size_is_refused(void **state)
+static void invalid_sizes_are_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -327,18 +327,18 @@ static void a_wrong_size_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_of_one_model_become_one),
-        cmocka_unit_test(normal_names_stay),
-        cmocka_unit_test(a_name_that_does_not_fit_is_none),
-        cmocka_unit_test(published_models_are_known),
-        cmocka_unit_test(nothing_is_guessed),
-        cmocka_unit_test(cards_are_sound_and_none_hides_another),
-        cmocka_unit_test(no_two_cards_have_one_name),
-        cmocka_unit_test(names_known_before_have_the_same_size),
-        cmocka_unit_test(decoders_known_before_have_the_same_shape),
-        cmocka_unit_test(architectures_have_listed_names),
-        cmocka_unit_test(the_user_may_give_the_size),
-        cmocka_unit_test(a_wrong_size_is_refused),
+        cmocka_unit_test(spellings_of_a_model_normalize_to_one_name),
+        cmocka_unit_test(normalizing_is_idempotent),
+        cmocka_unit_test(a_name_longer_than_the_buffer_is_empty),
+        cmocka_unit_test(published_models_are_found),
+        cmocka_unit_test(similar_names_do_not_match),
+        cmocka_unit_test(model_cards_are_valid_and_found_by_each_name),
+        cmocka_unit_test(model_card_names_are_unique),
+        cmocka_unit_test(names_of_version_0_1_0_keep_their_size),
+        cmocka_unit_test(decoders_of_version_0_1_0_keep_their_shape),
+        cmocka_unit_test(architectures_are_found_by_listed_names),
+        cmocka_unit_test(size_can_be_given_by_the_user),
+        cmocka_unit_test(invalid_sizes_are_rejected),
     };
     return RUN_TESTS(tests);
 }

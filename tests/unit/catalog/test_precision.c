@@ -2,7 +2,7 @@
 
 #include "catalog/precision.h"
 
-static void names_are_found_and_others_get_the_nearest(void **state)
+static void names_are_found_and_unknown_names_get_a_suggestion(void **state)
 {
     (void)state;
     enum precision precision = PRECISION_FP64;
@@ -21,7 +21,7 @@ static void names_are_found_and_others_get_the_nearest(void **state)
     assert_int_equal(precision_find("", &precision, &why), ERR_BAD_VALUE);
 }
 
-static void widths_are_bytes_of_one_number(void **state)
+static void widths_are_bytes_per_element(void **state)
 {
     (void)state;
     static const struct {
@@ -44,14 +44,14 @@ static void widths_are_bytes_of_one_number(void **state)
     }
 }
 
-/* Bits before the point of a significand, and whether there is an exponent: what a format must have to hold
- * another's numbers.  Of fp16 and bf16 the range is not looked at: models are run as either. */
-static void numbers_are_held_by_what_is_no_narrower(void **state)
+/* Bits of the significand, and whether there is an exponent: what a precision needs to represent
+ * another. The range of fp16 and bf16 is ignored: models are run in either. */
+static void a_precision_is_represented_by_wider_ones(void **state)
 {
     (void)state;
     static const struct {
         enum precision precision;
-        int significand; /* with the leading one, or the bits of an integer without its sign */
+        int significand; /* with the implicit bit, or the bits of an integer without its sign */
         bool is_integer;
     } CASES[] = {
         {PRECISION_FP64, 53, false}, {PRECISION_FP32, 24, false}, {PRECISION_TF32, 11, false},
@@ -75,9 +75,9 @@ static void numbers_are_held_by_what_is_no_narrower(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_found_and_others_get_the_nearest),
-        cmocka_unit_test(widths_are_bytes_of_one_number),
-        cmocka_unit_test(numbers_are_held_by_what_is_no_narrower),
+        cmocka_unit_test(names_are_found_and_unknown_names_get_a_suggestion),
+        cmocka_unit_test(widths_are_bytes_per_element),
+        cmocka_unit_test(a_precision_is_represented_by_wider_ones),
     };
     return RUN_TESTS(tests);
 }

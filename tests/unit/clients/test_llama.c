@@ -1,4 +1,4 @@
-/* The client llama, on a model of random weights. */
+/* The llama client, on a model with random weights. */
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include "engine/engine.h"
 #include "engine/shipped.h"
 #include "port/json_read.h"
-#include "support/asking.h"
+#include "support/ask.h"
 #include "support/model.h"
 #include "support/unit.h"
 
@@ -50,7 +50,7 @@ static void a_model_is_found_by_its_path_or_its_name(void **state)
     setenv("IPW_MODELS", model_folder(), 1);
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static struct client open_client(const char *more)
 {
@@ -67,16 +67,16 @@ static struct client open_client(const char *more)
     return client;
 }
 
-static struct asked ask_with(const char *client_params, const char *params)
+static struct ask_result ask_params(const char *client_params, const char *params)
 {
     struct client client = open_client(client_params);
-    struct asked asked = ask_client(&client, params);
+    struct ask_result asked = ask_client(&client, params);
     client_close(&client);
     return asked;
 }
 
 #define ASK(name, client_params, params)                                                           \
-    struct asked name = ask_with(client_params, params);                                           \
+    struct ask_result name = ask_params(client_params, params);                                    \
     if (name.err)                                                                                  \
     fail_msg("%s", name.why.text)
 
@@ -87,17 +87,17 @@ static void an_answer_is_counted_and_timed(void **state)
     ASK(a, NULL, "max_tokens=20");
     const struct completion *r = &a.reply;
     assert_int_equal(r->output_tokens, 20);
-    assert_int_equal(r->arrivals.count, 20); /* this model speaks whole characters only */
+    assert_int_equal(r->arrivals.count, 20); /* this model emits whole characters only */
     assert_int_equal(r->cached_tokens, 0);
     assert_string_equal(r->finish_reason, "length");
     assert_true(r->sent < r->first_token && r->first_token < r->last_token);
     assert_true(r->server_prefill_s > 0 && r->server_decode_s > 0 && r->server_load_s >= 0);
     assert_true(r->server_prefill_s + r->server_decode_s + r->server_load_s <=
                 (double)(r->done - r->sent) * 1e-9);
-    asked_release(&a);
+    ask_result_release(&a);
 }
 
-/* The tokens of a prompt are those that the engine makes of it. */
+/* The tokens of a prompt are those that the engine tokenizes. */
 static void the_chat_template_can_be_switched_off(void **state)
 {
     (void)state;
@@ -105,7 +105,7 @@ static void the_chat_template_can_be_switched_off(void **state)
     struct engine_model *model;
     struct engine_tokens tokens = {0};
     struct text text = {0};
-    static const char PROMPT[] = "Say hello"; /* of ask_client */
+    static const char PROMPT[] = "Say hello"; /* the prompt of ask_client */
     assert_int_equal(
         engine_model_open(model_path(), &(struct engine_model_options){0}, &model, NULL), ERR_OK);
     assert_int_equal(engine_tokenize(model, PROMPT, strlen(PROMPT), true, true, &tokens, NULL), 0);
@@ -121,9 +121,9 @@ static void the_chat_template_can_be_switched_off(void **state)
     ASK(unsaid, NULL, "max_tokens=1");
     assert_int_equal(on.reply.prompt_tokens, tokens.count);
     assert_int_equal(unsaid.reply.prompt_tokens, tokens.count);
-    asked_release(&off);
-    asked_release(&on);
-    asked_release(&unsaid);
+    ask_result_release(&off);
+    ask_result_release(&on);
+    ask_result_release(&unsaid);
     text_release(&text);
     engine_tokens_release(&tokens);
     engine_model_close(model);
@@ -134,20 +134,20 @@ static void the_same_question_gets_the_same_answer(void **state)
     (void)state;
     SKIP_WITHOUT(model_available);
     struct client client = open_client(NULL);
-    struct asked first = ask_client(&client, "max_tokens=16");
-    struct asked drawn = ask_client(&client, "max_tokens=16,temperature=2,seed=3");
-    struct asked again = ask_client(&client, "max_tokens=16");
-    struct asked drawn_again = ask_client(&client, "max_tokens=16,temperature=2,seed=3");
-    struct asked other = ask_client(&client, "max_tokens=16,temperature=2,seed=4");
+    struct ask_result first = ask_client(&client, "max_tokens=16");
+    struct ask_result drawn = ask_client(&client, "max_tokens=16,temperature=2,seed=3");
+    struct ask_result again = ask_client(&client, "max_tokens=16");
+    struct ask_result drawn_again = ask_client(&client, "max_tokens=16,temperature=2,seed=3");
+    struct ask_result other = ask_client(&client, "max_tokens=16,temperature=2,seed=4");
     assert_string_equal(text_get(&first.reply.content), text_get(&again.reply.content));
     assert_string_equal(text_get(&drawn.reply.content), text_get(&drawn_again.reply.content));
     assert_string_not_equal(text_get(&drawn.reply.content), text_get(&other.reply.content));
     assert_string_not_equal(text_get(&drawn.reply.content), text_get(&first.reply.content));
-    asked_release(&first);
-    asked_release(&drawn);
-    asked_release(&again);
-    asked_release(&drawn_again);
-    asked_release(&other);
+    ask_result_release(&first);
+    ask_result_release(&drawn);
+    ask_result_release(&again);
+    ask_result_release(&drawn_again);
+    ask_result_release(&other);
     client_close(&client);
 }
 
@@ -156,38 +156,38 @@ static void a_stop_string_ends_the_answer(void **state)
     (void)state;
     SKIP_WITHOUT(model_available);
     struct client client = open_client(NULL);
-    struct asked whole = ask_client(&client, "max_tokens=16");
+    struct ask_result whole = ask_client(&client, "max_tokens=16");
     const char *text = text_get(&whole.reply.content);
     assert_true(strlen(text) > 12);
     char params[128], mark[4] = {text[8], text[9], text[10], '\0'};
     size_t expected = (size_t)(strstr(text, mark) - text);
     snprintf(params, sizeof params, "max_tokens=16,stop=%s", mark);
-    struct asked cut = ask_client(&client, params);
+    struct ask_result cut = ask_client(&client, params);
     assert_int_equal(cut.err, ERR_OK);
     assert_string_equal(cut.reply.finish_reason, "stop");
     assert_int_equal(cut.reply.content.length, expected);
     assert_memory_equal(text_get(&cut.reply.content), text, expected);
     assert_true(cut.reply.output_tokens < 16);
-    asked_release(&cut);
+    ask_result_release(&cut);
     if (jv_available(NULL) == ERR_OK) {
         snprintf(params, sizeof params, "max_tokens=16,stop=[\"no such\",\"%s\"]", mark);
-        struct asked listed = ask_client(&client, params);
+        struct ask_result listed = ask_client(&client, params);
         assert_int_equal(listed.err, ERR_OK);
         assert_int_equal(listed.reply.content.length, expected);
-        asked_release(&listed);
+        ask_result_release(&listed);
     }
-    asked_release(&whole);
+    ask_result_release(&whole);
     client_close(&client);
 }
 
-static void an_answer_ends_where_the_context_does(void **state)
+static void an_answer_ends_at_the_end_of_the_context(void **state)
 {
     (void)state;
     SKIP_WITHOUT(model_available);
     ASK(a, NULL, NULL); /* 512 tokens by default, more than the context has left */
     assert_string_equal(a.reply.finish_reason, "length");
     assert_int_equal(a.reply.prompt_tokens + a.reply.output_tokens, MODEL_CONTEXT);
-    asked_release(&a);
+    ask_result_release(&a);
     char prompt[2000];
     memset(prompt, 'q', sizeof prompt - 1);
     prompt[sizeof prompt - 1] = '\0';
@@ -203,7 +203,7 @@ static void an_answer_ends_where_the_context_does(void **state)
     client_close(&client);
 }
 
-static void what_is_not_understood_is_refused(void **state)
+static void invalid_parameters_are_rejected(void **state)
 {
     (void)state;
     SKIP_WITHOUT(model_available);
@@ -220,11 +220,11 @@ static void what_is_not_understood_is_refused(void **state)
     };
     struct client client = open_client(NULL);
     for (size_t i = 0; i < sizeof WRONG / sizeof *WRONG; i++) {
-        struct asked a = ask_client(&client, WRONG[i].params);
+        struct ask_result a = ask_client(&client, WRONG[i].params);
         assert_int_equal(a.err, ERR_USAGE);
         assert_contains(a.why.text, WRONG[i].says);
         assert_false(a.reply.retryable);
-        asked_release(&a);
+        ask_result_release(&a);
     }
     client_close(&client);
     static const struct {
@@ -254,7 +254,7 @@ static void what_is_not_understood_is_refused(void **state)
                      ERR_USAGE);
 }
 
-/* The model is loaded by the first that asks, and stays for the next. */
+/* The model is loaded by the first request, and kept for the next. */
 static void clients_share_a_model(void **state)
 {
     (void)state;
@@ -296,7 +296,7 @@ static void a_timeout_or_cancellation_ends_a_request(void **state)
     assert_int_equal(client.driver->ask(&client, &request, &reply, &why), ERR_TIMEOUT);
     assert_true(reply.retryable);
     completion_release(&reply);
-    request.timeout = 0; /* and it can be asked again */
+    request.timeout = 0; /* and it is usable afterwards */
     assert_int_equal(client.driver->ask(&client, &request, &reply, &why), ERR_OK);
     completion_release(&reply);
     client_close(&client);
@@ -332,7 +332,7 @@ static void the_library_and_model_are_described(void **state)
     client_close(&client);
 }
 
-/* Tools are described to a model that is said to know them; one whose template has none refuses. */
+/* Tools are described to a model that supports them; a chat template without tools is an error. */
 static void tools_are_part_of_the_prompt(void **state)
 {
     (void)state;
@@ -349,7 +349,7 @@ static void tools_are_part_of_the_prompt(void **state)
     request.tool_count = 1;
     assert_int_equal(client.driver->ask(&client, &request, &tooled, NULL), ERR_OK);
     assert_true(tooled.prompt_tokens > plain.prompt_tokens + 50);
-    assert_true(tooled.content.length > 0); /* random weights call nothing */
+    assert_true(tooled.content.length > 0); /* random weights call no tools */
     completion_release(&plain);
     completion_release(&tooled);
     client_close(&client);
@@ -371,8 +371,8 @@ int main(void)
         cmocka_unit_test(the_chat_template_can_be_switched_off),
         cmocka_unit_test(the_same_question_gets_the_same_answer),
         cmocka_unit_test(a_stop_string_ends_the_answer),
-        cmocka_unit_test(an_answer_ends_where_the_context_does),
-        cmocka_unit_test(what_is_not_understood_is_refused),
+        cmocka_unit_test(an_answer_ends_at_the_end_of_the_context),
+        cmocka_unit_test(invalid_parameters_are_rejected),
         cmocka_unit_test(clients_share_a_model),
         cmocka_unit_test(a_timeout_or_cancellation_ends_a_request),
         cmocka_unit_test(tools_are_part_of_the_prompt),

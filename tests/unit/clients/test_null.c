@@ -1,4 +1,4 @@
-/* The null driver: what it answers, when, and how often it fails. */
+/* The null driver: its answers, their timing, and its failures. */
 #include "support/unit.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "core/clock.h"
 #include "port/json_read.h"
-#include "support/asking.h"
+#include "support/ask.h"
 
 static enum err open_null(const char *params, struct client *client, struct error *why)
 {
@@ -18,16 +18,16 @@ static enum err open_null(const char *params, struct client *client, struct erro
     return err;
 }
 
-static struct asked ask_null(const char *params, const char *request_params)
+static struct ask_result ask_null(const char *params, const char *request_params)
 {
     struct client client;
     assert_int_equal(open_null(params, &client, NULL), ERR_OK);
-    struct asked asked = ask_client(&client, request_params);
+    struct ask_result asked = ask_client(&client, request_params);
     client_close(&client);
     return asked;
 }
 
-static void it_answers_as_configured(void **state)
+static void answers_as_configured(void **state)
 {
     (void)state;
     static const struct {
@@ -47,21 +47,21 @@ static void it_answers_as_configured(void **state)
         {"answer=a b c", "max_tokens=3,temperature=1", "a b c", 3, 2, "stop"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        struct asked a = ask_null(CASES[i].params, CASES[i].request_params);
+        struct ask_result a = ask_null(CASES[i].params, CASES[i].request_params);
         assert_int_equal(a.err, ERR_OK);
         assert_string_equal(text_get(&a.reply.content), CASES[i].content);
         assert_int_equal(a.reply.arrivals.count, CASES[i].pieces);
         assert_int_equal(a.reply.output_tokens, CASES[i].pieces);
         assert_int_equal(a.reply.prompt_tokens, CASES[i].prompt);
         assert_string_equal(a.reply.finish_reason, CASES[i].reason);
-        asked_release(&a);
+        ask_result_release(&a);
     }
 }
 
-static void pieces_come_no_earlier_than_their_time(void **state)
+static void chunks_arrive_no_earlier_than_their_time(void **state)
 {
     (void)state;
-    struct asked a = ask_null("ttft_ms=30,tokens=5,tokens_per_s=100", NULL);
+    struct ask_result a = ask_null("ttft_ms=30,tokens=5,tokens_per_s=100", NULL);
     assert_int_equal(a.err, ERR_OK);
     assert_int_equal(a.reply.arrivals.count, 5);
     for (int i = 0; i < 5; i++)
@@ -69,7 +69,7 @@ static void pieces_come_no_earlier_than_their_time(void **state)
     assert_int_equal(a.reply.first_token, a.reply.arrivals.times[0]);
     assert_int_equal(a.reply.last_token, a.reply.arrivals.times[4]);
     assert_true(a.reply.done >= a.reply.last_token);
-    asked_release(&a);
+    ask_result_release(&a);
 }
 
 static void every_nth_request_fails(void **state)
@@ -78,17 +78,17 @@ static void every_nth_request_fails(void **state)
     struct client client;
     assert_int_equal(open_null("fail_every=3", &client, NULL), ERR_OK);
     for (int i = 1; i <= 9; i++) {
-        struct asked a = ask_client(&client, NULL);
+        struct ask_result a = ask_client(&client, NULL);
         assert_int_equal(a.err, i % 3 == 0 ? ERR_BUSY : ERR_OK);
         assert_int_equal(a.reply.retryable, i % 3 == 0);
         assert_int_equal(a.reply.status, i % 3 == 0 ? 503 : 0);
         assert_int_equal(a.reply.output_tokens, i % 3 == 0 ? -1 : 1);
-        asked_release(&a);
+        ask_result_release(&a);
     }
     client_close(&client);
 }
 
-static void a_timeout_ends_it_and_keeps_what_came(void **state)
+static void a_timeout_ends_the_request_and_keeps_received_content(void **state)
 {
     (void)state;
     struct client client;
@@ -99,14 +99,14 @@ static void a_timeout_ends_it_and_keeps_what_came(void **state)
     assert_int_equal(client.driver->ask(&client, &request, &reply, &why), ERR_TIMEOUT);
     assert_true(reply.retryable);
     assert_true(reply.done - reply.sent >= 30 * NS_PER_MS);
-    assert_true(reply.done - reply.sent < 50 * NS_PER_S); /* the next piece is due after 100 s */
+    assert_true(reply.done - reply.sent < 50 * NS_PER_S); /* the next chunk is due after 100 s */
     assert_string_equal(text_get(&reply.content), "ok");
     assert_int_equal(reply.output_tokens, 1);
     completion_release(&reply);
     client_close(&client);
 }
 
-static void bad_parameters_are_refused(void **state)
+static void invalid_parameters_are_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -126,13 +126,13 @@ static void bad_parameters_are_refused(void **state)
     }
 }
 
-static void see(void *context, const char *bytes, size_t length, nanos t)
+static void append_bytes(void *context, const char *bytes, size_t length, nanos t)
 {
     (void)t;
     text_add_bytes(context, bytes, length);
 }
 
-static void all_of_it_is_shown(void **state)
+static void the_observer_gets_all_content(void **state)
 {
     (void)state;
     struct client client;
@@ -140,7 +140,7 @@ static void all_of_it_is_shown(void **state)
     struct text seen = {0};
     assert_int_equal(open_null("answer=a b,tokens=5", &client, NULL), ERR_OK);
     const struct client_request request = {
-        .model = "m", .prompt = "Q", .observer = see, .context = &seen};
+        .model = "m", .prompt = "Q", .observer = append_bytes, .context = &seen};
     assert_int_equal(client.driver->ask(&client, &request, &reply, NULL), ERR_OK);
     assert_string_equal(text_get(&seen), text_get(&reply.content));
     completion_release(&reply);
@@ -164,8 +164,9 @@ static const char *write_script(const char *lines)
     return params;
 }
 
-/* Asks with the tools, expects the text and calls them: "name{arguments}". */
-static void expect(struct client *client, struct chat *chat, const char *content, const char *calls)
+/* Sends a request with tools, expects the content and these calls: "name{arguments}". */
+static void expect_turn(struct client *client, struct chat *chat, const char *content,
+                        const char *calls)
 {
     static const struct chat_tool TOOL = {"add", NULL, NULL};
     const struct client_request request = {
@@ -187,7 +188,7 @@ static void expect(struct client *client, struct chat *chat, const char *content
     text_release(&shown);
 }
 
-static void a_script_is_played_by_turn_and_question(void **state)
+static void a_script_is_selected_by_turn_and_question(void **state)
 {
     (void)state;
     SKIP_WITHOUT(jv_available);
@@ -200,15 +201,15 @@ static void a_script_is_played_by_turn_and_question(void **state)
         "{\"content\":\"No idea.\"}");
     assert_int_equal(open_null(params, &client, NULL), ERR_OK);
     for (int round = 0; round < 2;
-         round++) { /* it is the conversation that counts, not the calls */
+         round++) { /* the turn follows from the conversation, not from the number of calls */
         struct chat sum = {0}, other = {0};
         assert_int_equal(chat_add(&sum, CHAT_USER, "the sum?"), ERR_OK);
         assert_int_equal(chat_add(&other, CHAT_USER, "why?"), ERR_OK);
-        expect(&client, &sum, "", "add{\"a\":1}add{}");
-        expect(&client, &other, "No idea.", "");
-        expect(&client, &sum, "It is 3.", "");
-        expect(&client, &sum, "No idea.", "");
-        expect(&client, &sum, "No idea.", ""); /* the last goes on */
+        expect_turn(&client, &sum, "", "add{\"a\":1}add{}");
+        expect_turn(&client, &other, "No idea.", "");
+        expect_turn(&client, &sum, "It is 3.", "");
+        expect_turn(&client, &sum, "No idea.", "");
+        expect_turn(&client, &sum, "No idea.", ""); /* the last line repeats */
         chat_release(&sum);
         chat_release(&other);
     }
@@ -216,22 +217,22 @@ static void a_script_is_played_by_turn_and_question(void **state)
     unlink(script_path);
 }
 
-static void a_script_counts_and_fails_as_it_says(void **state)
+static void a_script_sets_token_counts_and_errors(void **state)
 {
     (void)state;
     SKIP_WITHOUT(jv_available);
-    struct asked a = ask_null(
+    struct ask_result a = ask_null(
         write_script("{\"content\":\"a b\",\"prompt_tokens\":70,\"output_tokens\":9}"), NULL);
     assert_int_equal(a.err, ERR_OK);
     assert_int_equal(a.reply.prompt_tokens, 70);
     assert_int_equal(a.reply.output_tokens, 9);
-    asked_release(&a);
+    ask_result_release(&a);
     unlink(script_path);
     a = ask_null(write_script("{\"error\":\"out of moons\"}"), NULL);
     assert_int_equal(a.err, ERR_IO);
     assert_contains(a.why.text, "out of moons");
     assert_false(a.reply.retryable);
-    asked_release(&a);
+    ask_result_release(&a);
     unlink(script_path);
     static const char *const BAD[][2] = {{"", "no replies"},
                                          {"{\"content\":1", "line 1"},
@@ -248,14 +249,14 @@ static void a_script_counts_and_fails_as_it_says(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_answers_as_configured),
-        cmocka_unit_test(pieces_come_no_earlier_than_their_time),
+        cmocka_unit_test(answers_as_configured),
+        cmocka_unit_test(chunks_arrive_no_earlier_than_their_time),
         cmocka_unit_test(every_nth_request_fails),
-        cmocka_unit_test(a_timeout_ends_it_and_keeps_what_came),
-        cmocka_unit_test(bad_parameters_are_refused),
-        cmocka_unit_test(all_of_it_is_shown),
-        cmocka_unit_test(a_script_is_played_by_turn_and_question),
-        cmocka_unit_test(a_script_counts_and_fails_as_it_says),
+        cmocka_unit_test(a_timeout_ends_the_request_and_keeps_received_content),
+        cmocka_unit_test(invalid_parameters_are_rejected),
+        cmocka_unit_test(the_observer_gets_all_content),
+        cmocka_unit_test(a_script_is_selected_by_turn_and_question),
+        cmocka_unit_test(a_script_sets_token_counts_and_errors),
     };
     return RUN_TESTS(tests);
 }

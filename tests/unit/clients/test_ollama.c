@@ -3,10 +3,10 @@
 
 #include "core/json.h"
 #include "port/json_read.h"
-#include "support/asking.h"
+#include "support/ask.h"
 #include "support/inference.h"
 
-static void a_request_is_what_it_should_be(void **state)
+static void requests_have_the_documented_form(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -28,9 +28,10 @@ static void a_request_is_what_it_should_be(void **state)
          "\"options\":{\"num_predict\":9}}"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        struct asked a = ask_play("ollama", "normal", CASES[i].client_params, CASES[i].params);
+        struct ask_result a =
+            ask_scenario("ollama", "normal", CASES[i].client_params, CASES[i].params);
         assert_int_equal(a.err, ERR_OK);
-        asked_release(&a);
+        ask_result_release(&a);
         struct jv *seen = inference_request(0);
         assert_string_equal(jv_text(jv_get(seen, "body")), CASES[i].body);
         assert_string_equal(jv_text(jv_get(seen, "path")), CASES[i].path);
@@ -38,13 +39,13 @@ static void a_request_is_what_it_should_be(void **state)
     }
     static const char *const RESERVED[] = {"options={}", "model=x", "system=x"};
     for (size_t i = 0; i < sizeof RESERVED / sizeof *RESERVED; i++) {
-        struct asked a = ask_play("ollama", "normal", NULL, RESERVED[i]);
+        struct ask_result a = ask_scenario("ollama", "normal", NULL, RESERVED[i]);
         assert_int_equal(a.err, ERR_USAGE);
-        asked_release(&a);
+        ask_result_release(&a);
     }
 }
 
-static void a_system_prompt_has_its_own_place(void **state)
+static void a_system_prompt_has_its_own_field(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -69,12 +70,12 @@ static void a_system_prompt_has_its_own_place(void **state)
     }
 }
 
-static void answers_arrive_however_they_are_sent(void **state)
+static void answers_are_read_in_any_framing(void **state)
 {
     (void)state;
     NEEDS_HTTP();
     static const struct {
-        const char *play, *client_params;
+        const char *scenario, *client_params;
         size_t pieces;
         int64_t prompt, output;
     } CASES[] = {
@@ -84,14 +85,15 @@ static void answers_arrive_however_they_are_sent(void **state)
         {"no_usage", NULL, 6, -1, -1},       {"whole", NULL, 1, -1, 6},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        struct asked a = ask_play("ollama", CASES[i].play, CASES[i].client_params, NULL);
+        struct ask_result a =
+            ask_scenario("ollama", CASES[i].scenario, CASES[i].client_params, NULL);
         assert_int_equal(a.err, ERR_OK);
-        assert_string_equal(text_get(&a.reply.content), PLAYED_ANSWER);
+        assert_string_equal(text_get(&a.reply.content), SCENARIO_ANSWER);
         assert_int_equal(a.reply.arrivals.count, CASES[i].pieces);
         assert_int_equal(a.reply.prompt_tokens, CASES[i].prompt);
         assert_int_equal(a.reply.output_tokens, CASES[i].output);
         assert_string_equal(a.reply.finish_reason, "stop");
-        asked_release(&a);
+        ask_result_release(&a);
     }
 }
 
@@ -99,33 +101,33 @@ static void the_servers_durations_are_kept(void **state)
 {
     (void)state;
     NEEDS_HTTP();
-    struct asked a = ask_play("ollama", "normal:first_ms=80", NULL, NULL);
+    struct ask_result a = ask_scenario("ollama", "normal:first_ms=80", NULL, NULL);
     assert_int_equal(a.err, ERR_OK);
     assert_near(a.reply.server_load_s, 1.5, 1e-9);
     assert_near(a.reply.server_prefill_s, 0.25, 1e-9);
     assert_near(a.reply.server_decode_s, 3, 1e-9);
     assert_true(a.reply.first_token - a.reply.sent >= 80 * NS_PER_MS);
-    asked_release(&a);
+    ask_result_release(&a);
 }
 
 static void reasoning_is_separate(void **state)
 {
     (void)state;
     NEEDS_HTTP();
-    struct asked a = ask_play("ollama", "thinking", NULL, NULL);
+    struct ask_result a = ask_scenario("ollama", "thinking", NULL, NULL);
     assert_int_equal(a.err, ERR_OK);
     assert_string_equal(text_get(&a.reply.reasoning), "reasoning_content? reasoning? ");
     assert_string_equal(text_get(&a.reply.content), "42");
     assert_int_equal(a.reply.reasoning_tokens, -1);
-    asked_release(&a);
+    ask_result_release(&a);
 }
 
-static void faults_keep_what_had_arrived(void **state)
+static void faults_keep_received_content(void **state)
 {
     (void)state;
     NEEDS_HTTP();
     static const struct {
-        const char *play;
+        const char *scenario;
         enum err err;
         bool retryable;
         const char *says, *content;
@@ -141,12 +143,12 @@ static void faults_keep_what_had_arrived(void **state)
         {"status:code=503,body=ollama", ERR_BUSY, true, "503: the moon is full", ""},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        struct asked a = ask_play("ollama", CASES[i].play, NULL, NULL);
+        struct ask_result a = ask_scenario("ollama", CASES[i].scenario, NULL, NULL);
         assert_int_equal(a.err, CASES[i].err);
         assert_int_equal(a.reply.retryable, CASES[i].retryable);
         assert_contains(a.why.text, CASES[i].says);
         assert_string_equal(text_get(&a.reply.content), CASES[i].content);
-        asked_release(&a);
+        ask_result_release(&a);
     }
 }
 
@@ -159,7 +161,7 @@ static void the_model_must_be_listed(void **state)
         enum err err;
         const char *says;
     } CASES[] = {
-        {"tiny-1b", ERR_OK, ""}, /* means the tag "latest" */
+        {"tiny-1b", ERR_OK, ""}, /* implies the tag "latest" */
         {"tiny-1b:latest", ERR_OK, ""},
         {"Tiny-1B", ERR_OK, ""},
         {"tiny-3b-chat:q8", ERR_OK, ""},
@@ -202,7 +204,7 @@ static void addresses_are_normalized(void **state)
     }
     struct client client;
     struct error why;
-    const struct client_config nobody = {.base_url = inference_nobody()};
+    const struct client_config nobody = {.base_url = inference_unused_url()};
     assert_int_equal(client_open(client_driver_find("ollama", NULL), &nobody, &client, NULL),
                      ERR_OK);
     assert_int_equal(client.driver->health(&client, &why), ERR_LOST);
@@ -210,7 +212,7 @@ static void addresses_are_normalized(void **state)
     client_close(&client);
 }
 
-static void what_the_service_reports_is_described(void **state)
+static void service_details_are_described(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -235,15 +237,15 @@ static void what_the_service_reports_is_described(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_request_is_what_it_should_be),
-        cmocka_unit_test(a_system_prompt_has_its_own_place),
-        cmocka_unit_test(answers_arrive_however_they_are_sent),
+        cmocka_unit_test(requests_have_the_documented_form),
+        cmocka_unit_test(a_system_prompt_has_its_own_field),
+        cmocka_unit_test(answers_are_read_in_any_framing),
         cmocka_unit_test(the_servers_durations_are_kept),
         cmocka_unit_test(reasoning_is_separate),
-        cmocka_unit_test(faults_keep_what_had_arrived),
+        cmocka_unit_test(faults_keep_received_content),
         cmocka_unit_test(the_model_must_be_listed),
         cmocka_unit_test(addresses_are_normalized),
-        cmocka_unit_test(what_the_service_reports_is_described),
+        cmocka_unit_test(service_details_are_described),
     };
     return cmocka_run_group_tests(tests, inference_start, inference_stop);
 }

@@ -1,11 +1,11 @@
-/* The openai driver against a scripted server: requests as sent, faults, what a service says. */
+/* The openai driver against a scripted server: requests as sent, faults, service details. */
 #include "support/unit.h"
 
 #include <stdlib.h>
 
 #include "core/json.h"
 #include "port/json_read.h"
-#include "support/asking.h"
+#include "support/ask.h"
 #include "support/inference.h"
 
 /* ---- requests ---- */
@@ -13,9 +13,9 @@
 static void check_body(const char *client_params, const char *params, const char *path,
                        const char *expected)
 {
-    struct asked asked = ask_play("openai", "normal", client_params, params);
+    struct ask_result asked = ask_scenario("openai", "normal", client_params, params);
     assert_int_equal(asked.err, ERR_OK);
-    asked_release(&asked);
+    ask_result_release(&asked);
     struct jv *seen = inference_request(0);
     assert_string_equal(jv_text(jv_get(seen, "body")), expected);
     assert_string_equal(jv_text(jv_get(seen, "path")), path);
@@ -25,7 +25,7 @@ static void check_body(const char *client_params, const char *params, const char
 
 #define STREAM "\"stream\":true,\"stream_options\":{\"include_usage\":true}"
 
-static void a_request_is_what_it_should_be(void **state)
+static void requests_have_the_documented_form(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -73,18 +73,18 @@ static void a_system_prompt_comes_first(void **state)
     }
 }
 
-static void what_ipw_sets_is_no_parameter(void **state)
+static void fields_set_by_ipw_are_rejected_as_parameters(void **state)
 {
     (void)state;
     NEEDS_HTTP();
     static const char *const BAD[] = {"model=x", "messages=[]", "prompt=x"};
     for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
         unsigned before = inference_request_count();
-        struct asked asked = ask_play("openai", "normal", NULL, BAD[i]);
+        struct ask_result asked = ask_scenario("openai", "normal", NULL, BAD[i]);
         assert_int_equal(asked.err, ERR_USAGE);
         assert_true(asked.reply.done > 0 && !asked.reply.retryable);
         assert_int_equal(inference_request_count(), before);
-        asked_release(&asked);
+        ask_result_release(&asked);
     }
 }
 
@@ -119,24 +119,25 @@ static void the_key_comes_from_the_environment(void **state)
         for (int k = 0; k < 3; k++)
             if (values[k])
                 setenv(names[k], values[k], 1);
-        struct asked asked = ask_play("openai", "normal", CASES[i].params, NULL);
+        struct ask_result asked = ask_scenario("openai", "normal", CASES[i].params, NULL);
         for (int k = 0; k < 3; k++)
             unsetenv(names[k]);
         assert_int_equal(asked.err, ERR_OK);
         assert_string_equal(last_header("authorization"), CASES[i].expected);
-        asked_release(&asked);
+        ask_result_release(&asked);
     }
 }
 
-static void headers_of_the_user_are_sent(void **state)
+static void user_headers_are_sent(void **state)
 {
     (void)state;
     NEEDS_HTTP();
-    struct asked asked = ask_play("openai", "normal", "header.X-Team=blue,header.X-Two=a b", NULL);
+    struct ask_result asked =
+        ask_scenario("openai", "normal", "header.X-Team=blue,header.X-Two=a b", NULL);
     assert_int_equal(asked.err, ERR_OK);
     assert_string_equal(last_header("x-team"), "blue");
     assert_string_equal(last_header("x-two"), "a b");
-    asked_release(&asked);
+    ask_result_release(&asked);
 }
 
 /* ---- opening ---- */
@@ -184,7 +185,7 @@ static void addresses_are_normalized(void **state)
     }
 }
 
-static void a_bad_configuration_is_refused(void **state)
+static void invalid_configurations_are_rejected(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -215,12 +216,12 @@ static void a_bad_configuration_is_refused(void **state)
 
 /* ---- answers ---- */
 
-static void answers_arrive_however_they_are_sent(void **state)
+static void answers_are_read_in_any_framing(void **state)
 {
     (void)state;
     NEEDS_HTTP();
     static const struct {
-        const char *play, *client_params;
+        const char *scenario, *client_params;
         size_t pieces;
         int64_t prompt, output;
     } CASES[] = {
@@ -238,50 +239,51 @@ static void answers_arrive_however_they_are_sent(void **state)
         {"llama", NULL, 6, 11, 6},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        struct asked a = ask_play("openai", CASES[i].play, CASES[i].client_params, NULL);
+        struct ask_result a =
+            ask_scenario("openai", CASES[i].scenario, CASES[i].client_params, NULL);
         assert_int_equal(a.err, ERR_OK);
-        assert_string_equal(text_get(&a.reply.content), PLAYED_ANSWER);
+        assert_string_equal(text_get(&a.reply.content), SCENARIO_ANSWER);
         assert_int_equal(a.reply.arrivals.count, CASES[i].pieces);
         assert_int_equal(a.reply.prompt_tokens, CASES[i].prompt);
         assert_int_equal(a.reply.output_tokens, CASES[i].output);
         assert_string_equal(a.reply.finish_reason, "stop");
         assert_int_equal(a.reply.status, 200);
-        asked_release(&a);
+        ask_result_release(&a);
     }
 }
 
-static void details_of_the_count_are_kept(void **state)
+static void cached_and_reasoning_token_counts_are_kept(void **state)
 {
     (void)state;
     NEEDS_HTTP();
-    struct asked a = ask_play("openai", "normal", NULL, NULL);
+    struct ask_result a = ask_scenario("openai", "normal", NULL, NULL);
     assert_int_equal(a.reply.cached_tokens, 4);
     assert_int_equal(a.reply.reasoning_tokens, 0);
-    asked_release(&a);
-    a = ask_play("openai", "llama", NULL, NULL);
+    ask_result_release(&a);
+    a = ask_scenario("openai", "llama", NULL, NULL);
     assert_int_equal(a.reply.cached_tokens, 4);
     assert_near(a.reply.server_prefill_s, 0.125, 1e-9);
     assert_near(a.reply.server_decode_s, 0.5, 1e-9);
-    asked_release(&a);
+    ask_result_release(&a);
 }
 
 static void reasoning_is_separate(void **state)
 {
     (void)state;
     NEEDS_HTTP();
-    struct asked a = ask_play("openai", "thinking", NULL, NULL);
+    struct ask_result a = ask_scenario("openai", "thinking", NULL, NULL);
     assert_int_equal(a.err, ERR_OK);
     assert_string_equal(text_get(&a.reply.reasoning), "reasoning_content? reasoning? ");
     assert_string_equal(text_get(&a.reply.content), "42");
     assert_int_equal(a.reply.arrivals.count, 3);
-    asked_release(&a);
+    ask_result_release(&a);
 }
 
-static void an_answer_of_nothing_is_an_answer(void **state)
+static void an_empty_answer_is_valid(void **state)
 {
     (void)state;
     NEEDS_HTTP();
-    struct asked a = ask_play("openai", "empty", NULL, NULL);
+    struct ask_result a = ask_scenario("openai", "empty", NULL, NULL);
     assert_int_equal(a.err, ERR_OK);
     assert_string_equal(text_get(&a.reply.content), "");
     assert_int_equal(a.reply.output_tokens, 0);
@@ -289,46 +291,46 @@ static void an_answer_of_nothing_is_an_answer(void **state)
     assert_int_equal(a.reply.first_token, 0);
     assert_int_equal(a.reply.last_token, 0);
     assert_true(a.reply.done >= a.reply.sent);
-    asked_release(&a);
+    ask_result_release(&a);
 }
 
-static void the_first_token_is_content_not_headers(void **state)
+static void ttft_is_of_content_not_headers(void **state)
 {
     (void)state;
     NEEDS_HTTP();
-    struct asked a = ask_play("openai", "normal:first_ms=80,gap_ms=20", NULL, NULL);
+    struct ask_result a = ask_scenario("openai", "normal:first_ms=80,gap_ms=20", NULL, NULL);
     assert_int_equal(a.err, ERR_OK);
     assert_true(a.reply.first_token - a.reply.sent >= 80 * NS_PER_MS);
     assert_true(a.reply.last_token - a.reply.sent >= (80 + 5 * 20) * NS_PER_MS);
     assert_true(a.reply.last_token <= a.reply.done);
-    /* Together they would be one; a busy machine may join two, not all six. */
+    /* If they arrived together they would be one; a busy machine may join two, not all six. */
     assert_true(a.reply.last_token > a.reply.first_token);
-    asked_release(&a);
+    ask_result_release(&a);
 }
 
-static void a_server_that_refuses_an_option_is_remembered(void **state)
+static void an_unsupported_option_is_not_sent_again(void **state)
 {
     (void)state;
     NEEDS_HTTP();
     static const struct {
-        const char *play, *params;
-        int64_t output; /* without the option nothing is reported */
+        const char *scenario, *params;
+        int64_t output; /* without the option no count is reported */
     } CASES[] = {{"old", NULL, -1}, {"new", "max_tokens=50", 6}};
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct client client;
-        inference_client(&client, "openai", CASES[i].play, NULL);
+        inference_client(&client, "openai", CASES[i].scenario, NULL);
         unsigned before = inference_request_count();
-        struct asked a = ask_client(&client, CASES[i].params);
+        struct ask_result a = ask_client(&client, CASES[i].params);
         assert_int_equal(a.err, ERR_OK);
-        assert_string_equal(text_get(&a.reply.content), PLAYED_ANSWER);
+        assert_string_equal(text_get(&a.reply.content), SCENARIO_ANSWER);
         assert_int_equal(a.reply.output_tokens, CASES[i].output);
         assert_int_equal(a.reply.status, 200);
         assert_int_equal(inference_request_count(), before + 2);
-        asked_release(&a);
+        ask_result_release(&a);
         a = ask_client(&client, CASES[i].params);
         assert_int_equal(a.err, ERR_OK);
         assert_int_equal(inference_request_count(), before + 3);
-        asked_release(&a);
+        ask_result_release(&a);
         client_close(&client);
     }
 }
@@ -340,7 +342,7 @@ static void errors_quote_the_servers_message(void **state)
     (void)state;
     NEEDS_HTTP();
     static const struct {
-        const char *play;
+        const char *scenario;
         enum err err;
         int status;
         bool retryable;
@@ -362,7 +364,7 @@ static void errors_quote_the_servers_message(void **state)
         {"moved", ERR_BAD_VALUE, 307, false, UNKNOWN, "the server redirects"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        struct asked a = ask_play("openai", CASES[i].play, NULL, NULL);
+        struct ask_result a = ask_scenario("openai", CASES[i].scenario, NULL, NULL);
         assert_int_equal(a.err, CASES[i].err);
         assert_int_equal(a.reply.status, CASES[i].status);
         assert_int_equal(a.reply.retryable, CASES[i].retryable);
@@ -374,16 +376,16 @@ static void errors_quote_the_servers_message(void **state)
         if (is_known(CASES[i].retry_after_s))
             assert_near(a.reply.retry_after_s, CASES[i].retry_after_s, 0);
         assert_true(a.reply.done >= a.reply.sent && a.reply.sent > 0);
-        asked_release(&a);
+        ask_result_release(&a);
     }
 }
 
-static void faults_keep_what_had_arrived(void **state)
+static void faults_keep_received_content(void **state)
 {
     (void)state;
     NEEDS_HTTP();
     static const struct {
-        const char *play;
+        const char *scenario;
         enum err err;
         bool retryable;
         const char *says, *content;
@@ -401,30 +403,30 @@ static void faults_keep_what_had_arrived(void **state)
         {"garbage", ERR_IO, false, "is not an HTTP server", ""},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        struct asked a = ask_play("openai", CASES[i].play, NULL, NULL);
+        struct ask_result a = ask_scenario("openai", CASES[i].scenario, NULL, NULL);
         assert_int_equal(a.err, CASES[i].err);
         assert_int_equal(a.reply.retryable, CASES[i].retryable);
         assert_contains(a.why.text, CASES[i].says);
-        if (CASES[i].content) /* a reset may overtake what was sent before it */
+        if (CASES[i].content) /* a reset may overtake data that was sent before it */
             assert_string_equal(text_get(&a.reply.content), CASES[i].content);
         assert_true(a.reply.done >= a.reply.sent && a.reply.sent > 0);
-        asked_release(&a);
+        ask_result_release(&a);
     }
 }
 
-static void an_answer_without_end_is_stopped(void **state)
+static void an_endless_answer_is_stopped(void **state)
 {
     (void)state;
     NEEDS_HTTP();
-    struct asked a = ask_play("openai", "many:mb=70", NULL, NULL);
+    struct ask_result a = ask_scenario("openai", "many:mb=70", NULL, NULL);
     assert_int_equal(a.err, ERR_BAD_VALUE);
     assert_contains(a.why.text, "longer than 64 MiB");
     assert_int_equal(a.reply.content.length, 64 << 20);
     assert_int_equal(a.reply.arrivals.count, 64);
-    asked_release(&a);
+    ask_result_release(&a);
 }
 
-static void a_timeout_keeps_what_had_arrived(void **state)
+static void a_timeout_keeps_received_content(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -435,7 +437,7 @@ static void a_timeout_keeps_what_had_arrived(void **state)
     const struct client_request request = {
         .model = "tiny-1b",
         .prompt = "Q",
-        .timeout = 4000 * NS_PER_MS, /* a stall of the server before its first word must fit in */
+        .timeout = 4000 * NS_PER_MS, /* allows for a stall of the server before its first chunk */
     };
     assert_int_equal(client.driver->ask(&client, &request, &reply, &why), ERR_TIMEOUT);
     assert_true(reply.retryable);
@@ -445,14 +447,14 @@ static void a_timeout_keeps_what_had_arrived(void **state)
     client_close(&client);
 }
 
-/* ---- what is there ---- */
+/* ---- health and models ---- */
 
 static void health_reports_the_state(void **state)
 {
     (void)state;
     NEEDS_HTTP();
     static const struct {
-        const char *play; /* NULL: nobody there */
+        const char *scenario; /* NULL: no server */
         enum err err;
         const char *says;
     } CASES[] = {
@@ -467,7 +469,8 @@ static void health_reports_the_state(void **state)
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct client client;
         struct error why = {0};
-        const char *url = CASES[i].play ? inference_url(CASES[i].play) : inference_nobody();
+        const char *url =
+            CASES[i].scenario ? inference_url(CASES[i].scenario) : inference_unused_url();
         assert_int_equal(open_at(url, "", &client, &why), ERR_OK);
         assert_int_equal(client.driver->health(&client, &why), CASES[i].err);
         assert_contains(why.text, CASES[i].says);
@@ -480,7 +483,7 @@ static void the_model_must_be_listed(void **state)
     (void)state;
     NEEDS_HTTP();
     static const struct {
-        const char *play, *model;
+        const char *scenario, *model;
         enum err err;
         const char *says;
     } CASES[] = {
@@ -488,7 +491,7 @@ static void the_model_must_be_listed(void **state)
         {"normal", "tiny-1", ERR_NOT_FOUND, "did you mean tiny-1b"},
         {"normal", "quite-different-name", ERR_NOT_FOUND,
          "available: tiny-1b, tiny-3b-chat, other/"},
-        {"llama", "whatever", ERR_OK, ""}, /* it has one model under a file's name */
+        {"llama", "whatever", ERR_OK, ""}, /* it lists one model, named after its file */
         {"no_list", "whatever", ERR_OK, ""},
         {"loading", "tiny-1b", ERR_BUSY, "Loading model"},
         {"new", "tiny-1b", ERR_OK, ""},
@@ -497,7 +500,7 @@ static void the_model_must_be_listed(void **state)
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct client client;
         struct error why = {0};
-        inference_client(&client, "openai", CASES[i].play, NULL);
+        inference_client(&client, "openai", CASES[i].scenario, NULL);
         assert_int_equal(client.driver->prepare(&client, CASES[i].model, 60 * NS_PER_S, &why),
                          CASES[i].err);
         assert_contains(why.text, CASES[i].says);
@@ -519,11 +522,11 @@ static void preparing_requests_one_token(void **state)
     jv_free(seen);
 }
 
-static void describe(const char *play, const char *model, struct text *out)
+static void describe(const char *scenario, const char *model, struct text *out)
 {
     struct client client;
     struct json json;
-    inference_client(&client, "openai", play, NULL);
+    inference_client(&client, "openai", scenario, NULL);
     json_init(&json, out, false);
     json_object(&json, NULL);
     client.driver->describe(&client, model, &json);
@@ -531,12 +534,12 @@ static void describe(const char *play, const char *model, struct text *out)
     client_close(&client);
 }
 
-static void what_the_service_reports_is_described(void **state)
+static void service_details_are_described(void **state)
 {
     (void)state;
     NEEDS_HTTP();
     static const struct {
-        const char *play, *model, *expected;
+        const char *scenario, *model, *expected;
     } CASES[] = {
         {"normal", "tiny-1b",
          "{\"endpoint\":\"chat\",\"server\":\"PlayServer/1\",\"owned_by\":\"vllm\","
@@ -551,7 +554,7 @@ static void what_the_service_reports_is_described(void **state)
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct text out = {0};
-        describe(CASES[i].play, CASES[i].model, &out);
+        describe(CASES[i].scenario, CASES[i].model, &out);
         assert_string_equal(text_get(&out), CASES[i].expected);
         text_release(&out);
     }
@@ -562,27 +565,27 @@ int main(void)
     unsetenv("IPW_API_KEY");
     unsetenv("OPENAI_API_KEY");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_request_is_what_it_should_be),
+        cmocka_unit_test(requests_have_the_documented_form),
         cmocka_unit_test(a_system_prompt_comes_first),
-        cmocka_unit_test(what_ipw_sets_is_no_parameter),
+        cmocka_unit_test(fields_set_by_ipw_are_rejected_as_parameters),
         cmocka_unit_test(the_key_comes_from_the_environment),
-        cmocka_unit_test(headers_of_the_user_are_sent),
+        cmocka_unit_test(user_headers_are_sent),
         cmocka_unit_test(addresses_are_normalized),
-        cmocka_unit_test(a_bad_configuration_is_refused),
-        cmocka_unit_test(answers_arrive_however_they_are_sent),
-        cmocka_unit_test(details_of_the_count_are_kept),
+        cmocka_unit_test(invalid_configurations_are_rejected),
+        cmocka_unit_test(answers_are_read_in_any_framing),
+        cmocka_unit_test(cached_and_reasoning_token_counts_are_kept),
         cmocka_unit_test(reasoning_is_separate),
-        cmocka_unit_test(an_answer_of_nothing_is_an_answer),
-        cmocka_unit_test(the_first_token_is_content_not_headers),
-        cmocka_unit_test(a_server_that_refuses_an_option_is_remembered),
+        cmocka_unit_test(an_empty_answer_is_valid),
+        cmocka_unit_test(ttft_is_of_content_not_headers),
+        cmocka_unit_test(an_unsupported_option_is_not_sent_again),
         cmocka_unit_test(errors_quote_the_servers_message),
-        cmocka_unit_test(faults_keep_what_had_arrived),
-        cmocka_unit_test(an_answer_without_end_is_stopped),
-        cmocka_unit_test(a_timeout_keeps_what_had_arrived),
+        cmocka_unit_test(faults_keep_received_content),
+        cmocka_unit_test(an_endless_answer_is_stopped),
+        cmocka_unit_test(a_timeout_keeps_received_content),
         cmocka_unit_test(health_reports_the_state),
         cmocka_unit_test(the_model_must_be_listed),
         cmocka_unit_test(preparing_requests_one_token),
-        cmocka_unit_test(what_the_service_reports_is_described),
+        cmocka_unit_test(service_details_are_described),
     };
     return cmocka_run_group_tests(tests, inference_start, inference_stop);
 }

@@ -1,5 +1,5 @@
-/* The clock of another host: whatever the paths and the drift, the truth is inside of what is said about it.  The time
- * that this one was suspended: nothing else is taken for it. */
+/* The clock of another host: for any delays and drift, the true time is within the uncertainty. The
+ * time that this host was suspended, as opposed to stalls. */
 #include "support/unit.h"
 
 #include "core/random.h"
@@ -7,19 +7,19 @@
 
 #define AHEAD (123456 * NS_PER_S)
 
-/* The server's clock at a time of ours, when it runs too fast by so many ppm. */
+/* The server's clock at a local time, when it runs fast by that many ppm. */
 static nanos server_at(nanos t, double ppm)
 {
     return t + AHEAD + (nanos)((double)t * ppm * 1e-6);
 }
 
-static nanos off_by(const struct clock_offset *clock, nanos t, double ppm)
+static nanos clock_error(const struct clock_offset *clock, nanos t, double ppm)
 {
     nanos off = clock_offset_to_local(clock, server_at(t, ppm)) - t;
     return off < 0 ? -off : off;
 }
 
-static void the_truth_is_inside(void **state)
+static void the_true_time_is_within_the_uncertainty(void **state)
 {
     (void)state;
     static const double PPM[] = {0, 50, -50, 499, -499};
@@ -33,15 +33,16 @@ static void the_truth_is_inside(void **state)
             assert_true(
                 clock_offset_add(&clock, t, t + there + back, server_at(t + there, PPM[p])));
             t += there + back;
-            assert_true(off_by(&clock, t, PPM[p]) <= clock_offset_error(&clock, t) + 1);
+            assert_true(clock_error(&clock, t, PPM[p]) <= clock_offset_error(&clock, t) + 1);
             nanos later = t + random_between(&random, 0, 10 * NS_PER_S);
-            assert_true(off_by(&clock, later, PPM[p]) <= clock_offset_error(&clock, later) + 1);
+            assert_true(clock_error(&clock, later, PPM[p]) <=
+                        clock_offset_error(&clock, later) + 1);
             t = later;
         }
     }
 }
 
-static void the_fastest_answer_counts(void **state)
+static void the_reply_with_the_shortest_round_trip_counts(void **state)
 {
     (void)state;
     struct clock_offset clock = {0};
@@ -51,10 +52,10 @@ static void the_fastest_answer_counts(void **state)
                      server_at(2 * NS_PER_S + NS_PER_MS, 0));
     assert_in_range(clock_offset_error(&clock, 2 * NS_PER_S + 2 * NS_PER_MS), NS_PER_MS,
                     NS_PER_MS + 2 * NS_PER_US);
-    /* A slow one after it adds no more than drift. */
+    /* A slow reply after it adds only drift. */
     clock_offset_add(&clock, 3 * NS_PER_S, 4 * NS_PER_S, server_at(3 * NS_PER_S, 0));
     assert_true(clock_offset_error(&clock, 4 * NS_PER_S) < 3 * NS_PER_MS);
-    assert_true(off_by(&clock, 4 * NS_PER_S, 0) <= clock_offset_error(&clock, 4 * NS_PER_S));
+    assert_true(clock_error(&clock, 4 * NS_PER_S, 0) <= clock_offset_error(&clock, 4 * NS_PER_S));
 }
 
 static void a_step_is_detected(void **state)
@@ -69,7 +70,7 @@ static void a_step_is_detected(void **state)
     assert_true(here >= t - NS_PER_MS && here <= t + NS_PER_MS);
 }
 
-/* A thread that waits for a CPU between two readings of the clocks, at the n-th of them. */
+/* A thread that is descheduled between two clock reads, at the n-th of them. */
 static int reading, stalled_at;
 static nanos running, asleep;
 
@@ -84,7 +85,7 @@ static nanos take_boot_time(void)
     return take_time() + asleep;
 }
 
-static void a_stall_is_no_suspend(void **state)
+static void a_scheduling_stall_is_not_a_suspend(void **state)
 {
     (void)state;
     static const struct clock_source STALLING = {take_time, take_boot_time, take_time};
@@ -101,10 +102,10 @@ static void a_stall_is_no_suspend(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_truth_is_inside),
-        cmocka_unit_test(the_fastest_answer_counts),
+        cmocka_unit_test(the_true_time_is_within_the_uncertainty),
+        cmocka_unit_test(the_reply_with_the_shortest_round_trip_counts),
         cmocka_unit_test(a_step_is_detected),
-        cmocka_unit_test(a_stall_is_no_suspend),
+        cmocka_unit_test(a_scheduling_stall_is_not_a_suspend),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* CSV: rows from memory and from a source that gives one byte at a time, small tables, and quoting. */
+/* CSV: rows from memory and from a stream that returns one byte at a time, small tables, and quoting. */
 #include "core/csv.h"
 
 #include <errno.h>
@@ -8,14 +8,14 @@
 
 /* ---- row by row ---- */
 
-/* Gives its bytes in pieces of `step`, then ends or fails. */
+/* Returns its bytes in pieces of `step`, then ends or fails. */
 struct pieces {
     const char *bytes;
     size_t length, at, step;
     int failure;
 };
 
-static long give(void *context, char *to, size_t size)
+static long read_piece(void *context, char *to, size_t size)
 {
     struct pieces *pieces = context;
     size_t left = pieces->length - pieces->at;
@@ -30,7 +30,7 @@ static long give(void *context, char *to, size_t size)
     return (long)taken;
 }
 
-/* "2 [a][b]" a line; "!text" for an error; a row without a line end has a "~". */
+/* "2 [a][b]" per line; "!text" for an error; a row without a newline has a "~". */
 static void add_rows(struct csv_reader *reader, struct text *out)
 {
     for (int i = 0; i < 100; i++) {
@@ -52,7 +52,7 @@ static void add_rows(struct csv_reader *reader, struct text *out)
     csv_reader_release(reader);
 }
 
-/* The same rows from memory and from pieces of every small size. */
+/* The same rows from memory and from pieces of each small size. */
 static void assert_rows(const char *bytes, const char *expected)
 {
     struct csv_reader reader;
@@ -64,7 +64,7 @@ static void assert_rows(const char *bytes, const char *expected)
     for (size_t step = 1; step < 6; step++) {
         struct pieces pieces = {bytes, strlen(bytes), 0, step, 0};
         text_clear(&all);
-        csv_reader_source(&reader, give, &pieces);
+        csv_reader_source(&reader, read_piece, &pieces);
         add_rows(&reader, &all);
         assert_string_equal(text_get(&all), expected);
     }
@@ -72,7 +72,7 @@ static void assert_rows(const char *bytes, const char *expected)
     text_release(&all);
 }
 
-static void rows_and_quotes(void **state)
+static void rows_and_quotes_are_parsed(void **state)
 {
     (void)state;
     assert_rows("a,b\n1,2\n3,4\n", "1 [a][b]\n2 [1][2]\n3 [3][4]\n");
@@ -97,7 +97,7 @@ static void bad_rows_are_reported_and_skipped(void **state)
     assert_rows("1,\"x\n2,3\n", "1 !a quote is not closed~\n");
 }
 
-static void a_row_may_be_too_long(void **state)
+static void a_row_over_the_limit_is_an_error(void **state)
 {
     (void)state;
     struct csv_reader reader;
@@ -106,14 +106,14 @@ static void a_row_may_be_too_long(void **state)
         text_add(&bytes, i % 7 ? "x" : ",");
     text_add(&bytes, "\n1\n");
     struct pieces pieces = {bytes.bytes, bytes.length, 0, 100000, 0};
-    csv_reader_source(&reader, give, &pieces);
+    csv_reader_source(&reader, read_piece, &pieces);
     reader.row_max = 1000;
     add_rows(&reader, &all);
     assert_string_equal(text_get(&all),
                         "1 !a row of 716800 bytes (limit 1000): is a quote not closed?\n2 [1]\n");
     pieces.at = 0;
     text_clear(&all);
-    csv_reader_source(&reader, give, &pieces);
+    csv_reader_source(&reader, read_piece, &pieces);
     struct csv_row row;
     struct error why;
     bool end;
@@ -132,7 +132,7 @@ static void the_header_names_the_columns(void **state)
     struct error why = {0};
     bool end;
     struct pieces pieces = {"t;\"name\"\n1;2;3\n4;5\n", 19, 0, 4, 0};
-    csv_reader_source(&reader, give, &pieces);
+    csv_reader_source(&reader, read_piece, &pieces);
     reader.separator = ';';
     assert_int_equal(csv_reader_header(&reader, &why), ERR_OK);
     assert_int_equal(reader.column_count, 2);
@@ -148,13 +148,13 @@ static void the_header_names_the_columns(void **state)
     csv_reader_release(&reader);
 }
 
-static void a_source_may_fail(void **state)
+static void a_read_error_is_reported(void **state)
 {
     (void)state;
     struct csv_reader reader;
     struct text all = {0};
     struct pieces pieces = {"1,2\n3,", 6, 0, 6, EIO};
-    csv_reader_source(&reader, give, &pieces);
+    csv_reader_source(&reader, read_piece, &pieces);
     add_rows(&reader, &all);
     assert_contains(text_get(&all), "1 [1][2]\n2 !read error at line 2: ");
     text_release(&all);
@@ -170,7 +170,7 @@ static struct csv_grid read_grid(char *bytes)
     return grid;
 }
 
-static void test_names_and_cells(void **state)
+static void cells_are_found_by_column_name(void **state)
 {
     (void)state;
     char bytes[] = "\xEF\xBB\xBFname, value\r\n\"a \"\"b\"\", c\",1\r\n\r\n\"two\nlines\",\nlast,3";
@@ -191,7 +191,7 @@ static void test_names_and_cells(void **state)
     csv_grid_release(&grid);
 }
 
-static void test_a_table_may_have_no_rows(void **state)
+static void a_table_may_have_no_rows(void **state)
 {
     (void)state;
     char bytes[] = "a,b\n";
@@ -200,7 +200,7 @@ static void test_a_table_may_have_no_rows(void **state)
     csv_grid_release(&grid);
 }
 
-static void test_what_is_wrong_is_named_by_line(void **state)
+static void errors_name_the_line(void **state)
 {
     (void)state;
     static const struct {
@@ -225,7 +225,7 @@ static void test_what_is_wrong_is_named_by_line(void **state)
 
 /* ---- writing ---- */
 
-static void fields_are_quoted_where_they_must_be(void **state)
+static void fields_are_quoted_only_when_necessary(void **state)
 {
     (void)state;
     struct text out = {0};
@@ -241,15 +241,15 @@ static void fields_are_quoted_where_they_must_be(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_and_quotes),
+        cmocka_unit_test(rows_and_quotes_are_parsed),
         cmocka_unit_test(bad_rows_are_reported_and_skipped),
-        cmocka_unit_test(a_row_may_be_too_long),
+        cmocka_unit_test(a_row_over_the_limit_is_an_error),
         cmocka_unit_test(the_header_names_the_columns),
-        cmocka_unit_test(a_source_may_fail),
-        cmocka_unit_test(fields_are_quoted_where_they_must_be),
-        cmocka_unit_test(test_names_and_cells),
-        cmocka_unit_test(test_a_table_may_have_no_rows),
-        cmocka_unit_test(test_what_is_wrong_is_named_by_line),
+        cmocka_unit_test(a_read_error_is_reported),
+        cmocka_unit_test(fields_are_quoted_only_when_necessary),
+        cmocka_unit_test(cells_are_found_by_column_name),
+        cmocka_unit_test(a_table_may_have_no_rows),
+        cmocka_unit_test(errors_name_the_line),
     };
     return RUN_TESTS(tests);
 }

@@ -16,7 +16,7 @@ static struct energy figure(double joules, double statistical, double systematic
                            .updates = 10};
 }
 
-static void starts_are_added(void **state)
+static void energies_are_added_with_their_uncertainty(void **state)
 {
     (void)state;
     struct energy sum = figure(30, 0.3, 0.6, 1), part = figure(10, 0.4, 0.2, 0.6);
@@ -31,7 +31,7 @@ static void starts_are_added(void **state)
     assert_int_equal(sum.method, METHOD_COUNTER);
 }
 
-static void the_worse_method_is_reported(void **state)
+static void the_sum_has_the_weaker_method(void **state)
 {
     (void)state;
     struct energy sum = figure(1, 0, 0, 1), part = figure(1, 0, 0, 1);
@@ -43,7 +43,7 @@ static void the_worse_method_is_reported(void **state)
     assert_int_equal(sum.method, METHOD_ESTIMATED);
 }
 
-static void what_is_unknown_adds_nothing(void **state)
+static void unknown_energy_adds_nothing(void **state)
 {
     (void)state;
     struct energy unknown = energy_unknown("why"), part = figure(5, 0.1, 0.1, 1), sum = part;
@@ -54,7 +54,7 @@ static void what_is_unknown_adds_nothing(void **state)
     assert_int_equal(unknown.method, METHOD_COUNTER);
 }
 
-static void nothing_and_nothing_is_nothing(void **state)
+static void coverage_of_zero_joules_is_averaged(void **state)
 {
     (void)state;
     struct energy sum = figure(0, 0, 0, 1), part = figure(0, 0, 0, 0.5);
@@ -66,10 +66,10 @@ static void nothing_and_nothing_is_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(starts_are_added),
-        cmocka_unit_test(the_worse_method_is_reported),
-        cmocka_unit_test(what_is_unknown_adds_nothing),
-        cmocka_unit_test(nothing_and_nothing_is_nothing),
+        cmocka_unit_test(energies_are_added_with_their_uncertainty),
+        cmocka_unit_test(the_sum_has_the_weaker_method),
+        cmocka_unit_test(unknown_energy_adds_nothing),
+        cmocka_unit_test(coverage_of_zero_joules_is_averaged),
     };
     return RUN_TESTS(tests);
 }

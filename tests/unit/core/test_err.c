@@ -6,7 +6,7 @@
 
 #include "support/unit.h"
 
-static void test_every_code_has_its_own_words(void **state)
+static void test_every_code_has_a_unique_name_and_text(void **state)
 {
     (void)state;
     for (int i = 0; i < ERR_COUNT; i++) {
@@ -20,7 +20,7 @@ static void test_every_code_has_its_own_words(void **state)
     assert_string_equal(err_text((enum err)(-1)), "unknown error");
 }
 
-static void test_errno(void **state)
+static void test_errno_is_mapped(void **state)
 {
     (void)state;
     static const struct {
@@ -46,7 +46,7 @@ static void test_errno(void **state)
         assert_int_equal(err_from_errno(CASES[i].number), CASES[i].err);
 }
 
-static void test_context(void **state)
+static void test_context_is_formatted_and_truncated(void **state)
 {
     (void)state;
     struct error why = {0};
@@ -64,9 +64,9 @@ static void test_context(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_code_has_its_own_words),
-        cmocka_unit_test(test_errno),
-        cmocka_unit_test(test_context),
+        cmocka_unit_test(test_every_code_has_a_unique_name_and_text),
+        cmocka_unit_test(test_errno_is_mapped),
+        cmocka_unit_test(test_context_is_formatted_and_truncated),
     };
     return RUN_TESTS(tests);
 }

@@ -1,4 +1,4 @@
-/* The JSON writer: exact output, null for what is unknown, valid UTF-8 whatever comes in. */
+/* The JSON writer: exact output, null for unknown values, valid UTF-8 for any input. */
 #include "core/json.h"
 
 #include <math.h>
@@ -87,13 +87,13 @@ static void test_numbers(void **state)
     }
 }
 
-/* Formatting with 15, 16 and 17 digits, and parsing each, is the slow way to the same text. */
+/* The reference prints with 15, 16 and 17 digits and parses each. */
 static void numbers_have_the_fewest_digits_that_parse_back(void **state)
 {
     (void)state;
     struct random random = {.state = 7};
     struct text text = {0};
-    for (int i = 0, most = test_is_watched() ? 10000 : 200000; i < most; i++) {
+    for (int i = 0, most = test_is_instrumented() ? 10000 : 200000; i < most; i++) {
         uint64_t bits = random_below(&random, UINT64_MAX);
         double ten = pow(10, (double)(bits % 27) - 8);
         double values[] = {0,
@@ -174,12 +174,12 @@ static void test_strings(void **state)
     }
 }
 
-static void the_end_of_a_value(void **state)
+static void end_of_a_value_is_found(void **state)
 {
     (void)state;
     const struct {
         const char *text;
-        long length; /* of the value; -1: incomplete */
+        long length; /* length of the value; -1: incomplete */
     } CASES[] = {
         {"\"a\\\"b\",1", 6}, {"\"a", -1},  {"\"a\\\"", -1}, {"\"a\\", -1}, {"{\"a\":[1,{}]}x", 12},
         {"{\"}\":1}", 7},    {"[[1]", -1}, {"12,3", 2},     {"true}", 4},  {"null", 4},
@@ -196,7 +196,7 @@ static void the_end_of_a_value(void **state)
     }
 }
 
-static void escaped_code_units(void **state)
+static void escaped_code_units_are_decoded(void **state)
 {
     (void)state;
     const struct {
@@ -220,8 +220,8 @@ int main(void)
         cmocka_unit_test(numbers_have_the_fewest_digits_that_parse_back),
         cmocka_unit_test(test_integers),
         cmocka_unit_test(test_strings),
-        cmocka_unit_test(the_end_of_a_value),
-        cmocka_unit_test(escaped_code_units),
+        cmocka_unit_test(end_of_a_value_is_found),
+        cmocka_unit_test(escaped_code_units_are_decoded),
     };
     return RUN_TESTS(tests);
 }

@@ -1,11 +1,11 @@
-/* Parameters as users give them: splitting, replacing, typed reading, refusing. */
+/* User parameters: splitting, replacing, typed access, errors. */
 #include "support/unit.h"
 
 #include <string.h>
 
 #include "core/params.h"
 
-static void words_become_keys_and_values(void **state)
+static void arguments_are_split_into_keys_and_values(void **state)
 {
     (void)state;
     static const struct {
@@ -37,7 +37,7 @@ static void words_become_keys_and_values(void **state)
     }
 }
 
-static void later_words_replace_earlier_ones(void **state)
+static void later_arguments_replace_earlier_ones(void **state)
 {
     (void)state;
     struct params one = {0}, two = {0};
@@ -110,7 +110,7 @@ static void values_are_read_by_type(void **state)
     params_release(&params);
 }
 
-static void an_unknown_key_is_refused_with_the_near_one(void **state)
+static void an_unknown_key_suggests_the_nearest(void **state)
 {
     (void)state;
     static const struct param_spec SPECS[] = {
@@ -147,11 +147,11 @@ static void an_unknown_key_is_refused_with_the_near_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_become_keys_and_values),
-        cmocka_unit_test(later_words_replace_earlier_ones),
+        cmocka_unit_test(arguments_are_split_into_keys_and_values),
+        cmocka_unit_test(later_arguments_replace_earlier_ones),
         cmocka_unit_test(many_parameters_are_kept),
         cmocka_unit_test(values_are_read_by_type),
-        cmocka_unit_test(an_unknown_key_is_refused_with_the_near_one),
+        cmocka_unit_test(an_unknown_key_suggests_the_nearest),
     };
     return RUN_TESTS(tests);
 }

@@ -1,4 +1,4 @@
-/* The vocabulary: names, units, and which scope's joules contain which. */
+/* Quantities and scopes: names, units, and which scope's energy contains which. */
 #include "core/quantity.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ static void test_every_quantity_has_name_and_unit(void **state)
     assert_string_equal(quantity_unit(QTY_COUNT), "");
 }
 
-static void test_containment(void **state)
+static void test_scope_containment(void **state)
 {
     (void)state;
     static const struct {
@@ -47,7 +47,7 @@ static void test_the_node_contains_every_scope(void **state)
         assert_true(scope_contains(SCOPE_NODE, scope));
         assert_true(scope_contains(scope, scope));
         assert_true(scope_name(scope)[0] != '\0');
-        /* No two contain each other: the parents form a tree. */
+        /* No two contain each other: scopes form a tree. */
         for (int other = SCOPE_NONE + 1; other < SCOPE_COUNT; other++)
             if (other != scope)
                 assert_false(scope_contains(scope, other) && scope_contains(other, scope));
@@ -55,7 +55,7 @@ static void test_the_node_contains_every_scope(void **state)
     assert_string_equal(scope_name(SCOPE_COUNT), "unknown");
 }
 
-static void test_throttle_words(void **state)
+static void test_throttle_reason_names(void **state)
 {
     (void)state;
     char words[80], small[8];
@@ -73,9 +73,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_quantity_has_name_and_unit),
-        cmocka_unit_test(test_containment),
+        cmocka_unit_test(test_scope_containment),
         cmocka_unit_test(test_the_node_contains_every_scope),
-        cmocka_unit_test(test_throttle_words),
+        cmocka_unit_test(test_throttle_reason_names),
     };
     return RUN_TESTS(tests);
 }

@@ -1,4 +1,4 @@
-/* Hashes and random numbers: both must be the same for ever, since runs and datasets are named by them. */
+/* Hashes and random numbers: both must never change, since runs and datasets are named by them. */
 #include "core/random.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 #include "core/hash.h"
 #include "support/unit.h"
 
-static void hashes_are_those_of_fnv_1a(void **state)
+static void hashes_match_fnv_1a(void **state)
 {
     (void)state;
     assert_true(hash_string(HASH_START, "") == UINT64_C(0xCBF29CE484222325));
@@ -17,7 +17,7 @@ static void hashes_are_those_of_fnv_1a(void **state)
     assert_true(hash_bytes(HASH_START, "\xFF", 1) == hash_string(HASH_START, "\xFF"));
 }
 
-static void numbers_are_those_of_splitmix64(void **state)
+static void numbers_match_splitmix64(void **state)
 {
     (void)state;
     struct random random = {.state = 1234567};
@@ -26,7 +26,7 @@ static void numbers_are_those_of_splitmix64(void **state)
     assert_true(random_below(&random, UINT64_MAX) == UINT64_C(9817491932198370423));
 }
 
-static void streams_differ(void **state)
+static void seeds_and_streams_give_different_numbers(void **state)
 {
     (void)state;
     struct random a = random_from(1, 0), b = random_from(1, 1), c = random_from(2, 0);
@@ -80,9 +80,9 @@ static void a_shuffle_keeps_every_item(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hashes_are_those_of_fnv_1a),
-        cmocka_unit_test(numbers_are_those_of_splitmix64),
-        cmocka_unit_test(streams_differ),
+        cmocka_unit_test(hashes_match_fnv_1a),
+        cmocka_unit_test(numbers_match_splitmix64),
+        cmocka_unit_test(seeds_and_streams_give_different_numbers),
         cmocka_unit_test(numbers_stay_within_their_limits),
         cmocka_unit_test(a_shuffle_keeps_every_item),
     };

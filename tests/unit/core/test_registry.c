@@ -32,7 +32,7 @@ static void entries_are_found_by_name(void **state)
     assert_string_equal(why.text, "unknown client 'frobnicate' (known: openai, ollama, null)");
 }
 
-static void a_long_list_is_not_printed(void **state)
+static void a_long_list_of_names_is_not_printed(void **state)
 {
     (void)state;
     const char *names[60];
@@ -48,7 +48,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_nearest_name_is_suggested),
         cmocka_unit_test(entries_are_found_by_name),
-        cmocka_unit_test(a_long_list_is_not_printed),
+        cmocka_unit_test(a_long_list_of_names_is_not_printed),
     };
     return RUN_TESTS(tests);
 }

@@ -1,4 +1,4 @@
-/* Secrets are found by their values, in whatever they are written. */
+/* Secrets are redacted by their values, in any output. */
 #include "support/unit.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "core/secret.h"
 #include "core/text.h"
 
-static const char *hidden(const char *given)
+static const char *redacted(const char *given)
 {
     static char string[400];
     str_copy(string, sizeof string, given);
@@ -16,20 +16,20 @@ static const char *hidden(const char *given)
     return string;
 }
 
-static void values_are_hidden_wherever_they_occur(void **state)
+static void values_are_redacted_wherever_they_occur(void **state)
 {
     (void)state;
     secret_add("sk-first\n");
     secret_add("sk-first-and-longer");
-    secret_add("abc");    /* too short to be told from a word */
-    secret_add("ollama"); /* what is written where no key is needed */
-    assert_string_equal(hidden("a sk-first, sk-firstsk-first"), "a ***, ******");
-    assert_string_equal(hidden("sk-first-and-longer"), "***");
-    assert_string_equal(hidden("sk-firs abc ollama"), "sk-firs abc ollama");
+    secret_add("abc");    /* too short to be distinguished from a word */
+    secret_add("ollama"); /* placeholders where no key is needed */
+    assert_string_equal(redacted("a sk-first, sk-firstsk-first"), "a ***, ******");
+    assert_string_equal(redacted("sk-first-and-longer"), "***");
+    assert_string_equal(redacted("sk-firs abc ollama"), "sk-firs abc ollama");
     struct error why;
     err_set(&why, ERR_DENIED, "%0300d Incorrect key: sk-first", 0);
     assert_null(strstr(why.text, "sk-"));
-    err_set(&why, ERR_DENIED, "%0290d Incorrect key: sk-first", 0); /* cut in its middle */
+    err_set(&why, ERR_DENIED, "%0290d Incorrect key: sk-first", 0); /* cut off in the middle */
     assert_null(strstr(why.text, "sk-"));
 }
 
@@ -41,7 +41,7 @@ static void keep_line(enum log_level level, const char *line)
     str_copy(logged, sizeof logged, line);
 }
 
-static void the_log_has_none(void **state)
+static void log_lines_are_redacted(void **state)
 {
     (void)state;
     log_to(keep_line, LOG_WARN);
@@ -51,29 +51,29 @@ static void the_log_has_none(void **state)
     assert_string_equal(logged, "the server says ***");
 }
 
-static void headers_and_logins_have_several_forms(void **state)
+static void headers_and_logins_are_redacted_in_each_encoding(void **state)
 {
     (void)state;
     secret_add_header("Bearer header-key");
     secret_add_login("me", "pass:w\xC3\xB6rd");
-    assert_string_equal(hidden("key header-key"), "key ***");
-    assert_string_equal(hidden("pass:w\xC3\xB6rd"), "***");
-    assert_string_equal(hidden("Basic bWU6cGFzczp3w7ZyZA=="),
-                        "Basic ***"); /* as python's base64 has it */
+    assert_string_equal(redacted("key header-key"), "key ***");
+    assert_string_equal(redacted("pass:w\xC3\xB6rd"), "***");
+    assert_string_equal(redacted("Basic bWU6cGFzczp3w7ZyZA=="),
+                        "Basic ***"); /* as Python's base64 encodes it */
 }
 
-static void json_stays_json(void **state)
+static void redacted_json_is_valid(void **state)
 {
     (void)state;
     static const struct {
         const char *given, *expected;
     } CASES[] = {
         {"{\"tokens-of-n\":1,\"a\":\"tokens-of-n\"}",
-         "{\"tokens-of-n\":1,\"a\":\"***\"}"}, /* a key is none */
+         "{\"tokens-of-n\":1,\"a\":\"***\"}"}, /* keys are not redacted */
         {"{\"a\" : \"x tokens-of-n y\", \"b\": [\"tokens-of-n\", 2]}",
          "{\"a\" : \"x *** y\", \"b\": [\"***\", 2]}"},
         {"{\"a\":\"\\tokens-of-n\"}",
-         "{\"a\":\"\\tokens-of-n\"}"}, /* a tab, and then another word */
+         "{\"a\":\"\\tokens-of-n\"}"}, /* a tab escape, then another word */
         {"{\"a\":\"\\\\tokens-of-n\"}", "{\"a\":\"\\\\***\"}"},
         {"{\"a\":\"say \\\"quo\\\\ted\\\" now\"}", "{\"a\":\"say \\\"***\\\" now\"}"},
         {"{\"a\":\"\"}", "{\"a\":\"\"}"},
@@ -89,7 +89,7 @@ static void json_stays_json(void **state)
     }
 }
 
-static void commands_and_variables_are_searched(void **state)
+static void secrets_are_found_in_commands_and_variables(void **state)
 {
     (void)state;
     char *variables[] = {"SOME_API_KEY=variable-one", "HF_TOKEN=variable-two",
@@ -107,21 +107,24 @@ static void commands_and_variables_are_searched(void **state)
     char *plain[] = {"sort",       "--key",        "columns-1,2", "--eos-token",
                      "<|im_end|>", "--max-tokens", "1000000",     NULL};
     secret_add_words(plain);
-    assert_string_equal(hidden("columns-1,2 <|im_end|> 1000000"), "columns-1,2 <|im_end|> 1000000");
+    assert_string_equal(redacted("columns-1,2 <|im_end|> 1000000"),
+                        "columns-1,2 <|im_end|> 1000000");
     secret_add_environment(variables);
     secret_add_words(words);
-    assert_string_equal(hidden("variable-one variable-two variable-three /home/variable/four"),
+    assert_string_equal(redacted("variable-one variable-two variable-three /home/variable/four"),
                         "*** *** variable-three /home/variable/four");
-    assert_string_equal(hidden("word-one word-two word-three word-four --verbose word-five"),
+    assert_string_equal(redacted("word-one word-two word-three word-four --verbose word-five"),
                         "*** *** *** *** --verbose word-five");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_are_hidden_wherever_they_occur), cmocka_unit_test(the_log_has_none),
-        cmocka_unit_test(headers_and_logins_have_several_forms), cmocka_unit_test(json_stays_json),
-        cmocka_unit_test(commands_and_variables_are_searched),
+        cmocka_unit_test(values_are_redacted_wherever_they_occur),
+        cmocka_unit_test(log_lines_are_redacted),
+        cmocka_unit_test(headers_and_logins_are_redacted_in_each_encoding),
+        cmocka_unit_test(redacted_json_is_valid),
+        cmocka_unit_test(secrets_are_found_in_commands_and_variables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

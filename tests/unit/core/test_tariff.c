@@ -27,7 +27,7 @@ static void energy_is_charged_by_the_kilowatt_hour_and_devices_by_the_hour(void 
     assert_near(tariff_emissions(&ALL, 1.8e6), 200, 1e-12);
 }
 
-static void nothing_is_charged_for_what_has_no_price(void **state)
+static void without_a_price_there_is_no_charge(void **state)
 {
     (void)state;
     const struct tariff none = TARIFF_NONE, power = {0.3, UNKNOWN, UNKNOWN},
@@ -46,7 +46,7 @@ static void nothing_is_charged_for_what_has_no_price(void **state)
     check_charge(tariff_charge(&nothing, 3.6e6, 3.6e4, 3600), (struct charge){0, 0, 0, 0});
 }
 
-static void an_unknown_amount_is_not_free(void **state)
+static void an_unknown_amount_has_an_unknown_charge(void **state)
 {
     (void)state;
     check_charge(tariff_charge(&ALL, UNKNOWN, UNKNOWN, 3600), (struct charge)CHARGE_UNKNOWN);
@@ -56,7 +56,7 @@ static void an_unknown_amount_is_not_free(void **state)
                  (struct charge){2.3, UNKNOWN, 400, UNKNOWN});
 }
 
-static void options_override_one_by_one(void **state)
+static void options_override_prices_individually(void **state)
 {
     (void)state;
     struct tariff tariff = {0.3, 400, UNKNOWN};
@@ -71,9 +71,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(energy_is_charged_by_the_kilowatt_hour_and_devices_by_the_hour),
-        cmocka_unit_test(nothing_is_charged_for_what_has_no_price),
-        cmocka_unit_test(an_unknown_amount_is_not_free),
-        cmocka_unit_test(options_override_one_by_one),
+        cmocka_unit_test(without_a_price_there_is_no_charge),
+        cmocka_unit_test(an_unknown_amount_has_an_unknown_charge),
+        cmocka_unit_test(options_override_prices_individually),
     };
     return RUN_TESTS(tests);
 }

@@ -66,7 +66,7 @@ static void fixed_buffers_are_truncated_not_overrun(void **state)
     assert_string_equal(small, "abc");
 }
 
-/* ---- plain text: nothing in it may control a terminal or show another line than it is ---- */
+/* ---- escaping: no text may control a terminal or display as another line ---- */
 
 static const struct {
     const char *from, *to;
@@ -78,19 +78,19 @@ static const struct {
     {"a\rb\nc\td\x7f", "a\\rb\\nc\\td\\u007f"},
     {"csi \xc2\x9b"
      "31m",
-     "csi \\u009b31m"},                                 /* U+009B: an escape in one character */
-    {"x\xe2\x80\xaegpj.exe", "x\\u202egpj.exe"},        /* U+202E: from right to left */
+     "csi \\u009b31m"},                                 /* U+009B: CSI as one character */
+    {"x\xe2\x80\xaegpj.exe", "x\\u202egpj.exe"},        /* U+202E: right-to-left override */
     {"x\xe2\x81\xa6y\xe2\x81\xa9", "x\\u2066y\\u2069"}, /* isolates */
     {"x\xe2\x80\x8f\xd8\x9c", "x\\u200f\\u061c"},       /* marks */
-    {"x\xe2\x80\xa8y", "x\\u2028y"},                    /* U+2028: a line end */
-    {"a\xff\xfe z", "a\\xff\\xfe z"},                   /* no UTF-8 */
+    {"x\xe2\x80\xa8y", "x\\u2028y"},                    /* U+2028: line separator */
+    {"a\xff\xfe z", "a\\xff\\xfe z"},                   /* not UTF-8 */
     {"\xc0\x80 \xed\xa0\x80 z", "\\xc0\\x80 \\xed\\xa0\\x80 z"}, /* overlong, a surrogate */
-    {"cut \xe2\x80", "cut "},                                    /* as by a buffer that was full */
+    {"cut \xe2\x80", "cut "}, /* truncated, as by a full buffer */
     {"cut \xf0\x9f\x99", "cut "},
     {"stray \x80", "stray \\x80"},
 };
 
-static void items_of_a_list_in_turn(void **state)
+static void list_items_are_read_in_order(void **state)
 {
     const char *rest = "a,bcd", *bad[] = {"", ",a", "abcd"};
     char item[4];
@@ -107,7 +107,7 @@ static void items_of_a_list_in_turn(void **state)
     assert_false(str_next_item(&rest, item, sizeof item)); /* an item is missing at the end */
 }
 
-static void what_is_not_plain_is_escaped(void **state)
+static void control_characters_are_escaped(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
@@ -120,7 +120,7 @@ static void what_is_not_plain_is_escaped(void **state)
     }
 }
 
-static void an_escape_is_never_cut(void **state)
+static void an_escape_is_never_truncated(void **state)
 {
     (void)state;
     for (size_t size = 1; size <= 16; size++) {
@@ -134,8 +134,8 @@ static void an_escape_is_never_cut(void **state)
     }
 }
 
-/* Lines: what a report is made of, when a name in it was not made plain. */
-static void lines_keep_line_ends_and_colors_of_ours(void **state)
+/* Report lines whose names were not escaped. */
+static void newlines_and_own_colors_are_kept(void **state)
 {
     (void)state;
     static const struct {
@@ -157,7 +157,7 @@ static void lines_keep_line_ends_and_colors_of_ours(void **state)
         }
 }
 
-static void errors_are_plain(void **state)
+static void errors_are_escaped(void **state)
 {
     (void)state;
     struct error why = {0};
@@ -173,7 +173,7 @@ static void keep(enum log_level level, const char *line)
     strncpy(logged, line, sizeof logged - 1);
 }
 
-static void log_lines_are_plain(void **state)
+static void log_lines_are_escaped(void **state)
 {
     (void)state;
     log_to(keep, LOG_WARN);
@@ -182,7 +182,7 @@ static void log_lines_are_plain(void **state)
     assert_string_equal(logged, "weights in \\x1b[2J\\n");
 }
 
-static void what_controls_a_terminal_is_no_part_of_a_text(void **state)
+static void terminal_control_sequences_are_escaped(void **state)
 {
     (void)state;
     static const char *const PAIRS[][2] = {
@@ -191,8 +191,8 @@ static void what_controls_a_terminal_is_no_part_of_a_text(void **state)
         {"Modell f\xC3\xBCr 模型 🦙", "Modell f\xC3\xBCr 模型 🦙"},
         {"a\xC2\x9B"
          "2Jb",
-         "a\\u009b2Jb"},                      /* the same as ESC [ in one character */
-        {"\xff\xC3_\xE2\x82", "\\xff\\xc3_"}, /* no text, and one that was cut */
+         "a\\u009b2Jb"},                      /* CSI as one character */
+        {"\xff\xC3_\xE2\x82", "\\xff\\xc3_"}, /* invalid UTF-8, and truncated UTF-8 */
         {"", ""},
     };
     for (size_t i = 0; i < sizeof PAIRS / sizeof *PAIRS; i++) {
@@ -213,7 +213,7 @@ static void invalid_bytes_are_repaired(void **state)
     text_release(&out);
 }
 
-static void a_field_owns_a_copy_or_the_bytes_of_a_text(void **state)
+static void a_field_owns_a_copy_or_takes_the_bytes(void **state)
 {
     (void)state;
     char *field = NULL;
@@ -233,7 +233,7 @@ static void a_field_owns_a_copy_or_the_bytes_of_a_text(void **state)
     free(field);
 }
 
-static void what_is_no_percent_escape_stays(void **state)
+static void invalid_percent_escapes_are_kept(void **state)
 {
     (void)state;
     char string[] = "a%20b%2Fc%2f100%%4g%4";
@@ -249,16 +249,16 @@ int main(void)
         cmocka_unit_test(numbers_are_parsed_strictly),
         cmocka_unit_test(text_grows_and_formats),
         cmocka_unit_test(fixed_buffers_are_truncated_not_overrun),
-        cmocka_unit_test(items_of_a_list_in_turn),
-        cmocka_unit_test(what_is_not_plain_is_escaped),
+        cmocka_unit_test(list_items_are_read_in_order),
+        cmocka_unit_test(control_characters_are_escaped),
         cmocka_unit_test(invalid_bytes_are_repaired),
-        cmocka_unit_test(an_escape_is_never_cut),
-        cmocka_unit_test(lines_keep_line_ends_and_colors_of_ours),
-        cmocka_unit_test(errors_are_plain),
-        cmocka_unit_test(log_lines_are_plain),
-        cmocka_unit_test(what_controls_a_terminal_is_no_part_of_a_text),
-        cmocka_unit_test(what_is_no_percent_escape_stays),
-        cmocka_unit_test(a_field_owns_a_copy_or_the_bytes_of_a_text),
+        cmocka_unit_test(an_escape_is_never_truncated),
+        cmocka_unit_test(newlines_and_own_colors_are_kept),
+        cmocka_unit_test(errors_are_escaped),
+        cmocka_unit_test(log_lines_are_escaped),
+        cmocka_unit_test(terminal_control_sequences_are_escaped),
+        cmocka_unit_test(invalid_percent_escapes_are_kept),
+        cmocka_unit_test(a_field_owns_a_copy_or_takes_the_bytes),
     };
     return RUN_TESTS(tests);
 }

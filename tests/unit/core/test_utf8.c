@@ -2,7 +2,7 @@
 
 #include "support/unit.h"
 
-static void every_code_point_makes_the_round_trip(void **state)
+static void every_code_point_round_trips(void **state)
 {
     (void)state;
     for (uint32_t code = 0; code < UTF8_INVALID; code++) {
@@ -59,7 +59,7 @@ static void text_is_validated(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_code_point_makes_the_round_trip),
+        cmocka_unit_test(every_code_point_round_trips),
         cmocka_unit_test(invalid_bytes_are_preserved),
         cmocka_unit_test(text_is_validated),
     };

@@ -1,5 +1,5 @@
-/* Our own tasks: balanced, without repeats, with disjoint splits, the same for the same seed.  That
- * the answers are right, tests/cli/test_datasets.py finds out by itself. */
+/* The built-in tasks: balanced, without repeats, with disjoint splits, reproducible by seed.
+ * tests/cli/test_datasets.py checks that the answers are correct. */
 #include "support/unit.h"
 
 #include <stdlib.h>
@@ -44,12 +44,12 @@ static void the_default_is_balanced_and_without_repeats(void **state)
     items_release(&items);
 }
 
-/* Large parts of both, from different seeds: not one problem is in both. */
+/* Large samples of both splits with different seeds: no problem is in both. */
 static void train_and_test_are_disjoint(void **state)
 {
     (void)state;
     struct items train, test;
-    int count = test_is_watched() ? 500 : 5000;
+    int count = test_is_instrumented() ? 500 : 5000;
     assert_int_equal(items_read(&train, "builtin", "split=train, count=%d, seed=5", 4 * count),
                      ERR_OK);
     assert_int_equal(items_read(&test, "builtin", "split=test, count=%d, seed=9", count), ERR_OK);
@@ -80,8 +80,8 @@ static void seeds_give_different_problems(void **state)
     items_release(&two);
 }
 
-/* The items of a seed are a promise to whoever compares runs of different versions. */
-static void the_first_items_stay_what_they_are(void **state)
+/* Items of a seed must never change: runs of different versions are compared by them. */
+static void items_of_a_seed_do_not_change_between_versions(void **state)
 {
     (void)state;
     static const char *const FIRST[][2] = {
@@ -101,7 +101,7 @@ static void the_first_items_stay_what_they_are(void **state)
     items_release(&items);
 }
 
-static void tasks_and_levels_are_chosen(void **state)
+static void tasks_and_levels_are_selected(void **state)
 {
     (void)state;
     struct items items;
@@ -132,8 +132,8 @@ static void tasks_and_levels_are_chosen(void **state)
     }
 }
 
-/* More items than there are problems: they come again, and it ends. */
-static void a_small_task_can_be_asked_for_more_than_it_has(void **state)
+/* More items than there are distinct problems: they repeat, and generation terminates. */
+static void a_small_task_repeats_its_problems(void **state)
 {
     (void)state;
     struct items items;
@@ -149,9 +149,9 @@ int main(void)
         cmocka_unit_test(the_default_is_balanced_and_without_repeats),
         cmocka_unit_test(train_and_test_are_disjoint),
         cmocka_unit_test(seeds_give_different_problems),
-        cmocka_unit_test(the_first_items_stay_what_they_are),
-        cmocka_unit_test(tasks_and_levels_are_chosen),
-        cmocka_unit_test(a_small_task_can_be_asked_for_more_than_it_has),
+        cmocka_unit_test(items_of_a_seed_do_not_change_between_versions),
+        cmocka_unit_test(tasks_and_levels_are_selected),
+        cmocka_unit_test(a_small_task_repeats_its_problems),
     };
     return RUN_TESTS(tests);
 }

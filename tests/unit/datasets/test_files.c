@@ -1,4 +1,4 @@
-/* JSON lines and CSV from the outside: good files, bad files, and parts of files. */
+/* JSON lines and CSV files: valid files, invalid files, and parts of files. */
 #include "support/unit.h"
 
 #include "port/json_read.h"
@@ -36,7 +36,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Reads /q.jsonl (or what `file` names) with more words. */
+/* Reads /q.jsonl (or `file`) with further parameters. */
 static enum err read_file(const char *file, const char *words)
 {
     char path[256];
@@ -62,7 +62,7 @@ static void assert_problems(const char *expected)
     assert_string_equal(all, expected);
 }
 
-static void lines_with_all_kinds_of_ends(void **state)
+static void all_line_endings_are_accepted(void **state)
 {
     (void)state;
     tree_write(&tree, "/q.jsonl",
@@ -76,7 +76,7 @@ static void lines_with_all_kinds_of_ends(void **state)
     assert_string_equal(items.all[1].id, "3");
 }
 
-static void an_array_is_a_dataset_too(void **state)
+static void a_json_array_is_a_dataset(void **state)
 {
     (void)state;
     tree_write(&tree, "/q.json", "[\n {\"problem\": \"p0\"},\n {\"problem\": \"p1\"}\n]\n");
@@ -84,7 +84,7 @@ static void an_array_is_a_dataset_too(void **state)
     assert_problems("p0 p1");
 }
 
-static void text_is_made_valid(void **state)
+static void invalid_text_is_repaired(void **state)
 {
     (void)state;
     static const char ROWS[] = "{\"problem\":\"caf\xE9\",\"answer\":\"a\\u0000b\"}\n"
@@ -132,7 +132,7 @@ static void the_first_rows_may_be_bad(void **state)
     assert_contains(items.errors[0], "line 1");
 }
 
-static void what_cannot_work_is_rejected_immediately(void **state)
+static void unusable_files_are_rejected_at_open(void **state)
 {
     (void)state;
     assert_int_equal(read_file("nothing.jsonl", ""), ERR_NOT_FOUND);
@@ -155,7 +155,7 @@ static void what_cannot_work_is_rejected_immediately(void **state)
     assert_contains(items.why.text, "path=FILE");
 }
 
-static void parts_of_a_file(void **state)
+static void offset_and_limit_select_rows(void **state)
 {
     (void)state;
     static const char *const CASES[][2] = {
@@ -172,8 +172,8 @@ static void parts_of_a_file(void **state)
     assert_int_equal(read_file("q.jsonl", "offset=x"), ERR_USAGE);
 }
 
-/* Once told, the end stays: after a limit, and when the file has grown meanwhile. */
-static void the_end_stays_the_end(void **state)
+/* After the end was reported it stays: after a limit, and when the file has grown since. */
+static void end_of_data_is_permanent(void **state)
 {
     (void)state;
     static const char *const LIMITS[] = {"limit=1", "limit=99"};
@@ -213,7 +213,7 @@ static void a_shuffle_keeps_every_row(void **state)
     char first[300], plain[] = "p0 p1 p2 p3 p4 p5 p6 p7 p8 p9";
     write_rows(10);
     assert_int_equal(read_file("q.jsonl", "shuffle=1"), ERR_OK);
-    assert_int_equal(items.told, 10); /* now it is known */
+    assert_int_equal(items.told, 10); /* the number of rows is known now */
     first[0] = '\0';
     for (size_t i = 0; i < items.count; i++)
         snprintf(first + strlen(first), sizeof first - strlen(first), "%s%s", i ? " " : "",
@@ -228,7 +228,7 @@ static void a_shuffle_keeps_every_row(void **state)
     assert_problems(plain);
     tree_write(&tree, "/q.jsonl", "bad\n{\"problem\":\"p0\"}\n");
     assert_int_equal(read_file("q.jsonl", "shuffle=0"), ERR_OK);
-    assert_contains(items.errors[0], "line 1: not JSON"); /* with the line it had */
+    assert_contains(items.errors[0], "line 1: not JSON"); /* with its original line number */
 }
 
 static void choices_select_their_grader(void **state)
@@ -262,7 +262,7 @@ static void csv_files_are_mapped_the_same_way(void **state)
     assert_string_equal(items.all[0].problem, "a,b");
     tree_write(&tree, "/q.csv", "question;answer\nab;c\n");
     assert_int_equal(read_file("q.csv", ""), ERR_BAD_VALUE);
-    assert_contains(items.why.text, "question;answer"); /* the fields tell what is wrong */
+    assert_contains(items.why.text, "question;answer"); /* the fields name the error */
     assert_int_equal(read_file("q.csv", "separator=dot"), ERR_USAGE);
     tree_write(&tree, "/q.csv", "question,answer\n");
     assert_int_equal(read_file("q.csv", ""), ERR_BAD_VALUE);
@@ -273,16 +273,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(lines_with_all_kinds_of_ends),
-        TEST(an_array_is_a_dataset_too),
-        TEST(text_is_made_valid),
-        TEST(bad_rows_are_reported_with_their_line),
-        TEST(the_first_rows_may_be_bad),
-        TEST(what_cannot_work_is_rejected_immediately),
-        TEST(parts_of_a_file),
-        TEST(the_end_stays_the_end),
-        TEST(a_shuffle_keeps_every_row),
-        TEST(choices_select_their_grader),
+        TEST(all_line_endings_are_accepted),     TEST(a_json_array_is_a_dataset),
+        TEST(invalid_text_is_repaired),          TEST(bad_rows_are_reported_with_their_line),
+        TEST(the_first_rows_may_be_bad),         TEST(unusable_files_are_rejected_at_open),
+        TEST(offset_and_limit_select_rows),      TEST(end_of_data_is_permanent),
+        TEST(a_shuffle_keeps_every_row),         TEST(choices_select_their_grader),
         TEST(csv_files_are_mapped_the_same_way),
     };
     return RUN_TESTS_WITH(jv_available, tests);

@@ -1,4 +1,4 @@
-/* Prompts have the requested length, and no two begin alike. */
+/* Prompts have the requested length, and no two share a prefix. */
 #include "support/unit.h"
 
 #include "support/items.h"
@@ -11,7 +11,7 @@ static unsigned count_words(const char *text)
     return words;
 }
 
-static void prompts_have_their_length_in_words(void **state)
+static void prompts_have_the_requested_number_of_words(void **state)
 {
     (void)state;
     static const unsigned LENGTHS[] = {1, 2, 100, 5000};
@@ -50,7 +50,7 @@ static void prompts_differ_from_their_first_word_on(void **state)
     items_release(&items);
 }
 
-static void characters_can_be_counted_instead(void **state)
+static void length_can_be_given_in_characters(void **state)
 {
     (void)state;
     struct items items;
@@ -65,7 +65,7 @@ static void characters_can_be_counted_instead(void **state)
     items_release(&items);
 }
 
-static void senseless_numbers_are_refused(void **state)
+static void out_of_range_lengths_are_rejected(void **state)
 {
     (void)state;
     static const char *const WRONG[] = {"prompt_length=0", "prompt_length=99999999",
@@ -78,10 +78,10 @@ static void senseless_numbers_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(prompts_have_their_length_in_words),
+        cmocka_unit_test(prompts_have_the_requested_number_of_words),
         cmocka_unit_test(prompts_differ_from_their_first_word_on),
-        cmocka_unit_test(characters_can_be_counted_instead),
-        cmocka_unit_test(senseless_numbers_are_refused),
+        cmocka_unit_test(length_can_be_given_in_characters),
+        cmocka_unit_test(out_of_range_lengths_are_rejected),
     };
     return RUN_TESTS(tests);
 }

@@ -1,5 +1,5 @@
-/* Saved datasets: which files they are made of, and what is wrong with them.  Arrow itself is faked:
- * a data file here is JSON lines. */
+/* Saved datasets: which files they consist of, and their errors. Arrow itself is faked: a data file
+ * here is JSON lines. */
 #include "support/unit.h"
 
 #include "port/json_read.h"
@@ -20,7 +20,7 @@ static int tear_down(void **state)
 }
 
 /* A saved dataset of two data files with three rows. */
-static void save(const char *folder, const char *split)
+static void save_dataset(const char *folder, const char *split)
 {
     char path[200];
     snprintf(path, sizeof path, "%s/state.json", folder);
@@ -37,17 +37,17 @@ static void save(const char *folder, const char *split)
     tree_write(&tree, path, "{\"problem\":\"p2\",\"answer\":\"b\",\"subject\":null}\n");
 }
 
-static enum err read_it(const char *name, const char *words)
+static enum err read_dataset(const char *name, const char *words)
 {
     items_release(&items);
     return items_read(&items, name, "path=%s/d, %s", tree.root, words);
 }
 
-static void shards_are_read_in_their_order(void **state)
+static void shards_are_read_in_order(void **state)
 {
     (void)state;
-    save("/d", "null");
-    assert_int_equal(read_it("hf", ""), ERR_OK);
+    save_dataset("/d", "null");
+    assert_int_equal(read_dataset("hf", ""), ERR_OK);
     assert_int_equal(items.count, 2);
     assert_string_equal(items.name, "d");
     assert_string_equal(items.all[0].problem, "p0");
@@ -58,11 +58,11 @@ static void shards_are_read_in_their_order(void **state)
     assert_contains(items.errors[0], "row 1: the problem is empty");
 }
 
-static void the_bundle_is_filtered_as_upstream_does(void **state)
+static void the_ipw_preset_filters_rows_like_upstream(void **state)
 {
     (void)state;
-    save("/d", "null");
-    assert_int_equal(read_it("ipw", ""), ERR_OK);
+    save_dataset("/d", "null");
+    assert_int_equal(read_dataset("ipw", ""), ERR_OK);
     assert_int_equal(items.count, 2);
     assert_int_equal(items.error_count, 0);
     assert_string_equal(items.name, "ipw");
@@ -71,32 +71,32 @@ static void the_bundle_is_filtered_as_upstream_does(void **state)
     assert_string_equal(items.all[1].metadata, "{}");
 }
 
-static void splits_are_chosen_by_name(void **state)
+static void splits_are_selected_by_name(void **state)
 {
     (void)state;
     tree_write(&tree, "/d/dataset_dict.json", "{\"splits\": [\"train\", \"test\"]}");
-    save("/d/train", "\"train\"");
-    save("/d/test", "\"test\"");
-    assert_int_equal(read_it("hf", "split=test, limit=1"), ERR_OK);
+    save_dataset("/d/train", "\"train\"");
+    save_dataset("/d/test", "\"test\"");
+    assert_int_equal(read_dataset("hf", "split=test, limit=1"), ERR_OK);
     assert_int_equal(items.count, 1);
-    assert_int_equal(read_it("hf", ""), ERR_USAGE);
+    assert_int_equal(read_dataset("hf", ""), ERR_USAGE);
     assert_contains(items.why.text, "choose with split= (train, test)");
-    assert_int_equal(read_it("hf", "split=dev"), ERR_NOT_FOUND);
+    assert_int_equal(read_dataset("hf", "split=dev"), ERR_NOT_FOUND);
     assert_contains(items.why.text, "splits: train, test");
     tree_write(&tree, "/d/dataset_dict.json", "{\"splits\": [\"test\"]}");
-    assert_int_equal(read_it("hf", ""), ERR_OK); /* no choice to make */
+    assert_int_equal(read_dataset("hf", ""), ERR_OK); /* only one split */
     tree_remove(&tree, "/d/dataset_dict.json");
-    save("/d", "\"train\"");
-    assert_int_equal(read_it("hf", "split=test"), ERR_NOT_FOUND);
+    save_dataset("/d", "\"train\"");
+    assert_int_equal(read_dataset("hf", "split=test"), ERR_NOT_FOUND);
     assert_contains(items.why.text, "holds the split 'train'");
 }
 
-static void broken_directories_say_what_is_wrong(void **state)
+static void errors_of_invalid_directories_name_the_cause(void **state)
 {
     (void)state;
-    assert_int_equal(read_it("hf", ""), ERR_NOT_FOUND);
+    assert_int_equal(read_dataset("hf", ""), ERR_NOT_FOUND);
     tree_write(&tree, "/d/readme", "nothing");
-    assert_int_equal(read_it("hf", ""), ERR_NOT_FOUND);
+    assert_int_equal(read_dataset("hf", ""), ERR_NOT_FOUND);
     assert_contains(items.why.text, "no state.json");
     static const char *const STATES[][2] = {
         {"{", "not JSON"},
@@ -107,18 +107,18 @@ static void broken_directories_say_what_is_wrong(void **state)
     };
     for (size_t i = 0; i < sizeof STATES / sizeof *STATES; i++) {
         tree_write(&tree, "/d/state.json", "%s", STATES[i][0]);
-        assert_int_not_equal(read_it("hf", ""), ERR_OK);
+        assert_int_not_equal(read_dataset("hf", ""), ERR_OK);
         assert_contains(items.why.text, STATES[i][1]);
     }
 }
 
-/* A file that breaks off in the middle ends the reading: nothing says where the next row begins. */
-static void a_broken_file_ends_the_reading(void **state)
+/* A truncated file ends reading: the start of the next row is unknown. */
+static void a_truncated_file_ends_reading(void **state)
 {
     (void)state;
-    save("/d", "null");
+    save_dataset("/d", "null");
     tree_write(&tree, "/d/data-00001-of-00002.arrow", "broken\n{\"problem\":\"p3\"}\n");
-    assert_int_equal(read_it("hf", ""), ERR_IO);
+    assert_int_equal(read_dataset("hf", ""), ERR_IO);
     assert_contains(items.why.text, "breaks off");
     assert_int_equal(items.count, 1);
 }
@@ -127,9 +127,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, tree_set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(shards_are_read_in_their_order), TEST(the_bundle_is_filtered_as_upstream_does),
-        TEST(splits_are_chosen_by_name),      TEST(broken_directories_say_what_is_wrong),
-        TEST(a_broken_file_ends_the_reading),
+        TEST(shards_are_read_in_order),      TEST(the_ipw_preset_filters_rows_like_upstream),
+        TEST(splits_are_selected_by_name),   TEST(errors_of_invalid_directories_name_the_cause),
+        TEST(a_truncated_file_ends_reading),
     };
     return RUN_TESTS_WITH(jv_available, tests);
 }

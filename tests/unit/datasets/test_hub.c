@@ -1,5 +1,5 @@
-/* Public datasets over the row protocol, with a server that is busy, forgetful, or in need of a
- * token.  The client is faked; tests/cli/test_datasets.py does the same over a socket. */
+/* Public datasets over the row API, with a server that is busy, changes, or needs a token. The HTTP
+ * client is faked; tests/cli/test_datasets.py does the same over a socket. */
 #define _GNU_SOURCE
 #include "support/unit.h"
 
@@ -15,8 +15,8 @@
 
 static struct items items;
 static unsigned total;    /* rows that the server has */
-static unsigned failures; /* requests that it still refuses */
-static int failure;       /* the status with which it does; 0: the connection breaks */
+static unsigned failures; /* number of requests still to fail */
+static int failure;       /* their HTTP status; 0: the connection breaks */
 
 static unsigned number_after(const char *url, const char *key)
 {
@@ -24,7 +24,7 @@ static unsigned number_after(const char *url, const char *key)
     return at ? (unsigned)strtoul(at + strlen(key), NULL, 10) : 0;
 }
 
-static enum err answer(const char *url, struct text *body, int *status, double *retry_after_s)
+static enum err serve(const char *url, struct text *body, int *status, double *retry_after_s)
 {
     if (failures > 0) {
         failures--;
@@ -57,7 +57,7 @@ static int set_up(void **state)
     tree_new(&tree);
     setenv("XDG_CACHE_HOME", tree.root, 1);
     unsetenv("HF_TOKEN");
-    http_fake = (struct http_fake){.answer = answer};
+    http_fake = (struct http_fake){.answer = serve};
     total = 250;
     failures = 0;
     failure = 503;
@@ -82,11 +82,11 @@ static enum err read_hub(const char *words)
                       words);
 }
 
-static void pages_follow_each_other(void **state)
+static void pages_are_read_in_order(void **state)
 {
     (void)state;
     assert_int_equal(read_hub(""), ERR_OK);
-    assert_int_equal(items.count, 249); /* one was cut by the server */
+    assert_int_equal(items.count, 249); /* one was truncated by the server */
     assert_int_equal(items.told, 250);
     assert_string_equal(items.name, "n");
     assert_contains(items.errors[0], "o/n, row 7: the server truncated the field 'question'");
@@ -98,12 +98,12 @@ static void pages_follow_each_other(void **state)
     assert_contains(http_fake.urls[2], "offset=200");
 }
 
-static void what_was_fetched_is_not_fetched_again(void **state)
+static void fetched_pages_are_cached(void **state)
 {
     (void)state;
     assert_int_equal(read_hub("limit=150"), ERR_OK);
     assert_int_equal(http_fake.count, 2);
-    assert_int_equal(read_hub("skip_bad=true"), ERR_OK); /* goes on where it stopped */
+    assert_int_equal(read_hub("skip_bad=true"), ERR_OK); /* continues where it stopped */
     assert_int_equal(items.count, 249);
     assert_int_equal(http_fake.count, 1);
     assert_contains(http_fake.urls[0], "offset=200");
@@ -111,7 +111,7 @@ static void what_was_fetched_is_not_fetched_again(void **state)
     assert_int_equal(http_fake.count, 0);
     assert_int_equal(read_hub("refresh=true"), ERR_OK);
     assert_int_equal(http_fake.count, 3);
-    /* A corrupt page is requested again. */
+    /* A corrupt cached page is requested again. */
     tree_write(&tree, "/ipw/hub/127.0.0.1%3A1/o%2Fn/c/s/rows-0000000100.json", "{\"rows\":[");
     assert_int_equal(read_hub(""), ERR_OK);
     assert_int_equal(http_fake.count, 1);
@@ -122,14 +122,14 @@ static void what_was_fetched_is_not_fetched_again(void **state)
     assert_int_equal(items.count, 249);
 }
 
-static void an_offset_asks_for_its_page_only(void **state)
+static void an_offset_fetches_only_its_page(void **state)
 {
     (void)state;
     assert_int_equal(read_hub("offset=210, limit=5"), ERR_OK);
     assert_string_equal(items.all[0].problem, "q210");
     assert_int_equal(items.count, 5);
     assert_int_equal(items.told, 5);
-    assert_int_equal(http_fake.count, 2); /* the first tells how many rows there are */
+    assert_int_equal(http_fake.count, 2); /* the first page has the number of rows */
     assert_contains(http_fake.urls[1], "offset=200");
     assert_int_equal(read_hub("offset=210"), ERR_OK);
     assert_int_equal(items.told, 40);
@@ -160,7 +160,7 @@ static void a_busy_server_is_retried(void **state)
     assert_contains(items.why.text, "4 times");
 }
 
-static void a_refusal_is_final(void **state)
+static void a_client_error_is_not_retried(void **state)
 {
     (void)state;
     failure = 404;
@@ -185,7 +185,8 @@ static void the_token_is_sent_to_trusted_hosts_only(void **state)
     assert_int_equal(
         items_read(&items, "hub", "dataset=o/n, config=c, split=s, base_url=http://example.org/"),
         ERR_OK);
-    assert_string_equal(http_fake.authorizations[0], ""); /* everybody could read it on its way */
+    assert_string_equal(http_fake.authorizations[0],
+                        ""); /* without TLS it could be read in transit */
     assert_contains(http_fake.urls[0], "http://example.org/rows?");
     static const struct {
         const char *base;
@@ -194,11 +195,11 @@ static void the_token_is_sent_to_trusted_hosts_only(void **state)
         {"http://127.0.0.1:9", true},
         {"http://[::1]:9", true},
         {"https://hub.example", true},
-        {"http://localhost.example.org", false}, /* only begins like this machine */
+        {"http://localhost.example.org", false}, /* only a prefix of the name is localhost */
         {"http://127.0.0.1.example.org", false},
         {"http://127.0.0.1@example.org", false},
         {"http://127.0.0.1:80@example.org", false},
-        {"http://localhost:9", false}, /* a name, which may be another's */
+        {"http://localhost:9", false}, /* a name, which may resolve to another host */
     };
     for (size_t i = 0; i < sizeof BASES / sizeof *BASES; i++) {
         items_release(&items);
@@ -225,7 +226,7 @@ static void the_token_is_sent_to_trusted_hosts_only(void **state)
     assert_null(strstr(items.why.text, "secret"));
 }
 
-static void config_and_split_are_found(void **state)
+static void default_config_and_split_are_looked_up(void **state)
 {
     (void)state;
     static const struct {
@@ -249,7 +250,7 @@ static void config_and_split_are_found(void **state)
     assert_contains(items.why.text, "available: main/train, main/test, other/train");
 }
 
-static void wrong_parameters_are_refused(void **state)
+static void wrong_parameters_are_rejected(void **state)
 {
     (void)state;
     assert_int_equal(items_read(&items, "hub", "%s", ""), ERR_USAGE);
@@ -264,14 +265,14 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(pages_follow_each_other),
-        TEST(what_was_fetched_is_not_fetched_again),
-        TEST(an_offset_asks_for_its_page_only),
+        TEST(pages_are_read_in_order),
+        TEST(fetched_pages_are_cached),
+        TEST(an_offset_fetches_only_its_page),
         TEST(a_busy_server_is_retried),
-        TEST(a_refusal_is_final),
+        TEST(a_client_error_is_not_retried),
         TEST(the_token_is_sent_to_trusted_hosts_only),
-        TEST(config_and_split_are_found),
-        TEST(wrong_parameters_are_refused),
+        TEST(default_config_and_split_are_looked_up),
+        TEST(wrong_parameters_are_rejected),
     };
     return RUN_TESTS_WITH(jv_available, tests);
 }

@@ -1,4 +1,4 @@
-/* From a name to a dataset: drivers, presets, paths, and names that are none of these. */
+/* From a name to a dataset: drivers, presets, paths, and unknown names. */
 #include "support/unit.h"
 
 #include "port/json_read.h"
@@ -40,7 +40,7 @@ static void unknown_names_are_errors(void **state)
     }
 }
 
-static void paths_find_their_driver(void **state)
+static void the_driver_follows_from_the_path(void **state)
 {
     (void)state;
     static const struct {
@@ -50,7 +50,7 @@ static void paths_find_their_driver(void **state)
         {"b.JSON", "[{\"problem\":\"p\"}]", "b"},
         {"c.csv", "problem\np\n", "c"},
         {"d.tsv", "problem\tx\np\ty\n", "d"},
-        {"e", "{\"problem\":\"p\"}\n", "e"}, /* no ending: JSON lines */
+        {"e", "{\"problem\":\"p\"}\n", "e"}, /* no extension: JSON lines */
         {"f.v2.ndjson", "{\"problem\":\"p\"}\n", "f.v2"},
     };
     char path[300];
@@ -84,7 +84,7 @@ static const struct dataset_driver *driver_named(const char *name)
 }
 
 /* Every preset names a driver, and parameters that this driver knows. */
-static void presets_fit_their_drivers(void **state)
+static void presets_have_valid_drivers_and_parameters(void **state)
 {
     (void)state;
     static const char *const GRADERS =
@@ -104,7 +104,7 @@ static void presets_fit_their_drivers(void **state)
     }
 }
 
-/* A row as the public set has it, and the item that its preset makes of it. */
+/* A row of the public dataset, and the item that its preset maps it to. */
 static const struct {
     const char *preset, *row, *problem, *answer, *subject, *id, *grader;
 } ROWS[] = {
@@ -152,7 +152,7 @@ static const struct {
      "a", "Tabular", "1", "judge"},
 };
 
-static void presets_map_the_rows_of_their_sets(void **state)
+static void presets_map_rows_of_their_datasets(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
@@ -173,7 +173,7 @@ static void presets_map_the_rows_of_their_sets(void **state)
     }
 }
 
-static void presets_skip_what_a_text_model_cannot_see(void **state)
+static void presets_skip_rows_with_images(void **state)
 {
     (void)state;
     tree_write(&tree, "/copy.jsonl",
@@ -187,18 +187,18 @@ static void presets_skip_what_a_text_model_cannot_see(void **state)
     assert_int_equal(items.count, 1);
 }
 
-static enum err busy(const char *url, struct text *body, int *status, double *retry_after_s)
+static enum err answer_404(const char *url, struct text *body, int *status, double *retry_after_s)
 {
     (void)url, (void)body, (void)retry_after_s;
     *status = 404;
     return ERR_OK;
 }
 
-/* Without a local copy a preset asks the public server, and a user's parameter beats its own. */
-static void presets_ask_the_hub(void **state)
+/* Without a local copy a preset queries the public server, and a user's parameter overrides the preset's. */
+static void presets_are_read_from_the_hub(void **state)
 {
     (void)state;
-    http_fake = (struct http_fake){.answer = busy};
+    http_fake = (struct http_fake){.answer = answer_404};
     assert_int_equal(items_read(&items, "gsm8k", "split=train, refresh=true"), ERR_NOT_FOUND);
     assert_string_equal(http_fake.urls[0],
                         "https://datasets-server.huggingface.co/rows?dataset=openai%2Fgsm8k"
@@ -212,11 +212,11 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(unknown_names_are_errors),
-        TEST(paths_find_their_driver),
-        TEST(presets_fit_their_drivers),
-        TEST(presets_map_the_rows_of_their_sets),
-        TEST(presets_skip_what_a_text_model_cannot_see),
-        TEST(presets_ask_the_hub),
+        TEST(the_driver_follows_from_the_path),
+        TEST(presets_have_valid_drivers_and_parameters),
+        TEST(presets_map_rows_of_their_datasets),
+        TEST(presets_skip_rows_with_images),
+        TEST(presets_are_read_from_the_hub),
     };
     return RUN_TESTS_WITH(jv_available, tests);
 }

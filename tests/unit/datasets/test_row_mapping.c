@@ -28,12 +28,12 @@ static enum err map(const char *words, const char *row, struct item *item, bool 
     return err;
 }
 
-/* NULL: not looked at. */
+/* NULL: not checked. */
 static const struct sample {
     const char *words, *row;
     const char *problem, *answer, *subject, *id, *metadata;
 } SAMPLES[] = {
-    /* the usual names */
+    /* default field names */
     {"", "{\"question\":\"q\",\"answer\":\"a\"}", "q", "a", "general", "7", "{}"},
     {"", "{\"prompt\":\"p\",\"target\":5,\"category\":\"c\",\"id\":\"x\",\"more\":[1,2]}", "p", "5",
      "c", "x", "{\"more\":[1,2]}"},
@@ -41,7 +41,7 @@ static const struct sample {
      "{\"input\":\"\"}"},
     {"", "{\"problem\":\"p\",\"question\":\"q\",\"level\":3}", "p", "", "3", NULL,
      "{\"question\":\"q\"}"},
-    /* given names, and paths */
+    /* given field names, and paths */
     {"problem=q.text, answer=a.0, subject=m.s",
      "{\"q\":{\"text\":\"t\"},\"a\":[\"x\",\"y\"],\"m\":{\"s\":\"S\"}}", "t", "x", "S", "7",
      "{\"q\":{\"text\":\"t\"},\"a\":[\"x\",\"y\"],\"m\":{\"s\":\"S\"}}"},
@@ -96,7 +96,7 @@ static const struct sample {
             assert_string_equal(got, expected);                                                    \
     } while (0)
 
-static void rows_become_items(void **state)
+static void rows_are_mapped_to_items(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof SAMPLES / sizeof *SAMPLES; i++) {
@@ -118,7 +118,7 @@ static void rows_become_items(void **state)
     }
 }
 
-static void rows_that_cannot_be_used_say_why(void **state)
+static void unusable_rows_report_the_reason(void **state)
 {
     (void)state;
     static const char *const CASES[][3] = {
@@ -148,7 +148,7 @@ static void rows_that_cannot_be_used_say_why(void **state)
     }
 }
 
-static void too_many_choices_are_refused(void **state)
+static void too_many_choices_are_rejected(void **state)
 {
     (void)state;
     char row[400] = "{\"question\":\"q\",\"o\":[1";
@@ -163,7 +163,7 @@ static void too_many_choices_are_refused(void **state)
     item_release(&item);
 }
 
-static void rows_are_skipped_by_their_fields(void **state)
+static void rows_are_filtered_by_field(void **state)
 {
     (void)state;
     static const struct {
@@ -177,7 +177,7 @@ static void rows_are_skipped_by_their_fields(void **state)
         {"require=answer", "{\"question\":\"q\",\"answer\":\"a\"}", true},
         {"require=answer", "{\"question\":\"q\",\"answer\":\"\"}", false},
         {"require=problem|answer", "{\"problem\":\"\",\"answer\":\"a\"}", false},
-        {"require=n", "{\"question\":\"q\",\"n\":0}", true}, /* 0 is a value */
+        {"require=n", "{\"question\":\"q\",\"n\":0}", true}, /* 0 is a present value */
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct item item;
@@ -190,8 +190,9 @@ static void rows_are_skipped_by_their_fields(void **state)
     }
 }
 
-/* The right choice moves from row to row, its letter with it, and the same row stays as it is. */
-static void choices_are_shuffled_by_their_problem(void **state)
+/* The position of the correct choice differs between rows, its letter with it, and the same row
+ * always gives the same order. */
+static void choices_are_shuffled_by_a_hash_of_the_problem(void **state)
 {
     (void)state;
     unsigned at[4] = {0};
@@ -219,11 +220,11 @@ static void choices_are_shuffled_by_their_problem(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_become_items),
-        cmocka_unit_test(rows_that_cannot_be_used_say_why),
-        cmocka_unit_test(too_many_choices_are_refused),
-        cmocka_unit_test(rows_are_skipped_by_their_fields),
-        cmocka_unit_test(choices_are_shuffled_by_their_problem),
+        cmocka_unit_test(rows_are_mapped_to_items),
+        cmocka_unit_test(unusable_rows_report_the_reason),
+        cmocka_unit_test(too_many_choices_are_rejected),
+        cmocka_unit_test(rows_are_filtered_by_field),
+        cmocka_unit_test(choices_are_shuffled_by_a_hash_of_the_problem),
     };
     return RUN_TESTS_WITH(jv_available, tests);
 }

@@ -1,5 +1,5 @@
-/* Rows that are not valid UTF-8, seen through a JSON lines file: what is invalid becomes U+FFFD, and valid
- * text is unchanged. */
+/* Rows that are not valid UTF-8, read from a JSON lines file: invalid bytes become U+FFFD, and
+ * valid text is unchanged. */
 #include "support/unit.h"
 
 #include "core/text.h"
@@ -17,7 +17,7 @@ static const struct sample {
     {"plain", 5, "plain"},
     {"caf\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80", 14, "caf\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80"},
     {"caf\xE9", 4, "caf" BAD},                                   /* Latin-1 */
-    {"a\x80z", 3, "a" BAD "z"},                                  /* a stray continuation */
+    {"a\x80z", 3, "a" BAD "z"},                                  /* a stray continuation byte */
     {"\xC0\xAF", 2, BAD BAD},                                    /* overlong */
     {"\xE0\x80\xAF", 3, BAD BAD BAD},                            /* overlong */
     {"\xED\xA0\x80", 3, BAD BAD BAD},                            /* a surrogate */
@@ -51,7 +51,7 @@ static void assert_problem(const char *value, size_t length, const char *expecte
     tree_free(&tree);
 }
 
-static void bad_bytes_are_replaced(void **state)
+static void invalid_bytes_are_replaced(void **state)
 {
     (void)state;
     SKIP_WITHOUT(jv_available);
@@ -65,20 +65,20 @@ static void bad_bytes_are_replaced(void **state)
     }
 }
 
-static void escapes_that_no_string_can_hold_are_replaced(void **state)
+static void unrepresentable_escapes_are_replaced(void **state)
 {
     (void)state;
     SKIP_WITHOUT(jv_available);
     static const char *const PAIRS[][2] = {
         {"\"a\\u0000b\"", "a" BAD "b"},
-        {"\"\\\\u0000\"", "\\u0000"}, /* a backslash, and then letters */
+        {"\"\\\\u0000\"", "\\u0000"}, /* an escaped backslash, then letters */
         {"\"\\\\\\u0000\"", "\\" BAD},
         {"\"\\ud83d\\ude00\"", "\xF0\x9F\x98\x80"},
         {"\"\\ud83d\"", BAD},
         {"\"\\ude00x\"", BAD "x"},
         {"\"\\ud83d\\ud83d\\ude00\"", BAD "\xF0\x9F\x98\x80"},
         {"\"\\u00e9\\n\\\"\"", "\xC3\xA9\n\""},
-        {"\"\\u12\"", NULL}, /* not JSON, and read no further than its end */
+        {"\"\\u12\"", NULL}, /* not JSON, and not read past its end */
         {"\\", NULL},
     };
     for (size_t i = 0; i < sizeof PAIRS / sizeof *PAIRS; i++)
@@ -88,8 +88,8 @@ static void escapes_that_no_string_can_hold_are_replaced(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_bytes_are_replaced),
-        cmocka_unit_test(escapes_that_no_string_can_hold_are_replaced),
+        cmocka_unit_test(invalid_bytes_are_replaced),
+        cmocka_unit_test(unrepresentable_escapes_are_replaced),
     };
     return RUN_TESTS(tests);
 }

@@ -1,4 +1,4 @@
-/* Rows of text files: JSON as lines and as one array, CSV as RFC 4180 defines it and as files have it. */
+/* Rows of text files: JSON as lines and as one array, CSV as in RFC 4180 and as found in practice. */
 #include "support/unit.h"
 
 #include "core/text.h"
@@ -53,29 +53,29 @@ static void lines_are_rows(void **state)
     ASSERT_JSON_ROWS("\xEF\xBB\xBF{1}\n", 100, "1:{1}|");                  /* byte order mark */
 }
 
-static void elements_are_rows(void **state)
+static void array_elements_are_rows(void **state)
 {
     (void)state;
     ASSERT_JSON_ROWS(" [\n{1},\n {2} ]\n", 100, "2:{1}|3:{2} |");
     ASSERT_JSON_ROWS("[]", 100, "");
     ASSERT_JSON_ROWS("[{\"a\":[1,{\"b\":\"],}\\\"[\"}]},3]", 100,
                      "1:{\"a\":[1,{\"b\":\"],}\\\"[\"}]}|1:3|");
-    ASSERT_JSON_ROWS("[{1},\n{2},", 100, "1:{1}|2:{2}|2:!|"); /* truncated, and reported */
+    ASSERT_JSON_ROWS("[{1},\n{2},", 100, "1:{1}|2:{2}|2:!|"); /* truncated: an invalid row */
     ASSERT_JSON_ROWS("[{\"a\":1", 100, "1:{\"a\":1|1:!|");
 }
 
-static void rows_have_a_longest_length(void **state)
+static void rows_over_the_limit_are_invalid(void **state)
 {
     (void)state;
     ASSERT_JSON_ROWS("12345\n123456\n1\n", 5, "1:12345|2:!|3:1|");
     ASSERT_JSON_ROWS("[12345,\n123456,\n1]", 5, "1:12345|2:!|3:1|");
     static char big[100000];
-    memset(big, 'x', sizeof big); /* longer than every buffer on the way */
+    memset(big, 'x', sizeof big); /* longer than any buffer on the path */
     big[sizeof big - 3] = '\n';
     assert_json_rows(big, sizeof big, 50000, "1:!|2:xx|");
 }
 
-static void other_files_are_refused(void **state)
+static void other_file_formats_are_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -133,7 +133,7 @@ static void assert_csv_rows(const char *bytes, size_t length, char separator, si
 #define ASSERT_CSV_ROWS(bytes, expected)                                                           \
     assert_csv_rows(bytes, sizeof(bytes) - 1, ',', ROW_BYTES_MAX, expected)
 
-static void fields_and_quotes(void **state)
+static void fields_and_quotes_are_parsed(void **state)
 {
     (void)state;
     ASSERT_CSV_ROWS("a,b\n1,2\n3,4", "2 {\"a\":\"1\",\"b\":\"2\"}\n3 {\"a\":\"3\",\"b\":\"4\"}\n");
@@ -149,17 +149,17 @@ static void fields_and_quotes(void **state)
     ASSERT_CSV_ROWS("a\n", "");
 }
 
-static void separators(void **state)
+static void other_separators_are_supported(void **state)
 {
     (void)state;
     assert_csv_rows("a;b\n1,5;2\n", 10, ';', 100, "2 {\"a\":\"1,5\",\"b\":\"2\"}\n");
     assert_csv_rows("a\tb\n1,5\t2\n", 10, '\t', 100, "2 {\"a\":\"1,5\",\"b\":\"2\"}\n");
 }
 
-static void bytes_that_are_no_text(void **state)
+static void invalid_utf8_is_replaced(void **state)
 {
     (void)state;
-    ASSERT_CSV_ROWS("a\nx\0y\n", "2 {\"a\":\"x\\u0000y\"}\n"); /* the feed repairs it */
+    ASSERT_CSV_ROWS("a\nx\0y\n", "2 {\"a\":\"x\\u0000y\"}\n"); /* the row feed repairs it */
     ASSERT_CSV_ROWS("a\ncaf\xE9\n", "2 {\"a\":\"caf\xEF\xBF\xBD\"}\n");
 }
 
@@ -177,7 +177,7 @@ static void bad_rows_are_reported_and_skipped(void **state)
                     "2 !a row of 6 bytes (limit 5): is a quote not closed?\n3 {\"a\":\"1\"}\n");
 }
 
-static void files_without_a_header_are_refused(void **state)
+static void files_without_a_header_are_rejected(void **state)
 {
     (void)state;
     struct text_rows rows;
@@ -195,14 +195,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(lines_are_rows, set_up, tree_tear_down),
-        cmocka_unit_test_setup_teardown(elements_are_rows, set_up, tree_tear_down),
-        cmocka_unit_test_setup_teardown(rows_have_a_longest_length, set_up, tree_tear_down),
-        cmocka_unit_test_setup_teardown(other_files_are_refused, set_up, tree_tear_down),
-        cmocka_unit_test_setup_teardown(fields_and_quotes, set_up, tree_tear_down),
-        cmocka_unit_test_setup_teardown(separators, set_up, tree_tear_down),
-        cmocka_unit_test_setup_teardown(bytes_that_are_no_text, set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(array_elements_are_rows, set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(rows_over_the_limit_are_invalid, set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(other_file_formats_are_rejected, set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(fields_and_quotes_are_parsed, set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(other_separators_are_supported, set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(invalid_utf8_is_replaced, set_up, tree_tear_down),
         cmocka_unit_test_setup_teardown(bad_rows_are_reported_and_skipped, set_up, tree_tear_down),
-        cmocka_unit_test_setup_teardown(files_without_a_header_are_refused, set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(files_without_a_header_are_rejected, set_up,
+                                        tree_tear_down),
     };
     return RUN_TESTS(tests);
 }

@@ -1,10 +1,10 @@
-/* Addresses of databases: what is shown and kept of them has no password, whatever it contains. */
+/* Database addresses: what is shown and stored of them never has a password. */
 #include "support/unit.h"
 
 #include "core/secret.h"
 #include "db/db.h"
 
-static void no_password_is_shown_or_kept(void **state)
+static void passwords_are_neither_shown_nor_stored(void **state)
 {
     (void)state;
     static const struct {
@@ -31,7 +31,7 @@ static void no_password_is_shown_or_kept(void **state)
     }
 }
 
-/* A server may echo the password as it was sent, or as the address has it. */
+/* A server may echo the password as sent, or as in the address. */
 static void a_password_becomes_a_secret(void **state)
 {
     (void)state;
@@ -43,7 +43,7 @@ static void a_password_becomes_a_secret(void **state)
     assert_string_equal(said, "no role with '***', given as ***, or ***");
 }
 
-static void what_an_address_is(void **state)
+static void database_kind_follows_from_the_address(void **state)
 {
     (void)state;
     assert_int_equal(db_address_kind("postgres://x"), DB_IS_POSTGRES);
@@ -56,9 +56,9 @@ static void what_an_address_is(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_password_is_shown_or_kept),
+        cmocka_unit_test(passwords_are_neither_shown_nor_stored),
         cmocka_unit_test(a_password_becomes_a_secret),
-        cmocka_unit_test(what_an_address_is),
+        cmocka_unit_test(database_kind_follows_from_the_address),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Models, tokens and contexts of the real library, on a model of random weights. */
+/* Models, tokens and contexts of the real library, on a model with random weights. */
 #include "engine/engine.h"
 #include "engine/timers.h"
 
@@ -12,7 +12,7 @@
 
 static struct engine_model *model;
 
-/* The model once; the contexts each test's own. */
+/* The model is shared; each test opens its own contexts. */
 static int open_model(void **state)
 {
     struct error why = {0};
@@ -36,7 +36,7 @@ static struct engine_context *context_of(struct engine_context_options options)
 {
     struct engine_context *context = NULL;
     struct error why = {0};
-    options.threads = 1; /* more would wait for each other on a busy machine */
+    options.threads = 1; /* more threads would wait for each other on a busy machine */
     options.flash_attention = -1;
     if (engine_context_open(model, &options, &context, &why))
         fail_msg("%s", why.text);
@@ -61,8 +61,8 @@ static void choose_likeliest(struct engine_context *context)
 enum { ANSWER = 12 };
 
 /* The next ANSWER tokens after a prompt. */
-static void answer(struct engine_context *context, const struct engine_tokens *prompt,
-                   uint32_t sequences, engine_token out[ANSWER])
+static void generate(struct engine_context *context, const struct engine_tokens *prompt,
+                     uint32_t sequences, engine_token out[ANSWER])
 {
     struct error why = {0};
     engine_clear(context);
@@ -88,8 +88,8 @@ static void a_model_reports_its_shape(void **state)
     assert_int_equal(facts->trained_context, MODEL_CONTEXT);
     assert_true(facts->has_chat_template);
     assert_contains(facts->description, "llama");
-    /* Two tables of the vocabulary, the norms, and for each layer the matrices of attention and of the
-     * network, which is three times as wide. */
+    /* Two vocabulary tables, the norms, and for each layer the matrices of attention and of the
+     * feed-forward network, which is three times as wide. */
     uint64_t h = MODEL_HIDDEN, v = (uint64_t)facts->vocabulary;
     uint64_t layer = 2 * h * h + 2 * h * h / 2 + 3 * 3 * h * h + 2 * h;
     assert_int_equal(facts->parameters, 2 * v * h + h + MODEL_LAYERS * layer);
@@ -150,14 +150,14 @@ static void an_unknown_architecture_is_an_error(void **state)
     free(bytes);
 }
 
-/* Every broken file costs valgrind half a second in the library, whose reader this is: fewer of them. */
-static unsigned so_many(unsigned broken)
+/* Each corrupted file takes half a second in the library's reader under valgrind: fewer of them there. */
+static unsigned file_count(unsigned broken)
 {
     return getenv("IPW_SLOW") ? broken / 8 : broken;
 }
 
-/* Opens it, and closes what opened: a broken file may be an error or still a model, but it must not end
- * this process. */
+/* Opens it, and closes it if it opened: a corrupted file may be an error or still a model, but it
+ * must not end this process. */
 static enum err try_bytes(const unsigned char *bytes, size_t length)
 {
     struct engine_model *opened = NULL;
@@ -176,10 +176,10 @@ static enum err try_bytes(const unsigned char *bytes, size_t length)
     return ERR_OK;
 }
 
-static void a_file_truncated_anywhere_is_an_error(void **state)
+static void a_truncated_file_is_an_error(void **state)
 {
     (void)state;
-    const size_t cuts = so_many(24);
+    const size_t cuts = file_count(24);
     size_t length;
     unsigned char *bytes = model_bytes(&length);
     assert_non_null(bytes);
@@ -193,7 +193,7 @@ static void a_file_truncated_anywhere_is_an_error(void **state)
     free(bytes);
 }
 
-static void a_file_with_wrong_bytes_ends_nothing(void **state)
+static void a_corrupted_file_does_not_end_the_process(void **state)
 {
     (void)state;
     size_t length;
@@ -201,7 +201,7 @@ static void a_file_with_wrong_bytes_ends_nothing(void **state)
     assert_non_null(bytes);
     uint64_t draw = 12345;
     unsigned refused = 0;
-    for (unsigned i = 0; i < so_many(80); i++) {
+    for (unsigned i = 0; i < file_count(80); i++) {
         draw = draw * 6364136223846793005u + 1442695040888963407u;
         size_t at = (size_t)(draw >> 33) % 30000;
         unsigned char before = bytes[at];
@@ -213,7 +213,7 @@ static void a_file_with_wrong_bytes_ends_nothing(void **state)
     free(bytes);
 }
 
-/* Of two tokens with one name the library makes an assertion. */
+/* The library asserts that token names are unique. */
 static void a_file_that_aborts_the_library_is_an_error(void **state)
 {
     (void)state;
@@ -312,7 +312,7 @@ static void a_prompt_is_formatted_by_the_chat_template(void **state)
 
 /* ---- computing ---- */
 
-static void the_answer_does_not_depend_on_how_it_was_computed(void **state)
+static void greedy_output_does_not_depend_on_batching(void **state)
 {
     (void)state;
     static const struct engine_context_options WAYS[] = {
@@ -326,7 +326,7 @@ static void the_answer_does_not_depend_on_how_it_was_computed(void **state)
         struct engine_context *context = context_of(WAYS[i]);
         choose_likeliest(context);
         for (int again = 0; again < 2; again++) {
-            answer(context, &prompt, WAYS[i].sequences, tokens);
+            generate(context, &prompt, WAYS[i].sequences, tokens);
             if (i == 0 && again == 0)
                 memcpy(first, tokens, sizeof first);
             assert_memory_equal(tokens, first, sizeof first);
@@ -345,8 +345,8 @@ static void the_kv_cache_can_be_truncated(void **state)
     engine_token first[ANSWER], again[ANSWER];
     uint32_t kept = (uint32_t)prompt.count - 1;
     choose_likeliest(context);
-    answer(context, &prompt, 2, first);
-    assert_false(engine_rewind(context, kept + ANSWER + 2)); /* not that far yet */
+    generate(context, &prompt, 2, first);
+    assert_false(engine_rewind(context, kept + ANSWER + 2)); /* beyond its end */
     assert_true(engine_rewind(context, kept));
     assert_int_equal(engine_sample(context), -1);
     assert_int_equal(engine_decode(context, &prompt.ids[kept], 1, 2, &why), ERR_OK);
@@ -359,7 +359,7 @@ static void the_kv_cache_can_be_truncated(void **state)
     engine_tokens_release(&prompt);
 }
 
-static void a_context_says_what_it_got(void **state)
+static void a_context_reports_its_effective_options(void **state)
 {
     (void)state;
     struct engine_context *context = context_of((struct engine_context_options){0});
@@ -369,7 +369,7 @@ static void a_context_says_what_it_got(void **state)
     assert_int_equal(facts->threads, 1);
     assert_int_equal(facts->threads_batch, 1);
     assert_true(facts->ubatch > 0 && facts->ubatch <= facts->batch);
-    assert_int_equal(engine_sample(context), -1); /* nothing was computed */
+    assert_int_equal(engine_sample(context), -1); /* nothing was computed yet */
     engine_context_close(context);
 }
 
@@ -384,7 +384,8 @@ static void a_full_context_is_an_error_and_can_be_cleared(void **state)
         assert_int_equal(engine_decode(context, prompt.ids, prompt.count, 1, &why), ERR_OK);
     assert_int_equal(engine_decode(context, prompt.ids, prompt.count, 1, &why), ERR_NO_DATA);
     assert_contains(why.text, "context of 256");
-    for (size_t i = fits * prompt.count; i < MODEL_CONTEXT; i++) /* the rest can be used */
+    for (size_t i = fits * prompt.count; i < MODEL_CONTEXT;
+         i++) /* the rest of the context is usable */
         assert_int_equal(engine_decode(context, prompt.ids, 1, 1, &why), ERR_OK);
     assert_int_equal(engine_decode(context, prompt.ids, 1, 1, &why), ERR_NO_DATA);
     engine_clear(context);
@@ -393,7 +394,7 @@ static void a_full_context_is_an_error_and_can_be_cleared(void **state)
     engine_context_close(context);
 }
 
-static void calls_that_would_abort_the_library_are_refused(void **state)
+static void calls_that_would_abort_the_library_are_rejected(void **state)
 {
     (void)state;
     struct engine_context *context = context_of((struct engine_context_options){.sequences = 2});
@@ -404,7 +405,8 @@ static void calls_that_would_abort_the_library_are_refused(void **state)
     assert_int_equal(engine_decode(context, &beyond, 1, 1, &why), ERR_BAD_VALUE);
     assert_int_equal(engine_decode(context, &good, 1, 3, &why), ERR_USAGE);
     assert_int_equal(engine_decode(context, &good, 1, 2, &why), ERR_OK);
-    assert_int_equal(engine_decode(context, &good, 1, 1, &why), ERR_USAGE); /* two are in step */
+    assert_int_equal(engine_decode(context, &good, 1, 1, &why),
+                     ERR_USAGE); /* two sequences in lockstep */
     engine_context_close(context);
 
     static const struct engine_context_options ABSURD[] = {
@@ -423,8 +425,8 @@ static void calls_that_would_abort_the_library_are_refused(void **state)
     assert_contains(why.text, "GB");
 }
 
-/* The machine, and the container that we may be in. */
-static void a_context_without_memory_is_refused(void **state)
+/* Memory of the machine, and the limit of the container. */
+static void a_context_larger_than_memory_is_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -436,7 +438,7 @@ static void a_context_without_memory_is_refused(void **state)
         {"MemTotal: 9000000 kB\nMemAvailable: 8000000 kB\n", "max\n", "5\n", true},
         {"MemTotal: 9000000 kB\nMemAvailable: 8000000 kB\n", "2000000\n", "1900000\n", false},
         {"MemTotal: 9000000 kB\nMemAvailable: 8000000 kB\n", "2000000\n", "3000000\n", false},
-        {NULL, NULL, NULL, true}, /* nobody knows: it is tried */
+        {NULL, NULL, NULL, true}, /* memory is unknown: it is tried */
     };
     for (size_t i = 0; i < sizeof MACHINES / sizeof *MACHINES; i++) {
         struct tree tree;
@@ -482,7 +484,7 @@ static void reached_layer(void *context, const char *node)
         atomic_store(&seen->cancel, true);
 }
 
-static void a_watch_stops_where_it_asked_to(void **state)
+static void a_watch_is_called_at_the_nodes_it_requested(void **state)
 {
     (void)state;
     struct seen seen = {0};
@@ -506,34 +508,34 @@ static void decoding_can_be_aborted(void **state)
     struct engine_context *context = context_of((struct engine_context_options){.watch = &watch});
     struct engine_tokens prompt = tokens_of(PROMPT);
     struct error why = {0};
-    /* Within a graph: the watch asks for it at the end of the first layer. */
+    /* Within a graph: the watch aborts at the end of the first layer. */
     engine_set_abort(context, &seen.cancel, 0);
     assert_int_equal(engine_decode(context, prompt.ids, prompt.count, 1, &why), ERR_INTERRUPTED);
     assert_int_equal(seen.layers, 1);
     assert_int_equal(engine_sample(context), -1);
-    /* Before one. */
+    /* Before a graph. */
     assert_int_equal(engine_decode(context, prompt.ids, prompt.count, 1, &why), ERR_INTERRUPTED);
     assert_int_equal(seen.layers, 1);
     engine_set_abort(context, NULL, clock_now() - 1);
     assert_int_equal(engine_decode(context, prompt.ids, prompt.count, 1, &why), ERR_TIMEOUT);
-    /* Everything was forgotten, and all is well afterwards. */
+    /* The context was cleared, and is usable afterwards. */
     engine_set_abort(context, NULL, 0);
     seen.should_cancel = false;
     engine_token tokens[ANSWER], expected[ANSWER];
     choose_likeliest(context);
-    answer(context, &prompt, 1, tokens);
+    generate(context, &prompt, 1, tokens);
     struct engine_context *other = context_of((struct engine_context_options){0});
     choose_likeliest(other);
-    answer(other, &prompt, 1, expected);
+    generate(other, &prompt, 1, expected);
     assert_memory_equal(tokens, expected, sizeof tokens);
     engine_context_close(other);
     engine_tokens_release(&prompt);
     engine_context_close(context);
 }
 
-/* ---- choosing ---- */
+/* ---- sampling ---- */
 
-static void a_seed_decides(void **state)
+static void sampling_is_reproducible_by_seed(void **state)
 {
     (void)state;
     struct engine_context *context = context_of((struct engine_context_options){0});
@@ -541,24 +543,24 @@ static void a_seed_decides(void **state)
     struct engine_sampling choice = {.temperature = 2, .top_p = 1, .repeat_penalty = 1, .seed = 7};
     engine_token first[ANSWER], again[ANSWER], other[ANSWER], only[ANSWER], likeliest[ANSWER];
     assert_int_equal(engine_set_sampling(context, &choice, NULL), ERR_OK);
-    answer(context, &prompt, 1, first);
+    generate(context, &prompt, 1, first);
     assert_int_equal(engine_set_sampling(context, &choice, NULL), ERR_OK);
-    answer(context, &prompt, 1, again);
+    generate(context, &prompt, 1, again);
     choice.seed = 8;
     assert_int_equal(engine_set_sampling(context, &choice, NULL), ERR_OK);
-    answer(context, &prompt, 1, other);
+    generate(context, &prompt, 1, other);
     assert_memory_equal(first, again, sizeof first);
     assert_memory_not_equal(first, other, sizeof first);
-    /* Of one candidate the draw is the likeliest, however it was narrowed down to one. */
+    /* With one candidate left, sampling is greedy, however it was narrowed down. */
     choose_likeliest(context);
-    answer(context, &prompt, 1, likeliest);
+    generate(context, &prompt, 1, likeliest);
     const struct engine_sampling NARROW[] = {
         {.temperature = 2, .top_p = 1, .repeat_penalty = 1, .top_k = 1},
         {.temperature = 2, .top_p = 1e-6, .repeat_penalty = 1},
         {.temperature = 2, .top_p = 1, .min_p = 1, .repeat_penalty = 1}};
     for (size_t i = 0; i < sizeof NARROW / sizeof *NARROW; i++) {
         assert_int_equal(engine_set_sampling(context, &NARROW[i], NULL), ERR_OK);
-        answer(context, &prompt, 1, only);
+        generate(context, &prompt, 1, only);
         assert_memory_equal(only, likeliest, sizeof only);
     }
     engine_tokens_release(&prompt);
@@ -573,7 +575,7 @@ static void a_penalty_prevents_repetition(void **state)
     const struct engine_sampling harsh = {.top_p = 1, .repeat_penalty = 100};
     engine_token tokens[ANSWER];
     assert_int_equal(engine_set_sampling(context, &harsh, NULL), ERR_OK);
-    answer(context, &prompt, 1, tokens);
+    generate(context, &prompt, 1, tokens);
     for (int i = 0; i < ANSWER; i++)
         for (int j = 0; j < i; j++)
             assert_int_not_equal(tokens[i], tokens[j]);
@@ -581,7 +583,7 @@ static void a_penalty_prevents_repetition(void **state)
     engine_context_close(context);
 }
 
-static void invalid_sampling_parameters_are_refused(void **state)
+static void invalid_sampling_parameters_are_rejected(void **state)
 {
     (void)state;
     struct engine_context *context = context_of((struct engine_context_options){0});
@@ -609,23 +611,23 @@ int main(void)
         cmocka_unit_test(a_model_reports_its_shape),
         cmocka_unit_test(a_file_that_is_not_a_model_is_an_error),
         cmocka_unit_test(an_unknown_architecture_is_an_error),
-        cmocka_unit_test(a_file_truncated_anywhere_is_an_error),
-        cmocka_unit_test(a_file_with_wrong_bytes_ends_nothing),
+        cmocka_unit_test(a_truncated_file_is_an_error),
+        cmocka_unit_test(a_corrupted_file_does_not_end_the_process),
         cmocka_unit_test(a_file_that_aborts_the_library_is_an_error),
         cmocka_unit_test(tokens_decode_to_their_text),
         cmocka_unit_test(special_tokens_are_parsed_only_on_request),
         cmocka_unit_test(a_prompt_is_formatted_by_the_chat_template),
-        cmocka_unit_test(the_answer_does_not_depend_on_how_it_was_computed),
+        cmocka_unit_test(greedy_output_does_not_depend_on_batching),
         cmocka_unit_test(the_kv_cache_can_be_truncated),
-        cmocka_unit_test(a_context_says_what_it_got),
+        cmocka_unit_test(a_context_reports_its_effective_options),
         cmocka_unit_test(a_full_context_is_an_error_and_can_be_cleared),
-        cmocka_unit_test(calls_that_would_abort_the_library_are_refused),
-        cmocka_unit_test(a_context_without_memory_is_refused),
-        cmocka_unit_test(a_watch_stops_where_it_asked_to),
+        cmocka_unit_test(calls_that_would_abort_the_library_are_rejected),
+        cmocka_unit_test(a_context_larger_than_memory_is_rejected),
+        cmocka_unit_test(a_watch_is_called_at_the_nodes_it_requested),
         cmocka_unit_test(decoding_can_be_aborted),
-        cmocka_unit_test(a_seed_decides),
+        cmocka_unit_test(sampling_is_reproducible_by_seed),
         cmocka_unit_test(a_penalty_prevents_repetition),
-        cmocka_unit_test(invalid_sampling_parameters_are_refused),
+        cmocka_unit_test(invalid_sampling_parameters_are_rejected),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);
 }

@@ -1,4 +1,4 @@
-/* Which libllama is used, and the errors for those that are not. */
+/* Which libllama is used, and the errors for the others. */
 #include "engine/engine.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 static const struct {
     const char *fake;
-    const char *says[3]; /* all of them, beside the path */
+    const char *says[3]; /* all expected substrings, besides the path */
 } INCOMPATIBLE[] = {
     {"llama_larger", {"llama.cpp 0.5.0", "llama_context_params has", "bytes, expected"}},
     {"llama_larger_newer", {"llama.cpp 9.9.9", "tested: 0.5.0", "bytes, expected"}},
@@ -22,7 +22,7 @@ static const struct {
     {"llama_alone", {"no libggml-cpu-*.so beside it", NULL, NULL}},
 };
 
-static void an_incompatible_library_is_refused_with_the_reason(void **state)
+static void an_incompatible_library_is_rejected_with_the_reason(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof INCOMPATIBLE / sizeof *INCOMPATIBLE; i++) {
@@ -41,7 +41,7 @@ static void an_incompatible_library_is_refused_with_the_reason(void **state)
     unsetenv("IPW_LLAMA_LIB");
 }
 
-static void the_size_found_and_the_one_expected_are_both_named(void **state)
+static void actual_and_expected_sizes_are_reported(void **state)
 {
     (void)state;
     const struct engine_library *library;
@@ -67,7 +67,7 @@ static void a_path_without_a_library_is_an_error(void **state)
     setenv("IPW_LLAMA_LIB", "/etc/passwd", 1);
     assert_int_equal(engine_library_open(&library, &why), ERR_UNSUPPORTED);
     assert_contains(why.text, "/etc/passwd");
-    setenv("IPW_LLAMA_LIB", "/proc/self", 1); /* a folder without one */
+    setenv("IPW_LLAMA_LIB", "/proc/self", 1); /* a folder without a library */
     assert_int_equal(engine_library_open(&library, &why), ERR_UNSUPPORTED);
     assert_contains(why.text, "no libllama there");
     unsetenv("IPW_LLAMA_LIB");
@@ -76,8 +76,8 @@ static void a_path_without_a_library_is_an_error(void **state)
 
 /* ---- untested versions ---- */
 
-/* Opens in a child, because a process opens one library only: ERR_OK or the error, with the text in
- * *said, to which warnings are prepended. */
+/* Opens in a child, because a process opens one library only: ERR_OK or the error, with its text in
+ * *said, after any warnings. */
 static struct text *warnings;
 
 static void keep_warning(enum log_level level, const char *line)
@@ -135,7 +135,7 @@ static void an_untested_version_is_used_through_the_environment_with_a_warning(v
     }
 }
 
-static void an_untested_version_is_refused_otherwise(void **state)
+static void an_untested_version_is_rejected_otherwise(void **state)
 {
     (void)state;
     static const char *const FAKES[] = {"llama_newer", "llama_unnamed"};
@@ -147,9 +147,9 @@ static void an_untested_version_is_refused_otherwise(void **state)
     }
 }
 
-/* ---- the installed one ---- */
+/* ---- the installed library ---- */
 
-static enum err installed(struct error *why)
+static enum err library_available(struct error *why)
 {
     const struct engine_library *library;
     return engine_library_open(&library, why);
@@ -158,7 +158,7 @@ static enum err installed(struct error *why)
 static void the_installed_library_is_described(void **state)
 {
     (void)state;
-    SKIP_WITHOUT(installed);
+    SKIP_WITHOUT(library_available);
     const struct engine_library *library, *again;
     struct error why = {0};
     assert_int_equal(engine_library_open(&library, &why), ERR_OK);
@@ -167,7 +167,7 @@ static void the_installed_library_is_described(void **state)
     assert_string_equal(engine_tested_versions(), "0.5.0");
     assert_int_equal(access(library->path, R_OK), 0);
     assert_true(library->cpu[0] != '\0');
-    /* Opened once: whatever the environment says later, it stays. */
+    /* Opened once: later changes of the environment have no effect. */
     setenv("IPW_LLAMA_LIB", "/no/such/libllama.so", 1);
     assert_int_equal(engine_library_open(&again, &why), ERR_OK);
     assert_ptr_equal(library, again);
@@ -180,11 +180,11 @@ static void the_installed_library_is_described(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_incompatible_library_is_refused_with_the_reason),
-        cmocka_unit_test(the_size_found_and_the_one_expected_are_both_named),
+        cmocka_unit_test(an_incompatible_library_is_rejected_with_the_reason),
+        cmocka_unit_test(actual_and_expected_sizes_are_reported),
         cmocka_unit_test(a_path_without_a_library_is_an_error),
         cmocka_unit_test(an_untested_version_is_used_through_the_environment_with_a_warning),
-        cmocka_unit_test(an_untested_version_is_refused_otherwise),
+        cmocka_unit_test(an_untested_version_is_rejected_otherwise),
         cmocka_unit_test(the_installed_library_is_described),
     };
     return RUN_TESTS(tests);

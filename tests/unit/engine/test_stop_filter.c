@@ -6,8 +6,8 @@
 #include "core/text.h"
 #include "support/unit.h"
 
-/* Appends what is ready; a caller must never see half a character. */
-static void take(struct stop_filter *filter, struct text *content)
+/* Appends the text that is ready; a caller must never see part of a character. */
+static void take_ready(struct stop_filter *filter, struct text *content)
 {
     for (size_t at = 0; at < filter->text.length;) {
         size_t whole = utf8_length(filter->text.bytes + at, filter->text.length - at);
@@ -28,10 +28,10 @@ static void filter_text(const char *bytes, size_t length, size_t piece, char *co
         memcpy(copy, bytes + at, part);
         assert_int_equal(stop_filter_add(&filter, copy, part), ERR_OK);
         free(copy);
-        take(&filter, content);
+        take_ready(&filter, content);
     }
     assert_int_equal(stop_filter_end(&filter), ERR_OK);
-    take(&filter, content);
+    take_ready(&filter, content);
     *stopped = filter.has_stopped;
     stop_filter_release(&filter);
 }
@@ -47,14 +47,14 @@ static const struct {
 } CASES[] = {
     {"plain", {NULL}, "plain", false},
     {WORLD, {NULL}, WORLD, false},
-    {"a\xC3", {NULL}, "a" ODD, false}, /* the end of a character never came */
+    {"a\xC3", {NULL}, "a" ODD, false}, /* an incomplete character at the end */
     {"\xF0\x9F\x8E", {NULL}, ODD ODD ODD, false},
     {"a\xFFz", {NULL}, "a" ODD "z", false},
     {"\xC3(", {NULL}, ODD "(", false},
     {"\x80\x80", {NULL}, ODD ODD, false},
     {"one\ntwo", {"\n"}, "one", true},
     {"one END two", {"END"}, "one ", true},
-    {"one EN", {"END"}, "one EN", false}, /* it might have become one */
+    {"one EN", {"END"}, "one EN", false}, /* an incomplete stop string */
     {"EEEND", {"END"}, "EE", true},
     {"ENENDx", {"END"}, "EN", true},
     {"abcXYZ", {"XYZ", "bc"}, "a", true}, /* the first in the text */
@@ -64,7 +64,7 @@ static const struct {
     {"x\xC3STOP", {"STOP"}, "x" ODD, true},
 };
 
-static void pieces_of_any_size_give_the_same(void **state)
+static void chunk_size_does_not_change_the_text(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
@@ -85,6 +85,6 @@ static void pieces_of_any_size_give_the_same(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(pieces_of_any_size_give_the_same)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(chunk_size_does_not_change_the_text)};
     return RUN_TESTS(tests);
 }

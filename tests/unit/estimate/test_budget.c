@@ -1,4 +1,4 @@
-/* Limits against figures that are set by hand. */
+/* Limits against given figures. */
 #include "estimate/budget.h"
 
 #include <math.h>
@@ -29,7 +29,7 @@ static struct workload_estimate estimate_of(const struct workload *work)
                                       .memory = {.total_peak = 4e9, .capacity = 5e9, .fits = true}};
 }
 
-static void each_limit_against_its_figure(void **state)
+static void each_limit_is_compared_with_its_figure(void **state)
 {
     static const struct {
         enum budget_kind kind;
@@ -42,7 +42,7 @@ static void each_limit_against_its_figure(void **state)
         {BUDGET_LATENCY, 0.010, 0.010, 0, BUDGET_PASS, false},
         {BUDGET_LATENCY, 0.009, 0.010, -1.0 / 9, BUDGET_FAIL, false},
         {BUDGET_LATENCY, 0.005, 0.010, -1, BUDGET_FAIL, true},
-        {BUDGET_ENERGY, 4, 2, 0.5, BUDGET_PASS, true}, /* of a sample of four */
+        {BUDGET_ENERGY, 4, 2, 0.5, BUDGET_PASS, true}, /* per sample, of four */
         {BUDGET_ENERGY, 1, 2, -1, BUDGET_FAIL, true},
         {BUDGET_MEMORY, 4e9, 4e9, 0, BUDGET_PASS, true},
         {BUDGET_MEMORY, 2e9, 4e9, -1, BUDGET_FAIL, true},
@@ -64,8 +64,8 @@ static void each_limit_against_its_figure(void **state)
     }
 }
 
-/* Models as shipped may take 3.6 times the estimate, hardly less than it. */
-static void a_bound_is_sure_on_one_side_only(void **state)
+/* Shipped runtimes may take up to 3.6 times the estimate, but hardly less than it. */
+static void a_limit_within_the_uncertainty_is_not_certain(void **state)
 {
     struct workload_estimate estimate = estimate_of(work_of(4, 4, false));
     estimate.shipped.above = 2.6;
@@ -77,7 +77,7 @@ static void a_bound_is_sure_on_one_side_only(void **state)
         {BUDGET_LATENCY, 0.040, true},  {BUDGET_LATENCY, 0.020, false},
         {BUDGET_LATENCY, 0.0079, true}, {BUDGET_ENERGY, 8, true},
         {BUDGET_ENERGY, 4, false},      {BUDGET_ENERGY, 1.4, true},
-        {BUDGET_POWER, 811, true}, /* both take more, and power stays */
+        {BUDGET_POWER, 811, true}, /* latency and energy both grow, and power stays */
     };
     (void)state;
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
@@ -91,16 +91,16 @@ static void a_bound_is_sure_on_one_side_only(void **state)
     assert_false(is_known(range.low) || is_known(range.high));
 }
 
-static void what_comes_nearer_to_a_broken_limit_is_no_worse(void **state)
+static void getting_closer_to_a_violated_limit_is_no_worse(void **state)
 {
     struct workload_estimate now = estimate_of(work_of(4, 4, false)), then = now;
     struct budget budget = budget_none();
     (void)state;
-    budget.max[BUDGET_LATENCY] = 0.005; /* broken: 0.010 */
-    budget.max[BUDGET_POWER] = 900;     /* kept: 800 */
+    budget.max[BUDGET_LATENCY] = 0.005; /* violated: 0.010 */
+    budget.max[BUDGET_POWER] = 900;     /* met: 800 */
     then.total.latency_s = 0.008;
     assert_true(budget_is_no_worse(&budget, &now, &then));
-    then.total.average_w = 901; /* what was kept must be */
+    then.total.average_w = 901; /* a limit that was met must stay met */
     assert_false(budget_is_no_worse(&budget, &now, &then));
     then.total.average_w = 800;
     then.total.latency_s = 0.011;
@@ -109,7 +109,7 @@ static void what_comes_nearer_to_a_broken_limit_is_no_worse(void **state)
     assert_true(budget_is_no_worse(&budget, &now, &then));
 }
 
-static void a_request_pays_for_all_its_tokens(void **state)
+static void a_request_is_charged_for_all_its_tokens(void **state)
 {
     struct workload_estimate estimate = estimate_of(work_of(2, 200, true));
     struct budget budget = budget_none();
@@ -121,7 +121,7 @@ static void a_request_pays_for_all_its_tokens(void **state)
     assert_string_equal(budget_energy_unit(&estimate), "request");
 }
 
-static void what_does_not_fit_keeps_no_limit(void **state)
+static void an_estimate_that_does_not_fit_in_memory_fails(void **state)
 {
     struct workload_estimate estimate = estimate_of(work_of(1, 1, false)), smaller = estimate;
     struct budget budget = budget_none();
@@ -139,12 +139,12 @@ static void what_does_not_fit_keeps_no_limit(void **state)
     assert_near(checks[1].margin, -1.0 / 3, 1e-12);
     assert_false(budget_holds(&budget, &estimate));
     assert_true(budget_is_no_worse(&budget, &estimate, &smaller));
-    estimate.memory.capacity = UNKNOWN; /* which cannot be broken */
+    estimate.memory.capacity = UNKNOWN; /* cannot be violated */
     estimate.memory.fits = true;
     assert_true(budget_holds(&budget, &estimate));
 }
 
-static void no_limit_holds_and_one_that_cannot_be_judged_does_not(void **state)
+static void an_empty_budget_holds_and_an_unknown_figure_does_not(void **state)
 {
     struct workload_estimate estimate = estimate_of(work_of(1, 1, false));
     struct budget budget = budget_none();
@@ -158,19 +158,19 @@ static void no_limit_holds_and_one_that_cannot_be_judged_does_not(void **state)
     assert_int_equal(budget_verdict(&budget, &estimate), BUDGET_UNKNOWN);
     budget.max[BUDGET_LATENCY] = 1;
     assert_int_equal(budget_verdict(&budget, &estimate), BUDGET_UNKNOWN);
-    budget.max[BUDGET_LATENCY] = 0.001; /* one that is broken settles it */
+    budget.max[BUDGET_LATENCY] = 0.001; /* one violated limit decides */
     assert_int_equal(budget_verdict(&budget, &estimate), BUDGET_FAIL);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_limit_against_its_figure),
-        cmocka_unit_test(a_bound_is_sure_on_one_side_only),
-        cmocka_unit_test(what_comes_nearer_to_a_broken_limit_is_no_worse),
-        cmocka_unit_test(a_request_pays_for_all_its_tokens),
-        cmocka_unit_test(what_does_not_fit_keeps_no_limit),
-        cmocka_unit_test(no_limit_holds_and_one_that_cannot_be_judged_does_not),
+        cmocka_unit_test(each_limit_is_compared_with_its_figure),
+        cmocka_unit_test(a_limit_within_the_uncertainty_is_not_certain),
+        cmocka_unit_test(getting_closer_to_a_violated_limit_is_no_worse),
+        cmocka_unit_test(a_request_is_charged_for_all_its_tokens),
+        cmocka_unit_test(an_estimate_that_does_not_fit_in_memory_fails),
+        cmocka_unit_test(an_empty_budget_holds_and_an_unknown_figure_does_not),
     };
     return RUN_TESTS(tests);
 }

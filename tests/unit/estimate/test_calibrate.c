@@ -1,12 +1,12 @@
-/* The fit of energy to measured windows: known coefficients come back, and what cannot tell them is
- * refused by its own reason. */
+/* The fit of energy to measured windows: known coefficients are recovered, and unidentifiable ones
+ * are rejected with the reason. */
 #include "core/random.h"
 #include "estimate/calibrate.h"
 
 #include "core/units.h"
 #include "support/unit.h"
 
-/* A device that attains PEAK and WIDE and draws what the model says. */
+/* A device that attains PEAK FLOP/s and WIDE bytes/s and draws the power of the model. */
 #define PEAK     2e12
 #define WIDE     1e11
 #define PER_FLOP 20e-12
@@ -15,13 +15,13 @@
 
 struct truth {
     double per_flop, per_byte, constant;
-    double noise; /* of power, relative */
+    double noise; /* relative standard deviation of power */
 };
 
 static const struct truth USUAL = {PER_FLOP, PER_BYTE, CONSTANT, 0.01};
 
-static struct calibrate_row load(double flops, double bytes, const struct truth *truth,
-                                 struct random *draws)
+static struct calibrate_row load_row(double flops, double bytes, const struct truth *truth,
+                                     struct random *draws)
 {
     double latency = fmax(flops / PEAK, bytes / WIDE) + 5e-6;
     double joules = truth->per_flop * flops + truth->per_byte * bytes + truth->constant * latency;
@@ -39,29 +39,29 @@ static struct calibrate_row load(double flops, double bytes, const struct truth 
     return row;
 }
 
-static void add(struct calibrate_rows *rows, const struct calibrate_row *row)
+static void add_row(struct calibrate_rows *rows, const struct calibrate_row *row)
 {
     struct error why = {0};
     assert_int_equal(calibrate_rows_add(rows, row, &why), ERR_OK);
 }
 
-/* Loads of 1/4 to 512 FLOPs a byte, twice each. */
+/* Loads of 1/4 to 512 FLOPs per byte, twice each. */
 static struct calibrate_rows many_loads(const struct truth *truth)
 {
     struct calibrate_rows rows = {0};
     struct random draws = random_seeded(7);
     for (int repeat = 0; repeat < 2; repeat++)
         for (int power = -2; power <= 9; power++) {
-            struct calibrate_row row = load(ldexp(4e9, power), 4e9, truth, &draws);
-            add(&rows, &row);
+            struct calibrate_row row = load_row(ldexp(4e9, power), 4e9, truth, &draws);
+            add_row(&rows, &row);
         }
     return rows;
 }
 
 static const struct calibrate_options OPTIONS = {.seed = 1};
 
-static void assert_refused(struct calibrate_rows *rows, const struct calibrate_options *options,
-                           const char *says)
+static void assert_rejected(struct calibrate_rows *rows, const struct calibrate_options *options,
+                            const char *says)
 {
     struct calibration c;
     struct error why = {0};
@@ -99,7 +99,7 @@ static void test_known_coefficients_are_recovered(void **state)
     calibrate_rows_release(&rows);
 }
 
-static void test_without_noise_they_are_exact(void **state)
+static void test_noise_free_fit_is_exact(void **state)
 {
     (void)state;
     const struct truth exact = {PER_FLOP, PER_BYTE, CONSTANT, 0};
@@ -116,18 +116,18 @@ static void test_without_noise_they_are_exact(void **state)
     calibrate_rows_release(&rows);
 }
 
-/* Two precisions on two units, each with its own joules. */
-static void test_each_precision_has_its_own(void **state)
+/* Two precisions on two kinds of units, each with its own joules. */
+static void test_each_precision_has_its_own_joules(void **state)
 {
     (void)state;
     struct calibrate_rows rows = many_loads(&USUAL);
     const struct truth narrow = {PER_FLOP / 4, PER_BYTE, CONSTANT, 0.01};
     struct random draws = random_seeded(3);
     for (int power = 0; power <= 9; power++) {
-        struct calibrate_row row = load(ldexp(4e9, power), 4e9, &narrow, &draws);
+        struct calibrate_row row = load_row(ldexp(4e9, power), 4e9, &narrow, &draws);
         row.precision = PRECISION_FP16;
         row.unit = CALIBRATE_MATRIX;
-        add(&rows, &row);
+        add_row(&rows, &row);
     }
     struct calibration c;
     struct error why = {0};
@@ -160,32 +160,32 @@ static void test_idle_and_launch_rows_are_not_part_of_the_fit(void **state)
     graph.kernels = 100;
     graph.latency_s = 150e-6;
     graph.energy_j = 150e-6 * CONSTANT;
-    add(&rows, &idle);
-    add(&rows, &launch);
-    add(&rows, &graph);
+    add_row(&rows, &idle);
+    add_row(&rows, &launch);
+    add_row(&rows, &graph);
     struct calibration c;
     struct error why = {0};
     assert_int_equal(calibrate_fit(&rows, &OPTIONS, &c, &why), ERR_OK);
     assert_near(c.idle_w, 10, 1e-9);
     assert_int_equal(c.idle_rows, 1);
-    assert_near(c.constant_w.value, CONSTANT, 0.1 * CONSTANT); /* not drawn to 10 W */
+    assert_near(c.constant_w.value, CONSTANT, 0.1 * CONSTANT); /* not pulled toward 10 W */
     assert_near(c.dispatch_s, 4e-6, 1e-12);
-    assert_near(c.launch_s, 4e-6, 1e-12); /* no load is short enough to tell more */
+    assert_near(c.launch_s, 4e-6, 1e-12); /* no load is short enough to determine more */
     assert_near(c.graph_launch_s, 1.5e-6, 1e-12);
     calibration_release(&c);
     calibrate_rows_release(&rows);
 }
 
-/* Without rows that launch alone, small loads tell what a launch takes; they are too short for joules. */
+/* Without launch rows, small loads determine the launch overhead; they are too short for joules. */
 static void test_small_loads_determine_the_launch_overhead(void **state)
 {
     (void)state;
     struct calibrate_rows rows = many_loads(&USUAL);
     struct random draws = random_seeded(3);
     for (int i = 0; i < 5; i++) {
-        struct calibrate_row row = load(1000, 1000, &USUAL, &draws);
+        struct calibrate_row row = load_row(1000, 1000, &USUAL, &draws);
         row.energy_j = 0;
-        add(&rows, &row);
+        add_row(&rows, &row);
     }
     struct calibration c;
     struct error why = {0};
@@ -199,8 +199,8 @@ static void test_small_loads_determine_the_launch_overhead(void **state)
     calibrate_rows_release(&rows);
 }
 
-/* Short kernels take 5 us beyond their work, though one can be handed over every 3. */
-static void test_short_kernels_determine_more_than_empty_ones(void **state)
+/* Short kernels take 5 us beyond their work, though one can be launched every 3 us. */
+static void test_short_kernels_give_a_larger_overhead_than_empty_ones(void **state)
 {
     (void)state;
     struct calibrate_rows rows = many_loads(&USUAL);
@@ -211,11 +211,11 @@ static void test_short_kernels_determine_more_than_empty_ones(void **state)
                                    .window_s = 1,
                                    .updates = 10,
                                    .kernels = 1};
-    add(&rows, &launch);
+    add_row(&rows, &launch);
     for (int i = 1; i < 6; i++) {
-        struct calibrate_row row = load(i * 1e7, i * 1e6, &USUAL, &draws);
+        struct calibrate_row row = load_row(i * 1e7, i * 1e6, &USUAL, &draws);
         row.window_s = 1;
-        add(&rows, &row);
+        add_row(&rows, &row);
     }
     struct calibration c;
     struct error why = {0};
@@ -227,14 +227,14 @@ static void test_short_kernels_determine_more_than_empty_ones(void **state)
     calibrate_rows_release(&rows);
 }
 
-static void test_too_few_rows_are_refused(void **state)
+static void test_too_few_rows_are_rejected(void **state)
 {
     (void)state;
     struct calibrate_rows rows = many_loads(&USUAL);
     rows.count = 8;
-    assert_refused(&rows, &OPTIONS, "too few rows: 8 can be used");
+    assert_rejected(&rows, &OPTIONS, "too few rows: 8 can be used");
     struct calibrate_rows none = {0};
-    assert_refused(&none, &OPTIONS, "too few rows: 0 can be used");
+    assert_rejected(&none, &OPTIONS, "too few rows: 0 can be used");
 }
 
 static void test_a_precision_with_two_rows_is_rejected_by_name(void **state)
@@ -242,31 +242,31 @@ static void test_a_precision_with_two_rows_is_rejected_by_name(void **state)
     (void)state;
     struct calibrate_rows rows = many_loads(&USUAL);
     rows.items[3].precision = rows.items[9].precision = PRECISION_INT8;
-    assert_refused(&rows, &OPTIONS, "2 of int8");
+    assert_rejected(&rows, &OPTIONS, "2 of int8");
 }
 
-static void test_short_windows_do_not_count(void **state)
+static void test_short_windows_are_ignored(void **state)
 {
     (void)state;
     struct calibrate_rows rows = many_loads(&USUAL);
     for (size_t i = 0; i < rows.count; i++)
         rows.items[i].updates = 9;
-    assert_refused(&rows, &OPTIONS, "24 too short for the sensor");
+    assert_rejected(&rows, &OPTIONS, "24 too short for the sensor");
     rows = many_loads(&USUAL);
     for (size_t i = 0; i < rows.count; i++) {
         rows.items[i].latency_s /= 1e5;
         rows.items[i].energy_j /= 1e5;
     }
-    assert_refused(&rows, &OPTIONS, "too short");
+    assert_rejected(&rows, &OPTIONS, "too short");
 }
 
-static void test_rows_without_joules_do_not_count(void **state)
+static void test_rows_without_joules_are_ignored(void **state)
 {
     (void)state;
     struct calibrate_rows rows = many_loads(&USUAL);
     for (size_t i = 0; i < rows.count; i++)
         rows.items[i].energy_j = i % 2 ? 0 : UNKNOWN;
-    assert_refused(&rows, &OPTIONS, "24 without energy");
+    assert_rejected(&rows, &OPTIONS, "24 without energy");
 }
 
 static void test_one_intensity_cannot_separate_flops_and_bytes(void **state)
@@ -274,24 +274,24 @@ static void test_one_intensity_cannot_separate_flops_and_bytes(void **state)
     (void)state;
     struct calibrate_rows rows = {0};
     struct random draws = random_seeded(5);
-    for (int i = 1; i <= 24; i++) { /* launches make the power of small ones differ */
-        struct calibrate_row row = load(i * 3e8, i * 1e8, &USUAL, &draws);
+    for (int i = 1; i <= 24; i++) { /* launch overhead makes the power of small ones differ */
+        struct calibrate_row row = load_row(i * 3e8, i * 1e8, &USUAL, &draws);
         row.latency_s *= 1 + 0.05 * i;
         row.energy_j *= 1 + 0.02 * i;
-        add(&rows, &row);
+        add_row(&rows, &row);
     }
-    assert_refused(&rows, &OPTIONS, "cannot be separated");
+    assert_rejected(&rows, &OPTIONS, "cannot be separated");
 }
 
-static void test_a_meter_that_does_not_change_is_rejected(void **state)
+static void test_energy_that_does_not_depend_on_load_is_rejected(void **state)
 {
     (void)state;
     const struct truth flat = {0, 0, 65, 0.001};
     struct calibrate_rows rows = many_loads(&flat);
-    assert_refused(&rows, &OPTIONS, "does not depend on the load");
+    assert_rejected(&rows, &OPTIONS, "does not depend on the load");
 }
 
-static void test_noise_alone_is_refused(void **state)
+static void test_noise_alone_is_rejected(void **state)
 {
     (void)state;
     const struct truth noise = {1e-15, 1e-15, 65, 0.2};
@@ -303,18 +303,18 @@ static void test_noise_alone_is_refused(void **state)
     calibrate_rows_release(&rows);
 }
 
-static void test_joules_that_fall_with_work_are_refused(void **state)
+static void test_joules_that_fall_with_work_are_rejected(void **state)
 {
     (void)state;
     const struct truth backward = {-10e-12, PER_BYTE, 60, 0.01};
     struct calibrate_rows rows = many_loads(&backward);
-    assert_refused(&rows, &OPTIONS, "negative: pJ/FLOP of fp32 is -");
+    assert_rejected(&rows, &OPTIONS, "negative: pJ/FLOP of fp32 is -");
     const struct truth hungry = {PER_FLOP, -PER_BYTE, 60, 0.01};
     rows = many_loads(&hungry);
-    assert_refused(&rows, &OPTIONS, "negative: pJ/byte is -");
+    assert_rejected(&rows, &OPTIONS, "negative: pJ/byte is -");
 }
 
-static void test_estimated_joules_are_refused_unless_allowed(void **state)
+static void test_estimated_joules_are_rejected_unless_allowed(void **state)
 {
     (void)state;
     struct calibrate_rows rows = many_loads(&USUAL);
@@ -326,7 +326,7 @@ static void test_estimated_joules_are_refused_unless_allowed(void **state)
     assert_int_equal(calibrate_fit(&rows, &allowed, &c, &why), ERR_OK);
     assert_true(c.is_estimated);
     calibration_release(&c);
-    assert_refused(&rows, &OPTIONS, "estimated by a model");
+    assert_rejected(&rows, &OPTIONS, "estimated by a model");
 }
 
 static void test_the_same_seed_gives_the_same_interval(void **state)
@@ -347,20 +347,20 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known_coefficients_are_recovered),
-        cmocka_unit_test(test_without_noise_they_are_exact),
-        cmocka_unit_test(test_each_precision_has_its_own),
+        cmocka_unit_test(test_noise_free_fit_is_exact),
+        cmocka_unit_test(test_each_precision_has_its_own_joules),
         cmocka_unit_test(test_idle_and_launch_rows_are_not_part_of_the_fit),
         cmocka_unit_test(test_small_loads_determine_the_launch_overhead),
-        cmocka_unit_test(test_short_kernels_determine_more_than_empty_ones),
-        cmocka_unit_test(test_too_few_rows_are_refused),
+        cmocka_unit_test(test_short_kernels_give_a_larger_overhead_than_empty_ones),
+        cmocka_unit_test(test_too_few_rows_are_rejected),
         cmocka_unit_test(test_a_precision_with_two_rows_is_rejected_by_name),
-        cmocka_unit_test(test_short_windows_do_not_count),
-        cmocka_unit_test(test_rows_without_joules_do_not_count),
+        cmocka_unit_test(test_short_windows_are_ignored),
+        cmocka_unit_test(test_rows_without_joules_are_ignored),
         cmocka_unit_test(test_one_intensity_cannot_separate_flops_and_bytes),
-        cmocka_unit_test(test_a_meter_that_does_not_change_is_rejected),
-        cmocka_unit_test(test_noise_alone_is_refused),
-        cmocka_unit_test(test_joules_that_fall_with_work_are_refused),
-        cmocka_unit_test(test_estimated_joules_are_refused_unless_allowed),
+        cmocka_unit_test(test_energy_that_does_not_depend_on_load_is_rejected),
+        cmocka_unit_test(test_noise_alone_is_rejected),
+        cmocka_unit_test(test_joules_that_fall_with_work_are_rejected),
+        cmocka_unit_test(test_estimated_joules_are_rejected_unless_allowed),
         cmocka_unit_test(test_the_same_seed_gives_the_same_interval),
     };
     return RUN_TESTS(tests);

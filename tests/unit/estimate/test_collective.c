@@ -1,5 +1,5 @@
-/* Collectives against a simulation that passes every message, one by one, and adds the numbers up; and against
- * all-reduces that others measured. */
+/* Collectives against a simulation that passes each message and adds the vectors; and against
+ * published all-reduce measurements. */
 #include "estimate/parallel.h"
 
 #include <math.h>
@@ -12,10 +12,10 @@ enum { DEVICES_MAX = 16 };
 #define GB 1e9
 #define US 1e-6
 
-/* ---- the oracle ---- */
+/* ---- reference simulation ---- */
 
-/* Devices with a vector each.  A step costs a latency, and the most bytes that any device sends in it over what its
- * links carry. */
+/* Devices with a vector each. A step costs a latency, plus the most bytes that any device sends in
+ * it over its link bandwidth. */
 struct world {
     int devices;
     double parts[DEVICES_MAX][DEVICES_MAX]; /* by device and part of the vector */
@@ -51,7 +51,7 @@ static void step(struct world *world, double bytes, double rate, double latency)
     world->seconds += latency + bytes / rate;
 }
 
-/* Each passes a part on to the next: first sums, then what is summed up. */
+/* Each device passes a part on to the next: first partial sums, then the results. */
 static double ring_s(int devices, double bytes, double rate, double latency)
 {
     struct world world = new_world(devices);
@@ -68,11 +68,11 @@ static double ring_s(int devices, double bytes, double rate, double latency)
     return world.seconds;
 }
 
-/* Each reads all of every other. */
+/* Each reads all of every other device. */
 static double one_shot_s(int devices, double bytes, double rate, double latency)
 {
     struct world world = new_world(devices), before = world;
-    step(&world, 0, rate, latency); /* announced */
+    step(&world, 0, rate, latency); /* barrier */
     for (int d = 0; d < devices; d++)
         for (int other = 0; other < devices; other++)
             for (int p = 0; p < devices && other != d; p++)
@@ -82,7 +82,7 @@ static double one_shot_s(int devices, double bytes, double rate, double latency)
     return world.seconds;
 }
 
-/* Each sums one part, and then reads the others' parts. */
+/* Each reduces one part, and then reads the other parts. */
 static double two_shot_s(int devices, double bytes, double rate, double latency)
 {
     struct world world = new_world(devices), before = world;
@@ -103,7 +103,7 @@ static double two_shot_s(int devices, double bytes, double rate, double latency)
 
 static const double SIZES[] = {8, 4e3, 3e4, 2.5e5, 1e6, 1.6e7, 1e9};
 
-static void test_a_ring(void **state)
+static void ring_all_reduce_matches_the_simulation(void **state)
 {
     (void)state;
     struct collective_link link = {30 * GB, 3 * US, UNKNOWN, UNKNOWN};
@@ -116,8 +116,8 @@ static void test_a_ring(void **state)
         }
 }
 
-/* The fastest of the three: of a small message few steps, of a large one few bytes. */
-static void test_all_to_all(void **state)
+/* The fastest of the three algorithms: few steps for small messages, few bytes for large ones. */
+static void fully_connected_all_reduce_matches_the_simulation(void **state)
 {
     (void)state;
     for (int mesh = 0; mesh <= 1; mesh++)
@@ -131,7 +131,8 @@ static void test_all_to_all(void **state)
                 double least = fmin(ring, fmin(one, two));
                 assert_near(collective_all_reduce_s(&link, bytes, devices), least, 1e-9 * least);
             }
-    struct collective_link pair = {60 * GB, 2 * US, 1, UNKNOWN}; /* a bridge: four are a ring */
+    struct collective_link pair = {60 * GB, 2 * US, 1,
+                                   UNKNOWN}; /* a bridge: four devices form a ring */
     assert_near(collective_all_reduce_s(&pair, 8, 2), 4 * US, 1e-8);
     assert_near(collective_all_reduce_s(&pair, 8, 4), 12 * US, 1e-8);
     assert_near(collective_all_reduce_s(&pair, 1e6, 1), 0, 0);
@@ -158,7 +159,7 @@ static void assert_follows(const struct collective_link *link, int devices,
 #define FOLLOWS(link, devices, rows) assert_follows(link, devices, rows, sizeof rows / sizeof *rows)
 
 /* The sources are in docs/measurements.md, "Communication". */
-static void test_measured_curves(void **state)
+static void all_reduce_matches_published_measurements(void **state)
 {
     (void)state;
     static const struct measured A100[] = {{24.6e3, 7.7},  {98.3e3, 8},    {196.6e3, 12.6},
@@ -183,9 +184,9 @@ static void test_measured_curves(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_ring),
-        cmocka_unit_test(test_all_to_all),
-        cmocka_unit_test(test_measured_curves),
+        cmocka_unit_test(ring_all_reduce_matches_the_simulation),
+        cmocka_unit_test(fully_connected_all_reduce_matches_the_simulation),
+        cmocka_unit_test(all_reduce_matches_published_measurements),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Levels and the critical path, against a search over all pairs of nodes of the graph itself. */
+/* Levels and the critical path, against brute force over all pairs of nodes. */
 #include "estimate/pass_estimate.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 enum { GRAPHS = 200, MOST_NODES = 40 };
 
-static struct partition cut(const struct graph *graph, enum partition_fusion fusion)
+static struct partition make_partition(const struct graph *graph, enum partition_fusion fusion)
 {
     struct partition partition;
     struct error why = {0};
@@ -30,8 +30,8 @@ static bool reads(const struct graph *graph, const struct graph_node *node, node
 
 typedef double ways[MOST_NODES][MOST_NODES];
 
-/* Floyd and Warshall, for the longest: way[i][k] is the most that lies between the start of i and the
- * start of k, -1 where no way goes. */
+/* Floyd-Warshall for longest paths: way[i][k] is the longest distance from the start of i to the
+ * start of k, -1 where there is no path. */
 static void lengthen(ways way, size_t count, size_t via)
 {
     for (size_t i = 0; i < count; i++)
@@ -40,7 +40,7 @@ static void lengthen(ways way, size_t count, size_t via)
                 way[i][k] = way[i][via] + way[via][k];
 }
 
-static void find_ways(const struct graph *graph, const double *cost, ways way)
+static void find_paths(const struct graph *graph, const double *cost, ways way)
 {
     size_t count = graph->node_count;
     for (size_t i = 0; i < count; i++)
@@ -51,12 +51,12 @@ static void find_ways(const struct graph *graph, const double *cost, ways way)
 }
 
 /* Views are nodes that cost nothing. */
-static double longest_way(const struct graph *graph, const double *cost)
+static double longest_path(const struct graph *graph, const double *cost)
 {
     static ways way;
     size_t count = graph->node_count;
     double longest = 0;
-    find_ways(graph, cost, way);
+    find_paths(graph, cost, way);
     for (size_t i = 0; i < count; i++) {
         longest = cost[i] > longest ? cost[i] : longest;
         for (size_t k = 0; k < count; k++)
@@ -66,12 +66,13 @@ static double longest_way(const struct graph *graph, const double *cost)
     return longest;
 }
 
-/* The sum over levels of the most that one node of it costs; a level is the steps before it. */
-static double longest_of_levels(const struct graph *graph, const double *steps, const double *cost)
+/* The sum over levels of the largest cost of a node; a level is the number of steps before it. */
+static double sum_of_level_maxima(const struct graph *graph, const double *steps,
+                                  const double *cost)
 {
     static ways way;
     double largest[MOST_NODES + 1] = {0}, sum = 0;
-    find_ways(graph, steps, way);
+    find_paths(graph, steps, way);
     for (size_t k = 0; k < graph->node_count; k++) {
         size_t level = 0;
         for (size_t i = 0; i < graph->node_count; i++)
@@ -100,7 +101,7 @@ static struct partition_concurrency concurrency_of(const struct partition *parti
 
 static void check(const struct graph *graph)
 {
-    struct partition partition = cut(graph, PARTITION_PLAIN);
+    struct partition partition = make_partition(graph, PARTITION_PLAIN);
     double flops[MOST_NODES], steps[MOST_NODES], all = 0;
     for (size_t i = 0; i < graph->node_count; i++) {
         struct graph_cost cost = graph_node_cost(graph, &graph->nodes[i]);
@@ -109,11 +110,11 @@ static void check(const struct graph *graph)
         all += flops[i];
     }
     struct partition_concurrency concurrency = concurrency_of(&partition);
-    double path = longest_way(graph, flops);
+    double path = longest_path(graph, flops);
     assert_near(concurrency.critical_path_flops, path, 1e-9 * path);
-    assert_int_equal(concurrency.levels, (size_t)longest_way(graph, steps));
+    assert_int_equal(concurrency.levels, (size_t)longest_path(graph, steps));
     assert_near(concurrency.parallelism, path > 0 ? all / path : 1, 1e-9);
-    double stages = longest_of_levels(graph, steps, flops);
+    double stages = sum_of_level_maxima(graph, steps, flops);
     assert_near(concurrency.stage_parallelism, stages > 0 ? all / stages : 1, 1e-9);
     assert_true(concurrency.stage_parallelism <= concurrency.parallelism * (1 + 1e-12));
     assert_near(concurrency.batch_parallelism, 7 * concurrency.parallelism, 1e-9);
@@ -123,21 +124,21 @@ static void check(const struct graph *graph)
     partition_release(&partition);
 }
 
-static void test_any_graph(void **state)
+static void levels_and_critical_path_match_brute_force(void **state)
 {
     (void)state;
-    struct chance chance = {6};
-    for (int i = graphs_tries(GRAPHS); i > 0; i--) {
+    struct rng rng = {6};
+    for (int i = graphs_rounds(GRAPHS); i > 0; i--) {
         struct graph graph;
-        graphs_random(&chance, 1 + chance_below(&chance, MOST_NODES - 1), &graph);
+        graphs_random(&rng, 1 + rng_below(&rng, MOST_NODES - 1), &graph);
         graph.batch = 7;
         check(&graph);
         graph_release(&graph);
     }
 }
 
-/* Three branches of one tensor, of which one is longer, that meet at the end. */
-static void test_branches_by_hand(void **state)
+/* Three branches of one tensor, one of them longer, that join at the end. */
+static void levels_and_critical_path_of_three_branches(void **state)
 {
     (void)state;
     struct graph graph;
@@ -149,7 +150,7 @@ static void test_branches_by_hand(void **state)
     tensor_id d = build_op(&b, GRAPH_SOFTMAX, "d", x);
     build_output(&b, build_concat(&b, "join", 1, (tensor_id[]){a, c, d}, 3));
     assert_int_equal(build_end(&b), ERR_OK);
-    struct partition partition = cut(&graph, PARTITION_FUSED);
+    struct partition partition = make_partition(&graph, PARTITION_FUSED);
     struct partition_concurrency concurrency = concurrency_of(&partition);
     assert_int_equal(concurrency.levels, 3);
     assert_int_equal(concurrency.wide_levels, 1);
@@ -164,8 +165,8 @@ static void test_branches_by_hand(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_any_graph),
-        cmocka_unit_test(test_branches_by_hand),
+        cmocka_unit_test(levels_and_critical_path_match_brute_force),
+        cmocka_unit_test(levels_and_critical_path_of_three_branches),
     };
     return RUN_TESTS(tests);
 }

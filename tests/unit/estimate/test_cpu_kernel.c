@@ -1,5 +1,5 @@
-/* Times on a CPU: operations that were timed come back as they were, others lie between them; operators of ONNX Runtime
- * are limited by arithmetic or by the memory that holds their operands.  Expected figures are worked out by hand. */
+/* Times on a CPU: timed operations are reproduced, others interpolated; ONNX Runtime operators are
+ * bound by compute or by the memory level of their operands. Expected values are computed by hand. */
 #include "catalog/hardware_json.h"
 #include "estimate/roofline.h"
 #include "graph/gguf.h"
@@ -10,7 +10,7 @@
 
 #define HOST_S 0.6e-6
 
-/* Two formats; Q4_0 by tokens, sides and bytes held. */
+/* Two formats; Q4_0 by tokens, matrix sizes and bytes in use. */
 static const struct hardware_timing OPERATIONS[] = {
     {.op = TIMING_PASS, .seconds = 50e-6},
     {.op = TIMING_STEP, .seconds = 1e-6},
@@ -31,7 +31,7 @@ static const struct hardware_timing OPERATIONS[] = {
 static const struct hardware_timings TIMINGS = {"llama.cpp", "a test", 2, OPERATIONS,
                                                 sizeof OPERATIONS / sizeof *OPERATIONS};
 
-static double product_s(double rows, double depth, double columns, double held, double stored_type)
+static double matmul_s(double rows, double depth, double columns, double held, double stored_type)
 {
     struct subgraph subgraph = {.op = GRAPH_LINEAR, .shape = {.stored_type = stored_type}};
     struct rates rates = {.timings = &TIMINGS,
@@ -45,7 +45,7 @@ static double product_s(double rows, double depth, double columns, double held, 
     return timed_kernel_estimate(&subgraph, &work, &rates).latency_s - HOST_S;
 }
 
-static double number_of(const char *format)
+static double format_number(const char *format)
 {
     for (uint32_t i = 0; i < 64; i++)
         if (tensor_type_numbered(i) && !strcmp(tensor_type_numbered(i)->name, format))
@@ -54,35 +54,35 @@ static double number_of(const char *format)
     return 0;
 }
 
-static void test_what_was_timed_comes_back(void **state)
+static void timed_operations_are_reproduced(void **state)
 {
     (void)state;
-    double q4 = number_of("Q4_0");
-    assert_near(product_s(1, 100, 100, 1e6, q4), 10e-6, 1e-9);
-    assert_near(product_s(1, 100, 100, 1e8, q4), 40e-6, 1e-9);
-    assert_near(product_s(16, 100, 100, 1e6, q4), 40e-6, 1e-9);
-    assert_near(product_s(1, 100, 100, 1e6, number_of("F16")), 30e-6, 1e-9);
+    double q4 = format_number("Q4_0");
+    assert_near(matmul_s(1, 100, 100, 1e6, q4), 10e-6, 1e-9);
+    assert_near(matmul_s(1, 100, 100, 1e8, q4), 40e-6, 1e-9);
+    assert_near(matmul_s(16, 100, 100, 1e6, q4), 40e-6, 1e-9);
+    assert_near(matmul_s(1, 100, 100, 1e6, format_number("F16")), 30e-6, 1e-9);
     assert_near(timed_pass_s(&TIMINGS), 50e-6, 1e-12);
 }
 
-static void test_other_sizes_lie_between(void **state)
+static void other_sizes_are_interpolated(void **state)
 {
     (void)state;
-    double q4 = number_of("Q4_0");
+    double q4 = format_number("Q4_0");
     /* 10 MB are halfway between 1 and 100 MB: the geometric mean of 10 and 40 us. */
-    assert_near(product_s(1, 100, 100, 1e7, q4), 20e-6, 1e-9);
+    assert_near(matmul_s(1, 100, 100, 1e7, q4), 20e-6, 1e-9);
     /* Four tokens are halfway between 1 and 16: of 10 us each and 2.5 us each. */
-    assert_near(product_s(4, 100, 100, 1e6, q4), 4 * 5e-6, 1e-9);
-    /* Beyond what was timed a unit costs what it did there. */
-    assert_near(product_s(64, 100, 100, 1e6, q4), 4 * 40e-6, 1e-9);
-    assert_near(product_s(1, 100, 100, 1e12, q4), 40e-6, 1e-9);
+    assert_near(matmul_s(4, 100, 100, 1e6, q4), 4 * 5e-6, 1e-9);
+    /* Beyond the timed range the cost per unit is constant. */
+    assert_near(matmul_s(64, 100, 100, 1e6, q4), 4 * 40e-6, 1e-9);
+    assert_near(matmul_s(1, 100, 100, 1e12, q4), 40e-6, 1e-9);
     /* Shape does not matter, only size. */
-    assert_near(product_s(1, 50, 200, 1e6, q4), 10e-6, 1e-9);
-    /* A format that was not timed: 5 bits are nearer to 4.5 than to 16. */
-    assert_near(product_s(1, 100, 100, 1e6, number_of("Q5_0")), 10e-6, 1e-9);
+    assert_near(matmul_s(1, 50, 200, 1e6, q4), 10e-6, 1e-9);
+    /* A format that was not timed: 5 bits are closer to 4.5 than to 16. */
+    assert_near(matmul_s(1, 100, 100, 1e6, format_number("Q5_0")), 10e-6, 1e-9);
 }
 
-static void test_the_rest_follows_its_elements(void **state)
+static void elementwise_time_follows_the_number_of_elements(void **state)
 {
     (void)state;
     struct rates rates = {.timings = &TIMINGS, .bytes_per_s = {1e10, 0}};
@@ -90,7 +90,7 @@ static void test_the_rest_follows_its_elements(void **state)
     struct roofline_work work = {.outputs = 2000, .rows = 1};
     assert_near(timed_kernel_estimate(&add, &work, &rates).latency_s, 4e-6 + HOST_S, 1e-9);
     assert_near(timed_kernel_estimate(&norm, &work, &rates).latency_s, 16e-6 + HOST_S, 1e-9);
-    work.outputs = 10; /* never less than an operation without work */
+    work.outputs = 10; /* at least the time of an empty operation */
     assert_near(timed_kernel_estimate(&add, &work, &rates).latency_s, 1e-6 + HOST_S, 1e-9);
     struct subgraph attention = {.op = GRAPH_ATTENTION,
                                  .shape = {.heads = 8, .tokens = 1, .sequences = 1}};
@@ -118,7 +118,7 @@ static struct rates onnx_rates(struct hardware *cpu)
                           .bytes_per_s = {10e9, 0}};
 }
 
-static void test_operators_of_onnx_runtime(void **state)
+static void onnx_runtime_operators_are_bound_by_compute_or_memory(void **state)
 {
     (void)state;
     struct hardware cpu;
@@ -128,13 +128,13 @@ static void test_operators_of_onnx_runtime(void **state)
         .op = GRAPH_CONV, .steps = 1, .shape = {.groups = 1, .channels = 64, .taps = 9}};
     struct roofline_work near = {.elementwise = 1, .bytes = 0.47e6}, far = {.bytes = 10e6};
     struct roofline_work work = {.macs = 36e6, .bytes = 1e3, .rows = 100};
-    /* 0.47 MB fit into the cache, of which 0.47 of the bandwidth is attained; 10 MB come from memory. */
+    /* 0.47 MB fit into the cache, with 0.47 of its bandwidth attained; 10 MB come from memory. */
     assert_near(cpu_kernel_estimate(&add, &near, &rates).latency_s, 10e-6 + 1.8e-6, 1e-10);
     assert_near(cpu_kernel_estimate(&add, &far, &rates).latency_s, 1e-3 + 1.8e-6, 1e-10);
     assert_near(cpu_kernel_estimate(&conv, &work, &rates).latency_s, 1e-3 + 1.8e-6, 1e-10);
-    cpu.launch_s.value = 8e-6; /* threads meet after it */
+    cpu.launch_s.value = 8e-6; /* thread synchronization */
     assert_near(cpu_kernel_estimate(&conv, &work, &rates).latency_s, 1e-3 + 5.8e-6, 1e-10);
-    /* Part of what is a little more than the cache still comes out of it. */
+    /* Part of a working set slightly above the cache size still comes from the cache. */
     struct roofline_work some = {.bytes = 2e6};
     double took = cpu_kernel_estimate(&add, &some, &rates).latency_s;
     assert_true(took > 2e6 / 47e9 + 5.8e-6 && took < 2e6 / 10e9);
@@ -147,8 +147,8 @@ static void test_operators_of_onnx_runtime(void **state)
     }
 }
 
-/* Weights are used again after all others of the model, so that a cache must hold all of them. */
-static void test_weights_of_a_large_model_come_from_memory(void **state)
+/* Weights are reused only after all others of the model, so that the cache would have to hold all of them. */
+static void weights_of_a_large_model_come_from_memory(void **state)
 {
     (void)state;
     struct hardware cpu;
@@ -164,8 +164,8 @@ static void test_weights_of_a_large_model_come_from_memory(void **state)
     assert_near(large.cached_bytes, 0.47e6, 1e-3);
 }
 
-/* Rates are those of two threads: a short operator gets one of them, a long one both, less what they lose. */
-static void test_threads_of_onnx_runtime(void **state)
+/* Rates are for two threads: a short operator uses one of them, a long one both, minus their overhead. */
+static void short_onnx_runtime_operators_use_one_thread(void **state)
 {
     (void)state;
     struct hardware cpu;
@@ -180,8 +180,9 @@ static void test_threads_of_onnx_runtime(void **state)
 
 /* ---- ONNX Runtime: operators that were timed ---- */
 
-/* Timed at 10 ps per MAC for convolutions of 16 channels and 20 for 64, at 30 where the window is 1 x 1, at 50 for
- * images, at 100 depthwise, at 40 over time; elements take 1 ns each, 3 ns to another layout; a step 0.25 us. */
+/* Timed at 10 ps per MAC for convolutions of 16 channels and 20 for 64, at 30 for 1x1 kernels, at
+ * 50 for image inputs, at 100 depthwise, at 40 for 1D; elements take 1 ns each, 3 ns with a layout
+ * change; a step 0.25 us. */
 static struct rates timed_rates(struct hardware *cpu, struct hardware_timings *table)
 {
     static const struct hardware_timing ROWS[] = {
@@ -203,8 +204,8 @@ static struct rates timed_rates(struct hardware *cpu, struct hardware_timings *t
     return rates;
 }
 
-static double conv_took(const struct rates *rates, double channels, double outputs, double groups,
-                        double taps)
+static double conv_s(const struct rates *rates, double channels, double outputs, double groups,
+                     double taps)
 {
     struct subgraph conv = {.op = GRAPH_CONV,
                             .steps = 1,
@@ -216,34 +217,34 @@ static double conv_took(const struct rates *rates, double channels, double outpu
     return cpu_kernel_estimate(&conv, &work, rates).latency_s - 4 * 0.25e-6;
 }
 
-static void test_timed_operators_of_onnx_runtime(void **state)
+static void timed_onnx_runtime_operators_are_interpolated(void **state)
 {
     (void)state;
     struct hardware cpu;
     struct hardware_timings table;
     struct rates rates = timed_rates(&cpu, &table);
-    assert_near(conv_took(&rates, 16, 16, 1, 9), 100 * 16 * 16 * 9 * 10e-12, 1e-15);
-    /* Half way in the logarithm, and beyond the largest. */
-    assert_near(conv_took(&rates, 32, 32, 1, 9), 100 * 32 * 32 * 9 * sqrt(200) * 1e-12, 1e-14);
-    assert_near(conv_took(&rates, 256, 256, 1, 9), 100 * 256 * 256 * 9 * 20e-12, 1e-13);
-    assert_near(conv_took(&rates, 64, 64, 1, 1), 100 * 64 * 64 * 30e-12, 1e-14);
-    assert_near(conv_took(&rates, 64, 64, 64, 9), 100 * 64 * 9 * 100e-12, 1e-14);
-    /* Blocks of 16 channels: 24 of them take as long as 32, and outputs of an image too. */
-    assert_near(conv_took(&rates, 24, 24, 1, 9) / conv_took(&rates, 32, 32, 1, 9), 1, 1e-9);
-    assert_near(conv_took(&rates, 3, 20, 1, 9) / conv_took(&rates, 3, 32, 1, 9), 1, 1e-9);
-    /* Over time there are no blocks. */
+    assert_near(conv_s(&rates, 16, 16, 1, 9), 100 * 16 * 16 * 9 * 10e-12, 1e-15);
+    /* Interpolated in the logarithm, and extrapolated beyond the largest. */
+    assert_near(conv_s(&rates, 32, 32, 1, 9), 100 * 32 * 32 * 9 * sqrt(200) * 1e-12, 1e-14);
+    assert_near(conv_s(&rates, 256, 256, 1, 9), 100 * 256 * 256 * 9 * 20e-12, 1e-13);
+    assert_near(conv_s(&rates, 64, 64, 1, 1), 100 * 64 * 64 * 30e-12, 1e-14);
+    assert_near(conv_s(&rates, 64, 64, 64, 9), 100 * 64 * 9 * 100e-12, 1e-14);
+    /* Blocks of 16 channels: 24 channels take as long as 32, and so do outputs of an image. */
+    assert_near(conv_s(&rates, 24, 24, 1, 9) / conv_s(&rates, 32, 32, 1, 9), 1, 1e-9);
+    assert_near(conv_s(&rates, 3, 20, 1, 9) / conv_s(&rates, 3, 32, 1, 9), 1, 1e-9);
+    /* 1D convolutions are not blocked. */
     struct subgraph line = {
         .op = GRAPH_CONV,
         .shape = {.groups = 1, .channels = 3, .taps = 3, .window_rank = 1, .positions = 100},
     };
     struct roofline_work sound = {.macs = 100 * 3 * 20 * 3, .rows = 100, .outputs = 2000};
     assert_near(cpu_kernel_estimate(&line, &sound, &rates).latency_s, 18000 * 40e-12 + 1e-6, 1e-15);
-    /* Two operands of 1000 elements; one and a constant; one that is converted before. */
+    /* Two operands of 1000 elements; one and a constant; one that is converted first. */
     struct subgraph add = {.op = GRAPH_ADD, .steps = 1};
     struct roofline_work two = {.bytes = 12000, .outputs = 1000},
                          one = {.bytes = 8000, .outputs = 1000};
     assert_near(cpu_kernel_estimate(&add, &two, &rates).latency_s, 1e-6 + 1e-6, 1e-12);
-    /* A tenth of a megabyte of the weights of a large model takes 10 us at 10 GB/s, however fast it is multiplied. */
+    /* 0.1 MB of the weights of a large model take 10 us at 10 GB/s, however fast they are multiplied. */
     struct subgraph conv = {.op = GRAPH_CONV, .shape = {.groups = 1, .channels = 16, .taps = 9}};
     struct roofline_work few = {
         .macs = 1, .rows = 1, .outputs = 16, .bytes = 0.1e6, .traffic = {.weights = 0.1e6}};
@@ -269,12 +270,12 @@ static void test_timed_operators_of_onnx_runtime(void **state)
     "\"timings\": {\"runtime\": \"llama.cpp\", \"threads\": 2, \"source\": \"s\", "                \
     "\"operations\": [" operation "]}}"
 
-static void test_a_file_says_what_is_wrong(void **state)
+static void errors_of_a_timings_file_name_the_cause(void **state)
 {
     (void)state;
     SKIP_WITHOUT(jv_available);
     static const struct {
-        const char *text, *says; /* NULL: nothing is */
+        const char *text, *says; /* NULL: no error */
     } FILES[] = {
         {FILE_WITH("{\"op\": \"step\", \"us\": 1.5}"), NULL},
         {FILE_WITH("{\"op\": \"step\"}"), "timings.operations.0.us: is missing"},
@@ -303,14 +304,14 @@ static void test_a_file_says_what_is_wrong(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_was_timed_comes_back),
-        cmocka_unit_test(test_other_sizes_lie_between),
-        cmocka_unit_test(test_the_rest_follows_its_elements),
-        cmocka_unit_test(test_operators_of_onnx_runtime),
-        cmocka_unit_test(test_weights_of_a_large_model_come_from_memory),
-        cmocka_unit_test(test_threads_of_onnx_runtime),
-        cmocka_unit_test(test_timed_operators_of_onnx_runtime),
-        cmocka_unit_test(test_a_file_says_what_is_wrong),
+        cmocka_unit_test(timed_operations_are_reproduced),
+        cmocka_unit_test(other_sizes_are_interpolated),
+        cmocka_unit_test(elementwise_time_follows_the_number_of_elements),
+        cmocka_unit_test(onnx_runtime_operators_are_bound_by_compute_or_memory),
+        cmocka_unit_test(weights_of_a_large_model_come_from_memory),
+        cmocka_unit_test(short_onnx_runtime_operators_use_one_thread),
+        cmocka_unit_test(timed_onnx_runtime_operators_are_interpolated),
+        cmocka_unit_test(errors_of_a_timings_file_name_the_cause),
     };
     return RUN_TESTS(tests);
 }

@@ -1,5 +1,5 @@
-/* Many estimates: a device that cannot does not stop the others, and comes last; a frontier is drawn for
- * every demand by itself. */
+/* Many estimates: a device that cannot run the model does not stop the others, and comes last; the
+ * Pareto front is per demand. */
 #include "estimate/estimate_grid.h"
 
 #include "port/json_read.h"
@@ -7,14 +7,14 @@
 
 enum { DEVICES = 3, BATCHES = 2, CONTEXTS = 3 };
 
-static void find(const char *id, struct hardware *out)
+static void find_hardware(const char *id, struct hardware *out)
 {
     struct error why = {0};
     if (hardware_find(id, out, &why))
         fail_msg("%s", why.text);
 }
 
-static void one_that_cannot_comes_last(void **state)
+static void a_device_that_cannot_run_the_model_comes_last(void **state)
 {
     struct hardware hardware[DEVICES];
     struct grid_candidate candidates[DEVICES] = {{0}};
@@ -22,9 +22,10 @@ static void one_that_cannot_comes_last(void **state)
     struct estimate_grid points;
     struct error why = {0};
     (void)state;
-    find("xeon-8490h", &hardware[0]); /* states no link: cannot share a model */
-    find("a100-sxm-80gb", &hardware[1]);
-    find("h100-sxm", &hardware[2]);
+    find_hardware("xeon-8490h",
+                  &hardware[0]); /* no link bandwidth: cannot be used for tensor parallelism */
+    find_hardware("a100-sxm-80gb", &hardware[1]);
+    find_hardware("h100-sxm", &hardware[2]);
     for (size_t i = 0; i < DEVICES; i++) {
         candidates[i].device = i;
         candidates[i].config = (struct estimate_config){.precision = PRECISION_FP16, .devices = 2};
@@ -56,8 +57,8 @@ static void one_that_cannot_comes_last(void **state)
         hardware_release(&hardware[i]);
 }
 
-/* Is there another point of the same demand that is as good in both, and better in one? */
-static bool is_beaten(const struct estimate_grid *points, const struct grid_point *mine)
+/* Whether another point of the same demand is at least as good in both, and better in one. */
+static bool is_dominated(const struct estimate_grid *points, const struct grid_point *mine)
 {
     double joules = workload_estimate_joules_per_unit(&mine->estimate),
            seconds = mine->estimate.total.latency_s;
@@ -72,10 +73,10 @@ static bool is_beaten(const struct estimate_grid *points, const struct grid_poin
     return false;
 }
 
-/* A short context costs less and answers sooner than a long one, and beats it nowhere. */
-static void demands_do_not_compete(void **state)
+/* A short context costs less and has a lower latency than a long one, but does not dominate it. */
+static void the_pareto_front_is_per_demand(void **state)
 {
-    static const int64_t LENGTHS[CONTEXTS] = {8192, 512, 2048}; /* in no order */
+    static const int64_t LENGTHS[CONTEXTS] = {8192, 512, 2048}; /* unordered */
     struct hardware hardware[2];
     struct grid_candidate candidates[2] = {{0}};
     struct workload_spec works[CONTEXTS * BATCHES];
@@ -83,8 +84,8 @@ static void demands_do_not_compete(void **state)
     struct estimate_grid points;
     struct error why = {0};
     (void)state;
-    find("l4", &hardware[0]);
-    find("h200", &hardware[1]);
+    find_hardware("l4", &hardware[0]);
+    find_hardware("h200", &hardware[1]);
     for (size_t i = 0; i < 2; i++) {
         candidates[i].device = i;
         candidates[i].config = (struct estimate_config){.precision = PRECISION_FP16, .devices = 1};
@@ -106,7 +107,7 @@ static void demands_do_not_compete(void **state)
         assert_int_equal(point->demand, i / 4);
         assert_int_equal(point->rank, i % 4);
         assert_int_equal(point->work->spec.setting.context, SORTED[i / 4]);
-        assert_int_equal(point->on_frontier, !is_beaten(&points, point));
+        assert_int_equal(point->on_frontier, !is_dominated(&points, point));
         assert_true(point->rank == 0 || workload_estimate_joules_per_unit(&point[-1].estimate) <=
                                             workload_estimate_joules_per_unit(&point->estimate));
     }
@@ -118,7 +119,8 @@ static void demands_do_not_compete(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(one_that_cannot_comes_last),
-                                       cmocka_unit_test(demands_do_not_compete)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_device_that_cannot_run_the_model_comes_last),
+        cmocka_unit_test(the_pareto_front_is_per_demand)};
     return RUN_TESTS_WITH(jv_available, tests);
 }

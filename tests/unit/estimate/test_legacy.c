@@ -1,5 +1,5 @@
-/* The legacy model gives the figures that were published with it, to their last digit; the default one
- * does not repeat its mistakes. */
+/* The legacy model reproduces its published figures to the last digit; the default model does not
+ * repeat its errors. */
 #include "estimate/legacy.h"
 
 #include "core/text.h"
@@ -31,9 +31,9 @@ static struct legacy_hardware read_device(const char *path)
     return hardware;
 }
 
-static const struct legacy_estimate *run(const char *model, const char *device,
-                                         enum precision precision, struct graph *graph,
-                                         struct legacy_estimate *out)
+static const struct legacy_estimate *estimate_model(const char *model, const char *device,
+                                                    enum precision precision, struct graph *graph,
+                                                    struct legacy_estimate *out)
 {
     struct legacy_hardware hardware = read_device(device);
     struct error why = {0};
@@ -48,15 +48,15 @@ static void release(struct graph *graph, struct legacy_estimate *compat)
     graph_release(graph);
 }
 
-/* Printed with so many digits after the point, it reads like this. */
-static void assert_reads(double value, int digits, const char *expected)
+/* Printed with that many digits after the decimal point, the value reads as expected. */
+static void assert_printed(double value, int digits, const char *expected)
 {
     char text[48];
     snprintf(text, sizeof text, "%.*f", digits, value);
     assert_string_equal(text, expected);
 }
 
-static double total_of(const struct legacy_estimate *compat, const char *name)
+static double joules_of(const struct legacy_estimate *compat, const char *name)
 {
     for (size_t i = 0; i < compat->count; i++)
         if (strcmp(compat->rows[i].name, name) == 0)
@@ -65,28 +65,29 @@ static double total_of(const struct legacy_estimate *compat, const char *name)
     return 0;
 }
 
-static void test_resnet18(void **state)
+static void test_resnet18_has_the_published_figures(void **state)
 {
     (void)state;
     struct graph graph;
     struct legacy_estimate compat;
-    const struct legacy_estimate *e = run("resnet18", A100, PRECISION_FP32, &graph, &compat);
+    const struct legacy_estimate *e =
+        estimate_model("resnet18", A100, PRECISION_FP32, &graph, &compat);
     assert_int_equal(compat.count, 68);
-    assert_reads(e->flops, 0, "3643625984");
-    assert_reads(e->joules.compute * 1e6, 0, "72873");
-    assert_reads(e->joules.memory * 1e6, 0, "1170");
-    assert_reads(e->joules.idle * 1e6, 0, "131186");
-    assert_reads(e->joules.total * 1e3, 2, "205.23");
-    assert_reads(e->average_w, 2, "366.07");
-    assert_reads(e->latency_s * 1e3, 2, "0.56");
-    assert_reads(e->efficiency * 100, 1, "14.8");
-    assert_reads(e->utilization * 100, 0, "41");
-    assert_reads(e->utilization * 100, 2, "41.26");
-    assert_reads(e->wasted_j * 1e6, 0, "73028");
-    assert_reads(total_of(&compat, "conv1") * 1e6, 0, "8761");
-    assert_reads(total_of(&compat, "layer4.0.conv2") * 1e6, 0, "8665");
+    assert_printed(e->flops, 0, "3643625984");
+    assert_printed(e->joules.compute * 1e6, 0, "72873");
+    assert_printed(e->joules.memory * 1e6, 0, "1170");
+    assert_printed(e->joules.idle * 1e6, 0, "131186");
+    assert_printed(e->joules.total * 1e3, 2, "205.23");
+    assert_printed(e->average_w, 2, "366.07");
+    assert_printed(e->latency_s * 1e3, 2, "0.56");
+    assert_printed(e->efficiency * 100, 1, "14.8");
+    assert_printed(e->utilization * 100, 0, "41");
+    assert_printed(e->utilization * 100, 2, "41.26");
+    assert_printed(e->wasted_j * 1e6, 0, "73028");
+    assert_printed(joules_of(&compat, "conv1") * 1e6, 0, "8761");
+    assert_printed(joules_of(&compat, "layer4.0.conv2") * 1e6, 0, "8665");
     for (size_t i = 0; i < compat.count; i++)
-        assert_true(e->rows[i].joules.total <= total_of(&compat, "conv1"));
+        assert_true(e->rows[i].joules.total <= joules_of(&compat, "conv1"));
     release(&graph, &compat);
 }
 
@@ -95,44 +96,47 @@ static void test_resnet18_in_fp16_costs_four_times_as_much(void **state)
     (void)state;
     struct graph graph;
     struct legacy_estimate compat;
-    const struct legacy_estimate *e = run("resnet18", A100, PRECISION_FP16, &graph, &compat);
-    assert_reads(e->joules.total * 1e3, 2, "814.88");
-    assert_reads(e->average_w, 2, "1962.57");
-    assert_reads(e->latency_s * 1e3, 2, "0.42");
+    const struct legacy_estimate *e =
+        estimate_model("resnet18", A100, PRECISION_FP16, &graph, &compat);
+    assert_printed(e->joules.total * 1e3, 2, "814.88");
+    assert_printed(e->average_w, 2, "1962.57");
+    assert_printed(e->latency_s * 1e3, 2, "0.42");
     release(&graph, &compat);
 }
 
-static void test_mobilenet_v2(void **state)
+static void test_mobilenet_v2_has_the_published_figures(void **state)
 {
     (void)state;
     struct graph graph;
     struct legacy_estimate compat;
-    const struct legacy_estimate *e = run("mobilenet_v2", A100, PRECISION_FP32, &graph, &compat);
+    const struct legacy_estimate *e =
+        estimate_model("mobilenet_v2", A100, PRECISION_FP32, &graph, &compat);
     assert_int_equal(compat.count, 151);
-    assert_reads(e->joules.total * 1e3, 0, "219");
-    assert_reads(e->joules.compute * 1e6, 0, "12825");
-    assert_reads(e->joules.memory * 1e6, 0, "1728");
-    assert_reads(e->joules.idle * 1e6, 0, "204530");
+    assert_printed(e->joules.total * 1e3, 0, "219");
+    assert_printed(e->joules.compute * 1e6, 0, "12825");
+    assert_printed(e->joules.memory * 1e6, 0, "1728");
+    assert_printed(e->joules.idle * 1e6, 0, "204530");
     release(&graph, &compat);
 }
 
-static void test_a_device_like_a_jetson(void **state)
+static void test_jetson_has_the_published_figures(void **state)
 {
     (void)state;
     struct graph graph;
     struct legacy_estimate compat;
-    const struct legacy_estimate *e = run("resnet18", JETSON, PRECISION_FP32, &graph, &compat);
-    assert_reads(e->joules.total * 1e3, 0, "667");
-    assert_reads(e->joules.compute * 1e6, 0, "364363");
-    assert_reads(e->joules.memory * 1e6, 0, "5848");
-    assert_reads(e->joules.idle * 1e6, 0, "296826");
-    assert_reads(e->latency_s * 1e3, 2, "3.30");
-    assert_reads(e->efficiency * 100, 1, "21.1");
+    const struct legacy_estimate *e =
+        estimate_model("resnet18", JETSON, PRECISION_FP32, &graph, &compat);
+    assert_printed(e->joules.total * 1e3, 0, "667");
+    assert_printed(e->joules.compute * 1e6, 0, "364363");
+    assert_printed(e->joules.memory * 1e6, 0, "5848");
+    assert_printed(e->joules.idle * 1e6, 0, "296826");
+    assert_printed(e->latency_s * 1e3, 2, "3.30");
+    assert_printed(e->efficiency * 100, 1, "21.1");
     release(&graph, &compat);
 }
 
-/* The same network on the real device, by the model that we stand behind. */
-static void test_fp16_saves_energy_by_the_default_model(void **state)
+/* The same network on the real device, by the default model. */
+static void test_fp16_saves_energy_in_the_default_model(void **state)
 {
     (void)state;
     struct graph graph = build("resnet18");
@@ -159,7 +163,7 @@ static void test_fp16_saves_energy_by_the_default_model(void **state)
     graph_release(&graph);
 }
 
-static void test_what_is_wrong_with_a_file_is_named(void **state)
+static void test_errors_of_a_file_name_the_cause(void **state)
 {
     (void)state;
     static const struct {
@@ -190,7 +194,7 @@ static void test_what_is_wrong_with_a_file_is_named(void **state)
     tree_free(&tree);
 }
 
-static void test_a_precision_that_it_lacks(void **state)
+static void test_an_unsupported_precision_is_an_error(void **state)
 {
     (void)state;
     struct legacy_hardware hardware = read_device(JETSON);
@@ -206,13 +210,13 @@ static void test_a_precision_that_it_lacks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_resnet18),
+        cmocka_unit_test(test_resnet18_has_the_published_figures),
         cmocka_unit_test(test_resnet18_in_fp16_costs_four_times_as_much),
-        cmocka_unit_test(test_mobilenet_v2),
-        cmocka_unit_test(test_a_device_like_a_jetson),
-        cmocka_unit_test(test_fp16_saves_energy_by_the_default_model),
-        cmocka_unit_test(test_what_is_wrong_with_a_file_is_named),
-        cmocka_unit_test(test_a_precision_that_it_lacks),
+        cmocka_unit_test(test_mobilenet_v2_has_the_published_figures),
+        cmocka_unit_test(test_jetson_has_the_published_figures),
+        cmocka_unit_test(test_fp16_saves_energy_in_the_default_model),
+        cmocka_unit_test(test_errors_of_a_file_name_the_cause),
+        cmocka_unit_test(test_an_unsupported_precision_is_an_error),
     };
     return RUN_TESTS_WITH(jv_available, tests);
 }

@@ -1,4 +1,4 @@
-/* What is alive when: against a run over the graph that allocates, and frees after the last use. */
+/* Liveness of tensors: against a run over the graph that allocates, and frees after the last use. */
 #include "estimate/pass_estimate.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@
 
 enum { GRAPHS = 300, MOST_NODES = 50 };
 
-static struct partition cut(const struct graph *graph, enum partition_fusion fusion)
+static struct partition make_partition(const struct graph *graph, enum partition_fusion fusion)
 {
     struct partition partition;
     struct error why = {0};
@@ -21,7 +21,7 @@ static struct partition cut(const struct graph *graph, enum partition_fusion fus
     return partition;
 }
 
-/* On so many devices of round figures, with another capacity where one is given. */
+/* On that many devices with round figures, with another capacity if given. */
 static struct pass_estimate estimate(const struct partition *partition,
                                      struct estimate_config config, const double *capacity)
 {
@@ -36,10 +36,10 @@ static struct pass_estimate estimate(const struct partition *partition,
     return out;
 }
 
-/* ---- the oracle ---- */
+/* ---- reference simulation ---- */
 
 struct needs {
-    bool is_stored; /* it leaves a subgraph, or comes in */
+    bool is_stored; /* it is an input or output of a subgraph */
     int first, last;
 };
 
@@ -47,20 +47,20 @@ static bool reads(const struct graph *graph, bool in_place, const struct graph_n
                   tensor_id root)
 {
     for (size_t i = 0; i < node->input_count; i++)
-        if (graphs_shown_by(graph, in_place, graph_inputs(graph, node)[i]) == root)
+        if (graphs_view_base(graph, in_place, graph_inputs(graph, node)[i]) == root)
             return true;
     return false;
 }
 
-static bool goes_out(const struct graph *graph, bool in_place, tensor_id root)
+static bool is_graph_output(const struct graph *graph, bool in_place, tensor_id root)
 {
     for (size_t t = 0; t < graph->tensor_count; t++)
-        if (graph->tensors[t].is_output && graphs_shown_by(graph, in_place, (tensor_id)t) == root)
+        if (graph->tensors[t].is_output && graphs_view_base(graph, in_place, (tensor_id)t) == root)
             return true;
     return false;
 }
 
-/* Steps of which a tensor must be in memory, by asking every node of every subgraph. */
+/* The steps during which a tensor must be in memory, by checking each node of each subgraph. */
 static struct needs needs_of(const struct partition *partition, bool in_place, tensor_id root)
 {
     const struct graph *graph = partition->graph;
@@ -79,8 +79,8 @@ static struct needs needs_of(const struct partition *partition, bool in_place, t
             last_read = (int)s;
             is_read_elsewhere |= producer < 0 || (int)s != made;
         }
-    bool leaves = goes_out(graph, in_place, root);
-    bool is_unread = last_read < 0 && producer >= 0; /* it is written all the same */
+    bool leaves = is_graph_output(graph, in_place, root);
+    bool is_unread = last_read < 0 && producer >= 0; /* it is written nevertheless */
     int last = last_read > made ? last_read : made;
     return (struct needs){.is_stored = leaves || is_read_elsewhere || is_unread,
                           .first = made,
@@ -92,14 +92,14 @@ static bool is_activation(const struct graph_tensor *tensor)
     return tensor->role == GRAPH_ACTIVATION || tensor->role == GRAPH_INPUT;
 }
 
-static double alive_at(const struct partition *partition, bool in_place,
-                       const struct precision_widths *widths, int step)
+static double live_bytes_at(const struct partition *partition, bool in_place,
+                            const struct precision_widths *widths, int step)
 {
     const struct graph *graph = partition->graph;
     double bytes = 0;
     for (size_t t = 0; t < graph->tensor_count; t++) {
         if (!is_activation(&graph->tensors[t]) ||
-            graphs_shown_by(graph, in_place, (tensor_id)t) != (tensor_id)t)
+            graphs_view_base(graph, in_place, (tensor_id)t) != (tensor_id)t)
             continue;
         struct needs needs = needs_of(partition, in_place, (tensor_id)t);
         struct graph_amount amount = graph_tensor_amount(&graph->tensors[t]);
@@ -113,13 +113,13 @@ static void check_timeline(const struct graph *graph, enum partition_fusion fusi
                            enum precision precision)
 {
     struct precision_widths widths = precision_widths(precision);
-    struct partition partition = cut(graph, fusion);
+    struct partition partition = make_partition(graph, fusion);
     struct pass_estimate pass =
         estimate(&partition, (struct estimate_config){.precision = precision}, NULL);
     struct estimate_memory memory = pass.memory;
     double peak = 0, weights = 0, cache = 0;
     for (size_t i = 0; i < partition.count; i++) {
-        double alive = alive_at(&partition, fusion == PARTITION_FUSED, &widths, (int)i);
+        double alive = live_bytes_at(&partition, fusion == PARTITION_FUSED, &widths, (int)i);
         assert_near(memory.timeline[i], alive, 1e-6);
         peak = alive > peak ? alive : peak;
     }
@@ -140,13 +140,13 @@ static void check_timeline(const struct graph *graph, enum partition_fusion fusi
     partition_release(&partition);
 }
 
-static void test_the_timeline_of_any_graph(void **state)
+static void memory_timeline_matches_an_allocator_simulation(void **state)
 {
     (void)state;
-    struct chance chance = {5};
-    for (int i = graphs_tries(GRAPHS); i > 0; i--) {
+    struct rng rng = {5};
+    for (int i = graphs_rounds(GRAPHS); i > 0; i--) {
         struct graph graph;
-        graphs_random(&chance, 1 + chance_below(&chance, MOST_NODES - 1), &graph);
+        graphs_random(&rng, 1 + rng_below(&rng, MOST_NODES - 1), &graph);
         check_timeline(&graph, PARTITION_PLAIN, PRECISION_FP32);
         check_timeline(&graph, PARTITION_FUSED, PRECISION_FP16);
         graph_release(&graph);
@@ -155,8 +155,8 @@ static void test_the_timeline_of_any_graph(void **state)
 
 /* ---- by hand ---- */
 
-/* A residual keeps its start alive over the branch; a chain of the same nodes does not. */
-static void test_a_residual_is_kept(void **state)
+/* A residual keeps its input alive over the branch; a chain of the same nodes does not. */
+static void a_residual_stays_allocated_over_the_branch(void **state)
 {
     (void)state;
     struct graph graph;
@@ -171,7 +171,7 @@ static void test_a_residual_is_kept(void **state)
     y = build_op(&b, GRAPH_SOFTMAX, "c", y);
     build_output(&b, build_binary(&b, GRAPH_ADD, "sum", y, kept));
     assert_int_equal(build_end(&b), ERR_OK);
-    struct partition partition = cut(&graph, PARTITION_PLAIN);
+    struct partition partition = make_partition(&graph, PARTITION_PLAIN);
     struct estimate_config config = {.precision = PRECISION_FP32};
     struct pass_estimate pass = estimate(&partition, config, NULL);
     struct estimate_memory memory = pass.memory;
@@ -196,7 +196,7 @@ static void test_a_residual_is_kept(void **state)
 }
 
 /* Weights that two nodes read count once, in their stored precision where that is kept. */
-static void test_shared_and_stored_weights(void **state)
+static void shared_weights_count_once_in_their_stored_precision(void **state)
 {
     (void)state;
     struct graph graph;
@@ -207,8 +207,8 @@ static void test_shared_and_stored_weights(void **state)
     tensor_id x = build_embedding_with(&b, "embed", ids, table);
     build_output(&b, build_linear_with(&b, "head", x, table, GRAPH_NONE, 100));
     assert_int_equal(build_end(&b), ERR_OK);
-    graph.tensors[table].stored_bytes = 450; /* 4.5 bits a number */
-    struct partition partition = cut(&graph, PARTITION_FUSED);
+    graph.tensors[table].stored_bytes = 450; /* 4.5 bits per element */
+    struct partition partition = make_partition(&graph, PARTITION_FUSED);
     struct estimate_config config = {.precision = PRECISION_FP16};
     struct pass_estimate pass = estimate(&partition, config, NULL);
     assert_near(pass.memory.weights, 1600, 0);
@@ -221,7 +221,7 @@ static void test_shared_and_stored_weights(void **state)
     graph_release(&graph);
 }
 
-/* ---- shared by devices ---- */
+/* ---- tensor parallelism ---- */
 
 struct shared_case {
     const char *model;
@@ -229,9 +229,9 @@ struct shared_case {
     double heads_kv;
 };
 
-/* What one of the devices has of a tensor, by its name alone: some heads of queries, keys and values, some
- * columns between the matrices of the feed-forward; all of anything else, routers too. */
-static double part_of(const struct shared_case *which, const char *name, double devices)
+/* The share of a tensor on one device, by its name alone: some heads of queries, keys and values,
+ * some columns between the feed-forward matrices; all of anything else, including routers. */
+static double share_of_device(const struct shared_case *which, const char *name, double devices)
 {
     const char *behind = strncmp(name, "blk.", 4) == 0 ? strchr(name + 4, '.') : NULL;
     double most = fmin(devices, which->heads_kv), all = which->queries + which->keys;
@@ -250,8 +250,8 @@ static double part_of(const struct shared_case *which, const char *name, double 
     return 1;
 }
 
-static void check_shared(const struct shared_case *which, const struct partition *partition,
-                         int devices)
+static void check_sharded(const struct shared_case *which, const struct partition *partition,
+                          int devices)
 {
     struct precision_widths widths = precision_widths(PRECISION_FP16);
     const struct graph *graph = partition->graph;
@@ -259,12 +259,12 @@ static void check_shared(const struct shared_case *which, const struct partition
     assert_non_null(alive);
     for (size_t t = 0; t < graph->tensor_count; t++) {
         if (!is_activation(&graph->tensors[t]) ||
-            graphs_shown_by(graph, true, (tensor_id)t) != (tensor_id)t)
+            graphs_view_base(graph, true, (tensor_id)t) != (tensor_id)t)
             continue;
         struct needs needs = needs_of(partition, true, (tensor_id)t);
         struct graph_amount amount = graph_tensor_amount(&graph->tensors[t]);
         double bytes =
-            graph_bytes(&amount, &widths) * part_of(which, graph->tensors[t].name, devices);
+            graph_bytes(&amount, &widths) * share_of_device(which, graph->tensors[t].name, devices);
         for (int i = needs.first; needs.is_stored && i <= needs.last; i++)
             alive[i] += bytes;
     }
@@ -282,7 +282,7 @@ static void check_shared(const struct shared_case *which, const struct partition
     free(alive);
 }
 
-static void test_what_devices_divide(void **state)
+static void memory_is_divided_by_tensor_parallelism(void **state)
 {
     (void)state;
     static const struct shared_case CASES[] = {
@@ -298,10 +298,11 @@ static void test_what_devices_divide(void **state)
         struct graph_options setting = {.phase = GRAPH_PREFILL, .batch = 1, .tokens = 64};
         assert_int_equal(model_open(CASES[c].model, &model, &why), ERR_OK);
         assert_int_equal(model_graph(&model, &setting, &graph, &why), ERR_OK);
-        struct partition partition = cut(&graph, PARTITION_FUSED);
-        const int step = test_is_watched() ? 8 : 2; /* the oracle takes most of the time */
+        struct partition partition = make_partition(&graph, PARTITION_FUSED);
+        const int step =
+            test_is_instrumented() ? 8 : 2; /* the reference simulation takes most of the time */
         for (int devices = 1; devices <= 16 && partition.heads % devices == 0; devices *= step)
-            check_shared(&CASES[c], &partition, devices);
+            check_sharded(&CASES[c], &partition, devices);
         partition_release(&partition);
         graph_release(&graph);
         model_close(&model);
@@ -311,10 +312,10 @@ static void test_what_devices_divide(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_timeline_of_any_graph),
-        cmocka_unit_test(test_a_residual_is_kept),
-        cmocka_unit_test(test_shared_and_stored_weights),
-        cmocka_unit_test(test_what_devices_divide),
+        cmocka_unit_test(memory_timeline_matches_an_allocator_simulation),
+        cmocka_unit_test(a_residual_stays_allocated_over_the_branch),
+        cmocka_unit_test(shared_weights_count_once_in_their_stored_precision),
+        cmocka_unit_test(memory_is_divided_by_tensor_parallelism),
     };
     return RUN_TESTS(tests);
 }

@@ -1,4 +1,4 @@
-/* What runtimes make of quantized models: numbers as wide as files and kernels have them, computed where units are. */
+/* Precisions of quantized models by runtime: widths as in files and kernels, and the precision of compute. */
 #include "estimate/runtime.h"
 
 #include "estimate/roofline.h"
@@ -9,7 +9,7 @@ static const enum runtime_id LLM[] = {RUNTIME_VLLM, RUNTIME_TENSORRT, RUNTIME_TO
                                       RUNTIME_LLAMA_CPP};
 enum { LLM_COUNT = sizeof LLM / sizeof *LLM };
 
-static void test_a_bound_is_in_the_precision_itself(void **state)
+static void test_ideal_runtime_uses_the_precision_itself(void **state)
 {
     (void)state;
     for (enum precision p = 0; p < PRECISION_COUNT; p++) {
@@ -23,8 +23,8 @@ static void test_a_bound_is_in_the_precision_itself(void **state)
     }
 }
 
-/* 32 weights of 4 bits and a scale of 16 are 18 bytes: a block of q4_0. */
-static void test_integers_are_weights_alone(void **state)
+/* 32 weights of 4 bits and a 16-bit scale are 18 bytes: a block of q4_0. */
+static void test_integer_precisions_quantize_weights_only(void **state)
 {
     (void)state;
     for (size_t i = 0; i < LLM_COUNT; i++) {
@@ -76,7 +76,7 @@ static void test_fp8_is_computed_where_it_is_native(void **state)
     }
 }
 
-/* Its CPU provider has no kernels for other floats. */
+/* The CPU execution provider has no kernels for other floating-point types. */
 static void test_onnx_runtime_computes_floats_in_fp32_on_a_cpu(void **state)
 {
     (void)state;
@@ -101,8 +101,8 @@ static void test_onnx_runtime_computes_floats_in_fp32_on_a_cpu(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_bound_is_in_the_precision_itself),
-        cmocka_unit_test(test_integers_are_weights_alone),
+        cmocka_unit_test(test_ideal_runtime_uses_the_precision_itself),
+        cmocka_unit_test(test_integer_precisions_quantize_weights_only),
         cmocka_unit_test(test_fp8_is_computed_where_it_is_native),
         cmocka_unit_test(test_onnx_runtime_computes_floats_in_fp32_on_a_cpu),
     };

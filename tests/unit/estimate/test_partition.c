@@ -1,5 +1,5 @@
-/* Subgraphs: the patterns that people expect, and on random graphs what must hold of any partition,
- * against loops that look at everything. */
+/* Subgraphs: expected fusion patterns, and on random graphs the invariants of any partition,
+ * against brute force. */
 #include "estimate/partition.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 enum { GRAPHS = 300, MOST_NODES = 60, MOST_TENSORS = 4 * MOST_NODES };
 
-static struct partition cut(const struct graph *graph, enum partition_fusion fusion)
+static struct partition make_partition(const struct graph *graph, enum partition_fusion fusion)
 {
     struct partition partition;
     struct error why = {0};
@@ -25,7 +25,7 @@ static void assert_patterns(struct build *build, const char *const *expected, si
 {
     struct graph *graph = build->graph;
     assert_int_equal(build_end(build), ERR_OK);
-    struct partition partition = cut(graph, PARTITION_FUSED);
+    struct partition partition = make_partition(graph, PARTITION_FUSED);
     for (size_t i = 0; i < partition.count; i++)
         if (i >= count || strcmp(partition.subgraphs[i].pattern, expected[i]) != 0)
             print_message("%zu: %s\n", i, partition.subgraphs[i].pattern);
@@ -46,7 +46,7 @@ static tensor_id conv_bn(struct build *b, const char *name, tensor_id x, int32_t
     return build_batch_norm(b, "bn", x);
 }
 
-static void test_a_residual_block(void **state)
+static void test_residual_block(void **state)
 {
     (void)state;
     struct graph graph;
@@ -65,7 +65,7 @@ static void test_a_residual_block(void **state)
                     "conv+batch_norm+add+relu", "reduce", "linear");
 }
 
-static void test_a_decoder_layer(void **state)
+static void test_decoder_layer(void **state)
 {
     (void)state;
     struct graph graph;
@@ -95,8 +95,8 @@ static void test_a_decoder_layer(void **state)
                     "rms_norm", "linear x2+silu+mul", "linear+add");
 }
 
-/* As ONNX files spell them. */
-static void test_attention_and_gelu_in_small_steps(void **state)
+/* Decomposed as in ONNX files. */
+static void test_decomposed_attention_and_gelu_are_fused(void **state)
 {
     (void)state;
     struct graph graph;
@@ -117,7 +117,7 @@ static void test_attention_and_gelu_in_small_steps(void **state)
     ASSERT_PATTERNS(&b, "matmul+div+add+softmax+matmul", "linear+div+unary+add+mul x2", "linear");
 }
 
-static void test_swish_and_a_norm_in_small_steps(void **state)
+static void test_decomposed_swish_and_norm_are_fused(void **state)
 {
     (void)state;
     struct graph graph;
@@ -141,8 +141,8 @@ static void test_swish_and_a_norm_in_small_steps(void **state)
                     "conv+add");
 }
 
-/* Queries, keys and values are slices of one product, turned; two of them are scaled.  As exporters write
- * it, and one kernel reads them where they lie: all of the product, once. */
+/* Queries, keys and values are transposed slices of one matmul; two of them are scaled. As
+ * exporters write it, and one kernel reads them in place: all of the product, once. */
 static void test_rearranged_tensors_are_read_in_place(void **state)
 {
     (void)state;
@@ -162,20 +162,21 @@ static void test_rearranged_tensors_are_read_in_place(void **state)
     tensor_id y = build_rearrange(&b, "heads", build_matmul(&b, "pv", s, v), 2, (int64_t[]){4, 8});
     build_output(&b, build_linear(&b, "out", y, 8, true));
     assert_int_equal(build_end(&b), ERR_OK);
-    struct partition partition = cut(&graph, PARTITION_FUSED);
+    struct partition partition = make_partition(&graph, PARTITION_FUSED);
     assert_int_equal(partition.count, 3);
     assert_string_equal(partition.subgraphs[1].pattern, "mul x2+matmul+softmax+matmul");
     assert_near(partition.subgraphs[1].cost.in.activations, 4 * 24, 0);
     assert_near(partition.subgraphs[1].cost.out.activations, 4 * 8, 0);
     partition_release(&partition);
-    partition = cut(&graph, PARTITION_PLAIN); /* as a framework that runs them one by one copies */
+    partition = make_partition(
+        &graph, PARTITION_PLAIN); /* a framework that runs operators one by one copies them */
     assert_int_equal(partition.count, 12);
     partition_release(&partition);
     graph_release(&graph);
 }
 
 /* Fully masked rows: NaNs after the softmax become 0. */
-static void test_attention_that_replaces_what_is_no_number(void **state)
+static void test_attention_that_replaces_nan(void **state)
 {
     (void)state;
     struct graph graph;
@@ -191,8 +192,8 @@ static void test_attention_that_replaces_what_is_no_number(void **state)
     ASSERT_PATTERNS(&b, "matmul+softmax+unary+where+matmul");
 }
 
-/* x cos + (halves of x swapped, one negated) sin: one kernel, which no product takes in. */
-static void test_a_rotation_in_small_steps(void **state)
+/* x cos + (halves of x swapped, one negated) sin: one kernel, which is not fused into a matmul. */
+static void test_decomposed_rotary_embedding_is_fused(void **state)
 {
     (void)state;
     struct graph graph;
@@ -212,8 +213,8 @@ static void test_a_rotation_in_small_steps(void **state)
     ASSERT_PATTERNS(&b, "linear", "mul+unary+move+mul+add", "linear");
 }
 
-/* A quantized product, dequantized. */
-static void test_a_cast_is_a_step_like_any(void **state)
+/* A quantized matmul, dequantized. */
+static void test_casts_are_fused(void **state)
 {
     (void)state;
     struct graph graph;
@@ -226,8 +227,8 @@ static void test_a_cast_is_a_step_like_any(void **state)
     ASSERT_PATTERNS(&b, "linear+cast+mul");
 }
 
-/* A tensor rolled around is all of it in another order; with something else between it is not. */
-static void test_parts_put_together_again(void **state)
+/* A rolled tensor is a permutation of itself; with something else concatenated it is not. */
+static void test_a_rolled_tensor_is_read_in_place(void **state)
 {
     (void)state;
     for (int is_other = 0; is_other < 2; is_other++) {
@@ -247,7 +248,7 @@ static void test_parts_put_together_again(void **state)
     }
 }
 
-/* What goes out of the model lies there in its own order. */
+/* Outputs of the model are written in their own order. */
 static void test_rearranged_outputs_are_written(void **state)
 {
     (void)state;
@@ -275,8 +276,8 @@ static void test_tensors_read_twice_or_output_are_not_fused(void **state)
     ASSERT_PATTERNS(&b, "linear", "relu", "linear+relu", "linear", "softmax");
 }
 
-/* A small gate that is broadcast over an image does not end the loop of the small convolution. */
-static void test_an_end_of_another_size_is_not_fused(void **state)
+/* A small gate that is broadcast over an image is not fused with the multiplication. */
+static void test_an_elementwise_op_of_another_size_is_not_fused(void **state)
 {
     (void)state;
     struct graph graph;
@@ -291,7 +292,7 @@ static void test_an_end_of_another_size_is_not_fused(void **state)
 }
 
 /* A reader of one sibling may come before another sibling: siblings run at the position of the first. */
-static void test_siblings_run_before_those_that_read_any(void **state)
+static void test_siblings_run_before_their_readers(void **state)
 {
     (void)state;
     struct graph graph;
@@ -305,8 +306,8 @@ static void test_siblings_run_before_those_that_read_any(void **state)
     ASSERT_PATTERNS(&b, "linear x2+relu", "softmax");
 }
 
-/* A router sends to all experts, experts get what it sends: they are no siblings, whatever they read. */
-static void test_experts_are_no_siblings_of_their_router(void **state)
+/* A router feeds all experts, experts read its output: they are not siblings, whatever they read. */
+static void test_experts_are_not_siblings_of_their_router(void **state)
 {
     (void)state;
     struct graph graph;
@@ -321,13 +322,13 @@ static void test_experts_are_no_siblings_of_their_router(void **state)
     ASSERT_PATTERNS(&b, "linear", "linear");
 }
 
-/* ---- any graph: against loops over everything ---- */
+/* ---- random graphs, against brute force ---- */
 
 static bool reads(const struct graph *graph, bool in_place, const struct graph_node *node,
                   tensor_id root)
 {
     for (size_t i = 0; i < node->input_count; i++)
-        if (graphs_shown_by(graph, in_place, graph_inputs(graph, node)[i]) == root)
+        if (graphs_view_base(graph, in_place, graph_inputs(graph, node)[i]) == root)
             return !graphs_is_view(graph, node, in_place);
     return false;
 }
@@ -338,7 +339,7 @@ static int owner_of(const struct partition *partition, node_id node)
     for (size_t i = 0; i < partition->count; i++)
         for (uint32_t k = 0; k < partition->subgraphs[i].node_count; k++)
             if (partition->nodes[partition->subgraphs[i].first_node + k] == node) {
-                assert_int_equal(owner, -1); /* in one only */
+                assert_int_equal(owner, -1); /* in exactly one */
                 owner = (int)i;
             }
     return owner;
@@ -353,8 +354,8 @@ static bool has_edge(const struct partition *partition, size_t from, size_t to)
     return false;
 }
 
-/* One number of every kind counts differently, so that kinds cannot be mistaken for each other. */
-static double weigh(const struct graph_amount *amount)
+/* Kinds have different weights, so that they cannot be mistaken for each other. */
+static double weighted_bytes(const struct graph_amount *amount)
 {
     static const struct precision_widths WIDTHS = {.weight = 1, .activation = 1000, .cache = 1e6};
     return graph_bytes(amount, &WIDTHS);
@@ -362,14 +363,15 @@ static double weigh(const struct graph_amount *amount)
 
 static const struct precision_widths ONE = {.weight = 1, .activation = 1, .cache = 1};
 
-static double whole(const struct graph *graph, tensor_id id)
+static double tensor_bytes(const struct graph *graph, tensor_id id)
 {
     struct graph_amount amount = graph_tensor_amount(&graph->tensors[id]);
-    return weigh(&amount);
+    return weighted_bytes(&amount);
 }
 
-/* Of what it is shown, what a node takes: rows of a table, a part where it only moves. */
-static double share_taken(const struct graph *graph, const struct graph_node *node, tensor_id id)
+/* The share of its view that a node reads: rows of a table, a part where it only moves data. */
+static double share_read_of_view(const struct graph *graph, const struct graph_node *node,
+                                 tensor_id id)
 {
     double out = graph_elements(graph_output(graph, node, 0));
     double all = graph_elements(&graph->tensors[id]);
@@ -378,9 +380,9 @@ static double share_taken(const struct graph *graph, const struct graph_node *no
     return is_table || (moves && all > out) ? out / all : 1;
 }
 
-/* Of the whole, what it is shown: some experts, a slice. */
-static double share_shown(const struct graph *graph, const struct graph_node *node, tensor_id id,
-                          tensor_id root)
+/* The share of the tensor in its view: some experts, a slice. */
+static double share_in_view(const struct graph *graph, const struct graph_node *node, tensor_id id,
+                            tensor_id root)
 {
     double shown = graph_elements(&graph->tensors[id]);
     double all = graph_elements(&graph->tensors[root]);
@@ -391,20 +393,20 @@ static double share_shown(const struct graph *graph, const struct graph_node *no
 
 struct uses {
     bool goes_out, inside, outside;
-    double share; /* that those inside take: slices add up to no more than the whole */
+    double share; /* read inside the subgraph: slices add up to at most the whole */
 };
 
-static void use_inside(const struct graph *graph, bool in_place, const struct graph_node *node,
-                       tensor_id root, bool *seen, struct uses *uses, double *left)
+static void add_inner_uses(const struct graph *graph, bool in_place, const struct graph_node *node,
+                           tensor_id root, bool *seen, struct uses *uses, double *left)
 {
     for (size_t i = 0; i < node->input_count; i++) {
         tensor_id id = graph_inputs(graph, node)[i];
-        if (graphs_shown_by(graph, in_place, id) != root || (id != root && seen[id]))
+        if (graphs_view_base(graph, in_place, id) != root || (id != root && seen[id]))
             continue;
         seen[id] = true;
-        double shown = share_shown(graph, node, id, root), taken = shown < *left ? shown : *left;
+        double shown = share_in_view(graph, node, id, root), taken = shown < *left ? shown : *left;
         *left -= taken;
-        uses->share += taken * share_taken(graph, node, id);
+        uses->share += taken * share_read_of_view(graph, node, id);
     }
 }
 
@@ -417,18 +419,18 @@ static struct uses uses_of(const struct partition *partition, bool in_place, ten
     double left = 1;
     for (size_t v = 0; v < graph->tensor_count; v++)
         uses.goes_out |=
-            graph->tensors[v].is_output && graphs_shown_by(graph, in_place, (tensor_id)v) == root;
+            graph->tensors[v].is_output && graphs_view_base(graph, in_place, (tensor_id)v) == root;
     for (size_t n = 0; n < graph->node_count; n++) {
         if (!reads(graph, in_place, &graph->nodes[n], root))
             continue;
         *(owner[n] == index ? &uses.inside : &uses.outside) = true;
         if (owner[n] == index)
-            use_inside(graph, in_place, &graph->nodes[n], root, seen, &uses, &left);
+            add_inner_uses(graph, in_place, &graph->nodes[n], root, seen, &uses, &left);
     }
     return uses;
 }
 
-/* What one subgraph takes over its border: every tensor of the graph is asked. */
+/* The inputs and outputs of one subgraph: checks each tensor of the graph. */
 static void check_border(const struct partition *partition, bool in_place, size_t index,
                          const int *owner)
 {
@@ -437,21 +439,21 @@ static void check_border(const struct partition *partition, bool in_place, size_
     double in = 0, out = 0, weights = 0;
     assert_true(graph->tensor_count <= MOST_TENSORS);
     for (size_t t = 0; t < graph->tensor_count; t++) {
-        if (graphs_shown_by(graph, in_place, (tensor_id)t) != (tensor_id)t)
+        if (graphs_view_base(graph, in_place, (tensor_id)t) != (tensor_id)t)
             continue;
         struct uses uses = uses_of(partition, in_place, (tensor_id)t, (int)index, owner);
         node_id producer = graph->tensors[t].producer;
         bool is_mine = producer >= 0 && owner[producer] == (int)index;
         bool is_unread = !uses.inside && !uses.outside;
         if (is_mine && (uses.goes_out || uses.outside || is_unread))
-            out += whole(graph, (tensor_id)t);
+            out += tensor_bytes(graph, (tensor_id)t);
         if (!is_mine && uses.inside)
             *(graph->tensors[t].role == GRAPH_PARAMETER ? &weights : &in) +=
-                uses.share * whole(graph, (tensor_id)t);
+                uses.share * tensor_bytes(graph, (tensor_id)t);
     }
-    assert_near(weigh(&subgraph->cost.in), in, 1e-6 * in);
-    assert_near(weigh(&subgraph->cost.out), out, 1e-6 * out);
-    assert_near(weigh(&subgraph->cost.weights), weights, 1e-6 * weights);
+    assert_near(weighted_bytes(&subgraph->cost.in), in, 1e-6 * in);
+    assert_near(weighted_bytes(&subgraph->cost.out), out, 1e-6 * out);
+    assert_near(weighted_bytes(&subgraph->cost.weights), weights, 1e-6 * weights);
 }
 
 static void check_edges(const struct partition *partition, bool in_place, const int *owner)
@@ -471,7 +473,7 @@ static void check_edges(const struct partition *partition, bool in_place, const 
             assert_int_equal(has_edge(partition, k, i), expected[k][i]);
             if (!expected[k][i])
                 continue;
-            assert_true(k < i); /* in an order in which it can run */
+            assert_true(k < i); /* in topological order */
             if (partition->subgraphs[k].level + 1 > level)
                 level = partition->subgraphs[k].level + 1;
         }
@@ -479,16 +481,16 @@ static void check_edges(const struct partition *partition, bool in_place, const 
     }
 }
 
-/* A tensor inside of a fused subgraph has one reader, unless all of them are in the subgraph. */
+/* A tensor inside a fused subgraph has one reader, unless all of them are in the subgraph. */
 static void check_inner(const struct partition *partition, bool in_place, const int *owner)
 {
     const struct graph *graph = partition->graph;
     for (size_t t = 0; t < graph->tensor_count; t++) {
-        tensor_id root = graphs_shown_by(graph, in_place, (tensor_id)t);
+        tensor_id root = graphs_view_base(graph, in_place, (tensor_id)t);
         node_id producer = graph->tensors[root].producer;
         if (!graph->tensors[t].is_output || producer < 0)
             continue;
-        for (size_t n = 0; n < graph->node_count; n++) /* what goes out ends its chain */
+        for (size_t n = 0; n < graph->node_count; n++) /* an output ends its chain */
             if (reads(graph, in_place, &graph->nodes[n], root))
                 assert_true(owner[n] != owner[producer]);
     }
@@ -496,7 +498,7 @@ static void check_inner(const struct partition *partition, bool in_place, const 
 
 static void check_partition(const struct graph *graph, enum partition_fusion fusion)
 {
-    struct partition partition = cut(graph, fusion);
+    struct partition partition = make_partition(graph, fusion);
     bool in_place = fusion == PARTITION_FUSED;
     int owner[MOST_NODES];
     struct graph_cost all = graph_cost_total(graph);
@@ -516,57 +518,58 @@ static void check_partition(const struct graph *graph, enum partition_fusion fus
     partition_release(&partition);
 }
 
-static void test_any_graph(void **state)
+static void test_partition_invariants_on_random_graphs(void **state)
 {
     (void)state;
-    struct chance chance = {1};
-    for (int i = graphs_tries(GRAPHS); i > 0; i--) {
+    struct rng rng = {1};
+    for (int i = graphs_rounds(GRAPHS); i > 0; i--) {
         struct graph graph;
-        graphs_random(&chance, 1 + chance_below(&chance, MOST_NODES - 1), &graph);
+        graphs_random(&rng, 1 + rng_below(&rng, MOST_NODES - 1), &graph);
         check_partition(&graph, PARTITION_PLAIN);
         check_partition(&graph, PARTITION_FUSED);
         graph_release(&graph);
     }
 }
 
-static void test_fusing_saves_what_it_says(void **state)
+static void test_fusion_reduces_kernels_and_bytes(void **state)
 {
     (void)state;
-    struct chance chance = {2};
+    struct rng rng = {2};
     int fewer = 0;
-    for (int i = graphs_tries(GRAPHS); i > 0; i--) {
+    for (int i = graphs_rounds(GRAPHS); i > 0; i--) {
         struct graph graph;
-        graphs_random(&chance, 40, &graph);
-        struct partition plain = cut(&graph, PARTITION_PLAIN), fused = cut(&graph, PARTITION_FUSED);
+        graphs_random(&rng, 40, &graph);
+        struct partition plain = make_partition(&graph, PARTITION_PLAIN),
+                         fused = make_partition(&graph, PARTITION_FUSED);
         assert_true(fused.count <= plain.count);
         fewer += fused.count < plain.count;
         /* A slice of the KV cache that is not copied counts as the KV cache for every reader. */
         assert_true(graph_bytes(&fused.total.in, &ONE) <= graph_bytes(&plain.total.in, &ONE));
-        assert_true(weigh(&fused.total.out) <= weigh(&plain.total.out));
-        double inside = 0; /* and what is read where it lies, which is in no subgraph */
+        assert_true(weighted_bytes(&fused.total.out) <= weighted_bytes(&plain.total.out));
+        double inside = 0; /* tensors that are read in place are in no subgraph */
         for (size_t k = 0; k < plain.count; k++)
-            assert_near(weigh(&plain.subgraphs[k].inside), 0, 0);
+            assert_near(weighted_bytes(&plain.subgraphs[k].inside), 0, 0);
         for (size_t n = 0; n < graph.node_count; n++)
             for (size_t k = 0; k < graph.nodes[n].output_count; k++)
                 if (graph.nodes[n].op == GRAPH_REARRANGE)
-                    inside += whole(&graph, graph_outputs(&graph, &graph.nodes[n])[k]);
+                    inside += tensor_bytes(&graph, graph_outputs(&graph, &graph.nodes[n])[k]);
         for (size_t k = 0; k < fused.count; k++)
-            inside += weigh(&fused.subgraphs[k].inside);
-        assert_true(inside >= weigh(&plain.total.out) - weigh(&fused.total.out));
+            inside += weighted_bytes(&fused.subgraphs[k].inside);
+        assert_true(inside >= weighted_bytes(&plain.total.out) - weighted_bytes(&fused.total.out));
         partition_release(&plain);
         partition_release(&fused);
         graph_release(&graph);
     }
-    assert_true(fewer > graphs_tries(GRAPHS) * 9 / 10);
+    assert_true(fewer > graphs_rounds(GRAPHS) * 9 / 10);
 }
 
-static void test_a_hundred_thousand_nodes(void **state)
+static void test_partition_of_100000_nodes(void **state)
 {
     (void)state;
-    struct chance chance = {3};
+    struct rng rng = {3};
     struct graph graph;
-    graphs_random(&chance, (uint32_t)graphs_tries(100000), &graph);
-    struct partition partition = cut(&graph, PARTITION_FUSED);
+    graphs_random(&rng, (uint32_t)graphs_rounds(100000), &graph);
+    struct partition partition = make_partition(&graph, PARTITION_FUSED);
     struct graph_cost all = graph_cost_total(&graph);
     assert_near(partition.total.macs, all.macs, 1e-9 * all.macs);
     for (size_t i = 0; i < partition.before_count; i++)
@@ -575,7 +578,7 @@ static void test_a_hundred_thousand_nodes(void **state)
     graph_release(&graph);
 }
 
-/* ---- subgraphs that are alike ---- */
+/* ---- identical subgraphs ---- */
 
 static bool same_amount(const struct graph_amount *a, const struct graph_amount *b)
 {
@@ -606,21 +609,22 @@ static void check_unique(const struct partition *partition)
     }
 }
 
-static void test_one_of_a_kind_costs_what_the_others_do(void **state)
+static void test_identical_subgraphs_have_the_same_cost(void **state)
 {
     (void)state;
-    struct chance chance = {11};
-    for (int i = graphs_tries(GRAPHS); i > 0; i--) {
+    struct rng rng = {11};
+    for (int i = graphs_rounds(GRAPHS); i > 0; i--) {
         struct graph graph;
-        graphs_random(&chance, 1 + chance_below(&chance, MOST_NODES), &graph);
-        struct partition partition = cut(&graph, i % 2 ? PARTITION_FUSED : PARTITION_PLAIN);
+        graphs_random(&rng, 1 + rng_below(&rng, MOST_NODES), &graph);
+        struct partition partition =
+            make_partition(&graph, i % 2 ? PARTITION_FUSED : PARTITION_PLAIN);
         check_unique(&partition);
         partition_release(&partition);
         graph_release(&graph);
     }
 }
 
-/* Sixteen layers of one shape, and what is before and behind them. */
+/* Sixteen identical layers, and the nodes before and after them. */
 static void test_layers_of_a_decoder_are_identical(void **state)
 {
     (void)state;
@@ -628,7 +632,7 @@ static void test_layers_of_a_decoder_are_identical(void **state)
     struct error why = {0};
     struct graph_options setting = {.phase = GRAPH_DECODE, .context = 1000};
     assert_int_equal(zoo_build(zoo_find("llama-3.2-1b"), &setting, &graph, &why), ERR_OK);
-    struct partition partition = cut(&graph, PARTITION_FUSED);
+    struct partition partition = make_partition(&graph, PARTITION_FUSED);
     check_unique(&partition);
     assert_true(partition.count > 16 * 6);
     assert_true(partition.unique_count < 16);
@@ -637,9 +641,9 @@ static void test_layers_of_a_decoder_are_identical(void **state)
     graph_release(&graph);
 }
 
-/* Of ONNX Runtime on a CPU: the same two ReorderOutput and one ReorderInput as in the model that version 1.31 optimizes
- * and writes.  The constant of each channel is folded into its convolution. */
-static void test_layouts_of_convolutions(void **state)
+/* ONNX Runtime on a CPU: the same two ReorderOutput and one ReorderInput as in the model that
+ * version 1.31 optimizes and writes. The per-channel constant is folded into its convolution. */
+static void test_convolution_layout_changes_match_onnx_runtime(void **state)
 {
     (void)state;
     static const struct {
@@ -664,7 +668,7 @@ static void test_layouts_of_convolutions(void **state)
     x = build_flatten(&b, "flatten", build_global_pool(&b, "pool", x));
     build_output(&b, build_linear(&b, "fc", x, 10, false));
     assert_int_equal(build_end(&b), ERR_OK);
-    struct partition partition = cut(&graph, PARTITION_PLAIN);
+    struct partition partition = make_partition(&graph, PARTITION_PLAIN);
     assert_int_equal(partition.count, sizeof EXPECTED / sizeof *EXPECTED);
     for (size_t i = 0; i < partition.count; i++) {
         const struct subgraph *one = &partition.subgraphs[i];
@@ -686,8 +690,8 @@ static void assert_folded(const struct partition *partition, const char *name, b
     fail_msg("no subgraph %s", name);
 }
 
-/* Into the convolution before it, unless another operator reads that result or none is before it, as in DenseNet. */
-static void test_what_is_folded_into_a_convolution(void **state)
+/* Into the convolution before it, unless another operator reads that result or there is none, as in DenseNet. */
+static void test_elementwise_ops_are_folded_into_the_convolution_before_them(void **state)
 {
     (void)state;
     struct graph graph;
@@ -706,7 +710,7 @@ static void test_what_is_folded_into_a_convolution(void **state)
                  build_binary(&b, GRAPH_ADD, "residual", y, build_conv(&b, "last", y, wide)));
     build_output(&b, y);
     assert_int_equal(build_end(&b), ERR_OK);
-    struct partition partition = cut(&graph, PARTITION_PLAIN);
+    struct partition partition = make_partition(&graph, PARTITION_PLAIN);
     static const struct {
         const char *name;
         bool is_folded;
@@ -719,8 +723,8 @@ static void test_what_is_folded_into_a_convolution(void **state)
     graph_release(&graph);
 }
 
-/* Two decode steps differ in the keys that attention reads, and in nothing else. */
-static void test_a_decode_step_repeats_all_but_attention(void **state)
+/* Two decode steps differ only in the keys that attention reads. */
+static void test_decode_steps_differ_only_in_attention(void **state)
 {
     (void)state;
     struct graph graphs[2] = {0};
@@ -729,7 +733,7 @@ static void test_a_decode_step_repeats_all_but_attention(void **state)
     for (int i = 0; i < 2; i++) {
         struct graph_options setting = {.phase = GRAPH_DECODE, .context = 1000 + i};
         assert_int_equal(zoo_build(zoo_find("llama-3.2-1b"), &setting, &graphs[i], &why), ERR_OK);
-        steps[i] = cut(&graphs[i], PARTITION_FUSED);
+        steps[i] = make_partition(&graphs[i], PARTITION_FUSED);
     }
     assert_null(steps[1].repeats);
     assert_int_equal(partition_continue(&steps[1], &steps[0], &why), ERR_OK);
@@ -742,8 +746,8 @@ static void test_a_decode_step_repeats_all_but_attention(void **state)
     }
 }
 
-/* Each is folded into what is before it, found without following the chain back. */
-static void test_a_long_chain_of_folded_nodes(void **state)
+/* Each is folded into its predecessor, found without following the chain back. */
+static void test_long_chain_of_folded_nodes(void **state)
 {
     (void)state;
     enum { NODES = 100000 };
@@ -757,18 +761,18 @@ static void test_a_long_chain_of_folded_nodes(void **state)
         x = build_binary(&b, GRAPH_MUL, "scale", x, scale);
     build_output(&b, x);
     assert_int_equal(build_end(&b), ERR_OK);
-    struct partition partition = cut(&graph, PARTITION_PLAIN);
+    struct partition partition = make_partition(&graph, PARTITION_PLAIN);
     assert_int_equal(partition.count, NODES + 1);
     assert_true(partition.subgraphs[NODES].shape.is_folded);
     partition_release(&partition);
     graph_release(&graph);
 }
 
-static void test_an_empty_graph(void **state)
+static void test_empty_graph(void **state)
 {
     (void)state;
     struct graph graph = {0};
-    struct partition partition = cut(&graph, PARTITION_FUSED);
+    struct partition partition = make_partition(&graph, PARTITION_FUSED);
     assert_int_equal(partition.count, 0);
     partition_release(&partition);
 }
@@ -776,30 +780,30 @@ static void test_an_empty_graph(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_residual_block),
-        cmocka_unit_test(test_a_decoder_layer),
-        cmocka_unit_test(test_attention_and_gelu_in_small_steps),
-        cmocka_unit_test(test_swish_and_a_norm_in_small_steps),
+        cmocka_unit_test(test_residual_block),
+        cmocka_unit_test(test_decoder_layer),
+        cmocka_unit_test(test_decomposed_attention_and_gelu_are_fused),
+        cmocka_unit_test(test_decomposed_swish_and_norm_are_fused),
         cmocka_unit_test(test_rearranged_tensors_are_read_in_place),
-        cmocka_unit_test(test_attention_that_replaces_what_is_no_number),
-        cmocka_unit_test(test_a_rotation_in_small_steps),
-        cmocka_unit_test(test_a_cast_is_a_step_like_any),
-        cmocka_unit_test(test_parts_put_together_again),
+        cmocka_unit_test(test_attention_that_replaces_nan),
+        cmocka_unit_test(test_decomposed_rotary_embedding_is_fused),
+        cmocka_unit_test(test_casts_are_fused),
+        cmocka_unit_test(test_a_rolled_tensor_is_read_in_place),
         cmocka_unit_test(test_rearranged_outputs_are_written),
         cmocka_unit_test(test_tensors_read_twice_or_output_are_not_fused),
-        cmocka_unit_test(test_an_end_of_another_size_is_not_fused),
-        cmocka_unit_test(test_siblings_run_before_those_that_read_any),
-        cmocka_unit_test(test_experts_are_no_siblings_of_their_router),
-        cmocka_unit_test(test_any_graph),
-        cmocka_unit_test(test_fusing_saves_what_it_says),
-        cmocka_unit_test(test_a_hundred_thousand_nodes),
-        cmocka_unit_test(test_one_of_a_kind_costs_what_the_others_do),
+        cmocka_unit_test(test_an_elementwise_op_of_another_size_is_not_fused),
+        cmocka_unit_test(test_siblings_run_before_their_readers),
+        cmocka_unit_test(test_experts_are_not_siblings_of_their_router),
+        cmocka_unit_test(test_partition_invariants_on_random_graphs),
+        cmocka_unit_test(test_fusion_reduces_kernels_and_bytes),
+        cmocka_unit_test(test_partition_of_100000_nodes),
+        cmocka_unit_test(test_identical_subgraphs_have_the_same_cost),
         cmocka_unit_test(test_layers_of_a_decoder_are_identical),
-        cmocka_unit_test(test_layouts_of_convolutions),
-        cmocka_unit_test(test_what_is_folded_into_a_convolution),
-        cmocka_unit_test(test_a_decode_step_repeats_all_but_attention),
-        cmocka_unit_test(test_a_long_chain_of_folded_nodes),
-        cmocka_unit_test(test_an_empty_graph),
+        cmocka_unit_test(test_convolution_layout_changes_match_onnx_runtime),
+        cmocka_unit_test(test_elementwise_ops_are_folded_into_the_convolution_before_them),
+        cmocka_unit_test(test_decode_steps_differ_only_in_attention),
+        cmocka_unit_test(test_long_chain_of_folded_nodes),
+        cmocka_unit_test(test_empty_graph),
     };
     return RUN_TESTS(tests);
 }

@@ -1,5 +1,5 @@
-/* Invariants of every estimate, on random graphs and every device of the catalog, and a few worked
- * out by hand on a device of round figures. */
+/* Invariants of every estimate, on random graphs and every device of the catalog, and some
+ * estimates computed by hand on a device with round figures. */
 #include "estimate/pass_estimate.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "support/unit.h"
 #include "support/hardware_paths.h"
 
-static struct partition cut(const struct graph *graph)
+static struct partition make_partition(const struct graph *graph)
 {
     struct partition partition;
     struct error why = {0};
@@ -19,8 +19,9 @@ static struct partition cut(const struct graph *graph)
     return partition;
 }
 
-static struct pass_estimate make(const struct partition *partition, const struct hardware *hardware,
-                                 struct estimate_config setting)
+static struct pass_estimate make_estimate(const struct partition *partition,
+                                          const struct hardware *hardware,
+                                          struct estimate_config setting)
 {
     struct pass_estimate estimate;
     struct error why = {0};
@@ -29,10 +30,10 @@ static struct pass_estimate make(const struct partition *partition, const struct
     return estimate;
 }
 
-/* ---- worked out by hand ---- */
+/* ---- computed by hand ---- */
 
-/* 1024 x 1024 times 1024 x 1024, and nothing else. */
-static void one_product(struct graph *graph)
+/* A matmul of 1024 x 1024 by 1024 x 1024, and nothing else. */
+static void build_one_matmul(struct graph *graph)
 {
     struct error why = {0};
     struct build b = build_begin(graph, "product", &why);
@@ -41,17 +42,17 @@ static void one_product(struct graph *graph)
     assert_int_equal(build_end(&b), ERR_OK);
 }
 
-static void test_a_product_by_hand(void **state)
+static void test_matmul_by_hand(void **state)
 {
     (void)state;
     struct device device;
     struct graph graph;
-    one_product(&graph);
-    struct partition partition = cut(&graph);
-    struct pass_estimate e = make(&partition, device_round(&device),
-                                  (struct estimate_config){.precision = PRECISION_FP16});
+    build_one_matmul(&graph);
+    struct partition partition = make_partition(&graph);
+    struct pass_estimate e = make_estimate(&partition, device_round(&device),
+                                           (struct estimate_config){.precision = PRECISION_FP16});
     double flops = 2.0 * 1024 * 1024 * 1024, bytes = 3 * 2 * 1024.0 * 1024;
-    double waves = 26 * 10 / 256.0; /* 16 x 16 tiles over 10 units: the last wave has 6 */
+    double waves = 26 * 10 / 256.0; /* 16 x 16 tiles over 10 units: the last wave has 6 tiles */
     assert_near(e.total.flops, flops, 0);
     assert_near(e.total.bytes, bytes, 0);
     assert_near(e.rows[0].wave_share, 1 / waves, 1e-12);
@@ -77,8 +78,8 @@ static void test_a_product_by_hand(void **state)
     graph_release(&graph);
 }
 
-/* What is no product runs on the other units, and costs their joules. */
-static void test_a_softmax_by_hand(void **state)
+/* Other operations than matmuls run on the vector units, with their joules. */
+static void test_softmax_by_hand(void **state)
 {
     (void)state;
     struct device device;
@@ -88,9 +89,9 @@ static void test_a_softmax_by_hand(void **state)
     tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 2, (int64_t[]){1000, 1024});
     build_output(&b, build_op(&b, GRAPH_SOFTMAX, "softmax", x));
     assert_int_equal(build_end(&b), ERR_OK);
-    struct partition partition = cut(&graph);
-    struct pass_estimate e = make(&partition, device_round(&device),
-                                  (struct estimate_config){.precision = PRECISION_FP32});
+    struct partition partition = make_partition(&graph);
+    struct pass_estimate e = make_estimate(&partition, device_round(&device),
+                                           (struct estimate_config){.precision = PRECISION_FP32});
     double flops = 5 * 1000 * 1024.0, bytes = 2 * 4 * 1000 * 1024.0;
     assert_near(e.rows[0].wave_share, 1, 0); /* 1000 pieces over 10 units */
     assert_near(e.rows[0].compute_s, flops / 10e12, 1e-15);
@@ -105,7 +106,8 @@ static void test_a_softmax_by_hand(void **state)
     graph_release(&graph);
 }
 
-/* A step of a recurrent layer waits for the one before it: each is started, and dealt out by itself. */
+/* A step of a recurrent layer depends on the previous one: each is launched, and distributed over
+ * the units, separately. */
 static void test_recurrent_steps_by_hand(void **state)
 {
     (void)state;
@@ -116,11 +118,11 @@ static void test_recurrent_steps_by_hand(void **state)
     tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 3, (int64_t[]){16, 100, 128});
     build_output(&b, build_recurrent(&b, GRAPH_LSTM, "lstm", x, 256, false));
     assert_int_equal(build_end(&b), ERR_OK);
-    struct partition partition = cut(&graph);
+    struct partition partition = make_partition(&graph);
     device_round(&device);
     device.hardware.launch_s = device_figure(1e-6);
-    struct pass_estimate e =
-        make(&partition, &device.hardware, (struct estimate_config){.precision = PRECISION_FP16});
+    struct pass_estimate e = make_estimate(&partition, &device.hardware,
+                                           (struct estimate_config){.precision = PRECISION_FP16});
     double macs = 16.0 * 100 * 4 * 256 * (128 + 256), other = 16.0 * 100 * 256 * 14;
     assert_near(e.rows[0].launch_s, 100e-6, 1e-12);
     assert_near(e.rows[0].wave_share, 0.4, 1e-12); /* 16 x 256 states: 4 pieces on 10 units */
@@ -130,31 +132,32 @@ static void test_recurrent_steps_by_hand(void **state)
     graph_release(&graph);
 }
 
-/* Starts of kernels and a power limit that is too low for the work. */
-static void test_launch_and_throttle(void **state)
+/* Launch overhead, and a power limit that is too low for the work. */
+static void test_launch_overhead_and_power_limit(void **state)
 {
     (void)state;
     struct device device;
     struct graph graph;
-    one_product(&graph);
-    struct partition partition = cut(&graph);
+    build_one_matmul(&graph);
+    struct partition partition = make_partition(&graph);
     device_round(&device);
     device.hardware.launch_s = device_figure(1e-3);
-    struct pass_estimate slow =
-        make(&partition, &device.hardware, (struct estimate_config){.precision = PRECISION_FP16});
+    struct pass_estimate slow = make_estimate(
+        &partition, &device.hardware, (struct estimate_config){.precision = PRECISION_FP16});
     assert_int_equal(slow.rows[0].bound, BOUND_LAUNCH);
     assert_near(slow.total.latency_s, 1e-3 + slow.rows[0].compute_s, 1e-12);
     device_round(&device);
     device.hardware.limit_w = device_figure(40);
-    struct pass_estimate hot =
-        make(&partition, &device.hardware, (struct estimate_config){.precision = PRECISION_FP16});
+    struct pass_estimate hot = make_estimate(&partition, &device.hardware,
+                                             (struct estimate_config){.precision = PRECISION_FP16});
     double moving = hot.total.joules.compute + hot.total.joules.memory;
     assert_near(hot.total.average_w, 40, 1e-9);
     assert_near(hot.total.peak_w, 40, 1e-9);
     assert_near(hot.total.latency_s, moving / (40 - 20), 1e-12);
     assert_near(hot.rows[0].stretch, hot.total.latency_s / hot.rows[0].compute_s, 1e-9);
     assert_true(hot.rows[0].stretch > 1);
-    assert_near(hot.total.power_plus_minus, 0.05 * 40, 1e-9); /* as sure as the limit is */
+    assert_near(hot.total.power_plus_minus, 0.05 * 40,
+                1e-9); /* the uncertainty is that of the limit */
     assert_true(slow.total.power_plus_minus > 0);
     pass_estimate_release(&slow);
     pass_estimate_release(&hot);
@@ -162,17 +165,17 @@ static void test_launch_and_throttle(void **state)
     graph_release(&graph);
 }
 
-static void test_what_a_device_does_not_state_is_unknown(void **state)
+static void test_figures_missing_from_a_device_are_unknown(void **state)
 {
     (void)state;
     struct device device;
     struct graph graph;
-    one_product(&graph);
-    struct partition partition = cut(&graph);
+    build_one_matmul(&graph);
+    struct partition partition = make_partition(&graph);
     device_round(&device);
     device.hardware.memories[0].joules_per_byte.value = UNKNOWN;
-    struct pass_estimate e =
-        make(&partition, &device.hardware, (struct estimate_config){.precision = PRECISION_FP16});
+    struct pass_estimate e = make_estimate(&partition, &device.hardware,
+                                           (struct estimate_config){.precision = PRECISION_FP16});
     assert_true(is_known(e.total.latency_s));
     assert_true(is_known(e.total.joules.compute));
     assert_false(is_known(e.total.joules.memory));
@@ -183,7 +186,8 @@ static void test_what_a_device_does_not_state_is_unknown(void **state)
     pass_estimate_release(&e);
     device_round(&device);
     device.hardware.idle_w.value = UNKNOWN;
-    e = make(&partition, &device.hardware, (struct estimate_config){.precision = PRECISION_FP16});
+    e = make_estimate(&partition, &device.hardware,
+                      (struct estimate_config){.precision = PRECISION_FP16});
     assert_false(is_known(e.total.joules.idle));
     assert_false(is_known(e.total.joules.total));
     assert_true(is_known(e.total.joules.memory));
@@ -192,15 +196,15 @@ static void test_what_a_device_does_not_state_is_unknown(void **state)
     graph_release(&graph);
 }
 
-static void test_a_device_without_a_figure_that_is_needed(void **state)
+static void test_missing_required_figures_are_an_error(void **state)
 {
     (void)state;
     struct device device;
     struct graph graph;
     struct pass_estimate e;
     struct error why = {0};
-    one_product(&graph);
-    struct partition partition = cut(&graph);
+    build_one_matmul(&graph);
+    struct partition partition = make_partition(&graph);
     struct estimate_config setting = {.precision = PRECISION_FP64};
     assert_int_equal(
         pass_estimate_make(&partition, device_round(&device), &setting, NULL, true, &e, &why),
@@ -229,27 +233,27 @@ static void test_a_device_without_a_figure_that_is_needed(void **state)
 
 /* ---- uncertainty and confidence ---- */
 
-static void test_confidence(void **state)
+static void test_confidence_follows_the_evidence(void **state)
 {
     (void)state;
     struct device device;
     struct graph graph;
-    one_product(&graph);
-    struct partition partition = cut(&graph);
+    build_one_matmul(&graph);
+    struct partition partition = make_partition(&graph);
     struct estimate_config setting = {.precision = PRECISION_FP16};
     device_round(&device);
     device.hardware.is_calibrated = true;
-    struct pass_estimate best = make(&partition, &device.hardware, setting);
+    struct pass_estimate best = make_estimate(&partition, &device.hardware, setting);
     assert_int_equal(best.confidence, CONFIDENCE_CALIBRATED);
     assert_true(best.total.latency_plus_minus > 0.05 * best.total.latency_s);
     assert_true(best.total.latency_plus_minus < 0.2 * best.total.latency_s);
     device.hardware.is_calibrated = false;
-    struct pass_estimate measured = make(&partition, &device.hardware, setting);
+    struct pass_estimate measured = make_estimate(&partition, &device.hardware, setting);
     assert_int_equal(measured.confidence, CONFIDENCE_INTERPOLATED);
     assert_true(measured.total.joules_plus_minus > best.total.joules_plus_minus);
     device.hardware.matrix_joules[PRECISION_FP16].evidence = EVIDENCE_DERIVED;
     device.hardware.matrix_joules[PRECISION_FP16].plus_minus = UNKNOWN;
-    struct pass_estimate derived = make(&partition, &device.hardware, setting);
+    struct pass_estimate derived = make_estimate(&partition, &device.hardware, setting);
     assert_int_equal(derived.confidence, CONFIDENCE_THEORETICAL);
     assert_contains(derived.confidence_reason, "derived");
     assert_true(derived.total.joules_plus_minus > measured.total.joules_plus_minus);
@@ -257,7 +261,7 @@ static void test_confidence(void **state)
     graph.is_guessed = true;
     device_round(&device);
     device.hardware.is_calibrated = true;
-    struct pass_estimate guessed = make(&partition, &device.hardware, setting);
+    struct pass_estimate guessed = make_estimate(&partition, &device.hardware, setting);
     assert_int_equal(guessed.confidence, CONFIDENCE_INTERPOLATED);
     assert_contains(guessed.confidence_reason, "assumed");
     assert_true(guessed.total.latency_plus_minus > best.total.latency_plus_minus);
@@ -269,7 +273,7 @@ static void test_confidence(void **state)
     graph_release(&graph);
 }
 
-static void test_unknown_operators_cost_confidence(void **state)
+static void test_unknown_operators_lower_confidence(void **state)
 {
     (void)state;
     struct device device;
@@ -279,23 +283,23 @@ static void test_unknown_operators_cost_confidence(void **state)
     tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 2, (int64_t[]){1000, 1024});
     build_output(&b, build_op(&b, GRAPH_UNKNOWN, "frobnicate", x));
     assert_int_equal(build_end(&b), ERR_OK);
-    struct partition partition = cut(&graph);
+    struct partition partition = make_partition(&graph);
     device_round(&device);
     device.hardware.is_calibrated = true;
-    struct pass_estimate e =
-        make(&partition, &device.hardware, (struct estimate_config){.precision = PRECISION_FP16});
+    struct pass_estimate e = make_estimate(&partition, &device.hardware,
+                                           (struct estimate_config){.precision = PRECISION_FP16});
     assert_int_equal(e.confidence, CONFIDENCE_INTERPOLATED);
     assert_contains(e.confidence_reason, "1 node has an unknown operator");
-    assert_near(e.total.bytes, 2 * 2 * 1000 * 1024, 0); /* as if it moved them */
+    assert_near(e.total.bytes, 2 * 2 * 1000 * 1024, 0); /* as if it only moved them */
     assert_true(e.total.latency_plus_minus >
-                e.total.latency_s); /* it may as well take twice as long */
+                e.total.latency_s); /* it may also take twice as long */
     assert_true(e.total.joules_plus_minus > e.total.joules.total);
     pass_estimate_release(&e);
     partition_release(&partition);
     graph_release(&graph);
 }
 
-/* ---- of any graph, on any device ---- */
+/* ---- random graphs on every device ---- */
 
 static double relative(double a, double b)
 {
@@ -345,11 +349,11 @@ static void check_power(const struct pass_estimate *e)
                 e->total.power_plus_minus > 0);
 }
 
-/* More work of either kind is never cheaper or quicker. */
+/* More work of either kind is never cheaper or faster. */
 static void check_monotone(struct partition *partition, const struct hardware *hardware,
                            const struct pass_estimate *before, uint32_t index)
 {
-    /* The first of equal subgraphs represents the others. */
+    /* The first of identical subgraphs represents the others. */
     struct subgraph *subgraph =
         &partition->subgraphs[partition->unique[partition->unique_of[index]]];
     struct graph_cost kept = subgraph->cost;
@@ -359,7 +363,7 @@ static void check_monotone(struct partition *partition, const struct hardware *h
     more[2].in.activations += 1e9;
     for (int i = 0; i < 3; i++) {
         subgraph->cost = more[i];
-        struct pass_estimate after = make(partition, hardware, before->config);
+        struct pass_estimate after = make_estimate(partition, hardware, before->config);
         assert_true(after.total.joules.total > before->total.joules.total);
         assert_true(after.total.latency_s >= before->total.latency_s);
         check_power(&after);
@@ -368,7 +372,7 @@ static void check_monotone(struct partition *partition, const struct hardware *h
     subgraph->cost = kept;
 }
 
-static bool has(const struct hardware *hardware, enum precision precision)
+static bool supports(const struct hardware *hardware, enum precision precision)
 {
     enum precision used;
     return is_known(hardware_matmul_flops(hardware, precision, &used)) &&
@@ -378,8 +382,8 @@ static bool has(const struct hardware *hardware, enum precision precision)
            is_known(hardware_main_memory(hardware)->joules_per_byte.value);
 }
 
-/* At equal time idle is equal, so what is left to compare is what moves.  Each by itself: bytes that are
- * saved must not hide dear products. */
+/* At equal time idle energy is equal, which leaves dynamic energy to compare. Each part separately:
+ * saved bytes must not hide more expensive matmuls. */
 static void check_precision(const struct pass_estimate *wide, const struct pass_estimate *narrow)
 {
     assert_true(narrow->total.joules.compute <= wide->total.joules.compute * (1 + 1e-9));
@@ -394,16 +398,16 @@ static bool is_narrower(enum precision a, enum precision b)
 }
 
 static void check_device(struct partition *partition, const struct hardware *hardware,
-                         struct chance *chance)
+                         struct rng *rng)
 {
     struct pass_estimate all[PRECISION_COUNT];
     bool known[PRECISION_COUNT];
     for (int i = 0; i < PRECISION_COUNT; i++) {
-        known[i] = has(hardware, (enum precision)i);
+        known[i] = supports(hardware, (enum precision)i);
         if (!known[i])
             continue;
-        all[i] =
-            make(partition, hardware, (struct estimate_config){.precision = (enum precision)i});
+        all[i] = make_estimate(partition, hardware,
+                               (struct estimate_config){.precision = (enum precision)i});
         check_sums(&all[i]);
         check_power(&all[i]);
     }
@@ -414,25 +418,25 @@ static void check_device(struct partition *partition, const struct hardware *har
                 check_precision(&all[wide], &all[narrow]);
     if (known[PRECISION_FP16])
         check_monotone(partition, hardware, &all[PRECISION_FP16],
-                       chance_below(chance, (uint32_t)partition->count));
+                       rng_below(rng, (uint32_t)partition->count));
     for (int i = 0; i < PRECISION_COUNT; i++)
         if (known[i])
             pass_estimate_release(&all[i]);
 }
 
-/* ---- each by itself ---- */
+/* ---- rows ---- */
 
-/* Are both unknown, or the same to the last bit? */
+/* Whether both are unknown, or bitwise equal. */
 static void assert_same(double a, double b)
 {
     assert_true(a == b || (!is_known(a) && !is_known(b)));
 }
 
-/* Rows added in order equal the total to the last bit, with and without detail. */
+/* Rows summed in order equal the total bitwise, with and without detail. */
 static void check_every_row(const struct partition *partition, const struct hardware *hardware,
                             struct estimate_config setting)
 {
-    struct pass_estimate full = make(partition, hardware, setting);
+    struct pass_estimate full = make_estimate(partition, hardware, setting);
     struct pass_estimate sums;
     struct error why = {0};
     assert_int_equal(pass_estimate_make(partition, hardware, &setting, NULL, false, &sums, &why),
@@ -471,19 +475,19 @@ static void check_every_row(const struct partition *partition, const struct hard
     pass_estimate_release(&sums);
 }
 
-static void test_sums_are_of_the_rows(void **state)
+static void test_totals_equal_the_sum_of_rows(void **state)
 {
     (void)state;
     static const char *const IDS[] = {"h200", "l4", "xeon-8490h", "jetson-orin-nano-8gb"};
-    struct chance chance = {8};
+    struct rng rng = {8};
     for (size_t d = 0; d < sizeof IDS / sizeof *IDS; d++) {
         struct hardware hardware;
         struct error why = {0};
         assert_int_equal(hardware_find(IDS[d], &hardware, &why), ERR_OK);
         for (int i = 0; i < 40; i++) {
             struct graph graph;
-            graphs_random(&chance, 5 + chance_below(&chance, 60), &graph);
-            struct partition partition = cut(&graph);
+            graphs_random(&rng, 5 + rng_below(&rng, 60), &graph);
+            struct partition partition = make_partition(&graph);
             check_every_row(
                 &partition, &hardware,
                 (struct estimate_config){.precision = i % 2 ? PRECISION_FP16 : PRECISION_FP32});
@@ -494,8 +498,8 @@ static void test_sums_are_of_the_rows(void **state)
     }
 }
 
-/* Random graphs are small, and what they cost is bytes: as if their products were of large matrices. */
-static void make_products_large(struct partition *partition)
+/* Random graphs are small and dominated by bytes: scales the MACs as if they were of large matrices. */
+static void make_matmuls_large(struct partition *partition)
 {
     for (size_t i = 0; i < partition->count; i++) {
         partition->total.macs += 9999 * partition->subgraphs[i].cost.macs;
@@ -503,10 +507,10 @@ static void make_products_large(struct partition *partition)
     }
 }
 
-static void test_any_graph_on_any_device(void **state)
+static void test_invariants_on_random_graphs_and_every_device(void **state)
 {
     (void)state;
-    struct chance chance = {4};
+    struct rng rng = {4};
     size_t checked = 0;
     for (size_t d = 0; d < hardware_count(); d++) {
         struct hardware hardware;
@@ -514,13 +518,13 @@ static void test_any_graph_on_any_device(void **state)
         assert_int_equal(hardware_find(hardware_at(d)->id, &hardware, &why), ERR_OK);
         for (int i = 0; i < 8; i++) {
             struct graph graph;
-            graphs_random(&chance, 5 + chance_below(&chance, 60), &graph);
-            struct partition partition = cut(&graph);
+            graphs_random(&rng, 5 + rng_below(&rng, 60), &graph);
+            struct partition partition = make_partition(&graph);
             if (i % 2)
-                make_products_large(&partition);
+                make_matmuls_large(&partition);
             if (partition.count > 0)
-                check_device(&partition, &hardware, &chance);
-            checked += has(&hardware, PRECISION_FP16);
+                check_device(&partition, &hardware, &rng);
+            checked += supports(&hardware, PRECISION_FP16);
             partition_release(&partition);
             graph_release(&graph);
         }
@@ -532,16 +536,16 @@ static void test_any_graph_on_any_device(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_product_by_hand),
-        cmocka_unit_test(test_a_softmax_by_hand),
+        cmocka_unit_test(test_matmul_by_hand),
+        cmocka_unit_test(test_softmax_by_hand),
         cmocka_unit_test(test_recurrent_steps_by_hand),
-        cmocka_unit_test(test_launch_and_throttle),
-        cmocka_unit_test(test_what_a_device_does_not_state_is_unknown),
-        cmocka_unit_test(test_a_device_without_a_figure_that_is_needed),
-        cmocka_unit_test(test_confidence),
-        cmocka_unit_test(test_unknown_operators_cost_confidence),
-        cmocka_unit_test(test_sums_are_of_the_rows),
-        cmocka_unit_test(test_any_graph_on_any_device),
+        cmocka_unit_test(test_launch_overhead_and_power_limit),
+        cmocka_unit_test(test_figures_missing_from_a_device_are_unknown),
+        cmocka_unit_test(test_missing_required_figures_are_an_error),
+        cmocka_unit_test(test_confidence_follows_the_evidence),
+        cmocka_unit_test(test_unknown_operators_lower_confidence),
+        cmocka_unit_test(test_totals_equal_the_sum_of_rows),
+        cmocka_unit_test(test_invariants_on_random_graphs_and_every_device),
     };
     return RUN_TESTS_WITH(jv_available, tests);
 }

@@ -1,4 +1,4 @@
-/* Prefill and decoding of a decoder: what limits each, what a token costs against batch and context, and the
+/* Prefill and decode of a decoder: what bounds each, energy per token by batch and context, and the
  * traffic of the KV cache, which is counted by hand. */
 #include "estimate/pass_estimate.h"
 
@@ -30,8 +30,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void run(enum graph_phase phase, int64_t batch, int64_t tokens, int64_t context,
-                struct phase *out)
+static void run_phase(enum graph_phase phase, int64_t batch, int64_t tokens, int64_t context,
+                      struct phase *out)
 {
     struct error why = {0};
     struct graph_options setting = {
@@ -54,7 +54,7 @@ static void release(struct phase *phase)
 static double joules_per_token(int64_t batch, int64_t context)
 {
     struct phase decode;
-    run(GRAPH_DECODE, batch, 1, context, &decode);
+    run_phase(GRAPH_DECODE, batch, 1, context, &decode);
     double joules = decode.estimate.total.joules.total / (double)batch;
     release(&decode);
     return joules;
@@ -69,34 +69,34 @@ static void test_energy_per_token_falls_with_batch_and_rises_with_context(void *
         assert_true(joules_per_token(8, 2 * context) > joules_per_token(8, context));
 }
 
-static void test_what_limits_each(void **state)
+static void test_prefill_is_compute_bound_and_decode_memory_bound(void **state)
 {
     (void)state;
     struct phase prefill, decode;
-    run(GRAPH_PREFILL, 16, 512, 0, &prefill);
-    run(GRAPH_DECODE, 16, 1, 512, &decode);
+    run_phase(GRAPH_PREFILL, 16, 512, 0, &prefill);
+    run_phase(GRAPH_DECODE, 16, 1, 512, &decode);
     const struct pass_estimate *p = &prefill.estimate, *d = &decode.estimate;
     assert_true(p->total.mfu > 10 * d->total.mfu);
     assert_int_equal(d->total.bound_counts[BOUND_COMPUTE], 0);
     assert_true(p->total.bound_counts[BOUND_COMPUTE] > 0);
-    /* A prompt's token is computed in company of all others, and so costs less than one alone. */
+    /* Prompt tokens are computed in parallel, and so cost less than one token alone. */
     assert_true(p->total.joules.total / (16 * 512) < d->total.joules.total / 16);
     release(&prefill);
     release(&decode);
 }
 
-static void test_kv_cache_traffic(void **state)
+static void test_kv_cache_traffic_matches_a_count_by_hand(void **state)
 {
     (void)state;
     struct phase decode;
     double batch = 4, context = 300, token = 2.0 * LAYERS * FEATURES * WIDTH;
-    run(GRAPH_DECODE, 4, 1, 300, &decode);
+    run_phase(GRAPH_DECODE, 4, 1, 300, &decode);
     const struct estimate_traffic *traffic = &decode.estimate.total.traffic;
     assert_near(traffic->cache_written, batch * token, 0);
-    /* The context includes the token itself, whose K and V do not come from the cache. */
+    /* The context includes the token itself, whose K and V are not read from the cache. */
     assert_near(traffic->cache_read, batch * (context - 1) * token, 0);
     assert_near(decode.estimate.memory.kv_cache, batch * context * token, 0);
-    /* Every matrix is read once for all sequences; of the two tables of the start, rows. */
+    /* Every matrix is read once for all sequences; of the two input tables, rows only. */
     assert_true(traffic->weights < decode.estimate.params * WIDTH);
     assert_true(traffic->weights > 0.99 * decode.estimate.params * WIDTH);
     release(&decode);
@@ -106,8 +106,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_energy_per_token_falls_with_batch_and_rises_with_context),
-        cmocka_unit_test(test_what_limits_each),
-        cmocka_unit_test(test_kv_cache_traffic),
+        cmocka_unit_test(test_prefill_is_compute_bound_and_decode_memory_bound),
+        cmocka_unit_test(test_kv_cache_traffic_matches_a_count_by_hand),
     };
     struct error why = {0};
     if (jv_available(&why)) {

@@ -1,13 +1,13 @@
-/* A narrower precision costs no more and takes no longer than a wider one of its family: real models on every
- * device of the catalog. */
+/* A narrower precision costs no more energy and time than a wider one of its family: real models on
+ * every device of the catalog. */
 #include "estimate/workload_estimate.h"
 
 #include "port/json_read.h"
 #include "support/unit.h"
 #include "support/hardware_paths.h"
 
-/* Which is wider than which, by definition: values of the narrower one are values of the wider
- * one, or as good as. */
+/* The order of widths, by definition: values of the narrower precision are (nearly) values of the
+ * wider one. */
 static const struct {
     enum precision wide, narrow;
 } FAMILIES[] = {
@@ -20,7 +20,7 @@ static const struct {
     {PRECISION_FP16, PRECISION_INT4}, {PRECISION_BF16, PRECISION_INT4},
 };
 
-/* Weights are narrower, activations are not: of these only what moves no more is held to it. */
+/* Narrower weights, the same activations: only rows whose traffic does not grow are compared. */
 static const struct {
     enum precision wide, narrow;
 } OF_WEIGHTS[] = {
@@ -45,7 +45,7 @@ static const struct {
     {"llama-3.2-1b", GRAPH_DECODE, 0, 512, 16},
 };
 
-/* Comparisons made, and how many of them differed. */
+/* Number of comparisons, and of those that differed. */
 static size_t compared, apart, rows_compared, rows_on_own_units;
 
 static bool is_not_above(double narrow, double wide)
@@ -53,7 +53,7 @@ static bool is_not_above(double narrow, double wide)
     return narrow <= wide * (1 + 1e-9);
 }
 
-static void check_whole(const struct hardware *hardware, const char *model,
+static void check_total(const struct hardware *hardware, const char *model,
                         const struct pass_estimate *wide, const struct pass_estimate *narrow)
 {
     const struct estimate_joules *a = &wide->total.joules, *b = &narrow->total.joules;
@@ -67,8 +67,8 @@ static void check_whole(const struct hardware *hardware, const char *model,
     apart += b->total < 0.99 * a->total;
 }
 
-/* A kernel whose narrow weights outweigh its activations of 16 bits, and whose other operations, done to
- * those, are no slower or dearer than in 8 bits. */
+/* A kernel whose narrow weights outweigh its 16-bit activations, and whose elementwise operations
+ * on them are no slower or more expensive than in 8 bits. */
 static void check_rows(const struct hardware *hardware, const struct pass_estimate *wide,
                        const struct pass_estimate *narrow)
 {
@@ -89,8 +89,8 @@ static void check_rows(const struct hardware *hardware, const struct pass_estima
     }
 }
 
-static bool make(const struct partition *partition, const struct hardware *hardware,
-                 enum precision precision, struct pass_estimate *out)
+static bool make_estimate(const struct partition *partition, const struct hardware *hardware,
+                          enum precision precision, struct pass_estimate *out)
 {
     struct error why = {0};
     struct estimate_config setting = {.precision = precision};
@@ -110,10 +110,10 @@ static void check_device(const struct partition *partition, const char *model, c
     struct error why = {0};
     assert_int_equal(hardware_find(id, &hardware, &why), ERR_OK);
     for (int i = 0; i < PRECISION_COUNT; i++)
-        known[i] = make(partition, &hardware, (enum precision)i, &all[i]);
+        known[i] = make_estimate(partition, &hardware, (enum precision)i, &all[i]);
     for (size_t i = 0; i < sizeof FAMILIES / sizeof *FAMILIES; i++)
         if (known[FAMILIES[i].wide] && known[FAMILIES[i].narrow])
-            check_whole(&hardware, model, &all[FAMILIES[i].wide], &all[FAMILIES[i].narrow]);
+            check_total(&hardware, model, &all[FAMILIES[i].wide], &all[FAMILIES[i].narrow]);
     for (size_t i = 0; i < sizeof OF_WEIGHTS / sizeof *OF_WEIGHTS; i++)
         if (known[OF_WEIGHTS[i].wide] && known[OF_WEIGHTS[i].narrow])
             check_rows(&hardware, &all[OF_WEIGHTS[i].wide], &all[OF_WEIGHTS[i].narrow]);
@@ -144,7 +144,7 @@ static void a_narrower_precision_is_never_worse(void **state)
         model_close(&model);
     }
     assert_true(compared > 5000);
-    assert_true(apart > 2000); /* it is not that nothing ever differs */
+    assert_true(apart > 2000); /* the comparison is not vacuous */
     assert_true(rows_compared > 5000);
     assert_true(rows_on_own_units > 500);
 }

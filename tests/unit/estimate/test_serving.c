@@ -1,17 +1,17 @@
-/* Serving under load against queueing theory, conservation laws and the estimates that its steps are made of.
- * tests/cli/test_estimate_serve.py compares whole simulations with another one. */
+/* Serving under load against queueing theory, conservation laws and the estimates of its steps.
+ * tests/cli/test_estimate_serve.py compares whole simulations with another simulator. */
 #include "estimate/serving.h"
 
 #include "support/unit.h"
 
-/* ---- steps that take a fixed time, and count themselves ---- */
+/* ---- steps of fixed duration that are counted ---- */
 
 struct meter {
     double fixed_s, token_s, watts;
-    double seconds, joules, steps, most_tokens, most_sequences; /* of all that were asked for */
+    double seconds, joules, steps, most_tokens, most_sequences; /* over all steps */
 };
 
-static struct serving_cost metered(const void *context, const struct serving_step *step)
+static struct serving_cost metered_cost(const void *context, const struct serving_step *step)
 {
     struct meter *meter = *(struct meter *const *)context;
     double tokens = step->sequences + step->prompt_tokens;
@@ -28,7 +28,7 @@ static struct serving_cost metered(const void *context, const struct serving_ste
 static struct meter meter;
 static struct meter *const METER = &meter;
 static const struct serving_model MODEL = {
-    .cost = metered, .context = &METER, .idle_w = 10, .relative_s = 0.1};
+    .cost = metered_cost, .context = &METER, .idle_w = 10, .relative_s = 0.1};
 
 static struct serving_policy policy_of(unsigned sequences, unsigned tokens, double kv_tokens)
 {
@@ -48,8 +48,8 @@ static struct serving_load load_of(size_t count, struct serving_lengths input,
     return load;
 }
 
-static struct serving_result simulated(const struct serving_policy *policy,
-                                       const struct serving_load *load, double rate)
+static struct serving_result simulate(const struct serving_policy *policy,
+                                      const struct serving_load *load, double rate)
 {
     struct serving_result result;
     struct error why = {0};
@@ -62,10 +62,10 @@ static struct serving_result simulated(const struct serving_policy *policy,
     return result;
 }
 
-/* Means of so many requests; what valgrind and sanitizers look at shows in fewer. */
-static size_t many(size_t requests)
+/* Number of requests for a mean; fewer under valgrind and sanitizers. */
+static size_t request_count(size_t requests)
 {
-    return test_is_watched() ? requests / 10 : requests;
+    return test_is_instrumented() ? requests / 10 : requests;
 }
 
 /* Pollaczek-Khinchine for a fixed service time: the mean wait of M/D/1 is D rho / (2 (1 - rho)). */
@@ -75,32 +75,32 @@ static double mean_ttft(double service, double rate)
     return service + service * rho / (2 * (1 - rho));
 }
 
-static void one_at_a_time_is_an_m_d_1_queue(void **state)
+static void sequential_service_is_an_m_d_1_queue(void **state)
 {
     static const double RATES[] = {0.2, 0.5, 0.8};
     struct serving_policy policy = policy_of(1, 8, INFINITY);
-    struct serving_load load =
-        load_of(many(200000), (struct serving_lengths){1, 1}, (struct serving_lengths){1, 1});
+    struct serving_load load = load_of(request_count(200000), (struct serving_lengths){1, 1},
+                                       (struct serving_lengths){1, 1});
     (void)state;
     meter.fixed_s = 1;
     meter.token_s = 0;
     for (size_t i = 0; i < sizeof RATES / sizeof *RATES; i++) {
-        struct serving_result result = simulated(&policy, &load, RATES[i]);
+        struct serving_result result = simulate(&policy, &load, RATES[i]);
         double wanted = mean_ttft(1, RATES[i]);
-        assert_near(result.ttft_s.mean, wanted, (test_is_watched() ? 0.1 : 0.03) * wanted);
+        assert_near(result.ttft_s.mean, wanted, (test_is_instrumented() ? 0.1 : 0.03) * wanted);
         assert_near(result.requests_per_s, RATES[i], 0.02 * RATES[i]);
         assert_near(result.busy, RATES[i], 0.02 * RATES[i]);
         assert_near(result.latency_s.mean, result.ttft_s.mean, 1e-9);
-        assert_false(is_known(result.tpot_s.at[0])); /* a single token has none */
+        assert_false(is_known(result.tpot_s.at[0])); /* a single token has no ITL */
     }
     serving_load_release(&load);
 }
 
-static void the_largest_load_is_where_theory_has_it(void **state)
+static void maximum_load_matches_queueing_theory(void **state)
 {
     struct serving_policy policy = policy_of(1, 8, INFINITY);
-    struct serving_load load =
-        load_of(many(40000), (struct serving_lengths){1, 1}, (struct serving_lengths){1, 1});
+    struct serving_load load = load_of(request_count(40000), (struct serving_lengths){1, 1},
+                                       (struct serving_lengths){1, 1});
     struct serving_run run = {.model = &MODEL, .policy = &policy, .load = &load, .time_scale = 1};
     struct serving_slo slo = {.ttft_s = 2, .itl_s = UNKNOWN, .quantile = -1};
     struct serving_curve curve;
@@ -110,7 +110,7 @@ static void the_largest_load_is_where_theory_has_it(void **state)
     meter.token_s = 0;
     assert_int_equal(serving_curve_make(&run, NULL, 0, &slo, NULL, &curve, &why), ERR_OK);
     assert_near(curve.largest.rate, 2.0 / 3,
-                test_is_watched() ? 0.06 : 0.02); /* mean_ttft(1, 2/3) = 2 */
+                test_is_instrumented() ? 0.06 : 0.02); /* mean_ttft(1, 2/3) = 2 */
     assert_int_equal(curve.count, 8);
     for (size_t i = 0; i < curve.count; i++) {
         const struct serving_point *point = &curve.points[i];
@@ -119,20 +119,20 @@ static void the_largest_load_is_where_theory_has_it(void **state)
         assert_true(point->slow.ttft_s.mean > point->mid.ttft_s.mean);
     }
     serving_curve_release(&curve);
-    slo.ttft_s = 0.5; /* less than the service time */
+    slo.ttft_s = 0.5; /* below the service time */
     assert_int_equal(serving_curve_make(&run, NULL, 0, &slo, NULL, &curve, &why), ERR_OK);
     assert_near(curve.largest.rate, 0, 0);
     serving_curve_release(&curve);
     serving_load_release(&load);
 }
 
-/* One request per second and replica is all that can be served, whatever the SLO; twice that is overload, though its
- * finite number of requests waits less than the SLO. */
+/* One request per second and replica is the capacity, whatever the SLO; twice that is overload,
+ * although the finite number of requests waits less than the SLO. */
 static void an_slo_that_never_binds_gives_the_capacity(void **state)
 {
     struct serving_policy policy = policy_of(1, 8, INFINITY);
-    struct serving_load load =
-        load_of(many(10000), (struct serving_lengths){1, 1}, (struct serving_lengths){1, 1});
+    struct serving_load load = load_of(request_count(10000), (struct serving_lengths){1, 1},
+                                       (struct serving_lengths){1, 1});
     struct serving_run run = {.model = &MODEL, .policy = &policy, .load = &load, .time_scale = 1};
     struct serving_slo slo = {.ttft_s = 1e9, .itl_s = UNKNOWN, .quantile = 2};
     struct serving_curve curve;
@@ -146,13 +146,13 @@ static void an_slo_that_never_binds_gives_the_capacity(void **state)
         assert_int_equal(serving_curve_make(&run, rates, 2, &slo, NULL, &curve, &why), ERR_OK);
         assert_near(curve.capacity, replicas, 1e-6);
         assert_true(curve.largest.rate <= replicas * (1 + 1e-6));
-        assert_true(curve.largest.rate > 0.8 * replicas); /* at 1 a queue may grow by chance */
+        assert_true(curve.largest.rate > 0.8 * replicas); /* at 1 a queue may grow randomly */
         assert_true(curve.is_limited_by_capacity);
         assert_true(curve.points[0].meets);
         assert_false(curve.points[1].meets);
         serving_curve_release(&curve);
     }
-    slo.ttft_s = 1.5; /* binds: at p99 more than half a service time is waited */
+    slo.ttft_s = 1.5; /* binds: at p99 the wait exceeds half a service time */
     policy.replicas = 1;
     assert_int_equal(serving_curve_make(&run, NULL, 0, &slo, NULL, &curve, &why), ERR_OK);
     assert_false(curve.is_limited_by_capacity);
@@ -160,9 +160,9 @@ static void an_slo_that_never_binds_gives_the_capacity(void **state)
     serving_load_release(&load);
 }
 
-/* ---- laws ---- */
+/* ---- conservation laws ---- */
 
-static void nothing_is_lost(void **state)
+static void tokens_and_energy_are_conserved(void **state)
 {
     static const unsigned REPLICAS[] = {1, 3};
     struct serving_load load =
@@ -173,9 +173,9 @@ static void nothing_is_lost(void **state)
     meter.token_s = 0.0001;
     for (size_t i = 0; i < 2; i++) {
         policy.replicas = REPLICAS[i];
-        struct serving_result result = simulated(&policy, &load, 2.5 * REPLICAS[i]);
+        struct serving_result result = simulate(&policy, &load, 2.5 * REPLICAS[i]);
         double tokens = load.mean_output * (double)load.count;
-        /* Little: requests in flight are arrivals per second times their time in the system. */
+        /* Little's law: requests in flight are arrivals per second times their time in the system. */
         assert_near(result.in_flight, result.requests_per_s * result.latency_s.mean,
                     1e-9 * result.in_flight);
         assert_near(result.tokens_per_s * result.duration_s, tokens, 1e-6 * tokens);
@@ -189,7 +189,7 @@ static void nothing_is_lost(void **state)
     serving_load_release(&load);
 }
 
-static void limits_hold_under_pressure(void **state)
+static void limits_hold_under_overload(void **state)
 {
     struct serving_load load =
         load_of(2000, (struct serving_lengths){10, 300}, (struct serving_lengths){1, 200});
@@ -199,16 +199,16 @@ static void limits_hold_under_pressure(void **state)
     meter.token_s = 0.0001;
     for (unsigned block = 1; block <= 16; block *= 16) {
         policy.block_tokens = block;
-        struct serving_result result = simulated(&policy, &load, 100);
+        struct serving_result result = simulate(&policy, &load, 100);
         assert_true(result.kv_peak_tokens <= 701);
-        assert_true(result.kv_peak_tokens > 600); /* it was the limit that held */
+        assert_true(result.kv_peak_tokens > 600); /* the limit was effective */
         assert_true(result.preemptions > 0);
         assert_true(meter.most_tokens <= 64);
         assert_true(meter.most_sequences <= 12);
         assert_true(result.grows);
     }
     policy.reserves = true;
-    struct serving_result result = simulated(&policy, &load, 100);
+    struct serving_result result = simulate(&policy, &load, 100);
     assert_near(result.preemptions, 0, 0);
     assert_true(result.kv_peak_tokens <= 701);
     serving_load_release(&load);
@@ -224,7 +224,7 @@ static void latency_rises_with_load(void **state)
     meter.fixed_s = 0.01;
     meter.token_s = 0.0001;
     for (double rate = 0.5; rate < 100; rate *= 2) {
-        struct serving_result result = simulated(&policy, &load, rate);
+        struct serving_result result = simulate(&policy, &load, rate);
         assert_true(result.ttft_s.at[2] > before.ttft_s.at[2]);
         assert_true(result.itl_s.at[2] >= before.itl_s.at[2]);
         assert_true(result.ttft_s.at[0] <= result.ttft_s.at[1]);
@@ -236,7 +236,7 @@ static void latency_rises_with_load(void **state)
     serving_load_release(&load);
 }
 
-static void a_request_that_cannot_fit_is_refused(void **state)
+static void a_request_that_cannot_fit_is_rejected(void **state)
 {
     struct serving_load load =
         load_of(10, (struct serving_lengths){100, 100}, (struct serving_lengths){50, 50});
@@ -284,7 +284,7 @@ static void close_device(struct device *device)
     model_close(&device->model);
 }
 
-/* As `ipw estimate --phase` has it. */
+/* As in `ipw estimate --phase`. */
 static struct serving_cost pass_of(const struct device *device, struct graph_options setting)
 {
     struct workload work;
@@ -308,7 +308,7 @@ static void assert_cost(struct serving_cost cost, struct serving_cost wanted, do
     assert_near(cost.joules, wanted.joules, share * wanted.joules);
 }
 
-static void steps_of_one_kind_are_the_estimates(void **state)
+static void step_costs_match_the_estimates(void **state)
 {
     struct serving_load load =
         load_of(10, (struct serving_lengths){512, 512}, (struct serving_lengths){256, 256});
@@ -332,7 +332,7 @@ static void steps_of_one_kind_are_the_estimates(void **state)
                 pass_of(&device,
                         (struct graph_options){.phase = GRAPH_DECODE, .batch = 16, .context = 384}),
                 0.02);
-    /* Between the estimates it was made of, too. */
+    /* Between the grid points too. */
     struct serving_step other = {.sequences = 24, .context = 24 * 600, .sampled = 24};
     assert_cost(model.cost(model.context, &other),
                 pass_of(&device,
@@ -353,7 +353,7 @@ static void steps_of_one_kind_are_the_estimates(void **state)
     serving_load_release(&load);
 }
 
-/* 30 s of audio are encoded once per request, whatever its prompt. */
+/* 30 s of audio are encoded once per request, whatever its prompt length. */
 static void an_encoder_is_part_of_prompts_only(void **state)
 {
     struct serving_load load =
@@ -381,8 +381,8 @@ static void an_encoder_is_part_of_prompts_only(void **state)
     serving_load_release(&load);
 }
 
-/* A token of GPT-2 keeps 2 x 12 layers x 768 values of 2 bytes; memory beside weights and activations holds them. */
-static void the_kv_cache_is_what_memory_leaves(void **state)
+/* A token of GPT-2 has 2 x 12 layers x 768 KV values of 2 bytes, in the memory that weights and activations leave. */
+static void the_kv_cache_uses_the_remaining_memory(void **state)
 {
     struct serving_load load =
         load_of(10, (struct serving_lengths){500, 500}, (struct serving_lengths){100, 100});
@@ -439,16 +439,16 @@ static void lengths_and_rates_are_read_strictly(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_at_a_time_is_an_m_d_1_queue),
-        cmocka_unit_test(the_largest_load_is_where_theory_has_it),
+        cmocka_unit_test(sequential_service_is_an_m_d_1_queue),
+        cmocka_unit_test(maximum_load_matches_queueing_theory),
         cmocka_unit_test(an_slo_that_never_binds_gives_the_capacity),
-        cmocka_unit_test(nothing_is_lost),
-        cmocka_unit_test(limits_hold_under_pressure),
+        cmocka_unit_test(tokens_and_energy_are_conserved),
+        cmocka_unit_test(limits_hold_under_overload),
         cmocka_unit_test(latency_rises_with_load),
-        cmocka_unit_test(a_request_that_cannot_fit_is_refused),
-        cmocka_unit_test(steps_of_one_kind_are_the_estimates),
+        cmocka_unit_test(a_request_that_cannot_fit_is_rejected),
+        cmocka_unit_test(step_costs_match_the_estimates),
         cmocka_unit_test(an_encoder_is_part_of_prompts_only),
-        cmocka_unit_test(the_kv_cache_is_what_memory_leaves),
+        cmocka_unit_test(the_kv_cache_uses_the_remaining_memory),
         cmocka_unit_test(lengths_and_rates_are_read_strictly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

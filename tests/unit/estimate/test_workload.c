@@ -1,9 +1,9 @@
-/* A request is a prefill and its steps: how often each step that is built counts, against counting. */
+/* A request is a prefill and decode steps: the weight of each sampled step, against counting. */
 #include "estimate/workload.h"
 
 #include "support/unit.h"
 
-static void make(struct model *model, int64_t prompt, int64_t output, struct workload *out)
+static void make_request(struct model *model, int64_t prompt, int64_t output, struct workload *out)
 {
     struct error why = {0};
     struct workload_spec question = {.model = model,
@@ -14,7 +14,7 @@ static void make(struct model *model, int64_t prompt, int64_t output, struct wor
         fail_msg("%s", why.text);
 }
 
-static void the_steps_count_for_those_between(void **state)
+static void sampled_decode_steps_are_weighted_to_all_steps(void **state)
 {
     static const int64_t OUTPUTS[] = {1, 2, 3, 5, 6, 7, 50, 101, 500};
     struct model model;
@@ -24,7 +24,7 @@ static void the_steps_count_for_those_between(void **state)
     for (size_t i = 0; i < sizeof OUTPUTS / sizeof *OUTPUTS; i++) {
         struct workload workload;
         double steps = 0, contexts = 0, wanted = 0;
-        make(&model, 17, OUTPUTS[i], &workload);
+        make_request(&model, 17, OUTPUTS[i], &workload);
         assert_int_equal(workload.passes[0].setting.phase, GRAPH_PREFILL);
         assert_near(workload.passes[0].times, 1, 0);
         for (size_t k = 1; k < workload.count; k++) {
@@ -36,21 +36,21 @@ static void the_steps_count_for_those_between(void **state)
         for (int64_t step = 0; step < OUTPUTS[i] - 1; step++)
             wanted += 18 + (double)step;
         assert_near(steps, (double)OUTPUTS[i] - 1, 1e-9);
-        assert_near(contexts, wanted, 1e-6 * wanted); /* exact of what is linear in it */
+        assert_near(contexts, wanted, 1e-6 * wanted); /* exact for linear costs */
         assert_near(workload.units, 2 * (double)OUTPUTS[i], 0);
         workload_release(&workload);
     }
     model_close(&model);
 }
 
-static void few_steps_are_all_built(void **state)
+static void a_short_output_has_every_decode_step(void **state)
 {
     struct model model;
     struct workload workload;
     struct error why = {0};
     (void)state;
     assert_int_equal(model_open("gpt2", &model, &why), ERR_OK);
-    make(&model, 9, WORKLOAD_STEPS_MAX + 1, &workload);
+    make_request(&model, 9, WORKLOAD_STEPS_MAX + 1, &workload);
     assert_int_equal(workload.count, WORKLOAD_STEPS_MAX + 1);
     for (size_t k = 1; k < workload.count; k++) {
         assert_near(workload.passes[k].times, 1, 0);
@@ -60,8 +60,8 @@ static void few_steps_are_all_built(void **state)
     model_close(&model);
 }
 
-/* Too long for its positions: nothing is left to release, and the reason is the model's. */
-static void what_the_model_refuses_is_refused(void **state)
+/* Longer than the context: nothing is left to release, and the error is the model's. */
+static void a_request_over_the_context_limit_is_rejected(void **state)
 {
     struct model model;
     struct workload workload;
@@ -79,9 +79,9 @@ static void what_the_model_refuses_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_steps_count_for_those_between),
-        cmocka_unit_test(few_steps_are_all_built),
-        cmocka_unit_test(what_the_model_refuses_is_refused),
+        cmocka_unit_test(sampled_decode_steps_are_weighted_to_all_steps),
+        cmocka_unit_test(a_short_output_has_every_decode_step),
+        cmocka_unit_test(a_request_over_the_context_limit_is_rejected),
     };
     return RUN_TESTS(tests);
 }

@@ -2,7 +2,7 @@
 
 #include "support/grading.h"
 
-static void letters_are_found(void **state)
+static void answer_letters_are_found(void **state)
 {
     (void)state;
     static const struct grade_case CASES[] = {
@@ -54,7 +54,7 @@ static void letters_are_found(void **state)
     GRADE_CASES("choice", "", CASES);
 }
 
-static void words_are_not_taken_for_letters(void **state)
+static void words_are_not_mistaken_for_letters(void **state)
 {
     (void)state;
     static const struct grade_case CASES[] = {
@@ -104,7 +104,7 @@ static void the_last_definite_statement_wins(void **state)
     GRADE_CASES("choice", "", CASES);
 }
 
-static void another_question_after_the_answer_is_ignored(void **state)
+static void a_second_question_after_the_answer_is_ignored(void **state)
 {
     (void)state;
     static const struct grade_case CASES[] = {
@@ -116,7 +116,7 @@ static void another_question_after_the_answer_is_ignored(void **state)
     GRADE_CASES("choice", "", CASES);
 }
 
-static void an_option_that_leads_or_is_named_at_the_end_is_found(void **state)
+static void leading_and_final_options_are_found(void **state)
 {
     (void)state;
     static const struct grade_case CASES[] = {
@@ -155,7 +155,7 @@ static void several_letters_are_ambiguous(void **state)
     }
 }
 
-static void choices_in_other_words_are_found(void **state)
+static void paraphrased_answers_are_found(void **state)
 {
     (void)state;
     static const struct grade_case CASES[] = {
@@ -177,7 +177,7 @@ static void choices_in_other_words_are_found(void **state)
     GRADE_CASES("choice", "", CASES);
 }
 
-static void what_is_denied_or_doubted_is_not_chosen(void **state)
+static void denied_or_doubted_options_are_not_chosen(void **state)
 {
     (void)state;
     static const struct grade_case CASES[] = {
@@ -189,7 +189,8 @@ static void what_is_denied_or_doubted_is_not_chosen(void **state)
         {"D", "It could be B but the answer is D", T},
         {"D", "Eliminating B, C and D, we are left with A.", F},
         {"A", "Eliminating B, C and D, we are left with A.", T},
-        {"B", "Let's consider option B first. It says that the speed depends on", F}, /* cut off */
+        {"B", "Let's consider option B first. It says that the speed depends on",
+         F}, /* truncated */
         {"C", "Scurvy is caused by a lack of vitamin C.", F},
     };
     GRADE_CASES("choice", "", CASES);
@@ -199,7 +200,7 @@ static void committed_answers_are_distinguished_from_hedged_ones(void **state)
 {
     (void)state;
     static const struct grade_case CASES[] = {
-        /* the text of an option is no verdict on it */
+        /* the text of an option is not a verdict on it */
         {"B", "So I'd choose B) False rather than A) True.", T},
         {"A", "So I'd choose B) False rather than A) True.", F},
         {"A", "I would go with B (False) instead of A (True).", F},
@@ -212,17 +213,17 @@ static void committed_answers_are_distinguished_from_hedged_ones(void **state)
         {"A", "\\boxed{A \\text{ and } C}", F},
         {"B", "A\nB", F},
         {"D", "Since A, B, and C are correct, D is the answer.", T},
-        /* gone through, not chosen */
+        /* discussed, not chosen */
         {"B", "\"A: Jupiter\" is the largest planet. \"B: Saturn\" is the second largest.", F},
         {"C", "A) Paris is in France. B) London is in England. C) Rome is in Italy.", F},
         {"C", "The treaty: 1783 (A). Yorktown: 1781 (B). Constitution: 1787 (C).", F},
         {"A", "Helicase, (B), unwinds the double helix. Ligase, (A), seals nicks.", F},
         {"C", "A) foo is small.\nB) bar is large.\nC) baz is odd.\n\nSo:\n**C) baz**", T},
-        /* refused */
+        /* refusal */
         {"D", "The entropy rises (D)... or not. I'm unable to settle on one option.", F},
         {"D", "The entropy rises (D). I remain unsure.", F},
         {"B", "I'm not 100% sure, but B.", T},
-        /* put beside another, or under a condition */
+        /* compared with another, or conditional */
         {"B", "I'm leaning toward B, but C is just as likely.", F},
         {"C", "B seems right, but so does C.", F},
         {"B", "I think it's B. But it could also be C.", F},
@@ -241,7 +242,7 @@ static void committed_answers_are_distinguished_from_hedged_ones(void **state)
     GRADE_CASES("choice", "", CASES);
 }
 
-static void the_number_of_options_counts(void **state)
+static void letters_beyond_the_number_of_options_are_ignored(void **state)
 {
     (void)state;
     static const struct grade_case FOUR[] = {
@@ -251,12 +252,12 @@ static void the_number_of_options_counts(void **state)
     GRADE_CASES("choice", "options=4", FOUR);
     assert_int_equal(grade_one("choice", "options=26", "Z", "Answer: Z").verdict, VERDICT_TRUE);
     struct error why;
-    assert_int_equal(grade_refusal("choice", "options=27", &why), ERR_USAGE);
-    assert_int_equal(grade_refusal("choice", "options=1", &why), ERR_USAGE);
+    assert_int_equal(grade_open_error("choice", "options=27", &why), ERR_USAGE);
+    assert_int_equal(grade_open_error("choice", "options=1", &why), ERR_USAGE);
 }
 
 /* Grades against a question that lists its options. */
-static void hold_with_options(const char *problem, const struct grade_case *cases, size_t count)
+static void check_with_options(const char *problem, const struct grade_case *cases, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         struct grading what = {
@@ -268,10 +269,10 @@ static void hold_with_options(const char *problem, const struct grade_case *case
     }
 }
 
-#define HOLD_WITH_OPTIONS(problem, cases)                                                          \
-    hold_with_options((problem), (cases), sizeof(cases) / sizeof *(cases))
+#define CHECK_WITH_OPTIONS(problem, cases)                                                         \
+    check_with_options((problem), (cases), sizeof(cases) / sizeof *(cases))
 
-static void the_text_of_an_option_does_not_deny_it(void **state)
+static void negation_in_the_text_of_an_option_is_ignored(void **state)
 {
     (void)state;
     static const struct grade_case CASES[] = {
@@ -281,7 +282,7 @@ static void the_text_of_an_option_does_not_deny_it(void **state)
         {"A", "B. False", F},
         {"B", "B. False is wrong.", F},
     };
-    HOLD_WITH_OPTIONS("Bats are blind.\nA. True\nB. False\nC. Not enough information", CASES);
+    CHECK_WITH_OPTIONS("Bats are blind.\nA. True\nB. False\nC. Not enough information", CASES);
     static const struct grade_case ALONE[] = {
         {"B", "B. False", T},
         {"D", "D) None of these", T},
@@ -290,7 +291,7 @@ static void the_text_of_an_option_does_not_deny_it(void **state)
     GRADE_CASES("choice", "", ALONE);
 }
 
-static void the_question_may_ask_for_what_is_false(void **state)
+static void questions_for_the_false_option_are_recognized(void **state)
 {
     (void)state;
     static const struct grade_case CASES[] = {
@@ -300,14 +301,14 @@ static void the_question_may_ask_for_what_is_false(void **state)
         {"C", "A is true, since they nurse their young; C is the false one.", T},
         {"C", "Whales do not lay eggs.", T},
     };
-    HOLD_WITH_OPTIONS("Which is NOT true of whales?\nA. They are mammals.\nB. They breathe air.\n"
-                      "C. They lay eggs.",
-                      CASES);
+    CHECK_WITH_OPTIONS("Which is NOT true of whales?\nA. They are mammals.\nB. They breathe air.\n"
+                       "C. They lay eggs.",
+                       CASES);
     static const struct grade_case PLAIN[] = {{"C", "C is false.", F}, {"A", "A is true.", T}};
-    HOLD_WITH_OPTIONS("Which is true of whales?\nA. They are mammals.\nC. They lay eggs.", PLAIN);
+    CHECK_WITH_OPTIONS("Which is true of whales?\nA. They are mammals.\nC. They lay eggs.", PLAIN);
 }
 
-static void options_are_named_by_their_words(void **state)
+static void options_are_found_by_their_text(void **state)
 {
     (void)state;
     static const struct grade_case CASES[] = {
@@ -324,12 +325,12 @@ static void options_are_named_by_their_words(void **state)
         {"B", "Many think it was Mill, but it was actually Kant.", F},
         {"B", "I cannot tell which of (B) and (C) is right.", F},
     };
-    HOLD_WITH_OPTIONS("Whose is the categorical imperative?\nA. David Hume\nB. John Stuart Mill\n"
-                      "C. Immanuel Kant\nD. Aristotle",
-                      CASES);
+    CHECK_WITH_OPTIONS("Whose is the categorical imperative?\nA. David Hume\nB. John Stuart Mill\n"
+                       "C. Immanuel Kant\nD. Aristotle",
+                       CASES);
 }
 
-static void options_are_named_by_their_values(void **state)
+static void options_are_found_by_their_value(void **state)
 {
     (void)state;
     static const struct grade_case CASES[] = {
@@ -337,31 +338,31 @@ static void options_are_named_by_their_values(void **state)
         {"A", "So P = 6/36 = 1/6. \\[\\boxed{\\frac{1}{6}}\\]", F},
         {"C", "$\\frac{\\sqrt{2}}{2}$", T},
     };
-    HOLD_WITH_OPTIONS("What is P?\nA. 5/36\nB. 1/6\nC. √2/2\nD. 1/9", CASES);
+    CHECK_WITH_OPTIONS("What is P?\nA. 5/36\nB. 1/6\nC. √2/2\nD. 1/9", CASES);
     static const struct grade_case TIMES[] = {{"B", "2 hours and 35 minutes", T},
                                               {"A", "2 hours and 35 minutes", F}};
-    HOLD_WITH_OPTIONS("How long?\nA. 2 h 25 min\nB. 2 h 35 min\nC. 3 h 35 min", TIMES);
+    CHECK_WITH_OPTIONS("How long?\nA. 2 h 25 min\nB. 2 h 35 min\nC. 3 h 35 min", TIMES);
     static const struct grade_case SIGNED[] = {{"B", "-7", T}, {"A", "-7", F}};
-    HOLD_WITH_OPTIONS("3 - 10?\nA. 7\nB. -7", SIGNED);
+    CHECK_WITH_OPTIONS("3 - 10?\nA. 7\nB. -7", SIGNED);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(letters_are_found),
-        cmocka_unit_test(words_are_not_taken_for_letters),
+        cmocka_unit_test(answer_letters_are_found),
+        cmocka_unit_test(words_are_not_mistaken_for_letters),
         cmocka_unit_test(the_last_definite_statement_wins),
-        cmocka_unit_test(another_question_after_the_answer_is_ignored),
-        cmocka_unit_test(an_option_that_leads_or_is_named_at_the_end_is_found),
+        cmocka_unit_test(a_second_question_after_the_answer_is_ignored),
+        cmocka_unit_test(leading_and_final_options_are_found),
         cmocka_unit_test(several_letters_are_ambiguous),
-        cmocka_unit_test(choices_in_other_words_are_found),
-        cmocka_unit_test(what_is_denied_or_doubted_is_not_chosen),
+        cmocka_unit_test(paraphrased_answers_are_found),
+        cmocka_unit_test(denied_or_doubted_options_are_not_chosen),
         cmocka_unit_test(committed_answers_are_distinguished_from_hedged_ones),
-        cmocka_unit_test(the_number_of_options_counts),
-        cmocka_unit_test(the_text_of_an_option_does_not_deny_it),
-        cmocka_unit_test(the_question_may_ask_for_what_is_false),
-        cmocka_unit_test(options_are_named_by_their_words),
-        cmocka_unit_test(options_are_named_by_their_values),
+        cmocka_unit_test(letters_beyond_the_number_of_options_are_ignored),
+        cmocka_unit_test(negation_in_the_text_of_an_option_is_ignored),
+        cmocka_unit_test(questions_for_the_false_option_are_recognized),
+        cmocka_unit_test(options_are_found_by_their_text),
+        cmocka_unit_test(options_are_found_by_their_value),
     };
     return RUN_TESTS(tests);
 }

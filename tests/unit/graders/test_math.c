@@ -99,7 +99,7 @@ static void expressions_are_equal_at_every_point(void **state)
     GRADE_CASES("math", "", CASES);
 }
 
-static void collections_are_compared_by_part(void **state)
+static void collections_are_compared_by_element(void **state)
 {
     (void)state;
     static const struct grade_case CASES[] = {
@@ -132,7 +132,7 @@ static void collections_are_compared_by_part(void **state)
     GRADE_CASES("math", "", CASES);
 }
 
-static void words_and_units_are_known(void **state)
+static void words_and_units_are_understood(void **state)
 {
     (void)state;
     static const struct grade_case CASES[] = {
@@ -209,7 +209,7 @@ static void other_notations_are_equal(void **state)
     GRADE_CASES("math", "", CASES);
 }
 
-static void prose_is_read(void **state)
+static void answers_in_prose_are_read(void **state)
 {
     (void)state;
     static const struct grade_case CASES[] = {
@@ -232,7 +232,7 @@ static void prose_is_read(void **state)
     GRADE_CASES("math", "", CASES);
 }
 
-static void results_are_found_among_what_is_said_of_them(void **state)
+static void results_are_found_among_derivations(void **state)
 {
     (void)state;
     static const struct grade_case CASES[] = {
@@ -310,7 +310,7 @@ static void results_are_found_among_what_is_said_of_them(void **state)
     GRADE_CASES("math", "", CASES);
 }
 
-static void odd_formulas_do_no_harm(void **state)
+static void malformed_formulas_are_handled(void **state)
 {
     (void)state;
     static const char *const ODD[] = {
@@ -395,13 +395,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_equal_in_any_form),
         cmocka_unit_test(expressions_are_equal_at_every_point),
-        cmocka_unit_test(collections_are_compared_by_part),
-        cmocka_unit_test(words_and_units_are_known),
+        cmocka_unit_test(collections_are_compared_by_element),
+        cmocka_unit_test(words_and_units_are_understood),
         cmocka_unit_test(the_final_answer_is_found),
         cmocka_unit_test(other_notations_are_equal),
-        cmocka_unit_test(prose_is_read),
-        cmocka_unit_test(results_are_found_among_what_is_said_of_them),
-        cmocka_unit_test(odd_formulas_do_no_harm),
+        cmocka_unit_test(answers_in_prose_are_read),
+        cmocka_unit_test(results_are_found_among_derivations),
+        cmocka_unit_test(malformed_formulas_are_handled),
     };
     return RUN_TESTS(tests);
 }

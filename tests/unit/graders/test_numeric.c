@@ -52,8 +52,8 @@ static void numbers_are_read_as_people_write_them(void **state)
         {"25", "The area is 25 m\xC2\xB2", T},
         {"18", "18 H2O molecules", T},
         {"5", "x_1 = 5", T},
-        {"-20", "10-20", F},     /* a dash between numbers is no sign */
-        {"2024", "3/4/2024", T}, /* a date is no fraction */
+        {"-20", "10-20", F},     /* a dash between numbers is not a sign */
+        {"2024", "3/4/2024", T}, /* a date is not a fraction */
         {"3", "3rd", T},
         {"500", "Rs.500", T},
         {"1e400", "5", N},
@@ -65,7 +65,7 @@ static void numbers_are_read_as_people_write_them(void **state)
     GRADE_CASES("numeric", "", CASES);
 }
 
-static void percent_and_million_count_with_and_without(void **state)
+static void percent_and_million_are_optional(void **state)
 {
     (void)state;
     static const struct grade_case CASES[] = {
@@ -84,7 +84,7 @@ static void the_final_answer_is_found(void **state)
     static const struct grade_case CASES[] = {
         {"18", "She has 16 - 3 - 4 = 9 eggs and makes 9 * 2 = $18 a day.\n#### 18", T},
         {"Natalia sold 48/2 = 24 clips.\n#### 72", "The answer is 72.", T},
-        {"72", "#### Step 3: add\nThe answer is 72", T}, /* a heading is no answer */
+        {"72", "#### Step 3: add\nThe answer is 72", T}, /* a heading is not an answer */
         {"72", "#### 72\n\nQuestion: How many legs have 3 cats?\n#### 12", T},
         {"12", "#### 72\n\nQuestion: How many legs have 3 cats?\n#### 12", F},
         {"12", "Question 1: How many cats?\nAnswer: 3\nQuestion 2: Legs?\nAnswer: 12", T},
@@ -96,7 +96,7 @@ static void the_final_answer_is_found(void **state)
         {"72", "## Answer\n\n72\n", T},
         {"72", "The final answer is \\(\\boxed{72}\\). It took 3 steps.", T},
         {"72", "\\boxed{71} no wait, \\boxed{72} by rule 5", T},
-        {"72", "\\boxed{72} ... but the answer is 71", F}, /* the last mark wins */
+        {"72", "\\boxed{72} ... but the answer is 71", F}, /* the last marker wins */
         {"72", "The answer to problem 3 is 72", T},
         {"72", "the answer is not 71; it is 72", T},
         {"72", "First 10, then 20, at last 72", T},
@@ -158,7 +158,7 @@ static void a_conclusion_is_distinguished_from_its_context(void **state)
         {"57", "So 57 acres are left.\n\nWould you like to see it in 2 steps?", T},
         {"42", "The answer is not 43 but 42.", T},
         {"17", "Answer: 17 = 8 + 9", T},
-        {"150", "100 + 50 = 150, then minus 30 is", F}, /* cut off */
+        {"150", "100 + 50 = 150, then minus 30 is", F}, /* truncated */
     };
     GRADE_CASES("numeric", "", CASES);
 }
@@ -176,13 +176,13 @@ static void a_decimal_is_not_an_exact_value(void **state)
     GRADE_CASES("numeric", "rel=1e-5", WIDE);
 }
 
-static void tolerances_hold(void **state)
+static void tolerances_are_applied(void **state)
 {
     (void)state;
     static const struct grade_case PLAIN[] = {
         {"3.1415926", "3.1415927", T},
         {"3.14", "3.15", F},
-        {"1000000", "1000001", F}, /* whole numbers must be the same */
+        {"1000000", "1000001", F}, /* integers must be equal */
         {"1000000.5", "1000000.6", T},
         {"0", "0.0", T},
         {"0", "1e-9", F},
@@ -199,7 +199,7 @@ static void tolerances_hold(void **state)
     GRADE_CASES("numeric", "abs=0.5", NEAR);
 }
 
-static void what_was_compared_is_reported(void **state)
+static void the_compared_values_are_reported(void **state)
 {
     (void)state;
     struct grade grade = grade_one("numeric", "", "72", "The answer is $1,071.50 in all");
@@ -207,23 +207,23 @@ static void what_was_compared_is_reported(void **state)
     assert_string_equal(grade.reason, "1071.5, expected 72");
     assert_string_equal(grade_one("numeric", "", "72", "none").reason, "no number in the answer");
     struct error why;
-    assert_int_equal(grade_refusal("numeric", "rel=-1", &why), ERR_USAGE);
-    assert_int_equal(grade_refusal("numeric", "final=first", &why), ERR_USAGE);
+    assert_int_equal(grade_open_error("numeric", "rel=-1", &why), ERR_USAGE);
+    assert_int_equal(grade_open_error("numeric", "final=first", &why), ERR_USAGE);
     assert_contains(why.text, "expected auto");
-    assert_int_equal(grade_refusal("numeric", "toler=1", &why), ERR_USAGE);
+    assert_int_equal(grade_open_error("numeric", "toler=1", &why), ERR_USAGE);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_read_as_people_write_them),
-        cmocka_unit_test(percent_and_million_count_with_and_without),
+        cmocka_unit_test(percent_and_million_are_optional),
         cmocka_unit_test(the_final_answer_is_found),
         cmocka_unit_test(numbers_in_words_and_other_notations_are_read),
         cmocka_unit_test(a_conclusion_is_distinguished_from_its_context),
         cmocka_unit_test(a_decimal_is_not_an_exact_value),
-        cmocka_unit_test(tolerances_hold),
-        cmocka_unit_test(what_was_compared_is_reported),
+        cmocka_unit_test(tolerances_are_applied),
+        cmocka_unit_test(the_compared_values_are_reported),
     };
     return RUN_TESTS(tests);
 }

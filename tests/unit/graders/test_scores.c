@@ -1,5 +1,5 @@
-/* f1, bleu and rouge_* on cases whose scores can be worked out by hand; the packages that define them
- * are asked in tests/cli/test_graders_oracle.py. */
+/* f1, bleu and rouge_* on cases whose scores can be computed by hand;
+ * tests/cli/test_graders_oracle.py compares with the packages that define them. */
 #include "support/unit.h"
 
 #include "port/json_read.h"
@@ -38,7 +38,7 @@ static void f1_counts_shared_words(void **state)
     assert_near(grade_one("f1", "", "x", "").score, 0, 0);
 }
 
-static void bleu_is_one_for_the_same_and_zero_for_nothing_shared(void **state)
+static void bleu_is_one_for_equal_and_zero_for_disjoint_texts(void **state)
 {
     (void)state;
     static const char SAME[] = "The cat sat on the mat.";
@@ -46,7 +46,7 @@ static void bleu_is_one_for_the_same_and_zero_for_nothing_shared(void **state)
     assert_near(grade_one("bleu", "", SAME, "A dog").score, 0, 0);
     /* One word: order 1, and a brevity penalty of exp(1 - 7/1). */
     assert_near(grade_one("bleu", "", SAME, "cat").score, exp(1 - 7.0), 1e-12);
-    /* Two words of two, one bigram that is not there: sqrt(1 * 1/(2*1)), penalty exp(1 - 7/2). */
+    /* Two of two unigrams, one bigram that does not match: sqrt(1 * 1/(2*1)), penalty exp(1 - 7/2). */
     assert_near(grade_one("bleu", "", SAME, "cat mat").score, sqrt(0.5) * exp(1 - 3.5), 1e-12);
     static const char METADATA[] = "{\"references\": [\"a b c d\"]}";
     struct jv *metadata;
@@ -57,7 +57,7 @@ static void bleu_is_one_for_the_same_and_zero_for_nothing_shared(void **state)
     jv_free(metadata);
 }
 
-static void rouge_n_counts_shared_words_and_pairs(void **state)
+static void rouge_n_counts_shared_unigrams_and_bigrams(void **state)
 {
     (void)state;
     static const struct {
@@ -69,7 +69,7 @@ static void rouge_n_counts_shared_words_and_pairs(void **state)
         {"a b a b", "a b", 2.0 / 3, 1.0 / 2}, /* "a b" counts once, as in the answer */
         {"a b c d", "d c b a", 1, 0},
         {"Cat-sat", "cat SAT", 1, 1},
-        {"cat", "cat", 1, 0}, /* no pair in either */
+        {"cat", "cat", 1, 0}, /* no bigram in either */
         {"a b", "b a b", 4.0 / 5, 2.0 / 3},
         {"cat", "\xD0\xBA\xD0\xBE\xD1\x82", 0, 0},
     };
@@ -81,7 +81,7 @@ static void rouge_n_counts_shared_words_and_pairs(void **state)
     }
 }
 
-static void rouge_is_the_longest_common_subsequence(void **state)
+static void rouge_l_uses_the_longest_common_subsequence(void **state)
 {
     (void)state;
     static const struct {
@@ -100,7 +100,7 @@ static void rouge_is_the_longest_common_subsequence(void **state)
                     CASES[i].score, 1e-12);
 }
 
-static void rouge_refuses_what_would_take_too_long(void **state)
+static void rouge_l_rejects_texts_that_are_too_long(void **state)
 {
     (void)state;
     enum { WORDS = 30000 };
@@ -121,10 +121,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(f1_counts_shared_words),
-        cmocka_unit_test(bleu_is_one_for_the_same_and_zero_for_nothing_shared),
-        cmocka_unit_test(rouge_n_counts_shared_words_and_pairs),
-        cmocka_unit_test(rouge_is_the_longest_common_subsequence),
-        cmocka_unit_test(rouge_refuses_what_would_take_too_long),
+        cmocka_unit_test(bleu_is_one_for_equal_and_zero_for_disjoint_texts),
+        cmocka_unit_test(rouge_n_counts_shared_unigrams_and_bigrams),
+        cmocka_unit_test(rouge_l_uses_the_longest_common_subsequence),
+        cmocka_unit_test(rouge_l_rejects_texts_that_are_too_long),
     };
     return RUN_TESTS_WITH(jv_available, tests);
 }

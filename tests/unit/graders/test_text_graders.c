@@ -5,7 +5,7 @@
 
 #include "support/grading.h"
 
-static void exact_ignores_what_its_parameters_say(void **state)
+static void exact_normalizes_as_its_parameters_say(void **state)
 {
     (void)state;
     static const struct grade_case PLAIN[] = {
@@ -27,7 +27,7 @@ static void exact_ignores_what_its_parameters_say(void **state)
         {"Paris", "{\"answer\": \"Paris\", \"sure\": true}", T},
         {"Paris", "<answer>Paris</answer>", T},
         {"Paris", "I think \\boxed{Paris}", T},
-        {"The answer is 42", "The answer is 42", T}, /* the mark may be expected too */
+        {"The answer is 42", "The answer is 42", T}, /* the mark itself may be expected */
         {"Paris", "<think>London?</think>\n\nParis", T},
         {"So it is \\boxed{Paris}", "Paris", T},
         {"Paris", "London", F},
@@ -51,7 +51,7 @@ static void exact_ignores_what_its_parameters_say(void **state)
     GRADE_CASES("exact", "final=whole", WHOLE);
 }
 
-static void references_of_the_metadata_count(void **state)
+static void references_in_metadata_are_accepted(void **state)
 {
     (void)state;
     static const char *const GRADERS[] = {"exact", "contains", "f1", "bleu", "rouge_1", "rouge_l"};
@@ -77,7 +77,7 @@ static void references_of_the_metadata_count(void **state)
     assert_int_equal(grade_with("exact", "", &what, NULL).verdict, VERDICT_FALSE);
 }
 
-static void contains_looks_for_whole_words(void **state)
+static void contains_matches_whole_words(void **state)
 {
     (void)state;
     static const struct grade_case WORDS[] = {
@@ -88,7 +88,7 @@ static void contains_looks_for_whole_words(void **state)
         {"art", "party art", T},
         {"art", "art.", T},
         {"\xC3\xA9t\xC3\xA9", "un \xC3\x89t\xC3\xA9 chaud", T},
-        {"t", "\xC3\xA9t\xC3\xA9", F}, /* letters beyond ASCII are letters */
+        {"t", "\xC3\xA9t\xC3\xA9", F}, /* non-ASCII letters are letters */
         {"U.S.", "the U.S. of A.", T},
         {"Paris", "London", F},
         {"Paris", "<think>Paris</think>London", F},
@@ -107,7 +107,7 @@ static void regex_matches_as_posix_does(void **state)
     static const struct grade_case EXPECTED[] = {
         {"^[0-9]+$", "123", T},  {"^[0-9]+$", " 123\n", T},
         {"^[0-9]+$", "12a", F},  {"colou?r", "the color", T},
-        {"(a|b)+c", "xabac", T}, {"(", "x", N}, /* a bad pattern says nothing about the answer */
+        {"(a|b)+c", "xabac", T}, {"(", "x", N}, /* an invalid pattern gives no verdict */
         {"(a)\\1", "aa", N},
     };
     GRADE_CASES("regex", "", EXPECTED);
@@ -119,10 +119,10 @@ static void regex_matches_as_posix_does(void **state)
     GRADE_CASES("regex", "flags=m", LINES);
     assert_string_equal(grade_one("regex", "", "[0-9]+", "room 101").extracted, "101");
     struct error why;
-    assert_int_equal(grade_refusal("regex", "pattern=(", &why), ERR_USAGE);
+    assert_int_equal(grade_open_error("regex", "pattern=(", &why), ERR_USAGE);
     assert_contains(why.text, "invalid pattern");
-    assert_int_equal(grade_refusal("regex", "pattern=(a)\\1", &why), ERR_USAGE);
-    assert_int_equal(grade_refusal("regex", "flags=x", &why), ERR_USAGE);
+    assert_int_equal(grade_open_error("regex", "pattern=(a)\\1", &why), ERR_USAGE);
+    assert_int_equal(grade_open_error("regex", "flags=x", &why), ERR_USAGE);
 }
 
 static void lists_are_compared_item_by_item(void **state)
@@ -146,7 +146,7 @@ static void lists_are_compared_item_by_item(void **state)
         {"1, 2.50, 3", "1.0; 2.5; 3", T},
         {"1, 2, 3", "1, 2, 4", F},
         {"$1; 50%", "1, 50", T},
-        {"1234", "1,234", T}, /* one number: its commas are no separators */
+        {"1234", "1,234", T}, /* one number: its commas are not separators */
         {"1234", "Answer: $1,234.00", T},
         {"17", "seventeen", F},
         {"Claude Shannon", "claude shannon.", T},
@@ -163,10 +163,10 @@ static void lists_are_compared_item_by_item(void **state)
     assert_string_equal(grade_one("list", "", "a, b", "a, c").reason, "item 2 differs, expected b");
     assert_string_equal(grade_one("list", "", "a, b", "a").reason, "1 items, expected 2");
     struct error why;
-    assert_int_equal(grade_refusal("list", "order=some", &why), ERR_USAGE);
+    assert_int_equal(grade_open_error("list", "order=some", &why), ERR_USAGE);
 }
 
-static void wrong_parameters_are_refused(void **state)
+static void wrong_parameters_are_rejected(void **state)
 {
     (void)state;
     static const char *const WRONG[][2] = {
@@ -176,7 +176,7 @@ static void wrong_parameters_are_refused(void **state)
     };
     for (size_t i = 0; i < sizeof WRONG / sizeof *WRONG; i++) {
         struct error why;
-        assert_int_equal(grade_refusal(WRONG[i][0], WRONG[i][1], &why), ERR_USAGE);
+        assert_int_equal(grade_open_error(WRONG[i][0], WRONG[i][1], &why), ERR_USAGE);
         assert_true(why.text[0]);
     }
 }
@@ -184,12 +184,12 @@ static void wrong_parameters_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exact_ignores_what_its_parameters_say),
-        cmocka_unit_test(references_of_the_metadata_count),
-        cmocka_unit_test(contains_looks_for_whole_words),
+        cmocka_unit_test(exact_normalizes_as_its_parameters_say),
+        cmocka_unit_test(references_in_metadata_are_accepted),
+        cmocka_unit_test(contains_matches_whole_words),
         cmocka_unit_test(regex_matches_as_posix_does),
         cmocka_unit_test(lists_are_compared_item_by_item),
-        cmocka_unit_test(wrong_parameters_are_refused),
+        cmocka_unit_test(wrong_parameters_are_rejected),
     };
     return RUN_TESTS_WITH(jv_available, tests);
 }

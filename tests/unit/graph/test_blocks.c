@@ -1,4 +1,4 @@
-/* Transformer blocks: weights, products, and what they read and cache, computed by hand. */
+/* Transformer blocks: weights, MACs, and KV cache traffic, computed by hand. */
 #include "graph/blocks.h"
 #include "graph/count.h"
 #include "support/unit.h"
@@ -10,7 +10,7 @@ static const struct block_names NAMES = {
     .feed_forward = {"norm2", "up", "act", "down", "add2"},
 };
 
-static struct block plain(void)
+static struct block default_block(void)
 {
     return (struct block){.hidden = HIDDEN,
                           .heads = HEADS,
@@ -50,12 +50,12 @@ static int tear_down(void **state)
     return 0;
 }
 
-static const struct graph_node *node_called(const char *name)
+static const struct graph_node *find_node(const char *name)
 {
     for (size_t i = 0; i < graph.node_count; i++)
         if (!strcmp(graph.nodes[i].name, name))
             return &graph.nodes[i];
-    print_error("there is no node %s\n", name);
+    print_error("no node %s\n", name);
     fail();
     return NULL;
 }
@@ -69,7 +69,7 @@ static const double ROWS = 1.0 * BATCH * TOKENS, PER_PAIR = 2.0 * HIDDEN * BATCH
 static void test_self_attention(void **state)
 {
     (void)state;
-    struct block block = plain();
+    struct block block = default_block();
     tensor_id x;
     struct build b = begin(TOKENS, &x);
     x = block_attention(&b, &block, &NAMES.attention, &(struct block_pass){0}, x);
@@ -77,16 +77,16 @@ static void test_self_attention(void **state)
     assert_near(graph_parameters(&graph), QKV + OUT + VECTORS, 0);
     assert_near(cost.macs, ROWS * (QKV + OUT) + TOKENS * (TOKENS + 1) / 2.0 * PER_PAIR, 0);
     assert_near(cost.out.cached + cost.in.cached, 0, 0);
-    assert_int_equal(node_called("norm1")->component, DECODER_NORM);
-    assert_int_equal(node_called("k")->component, DECODER_ATTN_QKV);
-    assert_int_equal(node_called("scores")->component, DECODER_ATTN_SCORES);
-    assert_int_equal(node_called("add1")->component, DECODER_ATTN_OUT);
+    assert_int_equal(find_node("norm1")->component, DECODER_NORM);
+    assert_int_equal(find_node("k")->component, DECODER_ATTN_QKV);
+    assert_int_equal(find_node("scores")->component, DECODER_ATTN_SCORES);
+    assert_int_equal(find_node("add1")->component, DECODER_ATTN_OUT);
 }
 
-static void test_biases(void **state)
+static void test_attention_biases(void **state)
 {
     (void)state;
-    struct block block = plain();
+    struct block block = default_block();
     tensor_id x;
     block.has_no_qkv_bias = false;
     block.has_no_key_bias = true;
@@ -96,14 +96,14 @@ static void test_biases(void **state)
     assert_near(graph_parameters(&graph), QKV + OUT + VECTORS + 2 * HIDDEN, 0);
 }
 
-/* A fused QKV: the same weights and products, and the same KV cache. */
-static void test_fused_qkv_is_the_same(void **state)
+/* A fused QKV: the same weights and MACs, and the same KV cache. */
+static void test_fused_qkv_costs_the_same(void **state)
 {
     (void)state;
     struct graph_cost costs[2];
     double parameters[2];
     for (int i = 0; i < 2; i++) {
-        struct block block = plain();
+        struct block block = default_block();
         tensor_id x;
         block.has_fused_qkv = i;
         block.has_no_qkv_bias = false;
@@ -128,7 +128,7 @@ static void test_cross_attention(void **state)
 {
     (void)state;
     enum { OTHERS = 30, FEATURES = 8 };
-    struct block block = plain();
+    struct block block = default_block();
     tensor_id x;
     struct build b = begin(TOKENS, &x);
     tensor_id states = build_input(&b, "y", GRAPH_FLOAT, 3, (int64_t[]){BATCH, OTHERS, FEATURES});
@@ -156,7 +156,7 @@ static void test_feed_forward_with_and_without_a_gate(void **state)
 {
     (void)state;
     for (int gate = 0; gate < 2; gate++) {
-        struct block block = plain();
+        struct block block = default_block();
         tensor_id x;
         block.is_gated = gate;
         struct build b = begin(TOKENS, &x);
@@ -167,8 +167,8 @@ static void test_feed_forward_with_and_without_a_gate(void **state)
         assert_near(cost.macs, ROWS * matrices, 0);
         assert_near(cost.elementwise, ROWS * (biases + (4 + gate) * WIDE + (1 + 7 + 1) * HIDDEN),
                     0);
-        assert_int_equal(node_called("act")->component, DECODER_FFN_GATE_UP);
-        assert_int_equal(node_called("down")->component, DECODER_FFN_DOWN);
+        assert_int_equal(find_node("act")->component, DECODER_FFN_GATE_UP);
+        assert_int_equal(find_node("down")->component, DECODER_FFN_DOWN);
     }
 }
 
@@ -176,7 +176,7 @@ static void test_pre_and_post_norm(void **state)
 {
     (void)state;
     for (int after = 0; after < 2; after++) {
-        struct block block = plain();
+        struct block block = default_block();
         tensor_id x;
         block.is_post_norm = after;
         struct build b = begin(TOKENS, &x);
@@ -205,15 +205,15 @@ static void test_logits_of_the_last_token(void **state)
     build_output(&b, x);
     assert_int_equal(build_end(&b), ERR_OK);
     assert_near(graph_cost_total(&graph).macs, BATCH * 99.0 * HIDDEN, 0);
-    assert_int_equal(node_called("head")->component, DECODER_HEAD);
+    assert_int_equal(find_node("head")->component, DECODER_HEAD);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_self_attention),
-        cmocka_unit_test(test_biases),
-        cmocka_unit_test(test_fused_qkv_is_the_same),
+        cmocka_unit_test(test_attention_biases),
+        cmocka_unit_test(test_fused_qkv_costs_the_same),
         cmocka_unit_test(test_cross_attention),
         cmocka_unit_test(test_feed_forward_with_and_without_a_gate),
         cmocka_unit_test(test_pre_and_post_norm),

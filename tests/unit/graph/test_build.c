@@ -1,4 +1,4 @@
-/* Building in code: output shapes, the parameters that are added, and failures that stay. */
+/* Building in code: output shapes, added parameters, and sticky errors. */
 #include "graph/build.h"
 #include "support/unit.h"
 
@@ -40,9 +40,9 @@ static void check_dims(struct build *b, tensor_id x, int rank, const int64_t *di
 
 /* ---- windows ---- */
 
-/* Windows are enumerated.  With rounds_up one more may hang over the end, if the one
- * before it did not reach it and it begins in the input or in the padding before that. */
-static int64_t set_down(int size, int kernel, int stride, int pad, bool rounds_up)
+/* Enumerates the windows. With rounds_up one more may overlap the end, if the one before it did not
+ * reach it and it begins in the input or in the padding before that. */
+static int64_t count_windows(int size, int kernel, int stride, int pad, bool rounds_up)
 {
     int64_t count = 0;
     bool has_reached = false;
@@ -68,13 +68,13 @@ static void test_pooling_against_enumerated_windows(void **state)
                         tensor_id x = INPUT(&b, 2, 3, size, size + 1);
                         struct build_pool pool = {GRAPH_MAX_POOL, kernel, stride, pad, rounds_up};
                         x = build_pool(&b, "pool", x, pool);
-                        CHECK_DIMS(&b, x, 2, 3, set_down(size, kernel, stride, pad, rounds_up),
-                                   set_down(size + 1, kernel, stride, pad, rounds_up));
+                        CHECK_DIMS(&b, x, 2, 3, count_windows(size, kernel, stride, pad, rounds_up),
+                                   count_windows(size + 1, kernel, stride, pad, rounds_up));
                     }
 }
 
 /* The sizes of a well-known network after each stage. */
-static void test_sizes_of_a_network(void **state)
+static void test_shapes_of_a_resnet_stem(void **state)
 {
     (void)state;
     struct build b = begin();
@@ -159,60 +159,59 @@ static void test_tied_embeddings_are_counted_once(void **state)
 
 /* ---- failures ---- */
 
-static void refuse_small_image(struct build *b)
+static void small_image(struct build *b)
 {
     (void)build_conv(b, "bad", INPUT(b, 1, 3, 4, 4),
                      (struct build_conv){.channels = 8, .kernel = 7});
 }
-static void refuse_groups(struct build *b)
+static void bad_groups(struct build *b)
 {
     (void)build_conv(b, "bad", INPUT(b, 1, 3, 9, 9),
                      (struct build_conv){.channels = 8, .kernel = 1, .groups = 2});
 }
-static void refuse_rank(struct build *b)
+static void bad_rank(struct build *b)
 {
     (void)build_conv(b, "bad", INPUT(b, 1, 3), (struct build_conv){.channels = 8, .kernel = 1});
 }
-static void refuse_sum(struct build *b)
+static void bad_add(struct build *b)
 {
     (void)build_binary(b, GRAPH_ADD, "bad", INPUT(b, 2, 3), INPUT(b, 2, 4));
 }
-static void refuse_product(struct build *b)
+static void bad_matmul(struct build *b)
 {
     (void)build_matmul(b, "bad", INPUT(b, 2, 3), INPUT(b, 2, 4));
 }
-static void refuse_view(struct build *b)
+static void bad_inferred_view(struct build *b)
 {
     (void)build_view(b, "bad", INPUT(b, 2, 3), 2, (int64_t[]){4, -1});
 }
-static void refuse_other_view(struct build *b)
+static void bad_view(struct build *b)
 {
     (void)build_view(b, "bad", INPUT(b, 2, 3), 1, (int64_t[]){5});
 }
-static void refuse_huge_view(struct build *b)
+static void huge_view(struct build *b)
 {
     (void)build_flatten(b, "bad", INPUT(b, 1, INT64_C(1) << 40, INT64_C(1) << 40));
 }
-static void refuse_concat(struct build *b)
+static void bad_concat(struct build *b)
 {
     (void)build_concat(b, "bad", 1, (tensor_id[]){INPUT(b, 2, 3), INPUT(b, 4, 3)}, 2);
 }
-static void refuse_axis(struct build *b)
+static void bad_axis(struct build *b)
 {
     (void)build_concat(b, "bad", 2, (tensor_id[]){INPUT(b, 2, 3), INPUT(b, 2, 3)}, 2);
 }
-static void refuse_nothing(struct build *b)
+static void missing_input(struct build *b)
 {
     (void)build_op(b, GRAPH_RELU, "bad", GRAPH_NONE);
 }
 
-static void test_the_first_failure_stays(void **state)
+static void test_the_first_error_is_kept(void **state)
 {
     (void)state;
     void (*const REJECTED[])(struct build *) = {
-        refuse_small_image, refuse_groups, refuse_rank,       refuse_sum,
-        refuse_product,     refuse_view,   refuse_other_view, refuse_huge_view,
-        refuse_concat,      refuse_axis,   refuse_nothing,
+        small_image, bad_groups, bad_rank,   bad_add,  bad_matmul,    bad_inferred_view,
+        bad_view,    huge_view,  bad_concat, bad_axis, missing_input,
     };
     for (size_t i = 0; i < sizeof REJECTED / sizeof *REJECTED; i++) {
         struct build b = begin();
@@ -246,11 +245,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pooling_against_enumerated_windows),
-        cmocka_unit_test(test_sizes_of_a_network),
+        cmocka_unit_test(test_shapes_of_a_resnet_stem),
         cmocka_unit_test(test_output_shapes),
         cmocka_unit_test(test_names_have_the_prefix),
         cmocka_unit_test(test_tied_embeddings_are_counted_once),
-        cmocka_unit_test(test_the_first_failure_stays),
+        cmocka_unit_test(test_the_first_error_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, tear_down);
 }

@@ -84,8 +84,8 @@ static tensor_id convolve(struct build *b, const struct conv_shape *s, bool is_t
                                           .output_pad = s->output_pad});
 }
 
-/* Positions of a filter along one dimension: each shifted by the stride, entirely inside the padded input. */
-static int places(const struct conv_shape *s, int side)
+/* Positions of a filter along one dimension: shifted by the stride, entirely inside the padded input. */
+static int count_positions(const struct conv_shape *s, int side)
 {
     int count = 0, padded = s->size[side] + 2 * s->pad[side];
     for (int first = 0; first + s->dilation * (s->kernel[side] - 1) < padded;
@@ -102,8 +102,8 @@ static double multiply(const struct conv_shape *s)
             for (int in = 0; in < s->in; in++) {
                 if (in / (s->in / s->groups) != out / (s->out / s->groups))
                     continue; /* of another group */
-                for (int y = 0; y < places(s, 0); y++)
-                    for (int x = 0; x < places(s, 1); x++)
+                for (int y = 0; y < count_positions(s, 0); y++)
+                    for (int x = 0; x < count_positions(s, 1); x++)
                         for (int tap = 0; tap < s->kernel[0] * s->kernel[1]; tap++)
                             done++;
             }
@@ -118,7 +118,7 @@ static void test_convolutions_against_loops(void **state)
         struct build b = begin();
         (void)convolve(&b, &s, false);
         struct graph_cost cost = last_cost(&b);
-        double out = (double)s.batch * s.out * places(&s, 0) * places(&s, 1);
+        double out = (double)s.batch * s.out * count_positions(&s, 0) * count_positions(&s, 1);
         double weights = (double)s.out * (s.in / s.groups) * s.kernel[0] * s.kernel[1];
         assert_near(cost.macs, multiply(&s), 0);
         assert_near(cost.out.activations, out, 0);
@@ -130,7 +130,7 @@ static void test_convolutions_against_loops(void **state)
 }
 
 /* A transposed convolution adds each input element, times each weight, to the output. */
-static void reach_from(const struct conv_shape *s, int y, int x, int reach[2])
+static void extend_output(const struct conv_shape *s, int y, int x, int reach[2])
 {
     for (int ky = 0; ky < s->kernel[0]; ky++)
         for (int kx = 0; kx < s->kernel[1]; kx++) {
@@ -152,7 +152,7 @@ static double scatter(const struct conv_shape *s, int reach[2])
                     continue;
                 for (int y = 0; y < s->size[0]; y++)
                     for (int x = 0; x < s->size[1]; x++) {
-                        reach_from(s, y, x, reach);
+                        extend_output(s, y, x, reach);
                         for (int k = 0; k < s->kernel[0] * s->kernel[1]; k++)
                             done++;
                     }
@@ -219,8 +219,8 @@ static void test_linear_and_matmul(void **state)
     assert_near(cost.out.activations, 2 * 3 * 5 * 13, 0);
 }
 
-/* Grouped queries share K and V: less is read, as much is multiplied. */
-static double pairs(const struct graph_attention *a)
+/* Grouped queries share K and V: fewer bytes, the same MACs. */
+static double count_pairs(const struct graph_attention *a)
 {
     double seen = 0;
     int64_t all = a->cross_tokens > 0 ? a->cross_tokens : a->cached + a->tokens;
@@ -233,7 +233,7 @@ static double pairs(const struct graph_attention *a)
                 a->cross_tokens == 0 && a->is_causal && a->window > 0 && -ahead >= a->window;
             sees += !is_hidden && !is_far;
         }
-        /* A bidirectional window has so many tokens, wherever they are. */
+        /* A bidirectional window has that many tokens at any position. */
         if (!a->is_causal && a->cross_tokens == 0 && a->window > 0 && sees > a->window)
             sees = a->window;
         seen += (double)sees;
@@ -259,7 +259,7 @@ static void check_attention(struct graph_attention a)
     }
     (void)build_attention(&b, "attention", q, k, v, old_k, old_v, a);
     struct graph_cost cost = last_cost(&b);
-    double seen = pairs(&a) * (double)(a.heads * a.sequences);
+    double seen = count_pairs(&a) * (double)(a.heads * a.sequences);
     double of_a_key = (double)(a.sequences * a.heads_kv * (a.key_size + a.value_size));
     assert_near(cost.macs, seen * (double)(a.key_size + a.value_size), 0);
     assert_near(cost.elementwise, 5 * seen, 0);
@@ -293,7 +293,7 @@ static void test_attention_against_every_pair(void **state)
 
 /* ---- recurrent layers ---- */
 
-static double step_by_step(int steps, int batch, int gates, int features, int hidden)
+static double recurrent_macs(int steps, int batch, int gates, int features, int hidden)
 {
     double done = 0;
     for (int step = 0; step < steps; step++)
@@ -320,7 +320,7 @@ static void test_recurrent_layers_against_loops(void **state)
         tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 3, (int64_t[]){batch, steps, features});
         (void)build_recurrent(&b, CELLS[cell].op, "rnn", x, hidden, both_ways);
         struct graph_cost cost = last_cost(&b);
-        assert_near(cost.macs, ways * step_by_step(steps, batch, gates, features, hidden), 0);
+        assert_near(cost.macs, ways * recurrent_macs(steps, batch, gates, features, hidden), 0);
         assert_near(cost.elementwise,
                     (double)steps * batch * ways * hidden * CELLS[cell].elementwise, 0);
         assert_near(graph_parameters(&graph),
@@ -360,7 +360,7 @@ static void test_elementwise_operations_per_element(void **state)
     }
 }
 
-static void test_norms(void **state)
+static void test_norm_costs(void **state)
 {
     (void)state;
     struct build b = begin();
@@ -386,7 +386,7 @@ static void test_norms(void **state)
     }
 }
 
-static void test_pooling_and_averages(void **state)
+static void test_pooling_costs(void **state)
 {
     (void)state;
     struct build b = begin();
@@ -404,7 +404,7 @@ static void test_pooling_and_averages(void **state)
     assert_near(cost.out.activations, 6, 0);
 }
 
-/* Only the rows that are looked up are read; tokens are 8-byte integers. */
+/* Only the looked-up rows are read; token ids are 8-byte integers. */
 static void test_embeddings_read_rows(void **state)
 {
     (void)state;
@@ -490,7 +490,7 @@ static void test_bytes_by_precision(void **state)
     assert_near(graph_bytes(&amount, &widths), 50 + 20 + 1000 + 36 + 8, 0);
 }
 
-static void test_the_total_is_the_sum(void **state)
+static void test_the_total_is_the_sum_of_nodes(void **state)
 {
     (void)state;
     struct build b = begin();
@@ -529,14 +529,14 @@ int main(void)
         cmocka_unit_test(test_attention_against_every_pair),
         cmocka_unit_test(test_recurrent_layers_against_loops),
         cmocka_unit_test(test_elementwise_operations_per_element),
-        cmocka_unit_test(test_norms),
-        cmocka_unit_test(test_pooling_and_averages),
+        cmocka_unit_test(test_norm_costs),
+        cmocka_unit_test(test_pooling_costs),
         cmocka_unit_test(test_embeddings_read_rows),
         cmocka_unit_test(test_slices_read_a_part),
         cmocka_unit_test(test_a_repeated_input_is_read_once),
         cmocka_unit_test(test_weight_fraction),
         cmocka_unit_test(test_bytes_by_precision),
-        cmocka_unit_test(test_the_total_is_the_sum),
+        cmocka_unit_test(test_the_total_is_the_sum_of_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, tear_down);
 }

@@ -41,7 +41,7 @@ static void assert_rejected(enum err code, const char *words)
     assert_non_null(strstr(why.text, words));
 }
 
-static void keys(const char *architecture, uint32_t layers, uint32_t embedding, uint32_t heads)
+static void add_keys(const char *architecture, uint32_t layers, uint32_t embedding, uint32_t heads)
 {
     char key[64];
     gguf_file_string(&file, "general.architecture", architecture);
@@ -56,37 +56,37 @@ static void keys(const char *architecture, uint32_t layers, uint32_t embedding, 
     }
 }
 
-static void matrix(const char *name, uint64_t columns, uint64_t rows)
+static void add_matrix(const char *name, uint64_t columns, uint64_t rows)
 {
     gguf_file_tensor(&file, name, 0, columns, rows, 0);
 }
 
 /* One layer without its feed-forward: 8 features, 2 heads of 4. */
-static void one_layer(void)
+static void add_attention_layer(void)
 {
-    matrix("token_embd.weight", 8, 16);
-    matrix("blk.0.attn_norm.weight", 8, 0);
-    matrix("blk.0.attn_output.weight", 8, 8);
-    matrix("blk.0.ffn_norm.weight", 8, 0);
+    add_matrix("token_embd.weight", 8, 16);
+    add_matrix("blk.0.attn_norm.weight", 8, 0);
+    add_matrix("blk.0.attn_output.weight", 8, 8);
+    add_matrix("blk.0.ffn_norm.weight", 8, 0);
 }
 
-static void separate_qkv(void)
+static void add_separate_qkv(void)
 {
-    matrix("blk.0.attn_q.weight", 8, 8);
-    matrix("blk.0.attn_k.weight", 8, 8);
-    matrix("blk.0.attn_v.weight", 8, 8);
+    add_matrix("blk.0.attn_q.weight", 8, 8);
+    add_matrix("blk.0.attn_k.weight", 8, 8);
+    add_matrix("blk.0.attn_v.weight", 8, 8);
 }
 
-static void dense(void)
+static void add_dense_ffn(void)
 {
-    matrix("blk.0.ffn_gate.weight", 8, 12);
-    matrix("blk.0.ffn_up.weight", 8, 12);
-    matrix("blk.0.ffn_down.weight", 12, 8);
+    add_matrix("blk.0.ffn_gate.weight", 8, 12);
+    add_matrix("blk.0.ffn_up.weight", 8, 12);
+    add_matrix("blk.0.ffn_down.weight", 12, 8);
 }
 
-/* ---- what is there ---- */
+/* ---- valid files ---- */
 
-static void test_a_small_llama(void **state)
+static void test_small_llama_is_read(void **state)
 {
     (void)state;
     struct decoder decoder;
@@ -118,18 +118,18 @@ static void test_a_small_llama(void **state)
     decoder_release(&decoder);
 }
 
-static void test_fused_qkv_and_fused_gate(void **state)
+static void test_fused_qkv_and_fused_gate_are_read(void **state)
 {
     (void)state;
     struct decoder decoder;
     struct error why = {0};
-    keys("phi3", 1, 8, 2);
-    one_layer();
-    matrix("blk.0.attn_qkv.weight", 8, 24);
-    matrix("blk.0.ffn_up.weight", 8, 24);
-    matrix("blk.0.ffn_down.weight", 12, 8);
-    matrix("output.weight", 8, 16);
-    matrix("rope_factors_long.weight", 2, 0);
+    add_keys("phi3", 1, 8, 2);
+    add_attention_layer();
+    add_matrix("blk.0.attn_qkv.weight", 8, 24);
+    add_matrix("blk.0.ffn_up.weight", 8, 24);
+    add_matrix("blk.0.ffn_down.weight", 12, 8);
+    add_matrix("output.weight", 8, 16);
+    add_matrix("rope_factors_long.weight", 2, 0);
     assert_int_equal(read_decoder(&decoder, &why), ERR_OK);
     assert_int_equal(decoder.layers[0].feed_forward, 12);
     assert_true(decoder.layers[0].is_gated);
@@ -139,18 +139,18 @@ static void test_fused_qkv_and_fused_gate(void **state)
     decoder_release(&decoder);
 }
 
-static void test_biases_and_qk_norms(void **state)
+static void test_biases_and_qk_norms_are_read(void **state)
 {
     (void)state;
     struct decoder decoder;
     struct error why = {0};
-    keys("qwen3", 1, 8, 2);
-    one_layer();
-    separate_qkv();
-    matrix("blk.0.attn_q_norm.weight", 4, 0);
-    matrix("blk.0.attn_k_norm.weight", 4, 0);
-    matrix("blk.0.attn_q.bias", 8, 0);
-    dense();
+    add_keys("qwen3", 1, 8, 2);
+    add_attention_layer();
+    add_separate_qkv();
+    add_matrix("blk.0.attn_q_norm.weight", 4, 0);
+    add_matrix("blk.0.attn_k_norm.weight", 4, 0);
+    add_matrix("blk.0.attn_q.bias", 8, 0);
+    add_dense_ffn();
     assert_int_equal(read_decoder(&decoder, &why), ERR_OK);
     assert_int_equal(decoder.layers[0].parts[DECODER_ATTN_QKV].bias_parameters, 8);
     assert_int_equal(decoder.layers[0].norm_elements, 8 + 8 + 8);
@@ -159,24 +159,24 @@ static void test_biases_and_qk_norms(void **state)
     decoder_release(&decoder);
 }
 
-static void test_experts(void **state)
+static void test_experts_are_read(void **state)
 {
     (void)state;
     struct decoder decoder;
     struct error why = {0};
-    keys("qwen2moe", 1, 8, 2);
+    add_keys("qwen2moe", 1, 8, 2);
     gguf_file_u32(&file, "qwen2moe.expert_count", 4);
     gguf_file_u32(&file, "qwen2moe.expert_used_count", 2);
-    one_layer();
-    separate_qkv();
-    matrix("blk.0.ffn_gate_inp.weight", 8, 4);
+    add_attention_layer();
+    add_separate_qkv();
+    add_matrix("blk.0.ffn_gate_inp.weight", 8, 4);
     gguf_file_tensor(&file, "blk.0.ffn_gate_exps.weight", 0, 8, 6, 4);
     gguf_file_tensor(&file, "blk.0.ffn_up_exps.weight", 0, 8, 6, 4);
     gguf_file_tensor(&file, "blk.0.ffn_down_exps.weight", 0, 6, 8, 4);
-    matrix("blk.0.ffn_gate_inp_shexp.weight", 8, 0);
-    matrix("blk.0.ffn_gate_shexp.weight", 8, 10);
-    matrix("blk.0.ffn_up_shexp.weight", 8, 10);
-    matrix("blk.0.ffn_down_shexp.weight", 10, 8);
+    add_matrix("blk.0.ffn_gate_inp_shexp.weight", 8, 0);
+    add_matrix("blk.0.ffn_gate_shexp.weight", 8, 10);
+    add_matrix("blk.0.ffn_up_shexp.weight", 8, 10);
+    add_matrix("blk.0.ffn_down_shexp.weight", 10, 8);
     assert_int_equal(read_decoder(&decoder, &why), ERR_OK);
     assert_int_equal(decoder.experts, 4);
     assert_int_equal(decoder.experts_used, 2);
@@ -189,7 +189,7 @@ static void test_experts(void **state)
 }
 
 /* Every sixth layer of gemma3 has full attention, the others a sliding window. */
-static void test_sliding_windows(void **state)
+static void test_sliding_windows_are_read(void **state)
 {
     (void)state;
     struct decoder decoder;
@@ -202,13 +202,13 @@ static void test_sliding_windows(void **state)
         {"attn_norm", 8, 0}, {"attn_qkv", 8, 24}, {"attn_output", 8, 8},
         {"ffn_gate", 8, 12}, {"ffn_up", 8, 12},   {"ffn_down", 12, 8},
     };
-    keys("gemma3", 7, 8, 2);
+    add_keys("gemma3", 7, 8, 2);
     gguf_file_u32(&file, "gemma3.attention.sliding_window", 512);
-    matrix("token_embd.weight", 8, 16);
+    add_matrix("token_embd.weight", 8, 16);
     for (int layer = 0; layer < 7; layer++)
         for (size_t i = 0; i < sizeof TENSORS / sizeof *TENSORS; i++) {
             snprintf(name, sizeof name, "blk.%d.%s.weight", layer, TENSORS[i].name);
-            matrix(name, TENSORS[i].columns, TENSORS[i].rows);
+            add_matrix(name, TENSORS[i].columns, TENSORS[i].rows);
         }
     assert_int_equal(read_decoder(&decoder, &why), ERR_OK);
     for (size_t i = 0; i < 7; i++)
@@ -217,19 +217,19 @@ static void test_sliding_windows(void **state)
     decoder_release(&decoder);
 }
 
-/* ---- what is wrong ---- */
+/* ---- invalid files ---- */
 
-static void test_unsupported_files(void **state)
+static void test_unsupported_files_are_rejected(void **state)
 {
     (void)state;
-    keys("mamba", 1, 8, 2);
+    add_keys("mamba", 1, 8, 2);
     assert_rejected(ERR_UNSUPPORTED, "m: unknown architecture 'mamba'");
     gguf_file_release(&file);
-    keys("llama", 1, 8, 2);
-    one_layer();
-    separate_qkv();
-    dense();
-    matrix("blk.0.strange.weight", 8, 8);
+    add_keys("llama", 1, 8, 2);
+    add_attention_layer();
+    add_separate_qkv();
+    add_dense_ffn();
+    add_matrix("blk.0.strange.weight", 8, 8);
     assert_rejected(ERR_UNSUPPORTED,
                     "m: tensor 'blk.0.strange.weight' is not one of a known decoder");
     gguf_file_release(&file);
@@ -241,7 +241,7 @@ static void test_unsupported_files(void **state)
     assert_rejected(ERR_BAD_VALUE, "'general.architecture' is missing");
 }
 
-static void test_contradictory_files(void **state)
+static void test_contradictory_files_are_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -264,12 +264,12 @@ static void test_contradictory_files(void **state)
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         gguf_file_release(&file);
-        keys("llama", CASES[i].layers, CASES[i].embedding, CASES[i].heads);
-        one_layer();
-        separate_qkv();
-        dense();
+        add_keys("llama", CASES[i].layers, CASES[i].embedding, CASES[i].heads);
+        add_attention_layer();
+        add_separate_qkv();
+        add_dense_ffn();
         if (CASES[i].extra)
-            matrix(CASES[i].extra, 8, 8);
+            add_matrix(CASES[i].extra, 8, 8);
         struct decoder decoder;
         struct error why = {0};
         enum err err = read_decoder(&decoder, &why);
@@ -284,15 +284,15 @@ static void test_contradictory_files(void **state)
 static void test_fused_and_separate_qkv_are_rejected(void **state)
 {
     (void)state;
-    keys("llama", 1, 8, 2);
-    one_layer();
-    separate_qkv();
-    matrix("blk.0.attn_qkv.weight", 8, 24);
-    dense();
+    add_keys("llama", 1, 8, 2);
+    add_attention_layer();
+    add_separate_qkv();
+    add_matrix("blk.0.attn_qkv.weight", 8, 24);
+    add_dense_ffn();
     assert_rejected(ERR_BAD_VALUE, "layer 0 has 384 parameters in attention: qkv");
 }
 
-static void test_names_of_components(void **state)
+static void test_component_names(void **state)
 {
     (void)state;
     assert_string_equal(decoder_component_name(DECODER_ATTN_QKV), "attn_qkv");
@@ -304,11 +304,15 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_a_small_llama),       TEST(test_fused_qkv_and_fused_gate),
-        TEST(test_biases_and_qk_norms), TEST(test_experts),
-        TEST(test_sliding_windows),     TEST(test_unsupported_files),
-        TEST(test_contradictory_files), TEST(test_fused_and_separate_qkv_are_rejected),
-        TEST(test_names_of_components),
+        TEST(test_small_llama_is_read),
+        TEST(test_fused_qkv_and_fused_gate_are_read),
+        TEST(test_biases_and_qk_norms_are_read),
+        TEST(test_experts_are_read),
+        TEST(test_sliding_windows_are_read),
+        TEST(test_unsupported_files_are_rejected),
+        TEST(test_contradictory_files_are_rejected),
+        TEST(test_fused_and_separate_qkv_are_rejected),
+        TEST(test_component_names),
     };
     return RUN_TESTS(tests);
 }

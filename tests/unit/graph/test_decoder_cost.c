@@ -28,14 +28,14 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* ---- attention, counted by doing it ---- */
+/* ---- attention, counted by brute force ---- */
 
 struct seen {
-    double pairs;  /* of a token and one that it attends to */
-    double tokens; /* that at least one token of the pass attends to */
+    double pairs;  /* pairs of a token and one that it attends to */
+    double tokens; /* tokens that at least one token of the pass attends to */
 };
 
-static struct seen look(uint64_t tokens, uint64_t before, uint64_t window)
+static struct seen count_attended(uint64_t tokens, uint64_t before, uint64_t window)
 {
     struct seen seen = {0};
     bool touched[256] = {false};
@@ -61,7 +61,7 @@ static void test_scores_against_every_pair(void **state)
             for (uint64_t before = 0; before < 60; before += 1 + before / 4) {
                 struct decoder_step step = {.tokens = tokens, .cached = before, .sequences = 3};
                 layer->window = WINDOWS[w];
-                struct seen seen = look(tokens, before, WINDOWS[w]);
+                struct seen seen = count_attended(tokens, before, WINDOWS[w]);
                 struct decoder_cost cost = decoder_cost(&decoder, &step, 0, DECODER_ATTN_SCORES);
                 /* 4 heads of 16: a product with a key and one with a value, each 16 pairs of
                  * operations; 5 for the softmax; 2 KV heads, 2 bytes per element. */
@@ -137,7 +137,7 @@ static void test_head_follows_logits(void **state)
                 10 * one.matrix_flops);
 }
 
-static void test_a_pruned_last_layer(void **state)
+static void test_pruned_last_layer(void **state)
 {
     (void)state;
     struct decoder_step all = {.tokens = 10, .logits = 2};
@@ -275,7 +275,7 @@ int main(void)
         TEST(test_weights_are_read_once_per_pass),
         TEST(test_each_parameter_multiplies_once_per_token),
         TEST(test_head_follows_logits),
-        TEST(test_a_pruned_last_layer),
+        TEST(test_pruned_last_layer),
         TEST(test_elementwise_operations),
         TEST(test_activations),
         TEST(test_element_widths),

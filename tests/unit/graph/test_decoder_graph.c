@@ -1,5 +1,6 @@
-/* A decoder as a graph: every component of every layer costs what decoder_cost counts, which knows nothing of
- * graphs; parameters are those that were published; the cache has the tokens that are read. */
+/* A decoder as a graph: each component of each layer costs what decoder_cost counts, which is
+ * independent of graphs; parameters are the published ones; the KV cache has the tokens that are
+ * read. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -17,65 +18,65 @@ static const struct precision_widths WIDTHS = {
 
 /* ---- random decoders ---- */
 
-static uint32_t chance = 1;
+static uint32_t random_state = 1;
 
-static uint64_t any(uint64_t least, uint64_t most)
+static uint64_t random_between(uint64_t least, uint64_t most)
 {
-    chance ^= chance << 13;
-    chance ^= chance >> 17;
-    chance ^= chance << 5;
-    return least + chance % (most - least + 1);
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 17;
+    random_state ^= random_state << 5;
+    return least + random_state % (most - least + 1);
 }
 
-static bool coin(void)
+static bool random_bool(void)
 {
-    return any(0, 1);
+    return random_between(0, 1);
 }
 
-static struct decoder_shape any_shape(void)
+static struct decoder_shape random_shape(void)
 {
     struct decoder_shape shape = {
         .architecture = "any",
         .name = "any",
-        .activation = coin() ? DECODER_SILU : DECODER_GELU,
-        .layers = any(1, 5),
-        .heads_kv = any(1, 4),
-        .vocabulary = any(1, 300),
-        .head_size = 2 * any(1, 8),
-        .embedding = any(1, 80),
-        .feed_forward = any(1, 90),
-        .window = coin() ? any(1, 40) : 0,
-        .window_period = any(0, 3),
-        .norms = (enum decoder_norm_placement)any(0, 3),
-        .qk_norm = (enum decoder_qk_norm)any(0, 2),
-        .has_layer_norm = coin(),
-        .has_tied_embeddings = coin(),
-        .has_qkv_bias = coin(),
-        .has_output_bias = coin(),
-        .has_mlp_bias = coin(),
-        .has_fused_qkv = coin(),
-        .has_no_gate = any(0, 3) == 0,
-        .matrix_bits = coin() ? 0 : 4.5,
+        .activation = random_bool() ? DECODER_SILU : DECODER_GELU,
+        .layers = random_between(1, 5),
+        .heads_kv = random_between(1, 4),
+        .vocabulary = random_between(1, 300),
+        .head_size = 2 * random_between(1, 8),
+        .embedding = random_between(1, 80),
+        .feed_forward = random_between(1, 90),
+        .window = random_bool() ? random_between(1, 40) : 0,
+        .window_period = random_between(0, 3),
+        .norms = (enum decoder_norm_placement)random_between(0, 3),
+        .qk_norm = (enum decoder_qk_norm)random_between(0, 2),
+        .has_layer_norm = random_bool(),
+        .has_tied_embeddings = random_bool(),
+        .has_qkv_bias = random_bool(),
+        .has_output_bias = random_bool(),
+        .has_mlp_bias = random_bool(),
+        .has_fused_qkv = random_bool(),
+        .has_no_gate = random_between(0, 3) == 0,
+        .matrix_bits = random_bool() ? 0 : 4.5,
     };
-    shape.has_head_bias = !shape.has_tied_embeddings && coin();
-    shape.heads = shape.heads_kv * any(1, 4);
-    shape.has_fused_gate = !shape.has_no_gate && coin();
-    if (!shape.has_no_gate && any(0, 2) == 0) {
-        shape.experts = any(1, 9);
-        shape.experts_used = any(1, shape.experts);
-        shape.expert_feed_forward = any(1, 30);
-        shape.expert_period = any(0, 2);
-        shape.shared_feed_forward = coin() ? any(1, 30) : 0;
+    shape.has_head_bias = !shape.has_tied_embeddings && random_bool();
+    shape.heads = shape.heads_kv * random_between(1, 4);
+    shape.has_fused_gate = !shape.has_no_gate && random_bool();
+    if (!shape.has_no_gate && random_between(0, 2) == 0) {
+        shape.experts = random_between(1, 9);
+        shape.experts_used = random_between(1, shape.experts);
+        shape.expert_feed_forward = random_between(1, 30);
+        shape.expert_period = random_between(0, 2);
+        shape.shared_feed_forward = random_bool() ? random_between(1, 30) : 0;
     }
     return shape;
 }
 
-static struct graph_options any_options(void)
+static struct graph_options random_options(void)
 {
-    return (struct graph_options){.phase = coin() ? GRAPH_DECODE : GRAPH_PREFILL,
-                                  .batch = (int64_t)any(1, 5),
-                                  .tokens = (int64_t)any(1, 70),
-                                  .context = (int64_t)any(1, 200)};
+    return (struct graph_options){.phase = random_bool() ? GRAPH_DECODE : GRAPH_PREFILL,
+                                  .batch = (int64_t)random_between(1, 5),
+                                  .tokens = (int64_t)random_between(1, 70),
+                                  .context = (int64_t)random_between(1, 200)};
 }
 
 static struct decoder_step step_of(const struct graph_options *options)
@@ -91,21 +92,22 @@ static struct decoder_step step_of(const struct graph_options *options)
 
 /* ---- the sum over some nodes ---- */
 
-static struct graph_cost sum(const struct graph *graph, int layer, enum decoder_component component)
+static struct graph_cost sum_costs(const struct graph *graph, int layer,
+                                   enum decoder_component component)
 {
-    struct graph_cost sum = {0};
+    struct graph_cost sum_costs = {0};
     for (size_t i = 0; i < graph->node_count; i++) {
         const struct graph_node *node = &graph->nodes[i];
         assert_true(node->component < DECODER_COMPONENT_COUNT);
         if (node->layer != layer || node->component != component)
             continue;
         struct graph_cost one = graph_node_cost(graph, node);
-        graph_cost_add(&sum, &one);
+        graph_cost_add(&sum_costs, &one);
     }
-    return sum;
+    return sum_costs;
 }
 
-/* What decoder.h says is counted in the graph alone: the output of shared experts is gated and added. */
+/* What decoder.h says is counted in the graph only: the output of shared experts is gated and added. */
 static double shared_extra(const struct decoder *decoder, int layer,
                            enum decoder_component component, double tokens)
 {
@@ -116,9 +118,9 @@ static double shared_extra(const struct decoder *decoder, int layer,
     return is_shared ? (4 + 2 * (double)decoder->embedding) * tokens : 0;
 }
 
-/* Also: more tokens than the vocabulary has read no more than the table. */
-static double at_most_the_table(const struct decoder *decoder, enum decoder_component component,
-                                double bytes)
+/* In addition: more tokens than the vocabulary read at most the whole table. */
+static double limit_to_table(const struct decoder *decoder, enum decoder_component component,
+                             double bytes)
 {
     double table = (double)decoder->outside[DECODER_EMBEDDING].bytes;
     return component == DECODER_EMBEDDING && bytes > table ? table : bytes;
@@ -144,14 +146,14 @@ static void compare(const struct decoder *decoder, struct graph_options options)
         for (int i = 0; i < DECODER_COMPONENT_COUNT; i++) {
             enum decoder_component component = (enum decoder_component)i;
             struct decoder_cost counted = decoder_cost(decoder, &step, layer, component);
-            struct graph_cost made = sum(&graph, layer, component);
+            struct graph_cost made = sum_costs(&graph, layer, component);
             double extra = shared_extra(decoder, layer, component, tokens);
             assert_same(2 * made.macs, counted.matrix_flops, "MACs", layer, component);
             assert_same(made.elementwise - extra, counted.elementwise_flops, "elementwise", layer,
                         component);
             assert_same(graph_bytes(&made.weights, &WIDTHS),
-                        at_most_the_table(decoder, component, counted.weight_bytes), "weights",
-                        layer, component);
+                        limit_to_table(decoder, component, counted.weight_bytes), "weights", layer,
+                        component);
             assert_same(2 * made.in.cached, counted.cache_read_bytes, "cache read", layer,
                         component);
             assert_same(2 * made.out.cached, counted.cache_write_bytes, "cache written", layer,
@@ -161,21 +163,21 @@ static void compare(const struct decoder *decoder, struct graph_options options)
     graph_release(&graph);
 }
 
-static void test_agrees_with_decoder_cost(void **state)
+static void test_graph_costs_match_decoder_cost(void **state)
 {
     (void)state;
     for (int round = 0; round < 600; round++) {
-        struct decoder_shape shape = any_shape();
+        struct decoder_shape shape = random_shape();
         struct decoder decoder;
         struct error why = {0};
         assert_int_equal(decoder_from_shape(&shape, &decoder, &why), ERR_OK);
-        compare(&decoder, any_options());
+        compare(&decoder, random_options());
         decoder_release(&decoder);
     }
 }
 
 /* Each weight of the file keeps its own dtype, even where a component mixes them. */
-static void test_graph_of_a_file(void **state)
+static void test_graph_of_a_file_keeps_dtypes(void **state)
 {
     (void)state;
     struct gguf_file file = {0};
@@ -212,7 +214,7 @@ static void test_graph_of_a_file(void **state)
 }
 
 /* Rotary factors are read once and are not trained. */
-static void test_rotary_factors(void **state)
+static void test_rotary_factors_are_read_once(void **state)
 {
     (void)state;
     static const char *const NAMES[] = {"rope_freqs.weight", "blk.1.rope_freqs.weight"};
@@ -228,7 +230,7 @@ static void test_rotary_factors(void **state)
         gguf_file_end(&file);
         assert_int_equal(gguf_read("m", file.whole.bytes, file.whole.length, &gguf, &why), ERR_OK);
         assert_int_equal(decoder_read(&gguf, &decoder, &why), ERR_OK);
-        /* Those of a layer are counted with its QKV by both. */
+        /* Those of a layer are counted with its QKV in both. */
         compare(&decoder, (struct graph_options){.tokens = 9});
         assert_int_equal(decoder_graph(&decoder, &options, &graph, &why), ERR_OK);
         assert_true(graph_parameters(&graph) == (double)decoder.parameters - 8);
@@ -283,7 +285,7 @@ static void test_defaults_are_written_back(void **state)
     decoder_release(&decoder);
 }
 
-static void test_options_out_of_range(void **state)
+static void test_options_out_of_range_are_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -309,7 +311,7 @@ static void test_options_out_of_range(void **state)
 }
 
 /* With every size at its limit, counts stay finite. */
-static void test_largest_decoder(void **state)
+static void test_counts_of_the_largest_decoder_are_finite(void **state)
 {
     (void)state;
     struct decoder_shape shape = {.architecture = "llama",
@@ -350,7 +352,7 @@ static const struct graph_tensor *tensor_named(const struct graph *graph, const 
     return NULL;
 }
 
-static void test_kv_cache(void **state)
+static void test_kv_cache_tensors(void **state)
 {
     (void)state;
     struct decoder decoder = small_decoder(0, 16);
@@ -380,8 +382,8 @@ static void test_every_tensor_is_used(void **state)
 {
     (void)state;
     for (int round = 0; round < 60; round++) {
-        struct decoder_shape shape = any_shape();
-        struct graph_options options = any_options();
+        struct decoder_shape shape = random_shape();
+        struct graph_options options = random_options();
         struct decoder decoder;
         struct graph graph = {0};
         struct error why = {0};
@@ -408,13 +410,13 @@ static void test_every_tensor_is_used(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_agrees_with_decoder_cost),
-        cmocka_unit_test(test_graph_of_a_file),
-        cmocka_unit_test(test_rotary_factors),
+        cmocka_unit_test(test_graph_costs_match_decoder_cost),
+        cmocka_unit_test(test_graph_of_a_file_keeps_dtypes),
+        cmocka_unit_test(test_rotary_factors_are_read_once),
         cmocka_unit_test(test_defaults_are_written_back),
-        cmocka_unit_test(test_options_out_of_range),
-        cmocka_unit_test(test_largest_decoder),
-        cmocka_unit_test(test_kv_cache),
+        cmocka_unit_test(test_options_out_of_range_are_rejected),
+        cmocka_unit_test(test_counts_of_the_largest_decoder_are_finite),
+        cmocka_unit_test(test_kv_cache_tensors),
         cmocka_unit_test(test_every_tensor_is_used),
     };
     return RUN_TESTS(tests);

@@ -1,4 +1,4 @@
-/* GGUF headers: what is in the file is found, and errors are reported with their position. */
+/* GGUF headers: contents are read, and errors are reported with their position. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <unistd.h>
@@ -47,9 +47,9 @@ static void assert_rejected(enum err code, const char *words)
     assert_null(strchr(said.text, '\n'));
 }
 
-/* ---- what is there ---- */
+/* ---- valid files ---- */
 
-static void test_values_of_every_type(void **state)
+static void test_values_of_every_type_are_read(void **state)
 {
     (void)state;
     static const struct {
@@ -101,7 +101,7 @@ static void test_values_of_every_type(void **state)
     assert_false(gguf_u64(&gguf, "none", &natural));
 }
 
-static void test_strings_and_arrays(void **state)
+static void test_strings_and_arrays_are_read(void **state)
 {
     (void)state;
     static const char *const WORDS[] = {"a", "", "\xc3\xa9t\xc3\xa9"};
@@ -136,7 +136,7 @@ static void test_strings_and_arrays(void **state)
     assert_false(gguf_u64(&gguf, "sizes", &natural));
 }
 
-static void test_tensors(void **state)
+static void test_tensors_are_read(void **state)
 {
     (void)state;
     file.alignment = 64;
@@ -158,7 +158,7 @@ static void test_tensors(void **state)
     assert_null(gguf_tensor_named(&gguf, "d"));
 }
 
-static void test_versions(void **state)
+static void test_supported_versions(void **state)
 {
     (void)state;
     file.version = 2;
@@ -174,15 +174,15 @@ static void test_versions(void **state)
     assert_rejected(ERR_UNSUPPORTED, "big-endian");
 }
 
-/* ---- what is wrong ---- */
+/* ---- invalid files ---- */
 
-static void test_truncated_anywhere(void **state)
+static void test_truncated_files_are_rejected(void **state)
 {
     (void)state;
     gguf_file_model(&file);
     for (size_t length = 0; length < file.whole.length; length += length < 3000 ? 1 : 97) {
-        char *cut =
-            malloc(length ? length : 1); /* exact, so that a sanitizer sees one byte too many */
+        char *cut = malloc(
+            length ? length : 1); /* exact size, so that a sanitizer detects a read past the end */
         assert_non_null(cut);
         memcpy(cut, file.whole.bytes, length);
         assert_int_equal(gguf_read("cut", cut, length, &gguf, &why), ERR_BAD_VALUE);
@@ -192,26 +192,26 @@ static void test_truncated_anywhere(void **state)
     assert_int_equal(read_file(), ERR_OK);
 }
 
-static void put(size_t at, uint64_t value, unsigned count)
+static void put_integer(size_t at, uint64_t value, unsigned count)
 {
     assert_true(at + count <= file.whole.length);
     for (unsigned i = 0; i < count; i++)
         file.whole.bytes[at + i] = (char)(value >> (8 * i));
 }
 
-/* Where a text of the file begins. */
-static size_t place_of(const char *text)
+/* The offset of a text in the file. */
+static size_t offset_of(const char *text)
 {
     char *at = memmem(file.whole.bytes, file.whole.length, text, strlen(text));
     assert_non_null(at);
     return (size_t)(at - file.whole.bytes);
 }
 
-static void test_claims_are_compared_with_the_size(void **state)
+static void test_sizes_beyond_the_file_are_rejected(void **state)
 {
     (void)state;
     static const struct {
-        const char *text; /* the place, behind this text */
+        const char *text; /* the offset, after this text */
         size_t skip;
         uint64_t value;
         unsigned count;
@@ -238,13 +238,13 @@ static void test_claims_are_compared_with_the_size(void **state)
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         gguf_file_release(&file);
         gguf_file_model(&file);
-        size_t at = place_of(CASES[i].text) + strlen(CASES[i].text) + CASES[i].skip;
-        put(at, CASES[i].value, CASES[i].count);
+        size_t at = offset_of(CASES[i].text) + strlen(CASES[i].text) + CASES[i].skip;
+        put_integer(at, CASES[i].value, CASES[i].count);
         assert_rejected(ERR_BAD_VALUE, CASES[i].words);
     }
 }
 
-static void test_duplicate_names(void **state)
+static void test_duplicate_names_are_rejected(void **state)
 {
     (void)state;
     gguf_file_u32(&file, "twice", 1);
@@ -262,7 +262,7 @@ static void test_duplicate_names(void **state)
     assert_rejected(ERR_BAD_VALUE, "key 0: has no name");
 }
 
-static void test_unsupported_files(void **state)
+static void test_unsupported_files_are_rejected(void **state)
 {
     (void)state;
     gguf_file_array(&file, "deep", GGUF_ARRAY, 1, "\0\0\0\0\0\0\0\0\0\0\0\0", 12);
@@ -279,7 +279,7 @@ static void test_unsupported_files(void **state)
 }
 
 /* A name in the file cannot break the line of a message. */
-static void test_names_in_messages(void **state)
+static void test_names_are_escaped_in_messages(void **state)
 {
     (void)state;
     gguf_file_raw(&file, "bad\n\x1b[31m\xff\xc3\xa9", 99, "", 0);
@@ -287,7 +287,7 @@ static void test_names_in_messages(void **state)
     assert_rejected(ERR_BAD_VALUE, "key 'bad\\n\\x1b[31m\\xff\xc3\xa9'");
 }
 
-static void test_files(void **state)
+static void test_file_errors(void **state)
 {
     (void)state;
     struct tree tree;
@@ -314,16 +314,16 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_values_of_every_type),
-        TEST(test_strings_and_arrays),
-        TEST(test_tensors),
-        TEST(test_versions),
-        TEST(test_truncated_anywhere),
-        TEST(test_claims_are_compared_with_the_size),
-        TEST(test_duplicate_names),
-        TEST(test_unsupported_files),
-        TEST(test_names_in_messages),
-        TEST(test_files),
+        TEST(test_values_of_every_type_are_read),
+        TEST(test_strings_and_arrays_are_read),
+        TEST(test_tensors_are_read),
+        TEST(test_supported_versions),
+        TEST(test_truncated_files_are_rejected),
+        TEST(test_sizes_beyond_the_file_are_rejected),
+        TEST(test_duplicate_names_are_rejected),
+        TEST(test_unsupported_files_are_rejected),
+        TEST(test_names_are_escaped_in_messages),
+        TEST(test_file_errors),
     };
     return RUN_TESTS(tests);
 }

@@ -50,7 +50,7 @@ static void check_order(void)
     }
 }
 
-static void test_a_topological_order_stays(void **state)
+static void test_topological_order_is_unchanged(void **state)
 {
     (void)state;
     begin(5);
@@ -72,7 +72,7 @@ static int draw(uint32_t *state, int below)
 }
 
 /* Random graphs, given in random order: node a reads nodes of smaller numbers. */
-static void test_any_order_is_sorted(void **state)
+static void test_random_order_is_sorted(void **state)
 {
     (void)state;
     enum { NODES = 60 };
@@ -118,10 +118,11 @@ static void test_cycles_are_rejected(void **state)
 }
 
 /* A chain in reverse order, deeper than a call stack; and one node that reads all. */
-static void test_many_nodes(void **state)
+static void test_deep_and_wide_graphs(void **state)
 {
     (void)state;
-    const int nodes = getenv("IPW_SLOW") ? 10000 : 100000; /* valgrind sees the same in fewer */
+    const int nodes =
+        getenv("IPW_SLOW") ? 10000 : 100000; /* fewer under valgrind, which covers the same code */
     char last[16];
     begin((size_t)nodes);
     for (int i = nodes - 1; i >= 0; i--) {
@@ -148,7 +149,7 @@ static void test_many_nodes(void **state)
     check_order();
 }
 
-static void test_an_empty_graph(void **state)
+static void test_empty_graph(void **state)
 {
     (void)state;
     begin(0);
@@ -159,11 +160,11 @@ static void test_an_empty_graph(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_topological_order_stays),
-        cmocka_unit_test(test_any_order_is_sorted),
+        cmocka_unit_test(test_topological_order_is_unchanged),
+        cmocka_unit_test(test_random_order_is_sorted),
         cmocka_unit_test(test_cycles_are_rejected),
-        cmocka_unit_test(test_many_nodes),
-        cmocka_unit_test(test_an_empty_graph),
+        cmocka_unit_test(test_deep_and_wide_graphs),
+        cmocka_unit_test(test_empty_graph),
     };
     return cmocka_run_group_tests(tests, NULL, tear_down);
 }

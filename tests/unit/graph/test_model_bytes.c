@@ -1,5 +1,5 @@
-/* Truncated or damaged model files: read, or rejected in one line, never past their end.  The same seed
- * damages alike everywhere. */
+/* Truncated or damaged model files: read, or rejected with a one-line error, never read past their
+ * end. The same seed gives the same damage everywhere. */
 #include <stdlib.h>
 
 #include "graph/decoder.h"
@@ -8,7 +8,7 @@
 #include "graph/model_files.h"
 #include "graph/reader.h"
 #include "port/json_read.h"
-#include "support/chance.h"
+#include "support/rng.h"
 #include "support/model_bytes.h"
 #include "support/unit.h"
 
@@ -16,13 +16,13 @@ enum { ROUNDS = 6000 };
 
 typedef const char *(*exercise)(const void *bytes, size_t length);
 
-static void assert_nothing_wrong(const char *wrong, const char *what, size_t at)
+static void assert_no_failure(const char *wrong, const char *what, size_t at)
 {
     if (wrong)
         fail_msg("%s %zu: %s", what, at, wrong);
 }
 
-/* Of exactly that length, so that a sanitizer sees one byte too many. */
+/* Of exact size, so that a sanitizer detects a read past the end. */
 static const char *exercise_copy(exercise with, const char *bytes, size_t length)
 {
     char *copy = malloc(length ? length : 1);
@@ -35,7 +35,7 @@ static const char *exercise_copy(exercise with, const char *bytes, size_t length
 static void cut_everywhere(exercise with, const char *bytes, size_t length, size_t most)
 {
     for (size_t at = 0; at < length && at < most; at++)
-        assert_nothing_wrong(exercise_copy(with, bytes, at), "cut to", at);
+        assert_no_failure(exercise_copy(with, bytes, at), "cut to", at);
 }
 
 /* Replaces one to three bytes, mostly by characters that JSON uses. */
@@ -47,17 +47,17 @@ static void damage_at_random(exercise with, const char *bytes, size_t length, si
     char *copy = malloc(length);
     for (int round = 0; round < rounds; round++) {
         memcpy(copy, bytes, length);
-        for (uint64_t count = 1 + chance_bits(&seed) % 3; count; count--) {
-            size_t at = chance_bits(&seed) % header;
-            uint64_t random = chance_bits(&seed);
+        for (uint64_t count = 1 + rng_bits(&seed) % 3; count; count--) {
+            size_t at = rng_bits(&seed) % header;
+            uint64_t random = rng_bits(&seed);
             copy[at] = random % 4 ? LIKELY[random / 4 % (sizeof LIKELY - 1)] : (char)(random >> 8);
         }
-        assert_nothing_wrong(with(copy, length), "round", (size_t)round);
+        assert_no_failure(with(copy, length), "round", (size_t)round);
     }
     free(copy);
 }
 
-static void test_damaged_configs(void **state)
+static void test_damaged_configs_are_handled(void **state)
 {
     (void)state;
     const char *text = model_config_text();
@@ -66,7 +66,7 @@ static void test_damaged_configs(void **state)
     damage_at_random(model_config_exercise, text, strlen(text), strlen(text));
 }
 
-static void test_damaged_safetensors(void **state)
+static void test_damaged_safetensors_are_handled(void **state)
 {
     (void)state;
     struct text file = {0};
@@ -81,7 +81,7 @@ static void test_damaged_safetensors(void **state)
 
 /* ---- intact files ---- */
 
-static void test_config(void **state)
+static void test_config_is_read(void **state)
 {
     (void)state;
     const char *text = model_config_text();
@@ -111,7 +111,7 @@ static void test_config(void **state)
     hf_config_release(&config);
 }
 
-static void test_safetensors(void **state)
+static void test_safetensors_are_read(void **state)
 {
     (void)state;
     struct text file = {0};
@@ -166,7 +166,7 @@ static void assert_header_rejected(const char *header, uint64_t data, const char
     text_release(&file);
 }
 
-static void test_invalid_headers(void **state)
+static void test_invalid_headers_are_rejected(void **state)
 {
     (void)state;
 #define ONE(type, shape, from, to)                                                                 \
@@ -199,7 +199,7 @@ static void test_invalid_headers(void **state)
 }
 
 /* A message is one line, whatever names a file has. */
-static void test_names_with_line_breaks(void **state)
+static void test_names_with_line_breaks_are_escaped(void **state)
 {
     (void)state;
     static const char CONFIG[] = "{\"model_type\": \"a\\nb\"}";
@@ -214,7 +214,7 @@ static void test_names_with_line_breaks(void **state)
 }
 
 /* A JSON value takes many times its bytes: too many are rejected before parsing. */
-static void test_more_values_than_any_model_has(void **state)
+static void test_too_many_values_are_rejected(void **state)
 {
     (void)state;
     struct text many = {0};
@@ -230,7 +230,7 @@ static void test_more_values_than_any_model_has(void **state)
     text_release(&many);
 }
 
-static void test_path_names(void **state)
+static void test_model_name_of_a_path(void **state)
 {
     (void)state;
     static const struct {
@@ -254,14 +254,14 @@ static void test_path_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_damaged_configs),
-        cmocka_unit_test(test_damaged_safetensors),
-        cmocka_unit_test(test_config),
-        cmocka_unit_test(test_safetensors),
-        cmocka_unit_test(test_invalid_headers),
-        cmocka_unit_test(test_names_with_line_breaks),
-        cmocka_unit_test(test_more_values_than_any_model_has),
-        cmocka_unit_test(test_path_names),
+        cmocka_unit_test(test_damaged_configs_are_handled),
+        cmocka_unit_test(test_damaged_safetensors_are_handled),
+        cmocka_unit_test(test_config_is_read),
+        cmocka_unit_test(test_safetensors_are_read),
+        cmocka_unit_test(test_invalid_headers_are_rejected),
+        cmocka_unit_test(test_names_with_line_breaks_are_escaped),
+        cmocka_unit_test(test_too_many_values_are_rejected),
+        cmocka_unit_test(test_model_name_of_a_path),
     };
     return RUN_TESTS_WITH(jv_available, tests);
 }

@@ -1,5 +1,5 @@
-/* ONNX files built byte by byte: what is read, and what is rejected.  Whole models and the
- * shapes of every operator are compared with ONNX's own package in tests/cli/test_onnx_oracle.py. */
+/* ONNX files built byte by byte: what is read, and what is rejected. tests/cli/test_onnx_oracle.py
+ * compares whole models and the shapes of every operator with the onnx package. */
 #include <stdlib.h>
 
 #include "graph/count.h"
@@ -31,7 +31,7 @@ static const struct graph_tensor *find_tensor(const struct graph *graph, const c
     return NULL;
 }
 
-static void test_model(void **state)
+static void test_model_is_read(void **state)
 {
     (void)state;
     struct text bytes = {0};
@@ -43,22 +43,22 @@ static void test_model(void **state)
     assert_int_equal(onnx_read("made.onnx", bytes_of(&bytes), &file, &why), ERR_OK);
     assert_int_equal(onnx_graph(&file, &options, &graph, &why), ERR_OK);
 
-    /* conv 4x2x3x3, two of the norm, the matrix of the Constant node, two of the recurrence */
+    /* conv 4x2x3x3, two of the norm, the matrix of the Constant node, two of the LSTM */
     assert_near(graph_parameters(&graph), 72 + 8 + 128 + 96 + 36, 0);
     assert_int_equal(find_tensor(&graph, "m")->role, GRAPH_BUFFER);
     assert_int_equal(find_tensor(&graph, "matrix")->role, GRAPH_PARAMETER);
-    /* the shape of the reshape came through Shape, Gather and Concat, which leave no nodes */
+    /* the shape of the reshape was computed through Shape, Gather and Concat, which leave no nodes */
     const struct graph_tensor *steps = find_tensor(&graph, "steps");
     assert_int_equal(steps->rank, 3);
     assert_int_equal(steps->dims[0], 3);
     for (size_t i = 0; i < graph.node_count; i++)
         assert_string_not_equal(graph.nodes[i].label, "Gather");
-    /* the branch that is taken */
+    /* the selected branch */
     assert_int_equal(find_node(&graph, "then")->op, GRAPH_TANH);
     assert_int_equal(find_node(&graph, "product")->op, GRAPH_LINEAR);
     assert_near(graph_node_cost(&graph, find_node(&graph, "conv")).macs, 3 * 64 * 4 * 18, 0);
     assert_near(graph_node_cost(&graph, find_node(&graph, "all")).macs, 3 * 16 * 12 * (8 + 3), 0);
-    /* nodes of the function in place of its call: (steps, directions, ...) of the recurrence transposed */
+    /* the function body is inlined: (steps, directions, ...) of the LSTM transposed */
     assert_int_equal(find_node(&graph, "bent/turned")->op, GRAPH_REARRANGE);
     assert_int_equal(find_node(&graph, "bent/y")->op, GRAPH_CLIP);
     assert_int_equal(find_tensor(&graph, "turned")->dims[0], find_tensor(&graph, "all")->dims[1]);
@@ -73,14 +73,14 @@ static void test_model(void **state)
     text_release(&bytes);
 }
 
-static void test_truncated_anywhere(void **state)
+static void test_truncated_files_are_rejected(void **state)
 {
     (void)state;
     struct text bytes = {0};
     onnx_file_model(&bytes);
     for (size_t length = 0; length <= bytes.length; length++) {
-        char *exact =
-            malloc(length ? length : 1); /* exact, so that a sanitizer sees one byte too many */
+        char *exact = malloc(
+            length ? length : 1); /* exact size, so that a sanitizer detects a read past the end */
         assert_non_null(exact);
         memcpy(exact, bytes.bytes, length);
         assert_null(onnx_file_exercise(exact, length));
@@ -89,7 +89,7 @@ static void test_truncated_anywhere(void **state)
     text_release(&bytes);
 }
 
-static void test_invalid_lengths(void **state)
+static void test_invalid_lengths_are_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -99,7 +99,8 @@ static void test_invalid_lengths(void **state)
     } CASES[] = {
         {"\x08\x08", 2, "no graph"},
         {"\x3a\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 10, "byte"}, /* a graph of 2^63 - 1 bytes */
-        {"\x3a\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 12, "byte"}, /* an endless varint */
+        {"\x3a\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 12,
+         "byte"},                                     /* an unterminated varint */
         {"\x3a\x05\x0a\xff\xff\x7f\x01", 7, "byte"},  /* a node longer than the graph */
         {"\x3a\x04\x2a\x02\x08\x80", 6, "truncated"}, /* a tensor that ends within a varint */
         {"\x3b", 1, "byte"},                          /* a group, which ONNX does not use */
@@ -117,7 +118,7 @@ static void test_invalid_lengths(void **state)
 }
 
 /* x -> Relu -> Relu -> ...; backwards when asked for. */
-static void chain(struct text *to, unsigned nodes, bool is_backwards)
+static void make_chain(struct text *to, unsigned nodes, bool is_backwards)
 {
     struct text graph = {0}, info = {0};
     for (unsigned i = 0; i < nodes; i++) {
@@ -143,18 +144,17 @@ static void chain(struct text *to, unsigned nodes, bool is_backwards)
     onnx_put_message(to, 7, &graph);
 }
 
-static void test_a_hundred_thousand_nodes(void **state)
+static void test_100000_nodes(void **state)
 {
     (void)state;
-    unsigned nodes =
-        getenv("IPW_SLOW") ? 10000 : 100000; /* what grows with the square still takes minutes */
+    unsigned nodes = getenv("IPW_SLOW") ? 10000 : 100000; /* quadratic time would take minutes */
     for (int is_backwards = 0; is_backwards < 2; is_backwards++) {
         struct text bytes = {0};
         struct onnx_file file;
         struct graph graph = {0};
         struct error why = {0};
         struct graph_options options = {0};
-        chain(&bytes, nodes, is_backwards);
+        make_chain(&bytes, nodes, is_backwards);
         assert_int_equal(onnx_read("chain.onnx", bytes_of(&bytes), &file, &why), ERR_OK);
         assert_int_equal(onnx_graph(&file, &options, &graph, &why), ERR_OK);
         assert_int_equal(graph.node_count, nodes);
@@ -186,10 +186,10 @@ static void test_every_operator_is_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_model),
-        cmocka_unit_test(test_truncated_anywhere),
-        cmocka_unit_test(test_invalid_lengths),
-        cmocka_unit_test(test_a_hundred_thousand_nodes),
+        cmocka_unit_test(test_model_is_read),
+        cmocka_unit_test(test_truncated_files_are_rejected),
+        cmocka_unit_test(test_invalid_lengths_are_rejected),
+        cmocka_unit_test(test_100000_nodes),
         cmocka_unit_test(test_every_operator_is_found),
     };
     return RUN_TESTS(tests);

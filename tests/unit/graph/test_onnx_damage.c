@@ -3,7 +3,7 @@
 #include "support/onnx_file.h"
 #include "support/unit.h"
 
-static void test_damage(void **state)
+static void damaged_onnx_files_are_handled(void **state)
 {
     (void)state;
     struct text file = {0};
@@ -14,6 +14,6 @@ static void test_damage(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_damage)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(damaged_onnx_files_are_handled)};
     return RUN_TESTS(tests);
 }

@@ -1,4 +1,4 @@
-/* The zoo against published figures: parameters to the last one, MACs as far as they are printed. */
+/* The zoo against published figures: exact parameters, MACs to the printed precision. */
 #include "graph/count.h"
 #include "graph/zoo/zoo.h"
 #include "support/unit.h"
@@ -26,8 +26,8 @@ static double macs_of(const char *name, struct graph_options options)
 /* ---- parameters ---- */
 
 /* From the tables of pretrained weights of torchvision; sums over parameters() of the models of
- * transformers and diffusers; Ultralytics' summaries before fusing (which count the 16 weights of the DFL
- * layer); the tutorial of the LSTM. */
+ * transformers and diffusers; Ultralytics' summaries before fusing (which count the 16 weights of
+ * the DFL layer); the LSTM tutorial. */
 static const struct {
     const char *name;
     double parameters;
@@ -152,7 +152,7 @@ static const struct {
     {"yolov8x", 68229648},
 };
 
-static void test_parameters_are_the_published_ones(void **state)
+static void test_parameters_match_published_counts(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof PARAMETERS / sizeof *PARAMETERS; i++) {
@@ -193,10 +193,9 @@ static void test_parameters_do_not_depend_on_options(void **state)
 
 /* ---- MACs ---- */
 
-/* torchvision prints "GFLOPS" to three digits after the point: they are GMACs of convolutions, linear
- * layers and of both products of attention.  Ultralytics prints GFLOPs (of the fused model), two a MAC, to
- * one digit.  All at the size of images that a model has without asking: a default that is another
- * one's fails here. */
+/* torchvision prints "GFLOPS" with three decimals: they are GMACs of convolutions, linear layers
+ * and both matmuls of attention. Ultralytics prints GFLOPs (of the fused model), two per MAC, with
+ * one decimal. All at the default image size: a wrong default fails here. */
 static const struct {
     const char *name;
     double giga, within;
@@ -295,7 +294,7 @@ static const struct {
     {"lraspp_mobilenet_v3_large", 2.086, 0.0005},
 };
 
-static void test_macs_are_the_published_ones(void **state)
+static void test_macs_match_published_counts(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof MACS / sizeof *MACS; i++) {
@@ -306,7 +305,7 @@ static void test_macs_are_the_published_ones(void **state)
     }
 }
 
-static double numbers_of(const struct graph *graph, enum graph_op op, double *macs)
+static double outputs_of(const struct graph *graph, enum graph_op op, double *macs)
 {
     double numbers = 0;
     *macs = 0;
@@ -319,36 +318,36 @@ static double numbers_of(const struct graph *graph, enum graph_op op, double *ma
 }
 
 /* Published counts by operation. */
-static void test_resnet18_by_operations(void **state)
+static void test_resnet18_counts_by_operation(void **state)
 {
     (void)state;
     struct graph graph = build("resnet18", (struct graph_options){0});
     double of_convs, of_linear, none;
-    (void)numbers_of(&graph, GRAPH_CONV, &of_convs);
-    (void)numbers_of(&graph, GRAPH_LINEAR, &of_linear);
+    (void)outputs_of(&graph, GRAPH_CONV, &of_convs);
+    (void)outputs_of(&graph, GRAPH_LINEAR, &of_linear);
     assert_near(of_convs + of_linear, 1814073344, 0);
     assert_near(of_linear, 512000, 0);
-    assert_near(numbers_of(&graph, GRAPH_BATCH_NORM, &none), 2483712, 0);
-    assert_near(numbers_of(&graph, GRAPH_RELU, &none), 2308096, 0);
-    assert_near(numbers_of(&graph, GRAPH_ADD, &none), 752640, 0);
+    assert_near(outputs_of(&graph, GRAPH_BATCH_NORM, &none), 2483712, 0);
+    assert_near(outputs_of(&graph, GRAPH_RELU, &none), 2308096, 0);
+    assert_near(outputs_of(&graph, GRAPH_ADD, &none), 752640, 0);
     graph_release(&graph);
 }
 
-/* A published count of the UNet of 64 x 64 latents has 339 G of convolutions and linear layers, without
- * the products of attention. */
-static void test_unet_without_attention(void **state)
+/* A published count of the UNet for 64 x 64 latents has 339 GMACs of convolutions and linear
+ * layers, without the matmuls of attention. */
+static void test_unet_macs_without_attention(void **state)
 {
     (void)state;
     struct graph graph = build("stable-diffusion-1.5-unet", (struct graph_options){0});
     double of_convs, of_linear;
-    (void)numbers_of(&graph, GRAPH_CONV, &of_convs);
-    (void)numbers_of(&graph, GRAPH_LINEAR, &of_linear);
+    (void)outputs_of(&graph, GRAPH_CONV, &of_convs);
+    (void)outputs_of(&graph, GRAPH_LINEAR, &of_linear);
     assert_near((of_convs + of_linear) / 1e9, 339, 0.5);
     graph_release(&graph);
 }
 
 /* Steps x directions x layers, 4 gates from input and state. */
-static void test_lstm_by_hand(void **state)
+static void test_lstm_macs_by_hand(void **state)
 {
     (void)state;
     double first = 2.0 * 4 * 256 * (100 + 256), second = 2.0 * 4 * 256 * (512 + 256);
@@ -373,8 +372,8 @@ static void test_prefill_is_the_sum_of_its_tokens(void **state)
     assert_near(at_once, one_by_one - (TOKENS - 1) * head, 0);
 }
 
-/* Twelve layers of keys and values of 768: a token that sees 101 reads those of the 100 before it, and
- * one more of each is kept. */
+/* Twelve layers of K and V of 768: a token with a context of 101 reads those of the 100 before it,
+ * and appends one of each. */
 static void test_decode_reads_and_fills_the_cache(void **state)
 {
     (void)state;
@@ -394,8 +393,8 @@ static void test_decode_reads_and_fills_the_cache(void **state)
     graph_release(&graph);
 }
 
-/* The sound is encoded once: a token looks at 1500 states through the cache, in each of six layers. */
-static void test_whisper_decodes_without_its_encoder(void **state)
+/* The audio is encoded once: a token attends to 1500 states through the KV cache, in each of six layers. */
+static void test_whisper_decode_does_not_run_the_encoder(void **state)
 {
     (void)state;
     struct graph graph =
@@ -413,15 +412,15 @@ static void test_whisper_decodes_without_its_encoder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parameters_are_the_published_ones),
+        cmocka_unit_test(test_parameters_match_published_counts),
         cmocka_unit_test(test_parameters_do_not_depend_on_options),
-        cmocka_unit_test(test_macs_are_the_published_ones),
-        cmocka_unit_test(test_resnet18_by_operations),
-        cmocka_unit_test(test_unet_without_attention),
-        cmocka_unit_test(test_lstm_by_hand),
+        cmocka_unit_test(test_macs_match_published_counts),
+        cmocka_unit_test(test_resnet18_counts_by_operation),
+        cmocka_unit_test(test_unet_macs_without_attention),
+        cmocka_unit_test(test_lstm_macs_by_hand),
         cmocka_unit_test(test_prefill_is_the_sum_of_its_tokens),
         cmocka_unit_test(test_decode_reads_and_fills_the_cache),
-        cmocka_unit_test(test_whisper_decodes_without_its_encoder),
+        cmocka_unit_test(test_whisper_decode_does_not_run_the_encoder),
     };
     return RUN_TESTS(tests);
 }

@@ -42,8 +42,8 @@ static void check_names(const struct zoo_entry *entry, const struct graph *graph
     free(names);
 }
 
-/* Everything that is made is read or comes out, everything that comes in or was trained is read: else the
- * graph was wired wrongly. */
+/* Each activation is read or an output, each input and parameter is read: otherwise the graph is
+ * wired wrongly. */
 static void check_wiring(const struct zoo_entry *entry, const struct graph *graph, bool has_unread)
 {
     bool *is_read = calloc(graph->tensor_count, sizeof *is_read);
@@ -120,8 +120,8 @@ static void test_defaults_are_written_back(void **state)
     }
 }
 
-/* Operations and activations of a batch are those of its samples; weights are read once.  The second Swin
- * computes how places heed each other once for all samples. */
+/* Operations and activations scale with the batch; weights are read once. Swin v2 computes its
+ * relative position bias once for all samples. */
 static void test_batch_scales_costs(void **state)
 {
     (void)state;
@@ -143,7 +143,7 @@ static void test_batch_scales_costs(void **state)
     }
 }
 
-static void test_layers_and_components_of_a_transformer(void **state)
+static void test_transformer_nodes_have_layers_and_components(void **state)
 {
     (void)state;
     struct graph_options options = {0};
@@ -213,7 +213,7 @@ static void test_nodes_are_named_like_modules(void **state)
 
 /* ---- rejected options ---- */
 
-static void test_options_out_of_range(void **state)
+static void test_options_out_of_range_are_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -247,7 +247,7 @@ static void test_options_out_of_range(void **state)
 
 /* ---- names ---- */
 
-static void test_names_and_aliases(void **state)
+static void test_aliases_resolve_to_their_model(void **state)
 {
     (void)state;
     static const char *const SAME[][2] = {
@@ -286,13 +286,13 @@ static void test_names_and_aliases(void **state)
         const struct model_card *card = model_card_at(i);
         for (const char *const *name = card->names; card->architecture && *name; name++) {
             if (!zoo_find(*name))
-                fail_msg("%s leads to %s, which is not there", *name, card->architecture);
+                fail_msg("%s resolves to %s, which does not exist", *name, card->architecture);
             assert_string_equal(zoo_find(*name)->name, card->architecture);
         }
     }
     assert_string_equal(zoo_find("RegNet-X-16gf")->name, "regnet_x_16gf");
     assert_string_equal(zoo_find("regnet-x-1.6gf")->name, "regnet_x_1_6gf");
-    for (size_t i = 0; i < zoo_count(); i++) /* no name hides another */
+    for (size_t i = 0; i < zoo_count(); i++) /* no name shadows another */
         assert_ptr_equal(zoo_find(zoo_at(i)->name), zoo_at(i));
 }
 
@@ -303,7 +303,7 @@ static void compare_architecture(char **fields)
         fail_msg("%s: %s, expected %s", fields[0], entry ? entry->name : "none", fields[3]);
 }
 
-static void test_former_names_still_resolve(void **state)
+static void test_names_of_version_0_1_0_still_resolve(void **state)
 {
     (void)state;
     assert_true(tsv_each("catalog/models.tsv", 4, compare_architecture) > 2000);
@@ -316,7 +316,7 @@ static void compare_count(const char *name, const char *what, double counted, do
         fail_msg("%s: %.6g %s, the catalog has %.6g", name, counted, what, given);
 }
 
-static void test_shapes_give_the_sizes_of_the_catalog(void **state)
+static void test_graph_sizes_match_the_catalog(void **state)
 {
     (void)state;
     size_t compared = 0;
@@ -332,7 +332,7 @@ static void test_shapes_give_the_sizes_of_the_catalog(void **state)
         if (shape && shape->experts) /* gate, up and down of the inactive experts */
             active -= (double)(shape->layers * (shape->experts - shape->experts_used) * 3 *
                                shape->hidden_size * shape->feed_forward);
-        /* Counted sizes have four digits, of small models three, those of a model card two or three. */
+        /* Counted sizes have four digits, three for small models, those of a model card two or three. */
         bool is_counted = strstr(card->size.source, "counted");
         compare_count(card->names[0], "parameters", total, card->size.total,
                       is_counted ? 6e-4 : 6e-3);
@@ -344,7 +344,7 @@ static void test_shapes_give_the_sizes_of_the_catalog(void **state)
     assert_true(compared >= 45);
 }
 
-static void test_model_by_name(void **state)
+static void test_models_are_opened_by_name(void **state)
 {
     (void)state;
     struct model model;
@@ -375,13 +375,13 @@ int main(void)
         cmocka_unit_test(test_every_graph_is_connected),
         cmocka_unit_test(test_defaults_are_written_back),
         cmocka_unit_test(test_batch_scales_costs),
-        cmocka_unit_test(test_layers_and_components_of_a_transformer),
+        cmocka_unit_test(test_transformer_nodes_have_layers_and_components),
         cmocka_unit_test(test_nodes_are_named_like_modules),
-        cmocka_unit_test(test_options_out_of_range),
-        cmocka_unit_test(test_names_and_aliases),
-        cmocka_unit_test(test_former_names_still_resolve),
-        cmocka_unit_test(test_shapes_give_the_sizes_of_the_catalog),
-        cmocka_unit_test(test_model_by_name),
+        cmocka_unit_test(test_options_out_of_range_are_rejected),
+        cmocka_unit_test(test_aliases_resolve_to_their_model),
+        cmocka_unit_test(test_names_of_version_0_1_0_still_resolve),
+        cmocka_unit_test(test_graph_sizes_match_the_catalog),
+        cmocka_unit_test(test_models_are_opened_by_name),
     };
     return RUN_TESTS(tests);
 }

@@ -3,7 +3,7 @@
 #include "core/units.h"
 #include "metrics/efficiency.h"
 
-/* Llama-3.1-8B in 16 bits on one H100 SXM: every figure below is worked out by hand from these. */
+/* Llama-3.1-8B in 16 bits on one H100 SXM: every expected value below is computed by hand from these. */
 static struct efficiency_inputs example(void)
 {
     return (struct efficiency_inputs){
@@ -23,7 +23,7 @@ static struct efficiency_inputs example(void)
     };
 }
 
-static void figures_are_as_worked_out_by_hand(void **state)
+static void figures_match_a_calculation_by_hand(void **state)
 {
     (void)state;
     struct efficiency_inputs inputs = example();
@@ -43,7 +43,7 @@ static void figures_are_as_worked_out_by_hand(void **state)
     assert_near(figures.arithmetic_intensity, 3.2e12 / 3228848947200.0, 1e-9);
 }
 
-static void more_devices_are_used_less(void **state)
+static void utilization_falls_with_the_number_of_devices(void **state)
 {
     (void)state;
     struct efficiency_inputs inputs = example();
@@ -66,17 +66,17 @@ static void a_batch_reads_the_weights_once(void **state)
     inputs.batch = 4;
     efficiency_of(&inputs, &figures);
     assert_near(figures.mbu * capacity, 3.2e12 + 4 * 28848947200.0, 1);
-    inputs.kv_bytes_per_token = 0; /* knowingly left out */
+    inputs.kv_bytes_per_token = 0; /* deliberately ignored */
     efficiency_of(&inputs, &figures);
     assert_near(figures.mbu * capacity, 3.2e12, 1);
-    inputs.output_tokens = 1; /* it came from the prefill: no decode step was made */
+    inputs.output_tokens = 1; /* it is from the prefill: there was no decode step */
     efficiency_of(&inputs, &figures);
     assert_false(is_known(figures.mbu));
 }
 
 /* Each input in turn is unknown, zero or negative; the figures that need it are then unknown, and
- * the others stay as they were.  Letters name the figures in their order. */
-static void what_needs_an_unknown_is_unknown(void **state)
+ * the others unchanged. Letters name the figures in their order. */
+static void figures_that_need_an_unknown_input_are_unknown(void **state)
 {
     (void)state;
 #define INPUT(field) #field, offsetof(struct efficiency_inputs, field)
@@ -85,7 +85,7 @@ static void what_needs_an_unknown_is_unknown(void **state)
         size_t offset;
         const char *unknown, *zero;
     } CASES[] = {
-        {INPUT(prompt_tokens), "befhijk", "f"}, /* its figure over no prompt tokens */
+        {INPUT(prompt_tokens), "befhijk", "f"}, /* its figure over zero prompt tokens */
         {INPUT(output_tokens), "bcdeghijk", "cdgjk"},
         {INPUT(seconds), "i", "i"},
         {INPUT(decode_seconds), "j", "j"},
@@ -127,7 +127,7 @@ static void what_needs_an_unknown_is_unknown(void **state)
         }
 }
 
-static void nothing_known_gives_nothing(void **state)
+static void unknown_inputs_give_unknown_figures(void **state)
 {
     (void)state;
     struct efficiency_inputs inputs = efficiency_inputs_unknown();
@@ -138,8 +138,8 @@ static void nothing_known_gives_nothing(void **state)
         assert_false(is_known(all[i]));
 }
 
-/* The energy above idle may come out negative, for the baseline is a measurement too. */
-static void negative_energy_is_a_figure_but_no_divisor(void **state)
+/* The energy above idle may be negative, since the baseline is also measured. */
+static void negative_energy_is_kept_but_not_divided_by(void **state)
 {
     (void)state;
     struct efficiency_inputs inputs = example();
@@ -154,12 +154,12 @@ static void negative_energy_is_a_figure_but_no_divisor(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(figures_are_as_worked_out_by_hand),
-        cmocka_unit_test(more_devices_are_used_less),
+        cmocka_unit_test(figures_match_a_calculation_by_hand),
+        cmocka_unit_test(utilization_falls_with_the_number_of_devices),
         cmocka_unit_test(a_batch_reads_the_weights_once),
-        cmocka_unit_test(what_needs_an_unknown_is_unknown),
-        cmocka_unit_test(nothing_known_gives_nothing),
-        cmocka_unit_test(negative_energy_is_a_figure_but_no_divisor),
+        cmocka_unit_test(figures_that_need_an_unknown_input_are_unknown),
+        cmocka_unit_test(unknown_inputs_give_unknown_figures),
+        cmocka_unit_test(negative_energy_is_kept_but_not_divided_by),
     };
     return RUN_TESTS(tests);
 }

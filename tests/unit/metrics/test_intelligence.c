@@ -32,14 +32,14 @@ static struct intelligence_tally example(void)
     return tally;
 }
 
-static void figures_are_as_worked_out_by_hand(void **state)
+static void figures_match_a_calculation_by_hand(void **state)
 {
     (void)state;
     struct intelligence_tally tally = example();
     struct intelligence is;
     intelligence_of(&tally, &BUSY, 0.03, &is);
     assert_int_equal(is.energy_queries, 4);
-    assert_near(is.accuracy, 2. / 3, 1e-12); /* ungraded and failed stand apart */
+    assert_near(is.accuracy, 2. / 3, 1e-12); /* ungraded and failed queries are separate */
     assert_near(is.joules_per_query, 25, 1e-12);
     assert_near(is.active_joules_per_query, 10, 1e-12);
     assert_near(is.ipj, 2. / 75, 1e-12);
@@ -55,7 +55,7 @@ static void figures_are_as_worked_out_by_hand(void **state)
     assert_near(is.ipw_plus_minus, hypot(1. / 30, 2. / 30 * 0.05), 1e-12);
 }
 
-static void a_query_of_unknown_energy_stays_in_the_accuracy(void **state)
+static void a_query_with_unknown_energy_counts_for_accuracy(void **state)
 {
     (void)state;
     struct intelligence_tally tally = example();
@@ -71,7 +71,7 @@ static void a_query_of_unknown_energy_stays_in_the_accuracy(void **state)
 }
 
 /* Wilson's interval, against published values. */
-static void accuracy_has_an_interval(void **state)
+static void accuracy_interval_matches_published_values(void **state)
 {
     (void)state;
     static const struct {
@@ -94,7 +94,7 @@ static void accuracy_has_an_interval(void **state)
     }
 }
 
-static void what_is_not_known_is_unknown(void **state)
+static void figures_without_data_are_unknown(void **state)
 {
     (void)state;
     struct intelligence_tally tally = {0};
@@ -106,12 +106,12 @@ static void what_is_not_known_is_unknown(void **state)
     assert_false(is_known(is.upstream_ipj_mean_query) || is_known(is.upstream_ipj_total));
     assert_false(is_known(is.upstream_ipw_mean_query) || is_known(is.upstream_ipw_total));
 
-    add(&tally, OUTCOME_UNGRADED, 5, 5); /* energy, and nothing to be right about */
+    add(&tally, OUTCOME_UNGRADED, 5, 5); /* energy, but no graded answer */
     intelligence_of(&tally, &BUSY, 0.03, &is);
     assert_near(is.joules_per_query, 5, 0);
     assert_false(is_known(is.ipj) || is_known(is.ipw));
 
-    add(&tally, OUTCOME_INCORRECT, UNKNOWN, UNKNOWN); /* wrong is a figure: 0 */
+    add(&tally, OUTCOME_INCORRECT, UNKNOWN, UNKNOWN); /* all wrong: 0 */
     intelligence_of(&tally, &BUSY, 0.03, &is);
     assert_near(is.ipj, 0, 0);
     assert_int_equal(is.energy_queries, 1);
@@ -121,18 +121,18 @@ static void what_is_not_known_is_unknown(void **state)
     intelligence_of(&tally, &dark, UNKNOWN, &is);
     assert_false(is_known(is.ipw) || is_known(is.ipw_plus_minus));
     assert_true(is_known(is.ipj) && is_known(is.ipj_statistical));
-    assert_false(is_known(is.ipj_plus_minus)); /* the calibration is not known */
+    assert_false(is_known(is.ipj_plus_minus)); /* the calibration uncertainty is unknown */
 }
 
-/* Its two IPJ differ by the number of queries; ours does not depend on that. */
-static void upstream_has_figures_of_its_own(void **state)
+/* The two upstream IPJ values differ by a factor of the number of queries; ours does not depend on it. */
+static void upstream_figures_follow_upstream_rules(void **state)
 {
     (void)state;
     static const struct intelligence_query QUERIES[] = {
         {OUTCOME_CORRECT, 50, 40, 2, 8, 3},         /* 8 J, 4 W */
-        {OUTCOME_CORRECT, 50, 40, 2, 0, 6},         /* 0 J is missing to it: 6 W x 2 s */
+        {OUTCOME_CORRECT, 50, 40, 2, 0, 6},         /* upstream treats 0 J as missing: 6 W x 2 s */
         {OUTCOME_INCORRECT, 50, 40, 4, 4, UNKNOWN}, /* 4 J, 1 W */
-        {OUTCOME_CORRECT, 50, 40, 2, UNKNOWN, NAN}, /* nothing of it but the answer */
+        {OUTCOME_CORRECT, 50, 40, 2, UNKNOWN, NAN}, /* only the answer is known */
         {OUTCOME_UNGRADED, 50, 40, 2, 6, 3},        /* in the totals, not in the analysis */
         {OUTCOME_FAILED, 50, 40, 2, 1000, 500},     /* not counted */
     };
@@ -148,15 +148,15 @@ static void upstream_has_figures_of_its_own(void **state)
     assert_near(is.ipj, 3. / 4 / 50, 1e-12);
 }
 
-/* A small generator of our own: the same on every machine. */
+/* A small generator: the same on every machine. */
 static double uniform(uint64_t *seed)
 {
     *seed = *seed * 6364136223846793005u + 1442695040888963407u;
     return (double)(*seed >> 11) / 9007199254740992.0;
 }
 
-/* Runs of random queries spread as their ± says, though long answers are wrong more often. */
-static void the_error_of_ipj_is_the_spread_of_runs(void **state)
+/* The spread of random runs matches their ±, although long answers are wrong more often. */
+static void ipj_uncertainty_matches_the_spread_of_runs(void **state)
 {
     (void)state;
     enum { RUNS = 600, QUERIES = 200 };
@@ -177,8 +177,8 @@ static void the_error_of_ipj_is_the_spread_of_runs(void **state)
     assert_near(online_mean(&error) / online_stddev(&ipj), 1, 0.1);
 }
 
-/* Ten questions, six of them right, and so in every round. */
-static struct intelligence_tally asked(unsigned rounds)
+/* Ten questions, six of them correct, in every round. */
+static struct intelligence_tally tally_of_rounds(unsigned rounds)
 {
     struct intelligence_tally tally = {0};
     struct question answers[100];
@@ -198,11 +198,11 @@ static struct intelligence_tally asked(unsigned rounds)
     return tally;
 }
 
-static void repeating_questions_adds_no_certainty(void **state)
+static void repeated_questions_do_not_reduce_the_uncertainty(void **state)
 {
     (void)state;
     struct intelligence once, seven;
-    struct intelligence_tally a = asked(1), b = asked(7);
+    struct intelligence_tally a = tally_of_rounds(1), b = tally_of_rounds(7);
     intelligence_of(&a, &BUSY, 0.03, &once);
     intelligence_of(&b, &BUSY, 0.03, &seven);
     assert_near(seven.ipj, once.ipj, 1e-12);
@@ -214,7 +214,7 @@ static void repeating_questions_adds_no_certainty(void **state)
 }
 
 /* Of 20 right answers of 20 Wilson's interval begins at 20 / (20 + 3.8415). */
-static void all_correct_still_has_an_uncertainty(void **state)
+static void an_accuracy_of_one_has_an_uncertainty(void **state)
 {
     (void)state;
     struct intelligence_tally tally = {0};
@@ -232,14 +232,14 @@ static void all_correct_still_has_an_uncertainty(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(figures_are_as_worked_out_by_hand),
-        cmocka_unit_test(a_query_of_unknown_energy_stays_in_the_accuracy),
-        cmocka_unit_test(accuracy_has_an_interval),
-        cmocka_unit_test(what_is_not_known_is_unknown),
-        cmocka_unit_test(upstream_has_figures_of_its_own),
-        cmocka_unit_test(the_error_of_ipj_is_the_spread_of_runs),
-        cmocka_unit_test(repeating_questions_adds_no_certainty),
-        cmocka_unit_test(all_correct_still_has_an_uncertainty),
+        cmocka_unit_test(figures_match_a_calculation_by_hand),
+        cmocka_unit_test(a_query_with_unknown_energy_counts_for_accuracy),
+        cmocka_unit_test(accuracy_interval_matches_published_values),
+        cmocka_unit_test(figures_without_data_are_unknown),
+        cmocka_unit_test(upstream_figures_follow_upstream_rules),
+        cmocka_unit_test(ipj_uncertainty_matches_the_spread_of_runs),
+        cmocka_unit_test(repeated_questions_do_not_reduce_the_uncertainty),
+        cmocka_unit_test(an_accuracy_of_one_has_an_uncertainty),
     };
     return RUN_TESTS(tests);
 }

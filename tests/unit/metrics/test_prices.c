@@ -47,7 +47,7 @@ static void check_same(double value, double expected)
         assert_near(value, expected, 1e-12);
 }
 
-static void tokens_cost_what_the_file_says(void **state)
+static void tokens_are_priced_by_the_file(void **state)
 {
     (void)state;
     static const struct {
@@ -58,17 +58,18 @@ static void tokens_cost_what_the_file_says(void **state)
         {"gpt-4o", 1000, UNKNOWN, 500, 0.0025, 0.005},
         {"gpt-4o", 1000, 0, 500, 0.0025, 0.005},
         {"gpt-4o", 1000, 400, 500, 0.002, 0.005}, /* 600 x 2.5 + 400 x 1.25 */
-        {"gpt-4o", 1000, 1001, 500, NAN, 0.005},  /* more cached than there were */
+        {"gpt-4o", 1000, 1001, 500, NAN, 0.005},  /* more cached tokens than prompt tokens */
         {"gpt-4o", UNKNOWN, 0, 500, NAN, 0.005},
         {"gpt-4o", 1000, 0, UNKNOWN, 0.0025, NAN},
         {"gpt-4o", -1, 0, -1, NAN, NAN},
-        {"GPT-4o", 1000, 0, 1000, 0.1, 0.1}, /* the exact id comes first */
+        {"GPT-4o", 1000, 0, 1000, 0.1, 0.1}, /* the exact id has precedence */
         {"free", 1000, 0, 1000, 0, 0},
-        {"Llama-3.1-8B", 1000, 500, 1000, 0.001, 0.002}, /* no price of their own: as the rest */
+        {"Llama-3.1-8B", 1000, 500, 1000, 0.001,
+         0.002}, /* no price for cached tokens: as the others */
         {"meta-llama/Llama-3.1-8B-Instruct", 1000, 0, 1000, 0.001, 0.002},
         {"llama3.1:8b", 1000, 0, 1000, 0.001, 0.002},
         {"mix-7b-chat", 1000, 0, 1000, 0.001, 0.002},
-        {"mix-7b", 1000, 0, 1000, NAN, NAN}, /* two entries could be meant */
+        {"mix-7b", 1000, 0, 1000, NAN, NAN}, /* ambiguous */
         {"gpt-4o-mini", 1000, 0, 1000, NAN, NAN},
         {"gpt-4", 1000, 0, 1000, NAN, NAN},
         {"", 1000, 0, 1000, NAN, NAN},
@@ -101,7 +102,7 @@ static void a_file_may_have_prices_of_electricity_and_devices(void **state)
     prices_free(prices);
 }
 
-static void a_bad_file_is_refused_with_the_place(void **state)
+static void errors_of_a_file_name_the_position(void **state)
 {
     (void)state;
 #define MODEL_WITH(fields) "{\"currency\": \"USD\", \"models\": {\"m\": {" fields "}}}"
@@ -154,7 +155,7 @@ static void a_bad_file_is_refused_with_the_place(void **state)
     }
 }
 
-static void files_are_read(void **state)
+static void price_files_are_loaded(void **state)
 {
     (void)state;
     struct prices *prices = NULL;
@@ -184,10 +185,10 @@ int main(void)
         return 0;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tokens_cost_what_the_file_says),
+        cmocka_unit_test(tokens_are_priced_by_the_file),
         cmocka_unit_test(a_file_may_have_prices_of_electricity_and_devices),
-        cmocka_unit_test(a_bad_file_is_refused_with_the_place),
-        cmocka_unit_test(files_are_read),
+        cmocka_unit_test(errors_of_a_file_name_the_position),
+        cmocka_unit_test(price_files_are_loaded),
     };
     return RUN_TESTS(tests);
 }

@@ -1,4 +1,4 @@
-/* Arrow files: what is written comes back, and what is damaged is reported. */
+/* Arrow files: what is written is read back, and damage is reported. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -95,7 +95,7 @@ static const struct {
      "{\"t\":null,\"d\":null,\"i\":null,\"b\":null," NOTHING},
     {"{\"d\":true,\"i\":true,\"s\":{\"x:y\":null,\"m\":\"no\"}}",
      "{\"t\":null,\"d\":null,\"i\":null,\"b\":null," NOTHING},
-    /* an int where a double goes; the largest whole numbers */
+    /* an int where a double is expected; the largest integers */
     {"{\"d\":7,\"i\":4611686018427387904,\"b\":false}",
      "{\"t\":null,\"d\":7,\"i\":4611686018427387904,\"b\":false," NOTHING},
     {"{\"d\":-0.0,\"i\":-9223372036854775808}",
@@ -103,14 +103,14 @@ static const struct {
     {"{\"i\":6917529027641081856}",
      "{\"t\":null,\"d\":null,\"i\":6917529027641081856,\"b\":null," NOTHING},
     {"{\"i\":9223372036854775808}", "{\"t\":null,\"d\":null,\"i\":null,\"b\":null," NOTHING},
-    /* text takes anything */
+    /* a text column accepts any type */
     {"{\"t\":[1,{\"a\":\"\xC3\xA9\"}]}",
      "{\"t\":\"[1,{\\\"a\\\":\\\"\xC3\xA9\\\"}]\",\"d\":null,\"i\":null,\"b\":null," NOTHING},
     {"{\"t\":12.5}", "{\"t\":\"12.5\",\"d\":null,\"i\":null,\"b\":null," NOTHING},
     {"{\"t\":\"\"}", "{\"t\":\"\",\"d\":null,\"i\":null,\"b\":null," NOTHING},
     {"{\"t\":\"\xF0\x9F\x98\x80\\n\\\"\"}",
      "{\"t\":\"\xF0\x9F\x98\x80\\n\\\"\",\"d\":null,\"i\":null,\"b\":null," NOTHING},
-    /* bytes that are no UTF-8 */
+    /* invalid UTF-8 */
     {"{\"t\":\"a\xFF"
      "b\xC3\"}",
      "{\"t\":\"a\xEF\xBF\xBD"
@@ -126,7 +126,7 @@ static void write_all_rows(uint64_t *fingerprint)
     write_rows(given, ROW_COUNT, fingerprint);
 }
 
-static void test_rows_come_back(void **state)
+static void test_rows_round_trip(void **state)
 {
     (void)state;
     skip_without_arrow();
@@ -142,7 +142,7 @@ static void test_rows_come_back(void **state)
         assert_false(end);
         assert_string_equal(text_get(&row), ROWS[i].read);
     }
-    for (int i = 0; i < 2; i++) { /* the end stays the end */
+    for (int i = 0; i < 2; i++) { /* end of data is permanent */
         assert_int_equal(arrow_reader_next(reader, &row, &end, &why), ERR_OK);
         assert_true(end);
         assert_string_equal(text_get(&row), "");
@@ -151,7 +151,7 @@ static void test_rows_come_back(void **state)
     text_release(&row);
 }
 
-static void test_the_fingerprint_is_the_contents(void **state)
+static void test_the_fingerprint_follows_the_contents(void **state)
 {
     (void)state;
     skip_without_arrow();
@@ -165,7 +165,7 @@ static void test_the_fingerprint_is_the_contents(void **state)
 }
 
 /* Several batches: by rows, and by bytes when rows are large. */
-static void test_many_and_large_rows(void **state)
+static void test_many_and_large_rows_are_batched(void **state)
 {
     (void)state;
     skip_without_arrow();
@@ -206,7 +206,7 @@ static void test_many_and_large_rows(void **state)
     text_release(&row);
 }
 
-static void test_no_rows(void **state)
+static void test_a_file_without_rows(void **state)
 {
     (void)state;
     skip_without_arrow();
@@ -222,9 +222,9 @@ static void test_no_rows(void **state)
     arrow_reader_close(reader);
 }
 
-/* ---- files that are not right ---- */
+/* ---- invalid files ---- */
 
-static void test_what_is_no_stream_is_reported(void **state)
+static void test_invalid_streams_are_reported(void **state)
 {
     (void)state;
     skip_without_arrow();
@@ -254,7 +254,7 @@ static void test_what_is_no_stream_is_reported(void **state)
     assert_int_equal(arrow_reader_open(tree.root, &reader, &why), ERR_BAD_VALUE);
 }
 
-/* Reads all it can; what fails must say why. */
+/* Reads as many rows as possible; a failure must have a message. */
 static void read_through(size_t *rows, enum err *err)
 {
     struct arrow_reader *reader;
@@ -280,7 +280,7 @@ static size_t read_file(char *to, size_t size)
     return (size_t)n;
 }
 
-static void test_a_file_cut_anywhere_is_reported(void **state)
+static void test_truncated_files_are_reported(void **state)
 {
     (void)state;
     skip_without_arrow();
@@ -294,15 +294,15 @@ static void test_a_file_cut_anywhere_is_reported(void **state)
         assert_int_equal(truncate(path, (off_t)(length - cut - 1)), 0);
         read_through(&rows, &err);
         if (err == ERR_OK)
-            ends++; /* cut between two messages: before the mark, or before the only batch */
+            ends++; /* truncated between two messages: before the end marker, or before the only batch */
         else
             assert_int_equal(err, ERR_BAD_VALUE);
     }
     assert_int_equal(ends, 2);
 }
 
-/* Writes over some bytes, reads, and puts the right ones back: any answer will do, but one. */
-static void try_with(const char *right, size_t at, const char *wrong, size_t length)
+/* Overwrites some bytes, reads, and restores them: any result but a crash is acceptable. */
+static void read_with_bytes(const char *right, size_t at, const char *wrong, size_t length)
 {
     size_t rows;
     enum err err;
@@ -313,7 +313,7 @@ static void try_with(const char *right, size_t at, const char *wrong, size_t len
     tree_write_bytes(&tree, "/file.arrow", (long)at, right + at, length);
 }
 
-static void test_damaged_bytes_do_no_harm(void **state)
+static void test_corrupted_bytes_are_handled(void **state)
 {
     (void)state;
     skip_without_arrow();
@@ -327,17 +327,17 @@ static void test_damaged_bytes_do_no_harm(void **state)
         for (size_t i = 0; i < sizeof CHANGES; i++)
             for (size_t k = 0; k < 2; k++) {
                 char changed = (char)((unsigned char)bytes[at + k] ^ CHANGES[i]);
-                try_with(bytes, at + k, &changed, 1);
+                read_with_bytes(bytes, at + k, &changed, 1);
             }
-        try_with(bytes, at, "\0\0", 2); /* where a header says which parts it has: a part is gone */
-        if (at % 8 == 0 && at + 8 <= length) { /* a length of -1, and of very much */
-            try_with(bytes, at, "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF", 8);
-            try_with(bytes, at, "\xF8\xFF\xFF\xFF\xFF\xFF\xFF\x7F", 8);
+        read_with_bytes(bytes, at, "\0\0", 2); /* the header's list of buffers: one is missing */
+        if (at % 8 == 0 && at + 8 <= length) { /* a length of -1, and a huge one */
+            read_with_bytes(bytes, at, "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF", 8);
+            read_with_bytes(bytes, at, "\xF8\xFF\xFF\xFF\xFF\xFF\xFF\x7F", 8);
         }
     }
 }
 
-/* ---- writing where there is no room ---- */
+/* ---- writing to a full disk ---- */
 
 static int write_until_full(void)
 {
@@ -356,7 +356,7 @@ static int write_until_full(void)
         err = arrow_writer_add(writer, row, &why);
     if (err != ERR_NO_SPACE || !strstr(why.text, "file.arrow"))
         return 3;
-    /* What follows fails too, and does no harm. */
+    /* Later writes fail too, without a crash. */
     if (!arrow_writer_add(writer, row, &why) || !arrow_writer_finish(writer, &fingerprint, &why))
         return 4;
     arrow_writer_close(writer);
@@ -390,13 +390,13 @@ static void test_a_full_disk_is_reported(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_TREE(test_rows_come_back),
-        IN_TREE(test_the_fingerprint_is_the_contents),
-        IN_TREE(test_many_and_large_rows),
-        IN_TREE(test_no_rows),
-        IN_TREE(test_what_is_no_stream_is_reported),
-        IN_TREE(test_a_file_cut_anywhere_is_reported),
-        IN_TREE(test_damaged_bytes_do_no_harm),
+        IN_TREE(test_rows_round_trip),
+        IN_TREE(test_the_fingerprint_follows_the_contents),
+        IN_TREE(test_many_and_large_rows_are_batched),
+        IN_TREE(test_a_file_without_rows),
+        IN_TREE(test_invalid_streams_are_reported),
+        IN_TREE(test_truncated_files_are_reported),
+        IN_TREE(test_corrupted_bytes_are_handled),
         IN_TREE(test_a_full_disk_is_reported),
     };
     return RUN_TESTS(tests);

@@ -1,4 +1,4 @@
-/* Arrow files by columns: every value and every null, also of structs that are null themselves. */
+/* Arrow files by columns: each value and each null, also inside null structs. */
 #include "support/unit.h"
 
 #include <math.h>
@@ -26,7 +26,7 @@ static void add_row(struct arrow_writer *writer, const char *json)
     jv_free(row);
 }
 
-/* i: whole number; s: {d: number, m: {t: text, b: truth}}, of which m may be null */
+/* i: integer; s: {d: double, m: {t: text, b: bool}}, of which m may be null */
 static void write_file(const char *folder, unsigned times)
 {
     struct arrow_field *root = arrow_field_add(NULL, "", ARROW_STRUCT);
@@ -79,7 +79,7 @@ static struct places find_all(const struct arrow_reader *reader)
     return places;
 }
 
-static void hold_batch(const struct arrow_reader *reader, const struct places *places, size_t rows)
+static void check_batch(const struct arrow_reader *reader, const struct places *places, size_t rows)
 {
     double *numbers = malloc(rows * sizeof *numbers);
     struct arrow_text *texts = malloc(rows * sizeof *texts);
@@ -92,7 +92,7 @@ static void hold_batch(const struct arrow_reader *reader, const struct places *p
     assert_true(numbers[0] == 1.5 && numbers[1] == -2 && isnan(numbers[2]));
     arrow_reader_numbers(reader, &places->b, numbers, &not_finite);
     assert_true(numbers[0] == 1 && isnan(numbers[1]) && numbers[2] == 0);
-    arrow_reader_numbers(reader, &places->t, numbers, &not_finite); /* text is no number */
+    arrow_reader_numbers(reader, &places->t, numbers, &not_finite); /* text is not a number */
     assert_true(isnan(numbers[0]));
     arrow_reader_known(reader, &places->m, known);
     assert_true(known[0] && !known[1] && known[2]);
@@ -101,7 +101,7 @@ static void hold_batch(const struct arrow_reader *reader, const struct places *p
     assert_memory_equal(texts[0].bytes, "abc", 3);
     assert_null(texts[1].bytes);
     assert_true(texts[2].bytes && texts[2].length == 0);
-    arrow_reader_texts(reader, &places->i, texts); /* and a number no text */
+    arrow_reader_texts(reader, &places->i, texts); /* and a number is not text */
     assert_null(texts[0].bytes);
     assert_int_equal(not_finite, 0);
     free(numbers);
@@ -109,7 +109,7 @@ static void hold_batch(const struct arrow_reader *reader, const struct places *p
     free(known);
 }
 
-static void test_values(void **state)
+static void columns_have_every_value_and_null(void **state)
 {
     (void)state;
     struct tree tree;
@@ -125,11 +125,12 @@ static void test_values(void **state)
     do {
         assert_int_equal(arrow_reader_batch(reader, &rows, &why), ERR_OK);
         if (rows && all % 3 == 0)
-            hold_batch(reader, &places, rows);
+            check_batch(reader, &places, rows);
         all += rows;
     } while (rows);
     assert_int_equal(all, 2700);
-    assert_int_equal(arrow_reader_batch(reader, &rows, &why), ERR_OK); /* the end stays the end */
+    assert_int_equal(arrow_reader_batch(reader, &rows, &why),
+                     ERR_OK); /* end of data is permanent */
     assert_int_equal(rows, 0);
     arrow_reader_close(reader);
     tree_free(&tree);
@@ -137,6 +138,6 @@ static void test_values(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_values)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(columns_have_every_value_and_null)};
     return RUN_TESTS_WITH(parts_available, tests);
 }

@@ -17,10 +17,10 @@ static void test_first_name_that_opens(void **state)
     assert_non_null(dl.handle);
     dl_close(&dl);
     assert_null(dl.handle);
-    dl_close(&dl); /* twice is harmless */
+    dl_close(&dl); /* closing twice is harmless */
 }
 
-static void test_absence_names_the_first_failure(void **state)
+static void test_error_names_the_first_library(void **state)
 {
     (void)state;
     static const char *const NAMES[] = {"libipw-first.so", "libipw-second.so", NULL};
@@ -34,7 +34,7 @@ static void test_absence_names_the_first_failure(void **state)
     assert_int_equal(dl_open(&dl, NAMES, NULL), ERR_ABSENT);
 }
 
-static void test_symbols(void **state)
+static void test_required_and_optional_symbols(void **state)
 {
     (void)state;
     static const char *const NAMES[] = {"libm.so.6", NULL};
@@ -57,8 +57,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_first_name_that_opens),
-        cmocka_unit_test(test_absence_names_the_first_failure),
-        cmocka_unit_test(test_symbols),
+        cmocka_unit_test(test_error_names_the_first_library),
+        cmocka_unit_test(test_required_and_optional_symbols),
     };
     return RUN_TESTS(tests);
 }

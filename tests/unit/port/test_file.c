@@ -58,7 +58,7 @@ static void kinds_are_distinguished(void **state)
     assert_false(file_exists("/nonexistent/file"));
 }
 
-static void the_programs_own_files(void **state)
+static void own_files_reject_links_and_pipes(void **state)
 {
     (void)state;
     struct error why = {0};
@@ -72,7 +72,8 @@ static void the_programs_own_files(void **state)
     assert_int_equal(file_open_own(link, O_WRONLY | O_CREAT | O_TRUNC, &fd, &why), ERR_BAD_VALUE);
     assert_contains(why.text, "link is a symbolic link");
     assert_int_equal(file_open_own(pipe, O_RDWR, &fd, &why), ERR_BAD_VALUE);
-    assert_int_equal(file_open_own(pipe, O_WRONLY, &fd, &why), ERR_BAD_VALUE); /* nobody reads it */
+    assert_int_equal(file_open_own(pipe, O_WRONLY, &fd, &why),
+                     ERR_BAD_VALUE); /* without a reader */
     assert_contains(why.text, "not a regular file");
     assert_content("precious");
     assert_int_equal(file_open_own(path, O_WRONLY | O_APPEND, &fd, &why), ERR_OK);
@@ -83,7 +84,7 @@ static void the_programs_own_files(void **state)
     unlink(pipe);
 }
 
-static void parents_are_made(void **state)
+static void parent_directories_are_created(void **state)
 {
     (void)state;
     struct error why;
@@ -106,7 +107,7 @@ static void *drain(void *context)
     return NULL;
 }
 
-/* A pipe takes far less than this at a time. */
+/* More than the capacity of a pipe. */
 static void all_bytes_are_written(void **state)
 {
     (void)state;
@@ -143,7 +144,7 @@ static int unset_tmpdir(void **state)
 {
     (void)state;
     unsetenv("TMPDIR");
-    return rmdir(folder); /* fails when something was left in it */
+    return rmdir(folder); /* fails if it is not empty */
 }
 
 static void scratch_files_have_no_name(void **state)
@@ -165,7 +166,7 @@ static void scratch_files_have_no_name(void **state)
     close(fd);
 }
 
-static void a_missing_tmpdir_is_named(void **state)
+static void a_missing_tmpdir_is_reported(void **state)
 {
     (void)state;
     int fd;
@@ -191,12 +192,12 @@ static void scratch_files_need_no_tmpdir(void **state)
     setenv("TMPDIR", folder, 1);
 }
 
-static void a_full_device_is_no_space(void **state)
+static void a_full_device_is_err_no_space(void **state)
 {
     (void)state;
     int fd = open("/dev/full", O_RDWR | O_CLOEXEC);
     if (fd < 0)
-        SKIP("no /dev/full here");
+        SKIP("no /dev/full");
     assert_int_equal(file_write_at(fd, "x", 1, 0), ERR_NO_SPACE);
     close(fd);
     assert_int_equal(file_write_at(-1, "x", 1, 0), ERR_IO);
@@ -207,13 +208,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(files_are_read_up_to_a_limit, set_up, tree_tear_down),
         cmocka_unit_test_setup_teardown(kinds_are_distinguished, set_up, tree_tear_down),
-        cmocka_unit_test_setup_teardown(the_programs_own_files, set_up, tree_tear_down),
-        cmocka_unit_test_setup_teardown(parents_are_made, set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(own_files_reject_links_and_pipes, set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(parent_directories_are_created, set_up, tree_tear_down),
         cmocka_unit_test_setup_teardown(all_bytes_are_written, set_up, tree_tear_down),
         cmocka_unit_test_setup_teardown(scratch_files_have_no_name, set_tmpdir, unset_tmpdir),
-        cmocka_unit_test_setup_teardown(a_missing_tmpdir_is_named, set_tmpdir, unset_tmpdir),
+        cmocka_unit_test_setup_teardown(a_missing_tmpdir_is_reported, set_tmpdir, unset_tmpdir),
         cmocka_unit_test_setup_teardown(scratch_files_need_no_tmpdir, set_tmpdir, unset_tmpdir),
-        cmocka_unit_test(a_full_device_is_no_space),
+        cmocka_unit_test(a_full_device_is_err_no_space),
     };
     return RUN_TESTS(tests);
 }

@@ -1,4 +1,4 @@
-/* Files under the root prefix: strict numbers, honest errors, names in numeric order. */
+/* Files under the root prefix: strict numbers, distinct errors, names in numeric order. */
 #include "port/fs.h"
 
 #include <fcntl.h>
@@ -38,7 +38,7 @@ static void test_root_prefix(void **state)
     fs_set_root(tree.root);
 }
 
-static void test_too_long_a_path_is_refused(void **state)
+static void test_too_long_a_path_is_rejected(void **state)
 {
     (void)state;
     char path[FS_PATH_MAX + 8];
@@ -53,7 +53,7 @@ static void test_too_long_a_path_is_refused(void **state)
     assert_false(fs_exists(path));
 }
 
-static void test_errors_say_what_is_wrong(void **state)
+static void test_errors_are_distinguished(void **state)
 {
     (void)state;
     int fd;
@@ -70,14 +70,14 @@ static void test_errors_say_what_is_wrong(void **state)
 
 /* ---- text ---- */
 
-static void test_text_is_whole_and_trimmed(void **state)
+static void test_text_is_read_and_trimmed(void **state)
 {
     (void)state;
     char text[8];
     tree_write(&tree, "/file", " ab c\n");
     assert_int_equal(fs_read_text("/file", text, sizeof text), ERR_OK);
     assert_string_equal(text, "ab c");
-    tree_write(&tree, "/file", "1234567"); /* as long as fits */
+    tree_write(&tree, "/file", "1234567"); /* truncated to the buffer */
     assert_int_equal(fs_read_text("/file", text, sizeof text), ERR_OK);
     assert_string_equal(text, "1234567");
     tree_write(&tree, "/file", "12345678");
@@ -93,7 +93,7 @@ static void test_text_is_whole_and_trimmed(void **state)
 
 static const struct {
     const char *bytes;
-    bool is_u64, is_i64; /* by the hot path, which wants the newline */
+    bool is_u64, is_i64; /* by fs_pread_u64, which requires the newline */
     uint64_t u64;
     int64_t i64;
 } NUMBERS[] = {
@@ -107,7 +107,7 @@ static const struct {
     {"9223372036854775808\n", true, false, UINT64_C(9223372036854775808), 0},
     {"-9223372036854775809\n", false, false, 0, 0},
     {MANY_DIGITS, false, false, 0, 0},
-    {"12", false, false, 0, 0}, /* no newline: perhaps the start of 1234 */
+    {"12", false, false, 0, 0}, /* no newline: possibly a prefix of 1234 */
     {"", false, false, 0, 0},
     {"\n", false, false, 0, 0},
     {"-\n", false, false, 0, 0},
@@ -142,7 +142,7 @@ static void test_numbers_are_strict(void **state)
     }
 }
 
-static void test_bytes_after_a_nul_are_no_number(void **state)
+static void test_bytes_after_a_nul_are_rejected(void **state)
 {
     (void)state;
     uint64_t u;
@@ -157,7 +157,7 @@ static void test_bytes_after_a_nul_are_no_number(void **state)
     close(fd);
 }
 
-static void test_open_file_shows_each_new_value(void **state)
+static void test_pread_sees_each_new_value(void **state)
 {
     (void)state;
     uint64_t u;
@@ -171,7 +171,7 @@ static void test_open_file_shows_each_new_value(void **state)
     close(fd);
 }
 
-static void test_huge_file_is_no_number(void **state)
+static void test_huge_file_is_not_a_number(void **state)
 {
     (void)state;
     static char digits[1 << 16];
@@ -208,7 +208,7 @@ static void test_names_in_numeric_order(void **state)
     fs_names_release(&names);
 }
 
-static void test_many_names(void **state)
+static void test_many_names_are_listed(void **state)
 {
     (void)state;
     struct fs_names names;
@@ -223,7 +223,7 @@ static void test_many_names(void **state)
     fs_names_release(&names);
 }
 
-static void test_real_path_without_the_root(void **state)
+static void test_real_path_omits_the_root(void **state)
 {
     (void)state;
     char real[FS_PATH_MAX], outside[160];
@@ -252,16 +252,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_TREE(test_root_prefix),
-        IN_TREE(test_too_long_a_path_is_refused),
-        IN_TREE(test_errors_say_what_is_wrong),
-        IN_TREE(test_text_is_whole_and_trimmed),
+        IN_TREE(test_too_long_a_path_is_rejected),
+        IN_TREE(test_errors_are_distinguished),
+        IN_TREE(test_text_is_read_and_trimmed),
         IN_TREE(test_numbers_are_strict),
-        IN_TREE(test_bytes_after_a_nul_are_no_number),
-        IN_TREE(test_open_file_shows_each_new_value),
-        IN_TREE(test_huge_file_is_no_number),
+        IN_TREE(test_bytes_after_a_nul_are_rejected),
+        IN_TREE(test_pread_sees_each_new_value),
+        IN_TREE(test_huge_file_is_not_a_number),
         IN_TREE(test_names_in_numeric_order),
-        IN_TREE(test_many_names),
-        IN_TREE(test_real_path_without_the_root),
+        IN_TREE(test_many_names_are_listed),
+        IN_TREE(test_real_path_omits_the_root),
     };
     return RUN_TESTS(tests);
 }

@@ -1,4 +1,4 @@
-/* The HTTP client against a server with scripted faults: bodies, times, errors, cancelling. */
+/* The HTTP client against a server with scripted faults: bodies, timing, errors, cancelling. */
 #include "support/unit.h"
 
 #include <fcntl.h>
@@ -17,11 +17,11 @@
 struct taken {
     struct text body;
     nanos first;
-    enum err answer; /* what to return after `after` bytes */
+    enum err answer; /* the callback's result after `after` bytes */
     size_t after;
 };
 
-static enum err take(void *context, const char *bytes, size_t length, nanos t)
+static enum err receive(void *context, const char *bytes, size_t length, nanos t)
 {
     struct taken *taken = context;
     if (!taken->first)
@@ -39,7 +39,7 @@ static struct http *open_http(void)
     return http;
 }
 
-/* One GET on a connection of its own; what is kept is for the caller to release. */
+/* One GET on a new connection; the caller releases the body. */
 static enum err get(const char *url, const struct params *headers, struct taken *taken,
                     struct http_response *response, struct error *why)
 {
@@ -48,32 +48,32 @@ static enum err get(const char *url, const struct params *headers, struct taken 
                                          .url = url,
                                          .headers = headers,
                                          .timeout = 30 * NS_PER_S,
-                                         .take = take,
+                                         .take = receive,
                                          .context = taken};
     enum err err = http_perform(http, &request, response, why);
     http_close(http);
     return err;
 }
 
-static const char *url_of(const char *play, const char *path)
+static const char *url_of(const char *scenario, const char *path)
 {
     static char url[512];
-    snprintf(url, sizeof url, "%s%s", inference_url(play), path);
+    snprintf(url, sizeof url, "%s%s", inference_url(scenario), path);
     return url;
 }
 
-static void a_body_arrives_whole_however_it_is_framed(void **state)
+static void a_body_is_complete_in_any_framing(void **state)
 {
     (void)state;
     NEEDS_HTTP();
-    static const char *const PLAYS[] = {"normal", "normal:frame=close", "normal:gzip=1",
-                                        "normal:split=1", "normal:gzip=1,split=3"};
+    static const char *const SCENARIOS[] = {"normal", "normal:frame=close", "normal:gzip=1",
+                                            "normal:split=1", "normal:gzip=1,split=3"};
     struct text expected = {0};
-    for (size_t i = 0; i < sizeof PLAYS / sizeof *PLAYS; i++) {
+    for (size_t i = 0; i < sizeof SCENARIOS / sizeof *SCENARIOS; i++) {
         struct taken taken = {0};
         struct http_response response;
         struct error why;
-        assert_int_equal(get(url_of(PLAYS[i], "/api/generate"), NULL, &taken, &response, &why),
+        assert_int_equal(get(url_of(SCENARIOS[i], "/api/generate"), NULL, &taken, &response, &why),
                          ERR_OK);
         assert_int_equal(response.status, 200);
         assert_string_equal(response.content_type, "application/x-ndjson");
@@ -93,7 +93,7 @@ static void a_body_arrives_whole_however_it_is_framed(void **state)
     text_release(&expected);
 }
 
-static void content_type_loses_its_parameters(void **state)
+static void content_type_parameters_are_removed(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -119,12 +119,12 @@ static void the_first_byte_is_of_the_body_not_of_the_headers(void **state)
     http_response_release(&response);
 }
 
-static void a_refusal_is_an_answer(void **state)
+static void an_error_status_is_a_response(void **state)
 {
     (void)state;
     NEEDS_HTTP();
     static const struct {
-        const char *play;
+        const char *scenario;
         int status;
         const char *body;
         double retry_after_s;
@@ -140,7 +140,8 @@ static void a_refusal_is_an_answer(void **state)
         struct taken taken = {0};
         struct http_response response;
         struct error why;
-        assert_int_equal(get(url_of(CASES[i].play, "/x"), NULL, &taken, &response, &why), ERR_OK);
+        assert_int_equal(get(url_of(CASES[i].scenario, "/x"), NULL, &taken, &response, &why),
+                         ERR_OK);
         assert_int_equal(response.status, CASES[i].status);
         assert_string_equal(text_get(&response.error_body), CASES[i].body);
         assert_int_equal(taken.body.length, 0);
@@ -152,19 +153,19 @@ static void a_refusal_is_an_answer(void **state)
     }
 }
 
-static void a_date_to_retry_after_is_a_time_from_now(void **state)
+static void retry_after_accepts_a_date(void **state)
 {
     (void)state;
     NEEDS_HTTP();
     time_t soon = (time_t)(clock_wall() / NS_PER_S) + 100;
     struct tm parts;
-    char date[64], play[128];
+    char date[64], scenario[128];
     gmtime_r(&soon, &parts);
     strftime(date, sizeof date, "%d_%b_%Y_%H:%M:%S_GMT", &parts);
-    snprintf(play, sizeof play, "status:code=503,retry_after=%s", date);
+    snprintf(scenario, sizeof scenario, "status:code=503,retry_after=%s", date);
     struct taken taken = {0};
     struct http_response response;
-    assert_int_equal(get(url_of(play, "/x"), NULL, &taken, &response, NULL), ERR_OK);
+    assert_int_equal(get(url_of(scenario, "/x"), NULL, &taken, &response, NULL), ERR_OK);
     assert_true(response.retry_after_s > 40 && response.retry_after_s <= 101);
     http_response_release(&response);
 }
@@ -188,7 +189,7 @@ static void failures_name_the_server(void **state)
     (void)state;
     NEEDS_HTTP();
     static const struct {
-        const char *play, *path;
+        const char *scenario, *path;
         enum err err;
         const char *says;
         bool connected;
@@ -205,7 +206,8 @@ static void failures_name_the_server(void **state)
         struct error why = {0};
         char url[300];
         snprintf(url, sizeof url, "%s%s",
-                 CASES[i].play ? inference_url(CASES[i].play) : inference_nobody(), CASES[i].path);
+                 CASES[i].scenario ? inference_url(CASES[i].scenario) : inference_unused_url(),
+                 CASES[i].path);
         assert_int_equal(get(url, NULL, &taken, &response, &why), CASES[i].err);
         assert_contains(why.text, CASES[i].says);
         assert_contains(why.text, "http://127.0.0.1:");
@@ -217,7 +219,7 @@ static void failures_name_the_server(void **state)
     }
 }
 
-static void what_is_no_address_is_refused(void **state)
+static void invalid_urls_are_rejected(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -234,7 +236,7 @@ static void what_is_no_address_is_refused(void **state)
     struct taken taken = {0};
     struct http_response response;
     struct error why;
-    /* ".invalid" is nobody's, by its definition */
+    /* ".invalid" never resolves, by RFC 2606 */
     assert_int_equal(get("http://user:secret@nowhere.invalid/x", NULL, &taken, &response, &why),
                      ERR_NOT_FOUND);
     assert_contains(why.text, "http://nowhere.invalid");
@@ -243,12 +245,12 @@ static void what_is_no_address_is_refused(void **state)
     http_response_release(&response);
 }
 
-static void silence_ends_with_the_timeout(void **state)
+static void an_idle_connection_times_out(void **state)
 {
     (void)state;
     NEEDS_HTTP();
     static const struct {
-        const char *play, *says;
+        const char *scenario, *says;
     } CASES[] = {{"hang:after=request", "no response within 0.4 s"},
                  {"hang:after=content", "incomplete response within 0.4 s"}};
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
@@ -257,13 +259,13 @@ static void silence_ends_with_the_timeout(void **state)
         struct http_response response;
         struct error why;
         const struct http_request request = {.method = "GET",
-                                             .url = url_of(CASES[i].play, "/api/generate"),
+                                             .url = url_of(CASES[i].scenario, "/api/generate"),
                                              .timeout = 400 * NS_PER_MS,
-                                             .take = take,
+                                             .take = receive,
                                              .context = &taken};
         assert_int_equal(http_perform(http, &request, &response, &why), ERR_TIMEOUT);
         assert_true(response.done - response.sent >= 390 * NS_PER_MS);
-        if (i == 0 || taken.body.length > 0) /* a busy machine may not have got so far */
+        if (i == 0 || taken.body.length > 0) /* a busy machine may not have got that far */
             assert_contains(why.text, CASES[i].says);
         http_close(http);
         text_release(&taken.body);
@@ -279,13 +281,13 @@ struct canceller {
 static void *cancel_later(void *argument)
 {
     struct canceller *c = argument;
-    thread_sleep(300 * NS_PER_MS); /* after a timer of the library at 200 ms */
+    thread_sleep(300 * NS_PER_MS); /* after a 200 ms timer of the library */
     c->set_at = clock_now();
     atomic_store(&c->flag, true);
     return NULL;
 }
 
-/* Cancels a request to which nothing arrives; how long the end took. */
+/* Cancels a request while no data arrives; returns how long that took. */
 static nanos cancel_once(void)
 {
     struct http *http = open_http();
@@ -296,7 +298,7 @@ static nanos cancel_once(void)
     const struct http_request request = {.method = "GET",
                                          .url = url_of("hang:after=headers", "/api/generate"),
                                          .cancel = &c.flag,
-                                         .take = take,
+                                         .take = receive,
                                          .context = &taken};
     pthread_t thread;
     assert_int_equal(thread_start(&thread, cancel_later, &c), ERR_OK);
@@ -309,12 +311,12 @@ static nanos cancel_once(void)
     return reaction;
 }
 
-static void a_canceled_request_ends_soon_though_nothing_arrives(void **state)
+static void cancelling_ends_an_idle_request_promptly(void **state)
 {
     (void)state;
     NEEDS_HTTP();
-    /* The library by itself would look once a second, which is 700 ms after the flag.  On a busy
-     * machine one of several tries must do. */
+    /* The library alone would poll once per second, 700 ms after the flag. On a busy machine one of
+     * several attempts must be prompt. */
     nanos best = NS_PER_S;
     for (int i = 0; i < 5 && best > 300 * NS_PER_MS; i++) {
         nanos reaction = cancel_once();
@@ -324,7 +326,7 @@ static void a_canceled_request_ends_soon_though_nothing_arrives(void **state)
     assert_true(best <= 300 * NS_PER_MS || getenv("IPW_SLOW"));
 }
 
-static void a_request_canceled_before_it_began_is_not_sent(void **state)
+static void a_request_canceled_before_the_start_is_not_sent(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -340,7 +342,7 @@ static void a_request_canceled_before_it_began_is_not_sent(void **state)
     http_close(http);
 }
 
-static void what_take_returns_ends_the_exchange(void **state)
+static void an_error_of_the_callback_ends_the_transfer(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -355,7 +357,7 @@ static void what_take_returns_ends_the_exchange(void **state)
     http_response_release(&response);
 }
 
-static void a_request_arrives_as_it_was_meant(void **state)
+static void a_request_arrives_unchanged(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -364,7 +366,8 @@ static void a_request_arrives_as_it_was_meant(void **state)
     assert_int_equal(params_add(&headers, "X-One=1,X-Empty=,Content-Type=application/json"),
                      ERR_OK);
     struct text body = {0};
-    for (int i = 0; i < 300000; i++) /* beyond the size at which a server would be asked first */
+    for (int i = 0; i < 300000;
+         i++) /* above the size for which curl would send "Expect: 100-continue" */
         text_add(&body, "[1]\n");
     const struct http_request request = {.method = "POST",
                                          .url = url_of("normal", "/api/generate"),
@@ -411,16 +414,17 @@ static void a_header_cannot_inject_another(void **state)
     }
 }
 
-static void a_connection_is_used_again(void **state)
+static void connections_are_reused(void **state)
 {
     (void)state;
     NEEDS_HTTP();
     struct http *http = open_http();
     int64_t first = -1, second = -2, third = -3;
-    static const char *const PLAYS[] = {"normal", "status:code=503", "normal"};
+    static const char *const SCENARIOS[] = {"normal", "status:code=503", "normal"};
     int64_t *const numbers[] = {&first, &second, &third};
     for (int i = 0; i < 3; i++) {
-        const struct http_request request = {.method = "GET", .url = url_of(PLAYS[i], "/health")};
+        const struct http_request request = {.method = "GET",
+                                             .url = url_of(SCENARIOS[i], "/health")};
         struct http_response response;
         assert_int_equal(http_perform(http, &request, &response, NULL), ERR_OK);
         assert_true(response.connected);
@@ -455,7 +459,7 @@ static void a_get_follows_redirects_and_a_post_does_not(void **state)
     http_close(http);
 }
 
-static void a_header_beyond_the_limit_is_named(void **state)
+static void a_header_over_the_limit_is_reported(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -469,8 +473,8 @@ static void a_header_beyond_the_limit_is_named(void **state)
     text_release(&taken.body);
 }
 
-/* With every descriptor in use no connection can be made: that is not the server's fault. */
-static void a_lack_of_descriptors_is_named(void **state)
+/* With all descriptors in use no connection can be made: that must not be blamed on the server. */
+static void running_out_of_descriptors_is_reported(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -496,7 +500,7 @@ static void a_lack_of_descriptors_is_named(void **state)
     http_close(http);
 }
 
-static void a_fetch_has_its_limit(void **state)
+static void a_fetch_has_a_size_limit(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -520,16 +524,16 @@ static void a_fetch_has_its_limit(void **state)
     http_close(http);
 }
 
-static void this_machine_is_never_behind_a_proxy(void **state)
+static void localhost_bypasses_the_proxy(void **state)
 {
     (void)state;
     NEEDS_HTTP();
     struct taken taken = {0};
     struct http_response response;
-    setenv("http_proxy", inference_nobody(), 1);
+    setenv("http_proxy", inference_unused_url(), 1);
     enum err near = get(url_of("normal", "/health"), NULL, &taken, &response, NULL);
     http_response_release(&response);
-    /* Another host goes through it: the server sees an address in full. */
+    /* Another host goes through the proxy: the server sees an absolute URL. */
     setenv("http_proxy", inference_url(""), 1);
     enum err far = get("http://elsewhere.invalid/normal/health", NULL, &taken, &response, NULL);
     http_response_release(&response);
@@ -563,7 +567,7 @@ static void *fetch_in_thread(void *argument)
     return NULL;
 }
 
-static void threads_have_one_each(void **state)
+static void each_thread_has_its_own_handle(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -581,27 +585,27 @@ static void threads_have_one_each(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_have_one_each),
-        cmocka_unit_test(a_body_arrives_whole_however_it_is_framed),
-        cmocka_unit_test(content_type_loses_its_parameters),
+        cmocka_unit_test(each_thread_has_its_own_handle),
+        cmocka_unit_test(a_body_is_complete_in_any_framing),
+        cmocka_unit_test(content_type_parameters_are_removed),
         cmocka_unit_test(the_first_byte_is_of_the_body_not_of_the_headers),
-        cmocka_unit_test(a_refusal_is_an_answer),
-        cmocka_unit_test(a_date_to_retry_after_is_a_time_from_now),
+        cmocka_unit_test(an_error_status_is_a_response),
+        cmocka_unit_test(retry_after_accepts_a_date),
         cmocka_unit_test(a_long_error_message_is_truncated),
         cmocka_unit_test(failures_name_the_server),
-        cmocka_unit_test(what_is_no_address_is_refused),
-        cmocka_unit_test(silence_ends_with_the_timeout),
-        cmocka_unit_test(a_canceled_request_ends_soon_though_nothing_arrives),
-        cmocka_unit_test(a_request_canceled_before_it_began_is_not_sent),
-        cmocka_unit_test(what_take_returns_ends_the_exchange),
-        cmocka_unit_test(a_request_arrives_as_it_was_meant),
+        cmocka_unit_test(invalid_urls_are_rejected),
+        cmocka_unit_test(an_idle_connection_times_out),
+        cmocka_unit_test(cancelling_ends_an_idle_request_promptly),
+        cmocka_unit_test(a_request_canceled_before_the_start_is_not_sent),
+        cmocka_unit_test(an_error_of_the_callback_ends_the_transfer),
+        cmocka_unit_test(a_request_arrives_unchanged),
         cmocka_unit_test(a_header_cannot_inject_another),
-        cmocka_unit_test(a_connection_is_used_again),
+        cmocka_unit_test(connections_are_reused),
         cmocka_unit_test(a_get_follows_redirects_and_a_post_does_not),
-        cmocka_unit_test(a_header_beyond_the_limit_is_named),
-        cmocka_unit_test(a_lack_of_descriptors_is_named),
-        cmocka_unit_test(a_fetch_has_its_limit),
-        cmocka_unit_test(this_machine_is_never_behind_a_proxy),
+        cmocka_unit_test(a_header_over_the_limit_is_reported),
+        cmocka_unit_test(running_out_of_descriptors_is_reported),
+        cmocka_unit_test(a_fetch_has_a_size_limit),
+        cmocka_unit_test(localhost_bypasses_the_proxy),
     };
     return cmocka_run_group_tests(tests, inference_start, inference_stop);
 }

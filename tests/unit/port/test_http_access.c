@@ -1,4 +1,4 @@
-/* Which addresses a server may listen on without a token, and which hosts of requests are its own. */
+/* Which addresses a server may listen on without a token, and which Host headers it accepts. */
 #include "support/unit.h"
 #include "port/http.h"
 
@@ -14,7 +14,7 @@ static void a_non_loopback_address_needs_a_token(void **state)
     static const struct {
         const char *address, *token;
         bool is_open;
-        const char *said; /* NULL: it is fine */
+        const char *said; /* NULL: allowed */
     } CASES[] = {
         {"127.0.0.1", NULL, false, NULL},
         {"::1", NULL, false, NULL},
@@ -37,7 +37,7 @@ static void a_non_loopback_address_needs_a_token(void **state)
     }
 }
 
-static void foreign_hosts_are_not_ours(void **state)
+static void foreign_host_headers_are_rejected(void **state)
 {
     (void)state;
     SKIP_WITHOUT(http_available);
@@ -75,7 +75,7 @@ static void foreign_hosts_are_not_ours(void **state)
                          CASES[i].is_ours);
 }
 
-static void what_leads_to_the_same_address_and_port_is_reached(void **state)
+static void urls_of_the_own_address_and_port_are_recognized(void **state)
 {
     (void)state;
     SKIP_WITHOUT(http_available);
@@ -104,8 +104,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_non_loopback_address_needs_a_token),
-        cmocka_unit_test(foreign_hosts_are_not_ours),
-        cmocka_unit_test(what_leads_to_the_same_address_and_port_is_reached),
+        cmocka_unit_test(foreign_host_headers_are_rejected),
+        cmocka_unit_test(urls_of_the_own_address_and_port_are_recognized),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

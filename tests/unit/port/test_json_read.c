@@ -1,4 +1,4 @@
-/* Reading JSON: what is taken and refused, paths, types, merging. */
+/* Reading JSON: what is accepted and rejected, paths, types, merging. */
 #include "support/unit.h"
 
 #include <string.h>
@@ -18,14 +18,14 @@ static struct jv *parse(const char *text)
     return value;
 }
 
-static void one_value_and_nothing_else_is_taken(void **state)
+static void exactly_one_value_is_accepted(void **state)
 {
     (void)state;
     NEEDS_JSON();
     static const struct {
         const char *bytes;
         size_t length;
-        const char *says; /* NULL: taken */
+        const char *says; /* NULL: accepted */
     } CASES[] = {
         {"{}", 2, NULL},
         {" \t\r\n[1] \n", 8, NULL},
@@ -55,7 +55,7 @@ static void one_value_and_nothing_else_is_taken(void **state)
     }
 }
 
-static void a_text_of_any_length_cut_anywhere_is_refused(void **state)
+static void truncated_text_is_rejected(void **state)
 {
     (void)state;
     NEEDS_JSON();
@@ -78,15 +78,15 @@ static void strings_are_decoded(void **state)
         {"\"a\\\"\\\\\\/\\b\\f\\n\\r\\t\"", "a\"\\/\b\f\n\r\t"},
         {"\"\\u00e9\\u20ac\\ud83c\\udf89\"", "\xC3\xA9\xE2\x82\xAC\xF0\x9F\x8E\x89"},
         {"\"\xC3\xA9\"", "\xC3\xA9"},
-        /* a NUL would end a C string: it is shown as what cannot be shown */
+        /* a NUL would end a C string: it is replaced by U+FFFD */
         {"\"a\\u0000b\"", "a\xEF\xBF\xBD"
                           "b"},
         {"\"\\u0000\\u0000\"", "\xEF\xBF\xBD\xEF\xBF\xBD"},
-        {"\"\\ud83d\"", "\xEF\xBF\xBD"}, /* half of a pair */
+        {"\"\\ud83d\"", "\xEF\xBF\xBD"}, /* half of a surrogate pair */
         {"\"\\ude00\\ud83d!\"", "\xEF\xBF\xBD\xEF\xBF\xBD!"},
         {"\"\\ud83d\\ude00\\ud83d\\ud83d\\ude00\"", "\xF0\x9F\x98\x80\xEF\xBF\xBD\xF0\x9F\x98\x80"},
         {"\"\\\\ud83d\"", "\\ud83d"},
-        {"\"\\\\u0000\"", "\\u0000"}, /* an escaped backslash, and then letters */
+        {"\"\\\\u0000\"", "\\u0000"}, /* an escaped backslash, then letters */
         {"\"\\\\\\u0000\"", "\\\xEF\xBF\xBD"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
@@ -96,7 +96,7 @@ static void strings_are_decoded(void **state)
     }
 }
 
-static void types_are_not_mixed(void **state)
+static void accessors_check_the_type(void **state)
 {
     (void)state;
     NEEDS_JSON();
@@ -129,7 +129,7 @@ static void types_are_not_mixed(void **state)
     jv_free(v);
 }
 
-static void paths_lead_through_objects_and_arrays(void **state)
+static void paths_traverse_objects_and_arrays(void **state)
 {
     (void)state;
     NEEDS_JSON();
@@ -146,7 +146,7 @@ static void paths_lead_through_objects_and_arrays(void **state)
     jv_free(v);
 }
 
-static void children_come_in_order(void **state)
+static void children_are_in_order(void **state)
 {
     (void)state;
     NEEDS_JSON();
@@ -168,7 +168,7 @@ static void children_come_in_order(void **state)
     jv_free(v);
 }
 
-static void merging_goes_key_by_key(void **state)
+static void objects_are_merged_by_key(void **state)
 {
     (void)state;
     NEEDS_JSON();
@@ -189,7 +189,7 @@ static void merging_goes_key_by_key(void **state)
         struct jv *into = parse(CASES[i].into), *from = parse(CASES[i].from);
         struct text out = {0};
         assert_int_equal(jv_merge(into, from), ERR_OK);
-        jv_free(from); /* nothing of it is still in use */
+        jv_free(from); /* nothing of it is still referenced */
         assert_int_equal(jv_print(into, &out), ERR_OK);
         assert_string_equal(text_get(&out), CASES[i].expected);
         jv_free(into);
@@ -197,7 +197,7 @@ static void merging_goes_key_by_key(void **state)
     }
 }
 
-static void members_are_set_in_their_places(void **state)
+static void setting_a_member_keeps_its_position(void **state)
 {
     (void)state;
     NEEDS_JSON();
@@ -215,18 +215,18 @@ static void members_are_set_in_their_places(void **state)
     text_release(&out);
 }
 
-static void an_index_has_every_member(void **state)
+static void an_index_finds_every_member(void **state)
 {
     (void)state;
     NEEDS_JSON();
     struct jv *object = parse("{\"a\":1,\"\":2,\"a\":3}"), *one = parse("[7]"), *two = parse("8");
     struct jv_index index;
     assert_int_equal(jv_index_init(&index, object), ERR_OK);
-    assert_ptr_equal(jv_index_get(&index, "a"), jv_get(object, "a")); /* the first of several */
+    assert_ptr_equal(jv_index_get(&index, "a"), jv_get(object, "a")); /* the first of duplicates */
     assert_ptr_equal(jv_index_get(&index, ""), jv_get(object, ""));
     assert_null(jv_index_get(&index, "A"));
     char key[16];
-    for (unsigned i = 0; i < 1000; i++) { /* more than it began with room for */
+    for (unsigned i = 0; i < 1000; i++) { /* more than its initial capacity */
         str_format(key, sizeof key, "key%u", i);
         assert_int_equal(jv_index_put(&index, object, key, one), ERR_OK);
     }
@@ -250,7 +250,7 @@ static void an_index_has_every_member(void **state)
     jv_free(two);
 }
 
-static void printing_loses_nothing(void **state)
+static void printed_values_round_trip(void **state)
 {
     (void)state;
     NEEDS_JSON();
@@ -263,7 +263,7 @@ static void printing_loses_nothing(void **state)
         "0",
         "-0",
         "0.1",
-        "8.398400000331208e-06", /* 15 digits would not do */
+        "8.398400000331208e-06", /* 15 digits would not round-trip */
         "9.170000000000001e-07",
         "1.7976931348623157e+308",
         "-12",
@@ -282,7 +282,7 @@ static void printing_loses_nothing(void **state)
     }
 }
 
-static void printing_goes_as_deep_as_reading(void **state)
+static void printing_supports_the_depth_of_parsing(void **state)
 {
     (void)state;
     NEEDS_JSON();
@@ -299,7 +299,7 @@ static void printing_goes_as_deep_as_reading(void **state)
     text_release(&out);
 }
 
-static void freeing_nothing_is_harmless(void **state)
+static void freeing_null_is_harmless(void **state)
 {
     (void)state;
     jv_free(NULL);
@@ -308,18 +308,18 @@ static void freeing_nothing_is_harmless(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_value_and_nothing_else_is_taken),
-        cmocka_unit_test(a_text_of_any_length_cut_anywhere_is_refused),
+        cmocka_unit_test(exactly_one_value_is_accepted),
+        cmocka_unit_test(truncated_text_is_rejected),
         cmocka_unit_test(strings_are_decoded),
-        cmocka_unit_test(types_are_not_mixed),
-        cmocka_unit_test(paths_lead_through_objects_and_arrays),
-        cmocka_unit_test(children_come_in_order),
-        cmocka_unit_test(merging_goes_key_by_key),
-        cmocka_unit_test(members_are_set_in_their_places),
-        cmocka_unit_test(an_index_has_every_member),
-        cmocka_unit_test(printing_loses_nothing),
-        cmocka_unit_test(printing_goes_as_deep_as_reading),
-        cmocka_unit_test(freeing_nothing_is_harmless),
+        cmocka_unit_test(accessors_check_the_type),
+        cmocka_unit_test(paths_traverse_objects_and_arrays),
+        cmocka_unit_test(children_are_in_order),
+        cmocka_unit_test(objects_are_merged_by_key),
+        cmocka_unit_test(setting_a_member_keeps_its_position),
+        cmocka_unit_test(an_index_finds_every_member),
+        cmocka_unit_test(printed_values_round_trip),
+        cmocka_unit_test(printing_supports_the_depth_of_parsing),
+        cmocka_unit_test(freeing_null_is_harmless),
     };
     return RUN_TESTS(tests);
 }

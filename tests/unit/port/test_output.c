@@ -42,7 +42,7 @@ static void assert_content(const char *name, const char *expected)
     text_release(&text);
 }
 
-static unsigned entries(void)
+static unsigned count_entries(void)
 {
     unsigned count = 0;
     DIR *dir = opendir(tree.root);
@@ -58,7 +58,7 @@ static enum err put(const char *file, const char *bytes, struct error *why)
     return output_put(file, bytes, strlen(bytes), why);
 }
 
-static void a_file_is_replaced_whole_or_not_at_all(void **state)
+static void a_file_is_replaced_atomically(void **state)
 {
     (void)state;
     struct error why;
@@ -77,16 +77,16 @@ static void a_file_is_replaced_whole_or_not_at_all(void **state)
     assert_content("file", "new one");
     assert_int_equal(output_finish(&output, ERR_NO_SPACE, &why), ERR_NO_SPACE);
     assert_content("file", "new one");
-    assert_int_equal(entries(), 1);
+    assert_int_equal(count_entries(), 1);
     assert_int_equal(mkdir(at("folder"), 0700), 0);
     assert_int_not_equal(put(at("folder"), "x", &why), ERR_OK);
     assert_int_not_equal(put(at("folder/"), "x", &why), ERR_OK);
     assert_int_equal(put(at("missing/file"), "x", &why), ERR_NOT_FOUND);
     assert_contains(why.text, "missing/file");
-    assert_int_equal(entries(), 2);
+    assert_int_equal(count_entries(), 2);
 }
 
-static void one_that_grows_is_written_in_place(void **state)
+static void a_growing_file_is_written_in_place(void **state)
 {
     (void)state;
     struct error why;
@@ -99,7 +99,7 @@ static void one_that_grows_is_written_in_place(void **state)
     assert_content("file", "row");
 }
 
-static void links_that_a_user_names_are_followed(void **state)
+static void links_given_by_the_user_are_followed(void **state)
 {
     (void)state;
     struct error why;
@@ -116,7 +116,7 @@ static void links_that_a_user_names_are_followed(void **state)
 }
 
 /* Reads all of a pipe in a child, whose exit status is the number of bytes. */
-static pid_t reader_of(const char *pipe)
+static pid_t start_reader(const char *pipe)
 {
     pid_t child = fork();
     if (child == 0) {
@@ -129,21 +129,21 @@ static pid_t reader_of(const char *pipe)
     return child;
 }
 
-static void pipes_and_devices_stay_what_they_are(void **state)
+static void pipes_and_devices_are_not_replaced(void **state)
 {
     (void)state;
     struct error why;
     struct stat status;
     int ended;
     assert_int_equal(mkfifo(at("pipe"), 0600), 0);
-    pid_t child = reader_of(at("pipe"));
+    pid_t child = start_reader(at("pipe"));
     assert_int_equal(put(at("pipe"), "seventeen bytes!!", &why), ERR_OK);
     assert_int_equal(waitpid(child, &ended, 0), child);
     assert_int_equal(WEXITSTATUS(ended), 17);
     assert_int_equal(stat(at("pipe"), &status), 0);
     assert_true(S_ISFIFO(status.st_mode));
     if (mknod(at("full"), S_IFCHR | 0600, makedev(1, 7)) || open(at("full"), O_WRONLY) < 0)
-        SKIP("no device node can be made here: %s", strerror(errno));
+        SKIP("cannot create a device node: %s", strerror(errno));
     assert_int_equal(put(at("full"), "x", &why), ERR_NO_SPACE);
     assert_contains(why.text, "cannot write");
     assert_int_equal(stat(at("full"), &status), 0);
@@ -167,10 +167,10 @@ static void standard_output_is_not_replaced(void **state)
     assert_int_equal(waitpid(child, &ended, 0), child);
     assert_int_equal(ended, 0);
     assert_content("file", "one two three four");
-    assert_int_equal(entries(), 1);
+    assert_int_equal(count_entries(), 1);
 }
 
-static void nothing_is_written_through_links_of_a_run(void **state)
+static void links_inside_a_run_are_not_followed(void **state)
 {
     (void)state;
     struct error why = {0};
@@ -188,12 +188,12 @@ static void nothing_is_written_through_links_of_a_run(void **state)
     assert_int_equal(rmdir(at("outside")), 0); /* it is empty */
     assert_int_equal(mkfifo(at("run/pipe"), 0600), 0);
     assert_int_equal(output_put_within(at("run"), "pipe", "x", 1, &why), ERR_BAD_VALUE);
-    /* The directory itself may be a link, and folders are made. */
+    /* The directory itself may be a link, and folders are created. */
     assert_int_equal(output_put_within(at("latest"), "a/b/c.json", "{}", 2, &why), ERR_OK);
     assert_content("run/a/b/c.json", "{}");
 }
 
-static void a_protected_file_is_kept(void **state)
+static void a_read_only_file_is_not_replaced(void **state)
 {
     (void)state;
     struct error why;
@@ -203,7 +203,7 @@ static void a_protected_file_is_kept(void **state)
     assert_int_equal(chmod(path, 0400), 0);
     assert_int_equal(put(path, "x", &why), ERR_DENIED);
     assert_content("file", "kept");
-    /* A file that may be written in a folder that may not. */
+    /* A writable file in a read-only folder. */
     assert_int_equal(chmod(path, 0600), 0);
     assert_int_equal(chmod(tree.root, 0500), 0);
     assert_int_equal(put(path, "in place", &why), ERR_OK);
@@ -216,13 +216,10 @@ static void a_protected_file_is_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_TREE(a_file_is_replaced_whole_or_not_at_all),
-        IN_TREE(one_that_grows_is_written_in_place),
-        IN_TREE(links_that_a_user_names_are_followed),
-        IN_TREE(pipes_and_devices_stay_what_they_are),
-        IN_TREE(standard_output_is_not_replaced),
-        IN_TREE(nothing_is_written_through_links_of_a_run),
-        IN_TREE(a_protected_file_is_kept),
+        IN_TREE(a_file_is_replaced_atomically),        IN_TREE(a_growing_file_is_written_in_place),
+        IN_TREE(links_given_by_the_user_are_followed), IN_TREE(pipes_and_devices_are_not_replaced),
+        IN_TREE(standard_output_is_not_replaced),      IN_TREE(links_inside_a_run_are_not_followed),
+        IN_TREE(a_read_only_file_is_not_replaced),
     };
     return RUN_TESTS(tests);
 }

@@ -1,4 +1,4 @@
-/* Child processes: the handshake, how they end, what they inherit, what they leave behind. */
+/* Child processes: the handshake, how they end, what they inherit, orphans. */
 #define _GNU_SOURCE
 #include "port/proc.h"
 
@@ -24,7 +24,7 @@ static int make_folder(void **state)
 {
     (void)state;
     strcpy(folder, "/tmp/ipw-proc-XXXXXX");
-    /* A folder of PATH that may not be searched turns "not found" into "denied". */
+    /* An unsearchable folder of PATH turns "not found" into "denied". */
     return mkdtemp(folder) ? setenv("PATH", "/usr/bin:/bin", 1) : -1;
 }
 
@@ -39,7 +39,7 @@ static void path_of(const char *name, char *to, size_t size)
     snprintf(to, size, "%s/%s", folder, name);
 }
 
-static void nap(nanos time)
+static void sleep_for(nanos time)
 {
     struct timespec left = {.tv_nsec = time};
     nanosleep(&left, NULL);
@@ -73,7 +73,7 @@ static void test_nothing_runs_before_go(void **state)
     int code;
     bool from_terminal;
     assert_int_equal(child_prepare(&child, argv, &why), ERR_OK);
-    nap(100 * NS_PER_MS);
+    sleep_for(100 * NS_PER_MS);
     assert_int_equal(access(mark, F_OK), -1);
     assert_int_equal(child_go(&child, &code, &why), ERR_OK);
     assert_int_equal(child_wait(&child, &end, &from_terminal), 0);
@@ -81,7 +81,7 @@ static void test_nothing_runs_before_go(void **state)
     assert_int_equal(unlink(mark), 0);
 }
 
-static void test_abandoned_child_never_runs(void **state)
+static void test_abandoned_child_is_never_executed(void **state)
 {
     (void)state;
     char mark[96];
@@ -119,7 +119,7 @@ static void test_exit_codes_and_signals(void **state)
     }
 }
 
-static void test_what_cannot_run(void **state)
+static void test_errors_of_exec(void **state)
 {
     (void)state;
     char plain[96], missing[96], below[128];
@@ -153,7 +153,7 @@ static void test_what_cannot_run(void **state)
     unlink(plain);
 }
 
-static void test_child_finds_signals_as_we_found_them(void **state)
+static void test_child_inherits_the_original_signal_state(void **state)
 {
     (void)state;
     /* Blocked and ignored sets of the child, as the kernel shows them; 13 is SIGPIPE. */
@@ -186,7 +186,7 @@ static void test_signals_interrupt_the_wait(void **state)
     }
 }
 
-static void test_poll_takes_a_signal_or_the_time(void **state)
+static void test_poll_returns_a_signal_or_times_out(void **state)
 {
     (void)state;
     nanos before = clock_now();
@@ -197,19 +197,19 @@ static void test_poll_takes_a_signal_or_the_time(void **state)
     assert_int_equal(proc_poll_signal(0), 0);
 }
 
-/* Not every emulator passes this on to the kernel. */
-static void require_adoption(void)
+/* Not every emulator supports this prctl. */
+static void require_subreaper(void)
 {
     int on = 0;
     if (prctl(PR_GET_CHILD_SUBREAPER, &on, 0, 0, 0) == 0 && on)
         return;
-    SKIP("orphans cannot be adopted here (prctl)");
+    SKIP("orphans cannot be adopted (prctl)");
 }
 
-static void test_orphans_are_noticed_and_waited_for(void **state)
+static void test_orphans_are_adopted_and_waited_for(void **state)
 {
     (void)state;
-    require_adoption();
+    require_subreaper();
     assert_int_equal(proc_orphans(), 0);
     struct child_end end = run_shell("sleep 0.4 & sleep 0.4 &");
     assert_int_equal(end.exit_code, 0);
@@ -218,7 +218,7 @@ static void test_orphans_are_noticed_and_waited_for(void **state)
     assert_int_equal(proc_orphans(), 0);
 }
 
-static void test_a_helper_is_read_and_is_no_orphan(void **state)
+static void test_a_helper_is_read_and_is_not_an_orphan(void **state)
 {
     (void)state;
     static const char *const LONG[] = {"/bin/sh", "-c", "echo one; exec sleep 100", NULL};
@@ -229,21 +229,21 @@ static void test_a_helper_is_read_and_is_no_orphan(void **state)
     assert_int_equal(helper_start(&helper, LONG, &why), ERR_OK);
     assert_int_equal(helper_start(&ended, SHORT, &why), ERR_OK);
     while (read(helper.output, bytes, sizeof bytes) != 4)
-        assert_int_equal(errno, EAGAIN); /* it never waits */
+        assert_int_equal(errno, EAGAIN); /* reads do not block */
     assert_memory_equal(bytes, "one\n", 4);
     pid_t pid = helper.pid;
     assert_int_equal(proc_orphans(), 0);
     assert_int_equal(proc_await_orphans(), 0);
     assert_int_equal(kill(pid, 0), 0);
     ssize_t n;
-    while ((n = read(ended.output, bytes, sizeof bytes)) != 0) /* to its end */
+    while ((n = read(ended.output, bytes, sizeof bytes)) != 0) /* until end of file */
         assert_true(n == 4 || errno == EAGAIN);
     helper_end(&ended);
     helper_end(&helper);
     assert_int_equal(kill(pid, 0), -1);
 }
 
-static void test_a_helper_that_cannot_run(void **state)
+static void test_errors_of_a_helper(void **state)
 {
     (void)state;
     static const char *const MISSING[] = {"/nonexistent/program", NULL};
@@ -254,13 +254,13 @@ static void test_a_helper_that_cannot_run(void **state)
             "valgrind forks where posix_spawn shares memory, through which it learns of a failure");
     assert_int_equal(helper_start(&helper, MISSING, &why), ERR_NOT_FOUND);
     assert_int_equal(helper.pid, 0);
-    helper_end(&helper); /* of none: nothing */
+    helper_end(&helper); /* without a process: nothing */
 }
 
 static void test_a_signal_ends_the_wait_for_orphans(void **state)
 {
     (void)state;
-    require_adoption();
+    require_subreaper();
     run_shell("sleep 1 &");
     kill(getpid(), SIGTERM);
     assert_int_equal(proc_await_orphans(), SIGTERM);
@@ -268,7 +268,7 @@ static void test_a_signal_ends_the_wait_for_orphans(void **state)
     assert_int_equal(proc_await_orphans(), 0);
 }
 
-/* In a process of its own, because what is ignored is learned once. */
+/* In a separate process, because ignored signals are determined once. */
 static void test_ignored_signals_stay_ignored(void **state)
 {
     (void)state;
@@ -287,7 +287,7 @@ static void test_ignored_signals_stay_ignored(void **state)
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-static void test_own_cost_grows(void **state)
+static void test_own_cpu_time_and_memory_grow(void **state)
 {
     (void)state;
     struct own_cost before, after;
@@ -309,7 +309,7 @@ static void test_programs_are_found_in_path(void **state)
     assert_int_equal(proc_find("sh", path, sizeof path), ERR_OK);
     assert_int_equal(access(path, X_OK), 0);
     assert_int_equal(proc_find("ipw-no-such-program", path, sizeof path), ERR_NOT_FOUND);
-    /* Neither the working directory, nor a folder, nor a file that may not be run. */
+    /* Neither the working directory, nor a folder, nor a file that is not executable. */
     for (size_t i = 0; i < 3; i++) {
         static const char *const PATHS[] = {"", "::", "/:/etc"};
         static const char *const NAMES[] = {"sh", "tests", "passwd"};
@@ -384,18 +384,18 @@ int main(void)
     proc_adopt_orphans();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_runs_before_go),
-        cmocka_unit_test(test_abandoned_child_never_runs),
+        cmocka_unit_test(test_abandoned_child_is_never_executed),
         cmocka_unit_test(test_exit_codes_and_signals),
-        cmocka_unit_test(test_what_cannot_run),
-        cmocka_unit_test(test_child_finds_signals_as_we_found_them),
+        cmocka_unit_test(test_errors_of_exec),
+        cmocka_unit_test(test_child_inherits_the_original_signal_state),
         cmocka_unit_test(test_signals_interrupt_the_wait),
-        cmocka_unit_test(test_poll_takes_a_signal_or_the_time),
-        cmocka_unit_test(test_orphans_are_noticed_and_waited_for),
-        cmocka_unit_test(test_a_helper_is_read_and_is_no_orphan),
-        cmocka_unit_test(test_a_helper_that_cannot_run),
+        cmocka_unit_test(test_poll_returns_a_signal_or_times_out),
+        cmocka_unit_test(test_orphans_are_adopted_and_waited_for),
+        cmocka_unit_test(test_a_helper_is_read_and_is_not_an_orphan),
+        cmocka_unit_test(test_errors_of_a_helper),
         cmocka_unit_test(test_a_signal_ends_the_wait_for_orphans),
         cmocka_unit_test(test_ignored_signals_stay_ignored),
-        cmocka_unit_test(test_own_cost_grows),
+        cmocka_unit_test(test_own_cpu_time_and_memory_grow),
         cmocka_unit_test(test_programs_are_found_in_path),
         cmocka_unit_test(test_a_filter_reads_and_writes),
         cmocka_unit_test(test_failures_of_a_filter_are_reported),

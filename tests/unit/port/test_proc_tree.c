@@ -1,4 +1,4 @@
-/* Who listens on a port, and the CPU time of a process with its descendants, in a /proc of our own. */
+/* Who listens on a port, and the CPU time of a process with its descendants, in a fake /proc. */
 #include "port/proc_tree.h"
 
 #include <stdio.h>
@@ -27,8 +27,8 @@ static void put_socket(int pid, int fd, int inode)
     tree_link(&tree, path, target);
 }
 
-/* 100 serves port 8080 with the workers 101 and 102, of which 103 is a child; 200 is a client of it, 300 the listener
- * of another port, and 50 the shell that started all of them. */
+/* 100 serves port 8080 with the workers 101 and 102, of which 103 is a child; 200 is a client of
+ * it, 300 the listener of another port, and 50 the shell that started all of them. */
 static int set_up(void **state)
 {
     (void)state;
@@ -49,7 +49,7 @@ static int set_up(void **state)
     put_process(50, "bash", 1, 7000, 0);
     put_process(100, "serve) R 9 (", 50, 100, 30);
     put_process(101, "worker", 100, 200, 0);
-    put_process(103, "thread pool", 102, 800, 0); /* before its parent in no order at all */
+    put_process(103, "thread pool", 102, 800, 0); /* out of order: before its parent */
     put_process(102, "worker", 100, 400, 0);
     put_process(200, "client", 50, 5000, 0);
     put_process(300, "other", 50, 6000, 0);
@@ -59,12 +59,12 @@ static int set_up(void **state)
     return 0;
 }
 
-static void test_the_listener_of_a_port(void **state)
+static void test_listeners_of_a_port(void **state)
 {
     (void)state;
     int pids[PROC_LISTENERS_MAX];
     assert_int_equal(proc_listeners(8080, pids), 1);
-    assert_int_equal(pids[0], 100); /* neither the client, nor a connection of its own */
+    assert_int_equal(pids[0], 100); /* neither the client, nor its own connections */
     assert_int_equal(proc_listeners(8081, pids), 1); /* over IPv6 */
     assert_int_equal(pids[0], 300);
     assert_int_equal(proc_listeners(8082, pids), 0);
@@ -78,13 +78,13 @@ static void test_a_forwarder_is_not_the_server(void **state)
     assert_int_equal(proc_listeners(8080, pids), 0);
 }
 
-static void test_the_cpu_time_of_a_tree(void **state)
+static void test_cpu_time_of_a_process_tree(void **state)
 {
     (void)state;
     const int server = 100, gone = 400;
     double tick = (double)sysconf(_SC_CLK_TCK);
     assert_true(proc_tree_cpu_s(&server, 1) * tick == 100 + 30 + 200 + 400 + 800);
-    /* Twice the same root, or a root inside the tree, counts once. */
+    /* A root given twice, or inside the tree, counts once. */
     assert_true(proc_tree_cpu_s((int[]){100, 102}, 2) == proc_tree_cpu_s(&server, 1));
     assert_false(is_known(proc_tree_cpu_s(&gone, 1)));
     assert_false(is_known(proc_tree_cpu_s(NULL, 0)));
@@ -92,7 +92,7 @@ static void test_the_cpu_time_of_a_tree(void **state)
     assert_false(proc_tree_has(&server, 1, 200));
 }
 
-static void test_whose_child_a_process_is(void **state)
+static void test_ancestry_and_name_of_a_process(void **state)
 {
     (void)state;
     int ancestry[PROC_ANCESTRY_MAX];
@@ -109,7 +109,7 @@ static void test_whose_child_a_process_is(void **state)
     assert_string_equal(name, "");
 }
 
-static void test_a_container_has_other_process_ids(void **state)
+static void test_pid_namespaces_are_detected(void **state)
 {
     (void)state;
     assert_false(proc_sees_host_pids());
@@ -120,14 +120,14 @@ static void test_a_container_has_other_process_ids(void **state)
     assert_true(proc_sees_host_pids());
 }
 
-static void each_process_has_its_own_time(void **state)
+static void test_own_cpu_time_of_each_process(void **state)
 {
     (void)state;
     struct proc_time *times;
     size_t count = proc_times(&times), seen = 0;
     for (size_t i = 0; i < count; i++) {
         assert_true(i == 0 || times[i].pid > times[i - 1].pid);
-        if (times[i].pid == 100) { /* without those that it has waited for */
+        if (times[i].pid == 100) { /* without its waited-for children */
             seen++;
             assert_int_equal(times[i].ticks, 100);
             assert_int_equal(times[i].started, 5);
@@ -140,13 +140,13 @@ static void each_process_has_its_own_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(each_process_has_its_own_time, set_up, tree_tear_down),
-        cmocka_unit_test_setup_teardown(test_the_listener_of_a_port, set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_own_cpu_time_of_each_process, set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_listeners_of_a_port, set_up, tree_tear_down),
         cmocka_unit_test_setup_teardown(test_a_forwarder_is_not_the_server, set_up, tree_tear_down),
-        cmocka_unit_test_setup_teardown(test_the_cpu_time_of_a_tree, set_up, tree_tear_down),
-        cmocka_unit_test_setup_teardown(test_whose_child_a_process_is, set_up, tree_tear_down),
-        cmocka_unit_test_setup_teardown(test_a_container_has_other_process_ids, set_up,
+        cmocka_unit_test_setup_teardown(test_cpu_time_of_a_process_tree, set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_ancestry_and_name_of_a_process, set_up,
                                         tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_pid_namespaces_are_detected, set_up, tree_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Deadlines: past ones return at once, pokes wake and are not lost, threads have names. */
+/* Deadlines: past ones return immediately, pokes wake a sleeper and are not lost, threads have names. */
 #define _GNU_SOURCE
 #include "port/thread.h"
 
@@ -33,7 +33,7 @@ static void test_past_deadlines_return_immediately(void **state)
     assert_true(clock_now() - before < 5 * NS_PER_S);
 }
 
-static void test_an_early_poke_is_kept_and_taken_once(void **state)
+static void test_an_early_poke_is_kept_and_consumed_once(void **state)
 {
     (void)state;
     struct deadline deadline;
@@ -61,14 +61,14 @@ static void test_another_thread_wakes_the_sleeper(void **state)
     pthread_join(thread, NULL);
 }
 
-static void *settle(void *argument)
+static void *name_thread(void *argument)
 {
     char name[32] = "";
     cpu_set_t before, after;
     pthread_getaffinity_np(pthread_self(), sizeof before, &before);
     thread_name("a-name-that-is-too-long", -1);
     pthread_getname_np(pthread_self(), name, sizeof name);
-    thread_name("x", CPU_SETSIZE); /* no such CPU: stays where it was */
+    thread_name("x", CPU_SETSIZE); /* no such CPU: its affinity is unchanged */
     pthread_getaffinity_np(pthread_self(), sizeof after, &after);
     *(bool *)argument = !strcmp(name, "a-name-that-is-") && CPU_EQUAL(&before, &after);
     return NULL;
@@ -79,13 +79,13 @@ static void test_threads_have_names(void **state)
     (void)state;
     pthread_t thread;
     bool holds = false;
-    assert_int_equal(pthread_create(&thread, NULL, settle, &holds), 0);
+    assert_int_equal(pthread_create(&thread, NULL, name_thread, &holds), 0);
     pthread_join(thread, NULL);
     assert_true(holds);
 }
 
-/* What a child of a thread in a hurry runs as: 1 where it is an ordinary one. */
-static int child_is_ordinary(void)
+/* The scheduling policy of a child of a real-time thread: 1 if it is not real-time. */
+static int child_is_not_realtime(void)
 {
     int status = 0;
     pid_t child = fork();
@@ -95,28 +95,29 @@ static int child_is_ordinary(void)
     return WEXITSTATUS(status);
 }
 
-static void *hurry(void *argument)
+static void *run_realtime(void *argument)
 {
     struct sched_param one = {.sched_priority = 1};
     bool is_allowed = sched_setscheduler(0, SCHED_FIFO, &one) == 0;
     sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){0});
     thread_set_realtime();
     int policy = sched_getscheduler(0);
-    *(bool *)argument = is_allowed
-                            ? (policy & ~SCHED_RESET_ON_FORK) == SCHED_FIFO && child_is_ordinary()
-                            : policy == SCHED_OTHER;
+    *(bool *)argument =
+        is_allowed ? (policy & ~SCHED_RESET_ON_FORK) == SCHED_FIFO && child_is_not_realtime()
+                   : policy == SCHED_OTHER;
     return NULL;
 }
 
-static void test_a_hurry_is_where_it_is_allowed(void **state)
+static void test_realtime_scheduling_is_used_if_permitted(void **state)
 {
     (void)state;
     bool holds = false;
     pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, hurry, &holds), 0);
+    assert_int_equal(pthread_create(&thread, NULL, run_realtime, &holds), 0);
     pthread_join(thread, NULL);
     assert_true(holds);
-    assert_int_equal(sched_getscheduler(0), SCHED_OTHER); /* the others of the process */
+    assert_int_equal(sched_getscheduler(0),
+                     SCHED_OTHER); /* other threads of the process are unaffected */
 }
 
 int main(void)
@@ -124,10 +125,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_waits_until_the_deadline),
         cmocka_unit_test(test_past_deadlines_return_immediately),
-        cmocka_unit_test(test_an_early_poke_is_kept_and_taken_once),
+        cmocka_unit_test(test_an_early_poke_is_kept_and_consumed_once),
         cmocka_unit_test(test_another_thread_wakes_the_sleeper),
         cmocka_unit_test(test_threads_have_names),
-        cmocka_unit_test(test_a_hurry_is_where_it_is_allowed),
+        cmocka_unit_test(test_realtime_scheduling_is_used_if_permitted),
     };
     return RUN_TESTS(tests);
 }

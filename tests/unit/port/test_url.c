@@ -1,4 +1,4 @@
-/* URLs as libcurl reads them: which host gets the credentials. */
+/* URLs as libcurl parses them: which host gets the credentials. */
 #include "support/unit.h"
 
 #include "core/secret.h"
@@ -6,7 +6,7 @@
 #include "port/http.h"
 #include "port/url.h"
 
-static void the_host_is_where_libcurl_connects(void **state)
+static void the_host_is_parsed_like_libcurl(void **state)
 {
     (void)state;
     SKIP_WITHOUT(http_available);
@@ -68,7 +68,7 @@ static void a_password_becomes_a_secret(void **state)
     (void)state;
     SKIP_WITHOUT(http_available);
     struct url url;
-    char text[] = "p%40ssword p@ssword bWU6cEBzc3dvcmQ="; /* as given, decoded, as HTTP sends it */
+    char text[] = "p%40ssword p@ssword bWU6cEBzc3dvcmQ="; /* as given, decoded, as sent by HTTP */
     assert_int_equal(url_read("http://me:p%40ssword@h/", &url, NULL), ERR_OK);
     secret_hide(text);
     assert_string_equal(text, "*** *** ***");
@@ -84,7 +84,7 @@ static void a_password_becomes_a_secret(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_host_is_where_libcurl_connects),
+        cmocka_unit_test(the_host_is_parsed_like_libcurl),
         cmocka_unit_test(an_origin_is_scheme_host_and_port),
         cmocka_unit_test(a_password_becomes_a_secret),
     };

@@ -1,4 +1,4 @@
-/* The curves of the roofline model: known ones are found again, outliers do not move them, few points are enough. */
+/* The curves of the roofline model: known ones are recovered, outliers do not move them, few points are enough. */
 #include "support/unit.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ static double clock_of(size_t i)
 
 #define FMAX 1395.0
 
-static void a_knee_is_found_and_outliers_do_not_move_it(void **state)
+static void the_knee_is_found_despite_outliers(void **state)
 {
     (void)state;
     double u[CLOCKS], t[CLOCKS];
@@ -32,7 +32,7 @@ static void a_knee_is_found_and_outliers_do_not_move_it(void **state)
     assert_near(time_fit_at(&fit, 2), 14, 0.1);
 }
 
-static void without_a_knee_none_is_claimed(void **state)
+static void without_a_knee_none_is_reported(void **state)
 {
     (void)state;
     double u[CLOCKS], t[CLOCKS];
@@ -56,7 +56,7 @@ static void one_and_two_points_give_a_roofline(void **state)
     assert_int_equal(time_fit((double[]){1, 2}, (double[]){4, 6}, 2, &fit), ERR_OK);
     assert_near(time_fit_at(&fit, 1.2), 4, 1e-12); /* still memory-bound: 3 u < 4 */
     assert_near(time_fit_at(&fit, 1.8), 5.4, 1e-12);
-    /* A clock that makes the work faster is noise: time is then constant. */
+    /* A lower clock that makes the work faster is noise: time is then constant. */
     assert_int_equal(time_fit((double[]){1, 2}, (double[]){4, 3.9}, 2, &fit), ERR_OK);
     assert_near(time_fit_at(&fit, 2), 4, 1e-12);
     assert_int_equal(time_fit(NULL, NULL, 0, &fit), ERR_NO_DATA);
@@ -68,7 +68,7 @@ static double cubic(double x)
     return 200 + 300 * z + 250 * z * z + 80 * z * z * z;
 }
 
-static void a_cubic_is_found_and_the_floor_is_kept(void **state)
+static void a_cubic_is_recovered_and_the_floor_is_kept(void **state)
 {
     (void)state;
     struct freq_sample samples[CLOCKS] = {0};
@@ -85,8 +85,8 @@ static void a_cubic_is_found_and_the_floor_is_kept(void **state)
     assert_int_equal(power_fit(samples, 0, FMAX, 30, power_prior_builtin(), &fit), ERR_NO_DATA);
 }
 
-/* The prior's mean is a curve of its own: one probe scales it, and more than one bends it. */
-static void probes_bend_the_shape_of_the_others(void **state)
+/* The prior's mean is a curve: one probe scales it, and more than one change its shape. */
+static void probes_adjust_the_prior_curve(void **state)
 {
     (void)state;
     struct freq_sample probe = {.freq_mhz = FMAX, .power_w = 100};
@@ -104,11 +104,11 @@ static void probes_bend_the_shape_of_the_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_knee_is_found_and_outliers_do_not_move_it),
-        cmocka_unit_test(without_a_knee_none_is_claimed),
+        cmocka_unit_test(the_knee_is_found_despite_outliers),
+        cmocka_unit_test(without_a_knee_none_is_reported),
         cmocka_unit_test(one_and_two_points_give_a_roofline),
-        cmocka_unit_test(a_cubic_is_found_and_the_floor_is_kept),
-        cmocka_unit_test(probes_bend_the_shape_of_the_others),
+        cmocka_unit_test(a_cubic_is_recovered_and_the_floor_is_kept),
+        cmocka_unit_test(probes_adjust_the_prior_curve),
     };
     return RUN_TESTS(tests);
 }

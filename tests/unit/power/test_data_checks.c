@@ -1,4 +1,4 @@
-/* Every data check on data made to fail it, and on data that must pass. */
+/* Every data check on data that fails it, and on data that passes. */
 #include "support/unit.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 
 enum { CLOCKS = 20 };
 
-struct made {
+struct fixture {
     struct freq_data data;
     struct error why;
 };
@@ -27,7 +27,7 @@ static struct freq_point point_of(const char *application, size_t i, unsigned ru
     (void)str_copy(p.gpu, sizeof p.gpu, "A100");
     (void)str_copy(p.application, sizeof p.application, application);
     p.run = run;
-    p.seq = 3.0 * (double)(CLOCKS - 1 - i) + run; /* from the highest clock down */
+    p.seq = 3.0 * (double)(CLOCKS - 1 - i) + run; /* in descending order of clock */
     p.freq_mhz = clock_of(i);
     p.time_s = (application[0] - 'a' + 1) * (10 + 5 / x) * (1 + 0.002 * sin((double)(7 * i + run)));
     p.power_w = 60 + (application[0] - 'a') + 100 * x * x;
@@ -36,7 +36,7 @@ static struct freq_point point_of(const char *application, size_t i, unsigned ru
     return p;
 }
 
-static void make(struct made *m, const char *application)
+static void add_curve(struct fixture *m, const char *application)
 {
     for (size_t i = 0; i < CLOCKS; i++)
         for (unsigned run = 1; run <= 3; run++) {
@@ -45,14 +45,14 @@ static void make(struct made *m, const char *application)
         }
 }
 
-static void check(struct made *m, const struct clock_list *clocks)
+static void run_checks(struct fixture *m, const struct clock_list *clocks)
 {
     assert_int_equal(
         data_checks_run(&m->data.points, clocks, &m->data.curves, &m->data.findings, &m->why),
         ERR_OK);
 }
 
-static const struct data_finding *finding(const struct made *m, enum data_check wanted)
+static const struct data_finding *find_finding(const struct fixture *m, enum data_check wanted)
 {
     for (size_t i = 0; i < m->data.findings.count; i++)
         if (m->data.findings.items[i].check == wanted)
@@ -60,7 +60,7 @@ static const struct data_finding *finding(const struct made *m, enum data_check 
     return NULL;
 }
 
-static struct freq_point *row(struct made *m, size_t clock, unsigned run)
+static struct freq_point *find_row(struct fixture *m, size_t clock, unsigned run)
 {
     for (size_t i = 0; i < m->data.points.count; i++)
         if (m->data.points.items[i].freq_mhz == clock_of(clock) &&
@@ -70,28 +70,28 @@ static struct freq_point *row(struct made *m, size_t clock, unsigned run)
     return NULL;
 }
 
-static void good_data_passes_but_for_its_first_runs(void **state)
+static void valid_data_passes_except_for_cold_first_runs(void **state)
 {
     (void)state;
-    struct made m = {0};
-    make(&m, "a");
-    check(&m, NULL);
+    struct fixture m = {0};
+    add_curve(&m, "a");
+    run_checks(&m, NULL);
     assert_int_equal(m.data.findings.count, 1);
-    assert_int_equal(finding(&m, CHECK_COLD_RUNS)->rows, CLOCKS);
+    assert_int_equal(find_finding(&m, CHECK_COLD_RUNS)->rows, CLOCKS);
     assert_int_equal(m.data.curves.items[0].count, CLOCKS);
     assert_int_equal(m.data.curves.items[0].samples[0].runs, 2);
     freq_data_release(&m.data);
 }
 
-static void a_cold_baseline_is_left_out_and_fmax_is_kept(void **state)
+static void a_cold_baseline_is_excluded_and_fmax_is_kept(void **state)
 {
     (void)state;
-    struct made m = {0};
-    make(&m, "a");
+    struct fixture m = {0};
+    add_curve(&m, "a");
     for (unsigned run = 1; run <= 3; run++)
-        row(&m, CLOCKS - 1, run)->time_s *= 12;
-    check(&m, NULL);
-    const struct data_finding *cold = finding(&m, CHECK_COLD_BASELINE);
+        find_row(&m, CLOCKS - 1, run)->time_s *= 12;
+    run_checks(&m, NULL);
+    const struct data_finding *cold = find_finding(&m, CHECK_COLD_BASELINE);
     assert_non_null(cold);
     assert_int_equal(cold->rows, 2);
     assert_non_null(strstr(cold->text, "92 %"));
@@ -104,26 +104,26 @@ static void a_cold_baseline_is_left_out_and_fmax_is_kept(void **state)
 static void a_slow_clock_elsewhere_is_not_a_cold_baseline(void **state)
 {
     (void)state;
-    struct made m = {0};
-    make(&m, "a");
+    struct fixture m = {0};
+    add_curve(&m, "a");
     for (unsigned run = 1; run <= 3; run++)
-        row(&m, 9, run)->time_s *= 3;
-    check(&m, NULL);
-    assert_null(finding(&m, CHECK_COLD_BASELINE));
+        find_row(&m, 9, run)->time_s *= 3;
+    run_checks(&m, NULL);
+    assert_null(find_finding(&m, CHECK_COLD_BASELINE));
     assert_int_equal(m.data.curves.items[0].count, CLOCKS);
     freq_data_release(&m.data);
 }
 
-static void a_copied_vector_of_times_is_not_used(void **state)
+static void identical_times_of_two_applications_are_excluded(void **state)
 {
     (void)state;
-    struct made m = {0};
-    make(&m, "a");
-    make(&m, "b");
-    make(&m, "c");
+    struct fixture m = {0};
+    add_curve(&m, "a");
+    add_curve(&m, "b");
+    add_curve(&m, "c");
     for (size_t i = 0; i < 60; i++)
         m.data.points.items[60 + i].time_s = m.data.points.items[i].time_s;
-    check(&m, NULL);
+    run_checks(&m, NULL);
     assert_true(
         data_findings_has(&m.data.findings, CHECK_IDENTICAL_TIMES, &m.data.curves.items[0]));
     assert_true(
@@ -139,102 +139,102 @@ static void a_copied_vector_of_times_is_not_used(void **state)
 static void an_idle_gpu_has_no_optimum(void **state)
 {
     (void)state;
-    struct made m = {0};
-    make(&m, "a");
+    struct fixture m = {0};
+    add_curve(&m, "a");
     for (size_t i = 0; i < m.data.points.count; i++)
         m.data.points.items[i].power_w = 42 + 0.005 * m.data.points.items[i].freq_mhz;
-    check(&m, NULL);
-    assert_non_null(finding(&m, CHECK_IDLE_GPU));
+    run_checks(&m, NULL);
+    assert_non_null(find_finding(&m, CHECK_IDLE_GPU));
     assert_int_equal(data_check_severity(CHECK_IDLE_GPU), DATA_VOID);
     freq_data_release(&m.data);
 }
 
-static void clocks_that_were_not_reached_or_do_not_exist_are_left_out(void **state)
+static void unreached_and_unsupported_clocks_are_excluded(void **state)
 {
     (void)state;
-    struct made m = {0};
+    struct fixture m = {0};
     struct clock_list clocks = {0};
-    make(&m, "a");
+    add_curve(&m, "a");
     for (size_t i = 0; i < CLOCKS; i++)
         if (i != 4)
             assert_int_equal(clock_list_add(&clocks, "A100", 1215, clock_of(i)), ERR_OK);
-    row(&m, 7, 2)->achieved_mhz = 400;
-    row(&m, 7, 3)->achieved_mhz = clock_of(7) - 15; /* one step: rounding */
-    check(&m, &clocks);
-    assert_int_equal(finding(&m, CHECK_ILLEGAL_CLOCK)->rows, 3);
-    assert_int_equal(finding(&m, CHECK_CLOCK_MISMATCH)->rows, 1);
+    find_row(&m, 7, 2)->achieved_mhz = 400;
+    find_row(&m, 7, 3)->achieved_mhz = clock_of(7) - 15; /* one step: rounding */
+    run_checks(&m, &clocks);
+    assert_int_equal(find_finding(&m, CHECK_ILLEGAL_CLOCK)->rows, 3);
+    assert_int_equal(find_finding(&m, CHECK_CLOCK_MISMATCH)->rows, 1);
     assert_int_equal(m.data.curves.items[0].count, CLOCKS - 1);
     clock_list_release(&clocks);
     freq_data_release(&m.data);
 }
 
-static void bad_values_are_named_and_left_out(void **state)
+static void invalid_values_are_reported_and_excluded(void **state)
 {
     (void)state;
-    struct made m = {0};
-    make(&m, "a");
-    row(&m, 3, 2)->energy_j = -5;
-    row(&m, 3, 3)->power_w = NAN;
-    row(&m, 5, 1)->freq_mhz = 0;
-    row(&m, 5, 2)->freq_mhz = NAN; /* equal to nothing, not even to itself */
-    row(&m, 6, 2)->time_s = 0;
-    check(&m, NULL);
-    assert_int_equal(finding(&m, CHECK_INVALID_VALUE)->rows, 5);
+    struct fixture m = {0};
+    add_curve(&m, "a");
+    find_row(&m, 3, 2)->energy_j = -5;
+    find_row(&m, 3, 3)->power_w = NAN;
+    find_row(&m, 5, 1)->freq_mhz = 0;
+    find_row(&m, 5, 2)->freq_mhz = NAN; /* NaN is not equal to itself */
+    find_row(&m, 6, 2)->time_s = 0;
+    run_checks(&m, NULL);
+    assert_int_equal(find_finding(&m, CHECK_INVALID_VALUE)->rows, 5);
     freq_data_release(&m.data);
 }
 
-static void repeated_and_unordered_rows_are_named(void **state)
+static void duplicate_and_unordered_rows_are_reported(void **state)
 {
     (void)state;
-    struct made m = {0};
-    make(&m, "a");
+    struct fixture m = {0};
+    add_curve(&m, "a");
     for (size_t i = 0; i < m.data.points.count; i++)
         m.data.points.items[i].timestamp_s = 1000 + 60 * m.data.points.items[i].seq;
-    row(&m, 8, 2)->timestamp_s = 5;
-    struct freq_point again = *row(&m, 2, 2);
+    find_row(&m, 8, 2)->timestamp_s = 5;
+    struct freq_point again = *find_row(&m, 2, 2);
     assert_int_equal(freq_points_add(&m.data.points, &again), ERR_OK);
-    check(&m, NULL);
-    assert_int_equal(finding(&m, CHECK_DUPLICATE_POINTS)->rows, 1);
-    assert_int_equal(finding(&m, CHECK_UNORDERED_TIMESTAMPS)->rows, 1);
+    run_checks(&m, NULL);
+    assert_int_equal(find_finding(&m, CHECK_DUPLICATE_POINTS)->rows, 1);
+    assert_int_equal(find_finding(&m, CHECK_UNORDERED_TIMESTAMPS)->rows, 1);
     freq_data_release(&m.data);
 }
 
-static void few_points_and_unknown_gpus_are_named(void **state)
+static void too_few_points_and_unknown_gpus_are_reported(void **state)
 {
     (void)state;
-    struct made m = {0};
+    struct fixture m = {0};
     struct freq_point p = point_of("a", 3, 1);
     (void)str_copy(p.gpu, sizeof p.gpu, "Imaginator 9000");
     assert_int_equal(freq_points_add(&m.data.points, &p), ERR_OK);
-    check(&m, NULL);
-    assert_non_null(finding(&m, CHECK_TOO_FEW_POINTS));
-    assert_non_null(finding(&m, CHECK_UNKNOWN_GPU));
+    run_checks(&m, NULL);
+    assert_non_null(find_finding(&m, CHECK_TOO_FEW_POINTS));
+    assert_non_null(find_finding(&m, CHECK_UNKNOWN_GPU));
     assert_int_equal(m.data.curves.items[0].count, 1);
     freq_data_release(&m.data);
-    m = (struct made){0};
-    check(&m, NULL); /* nothing at all */
+    m = (struct fixture){0};
+    run_checks(&m, NULL); /* empty data */
     assert_int_equal(m.data.curves.count, 0);
     freq_data_release(&m.data);
 }
 
-static void a_curve_without_names_flags_no_other(void **state)
+static void findings_of_unnamed_curves_do_not_flag_others(void **state)
 {
     (void)state;
-    struct made m = {0};
+    struct fixture m = {0};
     struct freq_point lone = point_of("a", 3, 1);
-    make(&m, "b");
+    add_curve(&m, "b");
     lone.gpu[0] = lone.application[0] = '\0';
     assert_int_equal(freq_points_add(&m.data.points, &lone), ERR_OK);
     (void)str_copy(lone.gpu, sizeof lone.gpu, "A100");
     assert_int_equal(freq_points_add(&m.data.points, &lone), ERR_OK);
-    check(&m, NULL);
+    run_checks(&m, NULL);
     assert_int_equal(m.data.curves.count, 3);
     for (size_t i = 0; i < 3; i++) {
         const struct freq_curve *curve = &m.data.curves.items[i];
         assert_int_equal(data_findings_has(&m.data.findings, CHECK_TOO_FEW_POINTS, curve),
                          !curve->application[0]);
     }
-    /* What is said of all of the data is said of each. */
+    /* A finding about all data applies to each curve. */
     assert_int_equal(data_findings_add(&m.data.findings, CHECK_IDLE_GPU, 1, "all"), ERR_OK);
     for (size_t i = 0; i < 3; i++)
         assert_true(data_findings_has(&m.data.findings, CHECK_IDLE_GPU, &m.data.curves.items[i]));
@@ -244,16 +244,16 @@ static void a_curve_without_names_flags_no_other(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_data_passes_but_for_its_first_runs),
-        cmocka_unit_test(a_cold_baseline_is_left_out_and_fmax_is_kept),
+        cmocka_unit_test(valid_data_passes_except_for_cold_first_runs),
+        cmocka_unit_test(a_cold_baseline_is_excluded_and_fmax_is_kept),
         cmocka_unit_test(a_slow_clock_elsewhere_is_not_a_cold_baseline),
-        cmocka_unit_test(a_copied_vector_of_times_is_not_used),
+        cmocka_unit_test(identical_times_of_two_applications_are_excluded),
         cmocka_unit_test(an_idle_gpu_has_no_optimum),
-        cmocka_unit_test(clocks_that_were_not_reached_or_do_not_exist_are_left_out),
-        cmocka_unit_test(bad_values_are_named_and_left_out),
-        cmocka_unit_test(repeated_and_unordered_rows_are_named),
-        cmocka_unit_test(few_points_and_unknown_gpus_are_named),
-        cmocka_unit_test(a_curve_without_names_flags_no_other),
+        cmocka_unit_test(unreached_and_unsupported_clocks_are_excluded),
+        cmocka_unit_test(invalid_values_are_reported_and_excluded),
+        cmocka_unit_test(duplicate_and_unordered_rows_are_reported),
+        cmocka_unit_test(too_few_points_and_unknown_gpus_are_reported),
+        cmocka_unit_test(findings_of_unnamed_curves_do_not_flag_others),
     };
     return RUN_TESTS(tests);
 }

@@ -1,4 +1,4 @@
-/* The figures of an imported log that no command shows: activities, the clock, flags. */
+/* The figures of an imported log that no command prints: activities, the clock, flags. */
 #include "support/unit.h"
 
 #include <math.h>
@@ -9,7 +9,8 @@
 
 #include "power/freq_points.h"
 
-/* Five rows before the work, ten of it: FP32 0.4 in every other row, FP64 0.1, DRAM 0.5 and one row without values. */
+/* Five rows before the workload, ten of it: FP32 0.4 in every other row, FP64 0.1, DRAM 0.5 and one
+ * row without values. */
 static const char *write_log(const char *folder, const char *name)
 {
     static char path[512];
@@ -34,7 +35,7 @@ static const char *write_log(const char *folder, const char *name)
     return path;
 }
 
-static void test_activities_and_clock(void **state)
+static void activities_and_clock_of_a_log(void **state)
 {
     (void)state;
     char folder[] = "/tmp/ipw-freq-logs-XXXXXX";
@@ -63,7 +64,7 @@ static void test_activities_and_clock(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_activities_and_clock),
+        cmocka_unit_test(activities_and_clock_of_a_log),
     };
     return RUN_TESTS(tests);
 }

@@ -1,4 +1,4 @@
-/* Models on curves made here: known values, saved and loaded models that predict the same, intervals that cover. */
+/* Models on synthetic curves: known values, saved and loaded models that predict the same, intervals that cover. */
 #include "support/unit.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ struct world {
     struct freq_curves curves;
 };
 
-/* Applications of different weight on the compute units: power and knee follow from it. */
+/* Applications with different compute intensity: power and knee follow from it. */
 static void make_world(struct world *w, double noise, uint64_t seed)
 {
     struct random random = random_seeded(seed);
@@ -51,8 +51,8 @@ static void make_world(struct world *w, double noise, uint64_t seed)
     w->curves = (struct freq_curves){w->items, APPLICATIONS};
 }
 
-/* The published formula at fp 0.3, dram 0.15, T(fmax) = 1 s on a V100, computed apart from this program. */
-static void fgcs_has_its_published_values(void **state)
+/* The published formula at fp 0.3, dram 0.15, T(fmax) = 1 s on a V100, computed independently. */
+static void fgcs_reproduces_its_published_values(void **state)
 {
     (void)state;
     static const struct {
@@ -82,8 +82,8 @@ static void fgcs_has_its_published_values(void **state)
     freq_model_release(&model);
 }
 
-/* Its own form is found again. */
-static void fgcs_is_refitted(void **state)
+/* Its own coefficients are recovered. */
+static void fgcs_coefficients_are_recovered(void **state)
 {
     (void)state;
     struct world w;
@@ -113,11 +113,11 @@ static void fgcs_is_refitted(void **state)
     freq_model_release(&model);
 }
 
-/* A library that is not there is a reason to leave a kind out. */
+/* A model kind is skipped if its library is missing. */
 static bool is_fitted(struct freq_model *model, const char *name, const struct freq_curves *curves)
 {
     struct error why = {0};
-    const struct freq_model_options options = {.seed = 3, .trees = test_is_watched() ? 5 : 20};
+    const struct freq_model_options options = {.seed = 3, .trees = test_is_instrumented() ? 5 : 20};
     enum err err = freq_model_fit(model, name, curves, &options, &why);
     if (err == ERR_ABSENT)
         printf("%s: %s\n", name, why.text);
@@ -162,7 +162,7 @@ static void saved_models_predict_the_same(void **state)
     unlink(path);
 }
 
-static void damaged_files_are_refused(void **state)
+static void damaged_files_are_rejected(void **state)
 {
     (void)state;
     struct world w;
@@ -185,7 +185,7 @@ static void damaged_files_are_refused(void **state)
     unlink(path);
 }
 
-/* A new application by three probes: within a few per cent, and the interval covers about what it says. */
+/* A new application with three probes: within a few percent, and the interval has about its nominal coverage. */
 static void roofline_predicts_a_held_out_application(void **state)
 {
     (void)state;
@@ -204,7 +204,7 @@ static void roofline_predicts_a_held_out_application(void **state)
     freq_validation_release(&v);
 }
 
-/* One probe says less than three: the interval must show it. */
+/* One probe says less than three: the interval must be wider. */
 static void fewer_probes_have_wider_intervals(void **state)
 {
     (void)state;
@@ -227,9 +227,9 @@ static void fewer_probes_have_wider_intervals(void **state)
     freq_model_release(&model);
 }
 
-/* What was left out must not have been seen: one application whose power is another's tenfold cannot be foreseen from
- * activities, and a random split hides it. */
-static void a_random_split_leaks_and_leaving_out_an_application_does_not(void **state)
+/* Held-out data must not leak: an application with ten times the power of the others cannot be
+ * predicted from activities, which a random split hides. */
+static void a_random_split_leaks_and_leave_one_out_does_not(void **state)
 {
     (void)state;
     struct world w;
@@ -252,8 +252,8 @@ static void a_random_split_leaks_and_leaving_out_an_application_does_not(void **
     assert_int_equal(freq_validate(kind, &w.curves, NULL, &options, &honest, &why), ERR_NO_DATA);
 }
 
-/* Relations that the definitions imply. */
-static void scores_agree_with_one_another(void **state)
+/* Relations that follow from the definitions. */
+static void scores_are_consistent(void **state)
 {
     (void)state;
     struct world w;
@@ -273,13 +273,13 @@ static void scores_agree_with_one_another(void **state)
     freq_validation_release(&v);
 }
 
-/* A file of measurements with bytes changed: an error, or curves of values above 0 that can be fitted. */
-static void damaged_measurements_are_refused_or_cleaned(void **state)
+/* A file of measurements with modified bytes: an error, or curves of positive values that can be fitted. */
+static void damaged_measurements_are_rejected_or_cleaned(void **state)
 {
     (void)state;
     static const char BYTES[] = "0123456789999-.,";
     enum { CHANGES = 3 };
-    const size_t tries = test_is_watched() ? 20 : 400;
+    const size_t tries = test_is_instrumented() ? 20 : 400;
     struct text good = {0};
     struct random random = random_seeded(11);
     char path[] = "/tmp/ipw-power-rows-XXXXXX";
@@ -323,7 +323,7 @@ static void damaged_measurements_are_refused_or_cleaned(void **state)
     unlink(path);
 }
 
-static void what_is_missing_is_named(void **state)
+static void missing_inputs_are_reported(void **state)
 {
     (void)state;
     struct world w;
@@ -359,16 +359,16 @@ static void what_is_missing_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fgcs_has_its_published_values),
-        cmocka_unit_test(fgcs_is_refitted),
+        cmocka_unit_test(fgcs_reproduces_its_published_values),
+        cmocka_unit_test(fgcs_coefficients_are_recovered),
         cmocka_unit_test(saved_models_predict_the_same),
-        cmocka_unit_test(damaged_files_are_refused),
+        cmocka_unit_test(damaged_files_are_rejected),
         cmocka_unit_test(roofline_predicts_a_held_out_application),
         cmocka_unit_test(fewer_probes_have_wider_intervals),
-        cmocka_unit_test(a_random_split_leaks_and_leaving_out_an_application_does_not),
-        cmocka_unit_test(scores_agree_with_one_another),
-        cmocka_unit_test(damaged_measurements_are_refused_or_cleaned),
-        cmocka_unit_test(what_is_missing_is_named),
+        cmocka_unit_test(a_random_split_leaks_and_leave_one_out_does_not),
+        cmocka_unit_test(scores_are_consistent),
+        cmocka_unit_test(damaged_measurements_are_rejected_or_cleaned),
+        cmocka_unit_test(missing_inputs_are_reported),
     };
     return RUN_TESTS_WITH(jv_available, tests);
 }

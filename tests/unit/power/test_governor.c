@@ -14,17 +14,16 @@ static double clocks[CLOCKS];
 
 /* ---- the plant ---- */
 
-/* latency(f) = base * (max(knee, x) / max(knee, 1) * share + 1 - share), x = fmax / f, of the SLO. */
+/* latency(f) = base * (max(knee, x) / max(knee, 1) * share + 1 - share), x = fmax / f, relative to the SLO. */
 struct plant {
     double base, share,
-        knee;     /* knee 0: none; 2: does not depend on the clock down to half of fmax */
+        knee;     /* knee 0: none; 2: latency does not depend on the clock down to half of fmax */
     double noise; /* standard deviation of ln latency */
-    double queue; /* utilization at fmax; the rest of the time a request waits longer */
-    double step_up,
-        step_down;  /* from a third and from two thirds of the time on, factors of latency */
-    unsigned delay; /* readings until a clock shows */
-    double idle_w, static_w; /* static: drawn at any clock while it works */
-    bool is_saturated;       /* work is as fast as the clock allows, not as fast as it comes */
+    double queue; /* utilization at fmax, for the queueing delay; 0: none */
+    double step_up, step_down; /* factors of latency from one third and two thirds of the time on */
+    unsigned delay;            /* readings until a clock change takes effect */
+    double idle_w, static_w;   /* static power at any clock while busy */
+    bool is_saturated; /* closed loop: work runs as fast as the clock allows, not at a given rate */
 };
 
 struct outcome {
@@ -58,7 +57,7 @@ static double power_of(const struct plant *plant, double mhz)
     return plant->idle_w + plant->static_w + 400 * pow(mhz / FMAX, 2.5);
 }
 
-/* Of what comes, work does not depend on the clock; the busy share of the time does. */
+/* At a given rate, work does not depend on the clock; the busy fraction does. */
 static double joules_of(const struct plant *plant, double mhz)
 {
     double time = latency_of(plant, mhz) / latency_of(plant, FMAX);
@@ -85,7 +84,7 @@ static struct governor_reading reading_of(const struct plant *plant, double mhz,
     double noise = plant->noise > 0 ? plant->noise * random_normal(random) : 0;
     double time = latency_of(plant, mhz) / latency_of(plant, FMAX);
     double work = plant->is_saturated ? 1000 / time : 1000;
-    if (plant->noise > 0) /* what comes varies more than how fast it is done */
+    if (plant->noise > 0) /* arrivals vary more than the service time */
         work *= exp(2 * plant->noise * random_normal(random));
     return (struct governor_reading){
         .t_s = step + 1,
@@ -131,12 +130,12 @@ static struct outcome simulate(const struct plant *plant, const struct governor_
 
 /* ---- plants that do not change ---- */
 
-static void it_settles_on_every_kind_of_work(void **state)
+static void it_settles_on_every_kind_of_workload(void **state)
 {
     (void)state;
     static const struct {
         struct plant plant;
-        double low, high; /* of the clock at the end */
+        double low, high; /* bounds of the final clock */
     } CASES[] = {
         {{.base = 0.6, .share = 1, .idle_w = 80}, 1190, 1310},     /* compute-bound */
         {{.base = 0.85, .share = 1, .idle_w = 80}, 1700, 1860},    /* little slack */
@@ -148,11 +147,13 @@ static void it_settles_on_every_kind_of_work(void **state)
          1240}, /* memory-bound above a knee */
         {{.base = 0.5, .share = 1, .queue = 0.5, .idle_w = 80}, 1250, 1600}, /* a queue */
         {{.base = 0.05, .share = 1, .idle_w = 80}, FLOOR, FLOOR},            /* far below the SLO */
-        {{.base = 0.6, .share = 1, .delay = 1, .idle_w = 80}, 1190, 1310},   /* late by a reading */
-        {{.base = 0.6, .share = 1, .delay = 2, .idle_w = 80}, 1190, 1310},   /* late by two */
+        {{.base = 0.6, .share = 1, .delay = 1, .idle_w = 80},
+         1190,
+         1310}, /* delayed by a reading */
+        {{.base = 0.6, .share = 1, .delay = 2, .idle_w = 80}, 1190, 1310}, /* delayed by two */
         {{.base = 0.6, .share = 1, .knee = 2, .delay = 2, .idle_w = 80},
          FLOOR,
-         FLOOR}, /* memory-bound and late */
+         FLOOR}, /* memory-bound and delayed */
     };
     struct governor_options options = options_of();
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
@@ -165,14 +166,14 @@ static void it_settles_on_every_kind_of_work(void **state)
     }
 }
 
-static void no_slack_is_left_alone(void **state)
+static void without_slack_the_clock_is_unchanged(void **state)
 {
     (void)state;
     struct governor_options options = options_of();
     struct plant plant = {.base = 0.96, .share = 1, .idle_w = 80};
     struct outcome out = simulate(&plant, &options, 1);
     assert_int_equal(out.changes, 0);
-    plant.base = 1.3; /* overload: the default is all there is */
+    plant.base = 1.3; /* overload: the default is the maximum */
     out = simulate(&plant, &options, 1);
     assert_int_equal(out.changes, 0);
     assert_near(out.mhz, FMAX, 0);
@@ -187,7 +188,7 @@ static void noise_does_not_make_it_oscillate(void **state)
                                           {.base = 0.6, .share = 0.5, .idle_w = 80},
                                           {.base = 0.6, .share = 1, .knee = 1.5, .idle_w = 80},
                                           {.base = 0.5, .share = 1, .delay = 1, .idle_w = 80}};
-    const uint64_t seeds = test_is_watched() ? 3 : 20;
+    const uint64_t seeds = test_is_instrumented() ? 3 : 20;
     unsigned violations = 0, steps = 0;
     for (size_t n = 0; n < 4; n++)
         for (size_t p = 0; p < 4; p++)
@@ -198,20 +199,20 @@ static void noise_does_not_make_it_oscillate(void **state)
                 violations += out.violations;
                 steps += STEPS;
                 assert_true(out.violations <= STEPS / 100);
-                /* A violation, which brings the default back, is two of them. */
+                /* A violation, which restores the default, counts as two changes. */
                 assert_true(out.late_turns <= 2 * out.violations + 2);
                 assert_true(out.joules < out.default_joules);
             }
     assert_true(violations < 0.005 * steps);
 }
 
-/* Plants that nobody chose. */
-static void random_plants(void **state)
+/* Random plants. */
+static void random_plants_hold_the_slo_and_save_energy(void **state)
 {
     (void)state;
     struct governor_options options = options_of(), fixed = options_of();
     struct random random = random_seeded(5);
-    unsigned violations = 0, saved = 0, count = 0, plants = test_is_watched() ? 100 : 1000;
+    unsigned violations = 0, saved = 0, count = 0, plants = test_is_instrumented() ? 100 : 1000;
     fixed.lowest = 1e9;
     for (uint64_t i = 1; i <= plants; i++) {
         struct plant plant = {.base = 0.2 + 0.7 * random_unit(&random),
@@ -236,7 +237,7 @@ static void random_plants(void **state)
 }
 
 /* With a queue latency rises faster than 1 / f: the first step shows it, and the next ones are smaller. */
-static void a_queue_is_learned(void **state)
+static void the_slope_of_a_queue_is_learned(void **state)
 {
     (void)state;
     struct governor_options options = options_of();
@@ -250,7 +251,7 @@ static void a_queue_is_learned(void **state)
     assert_true(violations <= count / 2); /* of 600 readings each */
 }
 
-static void a_change_of_the_load_is_followed(void **state)
+static void load_changes_are_followed(void **state)
 {
     (void)state;
     struct governor_options options = options_of();
@@ -277,7 +278,7 @@ static void energy_has_a_minimum_above_the_lowest_clock(void **state)
     (void)state;
     struct governor_options options = options_of();
     options.lowest = 510;
-    /* Saturated, and much power that does not depend on the clock: E(f) is U-shaped. */
+    /* Saturated, with high static power: E(f) is U-shaped. */
     struct plant plant = {
         .base = 0.1, .share = 1, .static_w = 400, .idle_w = 80, .is_saturated = true};
     struct outcome out = simulate(&plant, &options, 1);
@@ -289,9 +290,10 @@ static void energy_has_a_minimum_above_the_lowest_clock(void **state)
     assert_true(out.late_turns <= 4);
 }
 
-/* A server or a governor that stalls has done little work in one reading, and its share of the next one: neither is what
- * a token costs.  From a wrong conclusion it comes back soon, not after the time for which a clock is barred. */
-static void a_stall_is_no_cost(void **state)
+/* A stalled server or governor does little work in one reading, and catches up in the next one:
+ * neither is the cost per token. It recovers from a wrong conclusion soon, not only after the time
+ * for which a clock is barred. */
+static void a_stall_does_not_change_the_cost_per_token(void **state)
 {
     (void)state;
     struct governor_options options = options_of();
@@ -326,12 +328,12 @@ static void model_of(const struct plant *plant, double *slowdown, double *energy
     }
 }
 
-static void a_model_gives_what_the_bound_cannot(void **state)
+static void a_model_converges_faster_than_the_bound(void **state)
 {
     (void)state;
     double slowdown[CLOCKS], energy[CLOCKS];
     struct governor_options options = options_of();
-    /* Memory-bound down to 1.7: of its latency the bound allows steps of a few percent only. */
+    /* Memory-bound down to 1.7: the bound alone allows only steps of a few percent. */
     struct plant plant = {.base = 0.86, .share = 1, .knee = 1.7, .idle_w = 80};
     struct outcome without = simulate(&plant, &options, 1);
     model_of(&plant, slowdown, energy);
@@ -342,14 +344,14 @@ static void a_model_gives_what_the_bound_cannot(void **state)
     assert_true(with.settled < without.settled || with.joules < without.joules);
     assert_true(with.mhz <= 1200);
     assert_int_equal(with.violations, 0);
-    /* The least energy by the model is above what latency allows. */
+    /* The energy minimum of the model is above the lowest clock that latency allows. */
     for (size_t i = 0; i < CLOCKS; i++)
         energy[i] = fabs(clocks[i] - 1500);
     with = simulate(&plant, &options, 1);
     assert_near(with.mhz, 1500, 45);
 }
 
-static void a_wrong_model_does_no_harm(void **state)
+static void a_wrong_model_does_not_violate_the_slo(void **state)
 {
     (void)state;
     double slowdown[CLOCKS], energy[CLOCKS];
@@ -377,7 +379,7 @@ static void a_wrong_model_does_no_harm(void **state)
             assert_true(out.violations <= STEPS / 100);
             assert_true(out.settled <= SETTLE);
             assert_true(out.late_turns <= 2);
-            /* The last model has its least energy at the default. */
+            /* The energy minimum of the last model is at the default. */
             assert_true(m == 2 ? out.changes == 0 : out.joules < out.default_joules);
         }
 }
@@ -396,12 +398,12 @@ static void a_power_cap_is_held(void **state)
         assert_true(out.power_w <= cap || out.mhz == FLOOR);
         assert_true(out.settled <= 2 * SETTLE);
         assert_true(out.late_turns == 0);
-        assert_true(out.power_w >= 0.85 * cap || out.mhz == FLOOR); /* no more than it takes */
+        assert_true(out.power_w >= 0.85 * cap || out.mhz == FLOOR); /* no lower than necessary */
     }
     options.max_power_w = 600;
     struct outcome out = simulate(&plant, &options, 1);
     assert_int_equal(out.changes, 0);
-    /* With an SLO it goes lower than the cap asks for. */
+    /* With an SLO it goes below what the cap requires. */
     options.has_slo = true;
     options.max_power_w = 400;
     out = simulate(&plant, &options, 1);
@@ -409,9 +411,9 @@ static void a_power_cap_is_held(void **state)
     assert_int_equal(out.violations, 0);
 }
 
-/* ---- readings that are not there ---- */
+/* ---- missing readings ---- */
 
-static struct governor_decision feed(struct governor *governor, double t_s, double latency)
+static struct governor_decision feed_reading(struct governor *governor, double t_s, double latency)
 {
     struct governor_reading reading = {.t_s = t_s,
                                        .latency = latency,
@@ -422,12 +424,12 @@ static struct governor_decision feed(struct governor *governor, double t_s, doub
     return governor_step(governor, &reading);
 }
 
-/* Down to a low clock; returns the time. */
-static double lower(struct governor *governor)
+/* Lowers the clock; returns the time. */
+static double lower_clock(struct governor *governor)
 {
     double t_s = 1;
     while (clocks[governor->at] > 1200 && t_s < 30)
-        (void)feed(governor, t_s++, 0.4);
+        (void)feed_reading(governor, t_s++, 0.4);
     assert_true(clocks[governor->at] <= 1200);
     return t_s;
 }
@@ -440,21 +442,21 @@ static void missing_readings_restore_the_default(void **state)
     static const double MISSING[] = {NAN, INFINITY, -1, 0};
     for (size_t i = 0; i < 4; i++) {
         governor_init(&governor, &options);
-        double t_s = lower(&governor);
-        assert_false(feed(&governor, t_s++, MISSING[i]).is_change); /* one may be missing */
-        struct governor_decision decision = feed(&governor, t_s++, MISSING[i]);
+        double t_s = lower_clock(&governor);
+        assert_false(feed_reading(&governor, t_s++, MISSING[i]).is_change); /* one may be missing */
+        struct governor_decision decision = feed_reading(&governor, t_s++, MISSING[i]);
         assert_true(decision.is_change && decision.is_default);
         assert_int_equal(decision.action, GOVERNOR_STALE);
-        assert_false(feed(&governor, t_s++, MISSING[i]).is_change);
-        while (governor.at == CLOCKS - 1 && t_s < 100) /* and it goes on afterwards */
-            (void)feed(&governor, t_s++, 0.4);
+        assert_false(feed_reading(&governor, t_s++, MISSING[i]).is_change);
+        while (governor.at == CLOCKS - 1 && t_s < 100) /* and it continues afterwards */
+            (void)feed_reading(&governor, t_s++, 0.4);
         assert_true(governor.at < CLOCKS - 1);
     }
-    /* The same reading again is none. */
+    /* A repeated reading does not count. */
     governor_init(&governor, &options);
-    double t_s = lower(&governor);
-    (void)feed(&governor, t_s - 1, 0.4);
-    assert_int_equal(feed(&governor, t_s - 1, 0.4).action, GOVERNOR_STALE);
+    double t_s = lower_clock(&governor);
+    (void)feed_reading(&governor, t_s - 1, 0.4);
+    assert_int_equal(feed_reading(&governor, t_s - 1, 0.4).action, GOVERNOR_STALE);
     assert_int_equal(governor.at, CLOCKS - 1);
 }
 
@@ -464,19 +466,19 @@ static void a_violation_restores_the_default(void **state)
     struct governor governor;
     struct governor_options options = options_of();
     governor_init(&governor, &options);
-    double t_s = lower(&governor);
+    double t_s = lower_clock(&governor);
     size_t low = governor.at;
-    struct governor_decision decision = feed(&governor, t_s++, 1.01);
+    struct governor_decision decision = feed_reading(&governor, t_s++, 1.01);
     assert_true(decision.is_default && decision.is_change);
     assert_int_equal(decision.action, GOVERNOR_VIOLATED);
     for (int i = 0; i < 20; i++) { /* not that low again soon */
-        (void)feed(&governor, t_s++, 0.4);
+        (void)feed_reading(&governor, t_s++, 0.4);
         assert_true(governor.at > low);
     }
     assert_true(governor.at < CLOCKS - 1);
 }
 
-static void advice_changes_nothing(void **state)
+static void advice_mode_does_not_change_the_clock(void **state)
 {
     (void)state;
     struct governor governor;
@@ -485,14 +487,14 @@ static void advice_changes_nothing(void **state)
     governor_init(&governor, &options);
     struct governor_decision decision = {0};
     for (int i = 1; i < 50; i++) {
-        decision = feed(&governor, i, 0.4);
+        decision = feed_reading(&governor, i, 0.4);
         assert_int_equal(governor.at, CLOCKS - 1);
     }
     assert_true(decision.is_change && !decision.is_default);
     assert_int_equal(decision.action, GOVERNOR_LOWER);
 }
 
-static void one_setting_and_odd_ones(void **state)
+static void a_single_clock_is_never_changed(void **state)
 {
     (void)state;
     struct governor governor;
@@ -501,27 +503,27 @@ static void one_setting_and_odd_ones(void **state)
         .settings = ONE, .count = 1, .lowest = 5000, .has_slo = true, .max_power_w = 100};
     governor_init(&governor, &options);
     for (int i = 1; i < 50; i++)
-        assert_false(feed(&governor, i, i % 3 ? 0.3 : 2).is_change);
+        assert_false(feed_reading(&governor, i, i % 3 ? 0.3 : 2).is_change);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_settles_on_every_kind_of_work),
-        cmocka_unit_test(no_slack_is_left_alone),
+        cmocka_unit_test(it_settles_on_every_kind_of_workload),
+        cmocka_unit_test(without_slack_the_clock_is_unchanged),
         cmocka_unit_test(noise_does_not_make_it_oscillate),
-        cmocka_unit_test(random_plants),
-        cmocka_unit_test(a_queue_is_learned),
-        cmocka_unit_test(a_change_of_the_load_is_followed),
+        cmocka_unit_test(random_plants_hold_the_slo_and_save_energy),
+        cmocka_unit_test(the_slope_of_a_queue_is_learned),
+        cmocka_unit_test(load_changes_are_followed),
         cmocka_unit_test(energy_has_a_minimum_above_the_lowest_clock),
-        cmocka_unit_test(a_stall_is_no_cost),
-        cmocka_unit_test(a_model_gives_what_the_bound_cannot),
-        cmocka_unit_test(a_wrong_model_does_no_harm),
+        cmocka_unit_test(a_stall_does_not_change_the_cost_per_token),
+        cmocka_unit_test(a_model_converges_faster_than_the_bound),
+        cmocka_unit_test(a_wrong_model_does_not_violate_the_slo),
         cmocka_unit_test(a_power_cap_is_held),
         cmocka_unit_test(missing_readings_restore_the_default),
         cmocka_unit_test(a_violation_restores_the_default),
-        cmocka_unit_test(advice_changes_nothing),
-        cmocka_unit_test(one_setting_and_odd_ones),
+        cmocka_unit_test(advice_mode_does_not_change_the_clock),
+        cmocka_unit_test(a_single_clock_is_never_changed),
     };
     return RUN_TESTS(tests);
 }

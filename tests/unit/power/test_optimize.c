@@ -1,4 +1,4 @@
-/* The best of a few settings: the published example, limits, ties, and figures that are not there. */
+/* The best of some operating points: the published example, limits, ties, and unknown figures. */
 #include "support/unit.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 #include "core/text.h"
 #include "power/clock_choice.h"
 
-static struct optimize_point made(double mhz, double joules, double seconds)
+static struct optimize_point make_point(double mhz, double joules, double seconds)
 {
     struct optimize_point point = optimize_point_unknown();
     point.freq_mhz = mhz;
@@ -20,12 +20,12 @@ static struct optimize_point made(double mhz, double joules, double seconds)
 /* E 100/120/140 J, T 1/0.9/0.8 s: EDP 100, 108, 112; ED2P 100, 97.2, 89.6. */
 static void make_published(struct optimize_point *points)
 {
-    points[0] = made(1000, 100, 1);
-    points[1] = made(1200, 120, 0.9);
-    points[2] = made(1400, 140, 0.8);
+    points[0] = make_point(1000, 100, 1);
+    points[1] = make_point(1200, 120, 0.9);
+    points[2] = make_point(1400, 140, 0.8);
 }
 
-static void published_example(void **state)
+static void the_published_example_is_reproduced(void **state)
 {
     (void)state;
     static const struct {
@@ -46,12 +46,12 @@ static void published_example(void **state)
     assert_near(optimize_objective(&goal, &points[2]), 112, 1e-12);
 }
 
-static void limits_hold_and_are_named(void **state)
+static void limits_hold_and_are_reported(void **state)
 {
     (void)state;
     static const struct {
         enum optimize_limit limit;
-        double value, mhz; /* mhz 0: nothing is within it */
+        double value, mhz; /* mhz 0: none is within it */
     } WANTED[] = {
         {LIMIT_SLOWDOWN, 0.125, 1200}, /* 0.9 / 0.8 - 1 */
         {LIMIT_SLOWDOWN, 0.12, 1400},  {LIMIT_TIME, 0.85, 1400},   {LIMIT_TIME, 0.7, 0},
@@ -60,7 +60,7 @@ static void limits_hold_and_are_named(void **state)
     };
     struct optimize_point points[3];
     make_published(points);
-    points[1].temperature_c = 70; /* the others' are not known: not within a limit */
+    points[1].temperature_c = 70; /* those of the others are unknown: not within a limit */
     points[0].quality = 0.4;
     points[1].quality = points[2].quality = 0.5;
     for (size_t i = 0; i < sizeof WANTED / sizeof *WANTED; i++) {
@@ -73,10 +73,10 @@ static void limits_hold_and_are_named(void **state)
         else
             assert_int_equal(found.limits, 1u << WANTED[i].limit);
     }
-    struct optimize_point tenth[] = {made(1000, 100, 1.1), made(1400, 140, 1)};
+    struct optimize_point tenth[] = {make_point(1000, 100, 1.1), make_point(1400, 140, 1)};
     struct optimize_goal slower = optimize_goal_edp();
     slower.limits[LIMIT_SLOWDOWN] =
-        0.1; /* 1.1 - 1 is more, in binary: rounding must not exclude it */
+        0.1; /* 1.1 - 1 is slightly more in binary: rounding must not exclude it */
     assert_int_equal(optimize_broken(&slower, &tenth[1], &tenth[0]), 0);
     struct optimize_goal both = optimize_goal_edp();
     both.limits[LIMIT_TIME] = 0.85;
@@ -86,15 +86,16 @@ static void limits_hold_and_are_named(void **state)
     assert_int_equal(found.limits, 1u << LIMIT_TIME | 1u << LIMIT_POWER);
 }
 
-static void bad_figures_are_never_the_best(void **state)
+static void invalid_figures_are_never_selected(void **state)
 {
     (void)state;
     struct optimize_goal goal = optimize_goal_edp();
-    struct optimize_point points[] = {made(500, -5, 1), made(600, NAN, 1), made(700, 10, 0),
-                                      made(800, 10, 1), made(900, 10, 1),  made(950, 10.05, 1)};
+    struct optimize_point points[] = {make_point(500, -5, 1), make_point(600, NAN, 1),
+                                      make_point(700, 10, 0), make_point(800, 10, 1),
+                                      make_point(900, 10, 1), make_point(950, 10.05, 1)};
     struct optimum found = optimize_pick(&goal, &points[4], points, 6);
     assert_true(found.is_found);
-    assert_int_equal(found.best, 3); /* the first of equals */
+    assert_int_equal(found.best, 3); /* the first of equal points */
     assert_int_equal(found.usable, 3);
     assert_near(found.low_mhz, 800, 0);
     assert_near(found.high_mhz, 950, 0);
@@ -110,20 +111,20 @@ static void bad_figures_are_never_the_best(void **state)
     assert_true(found.is_found && found.best == 0);
 }
 
-/* Against every pair compared by hand; quality adds points that are better in nothing else. */
-static void front_of_energy_time_and_quality(void **state)
+/* Against a comparison of each pair; quality adds points that are better in nothing else. */
+static void pareto_front_of_energy_time_and_quality(void **state)
 {
     (void)state;
     struct optimize_goal goal = optimize_goal_edp();
-    struct optimize_point points[] = {made(1, 10, 5), made(2, 12, 4), made(3, 13, 4.5),
-                                      made(4, 20, 3)};
+    struct optimize_point points[] = {make_point(1, 10, 5), make_point(2, 12, 4),
+                                      make_point(3, 13, 4.5), make_point(4, 20, 3)};
     assert_int_equal(optimize_front(&goal, points, 4), 3);
     assert_false(points[2].is_front);
     static const double QUALITY[] = {0.8, 0.8, 0.9, 0.7};
     for (size_t i = 0; i < 4; i++)
         points[i].quality = QUALITY[i];
     assert_int_equal(optimize_front(&goal, points, 4), 4);
-    goal.is_quality_falling = true; /* 0.9 is the worst now */
+    goal.is_quality_falling = true; /* 0.9 is now the worst */
     assert_int_equal(optimize_front(&goal, points, 4), 3);
     assert_false(points[2].is_front);
 }
@@ -140,8 +141,8 @@ struct sweep {
     struct freq_model model;
 };
 
-/* Time 10 s above 1000 MHz and rising as 1/f below; power a cubic that the fit can follow.  `flat`: time as 1/f and
- * constant power, so that nothing can be saved. */
+/* Time 10 s above 1000 MHz and rising as 1/f below; power a cubic that the fit can represent.
+ * `flat`: time as 1/f and constant power, so that nothing can be saved. */
 static void make_sweep(struct sweep *s, bool flat, double wobble)
 {
     struct error why = {0};
@@ -175,8 +176,8 @@ static void choose(struct sweep *s, const struct optimize_goal *goal, struct clo
     assert_int_equal(clock_choice_of(&question, out, &why), ERR_OK);
 }
 
-/* The optimum, the saving and the front of the formula itself, without a fit. */
-static void choice_of_a_sweep_is_that_of_its_formula(void **state)
+/* The optimum, the saving and the Pareto front of the formula itself, without a fit. */
+static void the_choice_of_a_sweep_matches_its_formula(void **state)
 {
     (void)state;
     struct optimize_goal goal = optimize_goal_edp();
@@ -201,7 +202,7 @@ static void choice_of_a_sweep_is_that_of_its_formula(void **state)
     freq_model_release(&s.model);
 }
 
-static void a_saving_that_may_be_none_is_not_recommended(void **state)
+static void an_insignificant_saving_is_not_recommended(void **state)
 {
     (void)state;
     struct optimize_goal goal = optimize_goal_edp();
@@ -238,7 +239,7 @@ static void an_idle_gpu_has_no_optimum(void **state)
     freq_model_release(&s.model);
 }
 
-/* Two applications whose best clocks are 1000 and 1400: the clock between has the least mean regret. */
+/* Two applications whose best clocks are 1000 and 1400: the clock between them has the least mean regret. */
 static void one_clock_for_two_applications(void **state)
 {
     (void)state;
@@ -251,7 +252,7 @@ static void one_clock_for_two_applications(void **state)
         struct optimize_point *points = calloc(3, sizeof *points);
         assert_non_null(points);
         for (size_t i = 0; i < 3; i++)
-            points[i] = made(1000 + 200 * (double)i, JOULES[a][i], 1);
+            points[i] = make_point(1000 + 200 * (double)i, JOULES[a][i], 1);
         assert_int_equal(clock_choice_of_settings(points, 3, 2, &goal, NULL, &choices[a], &why),
                          ERR_OK);
     }
@@ -259,7 +260,7 @@ static void one_clock_for_two_applications(void **state)
     assert_near(policies[0].freq_mhz, 1200, 0);
     assert_near(policies[0].regret_mean, 0.01, 1e-12);
     assert_int_equal(clock_policies_of(choices, 1, &goal, POLICY_MEAN, policies), 0);
-    /* Almost free for the first at 1000, but nearly as bad as can be for the second. */
+    /* Nearly free for the first at 1000, but nearly the worst for the second. */
     choices[1].points[0].figures[FREQ_ENERGY_J].value = 101.5;
     choices[1].points[1].figures[FREQ_ENERGY_J].value = 101.2;
     choices[0].points[1].figures[FREQ_ENERGY_J].value = 101;
@@ -275,12 +276,12 @@ static void one_clock_for_two_applications(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(published_example),
-        cmocka_unit_test(limits_hold_and_are_named),
-        cmocka_unit_test(bad_figures_are_never_the_best),
-        cmocka_unit_test(front_of_energy_time_and_quality),
-        cmocka_unit_test(choice_of_a_sweep_is_that_of_its_formula),
-        cmocka_unit_test(a_saving_that_may_be_none_is_not_recommended),
+        cmocka_unit_test(the_published_example_is_reproduced),
+        cmocka_unit_test(limits_hold_and_are_reported),
+        cmocka_unit_test(invalid_figures_are_never_selected),
+        cmocka_unit_test(pareto_front_of_energy_time_and_quality),
+        cmocka_unit_test(the_choice_of_a_sweep_matches_its_formula),
+        cmocka_unit_test(an_insignificant_saving_is_not_recommended),
         cmocka_unit_test(an_idle_gpu_has_no_optimum),
         cmocka_unit_test(one_clock_for_two_applications),
     };

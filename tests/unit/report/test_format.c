@@ -26,7 +26,7 @@ static void si_has_four_digits_and_one_prefix(void **state)
         assert_string_equal(format_si(text, CASES[i].value, "J"), CASES[i].text);
 }
 
-static void an_uncertainty_has_two_digits_and_is_never_shown_as_nothing(void **state)
+static void an_uncertainty_has_two_digits_and_is_never_zero(void **state)
 {
     (void)state;
     static const struct {
@@ -51,7 +51,7 @@ static void an_uncertainty_has_two_digits_and_is_never_shown_as_nothing(void **s
         {UNKNOWN, 1, "-"},
         {1e308, 2e307, "1.000e+308 ± 2.0e+307 J"},
         {5, 1e18, "5.000e+00 ± 1.0e+18 J"},
-        {1e9, 1e-9, "1.000 GJ"}, /* beyond what any sensor can tell */
+        {1e9, 1e-9, "1.000 GJ"}, /* more digits than any sensor has */
     };
     char text[FORMAT_MAX];
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
@@ -110,7 +110,7 @@ static void a_p_value_at_its_floor_is_a_bound(void **state)
         assert_string_equal(format_p(text, CASES[i].p, CASES[i].is_bound), CASES[i].text);
 }
 
-static void a_rough_figure_has_two_digits(void **state)
+static void rough_figures_have_two_digits(void **state)
 {
     (void)state;
     static const struct {
@@ -132,7 +132,7 @@ static void a_rough_figure_has_two_digits(void **state)
     assert_string_equal(format_rough(text, UNKNOWN, "1/W"), "-");
 }
 
-static void shares_bytes_and_durations(void **state)
+static void percentages_bytes_and_durations_are_formatted(void **state)
 {
     (void)state;
     char text[FORMAT_MAX];
@@ -184,7 +184,7 @@ static void money_has_no_exponent(void **state)
         {2.02e-7, UNKNOWN, "", "0.000000202"},
         {2.02e-7, 4.1e-8, "USD", "0.000000202 ± 0.000000041 USD"},
         {3.9, 1.03, "", "3.9 ± 1.0"},
-        {1234.5, 0.1, "", "1234.50"}, /* ± below the digits of an amount */
+        {1234.5, 0.1, "", "1234.50"}, /* ± below the last digit of an amount */
         {0, UNKNOWN, "EUR", "0.00 EUR"},
         {UNKNOWN, UNKNOWN, "EUR", "-"},
         {1e300, 1e299, "", "1.000e+300"},
@@ -199,11 +199,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(si_has_four_digits_and_one_prefix),
-        cmocka_unit_test(an_uncertainty_has_two_digits_and_is_never_shown_as_nothing),
+        cmocka_unit_test(an_uncertainty_has_two_digits_and_is_never_zero),
         cmocka_unit_test(a_figure_has_the_unit_of_its_metric),
         cmocka_unit_test(a_p_value_at_its_floor_is_a_bound),
-        cmocka_unit_test(a_rough_figure_has_two_digits),
-        cmocka_unit_test(shares_bytes_and_durations),
+        cmocka_unit_test(rough_figures_have_two_digits),
+        cmocka_unit_test(percentages_bytes_and_durations_are_formatted),
         cmocka_unit_test(every_figure_fits_its_buffer),
         cmocka_unit_test(money_has_no_exponent),
     };

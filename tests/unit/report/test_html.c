@@ -11,7 +11,7 @@
 #include "report/html/html.h"
 #include "report/html/sections.h"
 
-/* ---- columns: read back as the page reads them ---- */
+/* ---- columns: decoded like in the page ---- */
 
 static unsigned letter_value(char letter)
 {
@@ -47,7 +47,7 @@ static double value_at(const struct jv *column, size_t row)
     return jv_bool(jv_get(column, "log"), false) ? low * exp(code * step) : low + code * step;
 }
 
-static struct jv *packed(const double *values, size_t count, unsigned bytes)
+static struct jv *pack_column(const double *values, size_t count, unsigned bytes)
 {
     struct text text = {0};
     struct json json;
@@ -61,11 +61,11 @@ static struct jv *packed(const double *values, size_t count, unsigned bytes)
     return out;
 }
 
-static void whole_numbers_are_exact_and_unknown_stays_unknown(void **state)
+static void integers_are_exact_and_unknown_stays_unknown(void **state)
 {
     (void)state;
     static const double VALUES[] = {7, 300, UNKNOWN, 65541, 7, 70000, 12};
-    struct jv *column = packed(VALUES, 7, 2);
+    struct jv *column = pack_column(VALUES, 7, 2);
     for (size_t i = 0; i < 7; i++) {
         double got = value_at(jv_get(column, "column"), i);
         assert_true(is_known(VALUES[i]) ? got == VALUES[i] : !is_known(got));
@@ -80,7 +80,7 @@ static void figures_over_six_magnitudes_keep_their_digits(void **state)
     for (size_t i = 0; i < 1001; i++)
         values[i] = 1e-4 * pow(1e6, (double)i / 1000) * 1.234567;
     values[500] = UNKNOWN;
-    struct jv *column = packed(values, 1001, 2);
+    struct jv *column = pack_column(values, 1001, 2);
     for (size_t i = 0; i < 1001; i++) {
         double got = value_at(jv_get(column, "column"), i);
         if (i == 500)
@@ -96,8 +96,8 @@ static void constant_and_counting_columns_take_no_space(void **state)
     (void)state;
     static const double SAME[] = {1.5, 1.5, 1.5}, COUNTS[] = {4, 5, 6, 7},
                         NONE[] = {UNKNOWN, UNKNOWN}, HOLE[] = {4, 5, UNKNOWN};
-    struct jv *same = packed(SAME, 3, 2), *counts = packed(COUNTS, 4, 2),
-              *none = packed(NONE, 2, 2), *hole = packed(HOLE, 3, 2);
+    struct jv *same = pack_column(SAME, 3, 2), *counts = pack_column(COUNTS, 4, 2),
+              *none = pack_column(NONE, 2, 2), *hole = pack_column(HOLE, 3, 2);
     assert_true(value_at(jv_get(same, "column"), 2) == 1.5);
     assert_null(jv_get(jv_get(counts, "column"), "data"));
     assert_true(value_at(jv_get(counts, "column"), 3) == 7);
@@ -110,11 +110,11 @@ static void constant_and_counting_columns_take_no_space(void **state)
     jv_free(hole);
 }
 
-static void zero_and_less_are_laid_evenly(void **state)
+static void columns_with_zero_or_negative_values_are_linear(void **state)
 {
     (void)state;
     static const double VALUES[] = {-2.5, 0, 1.25, 997.5};
-    struct jv *column = packed(VALUES, 4, 3);
+    struct jv *column = pack_column(VALUES, 4, 3);
     for (size_t i = 0; i < 4; i++)
         assert_true(fabs(value_at(jv_get(column, "column"), i) - VALUES[i]) < 1e-4);
     jv_free(column);
@@ -122,7 +122,7 @@ static void zero_and_less_are_laid_evenly(void **state)
 
 /* ---- the page ---- */
 
-static void data_cannot_leave_its_element(void **state)
+static void data_cannot_escape_its_element(void **state)
 {
     (void)state;
     struct text data = {0}, page = {0};
@@ -140,11 +140,11 @@ static void data_cannot_leave_its_element(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_numbers_are_exact_and_unknown_stays_unknown),
+        cmocka_unit_test(integers_are_exact_and_unknown_stays_unknown),
         cmocka_unit_test(figures_over_six_magnitudes_keep_their_digits),
         cmocka_unit_test(constant_and_counting_columns_take_no_space),
-        cmocka_unit_test(zero_and_less_are_laid_evenly),
-        cmocka_unit_test(data_cannot_leave_its_element),
+        cmocka_unit_test(columns_with_zero_or_negative_values_are_linear),
+        cmocka_unit_test(data_cannot_escape_its_element),
     };
     struct error why = {0};
     if (jv_available(&why)) {

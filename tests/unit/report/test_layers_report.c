@@ -7,7 +7,7 @@
 #include "report/text/reports.h"
 #include "rundir/layers_result.h"
 
-/* A model with an account of its joules, at these idle and busy-waiting watts. */
+/* A model with attributed joules, at this idle and busy-waiting power. */
 static struct layers_result model_at(double idle_w, double awake_w)
 {
     struct layers_result model;
@@ -26,7 +26,7 @@ static struct layers_result model_at(double idle_w, double awake_w)
     return model;
 }
 
-static void test_power_without_work_is_one_line(void **state)
+static void idle_and_busy_waiting_power_are_one_line(void **state)
 {
     (void)state;
     const struct {
@@ -45,12 +45,12 @@ static void test_power_without_work_is_one_line(void **state)
         layers_text(&results, false, &text);
         if (!strstr(text_get(&text), CASES[i].line))
             fail_msg("case %zu: no line %s in %s", i, CASES[i].line, text_get(&text));
-        assert_null(strstr(text_get(&text), "closure")); /* which is not known here */
+        assert_null(strstr(text_get(&text), "closure")); /* which is unknown here */
         text_release(&text);
     }
 }
 
-static void test_models_are_compared(void **state)
+static void models_are_compared(void **state)
 {
     (void)state;
     struct layers_result models[] = {model_at(20, 25), model_at(20, 25)};
@@ -68,8 +68,8 @@ static void test_models_are_compared(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_power_without_work_is_one_line),
-        cmocka_unit_test(test_models_are_compared),
+        cmocka_unit_test(idle_and_busy_waiting_power_are_one_line),
+        cmocka_unit_test(models_are_compared),
     };
     return RUN_TESTS(tests);
 }

@@ -9,7 +9,7 @@
 #include "report/text/format.h"
 #include "sensors/sensor.h"
 
-/* ---- a machine made of plain data ---- */
+/* ---- a fake machine ---- */
 
 enum { DEVICES_MAX = 24 };
 
@@ -21,7 +21,7 @@ struct machine {
     struct live live;
 };
 
-static struct energy figure(double joules, enum method method)
+static struct energy make_energy(double joules, enum method method)
 {
     struct energy energy = energy_unknown("it is dead");
     if (method == METHOD_NONE)
@@ -70,8 +70,8 @@ static void set_energy(struct machine *machine, size_t i, double watts, enum met
     struct ledger_device *since = &machine->reading.since.devices[i];
     now->has_energy = since->has_energy = true;
     now->counted = since->counted = method != METHOD_NONE;
-    now->energy = figure(watts, method);
-    since->energy = figure(watts * 12, method);
+    now->energy = make_energy(watts, method);
+    since->energy = make_energy(watts * 12, method);
     now->power_mean = since->power_mean = now->power_max = since->power_max =
         method == METHOD_NONE ? UNKNOWN : watts;
     machine->reading.now.total = now->energy;
@@ -106,7 +106,7 @@ static struct live_view view_of(const struct machine *machine, unsigned columns,
                               .notice = ""};
 }
 
-/* ---- looking at a frame ---- */
+/* ---- inspecting a frame ---- */
 
 static void without_styles(const char *from, char *to)
 {
@@ -121,7 +121,7 @@ static void without_styles(const char *from, char *to)
 
 static char plain[1 << 18];
 
-/* Renders, checks that it stays inside the screen, and gives the text without its styles. */
+/* Renders, checks that it fits on the screen, and returns the text without styles. */
 static const char *render(const struct machine *machine, const struct live_view *view)
 {
     struct text out = {0};
@@ -169,7 +169,7 @@ static void expect_not_in(const char *frame, const char *piece)
 
 /* ---- the tests ---- */
 
-static void no_size_is_overrun(void **state)
+static void no_frame_exceeds_the_screen(void **state)
 {
     (void)state;
     static const size_t COUNTS[] = {1, 3, 8, DEVICES_MAX};
@@ -181,7 +181,7 @@ static void no_size_is_overrun(void **state)
                                         .share = 1,
                                         .watts = 123456.789,
                                         .joules = 1e12};
-    /* Bounds are the address sanitizer's to hold, at every size; valgrind would need a quarter of a minute. */
+    /* The address sanitizer checks bounds at every size; valgrind would need a quarter of a minute. */
     const unsigned step = getenv("IPW_SLOW") ? 7 : 1;
     for (size_t c = 0; c < sizeof COUNTS / sizeof *COUNTS; c++) {
         struct machine machine;
@@ -210,7 +210,7 @@ static void no_size_is_overrun(void **state)
     }
 }
 
-static void a_device_shows_all_it_has(void **state)
+static void a_device_shows_all_its_gauges(void **state)
 {
     (void)state;
     struct machine machine;
@@ -237,7 +237,7 @@ static void a_device_shows_all_it_has(void **state)
     };
     for (size_t i = 0; i < sizeof PIECES / sizeof *PIECES; i++)
         expect_in(frame, PIECES[i]);
-    expect_not_in(frame, "total"); /* of one device there is nothing to add up */
+    expect_not_in(frame, "total"); /* with one device there is no total */
     machine_release(&machine);
 }
 
@@ -288,8 +288,8 @@ static void estimates_and_lost_devices_are_marked(void **state)
     machine_release(&machine);
 }
 
-/* Lines of the frame that have the piece. */
-static unsigned lines_with(const char *frame, const char *piece)
+/* Number of lines of the frame that contain the text. */
+static unsigned count_lines(const char *frame, const char *piece)
 {
     unsigned lines = 0;
     for (const char *at = frame; (at = strstr(at, piece)); lines++)
@@ -297,18 +297,18 @@ static unsigned lines_with(const char *frame, const char *piece)
     return lines;
 }
 
-/* The place in the frame; fails where it is missing. */
-static size_t place_of(const char *frame, const char *piece)
+/* Its offset in the frame; fails where it is missing. */
+static size_t find_offset(const char *frame, const char *piece)
 {
     expect_in(frame, piece);
     return (size_t)(strstr(frame, piece) - frame);
 }
 
-static void a_tall_screen_has_tall_curves_with_a_time_axis(void **state)
+static void a_tall_screen_has_tall_graphs_with_a_time_axis(void **state)
 {
     (void)state;
     static const struct {
-        unsigned columns, rows, least, most; /* rows of both curves together */
+        unsigned columns, rows, least, most; /* rows of both graphs together */
     } CASES[] = {{200, 60, 40, 48}, {80, 24, 8, 12}, {80, 12, 0, 2}, {40, 10, 0, 2}};
     struct machine machine;
     machine_init(&machine, 2);
@@ -319,15 +319,15 @@ static void a_tall_screen_has_tall_curves_with_a_time_axis(void **state)
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct live_view view = view_of(&machine, CASES[i].columns, CASES[i].rows);
         const char *frame = render(&machine, &view);
-        unsigned rows = lines_with(frame, "████");
+        unsigned rows = count_lines(frame, "████");
         assert_in_range(rows, CASES[i].least, CASES[i].most);
-        assert_int_equal(lines_with(frame, "now"), CASES[i].rows >= 24 ? 2 : 0);
+        assert_int_equal(count_lines(frame, "now"), CASES[i].rows >= 24 ? 2 : 0);
         if (CASES[i].rows < 24)
             continue;
         expect_in(frame, "╵-15 s");
         if (CASES[i].columns == 200)
             expect_in(frame, "╵-150 s");
-        /* The label stands under the column of its time. */
+        /* The label is below the column of its time. */
         const char *label = strstr(frame, "╵-15 s"), *now = strstr(label, "now");
         char between[200] = "";
         memcpy(between, label, (size_t)(now - label));
@@ -350,7 +350,7 @@ static void dead_devices_come_last_with_the_reason(void **state)
     for (unsigned rows = 8; rows <= 60; rows += 26) {
         struct live_view view = view_of(&machine, 100, rows);
         const char *frame = render(&machine, &view);
-        assert_true(place_of(frame, "gpu0") > place_of(frame, "gpu2"));
+        assert_true(find_offset(frame, "gpu0") > find_offset(frame, "gpu2"));
         if (rows > 8)
             expect_in(frame, "model 9000: it is dead");
     }
@@ -364,7 +364,7 @@ static void dead_devices_come_last_with_the_reason(void **state)
     machine_release(&machine);
 }
 
-static void processes_are_shown_if_they_fit(void **state)
+static void processes_are_shown_if_there_is_space(void **state)
 {
     (void)state;
     struct machine machine;
@@ -418,7 +418,7 @@ static void a_paused_view_does_not_change(void **state)
     expect_in(render(&machine, &view), "▁▂▃▄▅▆▇█ 0–8 W");
     view.shown = machine.live.pushed;
     expect_in(render(&machine, &view), "▁▂▃▄▅▆▇██ 0–8 W");
-    /* Paused for so long that the ring has gone round: what is lost is blank, not wrong. */
+    /* Paused until the ring buffer has wrapped: what is lost is blank, not wrong. */
     view.shown = 8;
     for (int i = 0; i < LIVE_HISTORY - 4; i++)
         live_push(&machine.live, &machine.reading);
@@ -449,7 +449,7 @@ static void many_devices_scroll(void **state)
     machine_release(&machine);
 }
 
-static void ascii_has_no_other_bytes_and_no_color_no_escapes(void **state)
+static void ascii_mode_has_no_other_bytes_and_no_color_mode_no_escapes(void **state)
 {
     (void)state;
     struct machine machine;
@@ -497,7 +497,7 @@ static void sparklines_distinguish_unknown_from_zero(void **state)
     assert_string_equal(cells, "####");
 }
 
-static void a_scale_is_round_and_just_above(void **state)
+static void the_scale_is_the_next_round_number(void **state)
 {
     (void)state;
     static const struct {
@@ -512,18 +512,18 @@ static void a_scale_is_round_and_just_above(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_size_is_overrun),
-        cmocka_unit_test(a_device_shows_all_it_has),
+        cmocka_unit_test(no_frame_exceeds_the_screen),
+        cmocka_unit_test(a_device_shows_all_its_gauges),
         cmocka_unit_test(unknown_is_a_dash_and_never_zero),
         cmocka_unit_test(estimates_and_lost_devices_are_marked),
-        cmocka_unit_test(a_tall_screen_has_tall_curves_with_a_time_axis),
+        cmocka_unit_test(a_tall_screen_has_tall_graphs_with_a_time_axis),
         cmocka_unit_test(dead_devices_come_last_with_the_reason),
-        cmocka_unit_test(processes_are_shown_if_they_fit),
+        cmocka_unit_test(processes_are_shown_if_there_is_space),
         cmocka_unit_test(a_paused_view_does_not_change),
         cmocka_unit_test(many_devices_scroll),
-        cmocka_unit_test(ascii_has_no_other_bytes_and_no_color_no_escapes),
+        cmocka_unit_test(ascii_mode_has_no_other_bytes_and_no_color_mode_no_escapes),
         cmocka_unit_test(sparklines_distinguish_unknown_from_zero),
-        cmocka_unit_test(a_scale_is_round_and_just_above),
+        cmocka_unit_test(the_scale_is_the_next_round_number),
     };
     return RUN_TESTS(tests);
 }

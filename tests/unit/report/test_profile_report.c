@@ -71,7 +71,7 @@ static const char REPORT[] =
     "   ipw itself: 34.80 ms CPU, 12.2 MB, 306 reads\n\n runs/x\n\n";
 /* clang-format on */
 
-static void a_whole_report(void **state)
+static void a_full_report_is_formatted(void **state)
 {
     (void)state;
     struct text out = {0};
@@ -83,14 +83,14 @@ static void a_whole_report(void **state)
 static const struct {
     const char *members, *said, *not_said;
 } LINES[] = {
-    /* one kind of device, one request at a time: no rows that repeat others */
+    /* one kind of device, one request at a time: no redundant rows */
     {"\"statistics\":{" ROW("gpu_energy_joules", "1", "1", "1", "1",
                             "0") "," ROW("requests_alive", "1", "1", "1", "1", "0") "}," OWN,
      "accuracy", "GPUs"},
     {"\"statistics\":{" ROW("energy_joules", "1", "1", "1", "1",
                             "0") "," ROW("requests_alive", "1", "1", "1", "1.0001", "0") "}," OWN,
      "1.000 J", "requests in flight"},
-    /* nothing completed: no table, and no heading of one */
+    /* nothing completed: no table, and no heading of it */
     {"\"statistics\":{}," OWN, "energy        unknown: no sensor; see `ipw doctor`", "per query"},
     {"\"energy\":{\"joules\":null,\"method\":null,\"note\":\"it died\"}," OWN,
      "energy        unknown: it died; see `ipw doctor`", "attributed"},
@@ -102,7 +102,7 @@ static const struct {
     {"\"energy\":{\"joules\":5.8,\"plus_minus\":3.5,\"method\":\"estimated\"}," OWN,
      "~ estimated from CPU utilization, not measured", "note"},
     {COUNTER "," OWN, "1.234 ± 0.012 kJ, counter", "~"},
-    /* and so is all that is made of it */
+    /* and so is everything derived from it */
     {ESTIMATE ",\"joules\":{\"queries\":1.5,\"failed\":0.25,\"judge\":3}," OWN,
      "attributed    ~1.500 J queries, ~250.0 mJ failed attempts\n   judge         ~3.000 J, not",
      " 3.0"},
@@ -111,7 +111,7 @@ static const struct {
      "~2.000 /J (IPJ), ~3.000 /W (IPW)", " 2.000"},
     {ESTIMATE ",\"statistics\":{" ROW("energy_joules", "7", "7", "7", "7", "0") "}," OWN,
      "~7.000 J", " 7.000"},
-    /* what is missing or weak is reported */
+    /* missing or weak figures are reported */
     {COUNTER ",\"joules\":{\"queries\":1.5},\"completed\":60,\"energy_known\":33," OWN,
      "warning: the energy of 27 of 60 completed queries is unknown\n", "low"},
     {COUNTER ",\"joules\":{\"queries\":1.5},\"completed\":60,\"energy_known\":60," OWN,
@@ -119,7 +119,7 @@ static const struct {
     {"\"energy\":{\"joules\":5.8,\"plus_minus\":3.5,\"method\":\"counter\",\"low_confidence\":true}"
      "," OWN,
      "low confidence: shorter than ten sensor updates\n", "~"},
-    /* where the joules went: nothing is shown for what was not */
+    /* where the joules went: nothing is shown for unknown parts */
     {COUNTER ",\"joules\":{\"queries\":1.5,\"queries_idle_share\":null,\"failed\":0,\"idle\":null,"
              "\"unattributed\":0}," OWN,
      "attributed    1.500 J queries\n", "idle"},
@@ -135,7 +135,7 @@ static const struct {
      "e-05"},
     {"\"output_tokens_per_s\":0.0042," OWN, "tokens        0.004 output tokens/s\n", "J per"},
     {OWN, "ipw itself", "tokens"},
-    /* intelligence: the denominator grows as the figure shrinks */
+    /* intelligence: the denominator grows as the value shrinks */
     {"\"accuracy\":0,\"correct\":0,\"incorrect\":4,\"ipj\":0,\"ipj_plus_minus\":0,\"ipw\":"
      "0," OWN,
      "intelligence  0 /J (IPJ), 0 /W (IPW)\n", "0.000"},
@@ -175,14 +175,14 @@ static const struct {
     {"\"energy\":{},\"operating\":{\"gco2_per_kwh\":400}," OWN,
      "operating cost and emissions unknown: the energy is\n", "gCO2e per query"},
     {"\"cost\":0,\"currency\":\"USD\"," OWN, "cost          0.00 USD for tokens\n", "inf"},
-    /* what a reader must know */
+    /* warnings */
     {COUNTER ",\"rows_left_out\":2,\"first_row_left_out\":\"line 3: not JSON\"," OWN,
      "   2 rows of the dataset skipped: line 3: not JSON\n", "failed"},
     {"\"energy\":{\"joules\":1,\"plus_minus\":1,\"method\":\"counter\",\"note\":\"look\"}," OWN,
      "   note: look\n", "idle power"},
 };
 
-static void what_is_said_and_what_is_not(void **state)
+static void lines_depend_on_what_is_known(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof LINES / sizeof *LINES; i++) {
@@ -190,7 +190,7 @@ static void what_is_said_and_what_is_not(void **state)
         report_on(LINES[i].members, &out);
         assert_contains(text_get(&out), LINES[i].said);
         if (strstr(text_get(&out), LINES[i].not_said)) {
-            print_error("case %zu says \"%s\": %s\n", i, LINES[i].not_said, text_get(&out));
+            print_error("case %zu contains \"%s\": %s\n", i, LINES[i].not_said, text_get(&out));
             fail();
         }
         text_release(&out);
@@ -213,7 +213,7 @@ static void failures_are_red(void **state)
     text_release(&out);
 }
 
-static void the_heading_says_how_it_ended(void **state)
+static void the_heading_reports_how_the_run_ended(void **state)
 {
     (void)state;
     static const struct {
@@ -251,10 +251,10 @@ int main(void)
 {
     struct error why;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_whole_report),
-        cmocka_unit_test(what_is_said_and_what_is_not),
+        cmocka_unit_test(a_full_report_is_formatted),
+        cmocka_unit_test(lines_depend_on_what_is_known),
         cmocka_unit_test(failures_are_red),
-        cmocka_unit_test(the_heading_says_how_it_ended),
+        cmocka_unit_test(the_heading_reports_how_the_run_ended),
     };
     if (jv_available(&why) != ERR_OK) /* a build without a JSON reader has no profiles either */
         return 77;

@@ -13,7 +13,7 @@ static const struct profile_progress NOTHING = {
     .output_tokens_per_s = UNKNOWN,
 };
 
-/* The line at the moment it is due, without what moves the cursor. */
+/* The line at the moment it is due, without cursor control sequences. */
 static const char *line_of(const struct profile_progress *state, bool terminal, unsigned columns,
                            struct text *out)
 {
@@ -26,7 +26,7 @@ static const char *line_of(const struct profile_progress *state, bool terminal, 
     return text_get(out) + strlen(start);
 }
 
-static void a_line_says_how_far_it_is(void **state)
+static void a_line_reports_progress(void **state)
 {
     (void)state;
     static const struct {
@@ -60,7 +60,7 @@ static void a_line_says_how_far_it_is(void **state)
     }
 }
 
-static void figures_have_few_digits(void **state)
+static void rates_have_few_digits(void **state)
 {
     (void)state;
     static const struct {
@@ -113,7 +113,7 @@ static void a_bar_fills_and_never_wraps(void **state)
     }
 }
 
-static void a_terminal_is_drawn_often_and_a_file_seldom(void **state)
+static void a_terminal_is_updated_more_often_than_a_file(void **state)
 {
     (void)state;
     static const struct {
@@ -136,7 +136,7 @@ static void a_terminal_is_drawn_often_and_a_file_seldom(void **state)
     }
 }
 
-static void what_was_drawn_is_wiped_once(void **state)
+static void a_drawn_line_is_cleared_once(void **state)
 {
     (void)state;
     struct progress progress;
@@ -156,8 +156,8 @@ static void what_was_drawn_is_wiped_once(void **state)
 
 /* ---- reading large files ---- */
 
-static const char *told(struct reading_bar *bar, const char *path, uint64_t done, double at_s,
-                        struct text *out)
+static const char *update_bar(struct reading_bar *bar, const char *path, uint64_t done, double at_s,
+                              struct text *out)
 {
     text_release(out);
     *out = (struct text){0};
@@ -165,25 +165,27 @@ static const char *told(struct reading_bar *bar, const char *path, uint64_t done
     return text_get(out);
 }
 
-static void a_bar_for_what_takes_longer_than_a_second(void **state)
+static void a_reading_bar_is_drawn_after_a_second(void **state)
 {
     (void)state;
     struct reading_bar bar;
     struct text out = {0};
     reading_bar_init(&bar, "export", false, 120);
-    assert_string_equal(told(&bar, "r/records.jsonl", 0, 0, &out), "");
-    assert_string_equal(told(&bar, "r/records.jsonl", 90000000, 0.9, &out), "");
-    assert_string_equal(told(&bar, "r/records.jsonl", 200000000, 2, &out),
+    assert_string_equal(update_bar(&bar, "r/records.jsonl", 0, 0, &out), "");
+    assert_string_equal(update_bar(&bar, "r/records.jsonl", 90000000, 0.9, &out), "");
+    assert_string_equal(update_bar(&bar, "r/records.jsonl", 200000000, 2, &out),
                         "\r\x1b[Kreading records.jsonl (MB) [########........] 200/400  100/s  2 s "
                         "left");
-    assert_string_equal(told(&bar, "r/records.jsonl", 201000000, 2.05, &out),
-                        ""); /* not too often */
-    assert_string_equal(told(&bar, "r/records.jsonl", 400000000, 4, &out), "\r\x1b[K");
-    assert_string_equal(told(&bar, "r/records.jsonl", 400000000, 4.1, &out), ""); /* wiped once */
-    /* From its beginning again: at another rate. */
-    assert_string_equal(told(&bar, "r/records.jsonl", 0, 5, &out),
+    assert_string_equal(update_bar(&bar, "r/records.jsonl", 201000000, 2.05, &out),
+                        ""); /* rate-limited */
+    assert_string_equal(update_bar(&bar, "r/records.jsonl", 400000000, 4, &out), "\r\x1b[K");
+    assert_string_equal(update_bar(&bar, "r/records.jsonl", 400000000, 4.1, &out),
+                        ""); /* cleared once */
+    /* Restarts from the beginning: with a new rate. */
+    assert_string_equal(update_bar(&bar, "r/records.jsonl", 0, 5, &out),
                         "\r\x1b[Kreading records.jsonl (MB) [................] 0/400");
-    assert_contains(told(&bar, "r/records.jsonl", 100000000, 7, &out), "100/400  50.0/s  6 s left");
+    assert_contains(update_bar(&bar, "r/records.jsonl", 100000000, 7, &out),
+                    "100/400  50.0/s  6 s left");
     text_release(&out);
     out = (struct text){0};
     reading_bar_wipe(&bar, &out);
@@ -194,12 +196,12 @@ static void a_bar_for_what_takes_longer_than_a_second(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_line_says_how_far_it_is),
-        cmocka_unit_test(figures_have_few_digits),
+        cmocka_unit_test(a_line_reports_progress),
+        cmocka_unit_test(rates_have_few_digits),
         cmocka_unit_test(a_bar_fills_and_never_wraps),
-        cmocka_unit_test(a_terminal_is_drawn_often_and_a_file_seldom),
-        cmocka_unit_test(what_was_drawn_is_wiped_once),
-        cmocka_unit_test(a_bar_for_what_takes_longer_than_a_second),
+        cmocka_unit_test(a_terminal_is_updated_more_often_than_a_file),
+        cmocka_unit_test(a_drawn_line_is_cleared_once),
+        cmocka_unit_test(a_reading_bar_is_drawn_after_a_second),
     };
     return RUN_TESTS(tests);
 }

@@ -37,7 +37,7 @@ static void columns_are_as_wide_as_their_widest_cell(void **state)
     table_release(&table);
 }
 
-static void an_empty_column_is_left_out(void **state)
+static void an_empty_column_is_omitted(void **state)
 {
     (void)state;
     static const char *const CELLS[] = {"gpu0", "1 W", "", "x"};
@@ -47,7 +47,7 @@ static void an_empty_column_is_left_out(void **state)
     table_release(&table);
 }
 
-static void no_line_ends_in_spaces(void **state)
+static void lines_have_no_trailing_spaces(void **state)
 {
     (void)state;
     static const char *const CELLS[] = {"gpu0", "1 W", "n", "x", "total", "", "", ""};
@@ -69,7 +69,7 @@ static void a_table_without_rows_has_its_header(void **state)
     table_release(&table);
 }
 
-static void later_blocks_stand_under_earlier_ones(void **state)
+static void blocks_with_shared_widths_are_aligned(void **state)
 {
     (void)state;
     static const char *const WIDE[] = {"a long name", "1 W", "n", "x"};
@@ -100,7 +100,7 @@ static void width_counts_characters_not_bytes(void **state)
     assert_int_equal(utf8_width("± 63 °C ▁█"), 10);
 }
 
-static void many_cells_and_long_ones(void **state)
+static void many_and_long_cells_are_handled(void **state)
 {
     (void)state;
     struct table table;
@@ -129,12 +129,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_are_as_wide_as_their_widest_cell),
-        cmocka_unit_test(an_empty_column_is_left_out),
-        cmocka_unit_test(no_line_ends_in_spaces),
+        cmocka_unit_test(an_empty_column_is_omitted),
+        cmocka_unit_test(lines_have_no_trailing_spaces),
         cmocka_unit_test(a_table_without_rows_has_its_header),
-        cmocka_unit_test(later_blocks_stand_under_earlier_ones),
+        cmocka_unit_test(blocks_with_shared_widths_are_aligned),
         cmocka_unit_test(width_counts_characters_not_bytes),
-        cmocka_unit_test(many_cells_and_long_ones),
+        cmocka_unit_test(many_and_long_cells_are_handled),
     };
     return RUN_TESTS(tests);
 }

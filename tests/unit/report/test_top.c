@@ -1,4 +1,4 @@
-/* Who used the processors, in a /proc of our own. */
+/* Processes by CPU use, in a fake /proc. */
 
 #include <string.h>
 
@@ -53,22 +53,22 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void cpu_time_shares_the_power_of_the_processors(void **state)
+static void cpu_power_is_shared_by_cpu_time(void **state)
 {
     (void)state;
     struct top top = {0};
     top_take(&top, NULL, &reading, NS_PER_S);
-    assert_int_equal(top.count, 0); /* nothing is known of the time before */
+    assert_int_equal(top.count, 0); /* nothing is known of the time before the first read */
     put_cpus(1150, 1050);
     put_process(10, "old", 600, 1);
-    put_process(30, "reused", 30, 900); /* another process, with fewer ticks than the one before */
+    put_process(30, "reused", 30, 900); /* a reused pid, with fewer ticks than before */
     put_process(40, "new", 20, 950);
     top_take(&top, NULL, &reading, 3 * NS_PER_S);
     static const struct {
         const char *name;
         double share;
     } EXPECTED[] = {{"old", 0.5}, {"reused", 0.15}, {"new", 0.1}};
-    assert_int_equal(top.count, 3); /* who did nothing is not shown */
+    assert_int_equal(top.count, 3); /* idle processes are not shown */
     for (size_t i = 0; i < 3; i++) {
         assert_string_equal(top.rows[i].name, EXPECTED[i].name);
         assert_near(top.rows[i].share, EXPECTED[i].share, 1e-12);
@@ -85,7 +85,7 @@ static void cpu_time_shares_the_power_of_the_processors(void **state)
     top_release(&top);
 }
 
-static void without_energy_or_times_nothing_is_made_up(void **state)
+static void without_energy_or_cpu_time_rows_are_unknown(void **state)
 {
     (void)state;
     struct top top = {0};
@@ -106,9 +106,8 @@ static void without_energy_or_times_nothing_is_made_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(cpu_time_shares_the_power_of_the_processors, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(without_energy_or_times_nothing_is_made_up, set_up,
+        cmocka_unit_test_setup_teardown(cpu_power_is_shared_by_cpu_time, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(without_energy_or_cpu_time_rows_are_unknown, set_up,
                                         tear_down),
     };
     return RUN_TESTS(tests);

@@ -1,4 +1,4 @@
-/* The journal: lines are there whole or not at all, and together they make records. */
+/* The journal: lines are written atomically, and joined to records. */
 #include "rundir/journal.h"
 
 #include <fcntl.h>
@@ -63,13 +63,13 @@ static void assert_content(const char *expected)
 
 /* ---- writing ---- */
 
-static void test_lines_are_appended_and_kept(void **state)
+static void test_lines_are_appended(void **state)
 {
     (void)state;
     struct journal journal;
     struct error why = {0};
     assert_int_equal(journal_open(&journal, path, &why), ERR_OK);
-    assert_int_equal(journal_sync(&journal, &why), ERR_OK); /* nothing to do */
+    assert_int_equal(journal_sync(&journal, &why), ERR_OK); /* nothing to sync */
     assert_int_equal(append(&journal, "{\"a\":1}", &why), ERR_OK);
     assert_true(journal.dirty);
     assert_int_equal(journal_sync(&journal, &why), ERR_OK);
@@ -82,7 +82,7 @@ static void test_lines_are_appended_and_kept(void **state)
     assert_content("{\"a\":1}\n{\"b\":2}\n");
 }
 
-static void test_what_is_no_line_is_refused(void **state)
+static void test_invalid_lines_are_rejected(void **state)
 {
     (void)state;
     struct journal journal;
@@ -98,7 +98,7 @@ static void test_what_is_no_line_is_refused(void **state)
     assert_content("");
 }
 
-static void test_a_torn_line_is_cut_off(void **state)
+static void test_a_torn_line_is_truncated(void **state)
 {
     (void)state;
     static const struct {
@@ -121,7 +121,7 @@ static void test_a_torn_line_is_cut_off(void **state)
     }
 }
 
-static void test_a_long_torn_line_is_cut_off(void **state)
+static void test_a_long_torn_line_is_truncated(void **state)
 {
     (void)state;
     struct text content = {0};
@@ -137,7 +137,7 @@ static void test_a_long_torn_line_is_cut_off(void **state)
     text_release(&content);
 }
 
-static void test_open_says_what_is_wrong(void **state)
+static void test_errors_of_open_name_the_cause(void **state)
 {
     (void)state;
     struct journal journal;
@@ -158,7 +158,7 @@ static void test_open_says_what_is_wrong(void **state)
     }
 }
 
-/* A full disk, by the limit of a file's size: in a child, since the limit stays. */
+/* A full disk, by RLIMIT_FSIZE: in a child, since the limit cannot be raised again. */
 static int write_until_full(void)
 {
     struct journal journal;
@@ -175,7 +175,7 @@ static int write_until_full(void)
     return append(&journal, "{}", &why) == ERR_OK ? 0 : 4; /* a shorter one still fits */
 }
 
-static void test_a_full_disk_leaves_whole_lines(void **state)
+static void test_a_full_disk_leaves_complete_lines(void **state)
 {
     (void)state;
     int status;
@@ -198,7 +198,7 @@ static void test_a_full_disk_leaves_whole_lines(void **state)
     journal_close(&journal);
 }
 
-/* An energy comes after its query: what a query reserves stays free for it. */
+/* An energy line follows its query: the space that a query reserves stays free for it. */
 static int write_until_reserved(void)
 {
     struct journal journal;
@@ -331,7 +331,7 @@ static void *write_lines(void *context)
     return NULL;
 }
 
-static enum err in_order(void *context, const struct jv *line)
+static enum err check_order(void *context, const struct jv *line)
 {
     int *next = context;
     int64_t writer, number;
@@ -341,7 +341,7 @@ static enum err in_order(void *context, const struct jv *line)
     return ERR_OK;
 }
 
-static void test_threads_do_not_mix_their_lines(void **state)
+static void test_lines_of_threads_are_not_interleaved(void **state)
 {
     (void)state;
     struct journal journal;
@@ -359,7 +359,7 @@ static void test_threads_do_not_mix_their_lines(void **state)
         pthread_join(threads[i], NULL);
     journal_close(&journal);
     SKIP_WITHOUT(jv_available);
-    assert_int_equal(journal_read(path, in_order, next, &damaged, &why), ERR_OK);
+    assert_int_equal(journal_read(path, check_order, next, &damaged, &why), ERR_OK);
     assert_int_equal(damaged, 0);
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(next[i], LINES);
@@ -385,7 +385,7 @@ static void test_damaged_lines_are_skipped_and_counted(void **state)
     write_journal("{\"a\":1}\nnot json\n\n{\"b\":2}\n[1]\n{\"c\":3} x\n{\"d\":4}\n{\"torn\":");
     assert_int_equal(journal_read(path, print_line, &out, &damaged, &why), ERR_OK);
     assert_string_equal(text_get(&out), "{\"a\":1}\n{\"b\":2}\n{\"d\":4}\n");
-    assert_int_equal(damaged, 4); /* not json, an array, something after it, torn */
+    assert_int_equal(damaged, 4); /* not JSON, an array, trailing bytes, torn */
     text_release(&out);
     write_journal("");
     assert_int_equal(journal_read(path, print_line, &out, &damaged, &why), ERR_OK);
@@ -394,23 +394,23 @@ static void test_damaged_lines_are_skipped_and_counted(void **state)
     assert_contains(why.text, "/no/such");
 }
 
-static enum err stop_at_once(void *context, const struct jv *line)
+static enum err stop_reading(void *context, const struct jv *line)
 {
     (void)line;
     ++*(int *)context;
     return ERR_INTERRUPTED;
 }
 
-static void test_reading_stops_when_told(void **state)
+static void test_reading_stops_on_a_callback_error(void **state)
 {
     (void)state;
     SKIP_WITHOUT(jv_available);
     int calls = 0;
     uint64_t damaged;
     write_journal("{\"kind\":\"query\",\"key\":\"a\"}\n{\"kind\":\"query\",\"key\":\"b\"}\n");
-    assert_int_equal(journal_read(path, stop_at_once, &calls, &damaged, NULL), ERR_INTERRUPTED);
+    assert_int_equal(journal_read(path, stop_reading, &calls, &damaged, NULL), ERR_INTERRUPTED);
     assert_int_equal(calls, 1);
-    assert_int_equal(journal_records(path, stop_at_once, &calls, &damaged, NULL), ERR_INTERRUPTED);
+    assert_int_equal(journal_records(path, stop_reading, &calls, &damaged, NULL), ERR_INTERRUPTED);
     assert_int_equal(calls, 2);
 }
 
@@ -458,7 +458,7 @@ static const struct {
     {"no queries, no records", "{\"kind\":\"run\"}\n", ""},
 };
 
-static void test_lines_make_records(void **state)
+static void test_lines_are_joined_to_records(void **state)
 {
     (void)state;
     SKIP_WITHOUT(jv_available);
@@ -499,7 +499,7 @@ static const struct {
      "{\"key\":\"a\",\"kind\":\"query\",\"j\":1}\n", 0},
 };
 
-static void test_damaged_lines_make_no_records(void **state)
+static void test_damaged_lines_give_no_records(void **state)
 {
     (void)state;
     SKIP_WITHOUT(jv_available);
@@ -534,7 +534,7 @@ static enum err check_many(void *context, const struct jv *record)
     return ERR_OK;
 }
 
-/* Grades far behind their queries: in another window of the file. */
+/* Grades long after their queries: in another window of the file. */
 static void test_many_records_with_late_grades(void **state)
 {
     (void)state;
@@ -558,7 +558,7 @@ static void test_many_records_with_late_grades(void **state)
     struct error why = {0};
     struct journal_index *index;
     assert_int_equal(journal_index_new(&index, path, &why), ERR_OK);
-    for (int times = 0; times < 2; times++) { /* the same records every time */
+    for (int times = 0; times < 2; times++) { /* deterministic */
         many = (struct many){0};
         assert_int_equal(journal_index_read(index, check_many, &many, &damaged, &why), ERR_OK);
         assert_int_equal(many.next, count);
@@ -567,8 +567,8 @@ static void test_many_records_with_late_grades(void **state)
     journal_index_free(index);
 }
 
-/* The facts of a run are in its first line, or where that is damaged in that of a later start. */
-static void test_the_header(void **state)
+/* The facts of a run are in its first line, or if that is damaged in that of a later start. */
+static void test_the_header_is_the_first_intact_run_line(void **state)
 {
     (void)state;
     const char *const CONTENTS[] = {
@@ -601,21 +601,21 @@ static void test_the_header(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_TREE(test_lines_are_appended_and_kept),
-        IN_TREE(test_what_is_no_line_is_refused),
-        IN_TREE(test_a_torn_line_is_cut_off),
-        IN_TREE(test_a_long_torn_line_is_cut_off),
-        IN_TREE(test_open_says_what_is_wrong),
-        IN_TREE(test_a_full_disk_leaves_whole_lines),
+        IN_TREE(test_lines_are_appended),
+        IN_TREE(test_invalid_lines_are_rejected),
+        IN_TREE(test_a_torn_line_is_truncated),
+        IN_TREE(test_a_long_torn_line_is_truncated),
+        IN_TREE(test_errors_of_open_name_the_cause),
+        IN_TREE(test_a_full_disk_leaves_complete_lines),
         IN_TREE(test_reserved_space_stays_free),
         IN_TREE(test_a_killed_writer_loses_at_most_its_torn_line),
-        IN_TREE(test_threads_do_not_mix_their_lines),
+        IN_TREE(test_lines_of_threads_are_not_interleaved),
         IN_TREE(test_damaged_lines_are_skipped_and_counted),
-        IN_TREE(test_reading_stops_when_told),
-        IN_TREE(test_lines_make_records),
-        IN_TREE(test_damaged_lines_make_no_records),
+        IN_TREE(test_reading_stops_on_a_callback_error),
+        IN_TREE(test_lines_are_joined_to_records),
+        IN_TREE(test_damaged_lines_give_no_records),
         IN_TREE(test_many_records_with_late_grades),
-        IN_TREE(test_the_header),
+        IN_TREE(test_the_header_is_the_first_intact_run_line),
     };
     return RUN_TESTS(tests);
 }

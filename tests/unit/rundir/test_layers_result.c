@@ -1,4 +1,4 @@
-/* Results of an earlier version are read and written again: the same bytes. */
+/* Results of an earlier version are read and written back: the same bytes. */
 #include "support/unit.h"
 
 #include "core/text.h"
@@ -15,7 +15,7 @@ static void read_bytes(const char *path, struct text *out)
     assert_int_equal(file_read(path, (size_t)1 << 20, out, NULL), ERR_OK);
 }
 
-static void test_the_same_bytes(void **state)
+static void test_an_older_result_round_trips_unchanged(void **state)
 {
     (void)state;
     struct layers_results results = {0};
@@ -35,8 +35,8 @@ static void test_the_same_bytes(void **state)
     text_release(&written);
 }
 
-/* "models", and what belongs to the measurement once, behind them. */
-static void test_several_models(void **state)
+/* "models", and the measurement's own members once, after them. */
+static void test_results_of_several_models(void **state)
 {
     (void)state;
     struct layers_results results = {0};
@@ -61,8 +61,8 @@ static void test_several_models(void **state)
     text_release(&again);
 }
 
-/* What could not be read adds nothing, whatever was read before it. */
-static void test_refused(void **state)
+/* A failed load adds nothing, whatever was loaded before it. */
+static void test_invalid_results_are_rejected(void **state)
 {
     (void)state;
     struct layers_results results = {0};
@@ -85,9 +85,12 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_the_same_bytes, tree_set_up, tree_tear_down),
-        cmocka_unit_test_setup_teardown(test_several_models, tree_set_up, tree_tear_down),
-        cmocka_unit_test_setup_teardown(test_refused, tree_set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_an_older_result_round_trips_unchanged, tree_set_up,
+                                        tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_results_of_several_models, tree_set_up,
+                                        tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_invalid_results_are_rejected, tree_set_up,
+                                        tree_tear_down),
     };
     return RUN_TESTS_WITH(jv_available, tests);
 }

@@ -23,7 +23,7 @@ static double total(const struct power *power, const double *of)
     return sum;
 }
 
-static void joules_of_all_buckets_are_the_counter_s(void **state)
+static void buckets_add_up_to_the_counter(void **state)
 {
     (void)state;
     struct power power;
@@ -37,7 +37,7 @@ static void joules_of_all_buckets_are_the_counter_s(void **state)
     assert_int_equal(power.count, 1);
     const struct power_channel *channel = power.channels;
     assert_true(fabs(total(&power, channel->joules) - 83) < 1e-9);
-    /* 1.5 + 0.2 + 0.3 s: what lies in the gap is not covered. */
+    /* 1.5 + 0.2 + 0.3 s: the gap is not covered. */
     assert_true(fabs(total(&power, channel->covered_s) - 2) < 1e-9);
     double largest = 0;
     for (size_t i = 0; i < power.grid.count; i++)
@@ -46,7 +46,7 @@ static void joules_of_all_buckets_are_the_counter_s(void **state)
     power_release(&power);
 }
 
-static void the_finest_meter_of_what_counts_is_drawn(void **state)
+static void the_finest_channel_of_each_counted_device_is_drawn(void **state)
 {
     (void)state;
     struct summary_device gpu = {.id = "gpu0", .energy.source = "nvml:0 energy + rapl:0 package"};
@@ -77,7 +77,7 @@ static void the_finest_meter_of_what_counts_is_drawn(void **state)
     power_release(&power);
 }
 
-static void a_file_of_other_columns_or_of_no_energy_is_reported(void **state)
+static void files_with_wrong_columns_or_no_energy_are_reported(void **state)
 {
     (void)state;
     struct power power;
@@ -92,7 +92,7 @@ static void a_file_of_other_columns_or_of_no_energy_is_reported(void **state)
                      ERR_BAD_VALUE);
 }
 
-/* The core's joules are in the package's: without a summary that names sources, it is not drawn beside it. */
+/* The package's joules include the core's: without a summary that names sources, the core is not drawn next to it. */
 static void without_sources_the_outermost_part_is_drawn(void **state)
 {
     (void)state;
@@ -114,9 +114,9 @@ static void without_sources_the_outermost_part_is_drawn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(joules_of_all_buckets_are_the_counter_s),
-        cmocka_unit_test(the_finest_meter_of_what_counts_is_drawn),
-        cmocka_unit_test(a_file_of_other_columns_or_of_no_energy_is_reported),
+        cmocka_unit_test(buckets_add_up_to_the_counter),
+        cmocka_unit_test(the_finest_channel_of_each_counted_device_is_drawn),
+        cmocka_unit_test(files_with_wrong_columns_or_no_energy_are_reported),
         cmocka_unit_test(without_sources_the_outermost_part_is_drawn),
     };
     return cmocka_run_group_tests(tests, tree_set_up, tree_tear_down);

@@ -10,7 +10,7 @@
 #include "rundir/record.h"
 #include "rundir/run_table.h"
 
-static struct jv *parsed(const char *text)
+static struct jv *parse(const char *text)
 {
     struct jv *tree;
     assert_int_equal(jv_parse(text, strlen(text), &tree, NULL), ERR_OK);
@@ -19,11 +19,11 @@ static struct jv *parsed(const char *text)
 
 /* ---- the table ---- */
 
-static void test_every_view_has_its_row(void **state)
+static void test_every_view_has_consecutive_rows(void **state)
 {
     (void)state;
     for (size_t i = 0; i < RECORD_EXPORTS; i++) {
-        assert_non_null(record_export(i)); /* the numbers have no gap */
+        assert_non_null(record_export(i)); /* the numbers are consecutive */
         assert_int_equal(record_export(i)->export_number, i + 1);
     }
     for (int i = 0; i < RECORD_STATISTICS; i++)
@@ -45,7 +45,7 @@ static bool is_member(const struct record_field *field)
     return field->role == ROLE_FIELD || field->role == ROLE_PART || field->role == ROLE_EXTRA;
 }
 
-static void test_paths_and_export_names_differ(void **state)
+static void test_paths_and_export_names_are_unique(void **state)
 {
     (void)state;
     for (const struct record_field *a = RECORD_FIELDS; a->at.path; a++) {
@@ -61,8 +61,8 @@ static void test_paths_and_export_names_differ(void **state)
     }
 }
 
-/* Fields of one object must stand together: it is opened once. */
-static void test_objects_are_opened_once(void **state)
+/* Fields of one object must be adjacent: it is opened once. */
+static void test_fields_of_an_object_are_adjacent(void **state)
 {
     (void)state;
     struct record record;
@@ -93,7 +93,7 @@ static void test_objects_are_opened_once(void **state)
         assert_null(strstr(first + 1, OBJECTS[i]));
     }
 
-    struct jv *tree = parsed(text_get(&text));
+    struct jv *tree = parse(text_get(&text));
     struct record again;
     record_from_json(tree, "some/model.v1", &again);
     for (const struct record_field *field = RECORD_FIELDS; field->at.path; field++) {
@@ -113,7 +113,7 @@ static void test_objects_are_opened_once(void **state)
 
 /* ---- lines ---- */
 
-static void test_only_what_is_known_is_written(void **state)
+static void test_unknown_fields_are_not_written(void **state)
 {
     (void)state;
     struct record record;
@@ -123,7 +123,7 @@ static void test_only_what_is_known_is_written(void **state)
     assert_string_equal(text_get(&line), "{\"kind\":\"query\",\"key\":\"q000001\"}");
     record.problem = "1 + 1?";
     record.model_answer = "2";
-    record.output_tokens = 0; /* known, and none */
+    record.output_tokens = 0; /* known to be zero */
     record.latency_s = 0.25;
     record.correct = 0;
     record.index = 12;
@@ -138,7 +138,7 @@ static void test_only_what_is_known_is_written(void **state)
     text_release(&line);
 }
 
-static void test_energy_is_written_with_its_evidence(void **state)
+static void test_energy_is_written_with_its_uncertainty_and_source(void **state)
 {
     (void)state;
     struct record record;
@@ -166,7 +166,7 @@ static void test_energy_is_written_with_its_evidence(void **state)
     strcpy(known.source, "rapl package");
     record.energy = record_energy_of(&known);
     record_line(&record, "m", "energy", "q1", &line);
-    struct jv *tree = parsed(text_get(&line));
+    struct jv *tree = parse(text_get(&line));
     struct record again;
     struct energy back;
     record_from_json(tree, "m", &again);
@@ -252,9 +252,9 @@ static void test_values_of_another_type_are_unknown(void **state)
     (void)state;
     struct record record;
     struct jv *tree =
-        parsed("{\"problem\":3,\"ipw\":{\"index\":1.5,\"queue_s\":\"x\",\"restored\":1},"
-               "\"model_metrics\":{\"m\":{\"token_metrics\":[],"
-               "\"compute_metrics\":{\"total_flops\":1.5e13}}}}");
+        parse("{\"problem\":3,\"ipw\":{\"index\":1.5,\"queue_s\":\"x\",\"restored\":1},"
+              "\"model_metrics\":{\"m\":{\"token_metrics\":[],"
+              "\"compute_metrics\":{\"total_flops\":1.5e13}}}}");
     record_from_json(tree, "m", &record);
     assert_null(record.problem);
     assert_true(record.index == INTEGER_UNKNOWN);
@@ -270,11 +270,11 @@ static void test_values_of_another_type_are_unknown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_view_has_its_row),
-        cmocka_unit_test(test_paths_and_export_names_differ),
-        cmocka_unit_test(test_objects_are_opened_once),
-        cmocka_unit_test(test_only_what_is_known_is_written),
-        cmocka_unit_test(test_energy_is_written_with_its_evidence),
+        cmocka_unit_test(test_every_view_has_consecutive_rows),
+        cmocka_unit_test(test_paths_and_export_names_are_unique),
+        cmocka_unit_test(test_fields_of_an_object_are_adjacent),
+        cmocka_unit_test(test_unknown_fields_are_not_written),
+        cmocka_unit_test(test_energy_is_written_with_its_uncertainty_and_source),
         cmocka_unit_test(test_an_energy_round_trips),
         cmocka_unit_test(test_an_unknown_energy_stays_unknown),
         cmocka_unit_test(test_values_of_another_type_are_unknown),

@@ -1,4 +1,4 @@
-/* The run directory: its name, what may be deleted in it, and who may write there. */
+/* The run directory: its name, what may be deleted in it, and its lock. */
 #include "rundir/run_dir.h"
 #include "rundir/run_path.h"
 
@@ -50,19 +50,19 @@ static const struct {
     {"/", "model"},
     {"modèle-été", "modèle_été"},
     {"模型:七b", "模型_七b"},
-    {"x²½", "x²½"}, /* numbers too, as Python sees them */
+    {"x²½", "x²½"}, /* non-ASCII digits too, as in Python */
     {"a–b…c", "a_b_c"},
     {"😀smile", "smile"},
     {"a\xFF\xFE"
      "b",
-     "a__b"},                        /* bytes that are no characters, one by one */
-    {"a\xC3", "a"},                  /* cut short */
-    {"a\xC0\xAF", "a"},              /* longer than need be */
-    {"a\xED\xA0\x80z", "a___z"},     /* a surrogate is no character */
-    {"a\xF4\x90\x80\x80z", "a____z"} /* nor is what lies beyond the last */
+     "a__b"},                        /* invalid bytes, one by one */
+    {"a\xC3", "a"},                  /* truncated */
+    {"a\xC0\xAF", "a"},              /* overlong */
+    {"a\xED\xA0\x80z", "a___z"},     /* a surrogate is not a character */
+    {"a\xF4\x90\x80\x80z", "a____z"} /* beyond U+10FFFF */
 };
 
-static void test_slugs(void **state)
+static void test_names_become_slugs(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof SLUGS / sizeof *SLUGS; i++) {
@@ -105,9 +105,9 @@ static void test_directory_names(void **state)
     }
 }
 
-/* ---- looking and making ---- */
+/* ---- inspecting and creating ---- */
 
-static enum run_dir_state look(const char *path)
+static enum run_dir_state inspect(const char *path)
 {
     enum run_dir_state state = RUN_DIR_NEW;
     struct error why = {0};
@@ -115,41 +115,41 @@ static enum run_dir_state look(const char *path)
     return state;
 }
 
-static void test_look_tells_what_stands_there(void **state)
+static void test_inspect_classifies_a_directory(void **state)
 {
     (void)state;
     struct error why = {0};
     char file[300];
     int lock;
-    assert_int_equal(look(run), RUN_DIR_NEW);
+    assert_int_equal(inspect(run), RUN_DIR_NEW);
     assert_int_equal(run_dir_make(run, &why), ERR_OK);
-    assert_int_equal(look(run), RUN_DIR_EMPTY);
+    assert_int_equal(inspect(run), RUN_DIR_EMPTY);
     assert_int_equal(run_dir_lock(run, &lock, &why), ERR_OK);
     close(lock);
-    assert_int_equal(look(run), RUN_DIR_EMPTY); /* a lock that was left is nothing */
+    assert_int_equal(inspect(run), RUN_DIR_EMPTY); /* a stale lock file does not count */
     tree_write(&tree, "/runs/one/summary.json", "{}");
-    assert_int_equal(look(run), RUN_DIR_FOREIGN); /* anyone may have such a file */
+    assert_int_equal(inspect(run), RUN_DIR_FOREIGN); /* not specific to ipw */
     tree_write(&tree, "/runs/one/records.jsonl", "{}\n");
-    assert_int_equal(look(run), RUN_DIR_HAS_RUN);
+    assert_int_equal(inspect(run), RUN_DIR_HAS_RUN);
     tree_remove(&tree, "/runs/one/records.jsonl");
     tree_write(&tree, "/runs/one/dataset_info.json", "{}");
-    assert_int_equal(look(run), RUN_DIR_FOREIGN);
+    assert_int_equal(inspect(run), RUN_DIR_FOREIGN);
     tree_write(&tree, "/runs/one/state.json", "{}");
-    assert_int_equal(look(run), RUN_DIR_HAS_RUN); /* of the Python IPW */
+    assert_int_equal(inspect(run), RUN_DIR_HAS_RUN); /* of the Python IPW */
     snprintf(file, sizeof file, "%s/state.json", run);
-    assert_int_equal(look(file), RUN_DIR_FOREIGN);
+    assert_int_equal(inspect(file), RUN_DIR_FOREIGN);
     snprintf(file, sizeof file, "%s/state.json/below", run);
-    assert_int_equal(look(file), RUN_DIR_FOREIGN);
+    assert_int_equal(inspect(file), RUN_DIR_FOREIGN);
 }
 
-static void test_make_with_parents(void **state)
+static void test_make_creates_parents(void **state)
 {
     (void)state;
     char path[512];
     struct error why = {0};
     snprintf(path, sizeof path, "%s/a/b//c/", tree.root);
     assert_int_equal(run_dir_make(path, &why), ERR_OK);
-    assert_int_equal(run_dir_make(path, &why), ERR_OK); /* again */
+    assert_int_equal(run_dir_make(path, &why), ERR_OK); /* it exists already */
     assert_true(exists("/a/b/c"));
     assert_int_equal(run_dir_make("", &why), ERR_BAD_VALUE);
 
@@ -190,7 +190,7 @@ static const char *const OURS[] = {
     "plots/energy.png",
 };
 
-static void write_ours(void)
+static void write_run_files(void)
 {
     for (size_t i = 0; i < sizeof OURS / sizeof *OURS; i++) {
         char path[128];
@@ -203,14 +203,14 @@ static void test_clear_deletes_a_run(void **state)
 {
     (void)state;
     struct error why = {0};
-    write_ours();
+    write_run_files();
     assert_int_equal(run_dir_clear(run, &why), ERR_OK);
     assert_false(exists("/runs/one"));
     assert_true(exists("/runs"));
-    assert_int_equal(run_dir_clear(run, &why), ERR_OK); /* nothing there: nothing to do */
+    assert_int_equal(run_dir_clear(run, &why), ERR_OK); /* does not exist: nothing to do */
 }
 
-static void test_clear_leaves_what_is_not_a_runs(void **state)
+static void test_clear_keeps_foreign_files(void **state)
 {
     (void)state;
     static const char *const FOREIGN[] = {
@@ -221,7 +221,7 @@ static void test_clear_leaves_what_is_not_a_runs(void **state)
     };
     struct error why = {0};
     char path[128];
-    write_ours();
+    write_run_files();
     for (size_t i = 0; i < sizeof FOREIGN / sizeof *FOREIGN; i++) {
         snprintf(path, sizeof path, "/runs/one/%s", FOREIGN[i]);
         tree_write(&tree, path, "x\n");
@@ -240,7 +240,7 @@ static void test_clear_leaves_what_is_not_a_runs(void **state)
     }
 }
 
-static void test_drop_removes_what_holds_nothing(void **state)
+static void test_remove_empty_keeps_a_directory_with_files(void **state)
 {
     (void)state;
     struct error why;
@@ -256,7 +256,7 @@ static void test_drop_removes_what_holds_nothing(void **state)
     run_dir_remove_empty(run);
     assert_false(exists("/runs/one"));
     close(lock);
-    run_dir_remove_empty(run); /* nothing there: nothing to do */
+    run_dir_remove_empty(run); /* does not exist: nothing to do */
 }
 
 static void test_clear_follows_no_links(void **state)
@@ -277,7 +277,7 @@ static void test_clear_follows_no_links(void **state)
 
 /* ---- the lock ---- */
 
-/* A child that holds the lock until `release` is closed, having said so. */
+/* A child that holds the lock until `release` is closed; it has reported that it does. */
 static pid_t hold_lock(int release[2])
 {
     int ready[2];
@@ -315,14 +315,14 @@ static void test_one_run_at_a_time(void **state)
     assert_int_equal(run_dir_clear(run, &why), ERR_BUSY);
     assert_contains(why.text, number);
     assert_true(exists("/runs/one/records.jsonl"));
-    kill(child, SIGKILL); /* however the process ends, the lock goes with it */
+    kill(child, SIGKILL); /* the lock is released however the process ends */
     waitpid(child, &status, 0);
     close(release[1]);
     assert_int_equal(run_dir_lock(run, &fd, &why), ERR_OK);
-    /* Its own lock does not keep a process from clearing, and stays. */
+    /* A process may clear under its own lock, which is kept. */
     assert_int_equal(run_dir_clear(run, &why), ERR_OK);
     assert_false(exists("/runs/one/records.jsonl"));
-    assert_int_equal(look(run), RUN_DIR_EMPTY);
+    assert_int_equal(inspect(run), RUN_DIR_EMPTY);
     int second;
     assert_int_equal(run_dir_lock(run, &second, &why), ERR_BUSY);
     close(fd);
@@ -362,7 +362,7 @@ static int put_when_full(void)
     return run_dir_put(run, "summary.json", &text, &why) == ERR_NO_SPACE ? 0 : 3;
 }
 
-static void test_put_is_whole_or_not_at_all(void **state)
+static void test_put_is_atomic(void **state)
 {
     (void)state;
     struct error why = {0};
@@ -383,10 +383,10 @@ static void test_put_is_whole_or_not_at_all(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     assert_file("/runs/one/summary.json", "second");
-    /* Nothing temporary was left. */
+    /* No temporary file is left. */
     tree_remove(&tree, "/runs/one/summary.json");
     tree_remove(&tree, "/runs/one/analysis");
-    assert_int_equal(look(run), RUN_DIR_EMPTY);
+    assert_int_equal(inspect(run), RUN_DIR_EMPTY);
 }
 
 /* ---- listing and reading ---- */
@@ -433,17 +433,17 @@ static void test_files_are_listed_and_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_slugs),
+        cmocka_unit_test(test_names_become_slugs),
         cmocka_unit_test(test_names_are_truncated_between_characters),
         cmocka_unit_test(test_directory_names),
-        IN_TREE(test_look_tells_what_stands_there),
-        IN_TREE(test_make_with_parents),
+        IN_TREE(test_inspect_classifies_a_directory),
+        IN_TREE(test_make_creates_parents),
         IN_TREE(test_clear_deletes_a_run),
-        IN_TREE(test_clear_leaves_what_is_not_a_runs),
-        IN_TREE(test_drop_removes_what_holds_nothing),
+        IN_TREE(test_clear_keeps_foreign_files),
+        IN_TREE(test_remove_empty_keeps_a_directory_with_files),
         IN_TREE(test_clear_follows_no_links),
         IN_TREE(test_one_run_at_a_time),
-        IN_TREE(test_put_is_whole_or_not_at_all),
+        IN_TREE(test_put_is_atomic),
         IN_TREE(test_files_are_listed_and_read),
     };
     return RUN_TESTS(tests);

@@ -3,7 +3,7 @@
 #include "core/text.h"
 #include "rundir/run_path.h"
 
-static void labels_match_those_of_older_runs(void **state)
+static void hardware_labels_match_those_of_older_runs(void **state)
 {
     (void)state;
     static const struct {
@@ -18,18 +18,18 @@ static void labels_match_those_of_older_runs(void **state)
         {"NVIDIA Jetson AGX Orin Developer Kit", "Unknown CPU", "Kit"},
         {NULL, "AMD EPYC 9654 96-Core Processor", "EPYC9654"},
         {NULL, "AMD Ryzen 9 7950X 16-Core Processor", "7950X16"},
-        /* the order of preference */
+        /* in order of preference */
         {"NVIDIA H200 x1", "AMD EPYC 9654 96-Core Processor", "H200x1"},
         {"Apple GPU", "Some Processor", "GPU"},
         {"", "Some Processor", "Processor"},
         {"", "", "UNKNOWN_HW"},
         {NULL, NULL, "UNKNOWN_HW"},
         {"--", "()", "UNKNOWN_HW"},
-        /* capitals are added only where there are none */
+        /* lowercase words are used, in uppercase, only if there is no other */
         {"m4 pro", NULL, "M4"},
         {"some gpu", NULL, "GPU"},
         {"NVIDIA xyz 12 x1", NULL, "XYZ12"},
-        {"Long 12", NULL, "12"}, /* mixed case does not join */
+        {"Long 12", NULL, "12"}, /* words of mixed case are not joined */
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         char label[64];
@@ -44,7 +44,7 @@ static void a_small_buffer_truncates_the_label(void **state)
     char label[4];
     hardware_label("NVIDIA GeForce RTX 4090 x1", NULL, label, sizeof label);
     assert_string_equal(label, "RTX");
-    /* A name far longer than any real one is cut, not overrun. */
+    /* A name far longer than any real one is truncated. */
     char name[400], wide[300];
     for (size_t i = 0; i < sizeof name - 1; i++)
         name[i] = i % 7 ? 'A' : '1';
@@ -53,7 +53,7 @@ static void a_small_buffer_truncates_the_label(void **state)
     assert_true(wide[0] == '1');
 }
 
-static void keys_are_read_back(void **state)
+static void query_keys_are_parsed(void **state)
 {
     (void)state;
     static const struct {
@@ -93,7 +93,7 @@ static void keys_are_read_back(void **state)
     }
 }
 
-static void stems_omit_what_distinguishes_repeats(void **state)
+static void stems_omit_repeat_numbers_and_timestamps(void **state)
 {
     (void)state;
     static const struct {
@@ -119,7 +119,7 @@ static void stems_omit_what_distinguishes_repeats(void **state)
     }
 }
 
-static void groups_differ(void **state)
+static void repeat_groups_are_unique(void **state)
 {
     (void)state;
     struct run_repeat a = run_repeat_new(), b = run_repeat_new();
@@ -128,10 +128,10 @@ static void groups_differ(void **state)
     a.number = 12;
     assert_true(run_repeat_name(&a, name, sizeof name));
     assert_string_equal(name, "x_r12");
-    assert_false(run_repeat_name(&a, name, sizeof name)); /* no room */
+    assert_false(run_repeat_name(&a, name, sizeof name)); /* buffer too small */
 }
 
-static void parts_are_read_and_named(void **state)
+static void parts_are_parsed_and_formatted(void **state)
 {
     static const char *const WRONG[] = {"",     "1",    "/",   "0/2",   "3/2",    "1/0",
                                         "-1/2", "1/2x", "a/b", "1/2/3", "1/10001"};
@@ -148,18 +148,18 @@ static void parts_are_read_and_named(void **state)
     str_format(stem, sizeof stem, "%.*s", (int)run_part_stem(path), path);
     assert_string_equal(stem, "runs/x_shardy");
     assert_int_equal(run_part_stem("x_shard2of14_c4"), strlen("x_shard2of14_c4"));
-    assert_false(run_part_path("runs", "x", &part, path, 12)); /* no room */
+    assert_false(run_part_path("runs", "x", &part, path, 12)); /* buffer too small */
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_are_read_and_named),
-        cmocka_unit_test(labels_match_those_of_older_runs),
+        cmocka_unit_test(parts_are_parsed_and_formatted),
+        cmocka_unit_test(hardware_labels_match_those_of_older_runs),
         cmocka_unit_test(a_small_buffer_truncates_the_label),
-        cmocka_unit_test(keys_are_read_back),
-        cmocka_unit_test(stems_omit_what_distinguishes_repeats),
-        cmocka_unit_test(groups_differ),
+        cmocka_unit_test(query_keys_are_parsed),
+        cmocka_unit_test(stems_omit_repeat_numbers_and_timestamps),
+        cmocka_unit_test(repeat_groups_are_unique),
     };
     return RUN_TESTS(tests);
 }

@@ -1,4 +1,4 @@
-/* A run's table: what the columns hold, whichever file they come from, and what is reported about bad ones. */
+/* The table of a run: its columns from either file, and what is reported about unusable runs. */
 #include "support/unit.h"
 
 #include <math.h>
@@ -24,7 +24,7 @@ static enum err parts_available(struct error *why)
     return err ? err : arrow_read_available(why);
 }
 
-/* Four queries: whole, failed, without energy, and right with a level that is a number. */
+/* Four queries: complete, failed, without energy, and correct with a numeric level. */
 static const char JOURNAL[] =
     "{\"kind\":\"run\",\"hardware_label\":\"X9\",\"start\":1}\n"
     "{\"kind\":\"query\",\"key\":\"q000000\",\"subject\":\"law\",\"dataset_metadata\":{\"level\":"
@@ -54,7 +54,7 @@ static const char *run_with_journal(const char *summary)
     return path;
 }
 
-static struct run_table loaded(const char *path, const char *model, struct run_wanted wanted)
+static struct run_table load_table(const char *path, const char *model, struct run_wanted wanted)
 {
     struct run_table table;
     struct error why = {0};
@@ -65,7 +65,7 @@ static struct run_table loaded(const char *path, const char *model, struct run_w
     return table;
 }
 
-static void hold_rows(const struct run_table *table)
+static void check_rows(const struct run_table *table)
 {
     char key[RUN_KEY_MAX];
     assert_int_equal(table->rows, 4);
@@ -77,9 +77,9 @@ static void hold_rows(const struct run_table *table)
     assert_near(run_number(table, RUN_WATTS, 0), 5, 0);
     assert_true(isnan(run_number(table, RUN_JOULES, 2)));
     assert_near(run_number(table, RUN_TOTAL_TOKENS, 0), 8, 0);
-    assert_near(run_number(table, RUN_TOTAL_TOKENS, 2), 10, 0); /* made of the two */
+    assert_near(run_number(table, RUN_TOTAL_TOKENS, 2), 10, 0); /* derived from the two */
     assert_true(isnan(run_number(table, RUN_TOTAL_TOKENS, 3)));
-    assert_null(table->numbers[RUN_SOC_JOULES]); /* known of none */
+    assert_null(table->numbers[RUN_SOC_JOULES]); /* unknown for all */
     assert_int_equal(run_flag(table, RUN_CORRECT, 0), 0);
     assert_int_equal(run_flag(table, RUN_CORRECT, 1), -1);
     assert_int_equal(run_flag(table, RUN_CORRECT, 3), 1);
@@ -94,11 +94,11 @@ static void hold_rows(const struct run_table *table)
     assert_string_equal(run_key(table, 2, key), "q000002.r1");
 }
 
-static void test_journal(void **state)
+static void test_a_journal_is_loaded(void **state)
 {
     (void)state;
-    struct run_table table = loaded(run_with_journal(NULL), NULL, RUN_WANT_ALL);
-    hold_rows(&table);
+    struct run_table table = load_table(run_with_journal(NULL), NULL, RUN_WANT_ALL);
+    check_rows(&table);
     assert_int_equal(table.source, RUN_FROM_JOURNAL);
     assert_string_equal(run_hardware(&table), "X9");
     assert_int_equal(table.note_count, 1);
@@ -133,32 +133,32 @@ static void write_arrow(const char *path)
     jv_free(metadata);
 }
 
-static void test_arrow_says_the_same(void **state)
+static void test_arrow_and_journal_agree(void **state)
 {
     (void)state;
     const char *path = run_with_journal("{\"model\":\"m.1\",\"hardware_label\":\"H1\"}");
     write_arrow(path);
-    struct run_table table = loaded(path, NULL, RUN_WANT_ALL);
-    hold_rows(&table);
+    struct run_table table = load_table(path, NULL, RUN_WANT_ALL);
+    check_rows(&table);
     assert_int_equal(table.source, RUN_FROM_ARROW);
     assert_string_equal(run_hardware(&table), "H1");
     assert_int_equal(table.note_count, 0);
     run_table_release(&table);
 }
 
-static void test_only_what_is_wanted(void **state)
+static void test_only_wanted_columns_are_kept(void **state)
 {
     (void)state;
     struct run_wanted wanted = {RUN_WANT(RUN_WATTS), RUN_WANT(RUN_SUBJECT)};
-    struct run_table table = loaded(run_with_journal(NULL), "m.1", wanted);
+    struct run_table table = load_table(run_with_journal(NULL), "m.1", wanted);
     assert_near(run_number(&table, RUN_WATTS, 0), 5, 0);
-    assert_null(table.numbers[RUN_JOULES]); /* was needed, and given back */
+    assert_null(table.numbers[RUN_JOULES]); /* loaded as an input, then freed */
     assert_null(table.numbers[RUN_INPUT_TOKENS]);
     assert_int_equal(run_flag(&table, RUN_CORRECT, 3), 1);
     run_table_release(&table);
 }
 
-static void hold_refused(const char *path, const char *model, enum err code, const char *words)
+static void check_rejected(const char *path, const char *model, enum err code, const char *words)
 {
     struct run_table table;
     struct error why = {0};
@@ -167,24 +167,24 @@ static void hold_refused(const char *path, const char *model, enum err code, con
     assert_int_equal(table.rows, 0);
 }
 
-static void test_refused(void **state)
+static void test_unusable_runs_are_rejected(void **state)
 {
     (void)state;
     char path[300];
     const char *run = run_with_journal(NULL);
-    hold_refused(run, "other", ERR_NOT_FOUND, "no model 'other': it has m.1");
+    check_rejected(run, "other", ERR_NOT_FOUND, "no model 'other': it has m.1");
     str_format(path, sizeof path, "%s/none", tree.root);
-    hold_refused(path, NULL, ERR_NOT_FOUND, "no such directory");
-    hold_refused(tree.root, NULL, ERR_NOT_FOUND, "holds no run");
+    check_rejected(path, NULL, ERR_NOT_FOUND, "no such directory");
+    check_rejected(tree.root, NULL, ERR_NOT_FOUND, "holds no run");
     tree_write(&tree, "/bare/records.jsonl", "{\"kind\":\"run\"}\n");
     str_format(path, sizeof path, "%s/bare", tree.root);
-    hold_refused(path, NULL, ERR_NO_DATA, "no record");
+    check_rejected(path, NULL, ERR_NO_DATA, "no record");
     tree_write(&tree, "/cut/data-00000-of-00001.arrow", "\xff\xff\xff\xff");
     str_format(path, sizeof path, "%s/cut", tree.root);
-    hold_refused(path, NULL, ERR_BAD_VALUE, "truncated");
+    check_rejected(path, NULL, ERR_BAD_VALUE, "truncated");
 }
 
-static void test_names_of_columns(void **state)
+static void test_column_names_are_unique(void **state)
 {
     (void)state;
     for (int i = 0; i < RUN_NUMBERS; i++) {
@@ -199,7 +199,7 @@ static void test_names_of_columns(void **state)
                     record_column(COLUMN_WORD, (int)i)->label[0]);
 }
 
-static void test_bits_of_a_name(void **state)
+static void test_bits_per_weight_follow_from_the_name(void **state)
 {
     (void)state;
     static const struct {
@@ -224,12 +224,14 @@ static void test_bits_of_a_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_journal, tree_set_up, tree_tear_down),
-        cmocka_unit_test_setup_teardown(test_arrow_says_the_same, tree_set_up, tree_tear_down),
-        cmocka_unit_test_setup_teardown(test_only_what_is_wanted, tree_set_up, tree_tear_down),
-        cmocka_unit_test_setup_teardown(test_refused, tree_set_up, tree_tear_down),
-        cmocka_unit_test(test_names_of_columns),
-        cmocka_unit_test(test_bits_of_a_name),
+        cmocka_unit_test_setup_teardown(test_a_journal_is_loaded, tree_set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_arrow_and_journal_agree, tree_set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_only_wanted_columns_are_kept, tree_set_up,
+                                        tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_unusable_runs_are_rejected, tree_set_up,
+                                        tree_tear_down),
+        cmocka_unit_test(test_column_names_are_unique),
+        cmocka_unit_test(test_bits_per_weight_follow_from_the_name),
     };
     return RUN_TESTS_WITH(parts_available, tests);
 }

@@ -18,7 +18,7 @@ struct kept {
     enum err answer;
 };
 
-static enum err keep(void *context, const struct sample *sample)
+static enum err keep_sample(void *context, const struct sample *sample)
 {
     struct kept *kept = context;
     size_t i = kept->count++;
@@ -41,7 +41,7 @@ static struct kept *read_all(unsigned start, struct samples_query query, enum er
     struct kept *kept = calloc(1, sizeof *kept);
     struct error why = {0};
     assert_non_null(kept);
-    enum err err = samples_read(tree.root, start, &query, keep, kept, found, &why);
+    enum err err = samples_read(tree.root, start, &query, keep_sample, kept, found, &why);
     if (err != expected)
         fail_msg("%s", why.text);
     if (err)
@@ -57,9 +57,9 @@ static void create(struct samples_writer *writer, unsigned start)
     assert_int_equal(samples_create(writer, path, true, &why), ERR_OK);
 }
 
-/* ---- there and back ---- */
+/* ---- round trip ---- */
 
-static void test_rows_come_back(void **state)
+static void test_rows_round_trip(void **state)
 {
     (void)state;
     struct samples_writer writer;
@@ -88,7 +88,7 @@ static void test_rows_come_back(void **state)
     free(kept);
 }
 
-static void test_filters(void **state)
+static void test_queries_filter_rows(void **state)
 {
     (void)state;
     static const char *const QUANTITIES[] = {"energy", "power", "clock", "throttle"};
@@ -117,12 +117,13 @@ static void test_filters(void **state)
     struct kept *kept = calloc(1, sizeof *kept);
     const struct samples_query all = {0};
     kept->answer = ERR_INTERRUPTED;
-    assert_int_equal(samples_read(tree.root, 2, &all, keep, kept, &found, NULL), ERR_INTERRUPTED);
+    assert_int_equal(samples_read(tree.root, 2, &all, keep_sample, kept, &found, NULL),
+                     ERR_INTERRUPTED);
     assert_int_equal(kept->count, 1);
     free(kept);
 }
 
-static void test_which_starts_there_are(void **state)
+static void test_starts_are_counted(void **state)
 {
     (void)state;
     struct samples_writer writer;
@@ -141,11 +142,11 @@ static void test_which_starts_there_are(void **state)
     free(read_all(3, (struct samples_query){0}, ERR_NOT_FOUND, &found));
 }
 
-/* ---- what a kill or an earlier version left ---- */
+/* ---- interrupted runs and earlier versions ---- */
 
 #define COLUMNS "t_s,sensor,device,channel,scope,quantity,unit,value,sum"
 
-static void test_damage(void **state)
+static void test_damaged_rows_are_skipped(void **state)
 {
     (void)state;
     struct samples_found found;
@@ -155,7 +156,7 @@ static void test_damage(void **state)
                        "not a time,s,d,c,gpu,energy,J,,0,0,\n"
                        "1,s,d,c\n"
                        "1,s,d,c,gpu,energy,J,5,5,1,\n"
-                       "2,s,d,c,gpu,energy,J,5,1"); /* cut: it might have been 10 */
+                       "2,s,d,c,gpu,energy,J,5,1"); /* truncated: it might have been 10 */
     struct kept *kept = read_all(1, (struct samples_query){0}, ERR_OK, &found);
     assert_int_equal(kept->count, 2);
     assert_int_equal(found.damaged, 2);
@@ -163,7 +164,7 @@ static void test_damage(void **state)
     free(kept);
 }
 
-static void test_columns_of_an_earlier_version(void **state)
+static void test_columns_of_an_earlier_version_are_read(void **state)
 {
     (void)state;
     struct samples_found found;
@@ -178,8 +179,8 @@ static void test_columns_of_an_earlier_version(void **state)
     free(read_all(1, (struct samples_query){0}, ERR_BAD_VALUE, &found));
 }
 
-/* Whole lines from all over the file, and no more than was asked for. */
-static void test_pieces_of_a_large_file(void **state)
+/* Complete lines from all over the file, and at most the requested number. */
+static void test_a_large_file_is_subsampled(void **state)
 {
     (void)state;
     enum { ROWS = 40000 };
@@ -197,14 +198,14 @@ static void test_pieces_of_a_large_file(void **state)
     assert_int_equal(found.damaged, 0);
     assert_true(kept->count > 256 && kept->count < 3000);
     for (size_t i = 0; i < kept->count; i++) {
-        assert_true(kept->t[i] == kept->sum[i]); /* no row is made of two */
+        assert_true(kept->t[i] == kept->sum[i]); /* no row is joined from two */
         assert_true(i == 0 || kept->t[i] > kept->t[i - 1]);
     }
     assert_true(kept->t[0] == 0 && kept->t[kept->count - 1] > 0.98 * ROWS);
     free(kept);
 }
 
-static void test_a_file_that_cannot_be_made(void **state)
+static void test_a_file_that_cannot_be_created(void **state)
 {
     (void)state;
     struct samples_writer writer;
@@ -219,14 +220,15 @@ static void test_a_file_that_cannot_be_made(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_rows_come_back, tree_set_up, tree_tear_down),
-        cmocka_unit_test_setup_teardown(test_filters, tree_set_up, tree_tear_down),
-        cmocka_unit_test_setup_teardown(test_which_starts_there_are, tree_set_up, tree_tear_down),
-        cmocka_unit_test_setup_teardown(test_damage, tree_set_up, tree_tear_down),
-        cmocka_unit_test_setup_teardown(test_columns_of_an_earlier_version, tree_set_up,
+        cmocka_unit_test_setup_teardown(test_rows_round_trip, tree_set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_queries_filter_rows, tree_set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_starts_are_counted, tree_set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_damaged_rows_are_skipped, tree_set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_columns_of_an_earlier_version_are_read, tree_set_up,
                                         tree_tear_down),
-        cmocka_unit_test_setup_teardown(test_pieces_of_a_large_file, tree_set_up, tree_tear_down),
-        cmocka_unit_test_setup_teardown(test_a_file_that_cannot_be_made, tree_set_up,
+        cmocka_unit_test_setup_teardown(test_a_large_file_is_subsampled, tree_set_up,
+                                        tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_file_that_cannot_be_created, tree_set_up,
                                         tree_tear_down),
     };
     return RUN_TESTS(tests);

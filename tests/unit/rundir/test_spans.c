@@ -7,7 +7,7 @@
 #include "rundir/spans.h"
 #include "support/one_tree.h"
 
-static void test_a_line(void **state)
+static void a_span_is_written_as_json(void **state)
 {
     (void)state;
     static const nanos PIECES[] = {5000000, 7001500, 9003000};
@@ -25,7 +25,7 @@ static void test_a_line(void **state)
                              .piece_count = 3};
     struct text line = {0};
     span_to_json(&span, &line);
-    /* The microsecond that is left over is in the next gap. */
+    /* The remaining microsecond is in the next gap. */
     assert_string_equal(
         text_get(&line),
         "{\"key\":\"q000001\",\"start\":2,\"span\":\"failed_attempt\",\"attempt\":1,"
@@ -50,7 +50,7 @@ static const char LINES[] =
     "{\"key\":\"q000000\",\"start\":1,\"span\":\"request\",\"from_s\":1,\"to_s\":0.5}\n"
     "{\"key\":\"q00001x\",\"start\":1,\"span\":\"judge\",\"from_s\":3,\"to_s\":5}\n";
 
-static void test_all_that_have_ended(void **state)
+static void spans_are_loaded_and_assigned_to_lanes(void **state)
 {
     (void)state;
     struct spans spans;
@@ -63,7 +63,7 @@ static void test_all_that_have_ended(void **state)
     assert_int_equal(spans.items[0].index, 0);
     assert_true(isnan(spans.items[0].first_token) && spans.items[1].first_token == 2.5);
     assert_int_equal(spans.items[2].kind, SPAN_JUDGE);
-    assert_true(spans.items[2].index == SPAN_NO_QUERY); /* a damaged key is no query's */
+    assert_true(spans.items[2].index == SPAN_NO_QUERY); /* a damaged key belongs to no query */
     assert_int_equal(spans.items[3].index, 2);
     assert_int_equal(spans.items[3].repeat, 1);
     assert_int_equal(spans.items[3].start, 2);
@@ -76,7 +76,7 @@ static void test_all_that_have_ended(void **state)
     spans_release(&spans);
 }
 
-static void test_requests_alone(void **state)
+static void load_requests_omits_judge_spans(void **state)
 {
     (void)state;
     struct spans spans;
@@ -95,9 +95,11 @@ static void test_requests_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_line),
-        cmocka_unit_test_setup_teardown(test_all_that_have_ended, tree_set_up, tree_tear_down),
-        cmocka_unit_test_setup_teardown(test_requests_alone, tree_set_up, tree_tear_down),
+        cmocka_unit_test(a_span_is_written_as_json),
+        cmocka_unit_test_setup_teardown(spans_are_loaded_and_assigned_to_lanes, tree_set_up,
+                                        tree_tear_down),
+        cmocka_unit_test_setup_teardown(load_requests_omits_judge_spans, tree_set_up,
+                                        tree_tear_down),
     };
     return RUN_TESTS_WITH(jv_available, tests);
 }

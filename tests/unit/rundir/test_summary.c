@@ -45,7 +45,7 @@ static void fill(struct summary *summary)
         (struct summary_device){"gpu0", true, summary->energy, 30, 40, UNKNOWN};
 }
 
-static void test_all_views_have_a_row(void **state)
+static void test_every_view_has_consecutive_rows(void **state)
 {
     (void)state;
     for (size_t i = 0; i < SUMMARY_INDEXES; i++)
@@ -56,7 +56,7 @@ static void test_all_views_have_a_row(void **state)
         assert_true(!field->report || strncmp(field->at.path, "ipw.", 4) == 0);
 }
 
-static void test_what_is_written_is_read(void **state)
+static void test_a_summary_round_trips(void **state)
 {
     (void)state;
     struct summary summary, again;
@@ -109,7 +109,7 @@ static void test_what_is_written_is_read(void **state)
     tree_free(&tree);
 }
 
-static void test_the_report_is_the_inner_object(void **state)
+static void test_the_report_is_the_ipw_object(void **state)
 {
     (void)state;
     struct summary summary;
@@ -136,7 +136,7 @@ static void check_charge(const struct charge *found, double cost, double gco2e, 
 }
 
 /* 2 GPUs for half an hour, 0.5 kWh ± 4 %, of which the 100 queries are 0.4 kWh. */
-static void test_a_run_is_charged_per_query_and_token(void **state)
+static void test_costs_are_per_query_and_token(void **state)
 {
     (void)state;
     struct summary run;
@@ -163,7 +163,7 @@ static void test_a_run_is_charged_per_query_and_token(void **state)
     assert_near(run.per_million_output.cost_plus_minus, 0.04 * 0.12 / 0.02, 1e-9);
 
     run.statistics[STATISTIC_OUTPUT].count =
-        99; /* tokens of one are unknown: so is the cost of one */
+        99; /* tokens of one are unknown: so is the cost per token */
     summary_charge(&run);
     assert_false(is_known(run.per_million_output.cost));
     assert_near(run.per_million_output.gco2e, 8000, 1e-6);
@@ -174,7 +174,7 @@ static void test_a_run_is_charged_per_query_and_token(void **state)
                  is_known(run.per_query.cost) || is_known(run.electricity_cost));
 }
 
-static void test_device_time_of_runs_that_did_not_record_it(void **state)
+static void test_device_time_of_older_runs(void **state)
 {
     (void)state;
     struct summary run;
@@ -188,7 +188,7 @@ static void test_device_time_of_runs_that_did_not_record_it(void **state)
     assert_near(summary_device_seconds(&run), 20, 0);
 }
 
-static void test_what_is_no_summary(void **state)
+static void test_invalid_summaries_are_rejected(void **state)
 {
     (void)state;
     struct summary summary;
@@ -212,12 +212,12 @@ static void test_what_is_no_summary(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_views_have_a_row),
-        cmocka_unit_test(test_what_is_written_is_read),
-        cmocka_unit_test(test_the_report_is_the_inner_object),
-        cmocka_unit_test(test_a_run_is_charged_per_query_and_token),
-        cmocka_unit_test(test_device_time_of_runs_that_did_not_record_it),
-        cmocka_unit_test(test_what_is_no_summary),
+        cmocka_unit_test(test_every_view_has_consecutive_rows),
+        cmocka_unit_test(test_a_summary_round_trips),
+        cmocka_unit_test(test_the_report_is_the_ipw_object),
+        cmocka_unit_test(test_costs_are_per_query_and_token),
+        cmocka_unit_test(test_device_time_of_older_runs),
+        cmocka_unit_test(test_invalid_summaries_are_rejected),
     };
     return RUN_TESTS_WITH(jv_available, tests);
 }

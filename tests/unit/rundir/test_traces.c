@@ -1,4 +1,5 @@
-/* traces.jsonl: files of the Python IPW, old and new; what we write; the exporter's figures; the dataset. */
+/* traces.jsonl: files of the Python IPW, old and new; what ipw writes; the figures of upstream's
+ * exporter; the dataset. */
 #include "rundir/traces.h"
 
 #include <math.h>
@@ -14,7 +15,7 @@
 #define OLD IPW_FIXTURES "/traces/old"
 #define NEW IPW_FIXTURES "/traces/new"
 
-static struct traces load(const char *directory)
+static struct traces load_traces(const char *directory)
 {
     struct traces traces;
     struct error why = {0};
@@ -23,10 +24,10 @@ static struct traces load(const char *directory)
     return traces;
 }
 
-static void old_files_are_read(void **state)
+static void files_of_old_versions_are_read(void **state)
 {
     (void)state;
-    struct traces traces = load(OLD);
+    struct traces traces = load_traces(OLD);
     const struct query_trace *first = &traces.items[0];
     assert_int_equal(traces.count, 3);
     assert_string_equal(first->query_id, "q0000");
@@ -49,10 +50,10 @@ static void old_files_are_read(void **state)
     traces_release(&traces);
 }
 
-static void new_files_are_read(void **state)
+static void files_of_new_versions_are_read(void **state)
 {
     (void)state;
-    struct traces traces = load(NEW);
+    struct traces traces = load_traces(NEW);
     assert_int_equal(traces.count, 5);
     const struct query_trace *first = &traces.items[0];
     assert_near(first->total_task_gpu_energy_joules, 55, 1e-12);
@@ -62,7 +63,7 @@ static void new_files_are_read(void **state)
     assert_int_equal(first->turns[0].has_parallel_tools, 1);
     assert_near(first->turns[0].cached_tokens, 5, 0);
     assert_near(traces.items[4].n_retries, 4, 0);
-    /* Only the query's energy is known: its turns have their part by time, and it is said so. */
+    /* Only the query's energy is known: its turns share it by time, which is noted. */
     assert_string_equal(first->ipw.energy_split, "wall_clock_share");
     assert_near(first->turns[0].gpu_energy_joules, 12.5, 1e-12);
     assert_near(first->turns[1].gpu_energy_joules, 37.5, 1e-12);
@@ -71,7 +72,7 @@ static void new_files_are_read(void **state)
     traces_release(&traces);
 }
 
-/* The keys of an object of the fixtures, in their order, and then ours. */
+/* The keys of an object of the fixtures, in their order, followed by ours. */
 static void assert_keys(const struct jv *written, const struct jv *theirs, bool has_ours)
 {
     const struct jv *mine = jv_first_member(written);
@@ -86,10 +87,10 @@ static void assert_keys(const struct jv *written, const struct jv *theirs, bool 
         assert_null(mine);
 }
 
-static void keys_are_written_in_their_order(void **state)
+static void keys_are_written_in_the_order_of_upstream(void **state)
 {
     (void)state;
-    struct traces traces = load(NEW);
+    struct traces traces = load_traces(NEW);
     struct text line = {0};
     struct jv *parsed;
     struct error why;
@@ -103,8 +104,8 @@ static void keys_are_written_in_their_order(void **state)
     traces_release(&traces);
 }
 
-/* What is written is read again, spans and all; of a query that is there twice, the last counts. */
-static void written_traces_are_read(void **state)
+/* Written traces are read back, including spans; of duplicate queries, the last counts. */
+static void written_traces_round_trip(void **state)
 {
     (void)state;
     struct turn_trace turn;
@@ -176,7 +177,7 @@ static void written_traces_are_read(void **state)
     text_release(&file);
 }
 
-static void no_file_is_not_found(void **state)
+static void a_missing_file_is_not_found(void **state)
 {
     (void)state;
     struct traces traces;
@@ -203,7 +204,7 @@ static const struct {
     {"totals.cost_usd", 0.005},
     {"totals.accuracy", 0.75},
     {"efficiency.total_gpu_energy_joules", 2450},
-    {"efficiency.ipj", 0.75 / 2450}, /* over the energy of all queries: the exporter's meaning */
+    {"efficiency.ipj", 0.75 / 2450}, /* over the energy of all queries, as upstream defines it */
     {"efficiency.avg_gpu_power_watts", (50 + 40 + 40 + 50 + 50) / 5.0},
     {"efficiency.ipw", 0.75 / 46},
     {"averages.turns_per_query", 2},
@@ -222,10 +223,10 @@ static const struct {
     {"normalized_efficiency.ipj", 0.5 / 400},
 };
 
-static void figures_are_the_exporters(void **state)
+static void summary_figures_match_the_upstream_exporter(void **state)
 {
     (void)state;
-    struct traces traces = load(NEW);
+    struct traces traces = load_traces(NEW);
     struct summary summary;
     struct text text = {0};
     struct jv *parsed;
@@ -247,11 +248,11 @@ static void figures_are_the_exporters(void **state)
     traces_release(&traces);
 }
 
-/* One query: no deviation but 0, and nothing is left without outliers. */
+/* One query: the deviation is 0, and nothing is left without outliers. */
 static void few_queries_have_no_outliers(void **state)
 {
     (void)state;
-    struct traces traces = load(OLD), one = {.items = traces.items, .count = 1};
+    struct traces traces = load_traces(OLD), one = {.items = traces.items, .count = 1};
     struct text text = {0};
     struct json json;
     struct jv *parsed;
@@ -274,12 +275,12 @@ static void few_queries_have_no_outliers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(old_files_are_read),
-        cmocka_unit_test(new_files_are_read),
-        cmocka_unit_test(keys_are_written_in_their_order),
-        cmocka_unit_test_setup_teardown(written_traces_are_read, tree_set_up, tree_tear_down),
-        cmocka_unit_test(no_file_is_not_found),
-        cmocka_unit_test(figures_are_the_exporters),
+        cmocka_unit_test(files_of_old_versions_are_read),
+        cmocka_unit_test(files_of_new_versions_are_read),
+        cmocka_unit_test(keys_are_written_in_the_order_of_upstream),
+        cmocka_unit_test_setup_teardown(written_traces_round_trip, tree_set_up, tree_tear_down),
+        cmocka_unit_test(a_missing_file_is_not_found),
+        cmocka_unit_test(summary_figures_match_the_upstream_exporter),
         cmocka_unit_test(few_queries_have_no_outliers),
     };
     return RUN_TESTS_WITH(jv_available, tests);

@@ -1,5 +1,5 @@
-/* Control of a GPU against the fake NVML: whatever ends the process that holds it, the card goes back to its state.
- * The restore command of the watchdog is this program again, with --restore. */
+/* GPU control against the fake NVML: however the controlling process ends, the card's settings are
+ * restored. The restore command of the watchdog is this program with --restore. */
 #include "support/unit.h"
 
 #include <signal.h>
@@ -59,7 +59,7 @@ static struct gpu_control *begin(unsigned knobs)
     return control;
 }
 
-static void refused(unsigned knobs, enum err expected, const char *text)
+static void assert_rejected(unsigned knobs, enum err expected, const char *text)
 {
     struct gpu_control *control;
     struct error why = {0};
@@ -68,19 +68,19 @@ static void refused(unsigned knobs, enum err expected, const char *text)
     assert_contains(why.text, text);
 }
 
-static void set(struct gpu_control *control, enum sensor_knob knob, double value)
+static void set_knob(struct gpu_control *control, enum sensor_knob knob, double value)
 {
     struct error why = {0};
     assert_int_equal(gpu_control_set(control, knob, value, &why), ERR_OK);
 }
 
-static void end(struct gpu_control *control)
+static void end_control(struct gpu_control *control)
 {
     struct error why = {0};
     assert_int_equal(gpu_control_end(control, &why), ERR_OK);
 }
 
-/* Waits for what another process does; a minute is a failure. */
+/* Waits for another process; a minute is a failure. */
 static void await_settings(const char *expected)
 {
     for (int i = 0; i < 3000 && (strcmp(nvml_fake_settings(), expected) || state_is_saved()); i++)
@@ -89,38 +89,38 @@ static void await_settings(const char *expected)
     assert_false(state_is_saved());
 }
 
-/* ---- the way it should go ---- */
+/* ---- normal operation ---- */
 
-static void the_state_of_a_card_is_restored_at_the_end(void **state)
+static void settings_are_restored_at_the_end(void **state)
 {
     (void)state;
     struct error why = {0};
     struct gpu_control *control = begin(CLOCK | MEMORY | LIMIT);
     assert_true(state_is_saved()); /* before anything was set */
     assert_string_equal(nvml_fake_settings(), RESTORED);
-    set(control, KNOB_GRAPHICS_CLOCK, 1005);
-    set(control, KNOB_MEMORY_CLOCK, 2619);
-    set(control, KNOB_POWER_LIMIT, 400);
+    set_knob(control, KNOB_GRAPHICS_CLOCK, 1005);
+    set_knob(control, KNOB_MEMORY_CLOCK, 2619);
+    set_knob(control, KNOB_POWER_LIMIT, 400);
     assert_string_equal(nvml_fake_settings(), "0 graphics 1005 1005 memory 2619 2619 limit 400000");
-    end(control);
+    end_control(control);
     assert_string_equal(nvml_fake_settings(), RESTORED);
     assert_false(state_is_saved());
-    /* Knobs that were not taken are not touched. */
+    /* Knobs that were not requested are not changed. */
     control = begin(CLOCK);
     assert_int_equal(gpu_control_set(control, KNOB_POWER_LIMIT, 400, &why), ERR_USAGE);
-    end(control);
+    end_control(control);
     assert_int_equal(gpu_control_end(NULL, &why), ERR_OK);
 }
 
-static void accepted_is_not_reached(void **state)
+static void an_accepted_clock_may_not_be_reached(void **state)
 {
     (void)state;
     struct gpu_clock clock;
     struct error why = {0};
     nvml_fake_script("value throttle 0 0\n");
     struct gpu_control *control = begin(CLOCK);
-    set(control, KNOB_GRAPHICS_CLOCK, 1005);
-    nvml_fake_script("value throttle 0 2\n"); /* held by the clock that was set */
+    set_knob(control, KNOB_GRAPHICS_CLOCK, 1005);
+    nvml_fake_script("value throttle 0 2\n"); /* limited by the clock that was set */
     assert_int_equal(gpu_control_reached(control, 0, &clock, &why), ERR_OK);
     assert_int_equal(clock.state, GPU_CLOCK_REACHED);
     assert_near(clock.graphics_mhz, 1005, 1e-9);
@@ -146,12 +146,12 @@ static void accepted_is_not_reached(void **state)
     nvml_fake_script("fail nvmlDeviceGetCurrentClocksEventReasons 0 15\n");
     assert_int_equal(gpu_control_reached(control, 0, &clock, &why), ERR_LOST);
     nvml_fake_script("\n");
-    end(control);
+    end_control(control);
 }
 
-/* ---- refusals ---- */
+/* ---- rejected cards ---- */
 
-static void a_constrained_card_is_refused(void **state)
+static void a_constrained_card_is_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -170,34 +170,34 @@ static void a_constrained_card_is_refused(void **state)
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         nvml_fake_script("%s", CASES[i].script);
-        refused(CLOCK, CASES[i].err, CASES[i].text);
+        assert_rejected(CLOCK, CASES[i].err, CASES[i].text);
         assert_false(state_is_saved());
         assert_string_equal(nvml_fake_settings(), "");
     }
     nvml_fake_script("\n"); /* none of them keeps the lock */
-    end(begin(CLOCK));
+    end_control(begin(CLOCK));
 }
 
 static void one_process_controls_a_card(void **state)
 {
     (void)state;
     struct gpu_control *control = begin(CLOCK);
-    set(control, KNOB_GRAPHICS_CLOCK, 1005);
-    refused(CLOCK, ERR_BUSY, "another process controls " UUID);
-    /* Nor is it restored while it is held. */
+    set_knob(control, KNOB_GRAPHICS_CLOCK, 1005);
+    assert_rejected(CLOCK, ERR_BUSY, "another process controls " UUID);
+    /* Nor is it restored while it is locked. */
     struct gpu_restored restored;
     struct error why = {0};
     assert_int_equal(gpu_control_restore(&restored, &why), ERR_OK);
     assert_int_equal(restored.held, 1);
     assert_int_equal(restored.restored, 0);
     assert_string_equal(nvml_fake_settings(), "0 graphics 1005 1005 memory 0 0 limit 0");
-    end(control);
-    end(begin(CLOCK));
+    end_control(control);
+    end_control(begin(CLOCK));
 }
 
-/* ---- ends of all kinds ---- */
+/* ---- exits of all kinds ---- */
 
-/* A process that takes control, sets a clock and a limit, and ends as requested: by a signal, or by exit for 0. */
+/* A process that takes control, sets a clock and a limit, and ends by a signal, or by exit for 0. */
 static void hold_and_die(char *const command[], int number)
 {
     int status;
@@ -219,21 +219,21 @@ static void hold_and_die(char *const command[], int number)
     assert_int_equal(number ? WTERMSIG(status) : WEXITSTATUS(status), number);
 }
 
-static void the_watchdog_restores_after_any_end(void **state)
+static void the_watchdog_restores_after_any_exit(void **state)
 {
     (void)state;
     if (getenv("IPW_EMULATED"))
-        SKIP("the watchdog runs this program, which is for another architecture");
+        SKIP("the watchdog would execute this program, which is for another architecture");
     static const int ENDS[] = {SIGKILL, SIGTERM, SIGHUP, SIGUSR1, 0};
     for (size_t i = 0; i < sizeof ENDS / sizeof *ENDS; i++) {
         hold_and_die(RESTORE, ENDS[i]);
         await_settings(RESTORED);
     }
-    end(begin(CLOCK)); /* and the card is free again */
+    end_control(begin(CLOCK)); /* and the card is unlocked again */
 }
 
-/* As where a cgroup kills the watchdog too. */
-static void a_state_left_behind_is_restored_by_hand(void **state)
+/* As when a cgroup kills the watchdog too. */
+static void a_leftover_state_is_restored_by_the_restore_command(void **state)
 {
     (void)state;
     struct gpu_restored restored;
@@ -242,7 +242,7 @@ static void a_state_left_behind_is_restored_by_hand(void **state)
     static const char HELD[] = "0 graphics 510 510 memory 0 0 limit 300000";
     assert_string_equal(nvml_fake_settings(), HELD);
     assert_true(state_is_saved());
-    for (int i = 0; i < 3000; i++) { /* until the watchdog is gone, with its lock */
+    for (int i = 0; i < 3000; i++) { /* until the watchdog has exited and released its lock */
         struct gpu_control *control;
         assert_int_equal(gpu_control_begin("0", CLOCK, RESTORE, &control, &why), ERR_BUSY);
         if (strstr(why.text, "--restore"))
@@ -267,17 +267,17 @@ static void a_state_left_behind_is_restored_by_hand(void **state)
     assert_int_equal(restored.restored + restored.held + restored.failed, 0);
 }
 
-static void an_end_that_fails_leaves_it_to_the_watchdog(void **state)
+static void a_failed_restore_is_retried_by_the_watchdog(void **state)
 {
     (void)state;
     struct error why = {0};
     struct gpu_control *control = begin(CLOCK | LIMIT);
-    set(control, KNOB_GRAPHICS_CLOCK, 1005);
+    set_knob(control, KNOB_GRAPHICS_CLOCK, 1005);
     nvml_fake_script("fail nvmlDeviceResetGpuLockedClocks 0 15\n");
     assert_int_equal(gpu_control_end(control, &why), ERR_LOST);
     assert_true(state_is_saved());
     nvml_fake_script("\n");
-    struct gpu_restored restored; /* whoever is first, the watchdog or this call */
+    struct gpu_restored restored; /* whichever is first, the watchdog or this call */
     assert_int_equal(gpu_control_restore(&restored, &why), ERR_OK);
     await_settings(RESTORED);
 }
@@ -315,13 +315,13 @@ int main(int argc, char **argv)
     }
     snprintf(program, sizeof program, "%s", argv[0]);
     const struct CMUnitTest tests[] = {
-        CONTROL_TEST(the_state_of_a_card_is_restored_at_the_end),
-        CONTROL_TEST(accepted_is_not_reached),
-        CONTROL_TEST(a_constrained_card_is_refused),
+        CONTROL_TEST(settings_are_restored_at_the_end),
+        CONTROL_TEST(an_accepted_clock_may_not_be_reached),
+        CONTROL_TEST(a_constrained_card_is_rejected),
         CONTROL_TEST(one_process_controls_a_card),
-        CONTROL_TEST(the_watchdog_restores_after_any_end),
-        CONTROL_TEST(a_state_left_behind_is_restored_by_hand),
-        CONTROL_TEST(an_end_that_fails_leaves_it_to_the_watchdog),
+        CONTROL_TEST(the_watchdog_restores_after_any_exit),
+        CONTROL_TEST(a_leftover_state_is_restored_by_the_restore_command),
+        CONTROL_TEST(a_failed_restore_is_retried_by_the_watchdog),
         CONTROL_TEST(a_damaged_state_is_an_error),
     };
     return RUN_TESTS(tests);

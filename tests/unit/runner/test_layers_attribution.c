@@ -9,8 +9,9 @@
 #include "runner/layers/segment_timer.h"
 #include "runner/layers/workload.h"
 
-/* A model of three layers on a machine of known powers: 8 W idle; scores draw 40 W and all else 20 W
- * above that while it prefills, everything 15 W while it decodes.  Longer prompts have more scores. */
+/* A model of three layers on a machine of known powers: 8 W idle; attention scores draw 40 W and
+ * everything else 20 W above that in prefill, everything 15 W in decode. Longer prompts have more
+ * scores. */
 enum { LAYERS = 3, PROMPTS = 3, SETTINGS = 2 * PROMPTS, ROUNDS = 4 };
 
 #define IDLE     8.0
@@ -50,7 +51,7 @@ static double seconds_of(enum layers_phase phase, unsigned prompt, unsigned comp
     }
 }
 
-/* What the stopwatch would have seen, of one graph a pass: with each segment, the stop behind it. */
+/* What the timer would have measured in one graph per pass: each segment includes the stop after it. */
 static double fill_times(struct scene *scene, unsigned s)
 {
     struct layers_setting *setting = &scene->model.settings[s];
@@ -75,7 +76,7 @@ static double fill_times(struct scene *scene, unsigned s)
         times->plain.seconds[times->plain.count++] = pass_s;
         times->timed.seconds[times->timed.count++] = pass_s * (1 + SLOWDOWN);
     }
-    times->plain.seconds[3] *= 50; /* something else ran */
+    times->plain.seconds[3] *= 50; /* an interruption */
     times->passes = times->graphs = 2;
     times->stops = (unsigned long)(2 * segments);
     times->wall_s = times->graph_s = 2 * pass_s * (1 + SLOWDOWN);
@@ -120,7 +121,7 @@ static void begin(struct scene *scene)
                       watts_of(setting->phase, c);
         for (unsigned round = 0; round < ROUNDS; round++)
             for (unsigned timed = 0; timed < 2; timed++) {
-                /* A little scatter, the same in both halves. */
+                /* A little noise, the same in both halves. */
                 double scatter = 1 + 0.002 * (round / 2 ? 1 : -1);
                 add_window(model,
                            (struct layers_window){
@@ -130,7 +131,7 @@ static void begin(struct scene *scene)
     }
 }
 
-static void settle(struct scene *scene)
+static void run_attribution(struct scene *scene)
 {
     for (unsigned s = 0; s < SETTINGS; s++)
         attribution_overhead(&scene->model.settings[s], &scene->times[s]);
@@ -170,20 +171,20 @@ static void end(struct scene *scene)
     layers_results_release(&scene->reported);
 }
 
-static void known_powers_give_known_joules(void **state)
+static void known_powers_are_recovered_as_joules(void **state)
 {
     (void)state;
     static struct scene scene;
     const struct layers_model *model = &scene.model;
     begin(&scene);
-    settle(&scene);
+    run_attribution(&scene);
     assert_true(model->gave_energy);
     assert_true(model->is_nnls);
     for (unsigned phase = 0; phase < LAYERS_PHASES; phase++)
         for (unsigned c = 0; c < LAYERS_COMPONENTS; c++) {
             const struct result_component *sum = reported(&scene, (enum layers_phase)phase, c);
             double truth = scene.truth[phase][c];
-            if (truth > 0) { /* calibration, of which the ± has 5 %, is right here */
+            if (truth > 0) { /* the calibration error, of which the ± includes 5 %, is zero here */
                 double calibration = model->systematic * sum->energy_j;
                 double sigma = sqrt(sum->plus_minus * sum->plus_minus - calibration * calibration);
                 assert_near(sum->energy_j / truth, 1, 0.05);
@@ -196,9 +197,9 @@ static void known_powers_give_known_joules(void **state)
     end(&scene);
 }
 
-/* A baseline that was measured beside other load: what is left for the components is noise, and the account was once
- * said to close, since idle energy was on both sides of it. */
-static void idle_energy_does_not_close_the_balance(void **state)
+/* A baseline measured under other load: the remainder for the components is noise, and the balance
+ * used to close, since idle energy was on both sides of it. */
+static void idle_energy_does_not_hide_a_wrong_balance(void **state)
 {
     (void)state;
     static struct scene scene;
@@ -210,12 +211,12 @@ static void idle_energy_does_not_close_the_balance(void **state)
             least = fmin(least, model->windows[i].energy.joules /
                                     seconds(model->windows[i].to - model->windows[i].from));
     for (size_t i = 1; i < model->window_count;
-         i++) /* all windows draw alike, as beside a busy loop */
+         i++) /* all windows draw the same power, as next to a busy loop */
         model->windows[i].energy.joules = least *
                                           seconds(model->windows[i].to - model->windows[i].from) *
                                           (1 + 0.004 * (double)(i % 3));
     model->windows[0].energy.joules = 0.999 * least * 2;
-    settle(&scene);
+    run_attribution(&scene);
     assert_true(model->component_joules < 0.02 * model->total.joules);
     assert_false(model->closes);
     end(&scene);
@@ -228,7 +229,7 @@ static void the_energy_balance_closes(void **state)
     const struct layers_model *model = &scene.model;
     double layers = 0, shares = 0;
     begin(&scene);
-    settle(&scene);
+    run_attribution(&scene);
     assert_near(model->component_joules + model->idle_joules + model->unattributed_joules,
                 model->total.joules, 1e-9 * model->total.joules);
     assert_near(model->closure, 1, 0.01);
@@ -254,12 +255,12 @@ static void the_energy_balance_closes(void **state)
     end(&scene);
 }
 
-static void the_null_test_passes_for_the_same_and_fails_for_another(void **state)
+static void the_null_test_passes_for_equal_and_fails_for_unequal_halves(void **state)
 {
     (void)state;
     static struct scene scene;
     begin(&scene);
-    settle(&scene);
+    run_attribution(&scene);
     assert_true(scene.model.null_holds);
     assert_near(scene.model.null_difference, 0, 0.001);
     end(&scene);
@@ -267,13 +268,13 @@ static void the_null_test_passes_for_the_same_and_fails_for_another(void **state
     for (size_t i = 0; i < scene.model.window_count; i++)
         if (scene.model.windows[i].round % 2)
             scene.model.windows[i].energy.joules *= 1.05;
-    settle(&scene);
+    run_attribution(&scene);
     assert_false(scene.model.null_holds);
     assert_near(scene.model.null_difference, 0.05, 0.005);
     end(&scene);
 }
 
-static void short_windows_are_refused(void **state)
+static void short_windows_are_rejected(void **state)
 {
     (void)state;
     static struct scene scene;
@@ -281,7 +282,7 @@ static void short_windows_are_refused(void **state)
     for (size_t i = 0; i < scene.model.window_count; i++)
         if (scene.model.windows[i].setting == 0)
             scene.model.windows[i].energy.updates = ATTRIBUTION_UPDATES - 1;
-    settle(&scene);
+    run_attribution(&scene);
     assert_false(scene.model.gave_energy);
     assert_contains(scene.model.no_energy,
                     "prefill at 32 tokens have fewer than 10 sensor updates");
@@ -299,20 +300,20 @@ static void a_dead_sensor_is_unknown_with_its_reason(void **state)
     begin(&scene);
     for (size_t i = 0; i < scene.model.window_count; i++)
         scene.model.windows[i].energy = energy_unknown("no sensor was found");
-    settle(&scene);
+    run_attribution(&scene);
     assert_false(scene.model.gave_energy);
     assert_contains(scene.model.no_energy, "no sensor was found");
     end(&scene);
 }
 
-/* Without rest, idle is in the components, and the account still adds up. */
+/* Without idle windows, idle energy is in the components, and the balance still closes. */
 static void without_a_baseline_idle_is_unknown(void **state)
 {
     (void)state;
     static struct scene scene;
     begin(&scene);
     scene.model.windows[0].energy = energy_unknown("not measured");
-    settle(&scene);
+    run_attribution(&scene);
     assert_true(scene.model.gave_energy);
     assert_false(is_known(scene.model.idle_joules));
     assert_near(scene.model.component_joules + scene.model.unattributed_joules,
@@ -323,11 +324,11 @@ static void without_a_baseline_idle_is_unknown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_powers_give_known_joules),
+        cmocka_unit_test(known_powers_are_recovered_as_joules),
         cmocka_unit_test(the_energy_balance_closes),
-        cmocka_unit_test(idle_energy_does_not_close_the_balance),
-        cmocka_unit_test(the_null_test_passes_for_the_same_and_fails_for_another),
-        cmocka_unit_test(short_windows_are_refused),
+        cmocka_unit_test(idle_energy_does_not_hide_a_wrong_balance),
+        cmocka_unit_test(the_null_test_passes_for_equal_and_fails_for_unequal_halves),
+        cmocka_unit_test(short_windows_are_rejected),
         cmocka_unit_test(a_dead_sensor_is_unknown_with_its_reason),
         cmocka_unit_test(without_a_baseline_idle_is_unknown),
     };

@@ -5,7 +5,7 @@
 #include "graph/decoder_cost.h"
 #include "runner/layers/segment_timer.h"
 
-/* The order of a Llama graph of two layers, as llama.cpp lays it out with fused attention. */
+/* The nodes of a two-layer Llama graph, in llama.cpp's order with flash attention. */
 static const char *const FUSED[] = {
     "embd",
     "norm-0",
@@ -54,10 +54,10 @@ static const char *const FUSED[] = {
 };
 enum { FUSED_COUNT = sizeof FUSED / sizeof *FUSED };
 
-/* The plan that the timer makes of a graph's nodes. */
-static const struct segment_plan *record(struct segment_timer *timer, const char *const *nodes,
-                                         size_t count, int layers,
-                                         enum layers_granularity granularity)
+/* The plan that the timer makes from a graph's nodes. */
+static const struct segment_plan *record_plan(struct segment_timer *timer, const char *const *nodes,
+                                              size_t count, int layers,
+                                              enum layers_granularity granularity)
 {
     segment_timer_init(timer, layers, granularity);
     segment_timer_record(timer);
@@ -67,7 +67,7 @@ static const struct segment_plan *record(struct segment_timer *timer, const char
     return &timer->plans[0];
 }
 
-/* Each behind a node of layer 2, in which what tells nothing stays. */
+/* Each follows a node of layer 2, to which nodes of unknown names belong. */
 static void names_identify_component_and_layer(void **state)
 {
     (void)state;
@@ -109,15 +109,15 @@ static void names_identify_component_and_layer(void **state)
         const char *const nodes[] = {"ffn_out-2", CASES[i].node};
         struct segment_timer timer;
         print_message("%s\n", CASES[i].node);
-        const struct segment_plan *plan = record(&timer, nodes, 2, 32, LAYERS_BY_COMPONENT);
+        const struct segment_plan *plan = record_plan(&timer, nodes, 2, 32, LAYERS_BY_COMPONENT);
         assert_int_equal(plan->segments[plan->count - 1].slot,
                          layer_slot(CASES[i].layer, CASES[i].component));
         segment_timer_release(&timer);
     }
 }
 
-static void expect(const struct segment_plan *plan, size_t at, const char *last, int layer,
-                   unsigned component, int group)
+static void expect_segment(const struct segment_plan *plan, size_t at, const char *last, int layer,
+                           unsigned component, int group)
 {
     print_message("segment %zu: %s\n", at, last);
     assert_true(at < plan->count);
@@ -130,20 +130,21 @@ static void components_end_where_the_next_begins(void **state)
 {
     (void)state;
     struct segment_timer timer;
-    const struct segment_plan *plan = record(&timer, FUSED, FUSED_COUNT, 2, LAYERS_BY_COMPONENT);
+    const struct segment_plan *plan =
+        record_plan(&timer, FUSED, FUSED_COUNT, 2, LAYERS_BY_COMPONENT);
     assert_int_equal(plan->count, 1 + 2 * 7 + 2);
     assert_int_equal(plan->groups, 4);
-    expect(plan, 0, "embd", DECODER_OUTSIDE, DECODER_EMBEDDING, 0);
-    expect(plan, 1, "attn_norm-0", 0, DECODER_NORM, 1);
-    expect(plan, 2, "Qcur-0 (view)", 0, DECODER_ATTN_QKV, 1);
-    expect(plan, 3, "kqv_out-0", 0, DECODER_ATTN_SCORES, 1);
-    expect(plan, 4, "ffn_inp-0", 0, DECODER_ATTN_OUT, 1);
-    expect(plan, 5, "ffn_norm-0", 0, DECODER_NORM, 1);
-    expect(plan, 6, "ffn_swiglu-0", 0, DECODER_FFN_GATE_UP, 1);
-    expect(plan, 7, "l_out-0", 0, DECODER_FFN_DOWN, 1);
-    expect(plan, 10, "kqv_out-1", 1, DECODER_ATTN_SCORES, 2);
-    expect(plan, 15, "result_norm", DECODER_OUTSIDE, DECODER_NORM, 3);
-    expect(plan, 16, "result_output", DECODER_OUTSIDE, DECODER_HEAD, 3);
+    expect_segment(plan, 0, "embd", DECODER_OUTSIDE, DECODER_EMBEDDING, 0);
+    expect_segment(plan, 1, "attn_norm-0", 0, DECODER_NORM, 1);
+    expect_segment(plan, 2, "Qcur-0 (view)", 0, DECODER_ATTN_QKV, 1);
+    expect_segment(plan, 3, "kqv_out-0", 0, DECODER_ATTN_SCORES, 1);
+    expect_segment(plan, 4, "ffn_inp-0", 0, DECODER_ATTN_OUT, 1);
+    expect_segment(plan, 5, "ffn_norm-0", 0, DECODER_NORM, 1);
+    expect_segment(plan, 6, "ffn_swiglu-0", 0, DECODER_FFN_GATE_UP, 1);
+    expect_segment(plan, 7, "l_out-0", 0, DECODER_FFN_DOWN, 1);
+    expect_segment(plan, 10, "kqv_out-1", 1, DECODER_ATTN_SCORES, 2);
+    expect_segment(plan, 15, "result_norm", DECODER_OUTSIDE, DECODER_NORM, 3);
+    expect_segment(plan, 16, "result_output", DECODER_OUTSIDE, DECODER_HEAD, 3);
     segment_timer_release(&timer);
 }
 
@@ -151,34 +152,34 @@ static void layers_and_phases_are_coarser(void **state)
 {
     (void)state;
     struct segment_timer timer;
-    const struct segment_plan *plan = record(&timer, FUSED, FUSED_COUNT, 2, LAYERS_BY_LAYER);
+    const struct segment_plan *plan = record_plan(&timer, FUSED, FUSED_COUNT, 2, LAYERS_BY_LAYER);
     assert_int_equal(plan->count, 4);
-    expect(plan, 0, "embd", DECODER_OUTSIDE, LAYERS_WHOLE, 0);
-    expect(plan, 1, "l_out-0", 0, LAYERS_WHOLE, 1);
-    expect(plan, 2, "l_out-1", 1, LAYERS_WHOLE, 2);
-    expect(plan, 3, "result_output", DECODER_OUTSIDE, LAYERS_WHOLE, 3);
+    expect_segment(plan, 0, "embd", DECODER_OUTSIDE, LAYERS_WHOLE, 0);
+    expect_segment(plan, 1, "l_out-0", 0, LAYERS_WHOLE, 1);
+    expect_segment(plan, 2, "l_out-1", 1, LAYERS_WHOLE, 2);
+    expect_segment(plan, 3, "result_output", DECODER_OUTSIDE, LAYERS_WHOLE, 3);
     segment_timer_release(&timer);
-    plan = record(&timer, FUSED, FUSED_COUNT, 2, LAYERS_BY_PHASE);
+    plan = record_plan(&timer, FUSED, FUSED_COUNT, 2, LAYERS_BY_PHASE);
     assert_int_equal(plan->count, 1);
-    expect(plan, 0, "result_output", DECODER_OUTSIDE, LAYERS_WHOLE, 0);
+    expect_segment(plan, 0, "result_output", DECODER_OUTSIDE, LAYERS_WHOLE, 0);
     segment_timer_release(&timer);
 }
 
-/* A family whose nodes nobody listed has at least its layers. */
+/* An unlisted model family has at least its layers. */
 static void an_unknown_family_still_has_layers(void **state)
 {
     (void)state;
     static const char *const STRANGE[] = {"node_0", "mix-0",  "node_2", "ssm-0",
                                           "mix-1",  "node_5", "ssm-1",  "node_7"};
     struct segment_timer timer;
-    const struct segment_plan *plan = record(&timer, STRANGE, 8, 2, LAYERS_BY_LAYER);
+    const struct segment_plan *plan = record_plan(&timer, STRANGE, 8, 2, LAYERS_BY_LAYER);
     assert_int_equal(plan->count, 3);
     assert_int_equal(plan->segments[1].slot, layer_slot(0, LAYERS_WHOLE));
     assert_int_equal(plan->segments[1].last, 3);
     assert_int_equal(plan->segments[2].slot, layer_slot(1, LAYERS_WHOLE));
     assert_int_equal(plan->segments[2].last, 7);
     segment_timer_release(&timer);
-    record(&timer, STRANGE, 0, 2, LAYERS_BY_LAYER);
+    record_plan(&timer, STRANGE, 0, 2, LAYERS_BY_LAYER);
     assert_int_equal(timer.plan_count, 0); /* an empty graph has no plan */
     segment_timer_release(&timer);
 }

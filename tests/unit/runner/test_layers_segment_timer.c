@@ -7,8 +7,8 @@
 #include "graph/decoder_cost.h"
 #include "runner/layers/segment_timer.h"
 
-/* An engine that computes nodes of known lengths, as llama.cpp does it: node after node is asked for,
- * and what was asked for is computed at the first yes, and at the end. */
+/* An engine that computes nodes of known durations like llama.cpp: it asks for each node, and
+ * computes the nodes so far at the first yes, and at the end. */
 enum { LAYERS = 4 };
 
 static nanos now_ns;
@@ -53,7 +53,7 @@ static void compute(struct segment_timer *watch, const struct node *nodes, size_
     now_ns += due;
 }
 
-/* The whole graph: embedding, layers, head.  `first` sets one kind of graph apart from another. */
+/* The whole graph: embedding, layers, head. `first` distinguishes kinds of graphs. */
 static size_t make_graph(struct node *out, const char *first, char (*names)[48])
 {
     size_t count = 0;
@@ -148,7 +148,7 @@ static void a_stride_instruments_all_layers_in_rotation(void **state)
     unsigned all = stops;
     memset(scene.slots, 0, scene.watch.slot_count * sizeof *scene.slots);
     stops = 0;
-    for (int i = 0; i < 3; i++) { /* graphs of one computation follow each other */
+    for (int i = 0; i < 3; i++) { /* graphs of one computation are consecutive */
         if (i != 2)
             segment_timer_begin(&scene.watch, 3);
         compute(&scene.watch, scene.nodes, scene.count, 1);
@@ -160,7 +160,7 @@ static void a_stride_instruments_all_layers_in_rotation(void **state)
     end(&scene);
 }
 
-static void what_now_and_then_interrupts_does_not_count(void **state)
+static void occasional_interruptions_are_excluded(void **state)
 {
     (void)state;
     static struct scene scene;
@@ -173,7 +173,7 @@ static void what_now_and_then_interrupts_does_not_count(void **state)
     end(&scene);
 }
 
-static void two_kinds_of_graphs_are_distinguished(void **state)
+static void different_graphs_are_distinguished(void **state)
 {
     (void)state;
     static struct scene scene;
@@ -200,7 +200,7 @@ static void two_kinds_of_graphs_are_distinguished(void **state)
     end(&scene);
 }
 
-static void by_phase_only_the_end_is_seen(void **state)
+static void by_phase_only_the_end_is_timed(void **state)
 {
     (void)state;
     static struct scene scene;
@@ -217,9 +217,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_component_gets_its_time),
         cmocka_unit_test(a_stride_instruments_all_layers_in_rotation),
-        cmocka_unit_test(what_now_and_then_interrupts_does_not_count),
-        cmocka_unit_test(two_kinds_of_graphs_are_distinguished),
-        cmocka_unit_test(by_phase_only_the_end_is_seen),
+        cmocka_unit_test(occasional_interruptions_are_excluded),
+        cmocka_unit_test(different_graphs_are_distinguished),
+        cmocka_unit_test(by_phase_only_the_end_is_timed),
     };
     return RUN_TESTS(tests);
 }

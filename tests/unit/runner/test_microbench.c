@@ -1,5 +1,5 @@
-/* The loads of a calibration: every width of vectors computes what plain code does, and a team counts what
- * it did. */
+/* The loads of a calibration: every vector width computes what scalar code does, and a team of
+ * threads counts its work. */
 #include "core/units.h"
 #include "port/thread.h"
 #include "runner/microbench/team.h"
@@ -9,7 +9,7 @@
 
 enum { COUNT = 4 * KERNELS_STEP, N = KERNELS_GEMM };
 
-static float *numbers(size_t count, unsigned seed)
+static float *random_numbers(size_t count, unsigned seed)
 {
     float *x = aligned_alloc(64, count * sizeof *x);
     assert_non_null(x);
@@ -18,12 +18,12 @@ static float *numbers(size_t count, unsigned seed)
     return x;
 }
 
-static void test_mix_takes_turns(void **state)
+static void test_mix_alternates(void **state)
 {
     (void)state;
     for (const struct kernels *const *k = kernels_all(); *k; k++)
         for (size_t steps = 0; steps < 4; steps++) {
-            float *x = numbers(COUNT, 1), *old = numbers(COUNT, 1);
+            float *x = random_numbers(COUNT, 1), *old = random_numbers(COUNT, 1);
             (*k)->mix(x, COUNT, 0.5F, steps);
             for (size_t i = 0; i < COUNT; i++)
                 assert_near(x[i], steps % 2 ? 0.5F - old[i] : old[i], 1e-6);
@@ -32,11 +32,11 @@ static void test_mix_takes_turns(void **state)
         }
 }
 
-static void test_compute_says_how_many_it_works_on(void **state)
+static void test_compute_returns_the_number_of_elements(void **state)
 {
     (void)state;
     for (const struct kernels *const *k = kernels_all(); *k; k++) {
-        float *x = numbers(KERNELS_COMPUTE, 2), *old = numbers(KERNELS_COMPUTE, 2);
+        float *x = random_numbers(KERNELS_COMPUTE, 2), *old = random_numbers(KERNELS_COMPUTE, 2);
         size_t count = (*k)->compute(x, 0.5F, 3), changed = 0;
         for (size_t i = 0; i < KERNELS_COMPUTE; i++) {
             assert_near(x[i], i < count ? 0.5F - old[i] : old[i], 1e-6);
@@ -48,11 +48,12 @@ static void test_compute_says_how_many_it_works_on(void **state)
     }
 }
 
-static void test_triad_adds_a_multiple(void **state)
+static void test_triad_matches_scalar_code(void **state)
 {
     (void)state;
     for (const struct kernels *const *k = kernels_all(); *k; k++) {
-        float *a = numbers(COUNT, 3), *b = numbers(COUNT, 4), *c = numbers(COUNT, 5);
+        float *a = random_numbers(COUNT, 3), *b = random_numbers(COUNT, 4),
+              *c = random_numbers(COUNT, 5);
         (*k)->triad(a, b, c, 0.5F, COUNT);
         for (size_t i = 0; i < COUNT; i++)
             assert_near(a[i], b[i] + 0.5F * c[i], 1e-6);
@@ -62,13 +63,14 @@ static void test_triad_adds_a_multiple(void **state)
     }
 }
 
-static void test_gemm_is_a_product(void **state)
+static void test_gemm_matches_scalar_code(void **state)
 {
     (void)state;
     const size_t size = (size_t)N * N;
     for (const struct kernels *const *k = kernels_all(); *k; k++) {
-        float *a = numbers(size, 1), *b = numbers(size, 2), *c = numbers(size, 3);
-        float *old = numbers(size, 3);
+        float *a = random_numbers(size, 1), *b = random_numbers(size, 2),
+              *c = random_numbers(size, 3);
+        float *old = random_numbers(size, 3);
         (*k)->gemm(c, a, b);
         for (size_t place = 0; place < size; place += 97) {
             double sum = old[place];
@@ -97,14 +99,14 @@ static struct team_work run_team(struct team_order order)
     return work;
 }
 
-static void test_a_team_counts_what_it_did(void **state)
+static void test_a_team_counts_its_work(void **state)
 {
     (void)state;
     const size_t bytes = 1 << 20;
     struct team_work work = run_team((struct team_order){TEAM_COMPUTE, 0, 2, bytes});
     assert_true(work.flops > 0 && work.bytes == 0);
     work = run_team((struct team_order){TEAM_MIX, 8, 2, bytes});
-    assert_near(work.flops / work.bytes, 2, 1e-9); /* 16 operations for 8 bytes */
+    assert_near(work.flops / work.bytes, 2, 1e-9); /* 16 operations per 8 bytes */
     work = run_team((struct team_order){TEAM_TRIAD, 0, 2, bytes});
     assert_near(work.flops / work.bytes, 2.0 / 12, 1e-9);
     work = run_team((struct team_order){TEAM_GEMM, 0, 2, bytes});
@@ -116,11 +118,11 @@ static void test_a_team_counts_what_it_did(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mix_takes_turns),
-        cmocka_unit_test(test_compute_says_how_many_it_works_on),
-        cmocka_unit_test(test_triad_adds_a_multiple),
-        cmocka_unit_test(test_gemm_is_a_product),
-        cmocka_unit_test(test_a_team_counts_what_it_did),
+        cmocka_unit_test(test_mix_alternates),
+        cmocka_unit_test(test_compute_returns_the_number_of_elements),
+        cmocka_unit_test(test_triad_matches_scalar_code),
+        cmocka_unit_test(test_gemm_matches_scalar_code),
+        cmocka_unit_test(test_a_team_counts_its_work),
     };
     return RUN_TESTS(tests);
 }

@@ -1,4 +1,4 @@
-/* Rounds of timed operations, on a machine that is made up: what each takes is known, and others disturb it. */
+/* Rounds of timed operations, on a simulated machine with known durations and disturbances. */
 #include "runner/op_timings.h"
 
 #include <math.h>
@@ -10,18 +10,19 @@
 
 enum { CALLS_MAX = 4000 };
 
-/* What the machine does; zeros: nothing disturbs it. */
+/* How the machine is disturbed; zeros: not at all. */
 struct machine {
-    double slower;        /* every time, with more than one thread */
-    double ran;           /* share of the time that threads have a CPU; 0: all */
-    unsigned spike_every; /* measurements, one of which takes three to nine times as long */
-    double growing;       /* each time by so much more than the first */
-    const char *only;     /* "decode": `growing` of single tokens of large matrices only */
-    double decode_factor; /* of single tokens, every time; 0: 1 */
+    double slower; /* in every measurement with more than one thread */
+    double ran;    /* fraction of the time that threads have a CPU; 0: all */
+    unsigned
+        spike_every;  /* number of measurements of which one takes three to nine times as long */
+    double growing;   /* relative increase of each measurement over the first */
+    const char *only; /* "decode": `growing` only for single tokens of large matrices */
+    double decode_factor; /* factor for single tokens in every measurement; 0: 1 */
     unsigned calls, of_decode;
 };
 
-static double truth(const struct op_timer_shape *shape, unsigned threads)
+static double true_seconds(const struct op_timer_shape *shape, unsigned threads)
 {
     double elements = fmax(1, (double)shape->rows) * fmax(1, (double)shape->depth);
     if (shape->op == OP_TIMER_PRODUCT)
@@ -37,18 +38,18 @@ static bool is_decode(const struct op_timer_shape *shape)
            shape->format == 1;
 }
 
-static enum err time_it(void *context, unsigned threads, const struct op_timer_shape *shape,
-                        double budget_s, struct op_time *out, struct error *why)
+static enum err time_operation(void *context, unsigned threads, const struct op_timer_shape *shape,
+                               double budget_s, struct op_time *out, struct error *why)
 {
     struct machine *m = context;
     (void)budget_s, (void)why;
-    double took = truth(shape, threads);
+    double took = true_seconds(shape, threads);
     unsigned call = m->calls++;
     if (call > CALLS_MAX)
         return ERR_BAD_VALUE;
     if (threads > 1 && m->slower > 0)
         took *= m->slower;
-    /* Out of step with the rounds: else the same operations would be hit in each. */
+    /* Out of phase with the rounds: otherwise the same operations would be disturbed in each. */
     if (m->spike_every && (call + call / 50) % m->spike_every == 0)
         took *= 3 + call % 7;
     if (is_decode(shape)) {
@@ -63,15 +64,18 @@ static enum err time_it(void *context, unsigned threads, const struct op_timer_s
 
 static enum err measure(struct machine *m, unsigned threads, struct timings *out, struct error *why)
 {
-    const struct timings_options options = {
-        .threads = threads, .budget_s = 1e-2, .clock = time_it, .context = m, .skips_onnx = true};
+    const struct timings_options options = {.threads = threads,
+                                            .budget_s = 1e-2,
+                                            .clock = time_operation,
+                                            .context = m,
+                                            .skips_onnx = true};
     struct timings both[TIMINGS_RUNTIMES];
     enum err err = timings_measure(&options, both, why);
     *out = both[0];
     return err;
 }
 
-/* The shape of a row, as the machine was asked for it. */
+/* The shape of a row, as it was timed. */
 static double expected(const struct hardware_timing *row, unsigned threads)
 {
     const struct op_timer_shape shape = {.op = row->op == TIMING_PRODUCT     ? OP_TIMER_PRODUCT
@@ -81,10 +85,10 @@ static double expected(const struct hardware_timing *row, unsigned threads)
                                          .depth = (int64_t)row->depth,
                                          .columns = (int64_t)row->columns,
                                          .context = (int64_t)row->context};
-    return truth(&shape, threads);
+    return true_seconds(&shape, threads);
 }
 
-static void test_spikes_leave_no_trace(void **state)
+static void test_spikes_are_removed(void **state)
 {
     (void)state;
     for (unsigned threads = 1; threads <= 2; threads++)
@@ -97,7 +101,7 @@ static void test_spikes_leave_no_trace(void **state)
             for (size_t i = 0; i < timings.table.count; i++)
                 assert_near(timings.items[i].seconds / expected(&timings.items[i], threads), 1,
                             1e-9);
-            if (every >= 4) /* half of all are too many for two good rounds of each */
+            if (every >= 4) /* half of them are too many for two good rounds of each */
                 assert_string_equal(timings.unsettled, "");
             timings_release(&timings);
         }
@@ -114,7 +118,7 @@ static void test_a_quiet_machine_is_timed_three_times(void **state)
     timings_release(&timings);
 }
 
-static void refused(struct machine *m, unsigned threads, const char *reason)
+static void assert_rejected(struct machine *m, unsigned threads, const char *reason)
 {
     struct timings timings;
     struct error why = {0};
@@ -124,29 +128,29 @@ static void refused(struct machine *m, unsigned threads, const char *reason)
 }
 
 /* Five times as long in every round, so that the rounds agree. */
-static void test_threads_that_never_run_at_once_are_refused(void **state)
+static void test_threads_that_do_not_run_concurrently_are_rejected(void **state)
 {
     (void)state;
     struct machine m = {.slower = 10};
-    refused(&m, 2, "2 threads take 5.0 times as long as one");
+    assert_rejected(&m, 2, "2 threads take 5.0 times as long as one");
 }
 
-static void test_threads_without_a_cpu_are_refused_soon(void **state)
+static void test_threads_without_a_cpu_are_rejected_early(void **state)
 {
     (void)state;
     struct machine m = {.slower = 10, .ran = 0.5};
-    refused(&m, 2, "a thread always waited for a CPU");
+    assert_rejected(&m, 2, "a thread always waited for a CPU");
     assert_true(m.calls < 50);
 }
 
-static void test_rounds_that_do_not_agree_are_refused_in_the_end(void **state)
+static void test_rounds_that_never_agree_are_rejected(void **state)
 {
     (void)state;
     struct machine m = {.growing = 1e-2};
-    refused(&m, 1, "rounds differ by");
+    assert_rejected(&m, 1, "rounds differ by");
 }
 
-static void test_a_few_that_do_not_agree_are_named(void **state)
+static void test_few_operations_that_disagree_are_reported(void **state)
 {
     (void)state;
     struct machine m = {.growing = 5, .only = "decode"};
@@ -157,8 +161,8 @@ static void test_a_few_that_do_not_agree_are_named(void **state)
     timings_release(&timings);
 }
 
-/* A kernel may be slower for fewer tokens: it is timed again, and then counts. */
-static void test_what_repeats_is_true(void **state)
+/* A kernel may be slower for fewer tokens: it is timed again, and then accepted. */
+static void test_a_repeatable_slowdown_is_kept(void **state)
 {
     (void)state;
     struct machine m = {.decode_factor = 6};
@@ -176,7 +180,7 @@ static void test_what_repeats_is_true(void **state)
 }
 
 /* Its library is optional: a calibration goes on without it. */
-static void test_no_onnx_runtime(void **state)
+static void test_a_missing_onnx_runtime_is_reported(void **state)
 {
     (void)state;
     const struct timings_options options = {.threads = 1, .budget_s = 1e-3, .skips_llama = true};
@@ -193,14 +197,14 @@ static void test_no_onnx_runtime(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spikes_leave_no_trace),
+        cmocka_unit_test(test_spikes_are_removed),
         cmocka_unit_test(test_a_quiet_machine_is_timed_three_times),
-        cmocka_unit_test(test_threads_that_never_run_at_once_are_refused),
-        cmocka_unit_test(test_threads_without_a_cpu_are_refused_soon),
-        cmocka_unit_test(test_rounds_that_do_not_agree_are_refused_in_the_end),
-        cmocka_unit_test(test_a_few_that_do_not_agree_are_named),
-        cmocka_unit_test(test_what_repeats_is_true),
-        cmocka_unit_test(test_no_onnx_runtime),
+        cmocka_unit_test(test_threads_that_do_not_run_concurrently_are_rejected),
+        cmocka_unit_test(test_threads_without_a_cpu_are_rejected_early),
+        cmocka_unit_test(test_rounds_that_never_agree_are_rejected),
+        cmocka_unit_test(test_few_operations_that_disagree_are_reported),
+        cmocka_unit_test(test_a_repeatable_slowdown_is_kept),
+        cmocka_unit_test(test_a_missing_onnx_runtime_is_reported),
     };
     return RUN_TESTS(tests);
 }

@@ -18,7 +18,7 @@ static void a_template_is_filled(void **state)
     } CASES[] = {
         {NULL, "Why {id}?"},
         {"", ""},
-        {"{problem}", "Why {id}?"}, /* what is put in is not looked at again */
+        {"{problem}", "Why {id}?"}, /* inserted text is not expanded again */
         {"{id}/{subject}: {problem}!", "x7/physics: Why {id}?!"},
         {"{level}{level}", "33"},
         {"{sure} {tags}", "true [\"a\",\"b\"]"},
@@ -35,7 +35,7 @@ static void a_template_is_filled(void **state)
         {"{id}\xc3\xb6{id}", "x7\xc3\xb6x7"},
     };
     const struct item item = {ID, PROBLEM, NOTHING, SUBJECT, METADATA, NOTHING, 0};
-    struct text out = {0}; /* each time anew */
+    struct text out = {0}; /* expanded at each occurrence */
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         assert_int_equal(prompt_render(CASES[i].template_text, &item, &out, NULL), ERR_OK);
         assert_string_equal(text_get(&out), CASES[i].expected);
@@ -43,7 +43,7 @@ static void a_template_is_filled(void **state)
     text_release(&out);
 }
 
-static void an_unknown_placeholder_is_refused_with_those_that_are_known(void **state)
+static void an_unknown_placeholder_lists_the_known_ones(void **state)
 {
     (void)state;
     static const char *const TEMPLATES[] = {"{typo}", "{id} {typo}", "{by.nome}", "{none}",
@@ -80,7 +80,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_template_is_filled),
-        cmocka_unit_test(an_unknown_placeholder_is_refused_with_those_that_are_known),
+        cmocka_unit_test(an_unknown_placeholder_lists_the_known_ones),
         cmocka_unit_test(an_item_without_metadata_has_its_own_fields),
     };
     return RUN_TESTS_WITH(jv_available, tests);

@@ -13,7 +13,7 @@
 
 enum { DEVICES_MAX = 4 };
 
-/* One device of a case: what it is, and the joules of the request and of its window. */
+/* One device of a case: its kind, and the joules of the request and of its window. */
 struct part {
     enum sensor_kind kind;
     bool counted;
@@ -27,7 +27,7 @@ struct scene {
     struct share share;
 };
 
-static void set(struct scene *scene, const struct part *parts, size_t count)
+static void set_parts(struct scene *scene, const struct part *parts, size_t count)
 {
     *scene = (struct scene){0};
     for (size_t i = 0; i < count; i++) {
@@ -47,7 +47,7 @@ static void set(struct scene *scene, const struct part *parts, size_t count)
     scene->share.count = count;
 }
 
-/* The energy line of a request that took 2 s, read back.  It points into a tree that lasts until the next. */
+/* The energy line of a request of 2 s, read back. It points into a tree that lasts until the next call. */
 static struct record energy_of(const struct scene *scene)
 {
     static struct jv *tree;
@@ -66,7 +66,7 @@ static struct record energy_of(const struct scene *scene)
 }
 
 /* UNKNOWN equals UNKNOWN here. */
-static void same(double value, double expected)
+static void assert_same(double value, double expected)
 {
     if (is_known(expected))
         assert_near(value, expected, 1e-12);
@@ -89,10 +89,10 @@ static void joules_are_summed_by_kind(void **state)
         {{{SENSOR_GPU, true, 3, 5}, {SENSOR_CPU, true, 1, 2}}, 2, 3, 1, UNKNOWN, 7, "gpu"},
         /* Cores inside a package: the same joules, counted once. */
         {{{SENSOR_CPU, true, 4, 8}, {SENSOR_CPU, false, 3, 6}}, 2, UNKNOWN, 4, UNKNOWN, 8, "cpu"},
-        /* A board's one meter covers its GPU, which is still told. */
+        /* A board's only meter includes its GPU, which is still reported. */
         {{{SENSOR_BOARD, true, 9, 10}, {SENSOR_GPU, false, 5, 6}}, 2, 5, UNKNOWN, 9, 10, "gpu"},
         {{{SENSOR_BOARD, true, 9, 10}}, 1, UNKNOWN, UNKNOWN, 9, 10, "soc"},
-        /* A device that measured nothing does not make the others unknown, nor is it 0. */
+        /* A device without a measurement makes neither the others unknown, nor itself 0. */
         {{{SENSOR_GPU, true, UNKNOWN, UNKNOWN}, {SENSOR_GPU, true, 4, 6}},
          2,
          4,
@@ -110,12 +110,12 @@ static void joules_are_summed_by_kind(void **state)
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct scene scene;
-        set(&scene, CASES[i].parts, CASES[i].count);
+        set_parts(&scene, CASES[i].parts, CASES[i].count);
         struct record record = energy_of(&scene);
-        same(record.gpu_joules, CASES[i].gpu);
-        same(record.cpu_joules, CASES[i].cpu);
-        same(record.soc_joules, CASES[i].soc);
-        same(record.window_joules, CASES[i].window);
+        assert_same(record.gpu_joules, CASES[i].gpu);
+        assert_same(record.cpu_joules, CASES[i].cpu);
+        assert_same(record.soc_joules, CASES[i].soc);
+        assert_same(record.window_joules, CASES[i].window);
         if (CASES[i].basis)
             assert_string_equal(record.energy_basis, CASES[i].basis);
         else
@@ -123,39 +123,39 @@ static void joules_are_summed_by_kind(void **state)
     }
 }
 
-static void powers_add_up_but_not_their_extremes(void **state)
+static void mean_powers_add_up_but_extremes_do_not(void **state)
 {
     (void)state;
     const struct part parts[] = {{SENSOR_GPU, true, 1, 1}, {SENSOR_GPU, true, 1, 1}};
     struct scene scene;
-    set(&scene, parts, 1);
+    set_parts(&scene, parts, 1);
     scene.shares[0].watts = (struct value_stats){300, 400, 310, 100};
     struct record record = energy_of(&scene);
-    same(record.gpu_window_watts.max, 400);
-    same(record.gpu_window_watts.median, 310);
-    same(record.gpu_watts.avg, 0.5); /* its joules over its time */
-    same(record.gpu_watts.max, 400); /* it had the device to itself */
+    assert_same(record.gpu_window_watts.max, 400);
+    assert_same(record.gpu_window_watts.median, 310);
+    assert_same(record.gpu_watts.avg, 0.5); /* its joules over its time */
+    assert_same(record.gpu_watts.max, 400); /* it had the device to itself */
     scene.shares[0].window_joules = 2;
     record = energy_of(&scene);
-    same(record.gpu_watts.avg, 0.5);
-    same(record.gpu_watts.max, UNKNOWN);
-    set(&scene, parts, 2);
+    assert_same(record.gpu_watts.avg, 0.5);
+    assert_same(record.gpu_watts.max, UNKNOWN);
+    set_parts(&scene, parts, 2);
     scene.shares[0].watts = (struct value_stats){300, 400, 310, 100};
     scene.shares[1].watts = (struct value_stats){200, 250, 210, 50};
     record = energy_of(&scene);
-    same(record.gpu_window_watts.avg, 500);
-    same(record.gpu_window_watts.max, UNKNOWN);
-    same(record.gpu_window_watts.median, UNKNOWN);
-    same(record.gpu_window_watts.min, UNKNOWN);
+    assert_same(record.gpu_window_watts.avg, 500);
+    assert_same(record.gpu_window_watts.max, UNKNOWN);
+    assert_same(record.gpu_window_watts.median, UNKNOWN);
+    assert_same(record.gpu_window_watts.min, UNKNOWN);
 }
 
-static void gauges_of_gpus(void **state)
+static void gauges_of_several_gpus(void **state)
 {
     (void)state;
     const struct part parts[] = {
         {SENSOR_GPU, true, 1, 1}, {SENSOR_GPU, true, 1, 1}, {SENSOR_HOST, false, UNKNOWN, UNKNOWN}};
     struct scene scene;
-    set(&scene, parts, 3);
+    set_parts(&scene, parts, 3);
     scene.shares[0].gauges[QTY_UTILIZATION].avg = 90;
     scene.shares[1].gauges[QTY_UTILIZATION].avg = 30;
     scene.shares[0].gauges[QTY_MEMORY_USED].avg = 1e9;
@@ -164,28 +164,28 @@ static void gauges_of_gpus(void **state)
     scene.shares[0].gauges[QTY_TEMPERATURE] = (struct value_stats){60, 70, 61, 50};
     scene.shares[1].gauges[QTY_TEMPERATURE] = (struct value_stats){40, 45, 41, 35};
     struct record record = energy_of(&scene);
-    same(record.utilization_pct, 60);
-    same(record.memory_utilization_pct, UNKNOWN);
-    same(record.gpu_memory_used_gb, 3);
-    same(record.gpu_memory_mb.avg, 3e9 / (1 << 20));
-    same(record.host_memory_mb.avg, 5e9 / (1 << 20));
-    same(record.temperature_c.avg, 50);
-    same(record.temperature_c.max, UNKNOWN); /* of two at different times it is not known */
+    assert_same(record.utilization_pct, 60);
+    assert_same(record.memory_utilization_pct, UNKNOWN);
+    assert_same(record.gpu_memory_used_gb, 3);
+    assert_same(record.gpu_memory_mb.avg, 3e9 / (1 << 20));
+    assert_same(record.host_memory_mb.avg, 5e9 / (1 << 20));
+    assert_same(record.temperature_c.avg, 50);
+    assert_same(record.temperature_c.max, UNKNOWN); /* unknown for two at different times */
 }
 
-/* One without a thermometer does not take the other's extremes away. */
-static void one_thermometer_of_two(void **state)
+/* One without a temperature does not remove the other's extremes. */
+static void a_gpu_without_temperature_is_ignored(void **state)
 {
     (void)state;
     const struct part parts[] = {{SENSOR_GPU, true, 1, 1}, {SENSOR_GPU, true, 1, 1}};
     struct scene scene;
     for (size_t with = 0; with < 2; with++) {
-        set(&scene, parts, 2);
+        set_parts(&scene, parts, 2);
         scene.shares[with].gauges[QTY_TEMPERATURE] = (struct value_stats){60, 70, 61, 50};
         struct record record = energy_of(&scene);
-        same(record.temperature_c.avg, 60);
-        same(record.temperature_c.max, 70);
-        same(record.temperature_c.min, 50);
+        assert_same(record.temperature_c.avg, 60);
+        assert_same(record.temperature_c.max, 70);
+        assert_same(record.temperature_c.min, 50);
     }
 }
 
@@ -193,9 +193,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(joules_are_summed_by_kind),
-        cmocka_unit_test(powers_add_up_but_not_their_extremes),
-        cmocka_unit_test(gauges_of_gpus),
-        cmocka_unit_test(one_thermometer_of_two),
+        cmocka_unit_test(mean_powers_add_up_but_extremes_do_not),
+        cmocka_unit_test(gauges_of_several_gpus),
+        cmocka_unit_test(a_gpu_without_temperature_is_ignored),
     };
     return RUN_TESTS_WITH(jv_available, tests);
 }

@@ -1,4 +1,4 @@
-/* What a journal tells a start that resumes it, and how the energies that a kill left open are closed. */
+/* What a resumed run reads from its journal, and how energies that a kill left open are closed. */
 #include "support/unit.h"
 
 #include <stdio.h>
@@ -69,8 +69,7 @@ static enum err collect(void *context, const struct jv *line)
     return ERR_OK;
 }
 
-/* Closes what is open and compares the lines that were added, "q000009.energy" each; then there is
- * nothing left to close. */
+/* Closes open energies and compares the added lines, "q000009.energy" each; then none is left open. */
 static void assert_closes(const char *text, const char *expected, uint64_t queries)
 {
     struct resume resume;
@@ -90,7 +89,7 @@ static void assert_closes(const char *text, const char *expected, uint64_t queri
     text_release(&found);
 }
 
-static void queries_without_their_energy(void **state)
+static void open_energies_are_closed(void **state)
 {
     (void)state;
     assert_closes(RUN QUERY("q000000") TRY("q000001", "1") QUERY("q000001.r1") QUERY("q000009")
@@ -106,15 +105,15 @@ static void only_the_last_start_counts(void **state)
 {
     (void)state;
     assert_closes(RUN QUERY("q000000") QUERY("q000001") RUN QUERY("q000002"), " q000002.energy", 1);
-    /* Failed and settled by the first, asked again by the second. */
+    /* Failed and settled in the first, repeated in the second. */
     assert_closes(RUN FAILED("q000000") ENERGY("q000000") END RUN QUERY("q000000"),
                   " q000000.energy", 1);
     assert_closes(RUN QUERY("q000000") ENERGY("q000000") END RUN, "", 0);
     assert_closes("", "", 0);
 }
 
-/* q000001 was judged by an earlier start: what is known of that is not replaced. */
-static void judgments(void **state)
+/* q000001 was judged by an earlier start: its known energy is not replaced. */
+static void open_judge_energies_are_closed(void **state)
 {
     (void)state;
     assert_closes(RUN JUDGE("q000001") RUN END GRADE("q000000") GRADE("q000001") GRADE("q000002")
@@ -122,7 +121,7 @@ static void judgments(void **state)
                   " q000000.judge_energy", 0);
 }
 
-static void what_is_done_and_what_it_spent(void **state)
+static void completed_queries_and_their_spending_are_known(void **state)
 {
     (void)state;
     struct resume resume;
@@ -136,12 +135,12 @@ static void what_is_done_and_what_it_spent(void **state)
     assert_true(query_set_has(&resume.done, 2, 1));
     assert_false(query_set_has(&resume.done, 2, 0));
     assert_near(resume.spent.requests_joules, 4.5, 0);
-    assert_near(resume.spent.energy.joules, 12, 1e-12); /* of the second what its queries spent */
+    assert_near(resume.spent.energy.joules, 12, 1e-12); /* for the second, what its queries spent */
     assert_near(resume.spent.lost_joules, 9 - 2.5, 1e-12); /* of q000002.r1, and more */
     assert_near(resume.spent.idle_joules, 1, 0);
     assert_near(resume.spent.busy_s, 3, 0);
     resume_release(&resume);
-    /* An energy may stand before its query; one without a query is in no record. */
+    /* An energy may precede its query; one without a query is in no record. */
     write_journal(RUN ENERGY("q000000") QUERY("q000000") ENERGY("q000001"));
     read_journal(&resume);
     assert_near(resume.spent.requests_joules, 2, 0);
@@ -153,10 +152,10 @@ static void what_is_done_and_what_it_spent(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(queries_without_their_energy),
+        cmocka_unit_test(open_energies_are_closed),
         cmocka_unit_test(only_the_last_start_counts),
-        cmocka_unit_test(judgments),
-        cmocka_unit_test(what_is_done_and_what_it_spent),
+        cmocka_unit_test(open_judge_energies_are_closed),
+        cmocka_unit_test(completed_queries_and_their_spending_are_known),
     };
     int fd = mkstemp(path);
     if (fd < 0)

@@ -1,4 +1,4 @@
-/* The script of a job array, and what it cannot hold. */
+/* The script of a Slurm job array, and values that it must not contain. */
 #include "support/unit.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ static enum err write_script(const struct slurm_options *options, struct text *o
     return slurm_script(&array, out, why);
 }
 
-static void a_script_has_its_options(void **state)
+static void a_script_has_the_given_options(void **state)
 {
     const char *const more[] = {"qos=high", "--exclusive"};
     const struct slurm_options options = {.partition = "gpu",
@@ -49,7 +49,7 @@ static void a_script_has_its_options(void **state)
 }
 
 /* A value cannot end its line, nor begin another option. */
-static void what_a_script_cannot_hold_is_refused(void **state)
+static void unsafe_options_are_rejected(void **state)
 {
     static const char *const WRONG[] = {"", "a b", "a\nrm", "a\"b", "a'b", "a\\b", "a#b"};
     static const char *const OURS[] = {"", "--", "array=0-9", "--output=x", "chdir=/", "a b"};
@@ -75,8 +75,8 @@ static void what_a_script_cannot_hold_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_script_has_its_options),
-        cmocka_unit_test(what_a_script_cannot_hold_is_refused),
+        cmocka_unit_test(a_script_has_the_given_options),
+        cmocka_unit_test(unsafe_options_are_rejected),
     };
     return RUN_TESTS(tests);
 }

@@ -31,7 +31,7 @@ static const char RIGHT[] = "{" METRICS(
                                                        "\"failed_attempts\": {\"1\": {\"joules\": "
                                                        "3}, \"2\": {\"joules\": null}}") "}";
 
-/* No counts, no energy, nobody could grade it; asked by the second start. */
+/* No token counts, no energy, not graded; from the second start. */
 static const char BARE[] =
     "{" METRICS("\"latency_metrics\": {\"total_query_seconds\": 1}") ", " OWN(
         "\"status\": \"completed\", \"start\": 2, \"started_at\": 500, \"energy\": {\"joules\": "
@@ -74,11 +74,11 @@ static void records_are_summed(void **state)
     assert_near(sums.cpu_joules, 10, 1e-12);
     assert_near(sums.prefill.joules, 8, 1e-12);
     assert_near(sums.cost, 0.25, 1e-12);
-    assert_near(sums.output_tokens, 20, 1e-12); /* those of a failed query are no output */
+    assert_near(sums.output_tokens, 20, 1e-12); /* tokens of a failed query are not output */
     assert_near(sums.input_tokens, 11, 1e-12);
     assert_near(sums.per_output.joules, 42, 1e-12);
     assert_false(is_known(sums.idle_joules)); /* one has no baseline */
-    /* 100 to 106 in the first start, 499 to 503 in the second; the pause between is nobody's. */
+    /* 100 to 106 in the first start, 499 to 503 in the second; the pause between them is not counted. */
     assert_near(sums_seconds(&sums), 6 + 4, 1e-9);
     assert_int_equal(sums.rows[STATISTIC_LATENCY].moments.count, 3);
     assert_near(sketch_quantile(&sums.rows[STATISTIC_LATENCY], 0.5), 2, 1e-12);
@@ -87,7 +87,7 @@ static void records_are_summed(void **state)
     sums_release(&sums);
 }
 
-static void every_start_counts(void **state)
+static void every_start_is_counted(void **state)
 {
     (void)state;
     enum { STARTS = 80 };
@@ -109,14 +109,14 @@ static void every_start_counts(void **state)
     sums_release(&sums);
 }
 
-static void why_queries_failed_and_tokens_are_unknown(void **state)
+static void failure_reasons_and_unknown_token_reasons_are_counted(void **state)
 {
     (void)state;
     struct sums sums;
     char reason[200];
     assert_int_equal(sums_init(&sums), ERR_OK);
     assert_false(sums_reason(sums.failures, reason, sizeof reason));
-    for (int i = 0; i < 40; i++) { /* more different ones than are told apart */
+    for (int i = 0; i < 40; i++) { /* more different reasons than are distinguished */
         char text[200];
         snprintf(text, sizeof text, "{" OWN("\"status\": \"failed\", \"error\": \"%s %d\"") "}",
                  i % 4 ? "odd" : "common", i % 4 ? i : 0);
@@ -131,11 +131,11 @@ static void why_queries_failed_and_tokens_are_unknown(void **state)
     assert_int_equal(sums.cut, 1);
     assert_near(sums.chunk_count, 6, 0);
     assert_near(sums.chunks.joules / sums.chunks.tokens, 0.5, 1e-12);
-    assert_false(is_known(sums.output_tokens)); /* a chunk is no token */
+    assert_false(is_known(sums.output_tokens)); /* a chunk is not a token */
     sums_release(&sums);
 }
 
-static void nothing_is_unknown_not_0(void **state)
+static void sums_without_data_are_unknown_not_0(void **state)
 {
     (void)state;
     struct sums sums;
@@ -154,7 +154,7 @@ static void nothing_is_unknown_not_0(void **state)
     sums_release(&sums);
 }
 
-static void statistics_are_of_what_is_known(void **state)
+static void statistics_are_over_known_values(void **state)
 {
     (void)state;
     struct sums sums;
@@ -163,14 +163,14 @@ static void statistics_are_of_what_is_known(void **state)
     struct summary_statistic latency = sums_statistic(&sums, STATISTIC_LATENCY);
     assert_near(latency.avg, 4, 1e-12);
     assert_near(latency.p95, 4, 1e-12);
-    assert_false(is_known(latency.std)); /* of one there is none */
+    assert_false(is_known(latency.std)); /* a single value has none */
     assert_int_equal(latency.count, 1);
     assert_int_equal(sums_statistic(&sums, STATISTIC_TTFT).count, 0);
     assert_int_equal(sums_statistic(&sums, STATISTIC_GPU_ENERGY).count, 0);
     sums_release(&sums);
 }
 
-/* Two windows of 4 tokens, 2 and 4 nats: a mean of 3 / 4 a token, whose residuals are -1 and 1. */
+/* Two windows of 4 tokens, 2 and 4 nats: a mean of 3 / 4 per token, whose residuals are -1 and 1. */
 static void scores_and_likelihoods_are_averaged(void **state)
 {
     (void)state;
@@ -208,7 +208,8 @@ static void an_example_of_each_metadata_key_is_kept(void **state)
     assert_true(jv_integer(jv_get(sums.metadata, "level"), &whole));
     assert_int_equal(whole, 3);
     assert_string_equal(jv_text(jv_get(sums.metadata, "name")), "Ada");
-    assert_near(jv_number(jv_get(sums.metadata, "share")), 0.5, 0); /* a fraction says more */
+    assert_near(jv_number(jv_get(sums.metadata, "share")), 0.5,
+                0); /* a fraction is preferred as an example */
     assert_true(jv_is_bool(jv_get(sums.metadata, "late")));
     sums_release(&sums);
 }
@@ -217,10 +218,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_are_summed),
-        cmocka_unit_test(every_start_counts),
-        cmocka_unit_test(why_queries_failed_and_tokens_are_unknown),
-        cmocka_unit_test(nothing_is_unknown_not_0),
-        cmocka_unit_test(statistics_are_of_what_is_known),
+        cmocka_unit_test(every_start_is_counted),
+        cmocka_unit_test(failure_reasons_and_unknown_token_reasons_are_counted),
+        cmocka_unit_test(sums_without_data_are_unknown_not_0),
+        cmocka_unit_test(statistics_are_over_known_values),
         cmocka_unit_test(an_example_of_each_metadata_key_is_kept),
         cmocka_unit_test(scores_and_likelihoods_are_averaged),
     };

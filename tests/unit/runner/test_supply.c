@@ -8,7 +8,7 @@
 
 enum { ITEMS = 4 };
 
-/* Takes everything; the keys one after another, with blanks between. */
+/* Takes all items; the keys in order, separated by spaces. */
 static void keys_of(struct supply_options options, char *to, size_t size, int64_t *total)
 {
     struct params params = {0};
@@ -32,7 +32,7 @@ static void keys_of(struct supply_options options, char *to, size_t size, int64_
             (size_t)snprintf(to + length, size - length, "%s%s", length ? " " : "", query.key);
         query_release(&query);
     }
-    struct query query; /* the end stays the end */
+    struct query query; /* the end is permanent */
     bool end = false;
     assert_int_equal(supply_next(&supply, &query, &end, &why), ERR_OK);
     assert_true(end);
@@ -40,7 +40,7 @@ static void keys_of(struct supply_options options, char *to, size_t size, int64_
     params_release(&params);
 }
 
-static void items_come_as_often_as_wanted(void **state)
+static void items_are_repeated_and_limited(void **state)
 {
     (void)state;
     static const struct {
@@ -65,14 +65,14 @@ static void items_come_as_often_as_wanted(void **state)
     }
 }
 
-static void what_is_done_is_left_out(void **state)
+static void completed_queries_are_skipped(void **state)
 {
     (void)state;
     struct query_set done = {.repeats = 2};
     char keys[512];
     int64_t total;
     assert_int_equal(query_set_add(&done, 1, 0), ERR_OK);
-    assert_int_equal(query_set_add(&done, 1, 0), ERR_OK); /* twice is once */
+    assert_int_equal(query_set_add(&done, 1, 0), ERR_OK); /* adding twice counts once */
     assert_int_equal(query_set_add(&done, 3, 1), ERR_OK);
     assert_int_equal(done.count, 2);
     keys_of((struct supply_options){.max_items = UINT64_MAX, .repeats = 2, .done = &done}, keys,
@@ -81,7 +81,7 @@ static void what_is_done_is_left_out(void **state)
     assert_int_equal(total, 6);
     keys_of((struct supply_options){.max_items = 1, .repeats = 1, .done = &done}, keys, sizeof keys,
             &total);
-    assert_int_equal(total, 0); /* more was done than is wanted: never negative */
+    assert_int_equal(total, 0); /* more was done than is requested: never negative */
     query_set_release(&done);
 }
 
@@ -100,7 +100,7 @@ static void all_done_is_an_empty_supply(void **state)
     query_set_release(&done);
 }
 
-static void far_places_are_kept(void **state)
+static void sparse_query_sets_are_kept(void **state)
 {
     (void)state;
     struct query_set done = {.repeats = 5};
@@ -148,8 +148,8 @@ static void arrivals_of(uint64_t seed, double *gaps)
     params_release(&params);
 }
 
-/* Of a Poisson process the gaps are exponential: mean and deviation are 1 / rate, and one in e is
- * longer than that. */
+/* The gaps of a Poisson process are exponential: mean and deviation are 1 / rate, and a fraction of
+ * 1 / e is longer than that. */
 static void arrivals_are_a_poisson_process(void **state)
 {
     (void)state;
@@ -171,7 +171,7 @@ static void arrivals_are_a_poisson_process(void **state)
     assert_near(longer / ARRIVALS, exp(-1), 0.03);
 }
 
-static void a_missing_dataset(void **state)
+static void an_unknown_dataset_suggests_the_nearest(void **state)
 {
     (void)state;
     struct supply supply;
@@ -184,12 +184,12 @@ static void a_missing_dataset(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(items_come_as_often_as_wanted),
-        cmocka_unit_test(what_is_done_is_left_out),
+        cmocka_unit_test(items_are_repeated_and_limited),
+        cmocka_unit_test(completed_queries_are_skipped),
         cmocka_unit_test(all_done_is_an_empty_supply),
-        cmocka_unit_test(far_places_are_kept),
+        cmocka_unit_test(sparse_query_sets_are_kept),
         cmocka_unit_test(arrivals_are_a_poisson_process),
-        cmocka_unit_test(a_missing_dataset),
+        cmocka_unit_test(an_unknown_dataset_suggests_the_nearest),
     };
     return RUN_TESTS(tests);
 }

@@ -1,5 +1,5 @@
-/* Which points a sweep measures, and how often.  Mode probe on GPUs whose curves are known: the best clock that it
- * measured against the best of all clocks. */
+/* Which points a sweep measures, and how often. Probe mode on GPUs with known curves: the best
+ * clock that it measured against the best of all clocks. */
 #include "support/unit.h"
 #include "port/json_read.h"
 
@@ -15,11 +15,12 @@
 static const struct gpu {
     double high, low, step, t0, t1, knee, idle, rise, steep;
 } GPUS[] = {
-    {1410, 510, 15, 20, 20, 1, 60, 180, 2.6},    /* bound by compute */
-    {1410, 510, 15, 47, 40, 2.04, 70, 170, 2.2}, /* by memory: a knee at 690 MHz */
+    {1410, 510, 15, 20, 20, 1, 60, 180, 2.6},    /* compute-bound */
+    {1410, 510, 15, 47, 40, 2.04, 70, 170, 2.2}, /* memory-bound: a knee at 690 MHz */
     {1785, 510, 15, 10, 10, 1.35, 90, 300, 2.9}, /* between */
     {1380, 510, 7.5, 30, 30, 1.39, 40, 190, 1.8},
-    {1785, 510, 15, 10, 10, 1, 350, 40, 2}, /* idle power prevails: the highest is the best */
+    {1785, 510, 15, 10, 10, 1, 350, 40,
+     2}, /* idle power dominates: the highest clock is the best */
 };
 
 static double time_at(const struct gpu *gpu, double mhz)
@@ -41,7 +42,7 @@ static size_t list_clocks(const struct gpu *gpu, double *out)
     return count;
 }
 
-/* What a command would have measured, with noise of half a percent. */
+/* What a command would have measured, with 0.5 % noise. */
 static void measure(struct sweep *sweep, struct run_writer *writer, const struct gpu *gpu)
 {
     struct sweep_step step;
@@ -63,7 +64,7 @@ static void measure(struct sweep *sweep, struct run_writer *writer, const struct
 }
 
 /* Returns the regret of the best clock that was measured. */
-static double probe(const struct gpu *gpu, double exponent, const char *parent, size_t *points)
+static double run_probe(const struct gpu *gpu, double exponent, const char *parent, size_t *points)
 {
     double clocks[200], best = INFINITY, found = INFINITY;
     size_t count = list_clocks(gpu, clocks);
@@ -98,7 +99,7 @@ static double probe(const struct gpu *gpu, double exponent, const char *parent, 
         best = fmin(best, objective_at(gpu, clocks[i], exponent));
     for (size_t p = 0; p < sweep.point_count; p++)
         found = fmin(found, objective_at(gpu, strtod(sweep.values[p], NULL), exponent));
-    /* What was added is there when the sweep is read again. */
+    /* Added points are there when the sweep is read again. */
     assert_int_equal(sweep_load(writer.directory, &again, &why), ERR_OK);
     assert_int_equal(again.point_count, sweep.point_count);
     for (size_t p = 0; p < sweep.point_count; p++)
@@ -114,7 +115,7 @@ static double probe(const struct gpu *gpu, double exponent, const char *parent, 
     return found / best - 1;
 }
 
-static void the_best_clock_is_found_by_few(void **state)
+static void probe_mode_finds_the_best_clock_with_few_points(void **state)
 {
     (void)state;
     SKIP_WITHOUT(jv_available);
@@ -125,7 +126,7 @@ static void the_best_clock_is_found_by_few(void **state)
             char parent[200];
             size_t points;
             snprintf(parent, sizeof parent, "%s/%zu-%g", tree.root, g, exponent);
-            double regret = probe(&GPUS[g], exponent, parent, &points);
+            double regret = run_probe(&GPUS[g], exponent, parent, &points);
             if (regret > 0.01 || points > 11)
                 print_error("GPU %zu, n = %g: regret %g, %zu points\n", g, exponent, regret,
                             points);
@@ -143,8 +144,8 @@ static bool count_step(void *context, const struct sweep *sweep, const struct sw
     return false;
 }
 
-/* Each once; a cost that grew faster than their number would not end within a test's patience. */
-static void a_plan_of_many_attempts_has_each_once(void **state)
+/* Each once; a superlinear cost would exceed the test's time limit. */
+static void a_large_plan_has_each_attempt_once(void **state)
 {
     (void)state;
     enum { POINTS = 5000, REPEATS = 400 };
@@ -165,7 +166,7 @@ static void a_plan_of_many_attempts_has_each_once(void **state)
     sweep_release(&sweep);
 }
 
-/* Batch 1 is bound by compute, 8 by memory. */
+/* Batch 1 is compute-bound, 8 memory-bound. */
 static void measure_batches(struct sweep *sweep, struct run_writer *writer)
 {
     struct sweep_step step;
@@ -183,7 +184,7 @@ static void measure_batches(struct sweep *sweep, struct run_writer *writer)
 }
 
 /* Each setting of the other knobs has its own optimum. */
-static void other_knobs_have_curves_of_their_own(void **state)
+static void each_setting_of_other_knobs_has_its_own_curve(void **state)
 {
     (void)state;
     SKIP_WITHOUT(jv_available);
@@ -208,7 +209,7 @@ static void other_knobs_have_curves_of_their_own(void **state)
         measure_batches(&sweep, &writer);
         assert_int_equal(sweep_refine(&sweep, &writer, &more, &why), ERR_OK);
     }
-    for (size_t i = 0; i < 6; i++) /* one of each, to begin with */
+    for (size_t i = 0; i < 6; i++) /* one of each at the start */
         best[*sweep.values[2 * sweep.attempts[i].point] == '8'] = i;
     for (size_t i = 0; i < sweep.count; i++) {
         size_t curve = *sweep.values[2 * sweep.attempts[i].point] == '8';
@@ -224,8 +225,8 @@ static void other_knobs_have_curves_of_their_own(void **state)
     tree_free(&tree);
 }
 
-/* Repeats until the ± is met: one of a throttled GPU tells nothing of it. */
-static void a_spoiled_repeat_is_not_a_spread(void **state)
+/* Repeats until the ± is met: a throttled repeat does not count for it. */
+static void a_throttled_repeat_does_not_count_as_spread(void **state)
 {
     (void)state;
     static char clean[] = "", throttled[] = "background_cpu,throttled";
@@ -254,10 +255,10 @@ static void a_spoiled_repeat_is_not_a_spread(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_best_clock_is_found_by_few),
-        cmocka_unit_test(a_plan_of_many_attempts_has_each_once),
-        cmocka_unit_test(a_spoiled_repeat_is_not_a_spread),
-        cmocka_unit_test(other_knobs_have_curves_of_their_own),
+        cmocka_unit_test(probe_mode_finds_the_best_clock_with_few_points),
+        cmocka_unit_test(a_large_plan_has_each_attempt_once),
+        cmocka_unit_test(a_throttled_repeat_does_not_count_as_spread),
+        cmocka_unit_test(each_setting_of_other_knobs_has_its_own_curve),
     };
     return RUN_TESTS(tests);
 }

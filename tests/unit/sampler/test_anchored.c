@@ -1,4 +1,4 @@
-/* A counter that is read every half a minute, continued by power samples: against the true integral. */
+/* A counter that is read every half a minute, interpolated by power samples: against the true integral. */
 #include "support/unit.h"
 
 #include <math.h>
@@ -58,10 +58,10 @@ static double (*const LOADS[])(double) = {constant,  square_30ms, square_100ms,
 
 static struct card {
     double (*joules)(double);
-    double gain;       /* of the power samples: what they show of the truth */
+    double gain;       /* gain of the power samples */
     nanos hole, until; /* no samples in between */
-    nanos reset;       /* the counter starts again from 0 */
-    nanos dies;        /* it stops there; 0: never */
+    nanos reset;       /* the counter restarts from 0 */
+    nanos dies;        /* the counter stops there; 0: never */
     struct spill spill;
     struct sensor_channel counter_row, power_row;
     struct series counter, power;
@@ -97,7 +97,7 @@ static void end(void)
     spill_release(&card.spill);
 }
 
-/* A reading at t shows the last update, dated to the middle of the period before. */
+/* A read at t returns the last update, dated to the middle of the period before. */
 static void read_counter(nanos t)
 {
     nanos update = (card.dies && t > card.dies ? card.dies : t) / TICK * TICK;
@@ -109,7 +109,7 @@ static void read_counter(nanos t)
         count %= card.counter_row.wraps_at;
     bool is_new = card.readings++ > 0 && count != card.last_count;
     card.last_count = count;
-    if (!is_new) /* the source passes on updates only, and the first reading is none */
+    if (!is_new) /* the source passes on updates only, and the first read is not one */
         return;
     struct channel_sample sample = {
         .t = t - TICK / 2, .count = count, .sigma_us = 28900, .kind = SAMPLE_GOOD};
@@ -135,14 +135,14 @@ static double sum_at(nanos t)
     return sum;
 }
 
-/* From `from` to `to` as a session does it: samples every half a second, the counter when it is due. */
+/* From `from` to `to` like a session: samples every half a second, the counter when it is due. */
 static void run(nanos from, nanos to)
 {
     for (nanos t = from + DRAIN; t <= to; t += DRAIN) {
         if (t >= card.next_anchor || card.wants_counter) {
             read_counter(t - 137 * MS);
             card.gap = card.gap < PERIOD / 2 ? 2 * card.gap : PERIOD;
-            /* not in step with the updates */
+            /* not in phase with the updates */
             card.next_anchor = t + card.gap + 7 * MS;
         }
         const struct timeline_point *last = timeline_last(&card.anchored.energy);
@@ -153,12 +153,12 @@ static void run(nanos from, nanos to)
         if (reach == 0)
             continue;
         assert_true(timeline_last(&card.anchored.energy)->sum >= before); /* monotone */
-        assert_float_equal(sum_at(reach), before, 0);                     /* not revised */
+        assert_float_equal(sum_at(reach), before, 0); /* settled values do not change */
         assert_float_equal(sum_at(reach / 2), middle, 0);
     }
 }
 
-/* The largest error of a minute that begins at or after `from`, relative. */
+/* The largest relative error of a minute that begins at or after `from`. */
 static double worst_minute(nanos from, nanos to)
 {
     double worst = 0;
@@ -171,7 +171,7 @@ static double worst_minute(nanos from, nanos to)
 
 /* ---- tests ---- */
 
-static void every_minute_is_the_counters(void **state)
+static void every_minute_matches_the_counter(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof LOADS / sizeof *LOADS; i++) {
@@ -183,7 +183,7 @@ static void every_minute_is_the_counters(void **state)
     }
 }
 
-static void follows_the_counter_where_samples_are_off(void **state)
+static void follows_the_counter_if_samples_are_miscalibrated(void **state)
 {
     (void)state;
     static const double GAINS[] = {0.6, 0.95, 1.05, 1.4};
@@ -191,7 +191,7 @@ static void follows_the_counter_where_samples_are_off(void **state)
         begin(square_1s, GAINS[i]);
         run(0, 400 * NS_PER_S);
         assert_true(worst_minute(100 * NS_PER_S, 399 * NS_PER_S) < 0.005);
-        /* and all of the energy, with what was wrong at first */
+        /* and of all the energy, including the initial error */
         double truth = card.joules(395) - card.joules(5);
         assert_float_equal((sum_at(395 * NS_PER_S) - sum_at(5 * NS_PER_S)) / truth, 1, 0.005);
         end();
@@ -221,7 +221,7 @@ static void continues_after_a_wrap(void **state)
 }
 
 /* A stopped process misses samples; the counter does not. */
-static void bridges_a_hole_by_the_counter(void **state)
+static void bridges_missing_samples_by_the_counter(void **state)
 {
     (void)state;
     struct window w;
@@ -231,7 +231,7 @@ static void bridges_a_hole_by_the_counter(void **state)
     run(0, 115 * NS_PER_S);
     unsigned before = card.readings;
     run(115 * NS_PER_S, 116 * NS_PER_S + DRAIN);
-    assert_true(card.readings > before); /* it was asked for */
+    assert_true(card.readings > before); /* it was requested */
     run(116 * NS_PER_S + DRAIN, 200 * NS_PER_S);
     assert_true(worst_minute(60 * NS_PER_S, 199 * NS_PER_S) < 0.005);
     assert_int_equal(anchored_window(&card.anchored, 90 * NS_PER_S, 130 * NS_PER_S, &w), ERR_OK);
@@ -239,8 +239,8 @@ static void bridges_a_hole_by_the_counter(void **state)
     end();
 }
 
-/* Without a counter that moves, this is no energy of a counter: the samples' own integral is for that. */
-static void ends_with_a_dead_counter(void **state)
+/* Without a counter that advances, this is not counter energy: the samples have their own integral. */
+static void ends_when_the_counter_dies(void **state)
 {
     (void)state;
     struct window w;
@@ -257,8 +257,8 @@ static void ends_with_a_dead_counter(void **state)
     end();
 }
 
-/* What the counter has confirmed is known better than what is beyond its last reading. */
-static void is_less_certain_beyond_the_last_anchor(void **state)
+/* What the counter has confirmed is more certain than what is beyond its last reading. */
+static void uncertainty_grows_beyond_the_last_anchor(void **state)
 {
     (void)state;
     struct window anchored, beyond;
@@ -277,13 +277,13 @@ static void is_less_certain_beyond_the_last_anchor(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_minute_is_the_counters),
-        cmocka_unit_test(follows_the_counter_where_samples_are_off),
+        cmocka_unit_test(every_minute_matches_the_counter),
+        cmocka_unit_test(follows_the_counter_if_samples_are_miscalibrated),
         cmocka_unit_test(continues_after_a_reset),
         cmocka_unit_test(continues_after_a_wrap),
-        cmocka_unit_test(bridges_a_hole_by_the_counter),
-        cmocka_unit_test(ends_with_a_dead_counter),
-        cmocka_unit_test(is_less_certain_beyond_the_last_anchor),
+        cmocka_unit_test(bridges_missing_samples_by_the_counter),
+        cmocka_unit_test(ends_when_the_counter_dies),
+        cmocka_unit_test(uncertainty_grows_beyond_the_last_anchor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

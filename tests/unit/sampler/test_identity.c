@@ -34,7 +34,7 @@ static void one_card_is_measured_once(void **state)
     assert_non_null(strstr(why.text, "amdsmi:0"));
 }
 
-static void the_bus_is_compared_however_it_is_written(void **state)
+static void bus_addresses_are_compared_in_any_format(void **state)
 {
     (void)state;
     struct sensor first = card(&NVML, "nvml:0", "gpu0", 0, "00000000:0C:00.0");
@@ -43,8 +43,8 @@ static void the_bus_is_compared_however_it_is_written(void **state)
     assert_int_equal(identity_check(others, 1, &again, NULL), ERR_UNSUPPORTED);
 }
 
-/* A card and the processor's own graphics: both came as gpu0, and must not be summed as one. */
-static void two_cards_of_one_name_get_their_own(void **state)
+/* A card and integrated graphics: both were reported as gpu0, and must not be summed as one. */
+static void cards_of_the_same_name_are_renumbered(void **state)
 {
     (void)state;
     struct sensor first = card(&NVML, "nvml:0", "gpu0", 0, "00000000:01:00.0");
@@ -58,7 +58,7 @@ static void two_cards_of_one_name_get_their_own(void **state)
     assert_int_equal(third.channels[1].location, -1);
 }
 
-static void others_are_left_alone(void **state)
+static void other_devices_are_unchanged(void **state)
 {
     (void)state;
     struct sensor first = card(&NVML, "nvml:0", "gpu0", 0, NULL);
@@ -72,14 +72,14 @@ static void others_are_left_alone(void **state)
     assert_string_equal(cpu.channels[0].device, "cpu0");
 }
 
-static void a_neighbor_is_not_the_lost_card(void **state)
+static void another_card_does_not_replace_the_lost_one(void **state)
 {
     (void)state;
     struct sensor lost = card(&HWMON, "hwmon:amdgpu0", "gpu0", 0, "0000:03:00.0");
     struct sensor same = card(&HWMON, "hwmon:amdgpu0", "gpu4", 4, "0000:03:00.0");
     struct sensor next = card(&HWMON, "hwmon:amdgpu0", "gpu0", 0, "0000:44:00.0");
     struct sensor silent = card(&HWMON, "hwmon:amdgpu0", "gpu0", 0, NULL);
-    assert_true(identity_continues(&lost, &same)); /* the name is ours to give */
+    assert_true(identity_continues(&lost, &same)); /* the name is assigned by the sampler */
     assert_false(identity_continues(&lost, &next));
     assert_true(identity_continues(&lost, &silent));
     sensor_add_fact(&lost, "uuid", "GPU-1");
@@ -93,10 +93,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_card_is_measured_once),
-        cmocka_unit_test(a_neighbor_is_not_the_lost_card),
-        cmocka_unit_test(the_bus_is_compared_however_it_is_written),
-        cmocka_unit_test(two_cards_of_one_name_get_their_own),
-        cmocka_unit_test(others_are_left_alone),
+        cmocka_unit_test(another_card_does_not_replace_the_lost_one),
+        cmocka_unit_test(bus_addresses_are_compared_in_any_format),
+        cmocka_unit_test(cards_of_the_same_name_are_renumbered),
+        cmocka_unit_test(other_devices_are_unchanged),
     };
     return RUN_TESTS(tests);
 }

@@ -1,4 +1,4 @@
-/* Which processes used a device: a driver, a clock and a /proc of our own. */
+/* Which processes used a device: with a fake driver, clock and /proc. */
 #include "sampler/process_watch.h"
 
 #include <stdio.h>
@@ -13,13 +13,13 @@ static struct sensor_process shown[4];
 static size_t shown_count;
 static enum err answer;
 
-static nanos clock_ours(void)
+static nanos fake_now(void)
 {
     return now;
 }
 
-static enum err show(struct sensor *sensor, struct sensor_process out[SENSOR_PROCESSES_MAX],
-                     size_t *count)
+static enum err list_processes(struct sensor *sensor,
+                               struct sensor_process out[SENSOR_PROCESSES_MAX], size_t *count)
 {
     (void)sensor;
     *count = shown_count;
@@ -28,7 +28,7 @@ static enum err show(struct sensor *sensor, struct sensor_process out[SENSOR_PRO
     return answer;
 }
 
-static const struct sensor_driver DRIVER = {.name = "ours", .processes = show};
+static const struct sensor_driver DRIVER = {.name = "ours", .processes = list_processes};
 static struct sensor sensor = {.driver = &DRIVER};
 static struct process_watch watch;
 
@@ -43,7 +43,7 @@ static void put_process(int pid, int parent)
 
 static int set_up(void **state)
 {
-    static const struct clock_source OURS = {clock_ours, clock_ours, clock_ours};
+    static const struct clock_source OURS = {fake_now, fake_now, fake_now};
     (void)state;
     tree_new(&tree);
     clock_replace(&OURS);
@@ -63,8 +63,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* What the source's thread does at every turn; whether it read. */
-static bool turn(nanos passed)
+/* What the source's thread does in each iteration; returns whether it read. */
+static bool advance(nanos passed)
 {
     now += passed;
     bool due = process_watch_due(&watch, &sensor);
@@ -73,27 +73,27 @@ static bool turn(nanos passed)
     return due;
 }
 
-static size_t copy(struct process_use *out, double *watched_s)
+static size_t copy_use(struct process_use *out, double *watched_s)
 {
     size_t count;
     assert_int_equal(process_watch_copy(&watch, out, &count, watched_s), ERR_OK);
     return count;
 }
 
-static void it_is_read_at_both_ends_and_every_five_seconds(void **state)
+static void processes_are_read_at_both_ends_and_every_five_seconds(void **state)
 {
     (void)state;
-    assert_false(turn(NS_PER_S)); /* nobody asked */
+    assert_false(advance(NS_PER_S)); /* no window yet */
     process_watch_begin(&watch);
     assert_false(process_watch_is_current(&watch));
-    assert_true(turn(0));
+    assert_true(advance(0));
     assert_true(process_watch_is_current(&watch));
-    assert_false(turn(4999 * NS_PER_MS));
-    assert_true(turn(NS_PER_MS));
-    assert_false(turn(NS_PER_S));
+    assert_false(advance(4999 * NS_PER_MS));
+    assert_true(advance(NS_PER_MS));
+    assert_false(advance(NS_PER_S));
     process_watch_end(&watch);
-    assert_true(turn(0));
-    assert_false(turn(60 * NS_PER_S));
+    assert_true(advance(0));
+    assert_false(advance(60 * NS_PER_S));
 }
 
 static void utilization_adds_up_over_time(void **state)
@@ -106,17 +106,17 @@ static void utilization_adds_up_over_time(void **state)
     shown[0] = (struct sensor_process){11, true, 1e9, 90};
     shown_count = 1;
     process_watch_begin(&watch);
-    turn(NS_PER_S); /* what it did before does not count */
+    advance(NS_PER_S); /* earlier use does not count */
     shown[0] = (struct sensor_process){11, true, 3e9, 40};
-    turn(5 * NS_PER_S);
-    /* It ends; another one is there for a while and was never seen alive. */
+    advance(5 * NS_PER_S);
+    /* It exits; another process is listed for a while and was never seen in /proc. */
     tree_remove(&tree, "/proc/11/stat");
     shown[0] = (struct sensor_process){11, false, UNKNOWN, 10};
     shown[1] = (struct sensor_process){12, false, UNKNOWN, 100};
     shown_count = 2;
     process_watch_end(&watch);
-    turn(2 * NS_PER_S);
-    assert_int_equal(copy(use, &watched_s), 2);
+    advance(2 * NS_PER_S);
+    assert_int_equal(copy_use(use, &watched_s), 2);
     assert_near(watched_s, 7, 1e-9);
     assert_int_equal(use[0].pid, 11);
     assert_near(use[0].busy_s, 0.4 * 5 + 0.1 * 2, 1e-9);
@@ -130,7 +130,7 @@ static void utilization_adds_up_over_time(void **state)
     assert_false(use[1].was_open);
 }
 
-static void a_window_begins_with_nothing(void **state)
+static void a_new_window_starts_at_zero(void **state)
 {
     (void)state;
     struct process_use use[SENSOR_PROCESSES_MAX];
@@ -139,17 +139,17 @@ static void a_window_begins_with_nothing(void **state)
     shown[0] = (struct sensor_process){11, true, 1e9, UNKNOWN};
     shown_count = 1;
     process_watch_begin(&watch);
-    turn(0);
-    turn(5 * NS_PER_S);
-    assert_int_equal(copy(use, &watched_s), 1);
+    advance(0);
+    advance(5 * NS_PER_S);
+    assert_int_equal(copy_use(use, &watched_s), 1);
     assert_false(is_known(use[0].busy_s));
     shown_count = 0;
     process_watch_begin(&watch);
     assert_int_equal(process_watch_copy(&watch, use, &count, &watched_s), ERR_NO_DATA);
-    turn(0);
-    assert_int_equal(copy(use, &watched_s), 0);
+    advance(0);
+    assert_int_equal(copy_use(use, &watched_s), 0);
     answer = ERR_UNSUPPORTED;
-    turn(5 * NS_PER_S);
+    advance(5 * NS_PER_S);
     assert_int_equal(process_watch_copy(&watch, use, &count, &watched_s), ERR_UNSUPPORTED);
 }
 
@@ -158,9 +158,9 @@ static void a_window_begins_with_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(it_is_read_at_both_ends_and_every_five_seconds),
+        TEST(processes_are_read_at_both_ends_and_every_five_seconds),
         TEST(utilization_adds_up_over_time),
-        TEST(a_window_begins_with_nothing),
+        TEST(a_new_window_starts_at_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

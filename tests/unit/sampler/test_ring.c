@@ -5,12 +5,12 @@
 
 #include "sampler/ring.h"
 
-static struct channel_sample numbered(uint64_t n)
+static struct channel_sample numbered_sample(uint64_t n)
 {
     return (struct channel_sample){.t = (nanos)n, .count = n * 3, .channel = (uint16_t)(n % 24)};
 }
 
-static void keeps_order_across_the_end(void **state)
+static void order_is_kept_across_the_wrap(void **state)
 {
     (void)state;
     struct ring ring;
@@ -20,11 +20,11 @@ static void keeps_order_across_the_end(void **state)
     uint64_t pushed = 0, popped = 0;
     for (int round = 0; round < 100; round++) {
         for (int i = 0; i < round % 8 + 1; i++) {
-            struct channel_sample in = numbered(pushed++);
+            struct channel_sample in = numbered_sample(pushed++);
             assert_true(ring_push(&ring, &in));
         }
         while (ring_pop(&ring, &out)) {
-            struct channel_sample expected = numbered(popped++);
+            struct channel_sample expected = numbered_sample(popped++);
             assert_int_equal(out.t, expected.t);
             assert_int_equal(out.count, expected.count);
             assert_int_equal(out.channel, expected.channel);
@@ -39,7 +39,7 @@ static void capacity_is_rounded_up(void **state)
 {
     (void)state;
     struct ring ring;
-    struct channel_sample in = numbered(1);
+    struct channel_sample in = numbered_sample(1);
     assert_int_equal(ring_init(&ring, 5), ERR_OK);
     for (int i = 0; i < 8; i++)
         assert_true(ring_push(&ring, &in));
@@ -47,14 +47,14 @@ static void capacity_is_rounded_up(void **state)
     ring_release(&ring);
 }
 
-static void full_ring_counts_and_keeps_the_old(void **state)
+static void a_full_ring_drops_and_counts_new_samples(void **state)
 {
     (void)state;
     struct ring ring;
     struct channel_sample out;
     assert_int_equal(ring_init(&ring, 4), ERR_OK);
     for (uint64_t i = 0; i < 10; i++) {
-        struct channel_sample in = numbered(i);
+        struct channel_sample in = numbered_sample(i);
         assert_int_equal(ring_push(&ring, &in), i < 4);
     }
     assert_int_equal(ring.dropped, 6);
@@ -63,7 +63,7 @@ static void full_ring_counts_and_keeps_the_old(void **state)
         assert_int_equal(out.t, i);
     }
     assert_false(ring_pop(&ring, &out));
-    struct channel_sample in = numbered(99);
+    struct channel_sample in = numbered_sample(99);
     assert_true(ring_push(&ring, &in));
     assert_true(ring_pop(&ring, &out));
     assert_int_equal(out.t, 99);
@@ -76,7 +76,7 @@ static void *produce(void *argument)
 {
     struct ring *ring = argument;
     for (uint64_t i = 0; i < MANY; i++) {
-        struct channel_sample in = numbered(i);
+        struct channel_sample in = numbered_sample(i);
         while (!ring_push(ring, &in))
             sched_yield();
     }
@@ -91,7 +91,7 @@ static void one_producer_and_one_consumer_run_concurrently(void **state)
     assert_int_equal(ring_init(&ring, 64), ERR_OK);
     assert_int_equal(pthread_create(&producer, NULL, produce, &ring), 0);
     for (uint64_t i = 0; i < MANY; i++) {
-        struct channel_sample out, expected = numbered(i);
+        struct channel_sample out, expected = numbered_sample(i);
         while (!ring_pop(&ring, &out))
             sched_yield();
         if (out.t != expected.t || out.count != expected.count || out.channel != expected.channel)
@@ -106,9 +106,9 @@ static void one_producer_and_one_consumer_run_concurrently(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keeps_order_across_the_end),
+        cmocka_unit_test(order_is_kept_across_the_wrap),
         cmocka_unit_test(capacity_is_rounded_up),
-        cmocka_unit_test(full_ring_counts_and_keeps_the_old),
+        cmocka_unit_test(a_full_ring_drops_and_counts_new_samples),
         cmocka_unit_test(one_producer_and_one_consumer_run_concurrently),
     };
     return RUN_TESTS(tests);

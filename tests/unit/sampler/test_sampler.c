@@ -1,5 +1,5 @@
-/* The whole sampler over scripted sensors: threads, loss and return, suspend, odd devices.
- * Counters follow the real clock at a known power, so every window has a known answer; the machine
+/* The whole sampler over scripted sensors: threads, loss and return, suspend, unusual devices.
+ * Counters follow the real clock at a known power, so every window has a known energy; the machine
  * may be slow, so nothing here depends on how soon something happens. */
 #define _GNU_SOURCE
 #include "support/unit.h"
@@ -17,12 +17,12 @@
 #define WATTS     100.0
 #define PER_COUNT 1e-6
 
-/* ---- clocks that can be moved ---- */
+/* ---- adjustable clocks ---- */
 
 static _Atomic int64_t suspended, wall_step;
-static _Atomic int64_t late; /* the thread that asks next has to wait for a CPU so long */
+static _Atomic int64_t late; /* how long the next thread that reads the clock is delayed */
 
-static nanos real(clockid_t id)
+static nanos read_clock(clockid_t id)
 {
     struct timespec t;
     clock_gettime(id, &t);
@@ -31,10 +31,10 @@ static nanos real(clockid_t id)
 
 static nanos test_monotonic(void)
 {
-    return real(CLOCK_MONOTONIC);
+    return read_clock(CLOCK_MONOTONIC);
 }
 
-static void nap(nanos length)
+static void sleep_for(nanos length)
 {
     struct timespec t = {.tv_sec = length / NS_PER_S, .tv_nsec = length % NS_PER_S};
     nanosleep(&t, NULL);
@@ -42,13 +42,13 @@ static void nap(nanos length)
 
 static nanos test_boot(void)
 {
-    nap(atomic_exchange(&late, 0));
-    return real(CLOCK_MONOTONIC) + suspended;
+    sleep_for(atomic_exchange(&late, 0));
+    return read_clock(CLOCK_MONOTONIC) + suspended;
 }
 
 static nanos test_wall(void)
 {
-    return real(CLOCK_REALTIME) + wall_step;
+    return read_clock(CLOCK_REALTIME) + wall_step;
 }
 
 static const struct clock_source CLOCKS = {test_monotonic, test_boot, test_wall};
@@ -59,15 +59,14 @@ struct script {
     nanos tick;        /* the counters' update period */
     nanos read_period; /* the group's default */
     bool follow, power_too;
-    bool apart; /* power is read in a group of its own, before the counters */
+    bool apart; /* power is read in a separate group, before the counters */
     unsigned channels;
     _Atomic int64_t block; /* a read takes this long */
-    atomic_bool gone;      /* reads say lost, opens fail */
+    atomic_bool gone;      /* reads return lost, opens fail */
     atomic_bool changed;   /* opens with another resolution */
     atomic_bool stuck, flaky;
     atomic_uint opened, closed, reads;
-    _Atomic int64_t last_read,
-        longest; /* begin of the newest read; most time from one to the next */
+    _Atomic int64_t last_read, longest; /* start of the last read; longest time between two reads */
 };
 
 enum { SCRIPTS = 3 };
@@ -118,8 +117,8 @@ static enum err scripted_read(struct sensor *sensor, unsigned group, struct obse
     if (script->flaky && n % 2)
         return ERR_BUSY;
     if (script->block > 0 && counters)
-        nap(script->block);
-    /* The count is that of the time which is told with it, however late this thread goes on. */
+        sleep_for(script->block);
+    /* The count corresponds to the reported time, however late this thread continues. */
     nanos t = before + (clock_now() - before) / 2;
     nanos tick = script->stuck ? NS_PER_S : t / script->tick * script->tick;
     for (unsigned i = 0; counters && i < script->channels; i++)
@@ -140,7 +139,7 @@ static const struct sensor_driver SCRIPTED = {
 
 static struct sampler *sampler;
 
-static struct script *add(struct sampler *to, unsigned key, nanos tick, nanos read_period)
+static struct script *add_script(struct sampler *to, unsigned key, nanos tick, nanos read_period)
 {
     struct script *script = &scripts[key];
     *script = (struct script){.tick = tick, .read_period = read_period, .channels = 1};
@@ -152,7 +151,7 @@ static struct script *add(struct sampler *to, unsigned key, nanos tick, nanos re
     return script;
 }
 
-/* As add, for scripts that must be set before opening. */
+/* Like add_script, for scripts that must be set before opening. */
 static void open_script(unsigned key)
 {
     struct sensor_finding finding = {.driver = &SCRIPTED, .key = key, .kind = SENSOR_TEST};
@@ -192,7 +191,7 @@ static struct source_state source_state(void)
     return state;
 }
 
-/* Whether the machine let the reader thread run when it was due. */
+/* Whether the scheduler ran the reader thread when it was due. */
 static bool was_on_time(const struct script *script)
 {
     nanos open = clock_now() - script->last_read;
@@ -200,7 +199,7 @@ static bool was_on_time(const struct script *script)
     return longest <= script->read_period + 2 * script->block + MS;
 }
 
-/* Checks the power of what is covered; returns the coverage. */
+/* Checks the mean power of the covered time; returns the coverage. */
 static double check_power(struct sampler *of, size_t channel, nanos from, nanos to)
 {
     struct window w;
@@ -208,11 +207,11 @@ static double check_power(struct sampler *of, size_t channel, nanos from, nanos 
     assert_int_equal(sampler_window(of, 0, channel, from, to, &w), ERR_OK);
     double watts = WATTS * (double)(channel + 1);
     assert_true(w.covered_s > 0);
-    /* A tick more or less at both edges is the most that may be amiss. */
+    /* The tolerance is one tick at each edge. */
     double slip = 2 * seconds(scripts[0].tick) * watts;
     double allowed = 0.02 * watts * w.covered_s + slip;
-    /* Where reads came late, each edge is known as well as it says: anywhere in an interval whose half-width is 1.73
-     * standard deviations; both edges at their ends are 2.45 of the sum's. */
+    /* Where reads were late, each edge is as uncertain as reported: anywhere in an interval whose
+     * half-width is 1.73 standard deviations; both edges at their ends are 2.45 of the sum's. */
     if (!was_on_time(&scripts[0]))
         allowed = fmax(allowed, 2.45 * sqrt(w.variance));
     assert_near(w.sum, watts * w.covered_s, allowed);
@@ -224,14 +223,14 @@ static double check_power(struct sampler *of, size_t channel, nanos from, nanos 
 static void windows_during_and_after_the_run(void **state)
 {
     (void)state;
-    add(NULL, 0, MS, 10 * MS)->power_too = true;
+    add_script(NULL, 0, MS, 10 * MS)->power_too = true;
     open_script(0);
     start();
     nanos from = clock_now();
-    nap(150 * MS);
+    sleep_for(150 * MS);
     nanos middle = clock_now();
     assert_true(check_power(sampler, 0, from, middle) > 0.9);
-    nap(50 * MS);
+    sleep_for(50 * MS);
     nanos to = clock_now();
     sampler_settle(sampler, to);
     sampler_stop(sampler);
@@ -253,19 +252,19 @@ static void windows_during_and_after_the_run(void **state)
                      ERR_NO_DATA);
 }
 
-static void ticks_are_followed_through_blocking_reads(void **state)
+static void ticks_are_followed_with_blocking_reads(void **state)
 {
     (void)state;
-    struct script *script = add(NULL, 0, 100 * MS, 100 * MS);
+    struct script *script = add_script(NULL, 0, 100 * MS, 100 * MS);
     script->follow = true;
     script->block = 3 * MS;
     open_script(0);
     start();
-    nap(500 * MS);
+    sleep_for(500 * MS);
     nanos from = clock_now();
     unsigned reads = script->reads;
     script->block = 15 * MS;
-    nap(900 * MS);
+    sleep_for(900 * MS);
     nanos to = clock_now();
     assert_true(check_power(sampler, 0, from, to) > 0.7);
     assert_true(script->reads - reads < 120);
@@ -274,27 +273,27 @@ static void ticks_are_followed_through_blocking_reads(void **state)
     assert_true(channel.period == 0 || (channel.period > 50 * MS && channel.period < 210 * MS));
 }
 
-static void first_reading_makes_no_peak(void **state)
+static void the_first_reading_makes_no_peak(void **state)
 {
     (void)state;
-    add(NULL, 0, 100 * MS, 100 * MS)->follow = true;
+    add_script(NULL, 0, 100 * MS, 100 * MS)->follow = true;
     open_script(0);
     nanos from = clock_now();
     start();
-    nap(300 * MS);
+    sleep_for(300 * MS);
     sampler_settle(sampler, clock_now());
     double low, high;
     assert_int_equal(sampler_extremes(sampler, 0, 0, from, clock_now(), &low, &high), ERR_OK);
     assert_true(high < 2 * WATTS);
 }
 
-/* Reads that take long, and a thread that comes to read late, as on a busy machine, are waited for: what is measured next
- * begins with a reading. */
-static void what_begins_waits_for_a_late_first_reading(void **state)
+/* Slow reads, and a thread that is late to read, as on a busy machine, are waited for: a
+ * measurement begins with a reading. */
+static void start_waits_for_a_late_first_reading(void **state)
 {
     (void)state;
     for (int is_late = 0; is_late < 2; is_late++) {
-        struct script *script = add(sampler, 0, MS, 10 * MS);
+        struct script *script = add_script(sampler, 0, MS, 10 * MS);
         script->block = 150 * MS;
         late = is_late * 150 * MS;
         start();
@@ -303,7 +302,7 @@ static void what_begins_waits_for_a_late_first_reading(void **state)
         sampler_channel(sampler, 0, 0, &channel);
         assert_true(channel.t > 0);
         nanos from = clock_now();
-        nap(30 * MS);
+        sleep_for(30 * MS);
         nanos to = clock_now();
         struct window w;
         sampler_settle(sampler, to);
@@ -314,17 +313,17 @@ static void what_begins_waits_for_a_late_first_reading(void **state)
     }
 }
 
-/* The thread reads one group after the other: that one of them has been read says nothing about the next, which on a busy
- * machine comes much later. */
-static void what_ends_waits_for_the_read_of_its_own_group(void **state)
+/* The thread reads one group after the other: that one of them has been read says nothing about the
+ * next, which on a busy machine may be much later. */
+static void settle_waits_for_a_read_of_each_group(void **state)
 {
     (void)state;
-    struct script *script = add(NULL, 0, MS, 10 * MS);
+    struct script *script = add_script(NULL, 0, MS, 10 * MS);
     script->power_too = script->apart = true;
     open_script(0);
     start();
     nanos from = clock_now();
-    nap(30 * MS);
+    sleep_for(30 * MS);
     nanos to = clock_now();
     script->block = 150 * MS;
     struct window w;
@@ -334,18 +333,18 @@ static void what_ends_waits_for_the_read_of_its_own_group(void **state)
     script->block = 0;
 }
 
-/* A driver that does not return: the sampler ends without its thread, which finds everything it uses when
- * the call ends after all. */
+/* A driver call that does not return: the sampler stops without its thread, whose data stays valid
+ * until the call returns. */
 static void a_driver_that_does_not_return_is_abandoned(void **state)
 {
     (void)state;
-    struct script *script = add(sampler, 0, MS, 10 * MS);
+    struct script *script = add_script(sampler, 0, MS, 10 * MS);
     start();
     nanos from = clock_now();
-    nap(20 * MS);
+    sleep_for(20 * MS);
     script->block = 3 * NS_PER_S;
     while (script->block && source_state().is_lost == false)
-        nap(50 * MS);
+        sleep_for(50 * MS);
     sampler_settle(sampler, clock_now()); /* without waiting for it */
     struct channel_state channel;
     sampler_channel(sampler, 0, 0, &channel);
@@ -358,31 +357,30 @@ static void a_driver_that_does_not_return_is_abandoned(void **state)
     assert_true(script->closed == 0);
     unsigned reads = script->reads;
     while (script->closed == 0) /* when the call returns */
-        nap(50 * MS);
+        sleep_for(50 * MS);
     assert_true(script->reads == reads);
 }
 
 static void a_lost_device_is_available_again(void **state)
 {
     (void)state;
-    struct script *script = add(sampler, 0, MS, 5 * MS);
+    struct script *script = add_script(sampler, 0, MS, 5 * MS);
     start();
     nanos from = clock_now();
-    nap(100 * MS);
+    sleep_for(100 * MS);
     script->gone = true;
     while (!source_state().is_lost)
-        nap(5 * MS);
+        sleep_for(5 * MS);
     nanos lost = clock_now();
-    nap(50 * MS);
+    sleep_for(50 * MS);
     script->gone = false;
-    /* Settling again and again must not keep it from coming back. */
-    nanos back =
-        lost; /* or later: it was still lost then, however late this thread learns that it is not */
+    /* Repeated settling must not prevent it from coming back. */
+    nanos back = lost; /* or later: it was still lost then, however late this thread notices */
     for (nanos now = lost; source_state().is_lost; now = clock_now()) {
         back = now;
         sampler_settle(sampler, now);
     }
-    nap(100 * MS);
+    sleep_for(100 * MS);
     nanos to = clock_now();
     double coverage = check_power(sampler, 0, from, to);
     assert_true(coverage < 1 - 0.9 * (double)(back - lost) / (double)(to - from));
@@ -394,33 +392,33 @@ static void a_lost_device_is_available_again(void **state)
     assert_int_equal(channel.gaps, 1);
 }
 
-static void another_device_is_not_taken_for_the_lost_one(void **state)
+static void another_device_does_not_replace_the_lost_one(void **state)
 {
     (void)state;
-    struct script *script = add(sampler, 0, MS, 5 * MS);
+    struct script *script = add_script(sampler, 0, MS, 5 * MS);
     start();
     script->gone = true;
     script->changed = true;
     while (!source_state().is_lost)
-        nap(5 * MS);
+        sleep_for(5 * MS);
     script->gone = false;
-    while (script->closed < 2) /* the lost one, and the one left alone */
-        nap(5 * MS);
+    while (script->closed < 2) /* the lost one, and the remaining one */
+        sleep_for(5 * MS);
     assert_true(source_state().is_lost);
     script->changed = false;
     while (source_state().is_lost)
-        nap(5 * MS);
+        sleep_for(5 * MS);
     assert_int_equal(source_state().back, 1);
 }
 
-static void stop_while_lost(void **state)
+static void stop_works_while_a_device_is_lost(void **state)
 {
     (void)state;
-    struct script *script = add(sampler, 0, MS, 5 * MS);
+    struct script *script = add_script(sampler, 0, MS, 5 * MS);
     start();
     script->gone = true;
     while (!source_state().is_lost)
-        nap(5 * MS);
+        sleep_for(5 * MS);
     sampler_stop(sampler);
     sampler_stop(sampler);
     assert_int_equal(script->opened, script->closed);
@@ -429,31 +427,31 @@ static void stop_while_lost(void **state)
 static void failing_reads_lose_no_energy(void **state)
 {
     (void)state;
-    add(sampler, 0, MS, 5 * MS)->flaky = true;
+    add_script(sampler, 0, MS, 5 * MS)->flaky = true;
     start();
     nanos from = clock_now();
-    nap(200 * MS);
+    sleep_for(200 * MS);
     assert_true(check_power(sampler, 0, from, clock_now()) > 0.5);
     assert_true(source_state().failed > 0);
     assert_int_equal(source_state().lost, 0);
 }
 
-static void suspend_is_a_gap_and_a_wall_step_is_nothing(void **state)
+static void suspend_is_a_gap_and_a_wall_clock_step_is_not(void **state)
 {
     (void)state;
-    add(sampler, 0, MS, 5 * MS);
+    add_script(sampler, 0, MS, 5 * MS);
     start();
     nanos from = clock_now();
-    nap(50 * MS);
+    sleep_for(50 * MS);
     struct channel_state channel;
     wall_step = -3600 * NS_PER_S;
-    nap(50 * MS);
+    sleep_for(50 * MS);
     sampler_channel(sampler, 0, 0, &channel);
     assert_int_equal(channel.gaps, 0);
     suspended += 10 * NS_PER_S;
     while (sampler_channel(sampler, 0, 0, &channel), channel.gaps == 0)
-        nap(5 * MS);
-    nap(100 * MS);
+        sleep_for(5 * MS);
+    sleep_for(100 * MS);
     assert_true(check_power(sampler, 0, from, clock_now()) < 1);
     sampler_channel(sampler, 0, 0, &channel);
     assert_int_equal(channel.gaps, 1);
@@ -461,13 +459,13 @@ static void suspend_is_a_gap_and_a_wall_step_is_nothing(void **state)
     assert_int_equal(source_state().lost, 0);
 }
 
-static void stuck_counter_measures_nothing(void **state)
+static void stuck_counter_has_no_energy(void **state)
 {
     (void)state;
-    add(sampler, 0, MS, 5 * MS)->stuck = true;
+    add_script(sampler, 0, MS, 5 * MS)->stuck = true;
     start();
     nanos from = clock_now();
-    nap(50 * MS);
+    sleep_for(50 * MS);
     nanos to = clock_now();
     sampler_settle(sampler, to);
     struct window w;
@@ -479,14 +477,14 @@ static void stuck_counter_measures_nothing(void **state)
     assert_false(channel.has_value);
 }
 
-static void every_channel_of_a_large_sensor(void **state)
+static void every_channel_of_a_large_sensor_is_read(void **state)
 {
     (void)state;
-    add(NULL, 0, MS, 2 * MS)->channels = SENSOR_CHANNELS_MAX;
+    add_script(NULL, 0, MS, 2 * MS)->channels = SENSOR_CHANNELS_MAX;
     open_script(0);
     start();
     nanos from = clock_now();
-    nap(100 * MS);
+    sleep_for(100 * MS);
     nanos to = clock_now();
     for (size_t i = 0; i < SENSOR_CHANNELS_MAX; i++)
         assert_true(check_power(sampler, i, from, to) > 0.5);
@@ -497,18 +495,18 @@ static void two_samplers_run_concurrently(void **state)
     (void)state;
     struct sampler *other = sampler_new(2 * MS);
     struct error why;
-    add(sampler, 0, MS, 5 * MS);
-    add(other, 1, MS, 5 * MS);
+    add_script(sampler, 0, MS, 5 * MS);
+    add_script(other, 1, MS, 5 * MS);
     start();
     assert_int_equal(sampler_start(other, &why), ERR_OK);
     sampler_ready(other);
     nanos from = clock_now();
-    nap(100 * MS);
+    sleep_for(100 * MS);
     nanos to = clock_now();
     assert_true(check_power(sampler, 0, from, to) > 0.5);
     assert_true(check_power(other, 0, from, to) > 0.5);
     sampler_free(other);
-    nap(20 * MS);
+    sleep_for(20 * MS);
     assert_true(check_power(sampler, 0, from, clock_now()) > 0.5);
 }
 
@@ -526,19 +524,19 @@ static bool take_points(const struct timeline_point *points, size_t count, void 
     }
     walk->count += count;
     walk->calls++;
-    /* Asking from within must not hang. */
+    /* A query from the callback must not deadlock. */
     struct window w;
     assert_int_equal(sampler_window(sampler, 0, 0, 0, walk->last + 1, &w),
                      walk->count > 1 ? ERR_OK : ERR_NO_DATA);
     return walk->calls < 100;
 }
 
-static void points_are_walked_while_more_arrive(void **state)
+static void points_are_walked_while_more_are_added(void **state)
 {
     (void)state;
-    add(sampler, 0, MS, MS);
+    add_script(sampler, 0, MS, MS);
     start();
-    nap(400 * MS);
+    sleep_for(400 * MS);
     struct channel_state channel;
     sampler_channel(sampler, 0, 0, &channel);
     struct walk walk = {0};
@@ -581,20 +579,20 @@ int main(void)
     clock_replace(&CLOCKS);
     const struct CMUnitTest tests[] = {
         SAMPLER_TEST(windows_during_and_after_the_run),
-        SAMPLER_TEST(ticks_are_followed_through_blocking_reads),
-        SAMPLER_TEST(first_reading_makes_no_peak),
-        SAMPLER_TEST(what_begins_waits_for_a_late_first_reading),
-        SAMPLER_TEST(what_ends_waits_for_the_read_of_its_own_group),
+        SAMPLER_TEST(ticks_are_followed_with_blocking_reads),
+        SAMPLER_TEST(the_first_reading_makes_no_peak),
+        SAMPLER_TEST(start_waits_for_a_late_first_reading),
+        SAMPLER_TEST(settle_waits_for_a_read_of_each_group),
         SAMPLER_TEST(a_driver_that_does_not_return_is_abandoned),
         SAMPLER_TEST(a_lost_device_is_available_again),
-        SAMPLER_TEST(another_device_is_not_taken_for_the_lost_one),
-        SAMPLER_TEST(stop_while_lost),
+        SAMPLER_TEST(another_device_does_not_replace_the_lost_one),
+        SAMPLER_TEST(stop_works_while_a_device_is_lost),
         SAMPLER_TEST(failing_reads_lose_no_energy),
-        SAMPLER_TEST(suspend_is_a_gap_and_a_wall_step_is_nothing),
-        SAMPLER_TEST(stuck_counter_measures_nothing),
-        SAMPLER_TEST(every_channel_of_a_large_sensor),
+        SAMPLER_TEST(suspend_is_a_gap_and_a_wall_clock_step_is_not),
+        SAMPLER_TEST(stuck_counter_has_no_energy),
+        SAMPLER_TEST(every_channel_of_a_large_sensor_is_read),
         SAMPLER_TEST(two_samplers_run_concurrently),
-        SAMPLER_TEST(points_are_walked_while_more_arrive),
+        SAMPLER_TEST(points_are_walked_while_more_are_added),
         cmocka_unit_test(long_history_takes_bounded_memory),
     };
     return RUN_TESTS(tests);

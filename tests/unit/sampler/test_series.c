@@ -1,4 +1,4 @@
-/* From samples to a timeline: what counters and readings may do, and what must never be counted. */
+/* From samples to a timeline: valid and invalid behavior of counters and readings, and what must never be counted. */
 #include "support/unit.h"
 
 #include "sampler/series.h"
@@ -43,7 +43,7 @@ static void value_at(nanos t, double value)
     assert_int_equal(series_take(&series, &sample), ERR_OK);
 }
 
-static void nothing_at(nanos t, enum sample_kind kind, enum err why)
+static void missing_at(nanos t, enum sample_kind kind, enum err why)
 {
     struct channel_sample sample = {.t = t, .kind = (uint8_t)kind, .why = (uint8_t)why};
     assert_int_equal(series_take(&series, &sample), ERR_OK);
@@ -69,7 +69,7 @@ static double joules(nanos from, nanos to, double *coverage)
 
 /* ---- counters ---- */
 
-static void counter_advances(void **state)
+static void counter_differences_are_joules(void **state)
 {
     (void)state;
     begin(COUNTER, 0);
@@ -85,7 +85,7 @@ static void counter_advances(void **state)
     end();
 }
 
-static void last_digit_of_a_counter_is_uncertain(void **state)
+static void counter_resolution_is_part_of_the_uncertainty(void **state)
 {
     (void)state;
     begin((struct sensor_channel){.quantity = QTY_ENERGY, .joules_per_count = 1}, 0);
@@ -105,7 +105,7 @@ static void counter_wraps_at_its_modulus(void **state)
     count_at(1 * NS_PER_S, 999);
     count_at(2 * NS_PER_S, 0); /* one count */
     assert_joules(NS_PER_S, 2 * NS_PER_S, 0.5, 1);
-    count_at(3 * NS_PER_S, 990); /* 495 J in 1 s: just what it may draw */
+    count_at(3 * NS_PER_S, 990); /* 495 J in 1 s: just the maximum power */
     count_at(4 * NS_PER_S, 10);  /* 20 counts */
     assert_joules(3 * NS_PER_S, 4 * NS_PER_S, 10, 1);
     assert_int_equal(series.gaps, 0);
@@ -119,7 +119,7 @@ static void reset_is_a_gap_not_a_wrap(void **state)
     channel.watts_max = 100;
     count_at(1 * NS_PER_S, 100);
     count_at(2 * NS_PER_S, 200);
-    count_at(3 * NS_PER_S, 0); /* as a wrap this would be 400 J at most 110 */
+    count_at(3 * NS_PER_S, 0); /* as a wrap this would be 400 J, at most 110 J are plausible */
     count_at(4 * NS_PER_S, 60);
     assert_int_equal(series.gaps, 1);
     assert_joules(NS_PER_S, 4 * NS_PER_S, 80, 2.0 / 3);
@@ -128,7 +128,7 @@ static void reset_is_a_gap_not_a_wrap(void **state)
     end();
 }
 
-static void backwards_without_a_modulus_is_a_gap(void **state)
+static void decrease_without_a_modulus_is_a_gap(void **state)
 {
     (void)state;
     begin(COUNTER_64, 0);
@@ -141,7 +141,7 @@ static void backwards_without_a_modulus_is_a_gap(void **state)
     end();
 }
 
-static void jump_beyond_the_device_is_a_gap(void **state)
+static void jump_above_maximum_power_is_a_gap(void **state)
 {
     (void)state;
     begin(COUNTER_64, 0);
@@ -154,7 +154,7 @@ static void jump_beyond_the_device_is_a_gap(void **state)
     end();
 }
 
-static void close_reads_may_see_a_whole_tick(void **state)
+static void close_reads_may_span_a_whole_tick(void **state)
 {
     (void)state;
     begin(COUNTER_64, 0);
@@ -165,10 +165,10 @@ static void close_reads_may_see_a_whole_tick(void **state)
     end();
 }
 
-static void so_long_unread_that_it_may_have_wrapped(void **state)
+static void counter_that_may_have_wrapped_unseen_is_a_gap(void **state)
 {
     (void)state;
-    begin(COUNTER, 0); /* a turn is 500 J: one second at most power */
+    begin(COUNTER, 0); /* it wraps at 500 J: one second at maximum power */
     count_at(1 * NS_PER_S, 100);
     count_at(2 * NS_PER_S, 110);
     count_at(5 * NS_PER_S, 120);
@@ -178,7 +178,7 @@ static void so_long_unread_that_it_may_have_wrapped(void **state)
     end();
 }
 
-static void stuck_counter_is_never_zero_joules(void **state)
+static void stuck_counter_is_not_zero_joules(void **state)
 {
     (void)state;
     begin(COUNTER_64, 0);
@@ -186,7 +186,7 @@ static void stuck_counter_is_never_zero_joules(void **state)
         count_at(i * NS_PER_S, 777);
     assert_int_equal(series.updates, 0);
     assert_false(is_known(joules(NS_PER_S, 19 * NS_PER_S, NULL)));
-    /* When it moves at last, its joules belong to all the time since. */
+    /* When it advances at last, its joules belong to all the time since. */
     count_at(20 * NS_PER_S, 777 + 19000);
     assert_joules(NS_PER_S, 20 * NS_PER_S, 19, 1);
     end();
@@ -197,8 +197,8 @@ static void counter_survives_missing_reads(void **state)
     (void)state;
     begin(COUNTER_64, 0);
     count_at(1 * NS_PER_S, 0);
-    nothing_at(2 * NS_PER_S, SAMPLE_MISSING, ERR_BUSY);
-    nothing_at(3 * NS_PER_S, SAMPLE_MISSING, ERR_IO);
+    missing_at(2 * NS_PER_S, SAMPLE_MISSING, ERR_BUSY);
+    missing_at(3 * NS_PER_S, SAMPLE_MISSING, ERR_IO);
     count_at(4 * NS_PER_S, 300 * 1000);
     assert_joules(NS_PER_S, 4 * NS_PER_S, 300, 1);
     assert_int_equal(series.missing, 2);
@@ -212,8 +212,8 @@ static void known_gap_is_not_counted(void **state)
     begin(COUNTER_64, 0);
     count_at(1 * NS_PER_S, 0);
     count_at(2 * NS_PER_S, 100 * 1000);
-    nothing_at(3 * NS_PER_S, SAMPLE_GAP, ERR_LOST);
-    nothing_at(3 * NS_PER_S, SAMPLE_GAP, ERR_LOST);
+    missing_at(3 * NS_PER_S, SAMPLE_GAP, ERR_LOST);
+    missing_at(3 * NS_PER_S, SAMPLE_GAP, ERR_LOST);
     count_at(5 * NS_PER_S, 500 * 1000);
     count_at(6 * NS_PER_S, 600 * 1000);
     assert_joules(NS_PER_S, 6 * NS_PER_S, 200, 0.4);
@@ -251,7 +251,7 @@ static void power_is_integrated(void **state)
     end();
 }
 
-static void readings_that_cannot_be_true_are_refused(void **state)
+static void implausible_readings_are_rejected(void **state)
 {
     (void)state;
     static const double BAD[] = {UNKNOWN, INFINITY, -INFINITY, -1, 700.1, 1e9};
@@ -268,7 +268,7 @@ static void readings_that_cannot_be_true_are_refused(void **state)
     end();
 }
 
-static void negative_temperature_is_fine(void **state)
+static void negative_temperature_is_valid(void **state)
 {
     (void)state;
     begin((struct sensor_channel){.quantity = QTY_TEMPERATURE}, NS_PER_S);
@@ -279,7 +279,7 @@ static void negative_temperature_is_fine(void **state)
     end();
 }
 
-static void readings_too_far_apart_do_not_cover(void **state)
+static void readings_too_far_apart_are_a_gap(void **state)
 {
     (void)state;
     begin(POWER, 500 * MS);
@@ -292,9 +292,9 @@ static void readings_too_far_apart_do_not_cover(void **state)
     end();
 }
 
-/* The meter of a whole machine that turns to 0 W is dead: one such reading is bridged, more are not
- * covered.  A rail may be switched off. */
-static void zero_watts_are_no_reading_of_a_whole_device(void **state)
+/* A meter of a whole machine that reads 0 W is dead: one such reading is bridged, more are not
+ * covered. A rail may be switched off. */
+static void repeated_zero_watts_of_a_whole_device_are_not_covered(void **state)
 {
     (void)state;
     static const enum scope WHOLE[] = {SCOPE_NODE, SCOPE_BOARD, SCOPE_PACKAGE, SCOPE_GPU};
@@ -321,50 +321,50 @@ static void zero_watts_are_no_reading_of_a_whole_device(void **state)
     end();
 }
 
-static void interval_mean_begins_at_its_first_empty_read(void **state)
+static void interval_mean_starts_at_its_first_empty_read(void **state)
 {
     (void)state;
     begin(MEAN, 5 * NS_PER_S);
-    nothing_at(1 * NS_PER_S, SAMPLE_MISSING, ERR_NO_DATA);
+    missing_at(1 * NS_PER_S, SAMPLE_MISSING, ERR_NO_DATA);
     value_at(2 * NS_PER_S, 100);
     value_at(3 * NS_PER_S, 300);
     assert_joules(NS_PER_S, 3 * NS_PER_S, 400, 1);
     assert_joules(NS_PER_S, 2 * NS_PER_S, 100, 1);
     end();
-    /* Empty twice: the first mean reaches back to the second of them. */
+    /* Two empty reads: the first mean begins at the second of them. */
     begin(MEAN, 5 * NS_PER_S);
-    nothing_at(1 * NS_PER_S, SAMPLE_MISSING, ERR_NO_DATA);
-    nothing_at(2 * NS_PER_S, SAMPLE_MISSING, ERR_NO_DATA);
+    missing_at(1 * NS_PER_S, SAMPLE_MISSING, ERR_NO_DATA);
+    missing_at(2 * NS_PER_S, SAMPLE_MISSING, ERR_NO_DATA);
     value_at(3 * NS_PER_S, 100);
     assert_joules(NS_PER_S, 3 * NS_PER_S, 100, 0.5);
     end();
 }
 
-static void interval_mean_begins_again_after_a_gap(void **state)
+static void interval_mean_restarts_after_a_gap(void **state)
 {
     (void)state;
     begin(MEAN, 5 * NS_PER_S);
-    nothing_at(1 * NS_PER_S, SAMPLE_MISSING, ERR_NO_DATA);
+    missing_at(1 * NS_PER_S, SAMPLE_MISSING, ERR_NO_DATA);
     value_at(2 * NS_PER_S, 100);
-    nothing_at(3 * NS_PER_S, SAMPLE_GAP, ERR_LOST);
-    nothing_at(4 * NS_PER_S, SAMPLE_MISSING, ERR_NO_DATA);
+    missing_at(3 * NS_PER_S, SAMPLE_GAP, ERR_LOST);
+    missing_at(4 * NS_PER_S, SAMPLE_MISSING, ERR_NO_DATA);
     value_at(5 * NS_PER_S, 200);
     assert_joules(NS_PER_S, 5 * NS_PER_S, 300, 0.5);
-    /* A mean that cannot be true leaves its own interval open, not the next one's. */
+    /* An implausible mean leaves its own interval uncovered, not the next one. */
     value_at(6 * NS_PER_S, 1e6);
     value_at(7 * NS_PER_S, 50);
     assert_joules(5 * NS_PER_S, 7 * NS_PER_S, 50, 0.5);
-    /* Nor does one that was begun anew half way; one that merely took longer covers all of it. */
-    nothing_at(8 * NS_PER_S, SAMPLE_MISSING, ERR_NO_DATA);
+    /* Nor does one that restarted half way; one that merely took longer covers all of it. */
+    missing_at(8 * NS_PER_S, SAMPLE_MISSING, ERR_NO_DATA);
     value_at(9 * NS_PER_S, 70);
     assert_joules(7 * NS_PER_S, 9 * NS_PER_S, 70, 0.5);
-    nothing_at(10 * NS_PER_S, SAMPLE_MISSING, ERR_BUSY);
+    missing_at(10 * NS_PER_S, SAMPLE_MISSING, ERR_BUSY);
     value_at(11 * NS_PER_S, 30);
     assert_joules(9 * NS_PER_S, 11 * NS_PER_S, 60, 1);
     end();
 }
 
-static void interval_mean_without_an_empty_read_loses_the_first(void **state)
+static void interval_mean_without_an_empty_read_skips_the_first(void **state)
 {
     (void)state;
     begin(MEAN, 5 * NS_PER_S);
@@ -387,7 +387,7 @@ static void adjacent_windows_add_up(void **state)
         for (int i = 0; i < 20000; i++) {
             random = random * 6364136223846793005u + 1442695040888963407u;
             if (i % 700 == 699)
-                nothing_at(t, SAMPLE_GAP, ERR_LOST);
+                missing_at(t, SAMPLE_GAP, ERR_LOST);
             else if (k == 0)
                 count_at(t, count);
             else
@@ -410,26 +410,26 @@ static void adjacent_windows_add_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counter_advances),
-        cmocka_unit_test(last_digit_of_a_counter_is_uncertain),
+        cmocka_unit_test(counter_differences_are_joules),
+        cmocka_unit_test(counter_resolution_is_part_of_the_uncertainty),
         cmocka_unit_test(counter_wraps_at_its_modulus),
         cmocka_unit_test(reset_is_a_gap_not_a_wrap),
-        cmocka_unit_test(backwards_without_a_modulus_is_a_gap),
-        cmocka_unit_test(jump_beyond_the_device_is_a_gap),
-        cmocka_unit_test(close_reads_may_see_a_whole_tick),
-        cmocka_unit_test(so_long_unread_that_it_may_have_wrapped),
-        cmocka_unit_test(stuck_counter_is_never_zero_joules),
+        cmocka_unit_test(decrease_without_a_modulus_is_a_gap),
+        cmocka_unit_test(jump_above_maximum_power_is_a_gap),
+        cmocka_unit_test(close_reads_may_span_a_whole_tick),
+        cmocka_unit_test(counter_that_may_have_wrapped_unseen_is_a_gap),
+        cmocka_unit_test(stuck_counter_is_not_zero_joules),
         cmocka_unit_test(counter_survives_missing_reads),
         cmocka_unit_test(known_gap_is_not_counted),
         cmocka_unit_test(samples_out_of_order_are_ignored),
         cmocka_unit_test(power_is_integrated),
-        cmocka_unit_test(readings_that_cannot_be_true_are_refused),
-        cmocka_unit_test(negative_temperature_is_fine),
-        cmocka_unit_test(readings_too_far_apart_do_not_cover),
-        cmocka_unit_test(zero_watts_are_no_reading_of_a_whole_device),
-        cmocka_unit_test(interval_mean_begins_at_its_first_empty_read),
-        cmocka_unit_test(interval_mean_begins_again_after_a_gap),
-        cmocka_unit_test(interval_mean_without_an_empty_read_loses_the_first),
+        cmocka_unit_test(implausible_readings_are_rejected),
+        cmocka_unit_test(negative_temperature_is_valid),
+        cmocka_unit_test(readings_too_far_apart_are_a_gap),
+        cmocka_unit_test(repeated_zero_watts_of_a_whole_device_are_not_covered),
+        cmocka_unit_test(interval_mean_starts_at_its_first_empty_read),
+        cmocka_unit_test(interval_mean_restarts_after_a_gap),
+        cmocka_unit_test(interval_mean_without_an_empty_read_skips_the_first),
         cmocka_unit_test(adjacent_windows_add_up),
     };
     return RUN_TESTS(tests);

@@ -1,4 +1,4 @@
-/* A counter's window laid out by finer power samples. */
+/* A counter's window shaped by finer power samples. */
 #include "support/unit.h"
 
 #include <math.h>
@@ -28,7 +28,7 @@ struct pair {
     struct timeline counter, power;
 };
 
-/* gain: what the power sensor shows of the truth, as a miscalibrated one would. */
+/* gain: of a miscalibrated power sensor. */
 static void build(struct pair *pair, double gain, int power_ends_at_tick)
 {
     spill_init(&pair->spill);
@@ -60,7 +60,7 @@ static void release(struct pair *pair)
     spill_release(&pair->spill);
 }
 
-/* The same sequence everywhere: a failure can be repeated. */
+/* A fixed seed: failures are reproducible. */
 static uint64_t seed;
 
 static nanos random_time(nanos from, nanos to)
@@ -69,7 +69,7 @@ static nanos random_time(nanos from, nanos to)
     return from + (nanos)((double)(seed >> 11) * 0x1p-53 * (double)(to - from));
 }
 
-static void windows_converge_to_the_truth(void **state)
+static void windows_are_within_their_uncertainty_of_the_truth(void **state)
 {
     (void)state;
     struct pair pair;
@@ -98,7 +98,7 @@ static void windows_converge_to_the_truth(void **state)
     release(&pair);
 }
 
-/* The counter keeps the amount: whatever the samples' gain, adjacent windows add up to it. */
+/* The counter determines the energy: at any gain of the samples, adjacent windows add up to it. */
 static void adjacent_windows_add_up_to_the_counter(void **state)
 {
     (void)state;
@@ -122,7 +122,7 @@ static void adjacent_windows_add_up_to_the_counter(void **state)
     release(&pair);
 }
 
-static void an_edge_without_samples_is_a_straight_line(void **state)
+static void edges_without_samples_are_linear(void **state)
 {
     (void)state;
     struct pair pair;
@@ -155,8 +155,8 @@ static void a_window_inside_one_tick_gets_its_share(void **state)
     release(&pair);
 }
 
-/* One cursor walked over the whole history, in strides that sometimes skip intervals, and back. */
-static void running_sums_are_what_windows_are_made_of(void **state)
+/* One cursor over the whole history, in strides that sometimes skip intervals, and backwards. */
+static void windows_are_differences_of_running_sums(void **state)
 {
     (void)state;
     static const nanos STRIDES[] = {NS_PER_MS, 7 * NS_PER_MS, 131 * NS_PER_MS, -60 * NS_PER_MS};
@@ -187,7 +187,7 @@ static void running_sums_are_what_windows_are_made_of(void **state)
     release(&pair);
 }
 
-static void running_sum_of_nothing_is_no_data(void **state)
+static void running_sum_of_an_empty_timeline_is_no_data(void **state)
 {
     (void)state;
     struct spill spill;
@@ -237,14 +237,14 @@ struct card {
     struct series counter, samples;
 };
 
-static void take(struct series *series, struct channel_sample sample)
+static void take_sample(struct series *series, struct channel_sample sample)
 {
     sample.kind = SAMPLE_GOOD;
     assert_int_equal(series_take(series, &sample), ERR_OK);
 }
 
-/* Five seconds of it: a counter that ticks every 100 ms, read at every `stride`-th tick and dated to
- * 0.3 ms, and samples that are means of the 20 ms before them. */
+/* Five seconds of it: a counter that ticks every 100 ms, read at every `stride`-th tick and dated
+ * to 0.3 ms, and samples that are means of the 20 ms before them. */
 static void measure(struct card *card, const struct wave *wave, int stride)
 {
     static const struct sensor_channel COUNTER = {.quantity = QTY_ENERGY, .joules_per_count = 1e-3};
@@ -256,16 +256,16 @@ static void measure(struct card *card, const struct wave *wave, int stride)
     series_init(&card->samples, &SAMPLES, &card->spill, NS_PER_S / 2);
     for (int i = 0; i < 60; i += stride) {
         double t = first + 0.1 * (i + 1);
-        take(&card->counter,
-             (struct channel_sample){.t = from_seconds(t + sigma * gaussian()),
-                                     .count = (uint64_t)(1e3 * wave_joules_until(wave, t)),
-                                     .sigma_us = (uint32_t)(1e6 * sigma)});
+        take_sample(&card->counter,
+                    (struct channel_sample){.t = from_seconds(t + sigma * gaussian()),
+                                            .count = (uint64_t)(1e3 * wave_joules_until(wave, t)),
+                                            .sigma_us = (uint32_t)(1e6 * sigma)});
     }
     for (int i = 1; i < 310; i++) {
         double t = first_sample + 0.02 * i;
-        take(&card->samples,
-             (struct channel_sample){.t = from_seconds(t),
-                                     .value = wave_joules(wave, t - 0.02, t) / 0.02});
+        take_sample(&card->samples,
+                    (struct channel_sample){.t = from_seconds(t),
+                                            .value = wave_joules(wave, t - 0.02, t) / 0.02});
     }
 }
 
@@ -302,14 +302,14 @@ static struct coverage count_covered(struct wave wave, double length, int stride
     return out;
 }
 
-/* Periods from just above what the samples can resolve to one that every sensor resolves; lengths that
- * are whole periods of many, and not. */
+/* Periods from just above the resolution of the samples to one that every sensor resolves; lengths
+ * that are multiples of the period, and not. */
 static void the_uncertainty_covers_square_waves(void **state)
 {
     (void)state;
     static const double PERIODS[] = {0.030, 0.037, 0.050, 0.077, 0.1, 0.13, 0.2, 0.3, 1};
     static const double LENGTHS[] = {0.05, 0.1, 0.13, 0.25};
-    const size_t step = test_is_watched() ? 4 : 1; /* the first, the middle and the last */
+    const size_t step = test_is_instrumented() ? 4 : 1; /* the first, the middle and the last */
     double errors = 0, variances = 0;
     seed = 5;
     for (size_t p = 0; p < sizeof PERIODS / sizeof *PERIODS; p += step)
@@ -327,10 +327,10 @@ static void the_uncertainty_covers_square_waves(void **state)
                     errors += got.errors;
                     variances += got.variances;
                 }
-    assert_true(sqrt(variances) < 3 * sqrt(errors)); /* and it is of use */
+    assert_true(sqrt(variances) < 3 * sqrt(errors)); /* and it is not vacuous */
 }
 
-static void the_uncertainty_of_constant_power_is_that_of_the_ticks(void **state)
+static void the_uncertainty_at_constant_power_is_that_of_the_ticks(void **state)
 {
     (void)state;
     seed = 6;
@@ -346,14 +346,14 @@ static void the_uncertainty_of_constant_power_is_that_of_the_ticks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(windows_converge_to_the_truth),
+        cmocka_unit_test(windows_are_within_their_uncertainty_of_the_truth),
         cmocka_unit_test(adjacent_windows_add_up_to_the_counter),
-        cmocka_unit_test(an_edge_without_samples_is_a_straight_line),
+        cmocka_unit_test(edges_without_samples_are_linear),
         cmocka_unit_test(a_window_inside_one_tick_gets_its_share),
-        cmocka_unit_test(running_sums_are_what_windows_are_made_of),
-        cmocka_unit_test(running_sum_of_nothing_is_no_data),
+        cmocka_unit_test(windows_are_differences_of_running_sums),
+        cmocka_unit_test(running_sum_of_an_empty_timeline_is_no_data),
         cmocka_unit_test(the_uncertainty_covers_square_waves),
-        cmocka_unit_test(the_uncertainty_of_constant_power_is_that_of_the_ticks),
+        cmocka_unit_test(the_uncertainty_at_constant_power_is_that_of_the_ticks),
     };
     return RUN_TESTS(tests);
 }

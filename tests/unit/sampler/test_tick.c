@@ -1,4 +1,4 @@
-/* The tick finder against simulated sensors.  Time is the test's own: every case is deterministic. */
+/* The tick finder against simulated sensors. Time is simulated: every case is deterministic. */
 #include "support/unit.h"
 
 #include <stdlib.h>
@@ -14,12 +14,12 @@ struct rig {
     /* the sensor */
     double period;       /* ns, true */
     double phase;        /* ns: a tick falls on phase + k x period */
-    unsigned repeat_pct; /* ticks at which the value stays the same */
+    unsigned repeat_pct; /* ticks that do not change the value */
     bool stuck;
     /* a read */
     nanos cost;      /* how long it takes */
     nanos hiccup;    /* 0, or how long every 50th takes */
-    nanos oversleep; /* wake-ups come up to this much late */
+    nanos oversleep; /* maximum oversleep */
     /* the reader */
     struct tick tick;
     nanos now;
@@ -47,7 +47,7 @@ static int64_t tick_number(const struct rig *rig, nanos t)
     return (int64_t)floor(((double)t - rig->phase) / rig->period);
 }
 
-/* The value that stands at t: the number of the newest tick that changed it. */
+/* The value at t: the number of the last tick that changed it. */
 static uint64_t value_at(const struct rig *rig, nanos t)
 {
     int64_t n = tick_number(rig, t);
@@ -65,7 +65,7 @@ struct errors {
     double worst;    /* ns */
 };
 
-/* One read; a new value's date is judged against the true tick. */
+/* One read; the date of a new value is compared with the true tick. */
 static void read_once(struct rig *rig, struct errors *errors)
 {
     nanos cost = rig->hiccup && rig->reads % 50 == 49 ? rig->hiccup : rig->cost;
@@ -99,7 +99,7 @@ static void read_once(struct rig *rig, struct errors *errors)
     errors->dated_later += !is_new && (double)when.sigma < rig->period / 8;
 }
 
-/* Reads as the sampler does - polls until locked, then when told - for `length`. */
+/* Reads like the sampler - polls until locked, then when due - for `length`. */
 static void run_for(struct rig *rig, nanos length, struct errors *errors)
 {
     nanos until = rig->now + length;
@@ -125,7 +125,7 @@ static void start(struct rig *rig, double period_ms)
     tick_init(&rig->tick);
 }
 
-/* Runs until locked and a while on; then checks what every working sensor owes. */
+/* Runs until locked and some time on; then checks the invariants of every working sensor. */
 static void check_follows(struct rig *rig, double length_s, double reads_per_tick)
 {
     run_for(rig, (nanos)(rig->period * 60), NULL);
@@ -146,7 +146,7 @@ static void check_follows(struct rig *rig, double length_s, double reads_per_tic
 
 /* ---- sensors ---- */
 
-static void quick_sensor(void **state)
+static void follows_a_fast_sensor(void **state)
 {
     (void)state;
     struct rig rig;
@@ -156,7 +156,7 @@ static void quick_sensor(void **state)
     check_follows(&rig, 10, 1.2);
 }
 
-static void gpu_sensors(void **state)
+static void follows_gpu_sensors(void **state)
 {
     (void)state;
     struct rig rig;
@@ -178,7 +178,7 @@ static void dates_are_far_better_than_the_period(void **state)
     assert_true(rig.tick.slack <= (nanos)(0.05 * rig.period));
 }
 
-static void slow_reads(void **state)
+static void follows_with_slow_reads(void **state)
 {
     (void)state;
     struct rig rig;
@@ -192,10 +192,10 @@ static void slow_reads(void **state)
     check_follows(&rig, 120, 1.2);
     start(&rig, 20);
     rig.cost = 3 * MS;
-    check_follows(&rig, 60, 1.8); /* the read itself blurs a seventh of the period */
+    check_follows(&rig, 60, 1.8); /* the read itself takes a seventh of the period */
 }
 
-static void noisy_wake_ups(void **state)
+static void follows_with_noisy_wake_ups(void **state)
 {
     (void)state;
     struct rig rig;
@@ -204,7 +204,7 @@ static void noisy_wake_ups(void **state)
     check_follows(&rig, 120, 1.3);
 }
 
-static void drifting_sensor_clock(void **state)
+static void follows_a_drifting_sensor_clock(void **state)
 {
     (void)state;
     for (int sign = -1; sign <= 1; sign += 2) {
@@ -212,7 +212,7 @@ static void drifting_sensor_clock(void **state)
         start(&rig, 100);
         run_for(&rig, 20 * NS_PER_S, NULL);
         assert_true(rig.tick.locked);
-        /* From here on the clock runs 100 ppm off, the phase being continuous. */
+        /* From here on the clock is off by 100 ppm, with continuous phase. */
         double tick = rig.phase + (double)tick_number(&rig, rig.now) * rig.period;
         rig.period *= 1 + sign * 1e-4;
         rig.phase = tick - rig.period * floor(tick / rig.period);
@@ -281,8 +281,8 @@ static void constant_sensor_never_locks(void **state)
     assert_int_equal(rig.news, 1);
 }
 
-/* Reads slower than the ticks: every one is new, the phase shows in pairs of reads only. */
-static void ticks_skipped_on_purpose(void **state)
+/* Reads slower than the ticks: each value is new, and only pairs of reads show the phase. */
+static void ticks_may_be_skipped_deliberately(void **state)
 {
     (void)state;
     struct rig rig;
@@ -298,9 +298,9 @@ static void ticks_skipped_on_purpose(void **state)
     assert_true(rig.tick.slack < 10 * MS);
 }
 
-/* As long as the phase is known badly, ticks are read in pairs.  If the first of them has the new value, the second one
- * finds it unchanged, and dates it: every other value would be lost otherwise. */
-static void a_value_in_doubt_is_dated_by_the_next_read(void **state)
+/* While the phase is uncertain, ticks are read in pairs. If the first read has the new value, the
+ * second one finds it unchanged, and dates it: otherwise every other value would be lost. */
+static void an_ambiguous_value_is_dated_by_the_next_read(void **state)
 {
     (void)state;
     struct errors errors = {0};
@@ -319,9 +319,9 @@ static void a_value_in_doubt_is_dated_by_the_next_read(void **state)
     assert_true(errors.within_slack * 10 >= errors.count * 9);
 }
 
-/* A millisecond counter polled every 20 ms after the period was learned: the phase is gone in a
- * moment, and the dates must say so. */
-static void polled_slowly_claims_no_phase(void **state)
+/* A millisecond counter polled every 20 ms after the period was learned: the phase is lost soon,
+ * and the dates must show it. */
+static void slow_polling_claims_no_phase(void **state)
 {
     (void)state;
     struct rig rig;
@@ -371,8 +371,8 @@ static void unlock_keeps_the_period_as_a_guess(void **state)
     assert_near((double)when.sigma, (double)period / 2 / sqrt(3), (double)period / 100);
 }
 
-/* A thread that a busy machine interrupts in a read took the value at any time of it. */
-static void reads_longer_than_the_period(void **state)
+/* A thread that is preempted in a read got the value at any time during it. */
+static void reads_longer_than_the_period_are_dated_within_the_read(void **state)
 {
     (void)state;
     struct rig rig;
@@ -394,22 +394,22 @@ static void reads_longer_than_the_period(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(quick_sensor),
-        cmocka_unit_test(gpu_sensors),
+        cmocka_unit_test(follows_a_fast_sensor),
+        cmocka_unit_test(follows_gpu_sensors),
         cmocka_unit_test(dates_are_far_better_than_the_period),
-        cmocka_unit_test(slow_reads),
-        cmocka_unit_test(noisy_wake_ups),
-        cmocka_unit_test(drifting_sensor_clock),
+        cmocka_unit_test(follows_with_slow_reads),
+        cmocka_unit_test(follows_with_noisy_wake_ups),
+        cmocka_unit_test(follows_a_drifting_sensor_clock),
         cmocka_unit_test(phase_jump_is_found),
         cmocka_unit_test(repeated_values_do_not_lose_the_phase),
         cmocka_unit_test(stuck_sensor_unlocks_and_relocks),
         cmocka_unit_test(constant_sensor_never_locks),
-        cmocka_unit_test(ticks_skipped_on_purpose),
-        cmocka_unit_test(a_value_in_doubt_is_dated_by_the_next_read),
-        cmocka_unit_test(polled_slowly_claims_no_phase),
+        cmocka_unit_test(ticks_may_be_skipped_deliberately),
+        cmocka_unit_test(an_ambiguous_value_is_dated_by_the_next_read),
+        cmocka_unit_test(slow_polling_claims_no_phase),
         cmocka_unit_test(equal_times_are_handled),
         cmocka_unit_test(unlock_keeps_the_period_as_a_guess),
-        cmocka_unit_test(reads_longer_than_the_period),
+        cmocka_unit_test(reads_longer_than_the_period_are_dated_within_the_read),
     };
     return RUN_TESTS(tests);
 }

@@ -1,5 +1,5 @@
-/* Windows over a timeline against an oracle that walks every interval, for both shapes, with gaps,
- * in memory, on disk and thinned; and the claimed uncertainty against what really happened. */
+/* Windows over a timeline against brute force over every interval, for both shapes, with gaps, in
+ * memory, on disk and thinned; and the claimed uncertainty against the actual error. */
 #include "support/unit.h"
 
 #include <stdlib.h>
@@ -62,7 +62,7 @@ struct truth {
     unsigned long updates;
 };
 
-/* What of [from, to] lies in the interval a..b. */
+/* The part of [from, to] in the interval a..b. */
 static void add_interval(struct truth *truth, enum timeline_shape shape,
                          const struct timeline_point *a, const struct timeline_point *b, nanos from,
                          nanos to)
@@ -219,8 +219,8 @@ static void two_timelines_share_one_file(void **state)
     spill_release(&spill);
 }
 
-/* For a program that runs for weeks: the last seconds are exact, and neither memory nor disk grows. */
-static void a_spill_that_keeps_nothing_keeps_the_newest(void **state)
+/* For a long-running process: the last seconds are exact, and neither memory nor disk grows. */
+static void without_spilling_the_newest_points_are_kept(void **state)
 {
     (void)state;
     struct spill spill;
@@ -246,7 +246,7 @@ static void a_spill_that_keeps_nothing_keeps_the_newest(void **state)
     spill_release(&spill);
 }
 
-static void nothing_gives_nothing(void **state)
+static void an_empty_timeline_has_no_data(void **state)
 {
     (void)state;
     struct spill spill;
@@ -270,7 +270,7 @@ static void nothing_gives_nothing(void **state)
     timeline_release(&line);
 }
 
-static void time_must_advance(void **state)
+static void points_must_be_in_order_of_time(void **state)
 {
     (void)state;
     struct history h;
@@ -283,9 +283,9 @@ static void time_must_advance(void **state)
     free_history(&h);
 }
 
-/* ---- no room on disk ---- */
+/* ---- without disk space ---- */
 
-static void without_scratch_space_energy_is_kept(void **state)
+static void without_scratch_space_total_energy_is_kept(void **state)
 {
     (void)state;
     setenv("TMPDIR", "/nonexistent/ipw", 1);
@@ -311,7 +311,7 @@ static void without_scratch_space_energy_is_kept(void **state)
         assert_int_equal(window_read(&h.timeline, first, last, &w), ERR_OK);
         assert_near(w.sum, truth.sum, 1e-9 * truth.sum);
         assert_near(w.covered_s, truth.covered_s, 1e-6);
-        /* Between kept points the sum still runs without a jump or a step back. */
+        /* Between kept points the sum is still continuous and monotone. */
         for (size_t i = 1; i < count; i += 37) {
             nanos dt = kept[i].t - kept[i - 1].t;
             double sum = 0;
@@ -331,7 +331,7 @@ static void without_scratch_space_energy_is_kept(void **state)
 
 /* ---- uncertainty ---- */
 
-/* A counter that ticks every 100 ms under the given powers, 10 W to start with. */
+/* A counter that ticks every 100 ms at the given powers, 10 W at first. */
 static double sigma_of(const double *watts, size_t count, nanos from, nanos to, double t_sigma)
 {
     struct spill spill;
@@ -419,7 +419,7 @@ static void fill_from_wave(struct timeline *line, const struct wave *wave, doubl
     }
 }
 
-/* How often the truth lies within 1 and 3 claimed standard uncertainties. */
+/* How often the true value is within 1 and 3 claimed standard uncertainties. */
 static void monte_carlo(enum timeline_shape shape, double shortest, double longest)
 {
     enum { RUNS = 3000 };
@@ -451,14 +451,14 @@ static void monte_carlo(enum timeline_shape shape, double shortest, double longe
     assert_true(within_3 >= RUNS * 90 / 100);
 }
 
-static void claimed_uncertainty_is_honest(void **state)
+static void uncertainty_covers_the_true_error(void **state)
 {
     (void)state;
     seed = 7;
     monte_carlo(SHAPE_MEANS, 4, 40);
     monte_carlo(SHAPE_MEANS, 0.7, 4);
     monte_carlo(SHAPE_MEANS, 0.1, 0.7);
-    /* Readings that miss whole pulses are aliased, and nobody can tell: slow waves only. */
+    /* Readings that miss whole pulses are aliased, which is undetectable: slow waves only. */
     monte_carlo(SHAPE_POINTS, 4, 40);
 }
 
@@ -469,12 +469,12 @@ int main(void)
         cmocka_unit_test(windows_equal_the_oracle),
         cmocka_unit_test(spilled_windows_equal_the_oracle),
         cmocka_unit_test(two_timelines_share_one_file),
-        cmocka_unit_test(a_spill_that_keeps_nothing_keeps_the_newest),
-        cmocka_unit_test(nothing_gives_nothing),
-        cmocka_unit_test(time_must_advance),
-        cmocka_unit_test(without_scratch_space_energy_is_kept),
+        cmocka_unit_test(without_spilling_the_newest_points_are_kept),
+        cmocka_unit_test(an_empty_timeline_has_no_data),
+        cmocka_unit_test(points_must_be_in_order_of_time),
+        cmocka_unit_test(without_scratch_space_total_energy_is_kept),
         cmocka_unit_test(uncertainty_follows_steps_edges_and_timing),
-        cmocka_unit_test(claimed_uncertainty_is_honest),
+        cmocka_unit_test(uncertainty_covers_the_true_error),
     };
     return RUN_TESTS(tests);
 }

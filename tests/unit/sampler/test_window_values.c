@@ -1,4 +1,4 @@
-/* What a channel's values were in a window. */
+/* Statistics of a channel's values in a window. */
 #include "sampler/window.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 enum { READINGS = 10 };
 
-/* Readings every 100 ms: 0, 10, 20 ...; of means, the value of the interval that ends there. */
+/* Readings every 100 ms: 0, 10, 20 ...; for means, the value of the interval that ends there. */
 static void build(struct timeline *timeline, struct spill *spill, enum timeline_shape shape)
 {
     spill_init(spill);
@@ -57,7 +57,7 @@ static bool is_row(const struct value_stats *stats, const struct row *row)
            fabs(stats->median - row->median) < 1e-9 && fabs(stats->min - row->min) < 1e-9;
 }
 
-static void test_values(void **state)
+static void statistics_of_a_window(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
@@ -79,8 +79,8 @@ static void test_values(void **state)
     }
 }
 
-/* A long window: the median of some, the extremes of all. */
-static void test_many_values(void **state)
+/* A long window: the median of a sample, the extremes of all. */
+static void statistics_of_a_long_window(void **state)
 {
     (void)state;
     enum { MANY = 5000 };
@@ -106,8 +106,8 @@ static void test_many_values(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_many_values),
+        cmocka_unit_test(statistics_of_a_window),
+        cmocka_unit_test(statistics_of_a_long_window),
     };
     return RUN_TESTS(tests);
 }

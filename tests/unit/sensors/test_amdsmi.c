@@ -57,7 +57,7 @@ static struct sensor_findings probe(const char *devices)
     return found;
 }
 
-/* The ids of what a probe finds usable, joined by spaces. */
+/* The ids of all usable findings of a probe, joined by spaces. */
 static const char *usable(const char *devices)
 {
     static char ids[200];
@@ -98,7 +98,7 @@ static int channel_named(const struct sensor *sensor, const char *name)
     return -1;
 }
 
-/* Reads the channel's group and gives its observation. */
+/* Reads the channel's group and returns its observation. */
 static struct observation observe(struct sensor *sensor, const char *name, enum err *result)
 {
     struct observation items[SENSOR_CHANNELS_MAX];
@@ -130,7 +130,7 @@ static const char *fact(const struct sensor *sensor, const char *key)
     return "";
 }
 
-static void every_quantity_arrives_in_its_base_unit(void **state)
+static void quantities_are_in_base_units(void **state)
 {
     (void)state;
     script("devices 1\n" MI300);
@@ -159,7 +159,7 @@ static void every_quantity_arrives_in_its_base_unit(void **state)
     sensor_close(&gpu);
 }
 
-static void the_counter_is_the_figure_and_power_the_cross_check(void **state)
+static void the_counter_is_primary_and_power_is_the_cross_check(void **state)
 {
     (void)state;
     script("devices 1\n" MI300);
@@ -174,7 +174,7 @@ static void the_counter_is_the_figure_and_power_the_cross_check(void **state)
     assert_string_equal(energy->device, "gpu0");
     assert_false(energy->secondary);
     assert_true(power->secondary);
-    assert_near(energy->watts_max, 2000, 0); /* not the cap, 750 W: it may be raised */
+    assert_near(energy->watts_max, 2000, 0); /* not the cap, 750 W, which can be raised */
     assert_near(energy->relative_accuracy, 0.0288675, 1e-6);
     assert_int_equal(gpu.group_count, 2);
     assert_true(gpu.groups[0].follow_ticks);
@@ -183,7 +183,7 @@ static void the_counter_is_the_figure_and_power_the_cross_check(void **state)
     sensor_close(&gpu);
 }
 
-static void a_reading_is_dated_between_two_clock_reads(void **state)
+static void a_reading_is_dated_within_the_call(void **state)
 {
     (void)state;
     script("devices 1\n" MI300);
@@ -196,7 +196,7 @@ static void a_reading_is_dated_between_two_clock_reads(void **state)
     sensor_close(&gpu);
 }
 
-static void power_is_found_in_each_versions_struct(void **state)
+static void power_is_read_from_each_version_of_the_struct(void **state)
 {
     (void)state;
     static const struct {
@@ -224,7 +224,7 @@ static void power_is_found_in_each_versions_struct(void **state)
     }
 }
 
-/* A processor's own graphics report its package: with RAPL's the same joules, seen twice. */
+/* Integrated graphics report package power: the same joules as RAPL's. */
 static void integrated_graphics_are_the_package(void **state)
 {
     (void)state;
@@ -245,7 +245,7 @@ static void integrated_graphics_are_the_package(void **state)
     sensor_close(&gpu);
 }
 
-static void older_units_and_missing_gauges(void **state)
+static void older_units_and_missing_gauges_are_handled(void **state)
 {
     (void)state;
     /* A cap in watts, a temperature in m°C at the edge only, no clocks. */
@@ -279,7 +279,7 @@ static void a_guest_without_a_counter_measures_by_power(void **state)
     sensor_close(&gpu);
 }
 
-/* A counter that stands at 0 has never counted. */
+/* A counter at 0 has never counted. */
 static void a_counter_at_zero_is_not_zero_joules(void **state)
 {
     (void)state;
@@ -293,7 +293,7 @@ static void a_counter_at_zero_is_not_zero_joules(void **state)
     assert_int_equal(only_finding().status, SENSOR_UNSUPPORTED);
 }
 
-static void the_second_die_points_at_the_first(void **state)
+static void the_second_die_refers_to_the_first(void **state)
 {
     (void)state;
     script("devices 4\nname * AMD Instinct MI250X\nenergy * 7000\nwatts * 89\nmi250\n");
@@ -312,11 +312,11 @@ static void the_second_die_points_at_the_first(void **state)
     open_index(2, &gpu);
     assert_string_equal(fact(&gpu, "covers"), "amdsmi:2 to amdsmi:3");
     sensor_close(&gpu);
-    /* The same where the odd die's counter and power are "not supported" rather than 0. */
+    /* The same where counter and power of the odd die are "not supported" rather than 0. */
     script("devices 2\nname * AMD Instinct MI250X\nenergy 0 7000\nwatts 0 89\n"
            "error get_energy_count 1 2\nerror get_power_info 1 2\n");
     assert_string_equal(usable(NULL), "amdsmi:0");
-    /* Two different cards are no pair: the second is merely unable. */
+    /* Two different cards are not a pair: the second is unsupported by itself. */
     script("devices 2\nname 1 AMD Radeon\nenergy 0 7000\nwatts 0 89\nwatts 1 0\n");
     found = probe(NULL);
     assert_int_equal(found.items[1].status, SENSOR_UNSUPPORTED);
@@ -349,12 +349,13 @@ static void visible_devices_are_respected(void **state)
         {NULL, NULL, "1,-1,2", "amdsmi:1"},
         {NULL, NULL, "", ""},
         {NULL, "GPU-00000000000000a3,1", NULL, "amdsmi:1 amdsmi:3"},
-        {NULL, "GPU-00000000000000a3,1", "0", "amdsmi:3"}, /* HIP counts what ROCr left */
+        {NULL, "GPU-00000000000000a3,1", "0",
+         "amdsmi:3"}, /* HIP indices are relative to ROCr's selection */
         {NULL, "3", "1", ""},
         {NULL, "", NULL, ""},
-        {"1,2", "3", "0", "amdsmi:1 amdsmi:2"}, /* what the user asks for wins */
+        {"1,2", "3", "0", "amdsmi:1 amdsmi:2"}, /* the user's option overrides it */
         {"GPU-a2", NULL, NULL, "amdsmi:2"},
-        {"GPU-7777,GPU-a0,9", NULL, NULL, "amdsmi:0"}, /* others may be another driver's */
+        {"GPU-7777,GPU-a0,9", NULL, NULL, "amdsmi:0"}, /* other ids may belong to another driver */
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         unsetenv("ROCR_VISIBLE_DEVICES");
@@ -371,7 +372,7 @@ static void visible_devices_are_respected(void **state)
     assert_non_null(strstr(none.reason, "HIP_VISIBLE_DEVICES"));
 }
 
-static void hip_may_count_in_another_order(void **state)
+static void hip_indices_may_be_in_another_order(void **state)
 {
     (void)state;
     script("devices 2\nenergy * 900\nwatts * 500\nhip 0 1\nhip 1 0\n");
@@ -395,7 +396,7 @@ static void only_gpus_are_devices(void **state)
 {
     (void)state;
     script("devices 2\nenergy * 900\nwatts * 500\ntype 0 2\n");
-    assert_string_equal(usable(NULL), "amdsmi:0"); /* the second processor, the first GPU */
+    assert_string_equal(usable(NULL), "amdsmi:0"); /* the second processor is the first GPU */
     script("devices 0\n");
     struct sensor_finding none = only_finding();
     assert_int_equal(none.status, SENSOR_ABSENT);
@@ -403,7 +404,7 @@ static void only_gpus_are_devices(void **state)
     assert_string_equal(none.reason, "no AMD GPU");
 }
 
-static void absence_and_denial_say_what_to_do(void **state)
+static void absence_and_denial_say_how_to_fix_them(void **state)
 {
     (void)state;
     setenv("IPW_AMDSMI", "/nonexistent/libamd_smi.so", 1);
@@ -412,7 +413,7 @@ static void absence_and_denial_say_what_to_do(void **state)
     assert_non_null(strstr(none.reason, "neither AMD SMI nor ROCm SMI"));
     assert_non_null(strstr(none.reason, "/nonexistent/libamd_smi.so"));
 
-    assert_string_equal(none.fix, ""); /* no AMD GPU here, as far as the kernel knows */
+    assert_string_equal(none.fix, ""); /* no AMD GPU according to the kernel */
     tree_write(&machine, "/sys/module/amdgpu/version", "6.12\n");
     none = only_finding();
     assert_int_equal(none.status, SENSOR_ABSENT);
@@ -432,7 +433,7 @@ static void absence_and_denial_say_what_to_do(void **state)
 
     script("devices 1\nerror init * 34\n"); /* the driver is not loaded */
     assert_int_equal(only_finding().status, SENSOR_ABSENT);
-    script("devices 1\nerror init * 16\n"); /* an exception inside */
+    script("devices 1\nerror init * 16\n"); /* a C++ exception inside */
     assert_int_equal(only_finding().status, SENSOR_UNSUPPORTED);
 }
 
@@ -480,7 +481,7 @@ static void rocm_smi_is_the_fallback(void **state)
 static void rocm_smi_replaces_an_amd_smi_that_fails(void **state)
 {
     (void)state;
-    /* init fails in both under one script, so AMD SMI is one that lacks what we need. */
+    /* init fails in both with one script, so this AMD SMI lacks a required symbol. */
     setenv("IPW_AMDSMI", ROCMSMI, 1);
     setenv("IPW_ROCMSMI", ROCMSMI, 1);
     script("version 7\ndevices 2\nname * AMD Instinct MI250X\nenergy * 7000\nwatts * 89\nmi250\n");
@@ -520,7 +521,8 @@ static void a_failing_call_is_missing_and_the_rest_is_read(void **state)
 static void a_lost_card_is_lost_and_available_again(void **state)
 {
     (void)state;
-    static const unsigned STATUSES[] = {31, 2}; /* not found; or what a vanished sysfs reads as */
+    static const unsigned STATUSES[] = {
+        31, 2}; /* not found; or what a read of vanished sysfs files gives */
     for (size_t i = 0; i < 2; i++) {
         script("devices 1\n" MI300);
         struct sensor_finding finding = only_finding();
@@ -548,7 +550,7 @@ static void a_lost_card_is_lost_and_available_again(void **state)
     }
 }
 
-/* A busy counter at open must not make power the figure for the whole run. */
+/* A busy counter at open must not make power the primary channel for the whole run. */
 static void a_busy_counter_delays_the_opening(void **state)
 {
     (void)state;
@@ -561,8 +563,8 @@ static void a_busy_counter_delays_the_opening(void **state)
     assert_non_null(strstr(why.text, "amdsmi:0"));
 }
 
-/* Passed on as it is: the timeline takes it for a reset. */
-static void a_backward_count_is_passed_on(void **state)
+/* Passed on unchanged: the timeline detects a reset. */
+static void a_decreasing_count_is_passed_on(void **state)
 {
     (void)state;
     script("devices 1\n" MI300 "backwards 0 1000\n");
@@ -576,7 +578,7 @@ static void a_backward_count_is_passed_on(void **state)
 static void the_library_is_opened_once_and_closed(void **state)
 {
     (void)state;
-    void *library = dlopen(AMDSMI, RTLD_NOW | RTLD_LOCAL); /* keeps its counters alive */
+    void *library = dlopen(AMDSMI, RTLD_NOW | RTLD_LOCAL); /* keeps the library loaded */
     assert_non_null(library);
     int (*live)(void);
     void *address = dlsym(library, "fake_live");
@@ -620,7 +622,7 @@ static void *reopen_and_read(void *argument)
     return backwards ? "a count went back" : NULL;
 }
 
-static void threads_never_meet_inside_the_library(void **state)
+static void library_calls_of_threads_are_serialized(void **state)
 {
     (void)state;
     void *library = dlopen(AMDSMI, RTLD_NOW | RTLD_LOCAL);
@@ -648,30 +650,30 @@ static void threads_never_meet_inside_the_library(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(every_quantity_arrives_in_its_base_unit),
-        TEST(the_counter_is_the_figure_and_power_the_cross_check),
-        TEST(a_reading_is_dated_between_two_clock_reads),
-        TEST(power_is_found_in_each_versions_struct),
-        TEST(older_units_and_missing_gauges),
+        TEST(quantities_are_in_base_units),
+        TEST(the_counter_is_primary_and_power_is_the_cross_check),
+        TEST(a_reading_is_dated_within_the_call),
+        TEST(power_is_read_from_each_version_of_the_struct),
+        TEST(older_units_and_missing_gauges_are_handled),
         TEST(integrated_graphics_are_the_package),
         TEST(a_guest_without_a_counter_measures_by_power),
         TEST(a_counter_at_zero_is_not_zero_joules),
-        TEST(the_second_die_points_at_the_first),
+        TEST(the_second_die_refers_to_the_first),
         TEST(partitions_of_a_card_are_counted_once),
         TEST(visible_devices_are_respected),
-        TEST(hip_may_count_in_another_order),
+        TEST(hip_indices_may_be_in_another_order),
         TEST(old_libraries_get_the_unique_id_from_the_kernel),
         TEST(only_gpus_are_devices),
-        TEST(absence_and_denial_say_what_to_do),
+        TEST(absence_and_denial_say_how_to_fix_them),
         TEST(without_the_kernel_driver_no_library_is_loaded),
         TEST(rocm_smi_is_the_fallback),
         TEST(rocm_smi_replaces_an_amd_smi_that_fails),
         TEST(a_failing_call_is_missing_and_the_rest_is_read),
         TEST(a_lost_card_is_lost_and_available_again),
         TEST(a_busy_counter_delays_the_opening),
-        TEST(a_backward_count_is_passed_on),
+        TEST(a_decreasing_count_is_passed_on),
         TEST(the_library_is_opened_once_and_closed),
-        TEST(threads_never_meet_inside_the_library),
+        TEST(library_calls_of_threads_are_serialized),
     };
     return RUN_TESTS(tests);
 }

@@ -33,7 +33,7 @@ static struct figure figure_of_host(struct fixture *f)
     return figure;
 }
 
-static void brands_find_their_part_and_no_other(void **state)
+static void brands_match_their_part_only(void **state)
 {
     struct fixture *f = *state;
     static const struct {
@@ -77,7 +77,7 @@ static void masked_brands_fall_back_to_family_and_core(void **state)
     assert_near(figure.relative_accuracy, 0.6, 1e-9);
     board_x86(&f->tree, "AuthenticAMD", 25, 1, "AMD EPYC Processor", 2, 1, "hypervisor");
     assert_string_equal(figure_of_host(f).name, "EPYC Milan");
-    /* The same numbers of another vendor are another processor. */
+    /* The same numbers of another vendor are a different processor. */
     board_x86(&f->tree, "HygonGenuine", 25, 1, "Hygon C86", 2, 1, "");
     assert_near(figure_of_host(f).relative_accuracy, 0.8, 1e-9);
     board_arm(&f->tree, 0x41, 0xd0c, 2);
@@ -122,11 +122,11 @@ static void power_follows_utilization_between_idle_and_full_load(void **state)
     board_cpu_times(&f->tree, 150, 1150, 0);
     assert_near(sensing_value(&f->s, "power"), FULL, 1e-9);
     assert_true(FULL <= power->watts_max);
-    board_cpu_times(&f->tree, 150, 1150, 100); /* all of it stolen: idle, for us */
+    board_cpu_times(&f->tree, 150, 1150, 100); /* all of it stolen: idle for this guest */
     assert_near(sensing_value(&f->s, "power"), FULL * 0.25, 1e-9);
 }
 
-static void counters_that_go_backwards_give_no_power(void **state)
+static void decreasing_counters_give_no_power(void **state)
 {
     struct fixture *f = *state;
     board_cpu_times(&f->tree, 100, 1000, 10);
@@ -143,7 +143,7 @@ static void counters_that_go_backwards_give_no_power(void **state)
     assert_int_equal(sensing_observe(&f->s, "power").missing, ERR_BAD_VALUE);
 }
 
-static void a_guest_is_charged_for_its_threads_alone(void **state)
+static void a_guest_is_charged_for_its_threads_only(void **state)
 {
     struct fixture *f = *state;
     board_x86(&f->tree, "GenuineIntel", 6, 207, "Intel(R) Xeon(R) Processor", 2, 1, "hypervisor");
@@ -182,11 +182,11 @@ static void without_proc_stat_there_is_no_model(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(brands_find_their_part_and_no_other),
+        CASE(brands_match_their_part_only),
         CASE(masked_brands_fall_back_to_family_and_core),
         CASE(power_follows_utilization_between_idle_and_full_load),
-        CASE(counters_that_go_backwards_give_no_power),
-        CASE(a_guest_is_charged_for_its_threads_alone),
+        CASE(decreasing_counters_give_no_power),
+        CASE(a_guest_is_charged_for_its_threads_only),
         CASE(without_smt_the_watts_are_shared_by_the_cores),
         CASE(without_proc_stat_there_is_no_model),
     };

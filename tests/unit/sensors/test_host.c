@@ -14,19 +14,19 @@ static void utilization_is_that_of_the_interval(void **state)
     assert_int_equal(sensing_observe(&f->s, "utilisation").missing, ERR_NO_DATA);
     board_cpu_times(&f->tree, 25, 1075, 0);
     assert_near(sensing_value(&f->s, "utilisation"), 25, 1e-9);
-    /* Stolen time passed, but not for us. */
+    /* Stolen time passed, but this guest did not run. */
     board_cpu_times(&f->tree, 75, 1100, 25);
     assert_near(sensing_value(&f->s, "utilisation"), 50, 1e-9);
-    /* No tick yet: no figure, and the interval goes on. */
+    /* No tick yet: no value, and the interval continues. */
     assert_int_equal(sensing_observe(&f->s, "utilisation").missing, ERR_BUSY);
-    /* Backwards (a CPU went offline): no figure, then a fresh start. */
+    /* A decrease (a CPU went offline): no value, then a fresh start. */
     board_cpu_times(&f->tree, 50, 900, 25);
     assert_int_equal(sensing_observe(&f->s, "utilisation").missing, ERR_NO_DATA);
     board_cpu_times(&f->tree, 60, 900, 25);
     assert_near(sensing_value(&f->s, "utilisation"), 100, 1e-9);
 }
 
-static void waiting_is_idle_and_interrupts_are_work(void **state)
+static void iowait_is_idle_and_interrupts_are_busy(void **state)
 {
     struct fixture *f = *state;
     board_host(&f->tree);
@@ -45,7 +45,7 @@ static void waiting_is_idle_and_interrupts_are_work(void **state)
     assert_near(sensing_value(&f->s, "utilisation"), 0, 1e-9);
 }
 
-static void memory_in_use_is_what_is_not_available(void **state)
+static void memory_in_use_is_total_minus_available(void **state)
 {
     struct fixture *f = *state;
     board_host(&f->tree);
@@ -62,7 +62,7 @@ static void memory_in_use_is_what_is_not_available(void **state)
     assert_int_not_equal(sensing_observe(&f->s, "memory.used").missing, ERR_OK);
 }
 
-static void the_hottest_package_is_the_temperature(void **state)
+static void temperature_is_that_of_the_hottest_package(void **state)
 {
     struct fixture *f = *state;
     board_host(&f->tree);
@@ -81,12 +81,12 @@ static void the_hottest_package_is_the_temperature(void **state)
     assert_int_equal(sensing_observe(&f->s, "temperature").missing, ERR_BAD_VALUE);
 }
 
-static void other_thermometers_and_clocks(void **state)
+static void other_temperature_sensors_and_clocks(void **state)
 {
     struct fixture *f = *state;
     board_host(&f->tree);
     board_x86(&f->tree, "AuthenticAMD", 25, 97, "AMD Ryzen 9 7950X 16-Core Processor", 4, 1, "");
-    /* Tdie is the silicon, Tctl may carry an offset for the fans. */
+    /* Tdie is the die temperature, Tctl may have an offset for fan control. */
     board_chip(&f->tree, 0, "k10temp");
     board_attribute(&f->tree, 0, "temp1_label", "Tctl");
     board_attribute(&f->tree, 0, "temp1_input", "80000");
@@ -118,13 +118,13 @@ static void without_proc_the_host_is_absent(void **state)
     const struct sensor_finding *finding = sensing_only(&f->s, "host");
     assert_int_equal(finding->status, SENSOR_ABSENT);
     assert_true(finding->reason[0]);
-    /* Only what this host has is said to be measured. */
+    /* Only what this host has is listed as measured. */
     board_host(&f->tree);
     sensing_probe(&f->s, "host");
     assert_string_equal(f->s.findings.items[0].measures, "utilisation,memory_used,memory_total");
 }
 
-/* ---- what machine this is ---- */
+/* ---- host description ---- */
 
 static void an_x86_host_is_described(void **state)
 {
@@ -147,7 +147,8 @@ static void an_x86_host_is_described(void **state)
     tree_write(&f->tree, "/sys/devices/system/cpu/online", "0-2,5,7\n");
     host_info_read(&host);
     assert_int_equal(host.cpu_count, 5);
-    tree_write(&f->tree, "/sys/devices/system/cpu/online", "3-1\n"); /* nonsense: count cpuinfo */
+    tree_write(&f->tree, "/sys/devices/system/cpu/online",
+               "3-1\n"); /* invalid: count cpuinfo instead */
     host_info_read(&host);
     assert_int_equal(host.cpu_count, 8);
 }
@@ -196,14 +197,14 @@ static void an_arm_host_has_a_brand_too(void **state)
     }
     host_info_read(&host);
     assert_int_equal(host.sockets, 2);
-    /* A core nobody has named: the board's name, a NUL at its end. */
+    /* An unnamed core: the board's name, with a trailing NUL. */
     board_arm(&f->tree, 0x77, 0x123, 2);
     tree_write_bytes(&f->tree, "/proc/device-tree/model", 0, "Acme Board 7", 13);
     host_info_read(&host);
     assert_string_equal(host.cpu_brand, "Acme Board 7");
 }
 
-static void unknown_is_empty_never_a_word(void **state)
+static void unknown_facts_are_empty_strings(void **state)
 {
     (void)state;
     struct host_info host;
@@ -234,15 +235,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(utilization_is_that_of_the_interval),
-        FIXTURE_TEST(waiting_is_idle_and_interrupts_are_work),
-        FIXTURE_TEST(memory_in_use_is_what_is_not_available),
-        FIXTURE_TEST(the_hottest_package_is_the_temperature),
-        FIXTURE_TEST(other_thermometers_and_clocks),
+        FIXTURE_TEST(iowait_is_idle_and_interrupts_are_busy),
+        FIXTURE_TEST(memory_in_use_is_total_minus_available),
+        FIXTURE_TEST(temperature_is_that_of_the_hottest_package),
+        FIXTURE_TEST(other_temperature_sensors_and_clocks),
         FIXTURE_TEST(without_proc_the_host_is_absent),
         FIXTURE_TEST(an_x86_host_is_described),
         FIXTURE_TEST(a_virtual_machine_is_recognized),
         FIXTURE_TEST(an_arm_host_has_a_brand_too),
-        FIXTURE_TEST(unknown_is_empty_never_a_word),
+        FIXTURE_TEST(unknown_facts_are_empty_strings),
         FIXTURE_TEST(the_real_machine_is_described),
     };
     return RUN_TESTS(tests);

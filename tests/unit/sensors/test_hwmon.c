@@ -13,7 +13,7 @@ static const struct sensor_channel *channel_of(const struct sensing *s, const ch
     return channel;
 }
 
-static void grace_meters_know_their_part_and_socket(void **state)
+static void grace_meters_have_their_scope_and_socket(void **state)
 {
     struct fixture *f = *state;
     static const struct {
@@ -44,7 +44,7 @@ static void grace_meters_know_their_part_and_socket(void **state)
     }
 }
 
-static void grace_without_its_meters_reports_the_fix(void **state)
+static void grace_without_its_meters_says_how_to_fix_it(void **state)
 {
     struct fixture *f = *state;
     board_grace_without_meters(&f->tree);
@@ -61,7 +61,7 @@ static void an_unlabeled_acpi_meter_is_the_node(void **state)
     board_attribute(&f->tree, 0, "power1_average", "412000000");
     board_attribute(&f->tree, 0, "power1_average_interval", "1000");
     board_attribute(&f->tree, 0, "power1_oem_info", "");
-    /* A second one covers who knows what: shown, but in no sum. */
+    /* What a second one covers is unknown: shown, but never summed. */
     board_chip(&f->tree, 1, "power_meter");
     board_attribute(&f->tree, 1, "power1_average", "100000000");
     assert_int_equal(sensing_start(&f->s, "hwmon", "hwmon:power_meter0"), ERR_OK);
@@ -74,7 +74,7 @@ static void an_unlabeled_acpi_meter_is_the_node(void **state)
     assert_int_equal(channel_of(&f->s, "power")->scope, SCOPE_NONE);
 }
 
-static void an_amd_gpu_has_its_number_and_bus(void **state)
+static void an_amd_gpu_has_its_index_and_bus(void **state)
 {
     struct fixture *f = *state;
     tree_write(&f->tree, "/sys/devices/pci0000:00/0000:03:00.0/gpu_busy_percent", "93\n");
@@ -97,7 +97,8 @@ static void an_amd_gpu_has_its_number_and_bus(void **state)
     assert_int_equal(power->location, 0);
     assert_string_equal(power->device, "gpu0");
     assert_false(power->secondary);
-    assert_near(sensing_value(&f->s, "power"), 217.5, 1e-9); /* the average, not the instant */
+    assert_near(sensing_value(&f->s, "power"), 217.5,
+                1e-9); /* the average, not the instantaneous value */
     assert_near(sensing_value(&f->s, "temperature"), 61, 1e-9);
     assert_near(sensing_value(&f->s, "clock"), 2400, 1e-9);
     assert_near(sensing_value(&f->s, "power.limit"), 303, 1e-9);
@@ -108,8 +109,8 @@ static void an_amd_gpu_has_its_number_and_bus(void **state)
     assert_string_equal(channel_of(&f->s, "power")->device, "gpu1");
 }
 
-/* The driver shows the north bridge on a processor's own graphics alone; its power is then the
- * whole package's, which RAPL counts too. */
+/* The driver has a north bridge voltage for integrated graphics only; its power is then the
+ * package's, which RAPL also counts. */
 static void integrated_graphics_are_the_package(void **state)
 {
     struct fixture *f = *state;
@@ -133,7 +134,7 @@ static void assert_found(struct sensing *s, const char *devices, const char *ids
     assert_string_equal(found, ids);
 }
 
-/* Numbers go along the bus, whatever order the kernel found the cards in. */
+/* Indices follow the bus order, in whatever order the kernel found the cards. */
 static void only_the_selected_gpus_are_read(void **state)
 {
     struct fixture *f = *state;
@@ -166,7 +167,7 @@ static void only_the_selected_gpus_are_read(void **state)
     unsetenv("HIP_VISIBLE_DEVICES");
 }
 
-static void energy_counters_are_counted_not_scaled(void **state)
+static void energy_counters_are_passed_on_unscaled(void **state)
 {
     struct fixture *f = *state;
     board_chip(&f->tree, 0, "i915");
@@ -186,7 +187,7 @@ static void energy_counters_are_counted_not_scaled(void **state)
     assert_int_equal(o.missing, ERR_OK);
     assert_true(o.count == UINT64_MAX);
 
-    /* A second card; its package is a part of it, its power a check of its counter. */
+    /* A second card; its package is part of it, its power a cross-check of its counter. */
     assert_int_equal(sensing_start(&f->s, "hwmon", "hwmon:xe0"), ERR_OK);
     assert_string_equal(channel_of(&f->s, "card")->device, "gpu1");
     assert_int_equal(channel_of(&f->s, "card")->scope, SCOPE_GPU);
@@ -196,7 +197,7 @@ static void energy_counters_are_counted_not_scaled(void **state)
     assert_true(channel_of(&f->s, "power1")->secondary);
 }
 
-static void amd_sockets_are_packages_and_cores_are_left_out(void **state)
+static void amd_sockets_are_packages_and_cores_are_ignored(void **state)
 {
     struct fixture *f = *state;
     board_chip(&f->tree, 0, "amd_energy");
@@ -257,7 +258,7 @@ static void a_jetsons_monitors_are_left_to_its_driver(void **state)
     assert_int_equal(sensing_only(&f->s, "hwmon")->status, SENSOR_ABSENT);
 }
 
-static void nothing_there_is_absent_with_a_reason(void **state)
+static void an_empty_machine_is_absent_with_a_reason(void **state)
 {
     struct fixture *f = *state;
     assert_int_equal(sensing_only(&f->s, "hwmon")->status, SENSOR_ABSENT);
@@ -266,14 +267,14 @@ static void nothing_there_is_absent_with_a_reason(void **state)
     board_attribute(&f->tree, 0, "temp1_input", "40000");
     assert_int_equal(sensing_only(&f->s, "hwmon")->status, SENSOR_ABSENT);
     assert_true(sensing_only(&f->s, "hwmon")->reason[0]);
-    /* A meter that says nothing sensible is there, but no use. */
+    /* A meter with an invalid value is found, but unusable. */
     board_chip(&f->tree, 1, "power_meter");
     board_attribute(&f->tree, 1, "power1_average", "n/a");
     assert_int_equal(sensing_only(&f->s, "hwmon")->status, SENSOR_UNSUPPORTED);
     assert_non_null(strstr(sensing_only(&f->s, "hwmon")->reason, "power1_average"));
 }
 
-static void bad_files_are_missing_never_zero(void **state)
+static void invalid_files_are_missing_never_zero(void **state)
 {
     struct fixture *f = *state;
     static const char *const BAD[] = {"", "\n", "abc\n", "-5\n", "1 2\n", "99999999999999999999\n"};
@@ -295,7 +296,7 @@ static void bad_files_are_missing_never_zero(void **state)
     sensing_release(&energy);
 }
 
-static void a_chip_that_moved_is_found_again_by_its_name(void **state)
+static void a_renumbered_chip_is_found_again_by_its_name(void **state)
 {
     struct fixture *f = *state;
     board_chip(&f->tree, 3, "i915");
@@ -321,7 +322,7 @@ static int denied_as_nobody(void *argument)
     return ok ? 0 : 1;
 }
 
-static void denied_files_come_with_the_fix(void **state)
+static void denied_files_are_reported_with_the_fix(void **state)
 {
     struct fixture *f = *state;
     board_chip(&f->tree, 0, "power_meter");
@@ -334,21 +335,21 @@ static void denied_files_come_with_the_fix(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(grace_meters_know_their_part_and_socket),
-        FIXTURE_TEST(grace_without_its_meters_reports_the_fix),
+        FIXTURE_TEST(grace_meters_have_their_scope_and_socket),
+        FIXTURE_TEST(grace_without_its_meters_says_how_to_fix_it),
         FIXTURE_TEST(an_unlabeled_acpi_meter_is_the_node),
-        FIXTURE_TEST(an_amd_gpu_has_its_number_and_bus),
+        FIXTURE_TEST(an_amd_gpu_has_its_index_and_bus),
         FIXTURE_TEST(integrated_graphics_are_the_package),
         FIXTURE_TEST(only_the_selected_gpus_are_read),
-        FIXTURE_TEST(energy_counters_are_counted_not_scaled),
-        FIXTURE_TEST(amd_sockets_are_packages_and_cores_are_left_out),
+        FIXTURE_TEST(energy_counters_are_passed_on_unscaled),
+        FIXTURE_TEST(amd_sockets_are_packages_and_cores_are_ignored),
         FIXTURE_TEST(a_power_supply_is_the_node_and_its_rails_are_not_added),
         FIXTURE_TEST(an_unknown_meter_is_shown_and_never_summed),
         FIXTURE_TEST(a_jetsons_monitors_are_left_to_its_driver),
-        FIXTURE_TEST(nothing_there_is_absent_with_a_reason),
-        FIXTURE_TEST(bad_files_are_missing_never_zero),
-        FIXTURE_TEST(a_chip_that_moved_is_found_again_by_its_name),
-        FIXTURE_TEST(denied_files_come_with_the_fix),
+        FIXTURE_TEST(an_empty_machine_is_absent_with_a_reason),
+        FIXTURE_TEST(invalid_files_are_missing_never_zero),
+        FIXTURE_TEST(a_renumbered_chip_is_found_again_by_its_name),
+        FIXTURE_TEST(denied_files_are_reported_with_the_fix),
     };
     return RUN_TESTS(tests);
 }

@@ -80,7 +80,7 @@ static void the_monitor_of_older_kernels_is_read_too(void **state)
     assert_near(sensing_value(&f->s, "POM_5V_GPU"), 0.5, 1e-9);
 }
 
-static void bad_files_are_missing_and_the_rest_is_read(void **state)
+static void invalid_files_are_missing_and_the_rest_is_read(void **state)
 {
     struct fixture *f = *state;
     static const char CURRENT[] = "/sys/class/hwmon/hwmon1/curr1_input";
@@ -93,14 +93,14 @@ static void bad_files_are_missing_and_the_rest_is_read(void **state)
         assert_int_equal(f->s.answer, ERR_OK);
         assert_near(sensing_value(&f->s, "VDD_SOC"), 1.5, 1e-9);
     }
-    /* Just below zero is the monitor's offset on an idle rail: no power. */
+    /* Slightly below zero is the monitor's offset on an idle rail: 0 W. */
     tree_write(&f->tree, CURRENT, "-16\n");
     assert_near(sensing_value(&f->s, "VDD_IN"), 0, 0);
     tree_write(&f->tree, "/sys/class/hwmon/hwmon1/in1_input", "-8\n");
     assert_int_equal(sensing_observe(&f->s, "VDD_IN").missing, ERR_BAD_VALUE);
 }
 
-static void a_rail_that_vanished_is_not_left_out_of_the_sum_in_silence(void **state)
+static void a_vanished_rail_makes_the_sum_missing(void **state)
 {
     struct fixture *f = *state;
     board_jetson_agx_orin(&f->tree);
@@ -116,7 +116,7 @@ static void other_machines_have_no_jetson(void **state)
     const struct sensor_finding *finding = sensing_only(&f->s, "jetson");
     assert_int_equal(finding->status, SENSOR_ABSENT);
     assert_true(finding->reason[0]);
-    /* Recognised by the device tree alone, whose strings end in a NUL. */
+    /* Recognized by the device tree alone, whose strings end in a NUL. */
     tree_write_bytes(&f->tree, "/proc/device-tree/model", 0, "NVIDIA Jetson Xavier NX", 24);
     finding = sensing_only(&f->s, "jetson");
     assert_int_equal(finding->status, SENSOR_UNSUPPORTED);
@@ -133,12 +133,12 @@ static int denied_as_nobody(void *argument)
                                                                                                 : 1;
 }
 
-static void denied_files_are_reported_as_such(void **state)
+static void denied_files_are_reported(void **state)
 {
     struct fixture *f = *state;
     board_jetson_orin_nano(&f->tree);
     tree_mode(&f->tree, "", 0755);
-    /* One is enough: the others would not be the board. */
+    /* One is enough: the sum of the others would not be the board. */
     tree_mode(&f->tree, "/sys/class/hwmon/hwmon1/curr2_input", 0);
     assert_int_equal(as_nobody(denied_as_nobody, &f->s), 0);
 }
@@ -149,10 +149,10 @@ int main(void)
         FIXTURE_TEST(the_input_rail_is_the_board),
         FIXTURE_TEST(without_an_input_rail_the_rails_are_summed),
         FIXTURE_TEST(the_monitor_of_older_kernels_is_read_too),
-        FIXTURE_TEST(bad_files_are_missing_and_the_rest_is_read),
-        FIXTURE_TEST(a_rail_that_vanished_is_not_left_out_of_the_sum_in_silence),
+        FIXTURE_TEST(invalid_files_are_missing_and_the_rest_is_read),
+        FIXTURE_TEST(a_vanished_rail_makes_the_sum_missing),
         FIXTURE_TEST(other_machines_have_no_jetson),
-        FIXTURE_TEST(denied_files_are_reported_as_such),
+        FIXTURE_TEST(denied_files_are_reported),
     };
     return RUN_TESTS(tests);
 }

@@ -1,5 +1,5 @@
-/* The fake machines of the C tests and those of tests/fixtures/make-tree are the same ones, and
- * tick-tree moves them as it says. */
+/* The fake machines of the C tests and of tests/fixtures/make-tree are equal, and tick-tree
+ * advances their counters. */
 #include "support/unit.h"
 
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static int run(const char *script, const char *a, const char *b)
     return system(command);
 }
 
-static void the_shell_writes_the_same_machines(void **state)
+static void make_tree_writes_the_same_machines(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof MACHINES / sizeof *MACHINES; i++) {
@@ -53,7 +53,7 @@ static void the_shell_writes_the_same_machines(void **state)
     }
 }
 
-static void an_unknown_machine_is_refused(void **state)
+static void an_unknown_machine_is_rejected(void **state)
 {
     (void)state;
     struct tree tree;
@@ -62,7 +62,7 @@ static void an_unknown_machine_is_refused(void **state)
     tree_free(&tree);
 }
 
-static void watts_times_seconds_is_what_the_counters_gain(void **state)
+static void counters_advance_by_power_times_time(void **state)
 {
     (void)state;
     if (system("command -v python3 >/dev/null") != 0)
@@ -97,7 +97,7 @@ static void a_dead_counter_stays_dead(void **state)
     sensing_probe(&s, "rapl");
     assert_int_equal(sensing_open(&s, "rapl:psys"), ERR_OK);
     assert_int_equal(sensing_read(&s), ERR_OK);
-    assert_int_equal(sensing_seen(&s, "psys")->count, 0);
+    assert_int_equal(sensing_observation(&s, "psys")->count, 0);
     sensing_release(&s);
     tree_free(&tree);
 }
@@ -105,9 +105,9 @@ static void a_dead_counter_stays_dead(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_shell_writes_the_same_machines),
-        cmocka_unit_test(an_unknown_machine_is_refused),
-        cmocka_unit_test(watts_times_seconds_is_what_the_counters_gain),
+        cmocka_unit_test(make_tree_writes_the_same_machines),
+        cmocka_unit_test(an_unknown_machine_is_rejected),
+        cmocka_unit_test(counters_advance_by_power_times_time),
         cmocka_unit_test(a_dead_counter_stays_dead),
     };
     return RUN_TESTS(tests);

@@ -1,4 +1,4 @@
-/* What an NVIDIA card offers and whether its figures are right, through the fake library. */
+/* The channels of an NVIDIA card and their values, through the fake library. */
 #include "support/unit.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ static void open_card(struct sensor *sensor)
     assert_int_equal(nvml_fake_open("nvml:0", sensor), ERR_OK);
 }
 
-/* Reads a channel's group and gives its one value. */
+/* Reads a channel's group and returns its only value. */
 static double value_of(struct sensor *sensor, const char *name)
 {
     assert_int_equal(nvml_fake_read(sensor, name), ERR_OK);
@@ -100,13 +100,13 @@ static void a_full_card_has_every_channel(void **state)
     sensor_close(&sensor);
 }
 
-static void groups_follow_the_cost_of_their_calls(void **state)
+static void channels_are_grouped_by_the_cost_of_their_calls(void **state)
 {
     (void)state;
     struct sensor sensor;
     open_card(&sensor);
     assert_int_equal(sensor.group_count, 5);
-    /* The buffer of samples gives the shape, so the dear counter is read once a second. */
+    /* The sample buffer gives the shape, so the expensive counter is read once per second. */
     assert_int_equal(sensor.groups[0].period_default, NS_PER_S);
     assert_int_equal(sensor.groups[0].period_min, 50 * NS_PER_MS);
     assert_true(sensor.groups[0].follow_ticks);
@@ -145,7 +145,7 @@ static void the_counter_counts_millijoules(void **state)
     sensor_close(&sensor);
 }
 
-static void a_counter_that_restarts_is_passed_on_as_it_is(void **state)
+static void a_counter_that_restarts_is_passed_on_unchanged(void **state)
 {
     (void)state;
     nvml_fake_script("power 0 constant 100\nenergy_start 0 9000000\nenergy_reset 0 15\n");
@@ -239,7 +239,7 @@ static void activities_are_means_between_samples(void **state)
     };
     struct sensor sensor;
     open_card(&sensor);
-    /* Too early: nothing but where the first mean begins, once. */
+    /* Too early: only the start of the first mean, once. */
     for (int again = 0; again < 2; again++) {
         nvml_fake_time(0.05);
         assert_int_equal(nvml_fake_read(&sensor, "gpm.sm"), ERR_OK);
@@ -247,7 +247,7 @@ static void activities_are_means_between_samples(void **state)
         if (!again)
             assert_int_equal(nvml_fake_get(&sensor, "gpm.sm", 0)->missing, ERR_NO_DATA);
     }
-    for (int round = 1; round <= 3; round++) { /* samples change places each time */
+    for (int round = 1; round <= 3; round++) { /* samples are swapped each time */
         nvml_fake_time(10 + round);
         assert_int_equal(nvml_fake_read(&sensor, "gpm.sm"), ERR_OK);
         for (size_t i = 0; i < sizeof EXPECTED / sizeof *EXPECTED; i++) {
@@ -259,7 +259,7 @@ static void activities_are_means_between_samples(void **state)
             assert_true(channel_named(&sensor, EXPECTED[i].name)->interval_mean);
         }
     }
-    /* Once a second, whatever is asked for; windows may ask for one between. */
+    /* Once per second, whatever is requested; windows may request one in between. */
     const struct sensor_group *group = &sensor.groups[channel_named(&sensor, "gpm.sm")->group];
     assert_true(group->fixed_period);
     assert_int_equal(group->period_default, NS_PER_S);
@@ -286,7 +286,7 @@ static void throttle_reasons_are_mapped(void **state)
         {0x4 | 0x20, THROTTLE_POWER | THROTTLE_THERMAL},
         {0x1000, THROTTLE_OTHER}, /* a reason of a later driver */
     };
-    /* The second round is an older driver, which has the older name only. */
+    /* The second iteration is an older driver, which has the older name only. */
     static const char *const OLDER[] = {"", "fail nvmlDeviceGetCurrentClocksEventReasons 0 13\n"};
     for (int older = 0; older < 2; older++) {
         for (size_t i = 0; i < sizeof EXPECTED / sizeof *EXPECTED; i++) {
@@ -299,7 +299,7 @@ static void throttle_reasons_are_mapped(void **state)
     }
 }
 
-static void one_channel_is_the_figure(void **state)
+static void exactly_one_channel_is_primary(void **state)
 {
     (void)state;
     static const struct {
@@ -327,7 +327,7 @@ static void one_channel_is_the_figure(void **state)
         assert_false(figure->secondary);
         assert_int_equal(sensor.group_count, CASES[i].groups);
         assert_int_equal(figure->group, CASES[i].group);
-        /* A polled figure is worth reading just after it changes. */
+        /* A polled value is best read just after it changes. */
         assert_int_equal(sensor.groups[0].follow_ticks, CASES[i].group == 0);
         nvml_fake_time(11 + (double)i);
         if (figure->quantity == QTY_POWER)
@@ -336,7 +336,7 @@ static void one_channel_is_the_figure(void **state)
     }
 }
 
-static void a_module_is_not_a_gpu(void **state)
+static void module_power_has_module_scope(void **state)
 {
     (void)state;
     nvml_fake_script("module 0 yes\npower 0 constant 900\n" NO_ENERGY
@@ -355,7 +355,7 @@ static void a_module_is_not_a_gpu(void **state)
     sensor_close(&sensor);
 }
 
-/* A driver that ignores the scope repeats the card's power; a card that cannot measure says 0. */
+/* A driver that ignores the scope returns the card's power; a card that cannot measure it returns 0. */
 static void memory_power_must_be_credible(void **state)
 {
     (void)state;
@@ -371,8 +371,8 @@ static void memory_power_must_be_credible(void **state)
     }
 }
 
-/* As an H200 does. */
-static void memory_power_may_be_an_average_only(void **state)
+/* As on an H200. */
+static void memory_power_may_be_only_an_average(void **state)
 {
     (void)state;
     nvml_fake_script("power 0 constant 500\nmemory_share 0 0.2\nfail field:186:2 0 3\n");
@@ -395,7 +395,7 @@ static void without_samples_every_tick_of_the_counter_is_read(void **state)
     sensor_close(&sensor);
 }
 
-static void what_a_card_lacks_is_no_channel(void **state)
+static void unsupported_quantities_have_no_channel(void **state)
 {
     (void)state;
     static const struct {
@@ -435,7 +435,7 @@ static void an_old_driver_counts_reserved_memory_as_used(void **state)
     sensor_close(&sensor);
 }
 
-static void an_unknown_limit_leaves_a_wide_bound(void **state)
+static void an_unknown_power_limit_gives_a_wide_bound(void **state)
 {
     (void)state;
     nvml_fake_script("fail nvmlDeviceGetPowerManagementLimitConstraints 0 3\n");
@@ -446,7 +446,7 @@ static void an_unknown_limit_leaves_a_wide_bound(void **state)
     sensor_close(&sensor);
 }
 
-static void facts_name_the_card(void **state)
+static void facts_identify_the_card(void **state)
 {
     (void)state;
     nvml_fake_script("devices 1\nuuid 0 GPU-8932f937-d72c-4106-c12f-20bd9faed9f6\n");
@@ -465,7 +465,7 @@ static void facts_name_the_card(void **state)
     sensor_close(&sensor);
 }
 
-static void a_mixed_machine_warns_about_the_order(void **state)
+static void mixed_gpus_warn_about_cuda_device_order(void **state)
 {
     (void)state;
     nvml_fake_script("devices 2\nname 1 NVIDIA L4\n");
@@ -490,11 +490,11 @@ static void a_partitioned_card_is_measured_as_a_whole(void **state)
     assert_non_null(strstr(fact_named(&sensor, "mig_energy"), "no energy per MIG instance"));
     assert_non_null(channel_named(&sensor, "energy"));
     assert_null(
-        channel_named(&sensor, "utilisation.tensor")); /* GPM has no figure for the whole card */
+        channel_named(&sensor, "utilisation.tensor")); /* GPM is not available for the whole card */
     sensor_close(&sensor);
 }
 
-static void processes_on_the_card(void **state)
+static void processes_on_the_card_are_listed(void **state)
 {
     (void)state;
     struct sensor sensor;
@@ -502,7 +502,7 @@ static void processes_on_the_card(void **state)
     size_t count;
     nvml_fake_script("process 0 101 3e9 40\nprocess 0 102 nan\n"
                      "process 0 103 1e9 90\nprocess 0 103 2e9 70\n" /* two MIG instances */
-                     "process 0 104 5e8 4000000000\n"); /* a value that no percentage has */
+                     "process 0 104 5e8 4000000000\n");             /* not a valid percentage */
     open_card(&sensor);
     assert_int_equal(sensor.driver->processes(&sensor, seen, &count), ERR_OK);
     static const struct sensor_process EXPECTED[] = {
@@ -523,7 +523,7 @@ static void processes_on_the_card(void **state)
     sensor_close(&sensor);
 }
 
-static void processes_that_cannot_be_listed(void **state)
+static void errors_of_listing_processes(void **state)
 {
     (void)state;
     struct sensor sensor;
@@ -546,26 +546,26 @@ int main(void)
     const struct CMUnitTest tests[] = {
         NVML_TEST(each_gpu_is_a_finding),
         NVML_TEST(a_full_card_has_every_channel),
-        NVML_TEST(groups_follow_the_cost_of_their_calls),
+        NVML_TEST(channels_are_grouped_by_the_cost_of_their_calls),
         NVML_TEST(the_counter_counts_millijoules),
-        NVML_TEST(a_counter_that_restarts_is_passed_on_as_it_is),
+        NVML_TEST(a_counter_that_restarts_is_passed_on_unchanged),
         NVML_TEST(power_fields_are_distinguished),
         NVML_TEST(values_of_every_type_are_understood),
         NVML_TEST(slow_readings_are_in_base_units),
         NVML_TEST(activities_are_means_between_samples),
         NVML_TEST(throttle_reasons_are_mapped),
-        NVML_TEST(one_channel_is_the_figure),
-        NVML_TEST(a_module_is_not_a_gpu),
+        NVML_TEST(exactly_one_channel_is_primary),
+        NVML_TEST(module_power_has_module_scope),
         NVML_TEST(memory_power_must_be_credible),
-        NVML_TEST(processes_on_the_card),
-        NVML_TEST(processes_that_cannot_be_listed),
-        NVML_TEST(memory_power_may_be_an_average_only),
+        NVML_TEST(processes_on_the_card_are_listed),
+        NVML_TEST(errors_of_listing_processes),
+        NVML_TEST(memory_power_may_be_only_an_average),
         NVML_TEST(without_samples_every_tick_of_the_counter_is_read),
-        NVML_TEST(what_a_card_lacks_is_no_channel),
+        NVML_TEST(unsupported_quantities_have_no_channel),
         NVML_TEST(an_old_driver_counts_reserved_memory_as_used),
-        NVML_TEST(an_unknown_limit_leaves_a_wide_bound),
-        NVML_TEST(facts_name_the_card),
-        NVML_TEST(a_mixed_machine_warns_about_the_order),
+        NVML_TEST(an_unknown_power_limit_gives_a_wide_bound),
+        NVML_TEST(facts_identify_the_card),
+        NVML_TEST(mixed_gpus_warn_about_cuda_device_order),
         NVML_TEST(a_partitioned_card_is_measured_as_a_whole),
     };
     return RUN_TESTS(tests);

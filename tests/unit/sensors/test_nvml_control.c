@@ -1,4 +1,4 @@
-/* Clock lists, limits and settings of NVIDIA cards, as the control operations of the driver report and make them. */
+/* Clock lists, limits and settings of NVIDIA cards through the driver's control operations. */
 #include "support/unit.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static const struct sensor_control *open_card(struct sensor *sensor)
     return sensor->driver->control;
 }
 
-/* Every clock that the driver lists, as the models of power take them. */
+/* All clocks that the driver lists, in the form of the power models. */
 static void list_clocks(struct clock_list *list, size_t *per_memory_clock)
 {
     struct sensor sensor;
@@ -42,8 +42,8 @@ static void list_clocks(struct clock_list *list, size_t *per_memory_clock)
     sensor_close(&sensor);
 }
 
-/* The lists that nvidia-smi -q -d SUPPORTED_CLOCKS shows on these cards. */
-static void lists_of_known_cards(void **state)
+/* The lists that nvidia-smi -q -d SUPPORTED_CLOCKS prints on these cards. */
+static void clock_lists_of_known_cards_are_read(void **state)
 {
     (void)state;
     static const struct {
@@ -82,14 +82,14 @@ static void unsupported_lists_are_errors(void **state)
                      ERR_UNSUPPORTED);
     assert_null(clocks);
     assert_int_equal(count, 0);
-    /* A list that never fits ends in an error, not in a loop. */
+    /* A list that never fits ends in an error, not in an endless loop. */
     nvml_fake_script("fail nvmlDeviceGetSupportedMemoryClocks 0 7\n");
     assert_int_not_equal(control->clocks(&sensor, KNOB_MEMORY_CLOCK, 0, &clocks, &count, &why),
                          ERR_OK);
     sensor_close(&sensor);
 }
 
-static void limits_as_the_card_reports_them(void **state)
+static void limits_are_those_the_card_reports(void **state)
 {
     (void)state;
     struct sensor sensor;
@@ -142,7 +142,7 @@ static void settings_reach_the_card_and_are_reset(void **state)
     sensor_close(&sensor);
 }
 
-static void a_refusal_says_what_it_needs(void **state)
+static void denied_settings_say_what_is_required(void **state)
 {
     (void)state;
     static const struct {
@@ -187,7 +187,7 @@ static void a_refusal_says_what_it_needs(void **state)
     sensor_close(&sensor);
 }
 
-static void nonsense_does_not_reach_the_card(void **state)
+static void invalid_settings_do_not_reach_the_card(void **state)
 {
     (void)state;
     struct sensor sensor;
@@ -208,12 +208,12 @@ static void nonsense_does_not_reach_the_card(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        NVML_TEST(lists_of_known_cards),
+        NVML_TEST(clock_lists_of_known_cards_are_read),
         NVML_TEST(unsupported_lists_are_errors),
-        NVML_TEST(limits_as_the_card_reports_them),
+        NVML_TEST(limits_are_those_the_card_reports),
         NVML_TEST(settings_reach_the_card_and_are_reset),
-        NVML_TEST(a_refusal_says_what_it_needs),
-        NVML_TEST(nonsense_does_not_reach_the_card),
+        NVML_TEST(denied_settings_say_what_is_required),
+        NVML_TEST(invalid_settings_do_not_reach_the_card),
     };
     return RUN_TESTS(tests);
 }

@@ -1,4 +1,4 @@
-/* What goes wrong with NVIDIA cards and drivers, and what must be said of it. */
+/* Faults of NVIDIA cards and drivers, and how they are reported. */
 #include "support/unit.h"
 
 #include <dlfcn.h>
@@ -12,7 +12,7 @@
 
 static const struct {
     int code;
-    enum err expected; /* ERR_LOST is the answer of the read, the others of the channel */
+    enum err expected; /* ERR_LOST is the result of the read, the others of the channel */
 } CODES[] = {
     {1, ERR_LOST},     {2, ERR_IO},     {3, ERR_UNSUPPORTED}, {4, ERR_DENIED},
     {5, ERR_IO},       {7, ERR_IO},     {8, ERR_IO},          {9, ERR_LOST},
@@ -24,7 +24,7 @@ static const struct {
     {30, ERR_IO},      {999, ERR_LOST},
 };
 
-static void every_error_code_has_a_meaning(void **state)
+static void every_error_code_is_mapped(void **state)
 {
     (void)state;
     static const struct {
@@ -44,7 +44,7 @@ static void every_error_code_has_a_meaning(void **state)
         for (size_t i = 0; i < sizeof CODES / sizeof *CODES; i++) {
             const char *channel = CALLS[c].channel;
             nvml_fake_script("fail %s 0 %d\n", CALLS[c].function, CODES[i].code);
-            nvml_fake_time(20 + 100 * (double)c + (double)i); /* activities need time to pass */
+            nvml_fake_time(20 + 100 * (double)c + (double)i); /* activities are means over time */
             enum err err = nvml_fake_read(&sensor, channel);
             if (CODES[i].expected == ERR_LOST) {
                 assert_int_equal(err, ERR_LOST);
@@ -55,7 +55,7 @@ static void every_error_code_has_a_meaning(void **state)
             assert_int_equal(nvml_fake_get(&sensor, channel, 0)->missing, CODES[i].expected);
         }
     }
-    /* One channel's trouble is its own. */
+    /* An error of one channel does not affect others. */
     nvml_fake_script("fail nvmlDeviceGetTemperature 0 10\n");
     assert_int_equal(nvml_fake_read(&sensor, "clock"), ERR_OK);
     assert_int_equal(nvml_fake_get(&sensor, "temperature", 0)->missing, ERR_TIMEOUT);
@@ -67,7 +67,7 @@ static void every_error_code_has_a_meaning(void **state)
     sensor_close(&sensor);
 }
 
-static void a_start_that_fails_says_why(void **state)
+static void a_failed_init_reports_the_reason(void **state)
 {
     (void)state;
     static const struct {
@@ -94,14 +94,14 @@ static void a_start_that_fails_says_why(void **state)
     }
 }
 
-static void no_library_is_absence(void **state)
+static void a_missing_library_is_absence(void **state)
 {
     (void)state;
     setenv("IPW_NVML", "/nowhere/libnvidia-ml.so.1", 1);
     assert_int_equal(nvml_fake_probe(NULL)->count, 1);
     assert_int_equal(nvml_fake_finding("nvml")->status, SENSOR_ABSENT);
     assert_non_null(strstr(nvml_fake_finding("nvml")->reason, "/nowhere/libnvidia-ml.so.1"));
-    /* A library that is no NVML, or one from before its second version. */
+    /* A library that is not NVML, or NVML before version 2. */
     setenv("IPW_NVML", "libm.so.6", 1);
     nvml_fake_probe(NULL);
     assert_int_equal(nvml_fake_finding("nvml")->status, SENSOR_UNSUPPORTED);
@@ -153,7 +153,7 @@ static void a_jetson_is_left_to_its_own_driver(void **state)
     assert_non_null(strstr(finding->reason, "jetson driver reads the INA3221"));
 }
 
-static void absurd_values_are_missing(void **state)
+static void implausible_values_are_missing(void **state)
 {
     (void)state;
     static const struct {
@@ -185,7 +185,7 @@ static void absurd_values_are_missing(void **state)
     sensor_close(&sensor);
 }
 
-static void a_call_that_blocks_is_timed_inside_itself(void **state)
+static void a_blocking_call_is_dated_within_the_call(void **state)
 {
     (void)state;
     nvml_fake_script("block nvmlDeviceGetTotalEnergyConsumption 0 15\n");
@@ -218,7 +218,7 @@ static void a_driver_that_was_busy_at_open_keeps_its_channels(void **state)
     sensor_close(&sensor);
 }
 
-static void one_call_of_unknown_trouble_costs_one_channel(void **state)
+static void an_unknown_error_disables_only_its_channel(void **state)
 {
     (void)state;
     nvml_fake_script("fail nvmlDeviceGetTotalEnergyConsumption 0 999\n");
@@ -254,7 +254,7 @@ static void a_lost_card_is_available_again(void **state)
             ERR_LOST);
     sensor_close(&lost);
     assert_int_equal(open_again(&finding, &lost), ERR_LOST);
-    /* A probe meanwhile says so, and the other card goes on. */
+    /* A probe at that time reports it, and the other card continues. */
     nvml_fake_probe(NULL);
     assert_int_equal(nvml_fake_finding("nvml:0")->status, SENSOR_UNSUPPORTED);
     assert_non_null(strstr(nvml_fake_finding("nvml:0")->reason, "fell off the bus"));
@@ -293,7 +293,7 @@ static void a_reloaded_driver_is_restarted(void **state)
     }
 }
 
-/* When a card before it vanishes, a card's index changes; its joules must stay under its name. */
+/* When another card vanishes, a card's index changes; its joules must keep its name. */
 static void a_card_is_known_by_its_uuid(void **state)
 {
     (void)state;
@@ -312,7 +312,7 @@ static void a_card_is_known_by_its_uuid(void **state)
     sensor_close(&sensor);
 }
 
-/* Asks the fake itself whether it is started. */
+/* Queries whether the fake is initialized. */
 static int device_count_code(void)
 {
     void *library = dlopen(IPW_FAKES "/libfake_nvml.so", RTLD_NOW);
@@ -337,7 +337,7 @@ static void the_library_is_shut_down_with_its_last_user(void **state)
     assert_int_equal(device_count_code(), 0);
     sensor_close(&second);
     assert_int_equal(device_count_code(), 1);
-    /* Failures free what they acquired. */
+    /* Failures free what they allocated. */
     nvml_fake_script("fail nvmlDeviceGetTotalEnergyConsumption 0 15 after 1\n");
     assert_int_equal(nvml_fake_open("nvml:0", &first), ERR_LOST);
     assert_int_equal(device_count_code(), 1);
@@ -367,7 +367,7 @@ static void *open_read_close(void *argument)
             worker->failures += sensor.driver->read(&sensor, group, &out) != ERR_OK;
             worker->failures += group < 2 && out.count == 0;
             for (size_t k = 0; k < out.count; k++)
-                worker->failures += /* ERR_NO_DATA: where a mean begins */
+                worker->failures += /* ERR_NO_DATA: the start of a mean */
                     items[k].missing != (group == 4 ? ERR_NO_DATA : ERR_OK);
         }
         sensor_close(&sensor);
@@ -396,16 +396,16 @@ static void sensors_are_used_by_several_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        NVML_TEST(every_error_code_has_a_meaning),
-        NVML_TEST(a_start_that_fails_says_why),
-        NVML_TEST(no_library_is_absence),
+        NVML_TEST(every_error_code_is_mapped),
+        NVML_TEST(a_failed_init_reports_the_reason),
+        NVML_TEST(a_missing_library_is_absence),
         NVML_TEST(a_driver_without_cards_is_absence),
         NVML_TEST(a_forbidden_card_is_denied_and_the_other_read),
         NVML_TEST(a_jetson_is_left_to_its_own_driver),
-        NVML_TEST(absurd_values_are_missing),
-        NVML_TEST(a_call_that_blocks_is_timed_inside_itself),
+        NVML_TEST(implausible_values_are_missing),
+        NVML_TEST(a_blocking_call_is_dated_within_the_call),
         NVML_TEST(a_driver_that_was_busy_at_open_keeps_its_channels),
-        NVML_TEST(one_call_of_unknown_trouble_costs_one_channel),
+        NVML_TEST(an_unknown_error_disables_only_its_channel),
         NVML_TEST(a_lost_card_is_available_again),
         NVML_TEST(a_reloaded_driver_is_restarted),
         NVML_TEST(a_card_is_known_by_its_uuid),

@@ -1,4 +1,4 @@
-/* The driver's sample buffer: every sample once, in order, at its time, whatever the clocks do. */
+/* The driver's sample buffer: each sample once, in order, at its time, for any behavior of the clocks. */
 #include "support/unit.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 static const double SPACING = 0.02;
 
-/* What the drains of one test have given. */
+/* All observations of one test. */
 struct gathered {
     struct sensor sensor;
     struct observation items[4096];
@@ -26,7 +26,7 @@ static void open_card(const char *script)
     assert_int_equal(nvml_fake_open("nvml:0", &got.sensor), ERR_OK);
 }
 
-/* Drains at a time, checking what must hold of every drain. */
+/* Drains at a time, and checks the invariants of every drain. */
 static void drain(double at)
 {
     nvml_fake_time(at);
@@ -36,7 +36,7 @@ static void drain(double at)
         const struct observation *o = nvml_fake_get(&got.sensor, "power.samples", i);
         assert_true(o->t <= nvml_fake_nanos(at)); /* not in the future */
         if (got.count)
-            assert_true(o->t > got.items[got.count - 1].t); /* not backwards, not twice */
+            assert_true(o->t > got.items[got.count - 1].t); /* in order, without duplicates */
         got.items[got.count++] = *o;
     }
 }
@@ -54,10 +54,10 @@ static void assert_all_until(double end, double tolerance_s)
         assert_near(seconds(got.items[k].t - nvml_fake_nanos(0)), true_time(k), tolerance_s);
 }
 
-static void every_sample_comes_once(void **state)
+static void every_sample_is_delivered_once(void **state)
 {
     (void)state;
-    /* 50 ms of 400 W, 50 ms of 100 W: finer than any field could tell. */
+    /* 50 ms of 400 W, 50 ms of 100 W: finer than the resolution of any field. */
     open_card("power 0 square 100 400 0.1 0.5\n");
     static const double AT[] = {10.5,  11.0,  11.013, 11.027, 11.9, 12.4,
                                 14.75, 14.75, 14.759, 15.26,  16};
@@ -88,7 +88,7 @@ static void the_past_is_not_repeated_after_opening_again(void **state)
     sensor_close(&got.sensor);
 }
 
-static void an_overrun_buffer_gives_what_it_still_has(void **state)
+static void an_overrun_buffer_returns_what_is_left(void **state)
 {
     (void)state;
     open_card("depth 0 119\n");
@@ -98,22 +98,22 @@ static void an_overrun_buffer_gives_what_it_still_has(void **state)
     sensor_close(&got.sensor);
 }
 
-static void samples_beyond_the_buffer_wait(void **state)
+static void samples_beyond_the_capacity_are_delivered_later(void **state)
 {
     (void)state;
     open_card("");
-    nvml_fake_room(10);
+    nvml_fake_capacity(10);
     drain(10.5);
     assert_int_equal(got.count, 10);
     drain(10.5);
     drain(10.5);
-    nvml_fake_room(0);
+    nvml_fake_capacity(0);
     drain(10.9);
     assert_all_until(10.9, 2e-6);
     sensor_close(&got.sensor);
 }
 
-static void padding_is_no_sample(void **state)
+static void padding_is_not_a_sample(void **state)
 {
     (void)state;
     open_card("pad 0 3\n");
@@ -123,7 +123,7 @@ static void padding_is_no_sample(void **state)
     sensor_close(&got.sensor);
 }
 
-/* The wall clock is set between drains, for us and for the driver alike. */
+/* The wall clock is set between drains, for ipw and for the driver. */
 static void a_wall_clock_step_loses_nothing(void **state)
 {
     static const double STEPS[] = {3600, -3600, 0.5, -0.5, 0.05, -0.05, 0.008, -0.008, 1e8, -1e8};
@@ -139,13 +139,13 @@ static void a_wall_clock_step_loses_nothing(void **state)
         drain(12);
         drain(12.51);
         assert_all_until(12.51, SPACING);
-        /* Long after, times are exact again. */
+        /* Much later, times are exact again. */
         assert_near(seconds(got.items[got.count - 1].t - nvml_fake_nanos(0)), 12.5, 1e-5);
         sensor_close(&got.sensor);
     }
 }
 
-/* The driver's stamps leave our clock: times are anchored, but nothing is lost or doubled. */
+/* The driver's timestamps diverge from our clock: times are re-anchored, but nothing is lost or duplicated. */
 static void a_driver_with_another_clock_loses_nothing(void **state)
 {
     static const double STEPS[] = {3600, -3600, 2, -0.303, -0.507};
@@ -160,12 +160,13 @@ static void a_driver_with_another_clock_loses_nothing(void **state)
         drain(11.5);
         drain(12);
         drain(12.5);
-        assert_all_until(12.5, 0.6); /* at worst a drain's period late, when stamps went back */
+        assert_all_until(12.5,
+                         0.6); /* at worst late by a drain's period, when timestamps went back */
         sensor_close(&got.sensor);
     }
 }
 
-/* Our clock is set and the driver keeps its own. */
+/* Our clock is set and the driver's is not. */
 static void a_step_of_our_clock_alone_loses_nothing(void **state)
 {
     (void)state;
@@ -179,7 +180,7 @@ static void a_step_of_our_clock_alone_loses_nothing(void **state)
     sensor_close(&got.sensor);
 }
 
-static void an_absurd_sample_is_missing_and_the_rest_is_read(void **state)
+static void an_implausible_sample_is_missing_and_the_rest_is_read(void **state)
 {
     (void)state;
     static const char *const SCRIPTS[] = {
@@ -204,7 +205,7 @@ static void an_absurd_sample_is_missing_and_the_rest_is_read(void **state)
     }
 }
 
-static void a_failed_drain_is_made_up_for(void **state)
+static void samples_of_a_failed_drain_are_delivered_later(void **state)
 {
     (void)state;
     open_card("");
@@ -223,16 +224,16 @@ static void a_failed_drain_is_made_up_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        NVML_TEST(every_sample_comes_once),
+        NVML_TEST(every_sample_is_delivered_once),
         NVML_TEST(the_past_is_not_repeated_after_opening_again),
-        NVML_TEST(an_overrun_buffer_gives_what_it_still_has),
-        NVML_TEST(samples_beyond_the_buffer_wait),
-        NVML_TEST(padding_is_no_sample),
+        NVML_TEST(an_overrun_buffer_returns_what_is_left),
+        NVML_TEST(samples_beyond_the_capacity_are_delivered_later),
+        NVML_TEST(padding_is_not_a_sample),
         NVML_TEST(a_wall_clock_step_loses_nothing),
         NVML_TEST(a_driver_with_another_clock_loses_nothing),
         NVML_TEST(a_step_of_our_clock_alone_loses_nothing),
-        NVML_TEST(an_absurd_sample_is_missing_and_the_rest_is_read),
-        NVML_TEST(a_failed_drain_is_made_up_for),
+        NVML_TEST(an_implausible_sample_is_missing_and_the_rest_is_read),
+        NVML_TEST(samples_of_a_failed_drain_are_delivered_later),
     };
     return RUN_TESTS(tests);
 }

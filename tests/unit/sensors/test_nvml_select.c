@@ -1,4 +1,4 @@
-/* Which cards are meant: --devices, CUDA_VISIBLE_DEVICES, indices, UUIDs and MIG instances. */
+/* Device selection: --devices, CUDA_VISIBLE_DEVICES, indices, UUIDs and MIG instances. */
 #include "support/unit.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "support/nvml_fake.h"
 
-/* Four cards; the second and third share the beginning of their UUIDs, the last is cut in two. */
+/* Four cards; the second and third share a UUID prefix, the last has two MIG instances. */
 static const char *const MACHINE = "devices 4\n"
                                    "uuid 0 GPU-aaaa0000-1111-2222-3333-444444444444\n"
                                    "uuid 1 GPU-bbbb1111-1111-2222-3333-444444444444\n"
@@ -22,7 +22,7 @@ static int setup(void **state)
 }
 
 /* The found cards as digits: "013"; a finding that is not ok is "!" */
-static void found(const char *devices, char *to)
+static void find_cards(const char *devices, char *to)
 {
     const struct sensor_findings *findings = nvml_fake_probe(devices);
     for (size_t i = 0; i < findings->count; i++)
@@ -30,7 +30,7 @@ static void found(const char *devices, char *to)
     *to = '\0';
 }
 
-static void cuda_visible_devices_means_what_cuda_means(void **state)
+static void cuda_visible_devices_is_parsed_like_cuda(void **state)
 {
     (void)state;
     static const struct {
@@ -39,13 +39,13 @@ static void cuda_visible_devices_means_what_cuda_means(void **state)
         {"0,1,2,3", "0123"},
         {"2", "2"},
         {" 1 , 0 ", "01"},
-        {"3,3", "3"},    /* one card is one card */
+        {"3,3", "3"},    /* duplicates count once */
         {"0,-1,1", "0"}, /* the list ends at the first invalid entry */
         {"1,7,0", "1"},
         {"0,,1", "0"},
         {"0,x,1", "0"},
-        {"GPU-aaaa", "0"},   /* a prefix that fits one */
-        {"GPU-bbbb,0", "!"}, /* and one that fits two: invalid */
+        {"GPU-aaaa", "0"},   /* a unique prefix */
+        {"GPU-bbbb,0", "!"}, /* and an ambiguous one: invalid */
         {"GPU-bbbb2", "2"},
         {"GPU-cccc3333-1111-2222-3333-444444444444,GPU-aaaa0000", "03"},
         {"MIG-31000000-5555-6666-7777-888888888888", "3"},
@@ -61,12 +61,12 @@ static void cuda_visible_devices_means_what_cuda_means(void **state)
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         char cards[32];
         setenv("CUDA_VISIBLE_DEVICES", CASES[i].visible, 1);
-        found(NULL, cards);
+        find_cards(NULL, cards);
         assert_string_equal(cards, CASES[i].cards);
     }
     unsetenv("CUDA_VISIBLE_DEVICES");
     char cards[32];
-    found(NULL, cards);
+    find_cards(NULL, cards);
     assert_string_equal(cards, "0123");
 }
 
@@ -93,7 +93,7 @@ static void devices_may_be_indices_or_uuids(void **state)
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         char cards[32];
-        found(CASES[i].devices, cards);
+        find_cards(CASES[i].devices, cards);
         assert_string_equal(cards, CASES[i].cards);
     }
 }
@@ -103,7 +103,7 @@ static void the_devices_option_overrides_cuda(void **state)
     (void)state;
     char cards[32];
     setenv("CUDA_VISIBLE_DEVICES", "0", 1);
-    found("2", cards);
+    find_cards("2", cards);
     assert_string_equal(cards, "2");
 }
 
@@ -143,7 +143,7 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, nvml_fake_stop)
     const struct CMUnitTest tests[] = {
-        TEST(cuda_visible_devices_means_what_cuda_means),
+        TEST(cuda_visible_devices_is_parsed_like_cuda),
         TEST(hidden_cards_are_absent_with_the_reason),
         TEST(devices_may_be_indices_or_uuids),
         TEST(the_devices_option_overrides_cuda),

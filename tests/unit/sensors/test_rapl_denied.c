@@ -1,5 +1,5 @@
-/* What RAPL says to a user who may not read it.  File modes do not stop root, so the probe runs
- * in a child that has given its privileges up, and sends its findings home through a pipe. */
+/* RAPL for an unprivileged user. File modes do not stop root, so the probe runs in a child that has
+ * dropped its privileges, and sends its findings back through a pipe. */
 #include "support/unit.h"
 
 #include <string.h>
@@ -32,7 +32,7 @@ static int probe_and_send(void *to)
     return sent ? 0 : 1;
 }
 
-/* Probes as nobody into findings[]; returns how many.  They fit into the pipe. */
+/* Probes as nobody into findings[]; returns their number. They fit into the pipe. */
 static size_t probe_unprivileged(void)
 {
     int ends[2];
@@ -45,7 +45,7 @@ static size_t probe_unprivileged(void)
         length += (size_t)n;
     close(ends[0]);
     if (result == NOT_NOBODY)
-        SKIP("cannot become an unprivileged user here");
+        SKIP("cannot become an unprivileged user");
     assert_int_equal(result, 0);
     return length / sizeof *findings;
 }
@@ -76,7 +76,7 @@ static void lock_msr(struct tree *tree)
     tree_mode(tree, "/dev/cpu/28/msr", 0600);
 }
 
-static void a_paranoid_kernel_is_named_with_the_fix(void **state)
+static void perf_event_paranoid_is_reported_with_the_fix(void **state)
 {
     struct fixture *f = *state;
     machine_intel_two_socket(&f->tree, MACHINE_PERF | MACHINE_POWERCAP | MACHINE_MSR);
@@ -89,7 +89,7 @@ static void a_paranoid_kernel_is_named_with_the_fix(void **state)
                       "sudo sysctl kernel.perf_event_paranoid=0");
 }
 
-static void a_filtered_system_call_is_not_blamed_on_the_policy(void **state)
+static void a_filtered_system_call_is_not_blamed_on_perf_event_paranoid(void **state)
 {
     struct fixture *f = *state;
     machine_intel_two_socket(&f->tree, MACHINE_PERF);
@@ -102,7 +102,7 @@ static void a_filtered_system_call_is_not_blamed_on_the_policy(void **state)
     assert_denied(0, "rapl:0", "CAP_PERFMON", "sudo setcap cap_perfmon+ep $(command -v ipw)");
 }
 
-static void root_only_energy_is_named_with_the_fix(void **state)
+static void root_only_energy_is_reported_with_the_fix(void **state)
 {
     struct fixture *f = *state;
     machine_intel_two_socket(&f->tree, MACHINE_POWERCAP);
@@ -114,7 +114,7 @@ static void root_only_energy_is_named_with_the_fix(void **state)
         "or sudo ipw-reader --group GROUP");
 }
 
-static void a_closed_msr_device_is_named_with_the_fix(void **state)
+static void an_inaccessible_msr_device_is_reported_with_the_fix(void **state)
 {
     struct fixture *f = *state;
     machine_intel_two_socket(&f->tree, MACHINE_MSR);
@@ -124,7 +124,7 @@ static void a_closed_msr_device_is_named_with_the_fix(void **state)
                   "sudo setcap cap_sys_rawio,cap_dac_read_search+ep $(command -v ipw)");
 }
 
-static void what_is_denied_by_one_path_is_read_by_another(void **state)
+static void a_domain_denied_on_one_path_is_read_on_another(void **state)
 {
     struct fixture *f = *state;
     machine_intel_two_socket(&f->tree, MACHINE_PERF | MACHINE_POWERCAP);
@@ -138,11 +138,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(a_paranoid_kernel_is_named_with_the_fix),
-        TEST(a_filtered_system_call_is_not_blamed_on_the_policy),
-        TEST(root_only_energy_is_named_with_the_fix),
-        TEST(a_closed_msr_device_is_named_with_the_fix),
-        TEST(what_is_denied_by_one_path_is_read_by_another),
+        TEST(perf_event_paranoid_is_reported_with_the_fix),
+        TEST(a_filtered_system_call_is_not_blamed_on_perf_event_paranoid),
+        TEST(root_only_energy_is_reported_with_the_fix),
+        TEST(an_inaccessible_msr_device_is_reported_with_the_fix),
+        TEST(a_domain_denied_on_one_path_is_read_on_another),
     };
     return RUN_TESTS(tests);
 }

@@ -1,4 +1,4 @@
-/* One counter under two names is counted once; two counters are never taken for one. */
+/* One counter under two names is counted once; two counters are never merged. */
 #include "support/unit.h"
 
 #include <pthread.h>
@@ -11,16 +11,16 @@
 #include "support/sensing.h"
 #include "support/tree.h"
 
-/* What plays the hardware: a thread that moves perf package counters. */
+/* Simulated hardware: a thread that advances perf package counters. */
 struct hardware {
     struct tree *tree;
     atomic_bool stop;
-    const int *cpus; /* whose counters it moves */
+    const int *cpus; /* whose counters it advances */
     size_t cpu_count;
-    unsigned noise; /* counts that a step of one may differ by from a step of another */
+    unsigned noise; /* maximum difference of a step between counters */
 };
 
-/* A package at some 65 W: a step of 2^-14 J a quarter of a millisecond, plus its own noise. */
+/* A package at about 65 W: a step of 2^-14 J every quarter of a millisecond, plus independent noise. */
 static void *run_counters(void *argument)
 {
     struct hardware *hardware = argument;
@@ -66,7 +66,7 @@ static void assert_all_ok(const struct sensing *s, size_t count)
         assert_int_equal(s->findings.items[i].status, SENSOR_OK);
 }
 
-static void two_dies_that_show_one_register_are_one(void **state)
+static void two_dies_that_share_a_register_are_one(void **state)
 {
     static const unsigned PATHS[] = {MACHINE_POWERCAP, MACHINE_MSR};
     for (size_t i = 0; i < 2; i++) {
@@ -81,12 +81,12 @@ static void two_dies_that_show_one_register_are_one(void **state)
     }
 }
 
-static void perf_counters_that_move_as_one_are_one(void **state)
+static void perf_counters_that_advance_together_are_one(void **state)
 {
-    static const int CPUS[] = {0}; /* CPU 8's counter is a link to this one */
+    static const int CPUS[] = {0}; /* CPU 8's counter is a symlink to this one */
     struct fixture *f = *state;
     machine_amd_mirrored(&f->tree, MACHINE_PERF);
-    /* On a busy machine the thread that plays the hardware may be starved; hardware is not. */
+    /* On a busy machine the thread that simulates the hardware may be starved; real hardware is not. */
     for (int i = 0; i < 10; i++) {
         probe_while_running(f, CPUS, 1, 20);
         if (sensing_find(&f->s, "rapl:0.1")->status == SENSOR_UNSUPPORTED)
@@ -95,7 +95,7 @@ static void perf_counters_that_move_as_one_are_one(void **state)
     assert_mirrored(&f->s);
 }
 
-static void two_sockets_that_move_by_themselves_stay_two(void **state)
+static void sockets_that_advance_independently_stay_two(void **state)
 {
     static const int CPUS[] = {0, 28};
     struct fixture *f = *state;
@@ -106,7 +106,7 @@ static void two_sockets_that_move_by_themselves_stay_two(void **state)
     }
 }
 
-static void perf_counters_that_are_equal_but_still_prove_nothing(void **state)
+static void equal_counters_that_do_not_advance_are_not_merged(void **state)
 {
     struct fixture *f = *state;
     machine_intel_two_socket(&f->tree, MACHINE_PERF);
@@ -116,7 +116,7 @@ static void perf_counters_that_are_equal_but_still_prove_nothing(void **state)
     assert_all_ok(&f->s, 2);
 }
 
-static void registers_that_differ_or_read_zero_are_two(void **state)
+static void registers_that_differ_or_read_zero_are_not_merged(void **state)
 {
     struct fixture *f = *state;
     machine_intel_two_socket(&f->tree, MACHINE_POWERCAP);
@@ -130,7 +130,7 @@ static void registers_that_differ_or_read_zero_are_two(void **state)
     assert_all_ok(&f->s, 2);
 }
 
-static void of_three_dies_only_the_copy_goes(void **state)
+static void of_three_dies_only_the_copy_is_dropped(void **state)
 {
     struct fixture *f = *state;
     machine_amd_mirrored(&f->tree, MACHINE_POWERCAP);
@@ -159,12 +159,12 @@ static void one_platform_counter_seen_from_two_packages_is_the_whole_machine(voi
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_dies_that_show_one_register_are_one),
-        FIXTURE_TEST(perf_counters_that_move_as_one_are_one),
-        FIXTURE_TEST(two_sockets_that_move_by_themselves_stay_two),
-        FIXTURE_TEST(perf_counters_that_are_equal_but_still_prove_nothing),
-        FIXTURE_TEST(registers_that_differ_or_read_zero_are_two),
-        FIXTURE_TEST(of_three_dies_only_the_copy_goes),
+        cmocka_unit_test(two_dies_that_share_a_register_are_one),
+        FIXTURE_TEST(perf_counters_that_advance_together_are_one),
+        FIXTURE_TEST(sockets_that_advance_independently_stay_two),
+        FIXTURE_TEST(equal_counters_that_do_not_advance_are_not_merged),
+        FIXTURE_TEST(registers_that_differ_or_read_zero_are_not_merged),
+        FIXTURE_TEST(of_three_dies_only_the_copy_is_dropped),
         FIXTURE_TEST(one_platform_counter_seen_from_two_packages_is_the_whole_machine),
     };
     return RUN_TESTS(tests);

@@ -1,4 +1,4 @@
-/* What RAPL finds on machines of every kind, and what it makes of a finding. */
+/* Findings of RAPL on machines of every kind, and its sensors. */
 #include "support/unit.h"
 
 #include <string.h>
@@ -83,7 +83,7 @@ static void two_sockets_are_measured_by_every_path(void **state)
     }
 }
 
-static void sparse_sockets_and_ranges_of_cpus_are_understood(void **state)
+static void sparse_sockets_and_cpu_ranges_are_parsed(void **state)
 {
     struct fixture *f = *state;
     machine_intel_two_socket(&f->tree, MACHINE_PERF);
@@ -99,7 +99,7 @@ static void sparse_sockets_and_ranges_of_cpus_are_understood(void **state)
     assert_int_equal(f->s.sensor.pin_cpu, 1);
     assert_int_equal(sensing_channel(&f->s, "package")->location, 7);
     assert_int_equal(sensing_read(&f->s), ERR_OK);
-    assert_int_equal(sensing_seen(&f->s, "package")->count, 77);
+    assert_int_equal(sensing_observation(&f->s, "package")->count, 77);
     assert_int_equal(sensing_open(&f->s, "rapl:12"), ERR_OK);
     assert_int_equal(f->s.sensor.pin_cpu, 28);
 }
@@ -115,7 +115,7 @@ static void the_die_replaces_a_missing_package_number(void **state)
     assert_status(&f->s, "rapl:5", SENSOR_OK);
 }
 
-static void dies_with_counters_of_their_own_are_all_kept(void **state)
+static void dies_with_separate_counters_are_all_kept(void **state)
 {
     struct fixture *f = *state;
     machine_intel_two_socket(&f->tree, 0);
@@ -130,8 +130,8 @@ static void dies_with_counters_of_their_own_are_all_kept(void **state)
     assert_int_not_equal(sensing_channel(&f->s, "package")->location, location);
     assert_string_equal(sensing_channel(&f->s, "package")->device, "cpu0.1");
     assert_int_equal(sensing_read(&f->s), ERR_OK);
-    assert_int_equal(sensing_seen(&f->s, "package")->count, 222);
-    assert_int_equal(sensing_seen(&f->s, "dram")->count, 333);
+    assert_int_equal(sensing_observation(&f->s, "package")->count, 222);
+    assert_int_equal(sensing_observation(&f->s, "dram")->count, 333);
 }
 
 /* ---- AMD ---- */
@@ -179,7 +179,7 @@ static void a_laptop_counts_its_package_once_and_psys_separately(void **state)
     assert_null(sensing_fact(&f->s, "resolution"));
 }
 
-static void an_mmio_zone_serves_where_it_is_the_only_one(void **state)
+static void an_mmio_zone_is_used_if_it_is_the_only_one(void **state)
 {
     struct fixture *f = *state;
     machine_intel_client(&f->tree);
@@ -204,10 +204,10 @@ static void each_package_may_have_its_own_psys(void **state)
     assert_int_equal(sensing_channel(&f->s, "psys")->location, 1);
     assert_int_equal(f->s.sensor.pin_cpu, 28);
     assert_int_equal(sensing_read(&f->s), ERR_OK);
-    assert_int_equal(sensing_seen(&f->s, "psys")->count, 2000);
+    assert_int_equal(sensing_observation(&f->s, "psys")->count, 2000);
 }
 
-static void a_lone_psys_is_found_and_the_missing_package_is_explained(void **state)
+static void psys_without_a_package_is_found_with_an_explanation(void **state)
 {
     struct fixture *f = *state;
     machine_psys_only(&f->tree);
@@ -216,7 +216,7 @@ static void a_lone_psys_is_found_and_the_missing_package_is_explained(void **sta
     assert_status(&f->s, "rapl", SENSOR_ABSENT);
     assert_contains(sensing_find(&f->s, "rapl")->reason, "virtual machine");
     assert_contains(sensing_find(&f->s, "rapl")->reason, "perf_event has psys only");
-    /* Whether it moves is judged above the driver: here it is a counter like any other. */
+    /* Whether it advances is judged above the driver: here it is a normal counter. */
     assert_status(&f->s, "rapl:psys", SENSOR_OK);
     assert_int_equal(sensing_open(&f->s, "rapl:psys"), ERR_OK);
     assert_string_equal(sensing_fact(&f->s, "path"), "perf_event");
@@ -224,11 +224,11 @@ static void a_lone_psys_is_found_and_the_missing_package_is_explained(void **sta
     assert_contains(sensing_fact(&f->s, "resolution"), "whole joules");
     assert_int_equal(sensing_channel(&f->s, "psys")->location, -1);
     assert_int_equal(sensing_read(&f->s), ERR_OK);
-    assert_int_equal(sensing_seen(&f->s, "psys")->missing, 0);
-    assert_int_equal(sensing_seen(&f->s, "psys")->count, 0);
+    assert_int_equal(sensing_observation(&f->s, "psys")->missing, 0);
+    assert_int_equal(sensing_observation(&f->s, "psys")->count, 0);
 }
 
-/* ---- nothing there ---- */
+/* ---- absence ---- */
 
 static void an_empty_machine_is_absent_for_three_reasons(void **state)
 {
@@ -244,7 +244,7 @@ static void an_empty_machine_is_absent_for_three_reasons(void **state)
     assert_string_equal(finding->fix, "sudo modprobe intel_rapl_msr");
 }
 
-static void a_tree_without_anything_is_absent_too(void **state)
+static void an_empty_root_is_absent(void **state)
 {
     struct fixture *f = *state;
     sensing_probe(&f->s, "rapl");
@@ -253,7 +253,7 @@ static void a_tree_without_anything_is_absent_too(void **state)
     assert_string_equal(sensing_find(&f->s, "rapl")->fix, "");
 }
 
-static void a_virtual_machine_is_called_one(void **state)
+static void a_virtual_machine_is_recognized(void **state)
 {
     struct fixture *f = *state;
     machine_guest(&f->tree);
@@ -286,7 +286,7 @@ static void unknown_events_are_unsupported(void **state)
     assert_contains(sensing_find(&f->s, "rapl")->reason, "no known energy event");
 }
 
-static void an_event_without_a_clear_unit_is_not_guessed_at(void **state)
+static void an_event_without_a_known_unit_is_unsupported(void **state)
 {
     struct fixture *f = *state;
     machine_amd(&f->tree, MACHINE_PERF | MACHINE_POWERCAP);
@@ -300,7 +300,7 @@ static void an_event_without_a_clear_unit_is_not_guessed_at(void **state)
     }
 }
 
-static void zones_hidden_by_a_container_are_named_as_such(void **state)
+static void zones_hidden_by_a_container_are_reported(void **state)
 {
     struct fixture *f = *state;
     machine_none(&f->tree);
@@ -310,7 +310,7 @@ static void zones_hidden_by_a_container_are_named_as_such(void **state)
     assert_contains(sensing_find(&f->s, "rapl")->reason, "container");
 }
 
-static void registers_that_read_zero_are_not_there(void **state)
+static void registers_that_read_zero_are_absent(void **state)
 {
     struct fixture *f = *state;
     machine_none(&f->tree);
@@ -330,22 +330,22 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_sockets_are_measured_by_every_path),
-        FIXTURE_TEST(sparse_sockets_and_ranges_of_cpus_are_understood),
+        FIXTURE_TEST(sparse_sockets_and_cpu_ranges_are_parsed),
         FIXTURE_TEST(the_die_replaces_a_missing_package_number),
-        FIXTURE_TEST(dies_with_counters_of_their_own_are_all_kept),
+        FIXTURE_TEST(dies_with_separate_counters_are_all_kept),
         cmocka_unit_test(amd_has_a_package_on_every_path),
         FIXTURE_TEST(a_laptop_counts_its_package_once_and_psys_separately),
-        FIXTURE_TEST(an_mmio_zone_serves_where_it_is_the_only_one),
+        FIXTURE_TEST(an_mmio_zone_is_used_if_it_is_the_only_one),
         FIXTURE_TEST(each_package_may_have_its_own_psys),
-        FIXTURE_TEST(a_lone_psys_is_found_and_the_missing_package_is_explained),
+        FIXTURE_TEST(psys_without_a_package_is_found_with_an_explanation),
         FIXTURE_TEST(an_empty_machine_is_absent_for_three_reasons),
-        FIXTURE_TEST(a_tree_without_anything_is_absent_too),
-        FIXTURE_TEST(a_virtual_machine_is_called_one),
+        FIXTURE_TEST(an_empty_root_is_absent),
+        FIXTURE_TEST(a_virtual_machine_is_recognized),
         FIXTURE_TEST(arm_has_no_rapl),
         FIXTURE_TEST(unknown_events_are_unsupported),
-        FIXTURE_TEST(an_event_without_a_clear_unit_is_not_guessed_at),
-        FIXTURE_TEST(zones_hidden_by_a_container_are_named_as_such),
-        FIXTURE_TEST(registers_that_read_zero_are_not_there),
+        FIXTURE_TEST(an_event_without_a_known_unit_is_unsupported),
+        FIXTURE_TEST(zones_hidden_by_a_container_are_reported),
+        FIXTURE_TEST(registers_that_read_zero_are_absent),
     };
     return RUN_TESTS(tests);
 }

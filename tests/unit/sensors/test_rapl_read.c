@@ -1,4 +1,4 @@
-/* What RAPL observes while counters run, wrap, break and vanish. */
+/* RAPL readings while counters advance, wrap, break and vanish. */
 #define _GNU_SOURCE
 #include "support/unit.h"
 
@@ -14,8 +14,8 @@
 
 #define PACKAGE_UJ "/sys/class/powercap/intel-rapl:0/energy_uj"
 
-/* A plain file cannot say ENODEV, as a counter does whose hardware went away.  This stands in
- * front of the C library's call and fails on demand. */
+/* A regular file cannot return ENODEV, as a counter of removed hardware does. This replaces the C
+ * library's call and fails on demand. */
 static int injected_errno;
 static unsigned pread_calls;
 
@@ -50,7 +50,7 @@ static void open_two_socket(struct fixture *f, unsigned paths)
 
 /* ---- good readings ---- */
 
-static void a_tick_costs_one_read_a_domain_and_is_stamped_inside_it(void **state)
+static void each_domain_takes_one_read_and_is_dated_within_it(void **state)
 {
     static const unsigned PATHS[] = {MACHINE_PERF, MACHINE_POWERCAP, MACHINE_MSR};
     for (size_t i = 0; i < 3; i++) {
@@ -69,25 +69,25 @@ static void a_tick_costs_one_read_a_domain_and_is_stamped_inside_it(void **state
     }
 }
 
-static void the_same_open_file_shows_each_new_value(void **state)
+static void an_open_file_returns_each_new_value(void **state)
 {
     struct fixture *f = *state;
     open_two_socket(f, MACHINE_POWERCAP);
     for (uint64_t uj = 5000000001; uj < 5000000010; uj++) {
         machine_set_uj(&f->tree, "intel-rapl:0", uj);
         assert_int_equal(sensing_read(&f->s), ERR_OK);
-        assert_int_equal(sensing_seen(&f->s, "package")->count, uj);
+        assert_int_equal(sensing_observation(&f->s, "package")->count, uj);
     }
 }
 
 static uint64_t observed(struct fixture *f)
 {
     assert_int_equal(sensing_read(&f->s), ERR_OK);
-    assert_int_equal(sensing_seen(&f->s, "package")->missing, 0);
-    return sensing_seen(&f->s, "package")->count;
+    assert_int_equal(sensing_observation(&f->s, "package")->missing, 0);
+    return sensing_observation(&f->s, "package")->count;
 }
 
-static void a_wrap_can_be_undone_with_the_modulus_given(void **state)
+static void a_wrap_is_at_the_given_modulus(void **state)
 {
     struct fixture *f = *state;
     open_two_socket(f, MACHINE_POWERCAP);
@@ -100,7 +100,7 @@ static void a_wrap_can_be_undone_with_the_modulus_given(void **state)
     assert_int_equal(after + wraps_at - before, 1000);
 }
 
-static void a_register_wraps_at_32_bits_and_its_upper_half_is_noise(void **state)
+static void a_register_wraps_at_32_bits_and_its_upper_half_is_ignored(void **state)
 {
     struct fixture *f = *state;
     open_two_socket(f, MACHINE_MSR);
@@ -129,11 +129,11 @@ static void a_missing_range_is_reported(void **state)
 /* ---- bad readings ---- */
 
 static const char *const BROKEN[] = {
-    "",      "\n",    "12" /* cut short */,     "abc\n",  "-5\n",
+    "",      "\n",    "12" /* truncated */,     "abc\n",  "-5\n",
     "12x\n", "1.5\n", "99999999999999999999\n", "0x10\n",
 };
 
-static void a_broken_value_is_missing_and_the_rest_is_read(void **state)
+static void an_invalid_value_is_missing_and_the_rest_is_read(void **state)
 {
     struct fixture *f = *state;
     open_two_socket(f, MACHINE_POWERCAP);
@@ -141,14 +141,14 @@ static void a_broken_value_is_missing_and_the_rest_is_read(void **state)
         tree_write(&f->tree, PACKAGE_UJ, "%s", BROKEN[i]);
         assert_int_equal(sensing_read(&f->s), ERR_OK);
         assert_int_equal(f->s.seen.count, 2);
-        assert_int_equal(sensing_seen(&f->s, "package")->missing, ERR_BAD_VALUE);
-        assert_int_equal(sensing_seen(&f->s, "dram")->missing, 0);
+        assert_int_equal(sensing_observation(&f->s, "package")->missing, ERR_BAD_VALUE);
+        assert_int_equal(sensing_observation(&f->s, "dram")->missing, 0);
         machine_set_uj(&f->tree, "intel-rapl:0", 5000000000);
         assert_int_equal(observed(f), 5000000000);
     }
 }
 
-static void a_counter_broken_from_the_start_is_unsupported(void **state)
+static void a_counter_that_is_invalid_at_probe_is_unsupported(void **state)
 {
     struct fixture *f = *state;
     machine_intel_two_socket(&f->tree, MACHINE_POWERCAP);
@@ -162,7 +162,7 @@ static void a_counter_broken_from_the_start_is_unsupported(void **state)
     }
 }
 
-static void a_broken_path_gives_way_to_the_next(void **state)
+static void a_broken_path_falls_back_to_the_next(void **state)
 {
     struct fixture *f = *state;
     machine_amd(&f->tree, MACHINE_POWERCAP | MACHINE_MSR);
@@ -190,18 +190,18 @@ static void hardware_that_is_gone_is_lost(void **state)
     }
 }
 
-static void a_read_that_fails_otherwise_is_missing(void **state)
+static void other_read_errors_are_missing(void **state)
 {
     struct fixture *f = *state;
     open_two_socket(f, MACHINE_POWERCAP);
     injected_errno = EIO;
     assert_int_equal(sensing_read(&f->s), ERR_OK);
     assert_int_equal(f->s.seen.count, 2);
-    assert_int_equal(sensing_seen(&f->s, "package")->missing, ERR_IO);
-    assert_int_equal(sensing_seen(&f->s, "dram")->missing, ERR_IO);
+    assert_int_equal(sensing_observation(&f->s, "package")->missing, ERR_IO);
+    assert_int_equal(sensing_observation(&f->s, "dram")->missing, ERR_IO);
 }
 
-static void what_vanished_cannot_be_opened_again(void **state)
+static void vanished_zones_cannot_be_reopened(void **state)
 {
     struct fixture *f = *state;
     open_two_socket(f, MACHINE_POWERCAP);
@@ -216,7 +216,7 @@ static void what_vanished_cannot_be_opened_again(void **state)
     assert_int_equal(observed(f), 5000000000);
 }
 
-static void one_lost_part_does_not_lose_the_package(void **state)
+static void a_lost_subdomain_does_not_lose_the_package(void **state)
 {
     struct fixture *f = *state;
     machine_intel_two_socket(&f->tree, MACHINE_POWERCAP);
@@ -232,18 +232,18 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_tick_costs_one_read_a_domain_and_is_stamped_inside_it),
-        TEST(the_same_open_file_shows_each_new_value),
-        TEST(a_wrap_can_be_undone_with_the_modulus_given),
-        TEST(a_register_wraps_at_32_bits_and_its_upper_half_is_noise),
+        cmocka_unit_test(each_domain_takes_one_read_and_is_dated_within_it),
+        TEST(an_open_file_returns_each_new_value),
+        TEST(a_wrap_is_at_the_given_modulus),
+        TEST(a_register_wraps_at_32_bits_and_its_upper_half_is_ignored),
         TEST(a_missing_range_is_reported),
-        TEST(a_broken_value_is_missing_and_the_rest_is_read),
-        TEST(a_counter_broken_from_the_start_is_unsupported),
-        TEST(a_broken_path_gives_way_to_the_next),
+        TEST(an_invalid_value_is_missing_and_the_rest_is_read),
+        TEST(a_counter_that_is_invalid_at_probe_is_unsupported),
+        TEST(a_broken_path_falls_back_to_the_next),
         cmocka_unit_test(hardware_that_is_gone_is_lost),
-        TEST(a_read_that_fails_otherwise_is_missing),
-        TEST(what_vanished_cannot_be_opened_again),
-        TEST(one_lost_part_does_not_lose_the_package),
+        TEST(other_read_errors_are_missing),
+        TEST(vanished_zones_cannot_be_reopened),
+        TEST(a_lost_subdomain_does_not_lose_the_package),
     };
     return RUN_TESTS(tests);
 }

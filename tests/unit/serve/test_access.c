@@ -1,4 +1,4 @@
-/* How often a client may ask, and the sessions of browsers, at times that the test chooses. */
+/* Rate limits of clients, and browser sessions, at simulated times. */
 #include "support/unit.h"
 
 #include <string.h>
@@ -15,12 +15,13 @@ static unsigned allowed(struct access *access, const char *peer, unsigned last_r
     return count;
 }
 
-static void an_address_has_a_burst_and_a_rate(void **state)
+static void each_address_has_a_burst_and_a_rate_limit(void **state)
 {
     (void)state;
     struct access *access = access_new();
     assert_int_equal(allowed(access, "10.0.0.1", 5000, START), ACCESS_BURST);
-    assert_int_equal(allowed(access, "10.0.0.2", 10, START), 10); /* another one has its own */
+    assert_int_equal(allowed(access, "10.0.0.2", 10, START),
+                     10); /* each address has its own limit */
     assert_int_equal(allowed(access, "10.0.0.1", 5000, START + NS_PER_S), ACCESS_RATE);
     assert_int_equal(allowed(access, "10.0.0.1", 5000, START + 100 * NS_PER_S), ACCESS_BURST);
     access_free(access);
@@ -47,7 +48,7 @@ static bool has_cookie(const struct access *access, const char *before, const ch
     return access_has_session(access, cookies, now);
 }
 
-static void a_session_is_found_and_ends(void **state)
+static void a_session_is_found_until_it_expires(void **state)
 {
     (void)state;
     struct access *access = access_new();
@@ -83,9 +84,9 @@ static void many_sessions_replace_the_oldest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_address_has_a_burst_and_a_rate),
+        cmocka_unit_test(each_address_has_a_burst_and_a_rate_limit),
         cmocka_unit_test(wrong_tokens_are_counted),
-        cmocka_unit_test(a_session_is_found_and_ends),
+        cmocka_unit_test(a_session_is_found_until_it_expires),
         cmocka_unit_test(many_sessions_replace_the_oldest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Targets of requests: what is decoded, what is refused, and which paths match. */
+/* Request targets: what is decoded, what is rejected, and which paths match. */
 #include "support/unit.h"
 
 #include "serve/api.h"
@@ -22,7 +22,7 @@ static void parameters_are_decoded(void **state)
     request_release(&request);
 }
 
-static void malformed_targets_are_refused(void **state)
+static void malformed_targets_are_rejected(void **state)
 {
     (void)state;
     static const char *const CASES[] = {"",        "a",       "http://x/", "/?q=%",   "/?q=%4",
@@ -35,7 +35,7 @@ static void malformed_targets_are_refused(void **state)
     }
 }
 
-/* An encoded slash is a letter of an id; a real one separates. */
+/* An encoded slash is part of an id; a literal one separates. */
 static void segments_are_decoded_after_they_are_separated(void **state)
 {
     (void)state;
@@ -66,7 +66,7 @@ static void segments_are_decoded_after_they_are_separated(void **state)
     }
 }
 
-static void encoding_is_undone_by_decoding(void **state)
+static void encoding_round_trips(void **state)
 {
     (void)state;
     static const char ID[] = "a/b c%\"ü&=?#+.~";
@@ -87,7 +87,7 @@ static void counts_have_bounds(void **state)
     (void)state;
     static const struct {
         const char *target;
-        unsigned value; /* 0: refused */
+        unsigned value; /* 0: rejected */
     } CASES[] = {{"/", 7},
                  {"/?n=", 7},
                  {"/?n=1", 1},
@@ -116,9 +116,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_are_decoded),
-        cmocka_unit_test(malformed_targets_are_refused),
+        cmocka_unit_test(malformed_targets_are_rejected),
         cmocka_unit_test(segments_are_decoded_after_they_are_separated),
-        cmocka_unit_test(encoding_is_undone_by_decoding),
+        cmocka_unit_test(encoding_round_trips),
         cmocka_unit_test(counts_have_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,9 +10,9 @@
 
 enum { DRAWS = 200000 };
 
-/* The mean of values drawn with replacement scatters by sqrt(sum of squared distances) / n: known
- * without drawing. */
-static void the_scatter_of_a_mean_is_the_known_one(void **state)
+/* The mean of values resampled with replacement has the standard error sqrt(sum of squared
+ * deviations) / n. */
+static void the_standard_error_of_a_mean_matches_theory(void **state)
 {
     (void)state;
     static const double VALUES[] = {3, 7, 8, 12, 20};
@@ -33,7 +33,7 @@ static void the_scatter_of_a_mean_is_the_known_one(void **state)
     assert_near(online_stddev(&means), sqrt(values.squares) / 5, 0.02);
 }
 
-static void every_stratum_keeps_its_own(void **state)
+static void resampling_stays_within_strata(void **state)
 {
     (void)state;
     static const unsigned STRATA[] = {4, 9, 4, 2, 9, 9};
@@ -53,7 +53,7 @@ static void every_stratum_keeps_its_own(void **state)
                 assert_true(seen[i][j] > 200);
 }
 
-static void a_seed_is_a_sequence(void **state)
+static void seeds_are_reproducible_and_distinct(void **state)
 {
     (void)state;
     struct random a = random_seeded(3), b = random_seeded(3), c = random_seeded(4);
@@ -69,20 +69,20 @@ static void a_seed_is_a_sequence(void **state)
     assert_int_equal(random_index(&a, 1), 0);
 }
 
-static void normal_draws_are_normal(void **state)
+static void normal_numbers_have_normal_moments(void **state)
 {
     (void)state;
     struct random draws = random_seeded(8);
     struct online drawn = {0};
-    int within = 0;
+    int assert_within = 0;
     for (int i = 0; i < DRAWS; i++) {
         double value = random_normal(&draws);
         online_add(&drawn, value);
-        within += fabs(value) < 1.959964;
+        assert_within += fabs(value) < 1.959964;
     }
     assert_near(online_mean(&drawn), 0, 0.01);
     assert_near(online_stddev(&drawn), 1, 0.01);
-    assert_near((double)within / DRAWS, 0.95, 0.003);
+    assert_near((double)assert_within / DRAWS, 0.95, 0.003);
 }
 
 static double mean_of(const double *sums)
@@ -90,7 +90,7 @@ static double mean_of(const double *sums)
     return sums[1] > 0 ? sums[0] / sums[1] : UNKNOWN;
 }
 
-static void intervals_of_a_ratio(void **state)
+static void intervals_of_a_ratio_are_as_expected(void **state)
 {
     (void)state;
     enum { COUNT = 11 };
@@ -103,10 +103,10 @@ static void intervals_of_a_ratio(void **state)
     struct bootstrap what = {{Y, ones}, 2, COUNT, mean_of, 2000, 3, 0};
     assert_int_equal(bootstrap_interval(&what, &found), ERR_OK);
     assert_near(found.figure, 7.500909090909091, 1e-12);
-    /* Student's t is 6.136 to 8.866: a little more, for so few */
+    /* Student's t is 6.136 to 8.866: slightly wider, for so few values */
     assert_true(found.low > 5.4 && found.low < 6.136);
     assert_true(found.high > 8.866 && found.high < 9.6);
-    what.terms[0] = ones; /* nothing differs: neither does what is drawn */
+    what.terms[0] = ones; /* constant values: so is the interval */
     assert_int_equal(bootstrap_interval(&what, &found), ERR_OK);
     assert_near(found.low, 1, 0);
     assert_near(found.high, 1, 0);
@@ -115,7 +115,7 @@ static void intervals_of_a_ratio(void **state)
     assert_true(isnan(found.figure) && isnan(found.low));
 }
 
-/* Means of so many data sets of known mean that their 95 % intervals hold, in per cent. */
+/* Percentage of data sets with a known mean whose 95 % interval contains it. */
 static double coverage(size_t count, bool lognormal, uint64_t seed)
 {
     enum { SETS = 2000, VALUES_MAX = 30, RESAMPLES = 400 };
@@ -136,33 +136,33 @@ static double coverage(size_t count, bool lognormal, uint64_t seed)
     return 100.0 * held / SETS;
 }
 
-static void within(double share, double least, double most)
+static void assert_within(double share, double least, double most)
 {
     if (!(share >= least && share <= most))
         fail_msg("%.1f %% is not within %g to %g", share, least, most);
 }
 
-/* Heavy tails, as energies of queries have, must not make intervals too narrow; nor light ones useless. */
-static void intervals_cover_what_they_claim(void **state)
+/* Heavy tails, as of energy per query, must not make intervals too narrow; nor light tails too wide. */
+static void intervals_have_their_nominal_coverage(void **state)
 {
     (void)state;
     if (getenv("IPW_SLOW"))
         SKIP("coverage takes minutes under valgrind");
-    within(coverage(10, true, 21), 93, 99);
-    within(coverage(30, true, 22), 93, 99);
-    within(coverage(10, false, 23), 94, 99);
-    within(coverage(30, false, 24), 94, 99);
+    assert_within(coverage(10, true, 21), 93, 99);
+    assert_within(coverage(30, true, 22), 93, 99);
+    assert_within(coverage(10, false, 23), 94, 99);
+    assert_within(coverage(30, false, 24), 94, 99);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_scatter_of_a_mean_is_the_known_one),
-        cmocka_unit_test(every_stratum_keeps_its_own),
-        cmocka_unit_test(a_seed_is_a_sequence),
-        cmocka_unit_test(normal_draws_are_normal),
-        cmocka_unit_test(intervals_of_a_ratio),
-        cmocka_unit_test(intervals_cover_what_they_claim),
+        cmocka_unit_test(the_standard_error_of_a_mean_matches_theory),
+        cmocka_unit_test(resampling_stays_within_strata),
+        cmocka_unit_test(seeds_are_reproducible_and_distinct),
+        cmocka_unit_test(normal_numbers_have_normal_moments),
+        cmocka_unit_test(intervals_of_a_ratio_are_as_expected),
+        cmocka_unit_test(intervals_have_their_nominal_coverage),
     };
     return RUN_TESTS(tests);
 }

@@ -9,13 +9,13 @@
 
 enum { QUERIES_MAX = 6000 };
 
-/* A run: what each query adds to the sums. */
+/* The terms that each query of a run adds to the sums. */
 struct run {
     double terms[QUERIES_MAX * CONTRAST_SUMS];
 };
 static struct run left, right;
 
-static void set(struct run *run, size_t i, double numerator, double denominator)
+static void set_query(struct run *run, size_t i, double numerator, double denominator)
 {
     double *terms = run->terms + i * CONTRAST_SUMS;
     terms[0] = numerator;
@@ -23,7 +23,7 @@ static void set(struct run *run, size_t i, double numerator, double denominator)
     terms[2] = terms[3] = 0;
 }
 
-static struct contrast ask(size_t a, size_t b, bool paired, uint64_t seed)
+static struct contrast compare_runs(size_t a, size_t b, bool paired, uint64_t seed)
 {
     struct contrast found;
     struct contrast_question question = {
@@ -32,7 +32,7 @@ static struct contrast ask(size_t a, size_t b, bool paired, uint64_t seed)
     return found;
 }
 
-/* Skewed, as latencies and energies are; pairs share what the question costs. */
+/* Skewed, as latencies and energies are; pairs share the cost of the question. */
 static void draw_runs(size_t count, struct random *draws, double spread, double shift, bool paired)
 {
     for (size_t i = 0; i < count; i++) {
@@ -40,42 +40,42 @@ static void draw_runs(size_t count, struct random *draws, double spread, double 
         double other = exp(spread * random_normal(draws));
         double a = question * exp(0.2 * random_normal(draws));
         double b = (paired ? question : other) * exp(0.2 * random_normal(draws)) + shift;
-        set(&left, i, a, 1);
-        set(&right, i, b, 1);
+        set_query(&left, i, a, 1);
+        set_query(&right, i, b, 1);
     }
 }
 
-/* Three standard deviations above five per cent of so many. */
-static double most_of(size_t tries)
+/* Three standard deviations above five percent of that many trials. */
+static double false_positive_limit(size_t tries)
 {
     return 0.05 * (double)tries + 3 * sqrt((double)tries * 0.05 * 0.95);
 }
 
-/* Rates of hundreds of tries: under valgrind minutes, and the other tests walk the same code there. */
-static void only_where_quick(void)
+/* Rates over hundreds of trials take minutes under valgrind, where the other tests cover the same code. */
+static void skip_if_slow(void)
 {
     if (getenv("IPW_SLOW"))
-        SKIP("rates of hundreds of tries take minutes here");
+        SKIP("rates of hundreds of trials take minutes");
 }
 
-static void without_a_difference_few_are_found(void **state)
+static void false_positives_are_at_the_nominal_rate(void **state)
 {
     (void)state;
-    only_where_quick();
+    skip_if_slow();
     enum { TRIES = 400, COUNT = 16 };
     for (int paired = 0; paired < 2; paired++) {
         struct random draws = random_seeded(11 + (uint64_t)paired);
         size_t found = 0;
         for (size_t t = 0; t < TRIES; t++) {
             draw_runs(COUNT, &draws, 1, 0, paired);
-            found += ask(COUNT, COUNT, paired, t).p_value < 0.05;
+            found += compare_runs(COUNT, COUNT, paired, t).p_value < 0.05;
         }
-        assert_true((double)found <= most_of(TRIES));
-        assert_true(found > 4); /* and the test is not one that never finds anything */
+        assert_true((double)found <= false_positive_limit(TRIES));
+        assert_true(found > 4); /* and the test has power */
     }
 }
 
-static void holm_keeps_the_rate_of_many_questions(void **state)
+static void holm_controls_the_family_wise_error_rate(void **state)
 {
     (void)state;
     enum { TRIES = 2000, QUESTIONS = 11 };
@@ -95,21 +95,21 @@ static void holm_keeps_the_rate_of_many_questions(void **state)
             any = any || p[i] < 0.05;
         corrected += any;
     }
-    assert_true(plain > TRIES / 3); /* what comes of asking eleven times */
-    assert_true((double)corrected <= most_of(TRIES));
+    assert_true(plain > TRIES / 3); /* uncorrected, with eleven comparisons */
+    assert_true((double)corrected <= false_positive_limit(TRIES));
 }
 
-static void intervals_hold_the_truth(void **state)
+static void intervals_contain_the_true_difference(void **state)
 {
     (void)state;
-    only_where_quick();
+    skip_if_slow();
     enum { TRIES = 400, COUNT = 10 };
     for (int paired = 0; paired < 2; paired++) {
         struct random draws = random_seeded(77 + (uint64_t)paired);
         size_t held = 0;
         for (size_t t = 0; t < TRIES; t++) {
             draw_runs(COUNT, &draws, 1, 0.5, paired);
-            struct contrast found = ask(COUNT, COUNT, paired, t);
+            struct contrast found = compare_runs(COUNT, COUNT, paired, t);
             held += found.difference.low <= 0.5 && found.difference.high >= 0.5;
         }
         assert_true(held >= TRIES * 93 / 100); /* skewed and few */
@@ -122,7 +122,7 @@ static void a_difference_is_found(void **state)
     (void)state;
     struct random draws = random_seeded(3);
     draw_runs(100, &draws, 1, 0.5, true);
-    struct contrast found = ask(100, 100, true, 1);
+    struct contrast found = compare_runs(100, 100, true, 1);
     assert_true(found.p_value < 0.001);
     assert_true(found.difference.low > 0 && found.difference.low < found.difference.value);
     assert_true(found.difference.high > found.difference.value);
@@ -130,30 +130,30 @@ static void a_difference_is_found(void **state)
     assert_near(found.relative.value, found.b / found.a - 1, 1e-12);
 }
 
-static void few_pairs_are_tried_in_all_ways(void **state)
+static void few_pairs_are_permuted_exhaustively(void **state)
 {
     (void)state;
     for (size_t i = 0; i < 10; i++) {
-        set(&left, i, (double)i, 1);
-        set(&right, i, (double)i + 1, 1);
+        set_query(&left, i, (double)i, 1);
+        set_query(&right, i, (double)i + 1, 1);
     }
-    struct contrast found = ask(10, 10, true, 0);
+    struct contrast found = compare_runs(10, 10, true, 0);
     assert_true(found.exact);
-    assert_near(found.p_value, 2 / 1024.0, 1e-15); /* all one way, or all the other */
+    assert_near(found.p_value, 2 / 1024.0, 1e-15); /* all differences of one sign */
     assert_near(found.difference.value, 1, 1e-12);
     assert_near(found.difference.low, 1, 1e-12);
     assert_near(found.difference.high, 1, 1e-12);
 }
 
-/* A ratio of sums, not a mean of ratios: long answers weigh more. */
-static void ratios_are_of_sums(void **state)
+/* A ratio of sums, not a mean of ratios: long answers have more weight. */
+static void ratios_are_ratios_of_sums(void **state)
 {
     (void)state;
-    set(&left, 0, 10, 1);
-    set(&left, 1, 10, 9);
-    set(&right, 0, 30, 1);
-    set(&right, 1, 30, 9);
-    struct contrast found = ask(2, 2, true, 0);
+    set_query(&left, 0, 10, 1);
+    set_query(&left, 1, 10, 9);
+    set_query(&right, 0, 30, 1);
+    set_query(&right, 1, 30, 9);
+    struct contrast found = compare_runs(2, 2, true, 0);
     assert_near(found.a, 2, 1e-12);
     assert_near(found.b, 6, 1e-12);
     assert_near(found.relative.value, 2, 1e-12);
@@ -176,52 +176,52 @@ static void a_seed_is_reproducible(void **state)
     (void)state;
     struct random draws = random_seeded(9);
     draw_runs(50, &draws, 1, 0.1, false);
-    struct contrast one = ask(50, 40, false, 7), two = ask(50, 40, false, 7),
-                    other = ask(50, 40, false, 8);
+    struct contrast one = compare_runs(50, 40, false, 7), two = compare_runs(50, 40, false, 7),
+                    other = compare_runs(50, 40, false, 8);
     assert_true(one.p_value == two.p_value && one.difference.low == two.difference.low);
     assert_true(one.p_value != other.p_value || one.difference.low != other.difference.low);
 }
 
-static void what_is_not_there_is_unknown(void **state)
+static void missing_data_is_unknown(void **state)
 {
     (void)state;
-    set(&left, 0, 1, 0);
-    set(&right, 0, 1, 1);
-    struct contrast found = ask(1, 1, true, 0);
+    set_query(&left, 0, 1, 0);
+    set_query(&right, 0, 1, 1);
+    struct contrast found = compare_runs(1, 1, true, 0);
     assert_false(is_known(found.a) || is_known(found.p_value) || is_known(found.difference.value));
-    found = ask(0, 1, false, 0);
+    found = compare_runs(0, 1, false, 0);
     assert_false(is_known(found.a) || is_known(found.p_value));
-    set(&left, 0, 1, 1); /* one query: a value, and nothing about chance */
-    found = ask(1, 1, true, 0);
+    set_query(&left, 0, 1, 1); /* one query: a value, but no test */
+    found = compare_runs(1, 1, true, 0);
     assert_near(found.p_value, 1, 0);
     assert_false(is_known(found.difference.low) || is_known(found.a_error));
-    set(&left, 1, 0, 1); /* a share of nothing */
-    set(&left, 0, 0, 1);
-    set(&right, 1, 1, 1);
-    found = ask(2, 2, true, 0);
+    set_query(&left, 1, 0, 1); /* division by zero */
+    set_query(&left, 0, 0, 1);
+    set_query(&right, 1, 1, 1);
+    found = compare_runs(2, 2, true, 0);
     assert_near(found.difference.value, 1, 0);
     assert_false(is_known(found.relative.value));
 }
 
-static void rounding_is_no_difference(void **state)
+static void rounding_is_not_a_difference(void **state)
 {
     (void)state;
     for (size_t i = 0; i < 30; i++) {
-        set(&left, i, 0.1, 1);
-        set(&right, i, 0.1 + 1e-14, 1);
+        set_query(&left, i, 0.1, 1);
+        set_query(&right, i, 0.1 + 1e-14, 1);
     }
-    struct contrast found = ask(30, 30, true, 0);
+    struct contrast found = compare_runs(30, 30, true, 0);
     assert_near(found.difference.value, 0, 0);
     assert_near(found.p_value, 1, 0);
 }
 
-/* More queries than units: the same figures, and nearly the same intervals. */
-static void many_queries_are_put_together(void **state)
+/* More queries than resampling units: the same values, and nearly the same intervals. */
+static void many_queries_are_grouped(void **state)
 {
     (void)state;
     struct random draws = random_seeded(21);
     draw_runs(QUERIES_MAX, &draws, 1, 0, false);
-    struct contrast found = ask(QUERIES_MAX, QUERIES_MAX, true, 0);
+    struct contrast found = compare_runs(QUERIES_MAX, QUERIES_MAX, true, 0);
     double mean = 0, squares = 0;
     for (size_t i = 0; i < QUERIES_MAX; i++) {
         double d = right.terms[i * CONTRAST_SUMS] - left.terms[i * CONTRAST_SUMS];
@@ -233,21 +233,21 @@ static void many_queries_are_put_together(void **state)
     assert_near(found.difference.high - found.difference.low, 2 * 1.96 * error, 0.3 * error);
 }
 
-static void signs_are_counted_exactly(void **state)
+static void the_sign_test_is_exact(void **state)
 {
     (void)state;
     assert_near(sign_test(0, 0), 1, 0);
     assert_near(sign_test(3, 3), 1, 0);
     assert_near(sign_test(0, 5), 0.0625, 1e-12);
     assert_near(sign_test(9, 1), 0.021484375, 1e-12);
-    /* As even as an odd number can be: exactly 1, however it is added up. */
+    /* As balanced as an odd number can be: exactly 1, in any order of summation. */
     for (uint64_t i = 0; i < 400; i++)
         assert_near(sign_test(i, i + 1), 1, 0);
     assert_near(sign_test(540, 460), sign_test(460, 540), 0);
     assert_near(sign_test(540, 460), 0.0124441462772, 1e-12);
 }
 
-static void holm_is_holms(void **state)
+static void holm_adjustment_matches_the_definition(void **state)
 {
     (void)state;
     double p[] = {0.01, 0.04, UNKNOWN, 0.03, 0.005};
@@ -260,7 +260,7 @@ static void holm_is_holms(void **state)
 }
 
 /* Queries of one run share its conditions: 5 % between runs, 1 % between queries, and no other difference. */
-static void runs_decide_what_queries_cannot(void **state)
+static void variance_between_runs_is_detected(void **state)
 {
     (void)state;
     enum { RUNS = 3, QUERIES = 40 };
@@ -276,8 +276,8 @@ static void runs_decide_what_queries_cannot(void **state)
                        y = of_b + 0.01 * random_normal(&draws);
                 a[r] += x / QUERIES;
                 b[r] += y / QUERIES;
-                set(&left, q, x, 1);
-                set(&right, q, y, 1);
+                set_query(&left, q, x, 1);
+                set_query(&right, q, y, 1);
             }
         }
         struct contrast found;
@@ -288,30 +288,30 @@ static void runs_decide_what_queries_cannot(void **state)
         if (is_known(found.relative.low))
             assert_true((found.p_value < 0.05) ==
                         (found.relative.low > 0 || found.relative.high < 0));
-        if (i < 20) /* of the last runs alone */
-            by_query += ask(QUERIES, QUERIES, true, i).p_value < 0.05;
+        if (i < 20) /* of the last runs only */
+            by_query += compare_runs(QUERIES, QUERIES, true, i).p_value < 0.05;
     }
-    assert_true((double)by_run <= most_of(tries));
+    assert_true((double)by_run <= false_positive_limit(tries));
     assert_true(by_query >= 16);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_a_difference_few_are_found),
-        cmocka_unit_test(holm_keeps_the_rate_of_many_questions),
-        cmocka_unit_test(intervals_hold_the_truth),
+        cmocka_unit_test(false_positives_are_at_the_nominal_rate),
+        cmocka_unit_test(holm_controls_the_family_wise_error_rate),
+        cmocka_unit_test(intervals_contain_the_true_difference),
         cmocka_unit_test(a_difference_is_found),
-        cmocka_unit_test(few_pairs_are_tried_in_all_ways),
-        cmocka_unit_test(ratios_are_of_sums),
+        cmocka_unit_test(few_pairs_are_permuted_exhaustively),
+        cmocka_unit_test(ratios_are_ratios_of_sums),
         cmocka_unit_test(products_have_two_factors),
         cmocka_unit_test(a_seed_is_reproducible),
-        cmocka_unit_test(what_is_not_there_is_unknown),
-        cmocka_unit_test(rounding_is_no_difference),
-        cmocka_unit_test(many_queries_are_put_together),
-        cmocka_unit_test(signs_are_counted_exactly),
-        cmocka_unit_test(holm_is_holms),
-        cmocka_unit_test(runs_decide_what_queries_cannot),
+        cmocka_unit_test(missing_data_is_unknown),
+        cmocka_unit_test(rounding_is_not_a_difference),
+        cmocka_unit_test(many_queries_are_grouped),
+        cmocka_unit_test(the_sign_test_is_exact),
+        cmocka_unit_test(holm_adjustment_matches_the_definition),
+        cmocka_unit_test(variance_between_runs_is_detected),
     };
     return RUN_TESTS(tests);
 }

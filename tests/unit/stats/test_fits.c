@@ -1,5 +1,5 @@
-/* Distributions, fits, ranks and densities on Anscombe's first set: the expected values are SciPy's.  More
- * cases, against SciPy itself, are in tests/cli/test_stats_oracle.py. */
+/* Distributions, fits, ranks and densities on Anscombe's first set: the expected values are
+ * SciPy's. tests/cli/test_stats_oracle.py has more cases, against SciPy itself. */
 #include "support/unit.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ enum { COUNT = 11 };
 static const double X[COUNT] = {10, 8, 13, 9, 11, 14, 6, 4, 12, 7, 5};
 static const double Y[COUNT] = {8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68};
 
-static void test_distributions(void **state)
+static void test_distributions_match_scipy(void **state)
 {
     (void)state;
     assert_near(student_quantile(0.05, 10), 2.2281388519862753, 1e-9);
@@ -24,7 +24,7 @@ static void test_distributions(void **state)
     assert_true(isnan(student_quantile(0, 3)) && isnan(student_outside(1, 0)));
 }
 
-static void test_lines(void **state)
+static void test_line_fits_match_scipy(void **state)
 {
     (void)state;
     struct linear_fit fit;
@@ -51,7 +51,7 @@ static void test_lines(void **state)
     assert_near(fit.p_value, 1, 0);
 }
 
-static void test_planes(void **state)
+static void test_plane_fits(void **state)
 {
     (void)state;
     double z[COUNT];
@@ -67,11 +67,11 @@ static void test_planes(void **state)
     assert_near(fit.r2, 0.7938604222765419, 1e-12);
     for (size_t i = 0; i < COUNT; i++)
         z[i] = 2 * X[i] + 1;
-    assert_false(plane_fit(X, z, Y, COUNT, &fit)); /* the two cannot be told apart */
+    assert_false(plane_fit(X, z, Y, COUNT, &fit)); /* the two are not identifiable */
     assert_true(isnan(fit.a) && fit.count == COUNT);
 }
 
-static void test_theil_sen(void **state)
+static void test_theil_sen_matches_scipy(void **state)
 {
     (void)state;
     struct theil_sen line;
@@ -86,7 +86,7 @@ static void test_theil_sen(void **state)
     assert_true(isnan(line.slope));
 }
 
-static void test_correlations(void **state)
+static void test_correlations_match_scipy(void **state)
 {
     (void)state;
     static const double TIED_X[] = {1, 1, 2, 3, 3, 4}, TIED_Y[] = {2, 1, 2, 2, 5, 4};
@@ -106,8 +106,8 @@ static void test_correlations(void **state)
     assert_true(isnan(found.value) && found.count == 0);
 }
 
-/* Equal values have no spread, though their mean may differ from them in its last digit. */
-static void test_lines_of_equal_values(void **state)
+/* Equal values have no spread, though their mean may differ from them in the last digit. */
+static void test_equal_values_have_no_slope_or_correlation(void **state)
 {
     (void)state;
     double same[7], y[7], ones[7];
@@ -126,7 +126,7 @@ static void test_lines_of_equal_values(void **state)
     }
 }
 
-static void test_density(void **state)
+static void test_density_matches_scipy(void **state)
 {
     (void)state;
     static const double AT[] = {5, 8, 12}, WANTED[] = {0.0998436519, 0.1770652154, 0.0261291873};
@@ -142,10 +142,13 @@ static void test_density(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_distributions), cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_planes),        cmocka_unit_test(test_theil_sen),
-        cmocka_unit_test(test_correlations),  cmocka_unit_test(test_lines_of_equal_values),
-        cmocka_unit_test(test_density),
+        cmocka_unit_test(test_distributions_match_scipy),
+        cmocka_unit_test(test_line_fits_match_scipy),
+        cmocka_unit_test(test_plane_fits),
+        cmocka_unit_test(test_theil_sen_matches_scipy),
+        cmocka_unit_test(test_correlations_match_scipy),
+        cmocka_unit_test(test_equal_values_have_no_slope_or_correlation),
+        cmocka_unit_test(test_density_matches_scipy),
     };
     return RUN_TESTS(tests);
 }

@@ -1,4 +1,4 @@
-#include "support/chance.h"
+#include "support/rng.h"
 #include "support/unit.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@ static double distance(const double *a, const double *b, const double *x, size_t
 static const double SMALL[] = {1, 2, 0, 1, 1, 1, 0, 3, 1, 2, 0, 5, 1, 1, 4};
 static const double SMALL_B[] = {3, 1, 4, 1, 5};
 
-static void it_agrees_with_numpy(void **state)
+static void least_squares_match_numpy(void **state)
 {
     (void)state;
     double x[3], sigmas[3];
@@ -41,21 +41,21 @@ static void it_agrees_with_numpy(void **state)
     assert_near(sigmas[2], 0.30384807297773364, 1e-12);
 }
 
-static void columns_that_depend_on_one_another_are_refused(void **state)
+static void linearly_dependent_columns_are_rejected(void **state)
 {
     (void)state;
     static const double TWICE[] = {1, 2, 2, 4, 3, 6}, B[] = {1, 2, 4};
     double x[3];
     assert_int_equal(least_squares(TWICE, B, 3, 2, x), ERR_BAD_VALUE);
     assert_int_equal(least_squares_sigmas(TWICE, 3, 2, x), ERR_BAD_VALUE);
-    assert_int_equal(least_squares(TWICE, B, 2, 3, x), ERR_BAD_VALUE); /* more than the rows */
+    assert_int_equal(least_squares(TWICE, B, 2, 3, x), ERR_BAD_VALUE); /* more columns than rows */
     static const double EMPTY[] = {1, 0, 2, 0, 3, 0};
     assert_int_equal(least_squares(EMPTY, B, 3, 2, x), ERR_BAD_VALUE);
     assert_int_equal(least_squares(SMALL, SMALL_B, 0, 0, x), ERR_BAD_VALUE);
 }
 
-/* Of all sets of columns that may be free, the nearest with no negative figure: slow and sure. */
-static double nearest_of_all_sets(const double *a, const double *b)
+/* Brute force: the best nonnegative solution over all subsets of free columns. */
+static double best_of_all_subsets(const double *a, const double *b)
 {
     static const double NOTHING[COLUMNS] = {0};
     double best = distance(a, b, NOTHING, ROWS, COLUMNS);
@@ -79,20 +79,20 @@ static double nearest_of_all_sets(const double *a, const double *b)
     return best;
 }
 
-static void nothing_below_zero_is_nearer(void **state)
+static void nonnegative_solution_is_optimal(void **state)
 {
     (void)state;
     uint64_t seed = 7;
     for (int trial = 0; trial < TRIALS; trial++) {
         double a[ROWS * COLUMNS], b[ROWS], x[COLUMNS];
         for (size_t i = 0; i < ROWS * COLUMNS; i++)
-            a[i] = chance_of(&seed) - (trial % 3 ? 0.5 : 0); /* every third: all positive */
+            a[i] = rng_uniform_of(&seed) - (trial % 3 ? 0.5 : 0); /* every third: all positive */
         for (size_t i = 0; i < ROWS; i++)
-            b[i] = chance_of(&seed) - 0.4;
+            b[i] = rng_uniform_of(&seed) - 0.4;
         assert_int_equal(least_squares_positive(a, b, ROWS, COLUMNS, x), ERR_OK);
         for (size_t j = 0; j < COLUMNS; j++)
             assert_true(x[j] >= 0);
-        assert_near(distance(a, b, x, ROWS, COLUMNS), nearest_of_all_sets(a, b), 1e-9);
+        assert_near(distance(a, b, x, ROWS, COLUMNS), best_of_all_subsets(a, b), 1e-9);
     }
 }
 
@@ -104,7 +104,7 @@ static void powers_that_made_the_energy_are_recovered(void **state)
     for (int trial = 0; trial < TRIALS; trial++) {
         double a[ROWS * COLUMNS], b[ROWS] = {0}, x[COLUMNS];
         for (size_t i = 0; i < ROWS * COLUMNS; i++) {
-            a[i] = chance_of(&seed);
+            a[i] = rng_uniform_of(&seed);
             b[i / COLUMNS] += a[i] * WATTS[i % COLUMNS];
         }
         assert_int_equal(least_squares_positive(a, b, ROWS, COLUMNS, x), ERR_OK);
@@ -113,7 +113,7 @@ static void powers_that_made_the_energy_are_recovered(void **state)
     }
 }
 
-static void twins_and_empty_columns_do_no_harm(void **state)
+static void duplicate_and_zero_columns_are_handled(void **state)
 {
     (void)state;
     static const double A[] = {1, 1, 0, 2, 2, 0, 3, 3, 0}, B[] = {2, 4, 6};
@@ -129,11 +129,11 @@ static void twins_and_empty_columns_do_no_harm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_agrees_with_numpy),
-        cmocka_unit_test(columns_that_depend_on_one_another_are_refused),
-        cmocka_unit_test(nothing_below_zero_is_nearer),
+        cmocka_unit_test(least_squares_match_numpy),
+        cmocka_unit_test(linearly_dependent_columns_are_rejected),
+        cmocka_unit_test(nonnegative_solution_is_optimal),
         cmocka_unit_test(powers_that_made_the_energy_are_recovered),
-        cmocka_unit_test(twins_and_empty_columns_do_no_harm),
+        cmocka_unit_test(duplicate_and_zero_columns_are_handled),
     };
     return RUN_TESTS(tests);
 }

@@ -1,4 +1,4 @@
-#include "support/chance.h"
+#include "support/rng.h"
 #include "support/unit.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ static const double WATTS[] = {412.25, 398.5,   405.75, 421.0,   399.125, 407.5,
                                403.0,  415.875, 400.25, 409.625, 431.5};
 enum { WATTS_COUNT = sizeof WATTS / sizeof *WATTS };
 
-/* The textbook's two passes, in a wider type: an independent way to the same figures. */
+/* The textbook two-pass algorithm in a wider type, as an independent calculation. */
 static void two_pass(const double *values, size_t count, double *mean, double *variance)
 {
     long double sum = 0, squares = 0;
@@ -46,7 +46,7 @@ static void moments_match_an_independent_calculation(void **state)
     assert_near(online_max(&stats), 431.5, 0);
 }
 
-static void nothing_known_is_unknown_not_zero(void **state)
+static void without_values_moments_are_unknown_not_zero(void **state)
 {
     (void)state;
     struct online stats = {0};
@@ -66,7 +66,7 @@ static void nothing_known_is_unknown_not_zero(void **state)
     assert_near(variance_of(&stats), 0, 0);
 }
 
-static void unknown_values_are_left_out(void **state)
+static void unknown_values_are_ignored(void **state)
 {
     (void)state;
     struct online stats = {0};
@@ -80,7 +80,7 @@ static void unknown_values_are_left_out(void **state)
     assert_near(variance_of(&stats), 2, 1e-15);
 }
 
-/* Sum of squares minus square of sum gives 0 or nonsense here; the true variance is 30. */
+/* The sum of squares minus the square of the sum gives 0 or garbage here; the true variance is 30. */
 static void a_large_offset_does_not_cancel(void **state)
 {
     (void)state;
@@ -91,16 +91,16 @@ static void a_large_offset_does_not_cancel(void **state)
     assert_near(variance_of(&stats), 30, 1e-6);
 }
 
-static void random_streams_match_two_passes(void **state)
+static void random_streams_match_a_two_pass_calculation(void **state)
 {
     (void)state;
     uint64_t seed = 42;
     double values[500];
     for (size_t round = 0; round < 50; round++) {
-        size_t count = 2 + (size_t)(chance_of(&seed) * 498);
+        size_t count = 2 + (size_t)(rng_uniform_of(&seed) * 498);
         struct online stats = {0};
         for (size_t i = 0; i < count; i++) {
-            values[i] = 300 + 400 * chance_of(&seed);
+            values[i] = 300 + 400 * rng_uniform_of(&seed);
             online_add(&stats, values[i]);
         }
         double mean, variance;
@@ -119,24 +119,24 @@ static double next_open(uint64_t *state)
     return ((double)(*state >> 11) + 0.5) / 9007199254740992.0;
 }
 
-static double even(uint64_t *state)
+static double uniform(uint64_t *state)
 {
     return 3 + 5 * next_open(state);
 }
 
-/* Times between arrivals: from almost nothing to ten times the mean. */
+/* Inter-arrival times: from almost 0 to ten times the mean. */
 static double exponential(uint64_t *state)
 {
     return -0.02 * log(next_open(state));
 }
 
-/* Over ten powers of ten. */
-static double wide(uint64_t *state)
+/* Over ten orders of magnitude. */
+static double log_uniform(uint64_t *state)
 {
     return pow(10, 10 * next_open(state) - 5);
 }
 
-static double whole(uint64_t *state)
+static double whole_number(uint64_t *state)
 {
     return 1 + floor(40 * next_open(state));
 }
@@ -147,7 +147,8 @@ static double constant(uint64_t *state)
     return 11;
 }
 
-static double (*const SHAPES[])(uint64_t *state) = {even, exponential, wide, whole, constant};
+static double (*const SHAPES[])(uint64_t *state) = {uniform, exponential, log_uniform, whole_number,
+                                                    constant};
 static const double PS[] = {0, 0.01, 0.1, 0.25, 0.5, 0.9, 0.95, 0.99, 1};
 
 static void check(double (*draw)(uint64_t *state), size_t count, double tolerance)
@@ -169,7 +170,7 @@ static void check(double (*draw)(uint64_t *state), size_t count, double toleranc
     free(values);
 }
 
-static void few_values_are_exact(void **state)
+static void quantiles_of_few_values_are_exact(void **state)
 {
     (void)state;
     static const size_t COUNTS[] = {1, 2, 3, 100, 4095, 4096};
@@ -178,19 +179,19 @@ static void few_values_are_exact(void **state)
             check(SHAPES[shape], COUNTS[i], 1e-15);
 }
 
-static void many_are_within_a_bin(void **state)
+static void quantiles_of_many_values_are_within_a_bin(void **state)
 {
     (void)state;
-    /* Half a per cent, and what two neighbours in the order are apart. */
-    check(even, 4097, 0.006);
-    check(even, 100000, 0.0051);
+    /* Half a percent, plus the distance of two neighbors in the order. */
+    check(uniform, 4097, 0.006);
+    check(uniform, 100000, 0.0051);
     check(exponential, 100000, 0.007);
-    check(wide, 200000, 0.006);
-    check(whole, 50000, 0.0051);
+    check(log_uniform, 200000, 0.006);
+    check(whole_number, 50000, 0.0051);
     check(constant, 5000, 1e-12);
 }
 
-static void sketches_leave_out_unknown_values(void **state)
+static void sketches_ignore_unknown_values(void **state)
 {
     (void)state;
     struct sketch sketch = {0};
@@ -207,7 +208,7 @@ static void sketches_leave_out_unknown_values(void **state)
     sketch_release(&sketch);
 }
 
-static void the_ends_of_the_scale_are_kept_to(void **state)
+static void values_outside_the_bins_are_clamped(void **state)
 {
     (void)state;
     struct sketch sketch = {0};
@@ -224,14 +225,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(moments_match_an_independent_calculation),
-        cmocka_unit_test(nothing_known_is_unknown_not_zero),
-        cmocka_unit_test(unknown_values_are_left_out),
+        cmocka_unit_test(without_values_moments_are_unknown_not_zero),
+        cmocka_unit_test(unknown_values_are_ignored),
         cmocka_unit_test(a_large_offset_does_not_cancel),
-        cmocka_unit_test(random_streams_match_two_passes),
-        cmocka_unit_test(few_values_are_exact),
-        cmocka_unit_test(many_are_within_a_bin),
-        cmocka_unit_test(sketches_leave_out_unknown_values),
-        cmocka_unit_test(the_ends_of_the_scale_are_kept_to),
+        cmocka_unit_test(random_streams_match_a_two_pass_calculation),
+        cmocka_unit_test(quantiles_of_few_values_are_exact),
+        cmocka_unit_test(quantiles_of_many_values_are_within_a_bin),
+        cmocka_unit_test(sketches_ignore_unknown_values),
+        cmocka_unit_test(values_outside_the_bins_are_clamped),
     };
     return RUN_TESTS(tests);
 }

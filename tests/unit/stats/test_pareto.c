@@ -7,8 +7,8 @@
 
 enum { POINTS_MAX = 60 };
 
-/* The definition itself, pair by pair. */
-static bool is_beaten(const double *cost, const double *worth, size_t count, size_t i)
+/* The definition, pair by pair. */
+static bool is_dominated(const double *cost, const double *worth, size_t count, size_t i)
 {
     for (size_t k = 0; k < count; k++)
         if (cost[k] <= cost[i] && worth[k] >= worth[i] &&
@@ -17,7 +17,7 @@ static bool is_beaten(const double *cost, const double *worth, size_t count, siz
     return false;
 }
 
-static void it_is_what_nothing_dominates(void **state)
+static void marked_points_are_not_dominated(void **state)
 {
     (void)state;
     uint64_t seed = 7;
@@ -26,14 +26,14 @@ static void it_is_what_nothing_dominates(void **state)
         double cost[POINTS_MAX], worth[POINTS_MAX];
         bool on[POINTS_MAX];
         size_t count = (size_t)round % POINTS_MAX;
-        for (size_t i = 0; i < count; i++) { /* few values, so that many are equal */
+        for (size_t i = 0; i < count; i++) { /* few distinct values, so that many are equal */
             seed = seed * 6364136223846793005u + 1442695040888963407u;
             cost[i] = (double)(seed >> 60);
             worth[i] = (double)(seed >> 56 & 15);
         }
         assert_int_equal(pareto_mark(cost, worth, count, on), ERR_OK);
         for (size_t i = 0; i < count; i++) {
-            assert_int_equal(on[i], !is_beaten(cost, worth, count, i));
+            assert_int_equal(on[i], !is_dominated(cost, worth, count, i));
             marked += on[i];
         }
     }
@@ -54,7 +54,7 @@ static void unknown_points_are_not_optimal_and_dominate_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_what_nothing_dominates),
+        cmocka_unit_test(marked_points_are_not_dominated),
         cmocka_unit_test(unknown_points_are_not_optimal_and_dominate_none),
     };
     return RUN_TESTS(tests);

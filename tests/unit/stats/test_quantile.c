@@ -1,4 +1,4 @@
-#include "support/chance.h"
+#include "support/rng.h"
 #include "support/unit.h"
 
 #include <float.h>
@@ -35,7 +35,7 @@ static void quantiles_match_an_independent_calculation(void **state)
     assert_near(quartiles[2], 411.59375, 1e-10);
 }
 
-static void the_callers_values_are_not_moved(void **state)
+static void input_values_are_not_reordered(void **state)
 {
     (void)state;
     double copy[11];
@@ -44,7 +44,7 @@ static void the_callers_values_are_not_moved(void **state)
     assert_memory_equal(copy, WATTS, sizeof copy);
 }
 
-static void what_cannot_be_answered_is_unknown(void **state)
+static void invalid_inputs_give_unknown(void **state)
 {
     (void)state;
     static const double NOTHING[] = {NAN, INFINITY, -INFINITY};
@@ -58,7 +58,7 @@ static void what_cannot_be_answered_is_unknown(void **state)
     assert_false(is_known(out[0]) || is_known(out[1]));
 }
 
-static void unknown_values_are_left_out(void **state)
+static void unknown_values_are_ignored(void **state)
 {
     (void)state;
     static const double VALUES[] = {3, NAN, 1, INFINITY, 2, NAN};
@@ -66,7 +66,7 @@ static void unknown_values_are_left_out(void **state)
     assert_near(quantile(VALUES, 6, 1), 3, 0);
 }
 
-static void few_and_extreme_values(void **state)
+static void few_and_extreme_values_are_handled(void **state)
 {
     (void)state;
     static const double ONE[] = {7}, SAME[] = {0.1, 0.1, 0.1}, WIDE[] = {-DBL_MAX, DBL_MAX};
@@ -92,16 +92,16 @@ static double by_rank(const double *values, size_t count, size_t k)
     return NAN;
 }
 
-static void random_arrays_match_counting(void **state)
+static void random_arrays_match_selection_by_counting(void **state)
 {
     (void)state;
     uint64_t seed = 7;
     double values[60];
     for (size_t round = 0; round < 200; round++) {
-        size_t count = 1 + (size_t)(chance_of(&seed) * 59);
+        size_t count = 1 + (size_t)(rng_uniform_of(&seed) * 59);
         for (size_t i = 0; i < count; i++)
-            values[i] = floor(chance_of(&seed) * 40) / 4; /* with ties */
-        double p = chance_of(&seed), position = p * (double)(count - 1);
+            values[i] = floor(rng_uniform_of(&seed) * 40) / 4; /* with ties */
+        double p = rng_uniform_of(&seed), position = p * (double)(count - 1);
         size_t k = (size_t)floor(position);
         double low = by_rank(values, count, k);
         double high = by_rank(values, count, k + 1 < count ? k + 1 : k);
@@ -125,7 +125,7 @@ static void selection_and_sorting_match_qsort(void **state)
     struct random random = random_seeded(9);
     for (size_t count = 1; count <= MANY; count = count * 3 + 1) {
         double found[6];
-        for (size_t i = 0; i < count; i++) /* many are equal */
+        for (size_t i = 0; i < count; i++) /* many duplicates */
             values[i] = sorted[i] = copy[i] = (double)random_index(&random, count / 2 + 1);
         qsort(sorted, count, sizeof *sorted, ascending);
         select_quantiles(values, count, PS, 6, found);
@@ -137,8 +137,8 @@ static void selection_and_sorting_match_qsort(void **state)
     assert_true(isnan(select_median(values, 0)));
 }
 
-/* Ranks of published tables: of the median at 95 %, 2 and 9 of 10, 8 and 18 of 25; an upper end of p95 and p99 that holds
- * with 95 % takes 59 and 299 values. */
+/* Ranks of published tables: of the median at 95 %, 2 and 9 of 10, 8 and 18 of 25; an upper bound
+ * of p95 and p99 at 95 % confidence needs 59 and 299 values. */
 static void intervals_have_the_published_ranks(void **state)
 {
     (void)state;
@@ -171,11 +171,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quantiles_match_an_independent_calculation),
-        cmocka_unit_test(the_callers_values_are_not_moved),
-        cmocka_unit_test(what_cannot_be_answered_is_unknown),
-        cmocka_unit_test(unknown_values_are_left_out),
-        cmocka_unit_test(few_and_extreme_values),
-        cmocka_unit_test(random_arrays_match_counting),
+        cmocka_unit_test(input_values_are_not_reordered),
+        cmocka_unit_test(invalid_inputs_give_unknown),
+        cmocka_unit_test(unknown_values_are_ignored),
+        cmocka_unit_test(few_and_extreme_values_are_handled),
+        cmocka_unit_test(random_arrays_match_selection_by_counting),
         cmocka_unit_test(selection_and_sorting_match_qsort),
         cmocka_unit_test(intervals_have_the_published_ranks),
     };

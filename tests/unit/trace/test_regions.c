@@ -1,13 +1,13 @@
-/* Regions of a program: which one is inside which, and that a million of them cost no more each than
- * a thousand. */
+/* Regions of a program: how they nest, and that a million of them cost no more each than a
+ * thousand. */
 #include "trace/regions.h"
 
 #include <malloc.h>
 
 #include "support/unit.h"
 
-/* Threads are told apart by their id alone. */
-static pthread_t thread(unsigned long n)
+/* Threads are distinguished by their id only. */
+static pthread_t thread_id(unsigned long n)
 {
     return (pthread_t)(0x7f0000000000 + n * 0x801000);
 }
@@ -15,11 +15,11 @@ static pthread_t thread(unsigned long n)
 static int begin(struct regions *regions, unsigned long in, const char *name)
 {
     int number;
-    assert_int_equal(regions_begin(regions, thread(in), name, &number), ERR_OK);
+    assert_int_equal(regions_begin(regions, thread_id(in), name, &number), ERR_OK);
     return number;
 }
 
-static void a_region_is_inside_the_innermost_open_one_of_its_thread(void **state)
+static void a_region_is_nested_in_the_innermost_open_one_of_its_thread(void **state)
 {
     (void)state;
     struct regions regions = {0};
@@ -27,7 +27,7 @@ static void a_region_is_inside_the_innermost_open_one_of_its_thread(void **state
     int b = begin(&regions, 1, "b"), c = begin(&regions, 1, "c");
     assert_string_equal(regions_path(&regions, c), "a/b/c");
     assert_string_equal(regions_path(&regions, other), "other");
-    /* Ended out of order, and by whichever thread: what is open stays in its order. */
+    /* Ended out of order, and by any thread: open regions keep their order. */
     assert_int_equal(regions_end(&regions, b, 10), ERR_OK);
     assert_string_equal(regions_path(&regions, begin(&regions, 1, "d")), "a/b/c/d");
     assert_int_equal(regions_end(&regions, 4, 11), ERR_OK);
@@ -44,8 +44,8 @@ static void a_region_is_inside_the_innermost_open_one_of_its_thread(void **state
     regions_release(&regions);
 }
 
-/* Each of them open: the program forgot to end them. */
-static void many_threads_keep_their_own(void **state)
+/* All of them stay open: the program never ended them. */
+static void many_threads_keep_their_own_regions(void **state)
 {
     (void)state;
     enum { THREADS = 5000 };
@@ -66,8 +66,8 @@ static size_t bytes_in_use(void)
     return info.uordblks + info.hblkhd;
 }
 
-/* Quadratic in either case, 300 000 take minutes and 16 000 open ones 800 MB. */
-static void memory_is_linear_and_work_constant(void **state)
+/* With quadratic cost in either case, 300 000 take minutes and 16 000 open ones 800 MB. */
+static void memory_is_linear_and_time_per_region_constant(void **state)
 {
     (void)state;
     enum { COUNT = 300000 };
@@ -92,9 +92,9 @@ static void memory_is_linear_and_work_constant(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_region_is_inside_the_innermost_open_one_of_its_thread),
-        cmocka_unit_test(many_threads_keep_their_own),
-        cmocka_unit_test(memory_is_linear_and_work_constant),
+        cmocka_unit_test(a_region_is_nested_in_the_innermost_open_one_of_its_thread),
+        cmocka_unit_test(many_threads_keep_their_own_regions),
+        cmocka_unit_test(memory_is_linear_and_time_per_region_constant),
     };
     return RUN_TESTS(tests);
 }

@@ -1,4 +1,4 @@
-/* Where a request's tokens lie in time. */
+/* How a request's tokens are distributed over time. */
 #include "trace/request.h"
 
 #include <math.h>
@@ -79,7 +79,7 @@ static struct request_trace trace_of(const struct row *row, nanos *room)
                                   .arrival_count = row->count};
 }
 
-static void test_tokens(void **state)
+static void tokens_in_a_window(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
@@ -93,8 +93,8 @@ static void test_tokens(void **state)
     }
 }
 
-/* Windows of any size, laid end to end, hold every token once and never less than none. */
-static void test_adjoining_windows_add_up(void **state)
+/* Adjacent windows of any size contain each token once, and never a negative number. */
+static void adjacent_windows_add_up(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
@@ -118,7 +118,7 @@ static void test_adjoining_windows_add_up(void **state)
     }
 }
 
-static void test_phases_meet_at_the_first_token(void **state)
+static void phases_meet_at_the_first_token(void **state)
 {
     (void)state;
     struct request_trace trace = {.from = 0, .first_token = 40 * MS, .to = 100 * MS};
@@ -127,7 +127,7 @@ static void test_phases_meet_at_the_first_token(void **state)
     assert_int_equal(request_phase_change(&trace), 100 * MS);
 }
 
-static void test_release_frees_the_arrivals(void **state)
+static void release_frees_the_arrivals(void **state)
 {
     (void)state;
     struct request_trace trace = {.arrivals = malloc(sizeof(nanos)), .arrival_count = 1};
@@ -139,10 +139,10 @@ static void test_release_frees_the_arrivals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tokens),
-        cmocka_unit_test(test_adjoining_windows_add_up),
-        cmocka_unit_test(test_phases_meet_at_the_first_token),
-        cmocka_unit_test(test_release_frees_the_arrivals),
+        cmocka_unit_test(tokens_in_a_window),
+        cmocka_unit_test(adjacent_windows_add_up),
+        cmocka_unit_test(phases_meet_at_the_first_token),
+        cmocka_unit_test(release_frees_the_arrivals),
     };
     return RUN_TESTS(tests);
 }

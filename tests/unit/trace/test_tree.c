@@ -1,4 +1,4 @@
-/* Events of agents and the spans that they make, whatever is wrong with the events. */
+/* Events of agents and the spans that they form, including faulty events. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "trace/trace.h"
 
 #define MS   NS_PER_MS
-#define ZERO NS_PER_S /* of the tests' times: an event at 0 is one that happens now */
+#define ZERO NS_PER_S /* base of the tests' times: an event at 0 would be timestamped on arrival */
 
 /* One event of a test: its time in ms, its type as on the wire, id, name, parent; the last one has no type. */
 struct step {
@@ -96,8 +96,8 @@ static void spans_nest_by_id_and_by_time(void **state)
     trace_tree_release(&tree);
 }
 
-/* What upstream loses: tools of one name at the same time.  By their ids each keeps its own end. */
-static void tools_of_one_name_overlap(void **state)
+/* Upstream loses concurrent tools of one name. By its id each has its own end. */
+static void concurrent_tools_of_one_name_are_matched_by_id(void **state)
 {
     (void)state;
     static const struct step STEPS[] = {
@@ -112,7 +112,7 @@ static void tools_of_one_name_overlap(void **state)
     trace_tree_release(&tree);
 }
 
-static void without_ids_overlapping_tools_are_counted(void **state)
+static void overlapping_tools_without_ids_are_counted_as_ambiguous(void **state)
 {
     (void)state;
     static const struct step STEPS[] = {
@@ -142,7 +142,7 @@ static void bad_events_are_repaired_and_counted(void **state)
         {8, TRACE_TOOL, E, "twice", "d", NULL},
         {8, TRACE_TOOL, E, "twice", "d", NULL},
         {9, TRACE_TOOL, S, "back", "e", NULL},
-        {7, TRACE_TOOL, E, "back", "e", NULL}, /* a clock that went back */
+        {7, TRACE_TOOL, E, "back", "e", NULL}, /* a clock that was set back */
         {9, TRACE_OTHER, TRACE_POINT, NULL, NULL, NULL},
         {9, TRACE_RETRY, TRACE_POINT, NULL, NULL, NULL},
         {10, TRACE_TURN, E, "t", NULL, NULL},
@@ -168,7 +168,7 @@ static void bad_events_are_repaired_and_counted(void **state)
     trace_tree_release(&tree);
 }
 
-/* A tool that is an agent of its own, and two of them side by side, told apart by their parents. */
+/* A tool that is an agent itself, and two of them concurrently, distinguished by their parents. */
 static void sub_agents_keep_their_own_turns(void **state)
 {
     (void)state;
@@ -190,8 +190,8 @@ static void sub_agents_keep_their_own_turns(void **state)
     trace_tree_release(&tree);
 }
 
-/* An id is one of its type: a request and the call that it asks for may share it. */
-static void ids_are_of_a_type(void **state)
+/* An id is unique per type: a request and the tool call that it makes may share it. */
+static void ids_are_unique_per_type(void **state)
 {
     (void)state;
     static const struct step STEPS[] = {
@@ -206,8 +206,8 @@ static void ids_are_of_a_type(void **state)
     trace_tree_release(&tree);
 }
 
-/* Parents that name each other in a circle lose nothing. */
-static void parent_cycles_end(void **state)
+/* A cycle of parents loses no events. */
+static void parent_cycles_lose_no_events(void **state)
 {
     (void)state;
     static const struct step STEPS[] = {
@@ -222,8 +222,8 @@ static void parent_cycles_end(void **state)
     trace_tree_release(&tree);
 }
 
-/* Turns without events of their own: an inference and what is called until the next one. */
-static void inferences_show_turns(void **state)
+/* Turns without their own events: an inference and the calls until the next one. */
+static void turns_are_inferred_from_inferences(void **state)
 {
     (void)state;
     static const struct step STEPS[] = {
@@ -238,8 +238,8 @@ static void inferences_show_turns(void **state)
     trace_tree_release(&tree);
 }
 
-/* An agent may retrieve something before it asks the model. */
-static void the_first_turn_begins_with_what_is_before_it(void **state)
+/* An agent may retrieve documents before its first inference. */
+static void the_first_turn_includes_spans_before_its_inference(void **state)
 {
     (void)state;
     static const struct step STEPS[] = {
@@ -255,8 +255,8 @@ static void the_first_turn_begins_with_what_is_before_it(void **state)
     trace_tree_release(&tree);
 }
 
-/* Two clocks of one moment: the phase begins a little before its inference, and within the one before. */
-static void phases_find_their_inference_by_most_of_their_time(void **state)
+/* Two clocks at one moment: the phase begins slightly before its inference, and within the one before. */
+static void phases_belong_to_the_inference_with_the_largest_overlap(void **state)
 {
     (void)state;
     static const struct step STEPS[] = {
@@ -273,7 +273,7 @@ static void phases_find_their_inference_by_most_of_their_time(void **state)
     trace_tree_release(&tree);
 }
 
-static void a_submodel_call_around_inferences_is_none_of_them(void **state)
+static void a_submodel_call_with_inferences_is_an_agent(void **state)
 {
     (void)state;
     static const struct step STEPS[] = {
@@ -316,7 +316,7 @@ static void *record_many(void *context)
     return NULL;
 }
 
-static void threads_record_together(void **state)
+static void threads_record_concurrently(void **state)
 {
     (void)state;
     struct trace_recorder *recorder = trace_recorder_new();
@@ -347,7 +347,7 @@ static void read_line(struct trace_recorder *recorder, const char *line, enum er
 }
 
 /* Lines of another program, with times of the wall clock. */
-static void lines_are_events(void **state)
+static void lines_are_parsed_as_events(void **state)
 {
     (void)state;
     SKIP_WITHOUT(jv_available);
@@ -386,7 +386,7 @@ static void lines_are_events(void **state)
     trace_recorder_free(recorder);
 }
 
-/* An event without a query goes where its id is known; of two queries each gets its own. */
+/* An event without a query belongs to the query where its id is known; each of two queries gets its own. */
 static void queries_are_taken_one_at_a_time(void **state)
 {
     (void)state;
@@ -410,8 +410,8 @@ static void queries_are_taken_one_at_a_time(void **state)
     trace_recorder_free(recorder);
 }
 
-/* What the CPUs did until an event is known if it arrives when it happens, with a timestamp or without. */
-static void a_timestamp_of_now_is_now(void **state)
+/* CPU time until an event is known if it arrives when it happens, with a timestamp or without. */
+static void cpu_time_is_known_for_events_that_arrive_on_time(void **state)
 {
     (void)state;
     struct trace_recorder *recorder = trace_recorder_new();
@@ -429,8 +429,8 @@ static void a_timestamp_of_now_is_now(void **state)
     trace_recorder_free(recorder);
 }
 
-/* The part of the machine's CPU time that a tool's processes used. */
-static void tools_have_a_share_of_the_cpu_time(void **state)
+/* The share of the machine's CPU time that a tool's processes used. */
+static void tools_have_a_share_of_cpu_time(void **state)
 {
     (void)state;
     static const struct {
@@ -438,7 +438,7 @@ static void tools_have_a_share_of_the_cpu_time(void **state)
     } ROWS[] = {{0.5, 10, 12, 0.25},
                 {3, 10, 12, 1},
                 {0, 10, 10, 0},
-                {0.002, 10, 10, UNKNOWN}, /* too short for the machine's clock */
+                {0.002, 10, 10, UNKNOWN}, /* shorter than the clock tick of /proc/stat */
                 {0.002, 10, 10.02, UNKNOWN},
                 {UNKNOWN, 10, 12, UNKNOWN},
                 {0.5, UNKNOWN, 12, UNKNOWN}};
@@ -464,7 +464,7 @@ static void tools_have_a_share_of_the_cpu_time(void **state)
     }
 }
 
-/* A reply of several tokens that came in one piece tells nothing of its phases; without a last token, its first is one. */
+/* A reply of several tokens that arrived in one chunk has no phases; the time of the last token is optional. */
 static void phases_need_a_first_token_before_the_last(void **state)
 {
     (void)state;
@@ -502,13 +502,13 @@ static void phases_need_a_first_token_before_the_last(void **state)
     }
 }
 
-/* More events than anybody wants to see, each in the one before it: the others are counted. */
-static void too_many_events_are_left_out(void **state)
+/* More events than the limit, each nested in the one before it: the rest is counted. */
+static void too_many_events_are_dropped_and_counted(void **state)
 {
     (void)state;
     enum { SPANS = TRACE_EVENTS_MAX / 2 + 5 };
     if (getenv("IPW_SLOW"))
-        SKIP("so many events take a quarter of a minute here");
+        SKIP("so many events take a quarter of a minute");
     struct trace_recorder *recorder = trace_recorder_new();
     struct trace_events events;
     struct trace_tree tree;
@@ -538,24 +538,24 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(spans_nest_by_id_and_by_time),
-        cmocka_unit_test(tools_of_one_name_overlap),
-        cmocka_unit_test(without_ids_overlapping_tools_are_counted),
+        cmocka_unit_test(concurrent_tools_of_one_name_are_matched_by_id),
+        cmocka_unit_test(overlapping_tools_without_ids_are_counted_as_ambiguous),
         cmocka_unit_test(bad_events_are_repaired_and_counted),
         cmocka_unit_test(sub_agents_keep_their_own_turns),
-        cmocka_unit_test(ids_are_of_a_type),
-        cmocka_unit_test(parent_cycles_end),
-        cmocka_unit_test(inferences_show_turns),
-        cmocka_unit_test(the_first_turn_begins_with_what_is_before_it),
-        cmocka_unit_test(phases_find_their_inference_by_most_of_their_time),
-        cmocka_unit_test(a_submodel_call_around_inferences_is_none_of_them),
+        cmocka_unit_test(ids_are_unique_per_type),
+        cmocka_unit_test(parent_cycles_lose_no_events),
+        cmocka_unit_test(turns_are_inferred_from_inferences),
+        cmocka_unit_test(the_first_turn_includes_spans_before_its_inference),
+        cmocka_unit_test(phases_belong_to_the_inference_with_the_largest_overlap),
+        cmocka_unit_test(a_submodel_call_with_inferences_is_an_agent),
         cmocka_unit_test(no_events_are_a_query_without_spans),
-        cmocka_unit_test(threads_record_together),
-        cmocka_unit_test(lines_are_events),
+        cmocka_unit_test(threads_record_concurrently),
+        cmocka_unit_test(lines_are_parsed_as_events),
         cmocka_unit_test(queries_are_taken_one_at_a_time),
-        cmocka_unit_test(a_timestamp_of_now_is_now),
-        cmocka_unit_test(tools_have_a_share_of_the_cpu_time),
+        cmocka_unit_test(cpu_time_is_known_for_events_that_arrive_on_time),
+        cmocka_unit_test(tools_have_a_share_of_cpu_time),
         cmocka_unit_test(phases_need_a_first_token_before_the_last),
-        cmocka_unit_test(too_many_events_are_left_out),
+        cmocka_unit_test(too_many_events_are_dropped_and_counted),
     };
     return RUN_TESTS(tests);
 }

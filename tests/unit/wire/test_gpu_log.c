@@ -1,4 +1,4 @@
-/* Lines of GPU profilers: what is a row, and what its cells mean. */
+/* Logs of GPU profilers: which lines are rows, and the meaning of their cells. */
 #include "support/unit.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ struct fed {
     struct gpu_log_row row;
 };
 
-static enum gpu_log_line feed(struct fed *f, const char *text)
+static enum gpu_log_line feed_line(struct fed *f, const char *text)
 {
     char line[512];
     assert_true(str_copy(line, sizeof line, text));
@@ -22,39 +22,42 @@ static enum gpu_log_line feed(struct fed *f, const char *text)
 
 #define VALUE(f, name) ((f).row.values[GPU_LOG_##name])
 
-static void test_a_table(void **state)
+static void test_a_dcgmi_table_is_parsed(void **state)
 {
     (void)state;
     struct fed f = {0};
-    assert_int_equal(feed(&f, "GPU 0     1.0   2.0"), GPU_LOG_OTHER); /* no header yet */
-    assert_int_equal(feed(&f, "#Entity"), GPU_LOG_OTHER);             /* of no columns */
-    assert_int_equal(feed(&f, "GPU 0     1.0   2.0"), GPU_LOG_DAMAGED);
-    assert_int_equal(feed(&f, "#Entity   DVNAM                  POWER   TOTEC    SMACT  GPUTL"),
-                     GPU_LOG_OTHER);
-    assert_int_equal(feed(&f, "ID                               W       mJ"), GPU_LOG_OTHER);
-    assert_int_equal(feed(&f, "GPU 3     NVIDIA  H100 80GB HBM3 312.5   5000     0.25   N/A  "),
-                     GPU_LOG_ROW);
+    assert_int_equal(feed_line(&f, "GPU 0     1.0   2.0"), GPU_LOG_OTHER); /* no header yet */
+    assert_int_equal(feed_line(&f, "#Entity"), GPU_LOG_OTHER);             /* without columns */
+    assert_int_equal(feed_line(&f, "GPU 0     1.0   2.0"), GPU_LOG_DAMAGED);
+    assert_int_equal(
+        feed_line(&f, "#Entity   DVNAM                  POWER   TOTEC    SMACT  GPUTL"),
+        GPU_LOG_OTHER);
+    assert_int_equal(feed_line(&f, "ID                               W       mJ"), GPU_LOG_OTHER);
+    assert_int_equal(
+        feed_line(&f, "GPU 3     NVIDIA  H100 80GB HBM3 312.5   5000     0.25   N/A  "),
+        GPU_LOG_ROW);
     assert_int_equal(f.row.gpu, 3);
     assert_string_equal(f.log.gpu_name, "NVIDIA  H100 80GB HBM3");
     assert_true(VALUE(f, POWER_W) == 312.5 && VALUE(f, ENERGY_J) == 5 && VALUE(f, SM) == 0.25);
     assert_false(is_known(VALUE(f, UTILIZATION)) || is_known(VALUE(f, DRAM)) ||
                  is_known(f.row.time_s));
-    assert_int_equal(feed(&f, "GPU 3     NVIDIA  H100 80GB HBM3 312.5   5000     0.25"),
-                     GPU_LOG_DAMAGED); /* a cell too few is not taken for a shorter name */
-    assert_int_equal(feed(&f, "Error: the host engine went away"), GPU_LOG_OTHER);
-    assert_int_equal(feed(&f, "# a comment changes no columns"), GPU_LOG_OTHER);
-    assert_int_equal(feed(&f, "GPU 3     NVIDIA H100 99.5   5000     0.25   50"), GPU_LOG_ROW);
+    assert_int_equal(feed_line(&f, "GPU 3     NVIDIA  H100 80GB HBM3 312.5   5000     0.25"),
+                     GPU_LOG_DAMAGED); /* a row with a missing cell is not read as a shorter name */
+    assert_int_equal(feed_line(&f, "Error: the host engine went away"), GPU_LOG_OTHER);
+    assert_int_equal(feed_line(&f, "# a comment changes no columns"), GPU_LOG_OTHER);
+    assert_int_equal(feed_line(&f, "GPU 3     NVIDIA H100 99.5   5000     0.25   50"), GPU_LOG_ROW);
     assert_true(VALUE(f, POWER_W) == 99.5);
-    assert_int_equal(feed(&f, "# Entity  GPUTL  POWER"), GPU_LOG_OTHER); /* other columns */
-    assert_int_equal(feed(&f, "     GPU 0     50     70.5"), GPU_LOG_ROW);
+    assert_int_equal(feed_line(&f, "# Entity  GPUTL  POWER"), GPU_LOG_OTHER); /* other columns */
+    assert_int_equal(feed_line(&f, "     GPU 0     50     70.5"), GPU_LOG_ROW);
     assert_true(VALUE(f, UTILIZATION) == 0.5 && VALUE(f, POWER_W) == 70.5);
-    assert_int_equal(feed(&f, "     GPU 0     50     -1"), GPU_LOG_ROW);
+    assert_int_equal(feed_line(&f, "     GPU 0     50     -1"), GPU_LOG_ROW);
     assert_false(is_known(VALUE(f, POWER_W)));
 }
 
-/* What else dcgmi writes: DCGM 3 and 4 align to the left and end lines with blanks, DCGM 2 to the right; instances of MIG,
- * virtual GPUs and switches have rows of their own; what does not fit is cut; texts that are not there have a mark. */
-static void test_variants_of_a_table(void **state)
+/* Other variants of dcgmi: DCGM 3 and 4 align to the left with trailing spaces, DCGM 2 to the
+ * right; MIG instances, virtual GPUs and switches have their own rows; long names are truncated;
+ * missing texts have a placeholder. */
+static void test_variants_of_dcgmi_tables_are_parsed(void **state)
 {
     (void)state;
     static const char *const OTHERS[] = {
@@ -70,56 +73,57 @@ static void test_variants_of_a_table(void **state)
         "Error getting values information. Return -25: no data",
     };
     struct fed f = {0};
-    assert_int_equal(feed(&f, "#Entity   DVNAM                 POWER   TOTEC  SMACT  "),
+    assert_int_equal(feed_line(&f, "#Entity   DVNAM                 POWER   TOTEC  SMACT  "),
                      GPU_LOG_OTHER);
-    assert_int_equal(feed(&f, "ID                              W       mJ            "),
+    assert_int_equal(feed_line(&f, "ID                              W       mJ            "),
                      GPU_LOG_OTHER);
     for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++) {
-        assert_int_equal(feed(&f, "GPU 10    NVIDIA A100-SXM4-8... 312.500 7000   0.250  "),
+        assert_int_equal(feed_line(&f, "GPU 10    NVIDIA A100-SXM4-8... 312.500 7000   0.250  "),
                          GPU_LOG_ROW);
         assert_int_equal(f.row.gpu, 10);
         assert_string_equal(f.log.gpu_name, "NVIDIA A100-SXM4-8...");
         assert_true(VALUE(f, POWER_W) == 312.5 && VALUE(f, ENERGY_J) == 7 && VALUE(f, SM) == 0.25);
-        assert_int_equal(feed(&f, OTHERS[i]), GPU_LOG_OTHER);
+        assert_int_equal(feed_line(&f, OTHERS[i]), GPU_LOG_OTHER);
     }
-    assert_int_equal(feed(&f, "GPU 0     <<<NULL>>>            312.500 700... 0.250  "),
+    assert_int_equal(feed_line(&f, "GPU 0     <<<NULL>>>            312.500 700... 0.250  "),
                      GPU_LOG_ROW);
     assert_string_equal(f.log.gpu_name, "NVIDIA A100-SXM4-8...");
     assert_true(VALUE(f, POWER_W) == 312.5 && VALUE(f, SM) == 0.25);
     assert_false(is_known(VALUE(f, ENERGY_J)));
-    assert_int_equal(feed(&f, "  # Entity  GRACT  SMACT  POWER"), GPU_LOG_OTHER);
-    assert_int_equal(feed(&f, "        Id                    W"), GPU_LOG_OTHER);
-    assert_int_equal(feed(&f, "   GPU-I 1  0.750  0.750    N/A"), GPU_LOG_OTHER);
-    assert_int_equal(feed(&f, "     GPU 0  0.429    N/A  70.50"), GPU_LOG_ROW);
+    assert_int_equal(feed_line(&f, "  # Entity  GRACT  SMACT  POWER"), GPU_LOG_OTHER);
+    assert_int_equal(feed_line(&f, "        Id                    W"), GPU_LOG_OTHER);
+    assert_int_equal(feed_line(&f, "   GPU-I 1  0.750  0.750    N/A"), GPU_LOG_OTHER);
+    assert_int_equal(feed_line(&f, "     GPU 0  0.429    N/A  70.50"), GPU_LOG_ROW);
     assert_true(VALUE(f, GRAPHICS) == 0.429 && VALUE(f, POWER_W) == 70.5);
     assert_false(is_known(VALUE(f, SM)));
 }
 
-static void test_csv(void **state)
+static void test_nvidia_smi_csv_is_parsed(void **state)
 {
     (void)state;
     struct fed f = {0};
-    assert_int_equal(feed(&f, "# made by a script"), GPU_LOG_OTHER);
-    assert_int_equal(feed(&f, "timestamp, name, index, power.draw [W], clocks.sm [MHz], "
-                              "utilization.gpu [%], clocks.gr [MHz]\r"),
+    assert_int_equal(feed_line(&f, "# made by a script"), GPU_LOG_OTHER);
+    assert_int_equal(feed_line(&f, "timestamp, name, index, power.draw [W], clocks.sm [MHz], "
+                                   "utilization.gpu [%], clocks.gr [MHz]\r"),
                      GPU_LOG_OTHER);
     assert_int_equal(
-        feed(&f, "2024/03/01 00:00:01.500, Tesla V100, 2, 45.10 W, 1380 MHz, 7 %, 99 MHz\r"),
+        feed_line(&f, "2024/03/01 00:00:01.500, Tesla V100, 2, 45.10 W, 1380 MHz, 7 %, 99 MHz\r"),
         GPU_LOG_ROW);
     assert_true(f.row.time_s == 1709251201.5); /* after a leap day */
     assert_int_equal(f.row.gpu, 2);
     assert_true(VALUE(f, POWER_W) == 45.1 && VALUE(f, CLOCK_MHZ) == 1380);
     assert_true(fabs(VALUE(f, UTILIZATION) - 0.07) < 1e-12);
     assert_int_equal(
-        feed(&f, "2024/03/01 00:00:02.5, Tesla V100, 2, [N/A], [Not Supported], N/A, 99 MHz"),
+        feed_line(&f, "2024/03/01 00:00:02.5, Tesla V100, 2, [N/A], [Not Supported], N/A, 99 MHz"),
         GPU_LOG_ROW);
     assert_false(is_known(VALUE(f, POWER_W)) || is_known(VALUE(f, CLOCK_MHZ)));
-    assert_int_equal(feed(&f, "2024/03/01 00:00:03.5, Tesla V100, 2, 4"), GPU_LOG_DAMAGED);
-    assert_int_equal(feed(&f, "2024/03/01 00:00:03.5, Tesla V100, 2, x, 1, 1, 1"), GPU_LOG_DAMAGED);
-    assert_int_equal(feed(&f, ""), GPU_LOG_OTHER);
+    assert_int_equal(feed_line(&f, "2024/03/01 00:00:03.5, Tesla V100, 2, 4"), GPU_LOG_DAMAGED);
+    assert_int_equal(feed_line(&f, "2024/03/01 00:00:03.5, Tesla V100, 2, x, 1, 1, 1"),
+                     GPU_LOG_DAMAGED);
+    assert_int_equal(feed_line(&f, ""), GPU_LOG_OTHER);
 }
 
-static void test_what_is_a_log(void **state)
+static void test_log_formats_are_recognized(void **state)
 {
     (void)state;
     static const struct {
@@ -142,10 +146,10 @@ static void test_what_is_a_log(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_table),
-        cmocka_unit_test(test_variants_of_a_table),
-        cmocka_unit_test(test_csv),
-        cmocka_unit_test(test_what_is_a_log),
+        cmocka_unit_test(test_a_dcgmi_table_is_parsed),
+        cmocka_unit_test(test_variants_of_dcgmi_tables_are_parsed),
+        cmocka_unit_test(test_nvidia_smi_csv_is_parsed),
+        cmocka_unit_test(test_log_formats_are_recognized),
     };
     return RUN_TESTS(tests);
 }

@@ -1,4 +1,4 @@
-/* Prometheus' text format: what it says between two readings, and text that no server should send. */
+/* Prometheus' text format: differences between two scrapes, and malformed input. */
 #include "support/unit.h"
 
 #include <math.h>
@@ -25,8 +25,8 @@ static void add_histogram(struct text *to, const char *labels, double a, double 
               labels, a, labels, b, labels, c, labels, d, labels, sum, labels, d);
 }
 
-static struct prometheus_window between(const struct text *older, const struct text *newer,
-                                        double p)
+static struct prometheus_window window_between(const struct text *older, const struct text *newer,
+                                               double p)
 {
     struct prometheus a = {0}, b = {0};
     struct prometheus_window window;
@@ -38,62 +38,62 @@ static struct prometheus_window between(const struct text *older, const struct t
     return window;
 }
 
-static void a_quantile_is_of_the_difference(void **state)
+static void quantiles_are_of_the_difference(void **state)
 {
     (void)state;
     struct text older = {0}, newer = {0};
     add_histogram(&older, "", 1000, 1000, 1000, 1000, 50);
     add_histogram(&newer, "", 1010, 1050, 1100, 1100, 70);
-    struct prometheus_window window = between(&older, &newer, 0.95);
+    struct prometheus_window window = window_between(&older, &newer, 0.95);
     assert_near(window.count, 100, 0);
     assert_near(window.mean, 0.2, 1e-12);
     assert_near(window.quantile, 0.2 + 0.2 * 45 / 50,
                 1e-12); /* the 95th, in the bucket of 51 to 100 */
     assert_false(window.is_at_least || window.is_running);
-    window = between(&older, &newer, 0.05);
+    window = window_between(&older, &newer, 0.05);
     assert_near(window.quantile, 0.1 * 5 / 10, 1e-12); /* the first bucket begins at 0 */
-    window = between(&newer, &newer, 0.95);
+    window = window_between(&newer, &newer, 0.95);
     assert_near(window.count, 0, 0);
     assert_false(is_known(window.quantile) || is_known(window.mean));
     /* Beyond the last bound. */
     text_clear(&newer);
     add_histogram(&newer, "", 1000, 1000, 1080, 1100, 70);
-    window = between(&older, &newer, 0.95);
+    window = window_between(&older, &newer, 0.95);
     assert_true(window.is_at_least);
     assert_near(window.quantile, 0.4, 0);
     text_release(&older);
     text_release(&newer);
 }
 
-static void label_sets_are_added_up_and_each_may_restart(void **state)
+static void label_sets_are_summed_and_may_restart(void **state)
 {
     (void)state;
     struct text older = {0}, newer = {0};
     add_histogram(&older, "engine=\"0\",", 100, 100, 100, 100, 5);
     add_histogram(&older, "engine=\"1\",", 500, 900, 900, 900, 90);
     add_histogram(&newer, "engine=\"0\",", 150, 150, 150, 150, 8);
-    add_histogram(&newer, "engine=\"1\",", 0, 50, 50, 50, 8); /* started again */
-    struct prometheus_window window = between(&older, &newer, 0.75);
+    add_histogram(&newer, "engine=\"1\",", 0, 50, 50, 50, 8); /* restarted */
+    struct prometheus_window window = window_between(&older, &newer, 0.75);
     assert_near(window.count, 100, 0);
     assert_near(window.mean, 0.11, 1e-12);
     assert_near(window.quantile, 0.15, 1e-12); /* 50 below 0.1, 50 up to 0.2 */
-    /* Every bucket but one has passed its old count. */
+    /* Every bucket but one has exceeded its old count. */
     text_clear(&older);
     text_clear(&newer);
     add_histogram(&older, "", 90, 90, 90, 90, 5);
     add_histogram(&newer, "", 0, 100, 100, 100, 15);
-    window = between(&older, &newer, 0.5);
+    window = window_between(&older, &newer, 0.5);
     assert_near(window.quantile, 0.15, 1e-12);
-    /* A label set that appears: it began at 0. */
+    /* A new label set: it started at 0. */
     text_clear(&older);
     text_add(&older, "other 1\n");
-    window = between(&older, &newer, 0.5);
+    window = window_between(&older, &newer, 0.5);
     assert_near(window.count, 100, 0);
     text_release(&older);
     text_release(&newer);
 }
 
-static void counters_and_summaries(void **state)
+static void counters_and_summaries_are_differenced(void **state)
 {
     (void)state;
     struct prometheus a = {0}, b = {0};
@@ -105,7 +105,7 @@ static void counters_and_summaries(void **state)
     assert_near(prometheus_increase(&a, &b, "tokens_total"), 17, 0);
     assert_false(is_known(prometheus_increase(&a, &b, "none_total")));
     assert_int_equal(prometheus_between(&a, &b, "s", 0.95, &window), ERR_OK);
-    assert_near(window.quantile, 0.7, 0); /* the next above */
+    assert_near(window.quantile, 0.7, 0); /* the next larger one */
     assert_true(window.is_running);
     assert_near(window.mean, 0.2, 1e-12);
     assert_int_equal(prometheus_between(&a, &b, "none", 0.95, &window), ERR_NOT_FOUND);
@@ -114,7 +114,7 @@ static void counters_and_summaries(void **state)
     prometheus_release(&b);
 }
 
-static void lines_as_servers_write_them(void **state)
+static void lines_of_real_servers_are_parsed(void **state)
 {
     (void)state;
     static const struct {
@@ -145,7 +145,7 @@ static void lines_as_servers_write_them(void **state)
     prometheus_release(&metrics);
 }
 
-static void lines_that_are_wrong_are_left_out(void **state)
+static void invalid_lines_are_skipped(void **state)
 {
     (void)state;
     static const char *const CASES[] = {
@@ -187,8 +187,8 @@ static void lines_that_are_wrong_are_left_out(void **state)
     prometheus_release(&metrics);
 }
 
-/* Buckets that fall, are not numbers, repeat or miss their end: a figure or none, never one outside the bounds. */
-static void hostile_histograms(void **state)
+/* Buckets that decrease, are not numbers, repeat or have no +Inf: a value or none, never one outside the bounds. */
+static void malformed_histograms_are_handled(void **state)
 {
     (void)state;
     static const char *const VALUES[] = {"NaN", "-Inf", "+Inf", "-5", "0", "7", "1e300", "3"};
@@ -214,7 +214,7 @@ static void hostile_histograms(void **state)
         b = older;
         text_release(&text);
     }
-    /* Any bytes. */
+    /* Random bytes. */
     for (int round = 0; round < 3000; round++) {
         static const char BYTES[] = "ax_{}=\",\\ \n#0127.e+-NaInfle\t\r\0\xff";
         char text[120];
@@ -231,12 +231,12 @@ static void hostile_histograms(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_quantile_is_of_the_difference),
-        cmocka_unit_test(label_sets_are_added_up_and_each_may_restart),
-        cmocka_unit_test(counters_and_summaries),
-        cmocka_unit_test(lines_as_servers_write_them),
-        cmocka_unit_test(lines_that_are_wrong_are_left_out),
-        cmocka_unit_test(hostile_histograms),
+        cmocka_unit_test(quantiles_are_of_the_difference),
+        cmocka_unit_test(label_sets_are_summed_and_may_restart),
+        cmocka_unit_test(counters_and_summaries_are_differenced),
+        cmocka_unit_test(lines_of_real_servers_are_parsed),
+        cmocka_unit_test(invalid_lines_are_skipped),
+        cmocka_unit_test(malformed_histograms_are_handled),
     };
     return RUN_TESTS(tests);
 }

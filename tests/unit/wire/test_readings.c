@@ -1,4 +1,4 @@
-/* The readings of a monitor: what is written is what is read, and what else comes is refused. */
+/* The readings of a monitor: they round-trip, and other input is rejected. */
 #include "support/unit.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 static const struct reading_point POINTS[] = {{100 * NS_PER_S, 0, 0},
                                               {10007199 * NS_PER_S, 7 * NS_PER_S, 1234.567890125}};
 
-static struct text written(void)
+static struct text write_readings(void)
 {
     struct reading_domain domain = {.device = "gpu0",
                                     .name = "NVIDIA \"H200\"",
@@ -46,11 +46,11 @@ static struct text written(void)
     return text;
 }
 
-static void what_is_written_is_read(void **state)
+static void readings_round_trip(void **state)
 {
     (void)state;
     SKIP_WITHOUT(jv_available);
-    struct text text = written();
+    struct text text = write_readings();
     struct readings read;
     struct error why;
     assert_int_equal(readings_read(text_get(&text), text.length, &read, &why), ERR_OK);
@@ -78,7 +78,7 @@ static void what_is_written_is_read(void **state)
 
 static enum err read_changed(const char *from, const char *to)
 {
-    struct text text = written(), changed = {0};
+    struct text text = write_readings(), changed = {0};
     char *at = strstr(text_get(&text), from);
     struct readings read;
     struct error why = {0};
@@ -95,7 +95,7 @@ static enum err read_changed(const char *from, const char *to)
     return err;
 }
 
-static void what_is_not_that_is_refused(void **state)
+static void invalid_readings_are_rejected(void **state)
 {
     (void)state;
     SKIP_WITHOUT(jv_available);
@@ -107,7 +107,7 @@ static void what_is_not_that_is_refused(void **state)
         {"\"scope\":\"gpu\"", "\"scope\":\"moon\""},
         {"\"method\":\"integral\"", "\"method\":\"guess\""},
         {"\"uncertainty_ratio\":0.05", "\"uncertainty_ratio\":-1"},
-        {"\"t_ns\":100000000000", "\"t_ns\":10007200000000000"}, /* not in order */
+        {"\"t_ns\":100000000000", "\"t_ns\":10007200000000000"}, /* out of order */
         {"\"energy_j\":0", "\"energy_j\":-5"},
         {"\"energy_j\":0", "\"energy_j\":null"},
         {"\"covered_ns\":0", "\"covered_ns\":\"0\""},
@@ -126,8 +126,7 @@ static void what_is_not_that_is_refused(void **state)
 static void add_double(struct text *to, unsigned char field, double value)
 {
     char bytes[9] = {(char)(field << 3 | 1)};
-    memcpy(bytes + 1, &value,
-           8); /* the machines of these tests are little-endian, as the format is */
+    memcpy(bytes + 1, &value, 8); /* the test machines are little-endian, as is the format */
     if (field > 15) {
         text_add_bytes(to, (char[]){(char)((field << 3 | 1) | 0x80), 1}, 2);
         text_add_bytes(to, bytes + 1, 8);
@@ -136,7 +135,7 @@ static void add_double(struct text *to, unsigned char field, double value)
     }
 }
 
-/* As upstream's server of 2 GPUs sends it: fields that it does not know are -1. */
+/* As upstream's server with 2 GPUs sends it: unknown fields are -1. */
 static struct text telemetry(void)
 {
     struct text text = {0};
@@ -153,11 +152,11 @@ static struct text telemetry(void)
     add_double(&text, 11, -1);
     add_double(&text, 14, 50);
     add_double(&text, 17, 4096);
-    text_add_bytes(&text, "\xfa\x01\x01!", 4); /* field 31, of the future */
+    text_add_bytes(&text, "\xfa\x01\x01!", 4); /* field 31, of a future version */
     return text;
 }
 
-static void a_message_of_grpc_is_read(void **state)
+static void a_grpc_message_is_read(void **state)
 {
     (void)state;
     struct text text = telemetry();
@@ -167,7 +166,7 @@ static void a_message_of_grpc_is_read(void **state)
                      ERR_OK);
     assert_int_equal(read.wall, (nanos)1 << 60);
     assert_string_equal(read.host, "node1");
-    assert_int_equal(read.domain_count, 1); /* -1 J of processors is no 0 J */
+    assert_int_equal(read.domain_count, 1); /* -1 J of CPU energy is unknown, not 0 J */
     assert_string_equal(read.domains[0].device, "gpu");
     assert_string_equal(read.domains[0].name, "H200");
     assert_true(read.domains[0].watts == 612.5 && read.domains[0].points[0].joules == 1000.25);
@@ -181,7 +180,7 @@ static void a_message_of_grpc_is_read(void **state)
     text_release(&text);
 }
 
-/* Whatever is cut off or changed: it is read or refused, and nothing beyond it is touched. */
+/* Truncated or modified: it is read or rejected, and never read past its end. */
 static void damaged_messages_are_safe(void **state)
 {
     (void)state;
@@ -206,9 +205,9 @@ static void damaged_messages_are_safe(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_is_read),
-        cmocka_unit_test(what_is_not_that_is_refused),
-        cmocka_unit_test(a_message_of_grpc_is_read),
+        cmocka_unit_test(readings_round_trip),
+        cmocka_unit_test(invalid_readings_are_rejected),
+        cmocka_unit_test(a_grpc_message_is_read),
         cmocka_unit_test(damaged_messages_are_safe),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

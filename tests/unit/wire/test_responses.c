@@ -1,4 +1,4 @@
-/* Responses of both APIs fed to their readers without a server: dialects, faults, every split. */
+/* Responses of both APIs, parsed without a server: dialects, faults, every split. */
 #include "support/unit.h"
 
 #include <string.h>
@@ -8,9 +8,9 @@
 
 #define NEEDS_JSON() SKIP_WITHOUT(jv_available)
 
-enum { STEP = 10 }; /* of time between the pieces that are fed */
+enum { STEP = 10 }; /* time between the pieces that are fed */
 
-/* Feeds body in pieces of `piece` bytes, cut first at `cut`; piece 0: only the cut. */
+/* Feeds body in pieces of `piece` bytes, split first at `cut`; piece 0: only that split. */
 static enum err read_openai(const char *body, size_t length, size_t cut, size_t piece,
                             enum err transport, struct completion *reply, struct error *why)
 {
@@ -89,7 +89,7 @@ static void check_reply(struct completion *reply, size_t pieces)
     completion_release(reply);
 }
 
-static void content_is_the_same_wherever_the_bytes_are_cut(void **state)
+static void content_does_not_depend_on_how_bytes_are_split(void **state)
 {
     (void)state;
     NEEDS_JSON();
@@ -117,7 +117,7 @@ static void content_is_the_same_wherever_the_bytes_are_cut(void **state)
     }
 }
 
-/* The body truncated after `length` bytes must be lost, with the beginning of the content kept. */
+/* The body truncated after `length` bytes must be ERR_LOST, with the beginning of the content kept. */
 static void check_cut_off(reader read, const char *body, size_t length)
 {
     struct completion reply;
@@ -129,7 +129,7 @@ static void check_cut_off(reader read, const char *body, size_t length)
     completion_release(&reply);
 }
 
-static void an_answer_that_stops_early_is_lost_not_short(void **state)
+static void a_truncated_answer_is_lost_not_short(void **state)
 {
     (void)state;
     NEEDS_JSON();
@@ -140,9 +140,9 @@ static void an_answer_that_stops_early_is_lost_not_short(void **state)
         check_cut_off(read_ollama, OLLAMA_BODY, length);
 }
 
-/* ---- what counts as the end ---- */
+/* ---- end of a response ---- */
 
-static void the_servers_own_end_counts(void **state)
+static void the_end_is_the_servers_finish_reason(void **state)
 {
     (void)state;
     NEEDS_JSON();
@@ -151,12 +151,12 @@ static void the_servers_own_end_counts(void **state)
         enum err transport, expected;
     } CASES[] = {
         {CHUNK("a") REASON DONE, ERR_OK, ERR_OK},
-        {CHUNK("a") DONE, ERR_OK, ERR_LOST}, /* interrupted, as llama-cpp-python does it */
+        {CHUNK("a") DONE, ERR_OK, ERR_LOST}, /* interrupted, as by llama-cpp-python */
         {CHUNK("a") REASON, ERR_OK, ERR_OK},
-        {CHUNK("a") REASON DONE, ERR_LOST, ERR_OK}, /* it hung up after all was said */
+        {CHUNK("a") REASON DONE, ERR_LOST, ERR_OK}, /* the connection was closed after the end */
         {CHUNK("a") REASON DONE, ERR_TIMEOUT, ERR_OK},
         {CHUNK("a") DONE, ERR_TIMEOUT, ERR_LOST},
-        {CHUNK("a") DONE, ERR_LOST, ERR_LOST}, /* and it hangs up after it */
+        {CHUNK("a") DONE, ERR_LOST, ERR_LOST}, /* and the connection is closed after it */
         {CHUNK("a") REASON, ERR_LOST, ERR_OK},
         {CHUNK("a") REASON, ERR_TIMEOUT, ERR_TIMEOUT},
         {CHUNK("a"), ERR_LOST, ERR_LOST},
@@ -178,7 +178,7 @@ static void the_servers_own_end_counts(void **state)
 #define CHOICE(index, text)                                                                        \
     "data: {\"choices\":[{\"index\":" #index ",\"delta\":{\"content\":\"" text "\"}}]}\n\n"
 
-static void several_answers_to_one_request_are_refused(void **state)
+static void several_choices_are_rejected(void **state)
 {
     (void)state;
     NEEDS_JSON();
@@ -193,12 +193,12 @@ static void several_answers_to_one_request_are_refused(void **state)
         assert_int_equal(read_openai(BODIES[i], strlen(BODIES[i]), 0, 0, ERR_OK, &reply, &why),
                          ERR_BAD_VALUE);
         assert_contains(why.text, "several answers");
-        assert_string_equal(text_get(&reply.content), "a"); /* not mixed */
+        assert_string_equal(text_get(&reply.content), "a"); /* the choices are not mixed */
         completion_release(&reply);
     }
 }
 
-static void half_an_emoji_is_replaced(void **state)
+static void a_lone_surrogate_is_replaced(void **state)
 {
     (void)state;
     NEEDS_JSON();
@@ -224,7 +224,7 @@ static void impossible_counts_are_dropped(void **state)
         {11, 0, 11, 0, "", ""},
         {900000, 3, -1, 3, "a b c", "900000 prompt tokens"},
         {-1, -1, -1, -1, "a b c", ""},
-        {11, 50000, 11, 50000, "", ""}, /* reasoning that is not shown */
+        {11, 50000, 11, 50000, "", ""}, /* hidden reasoning */
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct completion reply;
@@ -303,7 +303,7 @@ static void counts_are_found_in_every_dialect(void **state)
          "\"completion_tokens_details\":{\"reasoning_tokens\":4},"
          "\"prompt_tokens_details\":{\"cached_tokens\":2}}",
          5, 9, 4, 2, UNKNOWN, UNKNOWN},
-        /* counts reasoning beside the output: 5 + 9 + 4 */
+        /* counts reasoning in addition to the output: 5 + 9 + 4 */
         {"\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":9,\"total_tokens\":18,"
          "\"completion_tokens_details\":{\"reasoning_tokens\":4}}",
          5, 13, 4, -1, UNKNOWN, UNKNOWN},
@@ -320,7 +320,7 @@ static void counts_are_found_in_every_dialect(void **state)
         {"\"timings\":{\"prompt_n\":5,\"cache_n\":2,\"prompt_ms\":125.5,\"predicted_n\":9,"
          "\"predicted_ms\":900}",
          7, 9, -1, 2, 0.1255, 0.9},
-        /* what was computed is not the prompt's length when the cache is not told */
+        /* the computed tokens are not the prompt's length if cached tokens are not reported */
         {"\"timings\":{\"prompt_n\":5,\"prompt_ms\":100,\"predicted_n\":9,\"predicted_ms\":900}",
          -1, 9, -1, -1, 0.1, 0.9},
         {"\"timings\":{\"prompt_n\":1,\"cache_n\":0,\"predicted_n\":1},"
@@ -378,7 +378,7 @@ static void failures_are_named_and_keep_what_arrived(void **state)
     NEEDS_JSON();
     static const struct {
         reader read;
-        const char *body; /* after a first piece "a" */
+        const char *body; /* after a first chunk "a" */
         enum err err;
         bool retryable;
         const char *says;
@@ -450,7 +450,7 @@ static void a_document_must_be_a_completion(void **state)
 
 /* ---- times and observers ---- */
 
-static void a_piece_has_the_time_at_which_it_was_complete(void **state)
+static void a_chunk_is_dated_when_it_is_complete(void **state)
 {
     (void)state;
     NEEDS_JSON();
@@ -458,7 +458,7 @@ static void a_piece_has_the_time_at_which_it_was_complete(void **state)
     struct error why;
     static const char BODY[] = CHUNK("a") CHUNK("b") REASON DONE;
     size_t first = strlen(CHUNK("a"));
-    /* 10: the first piece and half of the second, 20: the rest */
+    /* 10: the first chunk and half of the second, 20: the rest */
     assert_int_equal(read_openai(BODY, strlen(BODY), first + 9, 0, ERR_OK, &reply, &why), ERR_OK);
     assert_int_equal(reply.arrivals.count, 2);
     assert_int_equal(reply.first_token, STEP);
@@ -466,13 +466,13 @@ static void a_piece_has_the_time_at_which_it_was_complete(void **state)
     completion_release(&reply);
 }
 
-static void see(void *context, const char *bytes, size_t length, nanos t)
+static void append_bytes(void *context, const char *bytes, size_t length, nanos t)
 {
     text_add_bytes(context, bytes, length);
     text_addf(context, "@%d;", (int)t);
 }
 
-static void content_is_shown_as_it_arrives(void **state)
+static void the_observer_gets_content_as_it_arrives(void **state)
 {
     (void)state;
     NEEDS_JSON();
@@ -480,7 +480,7 @@ static void content_is_shown_as_it_arrives(void **state)
     struct completion reply;
     struct openai_response answer;
     const struct completion_sink sink = {
-        .completion = &reply, .server = "http://s", .observer = see, .context = &seen};
+        .completion = &reply, .server = "http://s", .observer = append_bytes, .context = &seen};
     completion_init(&reply);
     openai_response_init(&answer, &sink);
     assert_int_equal(openai_response_feed(&answer, CHUNK("a"), strlen(CHUNK("a")), 1), ERR_OK);
@@ -537,18 +537,18 @@ static void ollama_reports_durations(void **state)
 #define LINE(calls) "{\"message\":{\"content\":\"\",\"tool_calls\":[" calls "]}}\n"
 #define END_LINE    "{\"message\":{\"content\":\"\"},\"done\":true,\"done_reason\":\"stop\"}\n"
 
-/* Two calls, however a server sends them: id, name and arguments of each, "?" for an id that is made. */
+/* Two calls in each server's format: id, name and arguments of each, "?" for a generated id. */
 static const struct {
     reader read;
     const char *body, *calls;
 } CALL_CASES[] = {
-    /* as OpenAI and vLLM: by index */
+    /* like OpenAI and vLLM: by index */
     {read_openai,
      DELTA(NAMED("\"index\":0,\"id\":\"x\",", "f", ""))
          DELTA(CALL("\"index\":0,", "{\\\"a\\\":") "," NAMED("\"index\":1,\"id\":\"y\",", "g", ""))
              DELTA(CALL("\"index\":0,", "1}")) REASON DONE,
      "x f{\"a\":1};y g{}"},
-    /* the name and the id again in every piece, null and "" between */
+    /* name and id repeated in every chunk, null and "" in between */
     {read_openai,
      DELTA(NAMED("\"index\":0,\"id\":\"x\",", "f", "{"))
          DELTA(NAMED("\"index\":0,\"id\":\"x\",", "f", "}"))
@@ -556,7 +556,7 @@ static const struct {
                  "{\"index\":1,\"id\":null,\"function\":{\"name\":null,\"arguments\":\"2}\"}}")
                  REASON DONE,
      "x f{};? g{\"b\":2}"},
-    /* every call numbered 0; told apart by id */
+    /* every call has index 0; distinguished by id */
     {read_openai,
      DELTA(NAMED("\"index\":0,\"id\":\"x\",", "f", "{}"))
          DELTA(NAMED("\"index\":0,\"id\":\"y\",", "g", "{}")) REASON DONE,
@@ -566,14 +566,14 @@ static const struct {
      DELTA(NAMED("\"id\":\"x\",", "f", "{\\\"a\\\":")) DELTA(CALL("", "1}"))
          DELTA(NAMED("", "g", "{}")) REASON DONE,
      "x f{\"a\":1};? g{}"},
-    /* arguments that are an object, and such that are not JSON */
+    /* arguments that are an object, and arguments that are not JSON */
     {read_openai,
      WHOLE("{\"id\":\"x\",\"function\":{\"name\":\"f\",\"arguments\":{\"a\":1}}},"
            "{\"id\":\"y\",\"function\":{\"name\":\"g\",\"arguments\":\"1+\"}}"),
      "x f{\"a\":1};y g{\"input\":\"1+\"}"},
     {read_openai, WHOLE(NAMED("", "f", "[1]") "," NAMED("", "f", "")),
      "? f{\"input\":\"[1]\"};? f{}"},
-    /* Ollama: whole objects, in one line or several, with an index or without */
+    /* Ollama: whole objects, in one line or several, with or without an index */
     {read_ollama,
      LINE("{\"function\":{\"name\":\"f\",\"arguments\":{\"a\":1}}},"
           "{\"function\":{\"name\":\"g\",\"arguments\":{}}}") END_LINE,
@@ -588,7 +588,7 @@ static const struct {
      "? f{};? g{}"},
 };
 
-static void calls_are_joined_from_what_servers_send(void **state)
+static void tool_calls_are_joined_in_every_dialect(void **state)
 {
     (void)state;
     NEEDS_JSON();
@@ -618,7 +618,7 @@ static void calls_are_joined_from_what_servers_send(void **state)
     }
 }
 
-static void calls_that_cannot_be_are_refused(void **state)
+static void invalid_tool_calls_are_rejected(void **state)
 {
     (void)state;
     NEEDS_JSON();
@@ -638,7 +638,7 @@ static void calls_that_cannot_be_are_refused(void **state)
     completion_release(&reply);
     text_release(&many);
     static const char ODD[] =
-        DELTA("1,null,\"x\",[],{}") REASON DONE; /* {} begins a call that never gets a name */
+        DELTA("1,null,\"x\",[],{}") REASON DONE; /* {} starts a call that never gets a name */
     assert_int_equal(read_openai(ODD, strlen(ODD), 0, 0, ERR_OK, &reply, &why), ERR_BAD_VALUE);
     completion_release(&reply);
 }
@@ -646,22 +646,22 @@ static void calls_that_cannot_be_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(content_is_the_same_wherever_the_bytes_are_cut),
-        cmocka_unit_test(an_answer_that_stops_early_is_lost_not_short),
-        cmocka_unit_test(the_servers_own_end_counts),
-        cmocka_unit_test(several_answers_to_one_request_are_refused),
-        cmocka_unit_test(half_an_emoji_is_replaced),
+        cmocka_unit_test(content_does_not_depend_on_how_bytes_are_split),
+        cmocka_unit_test(a_truncated_answer_is_lost_not_short),
+        cmocka_unit_test(the_end_is_the_servers_finish_reason),
+        cmocka_unit_test(several_choices_are_rejected),
+        cmocka_unit_test(a_lone_surrogate_is_replaced),
         cmocka_unit_test(impossible_counts_are_dropped),
         cmocka_unit_test(content_is_found_in_every_dialect),
         cmocka_unit_test(counts_are_found_in_every_dialect),
         cmocka_unit_test(the_last_running_count_is_used),
         cmocka_unit_test(failures_are_named_and_keep_what_arrived),
         cmocka_unit_test(a_document_must_be_a_completion),
-        cmocka_unit_test(a_piece_has_the_time_at_which_it_was_complete),
-        cmocka_unit_test(content_is_shown_as_it_arrives),
+        cmocka_unit_test(a_chunk_is_dated_when_it_is_complete),
+        cmocka_unit_test(the_observer_gets_content_as_it_arrives),
         cmocka_unit_test(ollama_reports_durations),
-        cmocka_unit_test(calls_are_joined_from_what_servers_send),
-        cmocka_unit_test(calls_that_cannot_be_are_refused),
+        cmocka_unit_test(tool_calls_are_joined_in_every_dialect),
+        cmocka_unit_test(invalid_tool_calls_are_rejected),
     };
     return RUN_TESTS(tests);
 }

@@ -1,4 +1,4 @@
-/* Tools in plain text: what a model is shown, and what is made of what models write. */
+/* Tool calls in plain text: what a model is prompted with, and how its output is parsed. */
 #include "support/unit.h"
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@ enum { TOOL_COUNT = sizeof TOOLS / sizeof *TOOLS };
 /* ---- reading ---- */
 
 /* "name{arguments};name{arguments}" */
-static void show_calls(const struct tool_calls *calls, struct text *out)
+static void format_calls(const struct tool_calls *calls, struct text *out)
 {
     for (size_t i = 0; i < calls->count; i++)
         text_addf(out, "%s%s%s", i ? ";" : "", calls->items[i].name,
@@ -37,9 +37,9 @@ static void check_readings(const struct reading *cases, size_t count)
         struct tool_calls calls = {0};
         assert_int_equal(tool_text_parse(cases[i].text, TOOLS, TOOL_COUNT, &answer, &calls),
                          ERR_OK);
-        show_calls(&calls, &shown);
+        format_calls(&calls, &shown);
         if (strcmp(text_get(&answer), cases[i].answer) || strcmp(text_get(&shown), cases[i].calls))
-            print_error("of: %s\n", cases[i].text);
+            print_error("in: %s\n", cases[i].text);
         assert_string_equal(text_get(&shown), cases[i].calls);
         assert_string_equal(text_get(&answer), cases[i].answer);
         tool_calls_release(&calls);
@@ -61,7 +61,7 @@ static void hermes_calls_are_found(void **state)
         {"Let me see.\n<tool_call>{\"name\":\"calculator\",\"arguments\":" SUM "}</tool_call>\n"
          "<tool_call>{\"name\":\"think\",\"arguments\":{}}</tool_call>",
          "Let me see.", "calculator" SUM ";think{}"},
-        /* SmolLM2 writes an array, and a stop token may be the end tag */
+        /* SmolLM2 writes an array, and a stop token may replace the end tag */
         {"<tool_call>[{\"name\": \"calculator\", \"arguments\": {\"expression\": \"2+2\"}}, "
          "{\"name\": \"wait\", \"arguments\": {\"seconds\": 1}}]",
          "", "calculator" SUM ";wait{\"seconds\":1}"},
@@ -76,13 +76,13 @@ static void hermes_calls_are_found(void **state)
         {"<tool_call>{\"function\":{\"name\":\"think\",\"arguments\":{}}}</tool_call>", "",
          "think{}"},
         {"<tool_call>{\"name\":\"think\"}</tool_call>", "", "think{}"},
-        /* a tool that there is not is for the caller to refuse */
+        /* an unknown tool is left to the caller to reject */
         {"<tool_call>{\"name\":\"search\",\"arguments\":{\"q\":1}}</tool_call>", "",
          "search{\"q\":1}"},
-        /* strings hide tags and braces from nobody but JSON */
+        /* tags and braces inside JSON strings are not markup */
         {"<tool_call>{\"name\":\"think\",\"arguments\":{\"a\":\"}{\\\"\"}} and more</tool_call>",
          "", "think{\"a\":\"}{\\\"\"}"},
-        /* a plan is not a call, and a result is not the model's to write */
+        /* a plan is not a call, and a result is not written by the model */
         {"<think>I could <tool_call>{\"name\":\"wait\"}</tool_call></think>"
          "<tool_call>{\"name\":\"think\"}</tool_call>\n<tool_response>\n7\n</tool_response>\nIt is "
          "7",
@@ -107,7 +107,7 @@ static void react_steps_are_found(void **state)
         {"Thought: done\nFinal Answer: 4", "4", ""},
         {"Thought: I know the final answer\nFinal Answer: It is 4.\nReally.", "It is 4.\nReally.",
          ""},
-        /* the spellings of small models */
+        /* spellings of small models */
         {"**Thought:** add\n**Action:** `calculator`\n**Action Input:** `2+2`", "add",
          "calculator" SUM},
         {"### Thought 1: add\n### Action 1: Calculator\n### Action Input 1: 2+2", "add",
@@ -129,16 +129,16 @@ static void react_steps_are_found(void **state)
         {"Action: wait\nAction Input: 2.5", "", "wait{\"seconds\":2.5}"},
         {"Action: think", "", "think{}"},
         {"Action: search\nAction Input: cats", "", "search{\"input\":\"cats\"}"},
-        /* what comes after an action is invented */
+        /* text after an action is hallucinated */
         {"Action: calculator\nAction Input: 2+2\nObservation: 5\nFinal Answer: 5", "",
          "calculator" SUM},
         {"Action: calculator\nAction Input: 2+2\nThought: it is 5\nFinal Answer: 5", "",
          "calculator" SUM},
         {"Final Answer: 4\nAction: think", "4", ""},
-        /* several actions before any result are asked for at once */
+        /* several actions before any result are concurrent calls */
         {"Action: calculator\nAction Input: 2+2\nAction: think\nAction Input: {}", "",
          "calculator" SUM ";think{}"},
-        /* no action is none */
+        /* "no action" is no call */
         {"Thought: simple\nAction: None\nFinal Answer: 4", "4", ""},
         {"Thought: It is 4.\nAction: N/A", "It is 4.", ""},
         {"Action: Finish[4]", "4", ""},
@@ -148,7 +148,7 @@ static void react_steps_are_found(void **state)
     check_readings(CASES, sizeof CASES / sizeof *CASES);
 }
 
-static void a_text_of_no_form_is_an_answer_unless_it_is_a_call(void **state)
+static void plain_text_is_an_answer_unless_it_is_a_call(void **state)
 {
     (void)state;
     SKIP_WITHOUT(jv_available);
@@ -160,7 +160,7 @@ static void a_text_of_no_form_is_an_answer_unless_it_is_a_call(void **state)
          "calculator" SUM},
         {"I'll add:\n```json\n{\"tool\":\"calculator\",\"args\":" SUM "}\n```\nDone.",
          "I'll add:", "calculator" SUM},
-        /* JSON that names no tool of ours is a text */
+        /* JSON that names no known tool is text */
         {"{\"name\": \"Ada\", \"age\": 36}", "{\"name\": \"Ada\", \"age\": 36}", ""},
         {"The set {1, 2} and [3].", "The set {1, 2} and [3].", ""},
         {"Transaction: none. Reaction: {", "Transaction: none. Reaction: {", ""},
@@ -168,8 +168,8 @@ static void a_text_of_no_form_is_an_answer_unless_it_is_a_call(void **state)
     check_readings(CASES, sizeof CASES / sizeof *CASES);
 }
 
-/* Whatever a model writes is read to its end, in time and memory that its length bounds. */
-static void texts_of_any_kind_end(void **state)
+/* Any output is parsed to its end, in time and memory bounded by its length. */
+static void any_text_is_parsed_in_bounded_time(void **state)
 {
     (void)state;
     SKIP_WITHOUT(jv_available);
@@ -265,7 +265,7 @@ static void check_texts(enum tool_text form, const char *const *expected, const 
     chat_release(&out);
 }
 
-static void a_conversation_is_written_as_texts(void **state)
+static void a_conversation_is_formatted_as_text(void **state)
 {
     (void)state;
     static const char *const HERMES[] = {
@@ -282,8 +282,8 @@ static void a_conversation_is_written_as_texts(void **state)
     assert_string_equal(tool_text_stop(TOOL_TEXT_REACT), "\nObservation:");
 }
 
-/* What is written for a model's calls is read back as the same calls. */
-static void what_is_written_is_read_back(void **state)
+/* The text of a model's calls is parsed back as the same calls. */
+static void written_calls_round_trip(void **state)
 {
     (void)state;
     SKIP_WITHOUT(jv_available);
@@ -291,7 +291,8 @@ static void what_is_written_is_read_back(void **state)
         struct chat chat = {0}, out = {0};
         make_chat(&chat);
         assert_int_equal(tool_text_render((enum tool_text)form, &chat, NULL, 0, &out), ERR_OK);
-        assert_string_equal(out.messages[0].text, "Be brief."); /* no tools, no word of them */
+        assert_string_equal(out.messages[0].text,
+                            "Be brief."); /* without tools they are not mentioned */
         const struct reading reading = {out.messages[2].text, "I add.",
                                         "calculator" SUM ";think{}"};
         check_readings(&reading, 1);
@@ -307,10 +308,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hermes_calls_are_found),
         cmocka_unit_test(react_steps_are_found),
-        cmocka_unit_test(a_text_of_no_form_is_an_answer_unless_it_is_a_call),
-        cmocka_unit_test(texts_of_any_kind_end),
-        cmocka_unit_test(a_conversation_is_written_as_texts),
-        cmocka_unit_test(what_is_written_is_read_back),
+        cmocka_unit_test(plain_text_is_an_answer_unless_it_is_a_call),
+        cmocka_unit_test(any_text_is_parsed_in_bounded_time),
+        cmocka_unit_test(a_conversation_is_formatted_as_text),
+        cmocka_unit_test(written_calls_round_trip),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Bytes into lines, events and values, without a server: every split, every line end, the limits. */
+/* Bytes to lines, events and values, without a server: every split, every line ending, the limits. */
 #include "support/unit.h"
 
 #include <stdlib.h>
@@ -15,8 +15,8 @@
 
 /* ---- events ---- */
 
-/* Writes what came as "name|data@t;" */
-static enum err note_event(void *context, const struct sse_event *event)
+/* Appends each event as "name|data@t;" */
+static enum err record_event(void *context, const struct sse_event *event)
 {
     struct text *seen = context;
     text_addf(seen, "%s|", event->name);
@@ -25,11 +25,11 @@ static enum err note_event(void *context, const struct sse_event *event)
     return ERR_OK;
 }
 
-/* Feeds in two pieces, cut at `cut`. */
-static void feed_cut(const char *bytes, size_t length, size_t cut, struct text *seen)
+/* Feeds in two pieces, split at `cut`. */
+static void feed_split(const char *bytes, size_t length, size_t cut, struct text *seen)
 {
     struct sse sse;
-    sse_init(&sse, note_event, seen, NULL);
+    sse_init(&sse, record_event, seen, NULL);
     assert_int_equal(sse_feed(&sse, bytes, cut, 1), ERR_OK);
     assert_int_equal(sse_feed(&sse, bytes + cut, length - cut, 2), ERR_OK);
     assert_int_equal(sse_end(&sse, 3), ERR_OK);
@@ -64,14 +64,14 @@ static const struct {
     {"", ""},
 };
 
-static void events_are_the_same_wherever_they_are_cut(void **state)
+static void events_do_not_depend_on_how_bytes_are_split(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof STREAMS / sizeof *STREAMS; i++) {
         size_t length = strlen(STREAMS[i].stream);
         for (size_t cut = 0; cut <= length; cut++) {
             struct text seen = {0};
-            feed_cut(STREAMS[i].stream, length, cut, &seen);
+            feed_split(STREAMS[i].stream, length, cut, &seen);
             assert_string_equal(text_get(&seen), STREAMS[i].expected);
             text_release(&seen);
         }
@@ -84,9 +84,9 @@ static void events_are_the_same_byte_by_byte(void **state)
     for (size_t i = 0; i < sizeof STREAMS / sizeof *STREAMS; i++) {
         struct text seen = {0};
         struct sse sse;
-        sse_init(&sse, note_event, &seen, NULL);
+        sse_init(&sse, record_event, &seen, NULL);
         for (const char *c = STREAMS[i].stream; *c; c++) {
-            char alone = *c; /* nothing behind it may be read */
+            char alone = *c; /* nothing after it may be read */
             assert_int_equal(sse_feed(&sse, &alone, 1, 1), ERR_OK);
         }
         assert_int_equal(sse_end(&sse, 2), ERR_OK);
@@ -96,18 +96,18 @@ static void events_are_the_same_byte_by_byte(void **state)
     }
 }
 
-static enum err note_time(void *context, const struct sse_event *event)
+static enum err record_time(void *context, const struct sse_event *event)
 {
     *(nanos *)context = event->t;
     return ERR_OK;
 }
 
-static void an_event_has_the_time_of_its_data(void **state)
+static void an_event_is_dated_by_its_data(void **state)
 {
     (void)state;
     struct sse sse;
     nanos t = 0;
-    sse_init(&sse, note_time, &t, NULL);
+    sse_init(&sse, record_time, &t, NULL);
     assert_int_equal(sse_feed(&sse, "data: ", 6, 10), ERR_OK);
     assert_int_equal(sse_feed(&sse, "a\n", 2, 20), ERR_OK);
     assert_int_equal(sse_feed(&sse, ": a comment\n", 12, 30), ERR_OK);
@@ -116,17 +116,17 @@ static void an_event_has_the_time_of_its_data(void **state)
     sse_release(&sse);
 }
 
-static void a_nul_is_a_byte_like_others(void **state)
+static void a_nul_is_an_ordinary_byte(void **state)
 {
     (void)state;
     struct text seen = {0};
-    feed_cut("data: a\0b\n\n", 11, 8, &seen);
+    feed_split("data: a\0b\n\n", 11, 8, &seen);
     assert_int_equal(seen.length, 5);
     assert_memory_equal(seen.bytes, "|a\0b;", 5);
     text_release(&seen);
 }
 
-static enum err refuse_event(void *context, const struct sse_event *event)
+static enum err reject_event(void *context, const struct sse_event *event)
 {
     (void)event;
     ++*(int *)context;
@@ -138,7 +138,7 @@ static void an_error_of_the_handler_stops_the_feed(void **state)
     (void)state;
     struct sse sse;
     int events = 0;
-    sse_init(&sse, refuse_event, &events, NULL);
+    sse_init(&sse, reject_event, &events, NULL);
     assert_int_equal(sse_feed(&sse, "data: a\n\ndata: b\n\n", 18, 1), ERR_IO);
     assert_int_equal(events, 1);
     sse_release(&sse);
@@ -146,7 +146,7 @@ static void an_error_of_the_handler_stops_the_feed(void **state)
 
 /* ---- lines ---- */
 
-static enum err note_line(void *context, const char *line, size_t length, nanos t)
+static enum err record_line(void *context, const char *line, size_t length, nanos t)
 {
     (void)t;
     text_add_bytes(context, line, length);
@@ -154,16 +154,16 @@ static enum err note_line(void *context, const char *line, size_t length, nanos 
     return ERR_OK;
 }
 
-static void lines_end_as_their_rule_says(void **state)
+static void lines_end_at_lf_or_crlf(void **state)
 {
     (void)state;
     static const char BYTES[] = "a\nb\r\n\rc\n\n\r\nd";
     for (size_t cut = 0; cut < sizeof BYTES; cut++) {
         struct line_reader lines = {0};
         struct text seen = {0};
-        assert_int_equal(line_reader_feed(&lines, BYTES, cut, 1, note_line, &seen, NULL), ERR_OK);
-        assert_int_equal(line_reader_feed(&lines, BYTES + cut, sizeof BYTES - 1 - cut, 1, note_line,
-                                          &seen, NULL),
+        assert_int_equal(line_reader_feed(&lines, BYTES, cut, 1, record_line, &seen, NULL), ERR_OK);
+        assert_int_equal(line_reader_feed(&lines, BYTES + cut, sizeof BYTES - 1 - cut, 1,
+                                          record_line, &seen, NULL),
                          ERR_OK);
         assert_string_equal(text_get(&seen), "a|b|\rc|||");
         assert_string_equal(text_get(&lines.held), "d");
@@ -172,7 +172,7 @@ static void lines_end_as_their_rule_says(void **state)
     }
 }
 
-static void a_line_without_end_is_an_error_and_not_all_memory(void **state)
+static void an_endless_line_is_an_error(void **state)
 {
     (void)state;
     enum { STEP = 1 << 20 };
@@ -184,7 +184,7 @@ static void a_line_without_end_is_an_error_and_not_all_memory(void **state)
     enum err err = ERR_OK;
     size_t fed = 0;
     for (; !err && fed <= 4 * (size_t)LINE_LIMIT; fed += STEP)
-        err = line_reader_feed(&lines, block, STEP, 1, note_line, &seen, &why);
+        err = line_reader_feed(&lines, block, STEP, 1, record_line, &seen, &why);
     assert_int_equal(err, ERR_BAD_VALUE);
     assert_contains(why.text, "a line of more than 16 MiB");
     assert_int_equal(fed, (size_t)LINE_LIMIT + STEP);
@@ -194,7 +194,7 @@ static void a_line_without_end_is_an_error_and_not_all_memory(void **state)
     free(block);
 }
 
-static void an_event_of_many_lines_has_the_same_limit(void **state)
+static void an_event_of_many_lines_has_the_line_limit(void **state)
 {
     (void)state;
     enum { STEP = 1 << 20 };
@@ -208,7 +208,7 @@ static void an_event_of_many_lines_has_the_same_limit(void **state)
     struct error why;
     enum err err = ERR_OK;
     int fed = 0;
-    sse_init(&sse, note_event, &seen, &why);
+    sse_init(&sse, record_event, &seen, &why);
     for (; !err && fed < 64; fed++)
         err = sse_feed(&sse, line.bytes, line.length, 1);
     assert_int_equal(err, ERR_BAD_VALUE);
@@ -221,7 +221,7 @@ static void an_event_of_many_lines_has_the_same_limit(void **state)
 
 /* ---- values ---- */
 
-static void parameters_are_typed_as_json(void **state)
+static void parameters_become_typed_json(void **state)
 {
     (void)state;
     SKIP_WITHOUT(jv_available);
@@ -229,10 +229,10 @@ static void parameters_are_typed_as_json(void **state)
         const char *value, *expected;
     } CASES[] = {
         {"1", "1"},
-        {"-1.50", "-1.50"}, /* its own digits */
+        {"-1.50", "-1.50"}, /* with its original digits */
         {"0.7", "0.7"},
         {"1e-3", "1e-3"},
-        {"12345678901234567890", "12345678901234567890"}, /* no double has room for it */
+        {"12345678901234567890", "12345678901234567890"}, /* not representable as a double */
         {"true", "true"},
         {"false", "false"},
         {"null", "null"},
@@ -242,7 +242,7 @@ static void parameters_are_typed_as_json(void **state)
         {"word", "\"word\""},
         {"True", "\"True\""},
         {"", "\"\""},
-        {"01", "\"01\""}, /* no JSON number */
+        {"01", "\"01\""}, /* not a JSON number */
         {"+1", "\"+1\""},
         {".5", "\".5\""},
         {"1.", "\"1.\""},
@@ -281,7 +281,7 @@ static void a_server_message_fits_one_line(void **state)
     } CASES[] = {
         {"plain", 20, "plain"},          {"two\nlines\r\n", 20, "two lines  "},
         {"\x1b[31mred", 20, " [31mred"}, {"abcdef", 4, "abc"},
-        {"ab\xC3\xB6", 4, "ab"}, /* half a character is none */
+        {"ab\xC3\xB6", 4, "ab"}, /* part of a character is dropped */
         {"ab\xC3\xB6", 5, "ab\xC3\xB6"}, {"a\xFF\x80z", 20, "a  z"},
         {"a\xE2\x82", 20, "a  "},        {"", 20, ""},
     };
@@ -292,7 +292,7 @@ static void a_server_message_fits_one_line(void **state)
     }
 }
 
-static void an_error_is_found_in_every_form(void **state)
+static void error_messages_are_found_in_every_form(void **state)
 {
     (void)state;
     SKIP_WITHOUT(jv_available);
@@ -321,7 +321,7 @@ static void an_error_is_found_in_every_form(void **state)
 }
 
 /* A conversation with everything in it, as each API documents it. */
-static void a_conversation_is_written_for_either_api(void **state)
+static void a_conversation_is_written_for_each_api(void **state)
 {
     (void)state;
     static const char *const EXPECTED[] = {
@@ -377,18 +377,18 @@ static void a_conversation_is_written_for_either_api(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(events_are_the_same_wherever_they_are_cut),
+        cmocka_unit_test(events_do_not_depend_on_how_bytes_are_split),
         cmocka_unit_test(events_are_the_same_byte_by_byte),
-        cmocka_unit_test(an_event_has_the_time_of_its_data),
-        cmocka_unit_test(a_nul_is_a_byte_like_others),
+        cmocka_unit_test(an_event_is_dated_by_its_data),
+        cmocka_unit_test(a_nul_is_an_ordinary_byte),
         cmocka_unit_test(an_error_of_the_handler_stops_the_feed),
-        cmocka_unit_test(lines_end_as_their_rule_says),
-        cmocka_unit_test(a_line_without_end_is_an_error_and_not_all_memory),
-        cmocka_unit_test(an_event_of_many_lines_has_the_same_limit),
-        cmocka_unit_test(parameters_are_typed_as_json),
+        cmocka_unit_test(lines_end_at_lf_or_crlf),
+        cmocka_unit_test(an_endless_line_is_an_error),
+        cmocka_unit_test(an_event_of_many_lines_has_the_line_limit),
+        cmocka_unit_test(parameters_become_typed_json),
         cmocka_unit_test(a_server_message_fits_one_line),
-        cmocka_unit_test(an_error_is_found_in_every_form),
-        cmocka_unit_test(a_conversation_is_written_for_either_api),
+        cmocka_unit_test(error_messages_are_found_in_every_form),
+        cmocka_unit_test(a_conversation_is_written_for_each_api),
     };
     return RUN_TESTS(tests);
 }

@@ -1,11 +1,11 @@
-#include "support/asking.h"
+#include "support/ask.h"
 
 #include "support/inference.h"
 #include "support/unit.h"
 
-struct asked ask_client(struct client *client, const char *params)
+struct ask_result ask_client(struct client *client, const char *params)
 {
-    struct asked asked = {0};
+    struct ask_result asked = {0};
     struct params given = {0};
     assert_int_equal(params_add(&given, params ? params : ""), ERR_OK);
     const struct client_request request = {
@@ -15,17 +15,17 @@ struct asked ask_client(struct client *client, const char *params)
     return asked;
 }
 
-struct asked ask_play(const char *driver, const char *play, const char *client_params,
-                      const char *params)
+struct ask_result ask_scenario(const char *driver, const char *scenario, const char *client_params,
+                               const char *params)
 {
     struct client client;
-    inference_client(&client, driver, play, client_params);
-    struct asked asked = ask_client(&client, params);
+    inference_client(&client, driver, scenario, client_params);
+    struct ask_result asked = ask_client(&client, params);
     client_close(&client);
     return asked;
 }
 
-void asked_release(struct asked *asked)
+void ask_result_release(struct ask_result *asked)
 {
     completion_release(&asked->reply);
 }

@@ -1,8 +1,8 @@
-#include "support/chance.h"
+#include "support/rng.h"
 
 static uint64_t state;
 
-uint64_t chance_bits(uint64_t *stream)
+uint64_t rng_bits(uint64_t *stream)
 {
     uint64_t value = *stream += UINT64_C(0x9E3779B97F4A7C15);
     value = (value ^ (value >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
@@ -10,23 +10,23 @@ uint64_t chance_bits(uint64_t *stream)
     return value ^ (value >> 31);
 }
 
-double chance_of(uint64_t *stream)
+double rng_uniform_of(uint64_t *stream)
 {
     *stream = *stream * 6364136223846793005u + 1442695040888963407u;
     return (double)(*stream >> 11) / 9007199254740992.0;
 }
 
-void chance_seed(uint64_t seed)
+void rng_seed(uint64_t seed)
 {
     state = seed;
 }
 
-double chance(void)
+double rng_uniform(void)
 {
-    return chance_of(&state);
+    return rng_uniform_of(&state);
 }
 
-double between(double low, double high)
+double rng_between(double low, double high)
 {
-    return low + (high - low) * chance();
+    return low + (high - low) * rng_uniform();
 }
