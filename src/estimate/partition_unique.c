@@ -1,0 +1,125 @@
+/* Equal subgraphs of a partition, and those that repeat subgraphs of an earlier pass: time and energy of equal ones are
+ * computed once. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "estimate/partition.h"
+
+/* A direct-mapped hash table: a collision evicts the earlier entry, and its subgraph is then listed as unique once
+ * more, which costs time but does not change the result. */
+enum { SLOTS = 1024, AMOUNTS = 7, FIGURES = 53 };
+
+struct figures {
+    double values[FIGURES];
+};
+
+static size_t put_amount(const struct graph_amount *amount, double *to)
+{
+    const double all[] = {amount->weights,        amount->activations,  amount->cached,
+                          amount->stored_weights, amount->stored_bytes, amount->fixed_bytes,
+                          amount->quantized};
+    _Static_assert(sizeof all / sizeof *all == AMOUNTS, "one entry per amount");
+    memcpy(to, all, sizeof all);
+    return AMOUNTS;
+}
+
+/* Everything that time and energy depend on. */
+static void figures_of(const struct subgraph *subgraph, struct figures *out)
+{
+    const struct graph_cost *cost = &subgraph->cost;
+    const struct subgraph_shape *shape = &subgraph->shape;
+    const double own[] = {
+        cost->macs,         cost->elementwise,     subgraph->outputs,      subgraph->rows,
+        subgraph->steps,    subgraph->all_reduced, subgraph->all_gathered, shape->groups,
+        shape->channels,    shape->taps,           shape->inner,           shape->heads,
+        shape->repeats,     shape->tokens,         shape->sequences,       shape->has_bias,
+        shape->is_copied,   shape->has_windows,    shape->is_causal,       shape->is_broadcast,
+        shape->stored_type, shape->is_unfused,     shape->dilation,        shape->is_resized,
+        shape->keys,        shape->experts,        shape->is_clamped,      shape->is_in_fp32,
+        shape->reordered,   shape->window_rank,    shape->is_folded,       shape->positions};
+    /* cppcheck-suppress ctuuninitvar ; the address of an array */
+    double *to = out->values;
+    to += put_amount(&cost->in, to);
+    to += put_amount(&cost->out, to);
+    to += put_amount(&cost->weights, to);
+    _Static_assert(3 * AMOUNTS + sizeof own / sizeof *own == FIGURES, "one entry per figure");
+    memcpy(to, own, sizeof own);
+}
+
+static uint64_t hash(const struct figures *figures)
+{
+    uint64_t sum = 0, bits;
+    for (size_t i = 0; i < FIGURES; i++) {
+        memcpy(&bits, &figures->values[i], sizeof bits);
+        sum = (sum ^ bits) * UINT64_C(0x9e3779b97f4a7c15);
+        sum ^= sum >> 29;
+    }
+    return sum;
+}
+
+static bool is_alike(const struct subgraph *a, const struct subgraph *b,
+                     const struct figures *figures)
+{
+    struct figures others;
+    bool same = true;
+    if (a->op != b->op || a->has_precision != b->has_precision || a->precision != b->precision ||
+        a->is_sharded != b->is_sharded || a->is_row_parallel != b->is_row_parallel ||
+        a->is_by_head != b->is_by_head)
+        return false;
+    figures_of(b, &others);
+    for (size_t i = 0; i < FIGURES && same; i++)
+        same = figures->values[i] == others.values[i];
+    return same;
+}
+
+/* In linear time.  Layers of a decoder are equal, so their time and energy are computed once. */
+enum err partition_find_unique(struct partition *out)
+{
+    uint32_t table[SLOTS] = {0}; /* index in unique + 1; 0: empty */
+    out->unique = malloc((out->count + 1) * sizeof *out->unique);
+    out->unique_of = malloc((out->count + 1) * sizeof *out->unique_of);
+    if (!out->unique || !out->unique_of)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < out->count; i++) {
+        const struct subgraph *subgraph = &out->subgraphs[i];
+        struct figures figures;
+        figures_of(subgraph, &figures);
+        uint32_t *slot = &table[hash(&figures) % SLOTS];
+        if (!*slot || !is_alike(subgraph, &out->subgraphs[out->unique[*slot - 1]], &figures)) {
+            out->unique[out->unique_count++] = (uint32_t)i;
+            *slot = (uint32_t)out->unique_count;
+        }
+        out->unique_of[i] = *slot - 1;
+    }
+    return ERR_OK;
+}
+
+/* Whether a device has the same rates for both, and tensor parallelism applies to both or neither. */
+static bool is_same_model(const struct partition *a, const struct partition *b)
+{
+    const struct graph_precision *file = &a->graph->file, *other = &b->graph->file;
+    return a->is_causal == b->is_causal && a->is_decoder == b->is_decoder &&
+           a->layers == b->layers && a->heads == b->heads && a->heads_kv == b->heads_kv &&
+           a->features == b->features && (a->sharded_macs > 0) == (b->sharded_macs > 0) &&
+           file->is_known == other->is_known && file->products == other->products &&
+           file->floats == other->floats && !memcmp(&a->model, &b->model, sizeof a->model);
+}
+
+enum err partition_continue(struct partition *partition, const struct partition *before,
+                            struct error *why)
+{
+    if (!is_same_model(partition, before))
+        return ERR_OK;
+    partition->repeats = calloc(partition->unique_count + 1, sizeof *partition->repeats);
+    if (!partition->repeats)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    for (size_t k = 0; k < partition->unique_count && k < before->unique_count; k++) {
+        const struct subgraph *own = &partition->subgraphs[partition->unique[k]];
+        const struct subgraph *other = &before->subgraphs[before->unique[k]];
+        struct figures figures;
+        figures_of(own, &figures);
+        partition->repeats[k] =
+            own->component == other->component && is_alike(own, other, &figures);
+    }
+    return ERR_OK;
+}
