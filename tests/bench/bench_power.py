@@ -56,9 +56,9 @@ def make(path, applications, runs):
 
 def make_sweep(path):
     sys.path.insert(0, os.path.join(SOURCE, "tests/cli"))
-    from sweeps import made_sweep
+    from sweeps import write_sweep
     clocks = [(math.floor(510 + 7.5 * i), (510 + 7.5 * i) / 1380) for i in range(117)]
-    made_sweep(path, ("gpu-clock",), [((mhz,), {"joules": (60 + 200 * x ** 3) * 10 * max(1, 0.7 / x), "seconds": 10 * max(1, 0.7 / x)})
+    write_sweep(path, ("gpu-clock",), [((mhz,), {"joules": (60 + 200 * x ** 3) * 10 * max(1, 0.7 / x), "seconds": 10 * max(1, 0.7 / x)})
                                       for _ in range(3) for mhz, x in clocks])
     return path
 

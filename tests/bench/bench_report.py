@@ -45,7 +45,7 @@ def main():
     sys.dont_write_bytecode = True
     sys.path.insert(0, os.path.join(SOURCE, "tests/e2e"))
     from browser import Browser, chromium
-    from made_run import make_run
+    from synthetic_run import make_run
     with tempfile.TemporaryDirectory(prefix="ipw-bench-") as folder:
         make_run(folder, QUERIES, concurrency=32)
         reading = cpu_s("analyze", folder, "--json")

@@ -1,4 +1,4 @@
-"""Run directories of agents, written by the test itself, by docs/formats.md: every figure in them is known."""
+"""Synthetic run directories of agents in the format of docs/formats.md: every figure in them is known."""
 
 import json
 
@@ -17,7 +17,7 @@ def span(kind, begin, end, joules, own=None, parent=None, name=None, turn=None, 
 
 
 def spans():
-    """210 J in 0.7 s: a turn with an inference and two tools at the same time, and a gap behind it."""
+    """210 J in 0.7 s: a turn with an inference and two concurrent tools, followed by a gap."""
     return [span("agent", 0, 0.7, 210, own=30, name="react"),
             span("turn", 0, 0.6, 180, own=0, parent=0, turn=0),
             span("lm_inference", 0, 0.4, 120, own=0, parent=1, turn=0, name=MODEL, input_tokens=100, output_tokens=20),
@@ -27,7 +27,7 @@ def spans():
 
 
 def trace(index, resolved=True, **ours):
-    """A line of traces.jsonl, with the keys that a reader needs and those that figures come from."""
+    """A line of traces.jsonl, with the keys that readers and analyses need."""
     turn = {"turn_index": 0, "input_tokens": 100, "output_tokens": 20, "tools_called": ["calculator", "<shell>"],
             "tool_latencies_s": {"calculator": 0.2, "<shell>": 0.15}, "wall_clock_s": 0.6, "error": "exit 1",
             "gpu_energy_joules": 126.0, "cpu_energy_joules": 54.0, "has_parallel_tools": True}

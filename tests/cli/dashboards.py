@@ -1,4 +1,4 @@
-"""An `ipw serve` for tests, and what one says."""
+"""An `ipw serve` for tests, and its responses."""
 
 import http.client
 import json
@@ -25,11 +25,11 @@ class Dashboard:
         self.process = subprocess.Popen([IPW, "serve", "--listen", listen, *map(str, options)], text=True,
                                         env={**environment, **({"TMPDIR": str(scratch)} if scratch else {})},
                                         stderr=subprocess.PIPE)
-        self.said = self.process.stderr.readline()
-        found = re.search(r"listening on http(s?)://\S+:(\d+)/", self.said)
+        self.startup_message = self.process.stderr.readline()
+        found = re.search(r"listening on http(s?)://\S+:(\d+)/", self.startup_message)
         if not found:
             self.process.kill()
-            raise AssertionError(self.said + self.process.stderr.read())
+            raise AssertionError(self.startup_message + self.process.stderr.read())
         self.port, self.is_tls = int(found[2]), bool(found[1])
         self.url = f"http{found[1]}://127.0.0.1:{self.port}"
 
@@ -37,7 +37,7 @@ class Dashboard:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT_S, source_address=(source, 0))
 
     def ask(self, path, method="GET", body=None, **headers):
-        """One request, with the path as it is given."""
+        """Sends one request with the path unmodified."""
         connection = self.connect()
         try:
             connection.request(method, path, body, {key.replace("_", "-"): value for key, value in headers.items()})
@@ -46,7 +46,7 @@ class Dashboard:
             connection.close()
 
     def get(self, path, **headers):
-        """What it says, which must be a success."""
+        """The JSON of a response, which must have status 200."""
         answer = self.ask("/api/v1/" + path, **headers)
         assert answer.status == 200, (path, answer.status, answer.body)
         return answer.json

@@ -1,7 +1,7 @@
-"""Fake machines for the tests of the program: a folder that stands in for / (IPW_SYSROOT).
+"""Fake machines for tests: a folder used as the root file system (IPW_SYSROOT).
 
-What moves by itself is worked out when the program reads it (fakes/counters.c): no stall of the computer that tests
-holds it up."""
+Counters that run are computed when the program reads them (fakes/counters.c), so stalls of the test host do not affect
+them."""
 
 import contextlib
 import fcntl
@@ -20,11 +20,11 @@ FAKE_NVML = os.path.join(FAKES, "libfake_nvml.so")
 FAKE_COUNTERS = os.path.join(FAKES, "libfake_counters.so")
 RANGE_UJ = 262143328850
 STEP_S = 0.002
-FAKE = "~fake:"  # the mark of a file whose counts are worked out when it is read
+FAKE = "~fake:"  # prefix of a file whose counts are computed when it is read
 
 
 class Machine:
-    """An empty machine; subclasses put hardware into it.  A context manager that cleans up."""
+    """An empty machine; subclasses add hardware.  A context manager that cleans up."""
 
     def __init__(self):
         self.root = Path(tempfile.mkdtemp(prefix="ipw-machine-"))
@@ -36,15 +36,17 @@ class Machine:
         return file
 
     def overwrite(self, path, text):
-        """Of a file that the program has open: by one write, so that a reader never meets it empty."""
+        """Replaces the content of a file that the program has open, in one write, so that a reader never sees it
+        empty."""
         fd = os.open(self.root / path.lstrip("/"), os.O_RDWR)
         os.pwrite(fd, text, 0)
         os.ftruncate(fd, len(text))
         os.close(fd)
 
     @contextlib.contextmanager
-    def holding(self, path):
-        """No count of that file is read meanwhile: else one by the old law could be after a lower one by the new."""
+    def locked(self, path):
+        """Blocks reads of the counts of this file: otherwise a count by the old parameters could follow a lower one by
+        the new."""
         fd = os.open(self.root / path.lstrip("/"), os.O_RDONLY)
         fcntl.flock(fd, fcntl.LOCK_EX)
         try:
@@ -66,8 +68,8 @@ class Machine:
 
 
 class Fixture(Machine):
-    """A machine of tests/fixtures: make-tree's ("intel2", "none" ...) or make-board's.  With watts,
-    tick-tree lets its counters run."""
+    """A machine of tests/fixtures, by make-tree ("intel2", "none" ...) or make-board.  With watts, tick-tree makes its
+    counters run."""
 
     BOARDS = ("jetson", "jetson-agx", "grace")
 
@@ -80,8 +82,7 @@ class Fixture(Machine):
 
 
 class Nvidia(Machine):
-    """A machine with the GPUs that a script of the fake NVML library describes, and no other
-    sensor."""
+    """A machine with the GPUs described by a script of the fake NVML library, and no other sensor."""
 
     def __init__(self, script):
         super().__init__()
@@ -90,7 +91,7 @@ class Nvidia(Machine):
         self.script(script)
 
     def script(self, text):
-        """Replaces the script: by a rename, so that no call reads half of it."""
+        """Replaces the script atomically, by a rename."""
         self.put("/nvml.new", text)
         os.rename(self.root / "nvml.new", self.root / "nvml.txt")
 
@@ -100,8 +101,8 @@ class Nvidia(Machine):
                 "IPW_FAKE_NVML": str(self.root / "nvml.txt")}
 
 
-class Controlled(Nvidia):
-    """A GPU whose settings outlive processes; `settings` are what is set now."""
+class ControllableGpu(Nvidia):
+    """A GPU whose clock and power settings persist between processes; `settings` returns the current ones."""
 
     FREE = "0 graphics 0 0 memory 0 0 limit 0"
 
@@ -118,14 +119,14 @@ class Controlled(Nvidia):
 
 
 class Ramp:
-    """A count that grows at a rate, as fakes/counters.c works it out."""
+    """A counter that grows at a constant rate, as computed by fakes/counters.c."""
 
     def __init__(self, start, rate, tick=0.0, modulus=0, width=1, cpu=0.0):
         self.start, self.rate, self.tick, self.modulus, self.width, self.cpu = start, rate, tick, modulus, width, cpu
         self.began = time.monotonic()
 
     def step(self, at):
-        """When it changed last before then."""
+        """The time of the last update before then."""
         return self.began + self.tick * math.floor((at - self.began) / self.tick) if self.tick else at
 
     def count(self, at):
@@ -136,19 +137,18 @@ class Ramp:
         return self.count(time.monotonic())
 
     def turn(self, rate, at=None):
-        """From now on, or from that time, at another rate.  One time is taken for both the count that it goes on from
-        and its beginning, so that nothing is lost between them."""
+        """Changes the rate from now on, or from `at`.  Count and start use the same time, so that nothing is lost in
+        between."""
         at = time.monotonic() if at is None else at
         self.start, self.began, self.rate = self.count(at), self.step(at), rate
 
     def __str__(self):
         law = (f"{{{self.start} {self.rate!r} {self.began!r} {self.tick!r} {self.modulus} {self.width} {self.cpu!r}")
-        return law.ljust(150) + "}"  # of one length: a reader never meets half of an old one
+        return law.ljust(150) + "}"  # fixed length, so that a reader never sees part of an old one
 
 
 class Modeled(Machine):
-    """A machine without any meter, its one CPU busy half of the time: only a model can say what it
-    draws."""
+    """A machine without a power sensor whose one CPU is 50 % busy: its power can only be estimated by a model."""
 
     def __init__(self):
         super().__init__()
@@ -157,9 +157,9 @@ class Modeled(Machine):
         self.put("/proc/stat", FAKE + "".join(f"{cpu} {ticks} 0 0 {ticks} 0 0 0 0 0 0\n" for cpu in ("cpu ", "cpu0")))
 
 
-class Shared(Machine):
-    """The same with two CPUs, of which other programs keep `others` busy.  What the programs of the test really use
-    is not in it, so that a busy machine changes nothing."""
+class SharedCpus(Machine):
+    """A machine without a power sensor whose two CPUs are partly used by other processes (`others`, in CPUs).  The real
+    CPU use of the test's processes is not included, so load on the test host has no effect."""
 
     def __init__(self, others=0.0):
         super().__init__()
@@ -172,7 +172,7 @@ class Shared(Machine):
         return f"{FAKE}cpu  {self.busy} 0 0 {self.rest} 0 0 0 0 0 0"
 
     def turn(self, others):
-        with self.holding("/proc/stat"):
+        with self.locked("/proc/stat"):
             now = time.monotonic()
             self.busy.turn(100 * others, now)
             self.rest.turn(100 * (2 - others), now)
@@ -180,9 +180,8 @@ class Shared(Machine):
 
 
 class Intel(Machine):
-    """An Intel machine with one powercap package zone a value in `watts`: a zone of 0 W is a dead
-    sensor.  Counts and joules agree exactly.  `cpu` is joules for each second of a CPU that the program uses, beside
-    them: work costs energy, rest does not."""
+    """An Intel machine with one powercap package zone per value in `watts`: a zone of 0 W is a dead sensor.  Counts are
+    exact.  `cpu` adds joules per CPU second used by the program, so that work costs energy and idling does not."""
 
     def __init__(self, *watts, start_uj=5_000_000_000, cpu=0.0):
         super().__init__()
@@ -208,30 +207,30 @@ class Intel(Machine):
         return self.root / self.zone(package)
 
     def count(self, package=0):
-        """What the zone shows at this moment: the truth that a report is held against."""
+        """The current count of the zone: the ground truth for reports."""
         return self.zones[package].now()
 
     def say(self, package, text=None):
-        """What its zone shows, instead of its count."""
+        """Makes the zone read as this text instead of its count."""
         text = f"{FAKE}{self.zones[package]}\n".encode() if text is None else text
         self.overwrite(self.zone(package), text)
 
     def reset(self, package=0):
-        """The counter starts again from 0."""
-        with self.holding(self.zone(package)):
+        """Resets the counter to 0."""
+        with self.locked(self.zone(package)):
             zone = self.zones[package]
             zone.start, zone.began = 0, time.monotonic()
             self.say(package)
 
     def turn(self, watts, package=0):
-        """From now on it draws as many."""
-        with self.holding(self.zone(package)):
+        """Sets the power from now on."""
+        with self.locked(self.zone(package)):
             self.zones[package].turn(1e6 * watts)
             self.say(package)
 
 
-class Both(Intel):
-    """Two packages and two GPUs, one of them restless."""
+class IntelNvidia(Intel):
+    """Two CPU packages and two GPUs, one of them with a square wave of power."""
 
     def __init__(self):
         super().__init__(40, 25)
@@ -242,9 +241,8 @@ class Both(Intel):
         return {**super().environment(), **Nvidia.environment(self)}
 
 
-class Working(Intel):
-    """An Intel machine of one package that draws `idle` watts, and `joules` more for every second of a CPU that the
-    program uses."""
+class LoadedIntel(Intel):
+    """An Intel machine with one package that draws `idle` watts, plus `joules` per CPU second used by the program."""
 
     def __init__(self, idle=10, joules=20):
         super().__init__(idle, cpu=joules)

@@ -1,4 +1,4 @@
-"""Asking tests/tools/graph_show what our readers make of a model, and models by a config.json that a test writes."""
+"""Graphs of models as read by ipw (tests/tools/graph_show), and models defined by a config.json that a test writes."""
 
 import json
 import os
@@ -13,7 +13,7 @@ BUILD = Path(os.environ.get("IPW_BUILD", "build")).resolve()
 
 
 def show(word, **settings):
-    """What our readers make of a word."""
+    """The graph of a model argument, as JSON."""
     pairs = [f"{key}={value}" for key, value in settings.items()]
     done = subprocess.run([BUILD / "tests/tools/graph_show", str(word), *pairs],
                           capture_output=True, text=True, timeout=TIMEOUT_S)
@@ -28,7 +28,7 @@ class Written(unittest.TestCase):
         self.folder = Path(self.kept.name)
 
     def write(self, config, name="model"):
-        """The folder of a model; a text is written as it is."""
+        """Writes the folder of a model; a string is written unmodified."""
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
         (folder / "config.json").write_text(config if isinstance(config, str) else json.dumps(config))

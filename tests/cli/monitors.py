@@ -1,4 +1,4 @@
-"""An `ipw monitor` for tests, and a reader of what it serves."""
+"""An `ipw monitor` for tests, and a parser of its metrics."""
 
 import re
 import signal
@@ -63,7 +63,7 @@ class Monitor:
             return Scrape(answer.read().decode())
 
     def wait(self, condition):
-        """The first scrape for which it holds."""
+        """Returns the first scrape for which the condition holds."""
         until = time.monotonic() + TIMEOUT_S
         while not condition(scrape := self.scrape()):
             assert time.monotonic() < until, scrape.text

@@ -1,4 +1,4 @@
-"""ONNX files byte by byte: no package is needed for them, and none refuses odd names."""
+"""Writes ONNX files byte by byte, without the onnx package, which would reject odd names."""
 
 import struct
 
@@ -25,7 +25,7 @@ def node(op, inputs, outputs, name="", *attributes):
 
 
 def info(name, dims=None, element=1):
-    """An input or output; no dims: of no shape."""
+    """An input or output; dims=None: without a shape."""
     shape = b"" if dims is None else field(2, b"".join(
         field(1, field(1, d) if isinstance(d, int) else field(2, d)) for d in dims))
     return field(1, name) + field(2, field(1, field(1, element) + shape))
@@ -36,7 +36,7 @@ WIDTHS = {FLOAT: 4, INT8: 1, FLOAT16: 2, INT64: 8, BOOL: 1}
 
 
 def weight(name, dims, element=FLOAT, numbers=None):
-    """Zeros, unless it is given numbers of single precision."""
+    """A tensor of zeros, or of these float32 numbers."""
     count = WIDTHS[element]
     for size in dims:
         count *= size
@@ -49,7 +49,7 @@ def integer(name, value):
 
 
 def integers(name, values):
-    """A setting of a node: a list of numbers."""
+    """An attribute of a node: a list of integers."""
     return field(1, name) + b"".join(field(8, v) for v in values) + field(20, 7)
 
 

@@ -1,5 +1,5 @@
-"""Models in ONNX's format, written with its own helper: for the tests of what reads them.  Weights are
-zeros: shapes are all that is looked at."""
+"""Models written with the onnx package, for tests of the ONNX reader.  Weights are zeros, because only shapes
+matter."""
 
 import numpy as np
 import onnx
@@ -7,7 +7,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 
 class Writer:
-    """Nodes in the order of calls; each call gives the name of what comes out."""
+    """Adds nodes in the order of calls; each call returns the name of its output."""
 
     def __init__(self, weights="raw", opset=17):
         self.nodes, self.tensors, self.inputs, self.weights = [], [], [], weights
@@ -22,7 +22,7 @@ class Writer:
         return name
 
     def weight(self, name, dims, kind=TensorProto.FLOAT):
-        """A tensor of zeros: in the graph's list, in a Constant node, or in a file beside it."""
+        """A tensor of zeros: as an initializer, in a Constant node, or in an external file."""
         size = int(np.prod(dims)) * (4 if kind == TensorProto.FLOAT else 1)
         tensor = TensorProto(name=name, dims=dims, data_type=kind)
         if self.weights == "outside":
@@ -69,7 +69,7 @@ class Writer:
                          self.weight(f"{name}.bias", [cout]), transB=1)
 
     def projection(self, name, x, cin, cout):
-        """As exporters write a linear layer over more than two dimensions."""
+        """A linear layer over more than two dimensions, in the form that exporters write."""
         product = self.node("MatMul", x, self.weight(f"{name}.weight", [cin, cout]))
         return self.node("Add", product, self.weight(f"{name}.bias", [cout]))
 
@@ -85,7 +85,7 @@ class Writer:
 
 
 def resnet(depth, batch=1, weights="raw"):
-    """As torchvision builds them."""
+    """ResNets of torchvision."""
     blocks, is_deep = {18: ((2, 2, 2, 2), False), 50: ((3, 4, 6, 3), True)}[depth]
     out = Writer(weights)
     x = out.input("image", [batch, 3, 224, 224])
@@ -115,8 +115,8 @@ def resnet(depth, batch=1, weights="raw"):
 
 
 def small_net(quantize=None, side=16):
-    """Two convolutions with a residual, pooling and a linear layer, in floats or with a Quantize and a Dequantize
-    around every operation: weights of int8 ("qdq"), or of fp32 that are quantized in the graph ("trained")."""
+    """Two convolutions with a residual, pooling and a linear layer, in floats or with QuantizeLinear/DequantizeLinear
+    pairs around every operation: int8 weights ("qdq"), or fp32 weights that are quantized in the graph ("trained")."""
     out = Writer()
     if quantize:
         out.tensors += [numpy_helper.from_array(np.float32(0.5), "scale"),
@@ -178,14 +178,14 @@ def mobilenet_v2(side=224):
 
 
 def transformer(batch="batch", tokens="tokens", width=64, heads=4, rows=100):
-    """A block of an encoder, its shapes computed as torch's exporter writes them."""
+    """An encoder block with shape computations in the form of torch's exporter."""
     out = Writer()
     ids = out.input("input_ids", [batch, tokens], TensorProto.INT64)
     x = out.node("Gather", out.weight("embeddings.weight", [rows, width]), ids)
     shape = out.node("Shape", x)
     sizes = [out.node("Gather", shape, out.integers(i)) for i in range(2)]
     split = out.node("Concat", *sizes, out.integers(heads), out.integers(width // heads), axis=0)
-    merged = out.node("Concat", *sizes, out.integers(-1), axis=0)
+    merge_record = out.node("Concat", *sizes, out.integers(-1), axis=0)
 
     def headed(name):
         y = out.projection(f"layers.0.{name}", x, width, width)
@@ -198,7 +198,7 @@ def transformer(batch="batch", tokens="tokens", width=64, heads=4, rows=100):
     out.nodes.append(helper.make_node("Constant", [], [scale], value_float=0.25))
     scores = out.node("Softmax", out.node("Mul", out.node("MatMul", q, k), scale), axis=-1)
     y = out.node("Transpose", out.node("MatMul", scores, v), perm=[0, 2, 1, 3])
-    y = out.projection("layers.0.out", out.node("Reshape", y, merged), width, width)
+    y = out.projection("layers.0.out", out.node("Reshape", y, merge_record), width, width)
     y = out.node("LayerNormalization", out.node("Add", x, y), out.weight("norm.weight", [width]),
                  out.weight("norm.bias", [width]))
     z = out.node("Relu", out.projection("layers.0.up", y, width, 4 * width))

@@ -1,4 +1,4 @@
-"""Runs a test by the interpreter that set-up made for oracles ($IPW_PYTHON), where there is one."""
+"""Re-executes a test with the Python interpreter that has the oracle packages ($IPW_PYTHON), if there is one."""
 
 import os
 import sys
@@ -16,7 +16,8 @@ def use():
 
 def studentized(figure, *sides, logs=True, draws=2000, seed=1):
     """The 95 % bootstrap-t interval of figure(sums of each side), with jackknife errors, never narrower than Student's t
-    and widened by 1 + 1.5 / n.  A side is columns that are drawn together; sides are drawn apart."""
+    and widened by 1 + 1.5 / n.  A side is a list of columns that are resampled together; sides are resampled
+    independently."""
     import numpy as np
     import scipy.stats as st
     sides = [np.column_stack([np.asarray(column, float) for column in side]) for side in sides]

@@ -1,4 +1,4 @@
-"""Running ipw profile against the scripted inference server, and reading what it left behind."""
+"""Running ipw profile against the fake inference server, and reading its run directory."""
 
 import csv
 import json
@@ -17,10 +17,10 @@ from program import IPW, TIMEOUT_S, MachineTest, ipw  # noqa: E402
 
 MODEL = "tiny-1b"
 TOKENS = len(PIECES)
-SAY = re.compile(r"\[(\w+)(?::([^\]]*))?\]")
+SCENARIO = re.compile(r"\[(\w+)(?::([^\]]*))?\]")
 
 
-class Player(Handler):
+class ScenarioHandler(Handler):
     """More scenarios, which depend on the question.
 
     mixed       each question names its own scenario: "What is it? [status:code=500]"; otherwise normal; together=N waits
@@ -49,21 +49,21 @@ class Player(Handler):
     do_GET = do_POST = answer
 
     def scenario_mixed(self):
-        found = SAY.search(self.question())
+        found = SCENARIO.search(self.question())
         if found:
             self.scenario = found[1]
             more = (pair.partition("=")[::2] for pair in (found[2] or "").split(",") if pair)
             self.options = {**self.options, **dict(more)}
             getattr(self, "scenario_" + self.scenario)()
         else:
-            self.server.await_company(int(self.options.get("together", 1)))
+            self.server.wait_for_in_flight(int(self.options.get("together", 1)))
             self.stream()
 
     def scenario_say(self):
         self.stream([self.options["text"]])
 
     def scenario_flaky(self):
-        asked = self.question().startswith("question")  # and not what a client asks to begin with
+        asked = self.question().startswith("question")  # not the client's health check
         if asked and self.server.times(self.question()) <= int(self.options.get("fails", 1)):
             getattr(self, "scenario_" + self.options.get("by", "status"))()
         else:
@@ -87,11 +87,11 @@ class Player(Handler):
 
 
 class Service(Server):
-    """The server, which counts: how many requests at once, and how often each question came."""
+    """The fake server, which also counts concurrent requests and how often each question was received."""
 
     def __init__(self):
         super().__init__()
-        self.RequestHandlerClass = Player
+        self.RequestHandlerClass = ScenarioHandler
         self.now = self.most = 0
 
     def enter(self):
@@ -103,8 +103,8 @@ class Service(Server):
         with self.lock:
             self.now -= 1
 
-    def await_company(self, count):
-        """Until so many requests are in flight, however late a busy machine sends them; the last may stay alone."""
+    def wait_for_in_flight(self, count):
+        """Waits until this many requests are in flight, or two seconds: the last ones may have no others."""
         end = time.monotonic() + 2
         while self.now < count and time.monotonic() < end:
             time.sleep(0.005)
@@ -123,18 +123,18 @@ class Service(Server):
         return self.questions().count(question)
 
 
-def merged(into, more):
-    """As rundir/journal.h merges the later lines of a query into it."""
+def merge_record(into, more):
+    """Merges later lines of a query into its record, as rundir/journal.h does."""
     for key, value in more.items():
         if isinstance(value, dict) and isinstance(into.get(key), dict):
-            merged(into[key], value)
+            merge_record(into[key], value)
         else:
             into[key] = value
     return into
 
 
 class Run:
-    """A run directory, read without any help of ipw."""
+    """A run directory, read without ipw."""
 
     def __init__(self, path):
         self.path = Path(path)
@@ -143,20 +143,20 @@ class Run:
         return [json.loads(line) for line in (self.path / name).read_text().split("\n")[:-1]]
 
     def records(self):
-        """Key to record: the last query line of each with the other lines of its start and later ones, which
-        may stand before it."""
+        """Records by key: the last query line of each, merged with the other lines of its start and of later starts,
+        which may precede it."""
         start, queries, others = 0, {}, []
         for line in self.lines():
             start += line["kind"] == "run"
             if line["kind"] == "query":
-                queries.pop(line["key"], None)  # its place is the last one's
+                queries.pop(line["key"], None)  # ordered by the last one
                 queries[line["key"]] = start, line
             elif "key" in line:
                 others.append((start, line))
         found = {key: line for key, (_, line) in queries.items()}
         for start, line in others:
             if line["key"] in queries and start >= queries[line["key"]][0]:
-                merged(found[line["key"]], {k: v for k, v in line.items() if k != "kind"})
+                merge_record(found[line["key"]], {k: v for k, v in line.items() if k != "kind"})
         return found
 
     def summary(self):
@@ -166,7 +166,7 @@ class Run:
         return self.records()[key]["model_metrics"][MODEL]
 
     def answers(self):
-        """Key to what the model said."""
+        """The model's answers by key."""
         return {key: r["model_answers"][MODEL] for key, r in self.records().items()}
 
     def verdicts(self):
@@ -174,12 +174,12 @@ class Run:
                 for key, r in self.records().items()}
 
 
-class Sums:
-    """The running sums of samples.csv: joules between two moments."""
+class EnergySums:
+    """The running sums of samples.csv: joules between two times."""
 
     def __init__(self, path):
         self.points = {}  # device -> channel -> [(t, sum)]
-        whole = Path(path).read_text(encoding="utf-8").rpartition("\n")[0]  # a kill may cut a line
+        whole = Path(path).read_text(encoding="utf-8").rpartition("\n")[0]  # a kill may truncate the last line
         for row in csv.DictReader(whole.split("\n")):
             if row["quantity"] == "energy" or row["channel"] == "power.samples":
                 channels = self.points.setdefault(row["device"], {})
@@ -190,8 +190,8 @@ class Sums:
         return self.until(device, end) - self.until(device, begin)
 
     def until(self, device, t):
-        """By the counter; where that is read now and then only, the power lays out its joules
-        between two reads."""
+        """By the energy counter; if that is read rarely, its joules between two reads are distributed by the power
+        samples."""
         counter = self.points[device]["energy"]
         course = self.points[device].get("power")
         (t0, s0), (t1, s1) = self.around(counter, t)
@@ -212,7 +212,7 @@ class Sums:
 
 
 class ProfileTest(MachineTest):
-    """One server for the class; a machine without sensors and an output directory for each test."""
+    """One server per class; a machine without sensors and an output directory per test."""
 
     @classmethod
     def setUpClass(cls):
@@ -228,7 +228,7 @@ class ProfileTest(MachineTest):
             self.service.most = 0
 
     def dataset(self, *rows, name="questions"):
-        """A file of rows: texts are problems, which are their own answers."""
+        """Writes a dataset file; a text is a problem that is its own answer."""
         rows = [row if isinstance(row, dict) else {"problem": row, "answer": row} for row in rows]
         return self.on.put(f"/{name}.jsonl", "\n".join(json.dumps(row) for row in rows))
 
@@ -236,14 +236,14 @@ class ProfileTest(MachineTest):
         return self.dataset(*(f"question {n}" for n in range(count)))
 
     def arguments(self, *more, scenario="normal", dataset=None, machine=None):
-        """Those of a quick run; what `more` says is stronger."""
+        """Arguments of a quick run; `more` overrides them."""
         where = dataset if isinstance(dataset, str) else str(dataset or self.numbered(4))
         return ["profile", "--client", "openai", "--model", MODEL, "--idle", "0", "--warmup-queries",
                 "0", "--retries", "0", "--max-failed", "100%", "--output-dir", self.out, "--client-base-url",
                 self.service.url(scenario), "--dataset", where, *more]
 
     def profile(self, *more, code=0, machine=None, env=None, timeout=TIMEOUT_S, **options):
-        """To its end; gives the report (None without one) and leaves the rest in self.done."""
+        """Runs to completion; returns the report (None without one) and sets self.done."""
         arguments = self.arguments("--json", *more, **options)
         self.done = ipw(machine or self.on, *arguments, env=env, timeout=timeout)
         self.assertEqual(self.done.returncode, code, self.done.stderr)
@@ -252,7 +252,7 @@ class ProfileTest(MachineTest):
         return report
 
     def start(self, *more, machine=None, env=None, **options):
-        """In the background; ended when the test is, whatever becomes of it."""
+        """Starts in the background; killed at the end of the test."""
         process = subprocess.Popen([IPW, *map(str, self.arguments("--json", *more, **options))],
                                    env={**(machine or self.on).environment(), **(env or {})},
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -266,11 +266,11 @@ class ProfileTest(MachineTest):
             process.kill()
         process.communicate()
 
-    def until(self, holds, what, patience_s=40):
-        """Waits for something that will happen; the machine may be slow."""
-        deadline = time.monotonic() + patience_s
+    def until(self, holds, what, timeout_s=40):
+        """Waits for a condition; the machine may be slow."""
+        deadline = time.monotonic() + timeout_s
         while not holds():
-            self.assertLess(time.monotonic(), deadline, f"waited in vain for {what}")
+            self.assertLess(time.monotonic(), deadline, f"timeout while waiting for {what}")
             time.sleep(0.005)
 
     def directory(self):
@@ -280,7 +280,7 @@ class ProfileTest(MachineTest):
         return found[0]
 
     def assertComplains(self, *words, lines=1):
-        """One line on stderr that says it all."""
+        """stderr has exactly this many lines, with these words."""
         self.assertEqual(self.done.stderr.count("\n"), lines, self.done.stderr)
         self.assertTrue(self.done.stderr.startswith("ipw profile: "), self.done.stderr)
         for word in words:

@@ -1,4 +1,4 @@
-"""Running ipw from a test: to its end, or with a command that does what the test tells it."""
+"""Running ipw from a test, to completion or with a command that the test controls."""
 
 import io
 import json
@@ -13,47 +13,49 @@ import unittest
 from pathlib import Path
 
 IPW = os.environ.get("IPW", "build/ipw")
-# A little less than ctest's for tests that watch the clock, so that what hangs is named; others may wait.
+# Slightly shorter than ctest's timeout for timed tests, so that a hang is reported by name; untimed tests may wait
+# longer.
 TIMEOUT_S = float(os.environ.get("IPW_TEST_TIMEOUT_S", 170))
-# Every start of a sanitized program takes ten times as long: the same path once is enough there.
+# A sanitized program takes ten times as long to start: each path is tested only once there.
 SANITIZED = "IPW_SANITIZED" in os.environ
 
 
-# A shell that starts something in the background has it ignore SIGINT, which ipw and its commands would inherit.
+# A shell starts background jobs with SIGINT ignored, which ipw and its commands would inherit.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def ipw(machine, *arguments, env=None, **options):
-    """Runs ipw to its end; machine may be None for commands that need none."""
+    """Runs ipw to completion; machine may be None for commands that need none."""
     environment = {**(machine.environment() if machine else os.environ), **(env or {})}
     options = {"text": True, "capture_output": True, "timeout": TIMEOUT_S,
                "stdin": None if "input" in options else subprocess.DEVNULL, **options}
     return subprocess.run([IPW, *map(str, arguments)], env=environment, **options)
 
 
-def await_condition(condition, what):
+def wait_until(condition, what):
     deadline = time.monotonic() + TIMEOUT_S
     while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        assert time.monotonic() < deadline, f"timeout while waiting for {what}"
         time.sleep(0.01)
 
 
-def await_signals(process):
-    """Until ipw takes signals itself, instead of dying by them.  Those that it waits for in sigtimedwait are not shown as
-    blocked meanwhile; SIGCHLD is blocked with them, and where that is waited for, too, the kernel says where it waits."""
-    def takes_them():
+def wait_for_signal_handlers(process):
+    """Waits until ipw handles signals instead of being killed by them.  While it waits in sigtimedwait, /proc does not
+    show those signals as blocked; SIGCHLD is blocked with them, and if ipw waits for that too, the wait channel shows
+    it."""
+    def handles_signals():
         lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
         status = dict(line.split(":", 1) for line in lines)
-        assert not status["State"].strip().startswith("Z"), "it has ended"
+        assert not status["State"].strip().startswith("Z"), "the process has ended"
         taken = int(status["SigBlk"], 16) | int(status["SigCgt"], 16)
         return (taken >> (signal.SIGINT - 1) & 1 or int(status["SigBlk"], 16) >> (signal.SIGCHLD - 1) & 1
                 or "sigtimedwait" in Path(f"/proc/{process.pid}/wchan").read_text())
-    await_condition(takes_them, "a program that takes signals")
+    wait_until(handles_signals, "ipw to handle signals")
 
 
-class Stalls(threading.Thread):
-    """How long this machine stopped its programs, as a thread sees it that sleeps 10 ms at a time: an outside measure of
-    how late readings may have been."""
+class StallMonitor(threading.Thread):
+    """Measures how long this machine stalled its processes, with a thread that sleeps 10 ms at a time: an independent
+    bound on how late sensor readings may have been."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -72,13 +74,13 @@ class Stalls(threading.Thread):
 
 
 def python(script, *arguments):
-    """A command that runs a Python script: no shell's version matters."""
+    """A command that runs a Python script, independent of the shell."""
     return [sys.executable, "-S", "-c", script, *map(str, arguments)]
 
 
-class Led:
-    """`ipw run ... -- cat`: runs for as long as the test likes.  A line that comes back proves
-    that the command is running, so whatever the test does next happens inside the run."""
+class EchoRun:
+    """`ipw run ... -- cat`: runs until the test ends it.  An echoed line proves that the command is running, so what
+    the test does next happens during the measurement."""
 
     def __init__(self, machine, *options, command=("cat",), env=None):
         self.report, self.stderr = machine.root / "report.json", ""
@@ -93,20 +95,20 @@ class Led:
         answer = self.process.stdout.readline()
         assert answer == line + "\n", (answer, self.process.stderr.read())
 
-    def await_words(self, words):
-        """Until ipw says them."""
+    def wait_for_message(self, words):
+        """Waits until ipw has printed this text."""
         while words not in self.stderr:
             line = self.process.stderr.readline()
             assert line, (words, self.stderr)
             self.stderr += line
 
     def end(self):
-        """Lets the command end; gives the report."""
+        """Lets the command end; returns the report."""
         self.process.stdin.close()
         return self.finish()
 
     def finish(self):
-        """Waits for ipw; gives the report."""
+        """Waits for ipw; returns the report."""
         self.stderr += self.process.stderr.read()
         self.process.stdout.close()
         self.process.stderr.close()
@@ -126,7 +128,7 @@ class MachineTest(unittest.TestCase):
         self.assertTrue(energy["note"], energy)
 
     def run_json(self, machine, *arguments, **options):
-        """`ipw run --json ...` to its end; gives the report and the finished process."""
+        """Runs `ipw run --json ...` to completion; returns the report and the finished process."""
         report = machine.root / "report.json"
         done = ipw(machine, "run", "--json", "-o", report, *arguments, **options)
         return json.loads(report.read_text()), done
@@ -136,8 +138,9 @@ def device(report, name):
     return next(d for d in report["devices"] if d["id"] == name)
 
 
-def run_share(name):
-    """One test of the script, in a process of its own: what it printed, whether it was fine, and why it did not run."""
+def run_one_test(name):
+    """Runs one test of the script in its own process; returns its output, whether it passed, and the reason if it was
+    skipped."""
     out = io.StringIO()
     suite = unittest.defaultTestLoader.loadTestsFromName(name, sys.modules["__main__"])
     result = unittest.TextTestRunner(out, verbosity=2).run(suite)
@@ -145,21 +148,21 @@ def run_share(name):
     return out.getvalue(), result.wasSuccessful(), skipped
 
 
-def main_side_by_side(at_once=4):
-    """unittest.main for tests that mostly wait, and compare no figure that their neighbors could change."""
+def main_parallel(jobs=4):
+    """unittest.main in parallel, for tests that mostly sleep and check no figure that other load could change."""
     suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
     names = [test.id().removeprefix("__main__.") for group in suite for test in group]
     if len(sys.argv) > 1:
         unittest.main()
     results = []
-    with multiprocessing.get_context("fork").Pool(at_once, maxtasksperchild=1) as pool:
-        for text, fine, skipped in pool.imap_unordered(run_share, names, chunksize=1):
-            # At once: what ctest stops after its limit has shown everything but the tests that hang.
-            print(text if not fine else text.split("\n\n-----")[0].rstrip(), file=sys.stderr, flush=True)
-            results.append((text, fine, skipped))
-    wrong = sum(not fine for _, fine, _ in results)
-    print(f"Ran {len(results)} tests, {wrong} of them failed", file=sys.stderr)
+    with multiprocessing.get_context("fork").Pool(jobs, maxtasksperchild=1) as pool:
+        for text, passed, skipped in pool.imap_unordered(run_one_test, names, chunksize=1):
+            # Printed immediately: after a ctest timeout, the output has everything but the tests that hang.
+            print(text if not passed else text.split("\n\n-----")[0].rstrip(), file=sys.stderr, flush=True)
+            results.append((text, passed, skipped))
+    failed = sum(not passed for _, passed, _ in results)
+    print(f"Ran {len(results)} tests, {failed} of them failed", file=sys.stderr)
     if results and all(skipped for _, _, skipped in results):
         print("skipped:", results[0][2])
         sys.exit(77)
-    sys.exit(1 if wrong or not results else 0)
+    sys.exit(1 if failed or not results else 0)

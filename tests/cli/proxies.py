@@ -1,5 +1,4 @@
-"""An `ipw proxy` for tests, an upstream server that sends exactly the bytes that a test wants, and clients that are as
-raw as that."""
+"""An `ipw proxy` for tests, an upstream server that sends exact bytes, and raw socket clients."""
 
 import json
 import os
@@ -18,7 +17,8 @@ CHAT = "/v1/chat/completions"
 
 
 def read_message(stream):
-    """Start line, headers (lower case, in order), body; None at the end of the connection.  Chunks are joined."""
+    """Reads start line, headers (lower case, in order) and body, with chunks joined; None at the end of the
+    connection."""
     line = stream.readline()
     if not line:
         return None
@@ -70,8 +70,8 @@ def document(content="ok", prompt=7, output=3):
 
 
 class Upstream:
-    """Calls answer(socket, start_line, headers, body) for each request; an answer that returns False closes.  With an
-    ssl.SSLContext it speaks TLS, as localhost."""
+    """Calls answer(socket, start_line, headers, body) for each request; if it returns False, the connection is closed.
+    With an ssl.SSLContext it speaks TLS, as localhost."""
 
     def __init__(self, answer, tls=None):
         self.answer, self.requests, self.connections, self.tls = answer, [], 0, tls
@@ -93,7 +93,7 @@ class Upstream:
         try:
             if self.tls:
                 connection = self.tls.wrap_socket(connection, server_side=True)
-        except OSError:  # the client does not trust it
+        except OSError:  # the client does not trust the certificate
             connection.close()
             return
         with connection, connection.makefile("rb") as stream:
@@ -102,7 +102,7 @@ class Upstream:
                     self.requests.append(message)
                     if self.answer(connection, *message) is False:
                         return
-            except (OSError, ValueError):  # or it is no HTTP
+            except (OSError, ValueError):  # or not HTTP
                 return
 
     def close(self):
@@ -129,7 +129,7 @@ class Proxy:
         return socket.create_connection(("127.0.0.1", self.port), timeout=TIMEOUT_S)
 
     def ask(self, path=CHAT, body=b"{}", method="POST", headers=()):
-        """One request on a connection of its own."""
+        """Sends one request on its own connection."""
         with self.connect() as connection, connection.makefile("rb") as stream:
             connection.sendall(request(path, body, method, headers))
             return read_message(stream)
@@ -141,7 +141,7 @@ class Proxy:
         return json.loads(self.get("/ipw/requests"))["requests"]
 
     def end(self, number=signal.SIGTERM):
-        """The exit code; the records are there afterwards."""
+        """Ends the proxy and returns its exit code; the records are complete afterwards."""
         self.process.send_signal(number)
         self.stdout, rest = self.process.communicate(timeout=TIMEOUT_S)
         self.stderr += rest
@@ -169,10 +169,10 @@ def request(path=CHAT, body=b"{}", method="POST", headers=()):
 
 
 def until(condition):
-    """Waits for it: for as long as it takes on a busy machine."""
+    """Waits for a condition and returns its result."""
     end = time.monotonic() + TIMEOUT_S
     while not (result := condition()):
-        assert time.monotonic() < end, "it did not happen"
+        assert time.monotonic() < end, "timeout while waiting for a condition"
         time.sleep(0.01)
     return result
 
@@ -194,5 +194,5 @@ class ProxyTest(MachineTest):
         return proxy
 
 
-def plain(connection, *_):
+def send_document(connection, *_):
     connection.sendall(response(document(), headers=[("Content-Type", "application/json")]))

@@ -1,5 +1,5 @@
-"""Records and summaries as the Python IPW writes them, by the layout that docs/formats.md speaks of; made
-up here, figure by figure.  `rng` is one of NumPy's."""
+"""Synthetic records and summaries in the layout of the Python IPW (docs/formats.md).  `rng` is a NumPy random
+generator."""
 
 STATS = ("avg", "max", "median", "min")
 MODEL = "org/Model-7B"
@@ -14,7 +14,7 @@ def watts_of(value):
 
 
 def record(i, rng, model=MODEL, first=False, gpu=True):
-    """One row of a later version; `first` as its first release had it; without a gpu, no energy."""
+    """One row of a later version; `first`: of its first release; without gpu: no energy."""
     tokens_in, tokens_out = int(rng.integers(5, 900)), int(rng.integers(1, 400))
     latency = 0.05 + 0.01 * tokens_out + 0.0005 * tokens_in + rng.normal(0, 0.01)
     watts = 180 + 0.05 * tokens_out + rng.normal(0, 5)
@@ -43,7 +43,7 @@ def record(i, rng, model=MODEL, first=False, gpu=True):
 
 
 def add_later(metrics, rng, joules, tokens_in, tokens_out, latency, watts):
-    """What versions after the first have more."""
+    """Adds the fields of versions after the first release."""
     metrics["compute_metrics"].update(total_flops=int(2e9), flops_per_token=1.4e10)
     metrics["energy_metrics"].update(
         cpu_per_query_joules=0.1 * joules, cpu_total_joules=0.1 * joules, judge_gpu_joules=None,
@@ -74,7 +74,7 @@ def add_later(metrics, rng, joules, tokens_in, tokens_out, latency, watts):
 
 
 def summary(rows, model=MODEL, first=False, hardware="H10080GB"):
-    """summary.json; the first release had neither configuration nor versions."""
+    """The content of summary.json; the first release had neither configuration nor versions."""
     whole = {"model": model, "dataset": "mmlu-pro", "dataset_name": "MMLU-Pro",
              "hardware_label": hardware, "generated_at": 1763000000.5, "total_queries": len(rows),
              "system_info": {"os_name": "linux", "host_name": "h", "cpu_count": 8},

@@ -1,13 +1,13 @@
-"""Run directories written by the test itself, by docs/formats.md: every figure in them is known."""
+"""Synthetic run directories in the format of docs/formats.md: every figure in them is known."""
 
 import json
 
-MODEL = "tiny.model:1b"  # a name with what paths and labels stumble over
+MODEL = "tiny.model:1b"  # a name with characters that are special in paths and labels
 
 
 def query(index, joules=10.0, latency=1.0, tokens=20, correct=None, repeat=0, problem=None, failed=False,
           key=None, source="nvml energy", method="counter", **ipw):
-    """A line of the journal, complete."""
+    """A complete query line of the journal."""
     key = key or (f"q{index:06d}" + (f".r{repeat}" if repeat else ""))
     energy = None if joules is None else {
         "joules": joules, "plus_minus": 0.05 * abs(joules), "plus_minus_statistical": 0.0,
@@ -45,7 +45,8 @@ def summary(queries, hardware="H100", host="node1", concurrency=1, dataset="buil
 
 
 def write_run(path, queries, whole=None, group=None, kind=None, **facts):
-    """The directory; `whole` in place of the summary, False for none; `group`: of which it is a repeat; `kind`: of run."""
+    """Writes a run directory; `whole` replaces the summary (False: none); `group` is its repeat group; `kind` its run
+    kind."""
     path.mkdir(parents=True)
     repeat = {"repeat_group": group, "repeat_number": 1} if group else {}
     repeat |= {"run_kind": kind} if kind else {}

@@ -1,15 +1,16 @@
-"""Sweeps as `ipw sweep` writes them, made without measuring: records.jsonl with a line for each attempt, and the summary
-of each attempt's run."""
+"""Synthetic sweeps in the format of `ipw sweep`: records.jsonl with a line per attempt, and the summary of each
+attempt's run."""
 
 import json
 from pathlib import Path
 
 
-def made_sweep(path, knobs, attempts, command=("work", "{a}"), profile=False, planned=(), ended=True):
-    """knobs: their names; attempts: of each (values, {figure: ...}), with joules, seconds, and what else differs: exit_code,
-    answers (journal lines of its queries, see rundirs.query), flags, accuracy, score, perplexity, bits_per_byte, queries, latency, overhead (joules that are no query's), method, source, coverage, gpu,
-    uuids, plus_minus, statistical, idle_w, temperature_c, activity.  Repeats of a setting follow each other in its number of repeat.  planned: values of settings
-    that no attempt was made at; ended: whether the sweep came to its end."""
+def write_sweep(path, knobs, attempts, command=("work", "{a}"), profile=False, planned=(), ended=True):
+    """knobs: their names; attempts: (values, {figure: ...}) each, with joules, seconds and optionally exit_code,
+    answers (journal lines of its queries, see rundirs.query), flags, accuracy, score, perplexity, bits_per_byte, queries, latency, overhead answers (journal lines of its queries, see rundirs.query), flags, accuracy, score, perplexity, bits_per_byte, queries, latency, overhead
+    (joules of no query), method, source, coverage, gpu,
+    uuids, plus_minus, statistical, idle_w, temperature_c, activity.  Repeats of a setting are numbered in order.
+    planned: settings without an attempt; ended: whether the sweep is complete."""
     path = Path(path)
     points = list(dict.fromkeys([*(values for values, _ in attempts), *planned]))
     header = {"kind": "run", "format": 1, "run_kind": "sweep", "ipw": "0.1.0", "start": 1, "started_at": 1.7e9,

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""How busy the units of a GPU are: from the fake NVML's GPM, from a program in PATH that writes what `dcgmi dmon`
-writes, or from utilization alone."""
+"""Activity of GPU units, from GPM of the fake NVML, from a fake `dcgmi dmon` in PATH, or from utilization alone."""
 
 import csv
 import json
@@ -52,8 +51,8 @@ def runs(pid):
         return False
 
 
-class Gpu(Nvidia):
-    """With a folder of programs of its own in front of PATH."""
+class GpuWithPrograms(Nvidia):
+    """A GPU machine with its own folder of programs first in PATH."""
 
     def program(self, text):
         path = self.put("/bin/dcgmi", text)
@@ -67,12 +66,12 @@ class Gpu(Nvidia):
 
 class Activity(unittest.TestCase):
     def machine(self, more=""):
-        machine = Gpu(SCRIPT + more)
+        machine = GpuWithPrograms(SCRIPT + more)
         self.addCleanup(machine.close)
         return machine
 
     def run_json(self, machine, work=1.5, *options):
-        """work: seconds to sleep, or what to do."""
+        """work: seconds to sleep, or Python code to run."""
         script = work if isinstance(work, str) else f"import time; time.sleep({work})"
         done = ipw(machine, "run", "--json", *options, "--", *python(script))
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -90,7 +89,7 @@ class Activity(unittest.TestCase):
                 self.assertAlmostEqual(activity[name], share, places=6, msg=name)
         self.assertAlmostEqual(activity["utilization"], 0.88, places=6)
 
-    def test_counters_of_the_card(self):
+    def test_activity_from_gpm_counters(self):
         report = self.run_json(self.machine())
         self.check(self.activity(report), "gpm", .64, .42, .23, .31, .01, .17, .05)
         gpu = next(device for device in report["devices"] if device["id"] == "gpu0")
@@ -98,10 +97,10 @@ class Activity(unittest.TestCase):
         self.assertAlmostEqual(gpu["sm_active_pct"]["mean"], 64, places=6)
         self.assertAlmostEqual(gpu["tensor_utilisation_pct"]["mean"], 31, places=6)
 
-    def test_a_command_shorter_than_their_period(self):
+    def test_activity_of_command_shorter_than_gpm_period(self):
         self.check(self.activity(self.run_json(self.machine(), 0.4)), "gpm", .64, .42, .23, .31, .01, .17, .05)
 
-    def test_once_a_second_and_at_edges_whatever_is_asked_for(self):
+    def test_gpm_is_read_once_per_second_regardless_of_sample_rate(self):
         machine = self.machine()
         samples = machine.root / "samples.csv"
         report = self.run_json(machine, 2, "--samples", samples, "--sample-rate", "100")
@@ -111,32 +110,32 @@ class Activity(unittest.TestCase):
         self.assertLessEqual(len(times), 4 + times[-1] - times[0])
         self.check(self.activity(report), "gpm", .64)
 
-    def test_text(self):
+    def test_text_report_lists_activities(self):
         done = ipw(self.machine(), "run", "--", *python("import time; time.sleep(0.5)"))
         self.assertIn("gpu0 activity: SM 64 %, occupancy 42 %, DRAM 23 %, tensor 31 %, FP64 1 %, FP32 17 %, FP16 5 %, "
                       "utilization 88 % (gpm)", done.stdout + done.stderr)
 
-    def test_dcgmi_where_the_card_has_no_counters(self):
+    def test_falls_back_to_dcgmi_without_gpm(self):
         machine = self.machine("gpm 0 no\n")
         folder = machine.program(DCGMI)
         wait = (f"import os, time\nwhile not os.path.exists({str(folder / 'written')!r}): time.sleep(0.05)\n"
-                "time.sleep(1.2)")  # until its rows have been read
+                "time.sleep(1.2)")  # until ipw has read its rows
         report = self.run_json(machine, wait)
         self.check(self.activity(report), "dcgmi", .5, .25, .375, .125, None, .2, .05)
         pid, *words = (folder / "started").read_text().split()
         self.assertEqual(words, ["dmon", "-i", "0", "-e", "1001,1002,1003,1004,1005,1006,1007,1008", "-d", "1000"])
-        patience = time.monotonic() + 20
-        while runs(pid) and time.monotonic() < patience:
+        deadline = time.monotonic() + 20
+        while runs(pid) and time.monotonic() < deadline:
             time.sleep(0.05)
         self.assertFalse(runs(pid), "dcgmi still runs")
         self.assertEqual([run["left_running"] for run in report["runs"]], [0])
 
-    def test_it_is_not_waited_for_as_the_commands_own(self):
+    def test_wait_all_does_not_wait_for_dcgmi(self):
         machine = self.machine("gpm 0 no\n")
         machine.program(DCGMI)
-        self.run_json(machine, 0.5, "--wait-all")  # it would sleep for 1000 s
+        self.run_json(machine, 0.5, "--wait-all")  # the fake dcgmi sleeps for 1000 s
 
-    def test_a_dcgmi_that_fails_or_prints_nothing(self):
+    def test_falls_back_to_utilization_if_dcgmi_fails(self):
         for text in ("#!/bin/sh\necho 'Error: unable to establish a connection to the specified host: localhost'\nexit 1\n",
                      "#!/bin/sh\nexec sleep 100\n", "#!/bin/sh\nkill -9 $$\n", "not a program\n"):
             with self.subTest(text=text):
@@ -146,7 +145,7 @@ class Activity(unittest.TestCase):
                 self.check(self.activity(report), "utilization", *[None] * 7)
                 self.assertEqual([run["left_running"] for run in report["runs"]], [0])
 
-    def test_neither(self):
+    def test_empty_ipw_dcgmi_disables_dcgmi(self):
         machine = self.machine("gpm 0 no\n")
         machine.program(DCGMI)
         os.environ["IPW_DCGMI"] = ""
@@ -154,7 +153,7 @@ class Activity(unittest.TestCase):
         self.check(self.activity(self.run_json(machine)), "utilization", *[None] * 7)
         self.assertFalse((machine.root / "bin/started").exists())
 
-    def test_a_profile_has_them(self):
+    def test_profile_reports_activity(self):
         machine = self.machine()
         done = ipw(machine, "profile", "--client", "null", "--model", "none", "--dataset", "builtin", "--max-queries", "3",
                    "--client-param", "ttft_ms=300", "--output-dir", machine.root / "runs")
@@ -163,7 +162,7 @@ class Activity(unittest.TestCase):
         summary = json.loads(next((machine.root / "runs").glob("*/summary.json")).read_text())
         self.check(self.activity(summary["ipw"]), "gpm", .64, .42, .23, .31, .01, .17, .05)
 
-    def test_a_saved_run_has_them(self):
+    def test_saved_run_has_activity(self):
         machine = self.machine()
         self.run_json(machine, 0.5, "--output-dir", machine.root / "runs")
         summary = json.loads(next((machine.root / "runs").glob("*/summary.json")).read_text())

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""ipw agent from outside: turns, tools, protocols and failures, with the scripted replies of the null client; energies on
-a fake machine add up."""
+"""Command-line tests of ipw agent: turns, tools, protocols and failures, with scripted replies of the null client;
+energies on a fake machine add up."""
 
 import ctypes
 import errno
@@ -16,9 +16,9 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from machines import Both  # noqa: E402
+from machines import IntelNvidia  # noqa: E402
 from profiling import TOKENS, Run, Service  # noqa: E402
-from program import IPW, MachineTest, ipw, main_side_by_side  # noqa: E402
+from program import IPW, MachineTest, ipw, main_parallel  # noqa: E402
 
 SERVER = f"{sys.executable} {Path(__file__).parent.parent / 'fakes' / 'mcp_server.py'}"
 
@@ -59,7 +59,7 @@ class AgentTest(MachineTest):
         return Run(self.folder / "runs/run").records()
 
     def traces(self):
-        """By the id of their query."""
+        """Traces by query id."""
         lines = Run(self.folder / "runs/run").lines("traces.jsonl")
         self.assertEqual(len({line["query_id"] for line in lines}), len(lines), "one line per query")
         return {line["query_id"]: line for line in lines}
@@ -68,14 +68,14 @@ class AgentTest(MachineTest):
         return list(self.records().values())[number]["model_answers"]["m"]
 
 
-class Loop(AgentTest):
-    def test_tools_are_called_until_there_is_an_answer(self):
+class AgentLoop(AgentTest):
+    def test_calls_tools_until_final_answer(self):
         self.script(calls(call("calculator", expression="17 * 24")), {"content": "It is 408."})
         report = self.agent("--grader", "numeric")
         self.assertEqual((report["queries"], report["completed"], report["accuracy"]), (1, 1, 1))
         self.assertEqual(self.answer(), "It is 408.")
 
-    def test_a_tool_really_runs(self):
+    def test_tool_is_executed(self):
         self.script(calls(call("file_write", path="a/x.txt", content="hello")), {"content": "done"})
         self.agent()
         self.assertEqual((self.folder / "work/q000000/a/x.txt").read_text(), "hello")
@@ -102,14 +102,14 @@ class Loop(AgentTest):
         tokens = list(self.records().values())[0]["model_metrics"]["m"]["token_metrics"]
         self.assertEqual((tokens["input"], tokens["output"]), (60, 12))
 
-    def test_turns_are_limited(self):
+    def test_max_turns_ends_query(self):
         self.script(calls(call("think", thought="hm")))
         report = self.agent("--max-turns", "3", "--grader", "numeric")
         record = list(self.records().values())[0]
         self.assertEqual(record["ipw"]["finish_reason"], "max_turns")
         self.assertEqual((report["completed"], report["failed"], report["accuracy"]), (1, 0, 0))
 
-    def test_text_beside_the_last_call_is_no_answer(self):
+    def test_text_next_to_last_tool_call_is_not_the_answer(self):
         self.script(calls(call("think", thought="hm"), content="The answer is 408"))
         report = self.agent("--max-turns", "1", "--grader", "numeric")
         record = list(self.records().values())[0]
@@ -117,12 +117,12 @@ class Loop(AgentTest):
         self.assertEqual((report["completed"], report["failed"], report["accuracy"]), (1, 0, 0))
         self.assertEqual(self.answer(), "")
 
-    def test_tool_failures_are_results(self):
+    def test_tool_errors_are_returned_to_model(self):
         self.script(calls(call("no_such_tool"), call("file_read", path="../../etc/passwd"), call("calculator")),
                     {"content": "408"})
         self.assertEqual(self.agent()["completed"], 1)
 
-    def test_a_failure_of_the_model_is_one_of_the_query(self):
+    def test_model_error_fails_its_query_only(self):
         self.questions({"problem": "good", "answer": "1"}, {"problem": "bad", "answer": "1"})
         self.script({"content": "1", "when": "good"}, {"error": "broken", "when": "bad"})
         report = self.agent("--max-failed", "1", "--warmup-queries", "0")
@@ -135,14 +135,14 @@ class Loop(AgentTest):
         report = self.agent("--warmup-queries", "0", "--retries", "0", "--overwrite", client=("fail_every=2",), code=1)
         self.assertEqual(report["failed"], 1)
 
-    def test_a_query_has_a_limit_of_time(self):
+    def test_query_timeout_fails_query(self):
         self.script(calls(call("null")))
         report = self.agent("--tools", "null", "--tool-param", "null.delay_ms=300", "--query-timeout", "1", "--max-turns",
                             "1000", code=1)
         self.assertEqual(report["failed"], 1)
         self.assertIn("longer than 1 s", json.dumps(list(self.records().values())[0]))
 
-    def test_a_turn_that_there_is_no_time_for_is_none(self):
+    def test_query_timeout_starts_no_further_turn(self):
         self.script(calls(call("null")), {"content": "408"})
         self.agent("--tools", "null", "--tool-param", "null.delay_ms=5000", "--query-timeout", "0.7", "--warmup-queries", "0",
                    code=1)
@@ -150,8 +150,8 @@ class Loop(AgentTest):
         self.assertEqual((trace["num_turns"], trace["total_tool_calls"]), (1, 1))
         self.assertEqual([s["type"] for s in trace["ipw"]["spans"]].count("lm_inference"), 1)
 
-    def test_tools_end_with_the_time_of_their_query(self):
-        """One that runs is killed, and the next of the turn is not started."""
+    def test_query_timeout_kills_running_tool(self):
+        """The running tool is killed, and the next one of the turn is not started."""
         self.script(calls(call("shell", command="touch begun; sleep 4; touch late"), call("shell", command="touch next")))
         report = self.agent("--tools", "shell", "--tool-timeout", "60", "--query-timeout", "2", "--warmup-queries", "0", code=1)
         self.assertEqual(report["failed"], 1)
@@ -160,9 +160,9 @@ class Loop(AgentTest):
 
 
 class Traces(AgentTest):
-    """What traces.jsonl says of the turns, with the script as the oracle."""
+    """Turns in traces.jsonl, compared with the script."""
 
-    def test_turns_and_tools(self):
+    def test_trace_has_turns_and_tools(self):
         self.questions({"problem": "one", "answer": "1"}, {"problem": "two", "answer": "3"})
         self.script(calls(call("null"), call("null"), prompt_tokens=10, output_tokens=3),
                     calls(call("file_write", path="x", content="y"), prompt_tokens=20, output_tokens=4),
@@ -195,13 +195,13 @@ class Traces(AgentTest):
         self.agent("--warmup-queries", "0", client=("fail_every=2",))
         trace = self.traces()["q0000"]
         self.assertEqual(trace["n_retries"], 1)
-        # What failed has no tokens, and does not hide those of the others.
+        # A failed attempt has no tokens and does not hide those of others.
         self.assertEqual(trace["total_output_tokens"], sum(s.get("output_tokens", 0) for s in trace["ipw"]["spans"]))
         self.assertGreater(trace["total_input_tokens"], 0)
         metrics = list(self.records().values())[0]["model_metrics"]["m"]
         self.assertEqual(metrics["token_metrics"]["output"], trace["total_output_tokens"])
 
-    def test_a_judge_is_known_at_the_end(self):
+    def test_judge_verdict_is_in_trace(self):
         service = Service()
         self.addCleanup(service.server_close)
         self.addCleanup(service.shutdown)
@@ -211,7 +211,7 @@ class Traces(AgentTest):
         self.assertEqual([self.traces()[key]["is_resolved"] for key in ("q0000", "q0001")], [True, False])
         self.assertEqual(Run(self.folder / "runs/run").summary()["totals"]["resolved"], 1)
 
-    def test_a_resumed_run_has_all_traces(self):
+    def test_resumed_run_has_all_traces(self):
         self.questions(*[{"problem": f"question {n}", "answer": "1"} for n in range(4)])
         self.script({"content": "1"})
         self.agent("--max-queries", "2")
@@ -219,8 +219,8 @@ class Traces(AgentTest):
         self.assertEqual(set(self.traces()), {"q0000", "q0001", "q0002", "q0003"})
         self.assertEqual(Run(self.folder / "runs/run").summary()["totals"]["queries"], 4)
 
-    def test_a_killed_run_has_the_traces_of_all_its_records(self):
-        """Energies come later than answers: a kill in between leaves a trace without them."""
+    def test_killed_run_has_traces_of_all_records(self):
+        """Energies are settled after answers: a kill in between leaves a trace without them."""
         self.questions(*[{"problem": f"question {n}", "answer": "1"} for n in range(60)])
         self.script(calls(call("null")), {"content": "1"})
         options = ["--tools", "null", "--tool-param", "null.delay_ms=50", "--warmup-queries", "0", "-c", "3"]
@@ -242,7 +242,7 @@ class Traces(AgentTest):
         self.assertEqual((totals["queries"], totals["turns"], totals["tool_calls"]), (count, 2 * count, count))
         self.assertEqual(summary["trace_events"]["queries_without_trace"], 60 - count)
 
-    def test_damaged_lines_are_kept(self):
+    def test_resume_keeps_damaged_trace_lines(self):
         self.questions({"problem": "one", "answer": "1"}, {"problem": "two", "answer": "2"})
         self.script({"content": "1"})
         self.agent("--max-queries", "1")
@@ -253,7 +253,7 @@ class Traces(AgentTest):
         self.assertIn('{"query_id": "damaged"}', path.with_name("traces.jsonl.damaged").read_text())
         self.assertIn("traces.jsonl.damaged", self.stderr)
 
-    def test_records_without_a_trace_are_counted(self):
+    def test_resume_warns_of_records_without_trace(self):
         self.questions(*[{"problem": f"question {n}", "answer": "1"} for n in range(4)])
         self.script({"content": "1"})
         self.agent("--max-queries", "2")
@@ -263,11 +263,12 @@ class Traces(AgentTest):
         self.assertEqual(Run(self.folder / "runs/run").summary()["trace_events"]["queries_without_trace"], 2)
 
 
-class Ledger(AgentTest):
-    """On a machine whose counters move: joules of spans add up to those of their queries, and these to the machine's."""
+class EnergyLedger(AgentTest):
+    """On a machine with running counters, joules of spans add up to those of their queries, and these to the
+    machine's."""
 
     def run_agents(self, *options):
-        self.on = self.machine(Both)
+        self.on = self.machine(IntelNvidia)
         self.questions(*[{"problem": f"question {n}", "answer": "1"} for n in range(8)])
         self.script(calls(call("null", n=1), call("null", n=2)), calls(call("shell", command=self.BURN)), {"content": "one " * 20})
         return self.agent(
@@ -295,7 +296,7 @@ class Ledger(AgentTest):
         self.assertLess(report["conservation_error"], 1e-3)
         return traces
 
-    def test_one_after_another(self):
+    def test_energy_adds_up_with_concurrency_1(self):
         traces = self.check(self.run_agents())
         for trace in traces.values():
             kinds = [span["type"] for span in trace["ipw"]["spans"]]
@@ -303,7 +304,7 @@ class Ledger(AgentTest):
             shell = next(s for s in trace["ipw"]["spans"] if s.get("name") == "shell")
             self.assertGreater(shell["cpu_s"], 0)
 
-    def test_four_at_a_time(self):
+    def test_energy_adds_up_with_concurrency_4(self):
         traces = self.check(self.run_agents("-c", "4"))
         self.assertTrue(any(trace["shared_device_warning"] for trace in traces.values()))
 
@@ -312,19 +313,19 @@ class Protocols(AgentTest):
     REACT = [{"content": "Thought: compute\nAction: calculator\nAction Input: {\"expression\": \"17 * 24\"}"},
              {"content": "Thought: now I know\nFinal Answer: 408"}]
 
-    def test_a_model_without_tools_calls_them_in_text(self):
+    def test_react_protocol_for_model_without_tools(self):
         for tools in ("no", "unknown"):
             self.script(*self.REACT)
             self.agent("--overwrite", "--protocol", "auto" if tools == "no" else "react", client=(f"tools={tools}",))
             self.assertEqual(self.answer(), "408")
 
-    def test_hermes(self):
+    def test_hermes_protocol(self):
         self.script({"content": "<tool_call>{\"name\": \"calculator\", \"arguments\": {\"expression\": \"17 * 24\"}}</tool_call>"},
                     {"content": "It is 408."})
         self.agent("--protocol", "hermes", client=("tools=no",))
         self.assertEqual(self.answer(), "It is 408.")
 
-    def test_calling_tools_in_text_is_not_a_retry(self):
+    def test_fallback_to_text_protocol_is_not_a_retry(self):
         service = Service()
         self.addCleanup(service.server_close)
         self.addCleanup(service.shutdown)
@@ -335,13 +336,13 @@ class Protocols(AgentTest):
         trace = self.traces()["q0000"]
         self.assertEqual((trace["n_retries"], trace["num_turns"]), (0, 1))
 
-    def test_native_alone_fails_where_tools_are_rejected(self):
+    def test_native_protocol_fails_if_tools_are_rejected(self):
         self.script({"content": "408"})
         self.assertEqual(self.agent("--protocol", "native", client=("tools=no",), code=1)["failed"], 1)
 
 
-class External(AgentTest):
-    """`--exec`: a program that asks through the proxy twice, and does something in between."""
+class ExternalProgram(AgentTest):
+    """`--exec`: a program that sends two requests through the proxy, with other work in between."""
 
     PROGRAM = """
 import json, os, socket, sys, time, urllib.request
@@ -406,7 +407,7 @@ if way == "fail":
     def spans(self, kind, query="q0000"):
         return [span for span in self.traces()[query]["ipw"]["spans"] if span["type"] == kind]
 
-    def test_the_time_between_inferences_is_a_tool(self):
+    def test_time_between_inferences_is_a_tool_span(self):
         self.questions({"problem": "it's $HOME; \"x\" `y`", "answer": "1"})
         report = self.external("none")
         self.assertEqual(report["completed"], 1)
@@ -427,7 +428,7 @@ if way == "fail":
             self.assertEqual(asked[-2:], [wanted] * 2)  # before them comes a request of our own
             self.assertEqual(self.traces()["q0000"]["total_output_tokens"], tokens)
 
-    def test_events(self):
+    def test_events_from_stdout_and_socket(self):
         for way in ("print", "socket"):
             self.external(way, "--overwrite")
             tool, = self.spans("tool_call")
@@ -435,7 +436,7 @@ if way == "fail":
             self.assertGreaterEqual(tool["to_s"] - tool["from_s"], 0.25)
             self.assertNotIn("tool_call", list(self.records().values())[0]["model_answers"]["tiny-1b"])
 
-    def test_an_inference_that_the_proxy_saw_is_counted_once(self):
+    def test_inference_seen_by_proxy_is_counted_once(self):
         self.external("inferences")
         tokens = sorted(span["output_tokens"] for span in self.spans("lm_inference"))
         self.assertEqual(tokens, sorted([TOKENS, TOKENS, 20]))
@@ -443,30 +444,30 @@ if way == "fail":
         self.assertEqual((trace["total_output_tokens"], trace["ipw"]["duplicates"]), (2 * TOKENS + 20, 6))
         self.assertNotIn("prefill-1", [span.get("id") for span in self.spans("prefill")])
 
-    def test_an_answer_may_look_like_an_event(self):
+    def test_answer_that_looks_like_an_event_is_kept(self):
         answer = '{"event": "game_start", "answer": 4}'
         self.external("none", "--exec", f"printf '%s\\nA\\000B\\n' '{answer}'")
         self.assertEqual(list(self.records().values())[0]["model_answers"]["tiny-1b"], answer + "\nAB")
         self.assertIsNone(self.traces()["q0000"]["ipw"]["event_problems"])
 
-    def test_a_program_may_have_ids_of_its_own(self):
+    def test_program_may_use_its_own_ids(self):
         self.external("own_id")
         self.assertEqual([tool["name"] for tool in self.spans("tool_call")], ["search"])
 
-    def test_the_api_key_reaches_the_service(self):
+    def test_api_key_is_forwarded(self):
         self.external("none", env={"IPW_API_KEY": "sk-upstream-7"})
         with self.service.lock:
             keys = [r["headers"].get("authorization") for r in self.service.requests if r["method"] == "POST"]
         self.assertEqual(set(keys), {"Bearer sk-upstream-7"})
 
-    def test_the_clients_headers_reach_the_service(self):
+    def test_client_headers_are_forwarded(self):
         self.external("none", "--client-param", "api_key_env=OTHER_KEY,header.X-Team=blue",
                       env={"OTHER_KEY": "sk-other-9", "OPENAI_API_KEY": "sk-of-the-program"})
         with self.service.lock:
             posts = [r["headers"] for r in self.service.requests if r["method"] == "POST"]
         self.assertEqual({(h.get("authorization"), h.get("x-team")) for h in posts}, {("Bearer sk-other-9", "blue")})
 
-    def test_a_long_question_is_in_a_file(self):
+    def test_long_question_is_passed_as_file(self):
         problem = "abcdefghi\n" * 20000
         self.questions({"problem": problem + "end", "answer": "1"})
         command = f"{sys.executable} -c 'import sys; print(len(open(sys.argv[1]).read()))' {{problem_file}}"
@@ -475,14 +476,14 @@ if way == "fail":
         self.assertEqual(self.external("none", "--overwrite", code=1)["failed"], 1)
         self.assertIn("{problem_file}", list(self.records().values())[0]["ipw"]["error"])
 
-    def test_a_reply_in_one_piece_shows_no_phases(self):
+    def test_unstreamed_reply_of_program_has_no_phases(self):
         for scenario, phases in (("normal", 2), ("whole", 0)):
             self.external("none", "--overwrite", scenario=scenario)
             self.assertEqual((len(self.spans("prefill")), len(self.spans("decode"))), (phases, phases))
             record = list(self.records().values())[0]
             self.assertEqual("prefill_s" in record["ipw"], phases > 0)
 
-    def test_the_loops_own_replies_in_one_piece_neither(self):
+    def test_unstreamed_reply_of_agent_loop_has_no_phases(self):
         for scenario, phases in (("normal", 1), ("whole", 0)):
             done = ipw(None, "agent", "--client", "openai", "--client-base-url", self.service.url(scenario), "--model",
                        "tiny-1b", "--dataset", self.folder / "questions.jsonl", "--idle", "0", "--warmup-queries", "0", "--output-dir",
@@ -496,7 +497,7 @@ if way == "fail":
         self.assertEqual(len(self.spans("lm_inference")), 3)
         self.assertEqual((trace["total_input_tokens"], trace["total_output_tokens"]), (4 + 2 * 11, 2 * TOKENS))
 
-    def test_queries_are_separate(self):
+    def test_requests_are_attributed_to_their_query(self):
         self.questions(*[{"problem": f"question {n}", "answer": "1"} for n in range(4)])
         self.assertEqual(self.external("none", "-c", "4")["completed"], 4)
         for n in range(4):
@@ -515,13 +516,13 @@ if way == "fail":
             return False
         return True
 
-    def test_nothing_that_it_started_survives_it(self):
+    def test_child_processes_end_with_program(self):
         command = f"setsid sh -c 'sleep 300 & echo $! > {self.folder / 'pid'}; wait' & " \
                   f"while [ ! -s {self.folder / 'pid'} ]; do sleep 0.05; done; echo 1"
         self.assertEqual(self.external("none", "--exec", command)["completed"], 1)
         self.assertFalse(self.is_running(int((self.folder / "pid").read_text())))
 
-    def test_nor_does_it_survive_us(self):
+    def test_child_processes_end_with_ipw(self):
         command = f"setsid sh -c 'sleep 300 & echo $! > {self.folder / 'pid'}; wait' & sleep 300"
         process = subprocess.Popen([IPW, "agent", "--client", "openai", "--client-base-url", self.service.url("normal"),
                                     "--model", "tiny-1b", "--dataset", self.folder / "questions.jsonl", "--idle", "0",
@@ -554,7 +555,7 @@ if way == "fail":
 
 
 def without_landlock():
-    """As on a kernel that lacks it: the system call is unknown."""
+    """Makes the system call fail as on a kernel without Landlock."""
     libc = ctypes.CDLL(None)
     # load the number; if it is landlock_create_ruleset, ENOSYS; else allow
     code = [(0x20, 0, 0, 0), (0x15, 0, 1, 444), (0x06, 0, 0, 0x00050000 | errno.ENOSYS), (0x06, 0, 0, 0x7fff0000)]
@@ -565,7 +566,7 @@ def without_landlock():
 
 
 class OlderKernel(AgentTest):
-    def test_without_landlock_tools_run_and_the_user_is_warned(self):
+    def test_without_landlock_tools_run_with_a_warning(self):
         self.script(calls(call("shell", command="pwd > made")), {"content": "408"})
         params = f"script={self.folder / 'script.jsonl'}"
         done = ipw(None, "agent", "--client", "null", "--model", "m", "--dataset", self.folder / "questions.jsonl",
@@ -579,7 +580,7 @@ class OlderKernel(AgentTest):
 
 
 class Interrupted(AgentTest):
-    def test_a_second_signal_ends_tools_and_the_run_resumes(self):
+    def test_second_signal_kills_tools_and_run_resumes(self):
         """A tool that would take minutes is killed with the run."""
         self.questions(*[{"problem": f"question {n}", "answer": "1"} for n in range(3)])
         self.script(calls(call("shell", command="touch started; sleep 300")), {"content": "1"})
@@ -603,27 +604,27 @@ class Interrupted(AgentTest):
         self.assertEqual(set(self.traces()), {"q0000", "q0001", "q0002"})
 
 
-class Servers(AgentTest):
-    def test_an_mcp_server(self):
+class McpServers(AgentTest):
+    def test_mcp_server_provides_tools(self):
         self.script(calls(call("add", a=17, b=24)), calls(call("crash")), calls(call("where")), {"content": "408"})
         self.assertEqual(self.agent("--tools", "none", "--mcp", SERVER)["completed"], 1)
 
-    def test_a_server_of_each_query_in_its_workspace(self):
+    def test_each_query_has_its_own_mcp_server(self):
         log = self.folder / "log"
         self.questions(*[{"problem": f"question {n}", "answer": "1"} for n in range(3)])
         self.script(calls(call("s_where")), {"content": "1"})
         report = self.agent("--tools", "none", "--mcp", f"s={SERVER} --log {log} {{workspace}}", "-c", "3")
         self.assertEqual(report["completed"], 3)
-        self.assertEqual(log.read_text().splitlines().count("start"), 1 + 3)  # one lists the tools
+        self.assertEqual(log.read_text().splitlines().count("start"), 1 + 3)  # one more to list the tools
 
-    def test_a_server_that_does_not_start(self):
+    def test_mcp_server_that_does_not_start(self):
         self.script({"content": "408"})
         self.agent("--mcp", SERVER + " --dead", code=1)
         self.assertIn("no configuration", self.stderr)
 
 
 class Options(AgentTest):
-    def test_wrong_ones(self):
+    def test_rejects_invalid_options(self):
         self.script({"content": "408"})
         for options, said in [(("--tools", "calculater"), "did you mean 'calculator'"),
                               (("--tools", "calculator,calculator"), "more than once"),
@@ -637,7 +638,7 @@ class Options(AgentTest):
             self.agent(*options, code=2)
             self.assertIn(said, self.stderr)
 
-    def test_resume_needs_the_same_agent(self):
+    def test_resume_rejects_different_agent(self):
         self.script({"content": "408"})
         self.agent("--tools", "think")
         self.agent("--tools", "think", "--resume")
@@ -650,7 +651,7 @@ class Options(AgentTest):
         self.agent("--tools", "null", "--tool-param", "null.delay_ms=2", "--resume", code=2)
         self.assertIn("agent was", self.stderr)
 
-    def test_the_workspace_is_removed(self):
+    def test_workspace_is_removed(self):
         deep = "i=0; while [ $i -lt 300 ]; do mkdir d && cd d; i=$((i+1)); done; touch bottom"
         self.script(calls(call("file_write", path="a/b/c", content="x"), call("shell", command=deep),
                           call("shell", command="mkdir closed; touch closed/f; chmod 0 closed")), {"content": "408"})
@@ -664,4 +665,4 @@ class Options(AgentTest):
 
 
 if __name__ == "__main__":
-    main_side_by_side()
+    main_parallel()

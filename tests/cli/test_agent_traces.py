@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Traces of agents from outside: analyze, export and list read a run directory that has them, and the Python IPW's."""
+"""Command-line tests of agent traces: analyze, export and list of run directories of ipw and of the Python IPW."""
 
 import json
 import shutil
@@ -51,7 +51,7 @@ class Analysis(TracesTest):
         self.assertEqual([row["kind"] for row in data["kinds"]],
                          ["lm_inference", "decode", "tool_call", "gap", "prefill"])
         kinds = {row["kind"]: row for row in data["kinds"]}
-        # of gaps and tools what is their own, of the others with what they contain
+        # own energy for gaps and tools, inclusive energy for the others
         for row, joules, error, idle in ((kinds["gap"], 90, 9, 27), (kinds["tool_call"], 180, 18, 54),
                                          (kinds["decode"], 270, 13.5, 54), (tools["calculator"], 78, 3.9, 15.6),
                                          (data["turns"][0], 540, 27, 108)):
@@ -65,8 +65,8 @@ class Analysis(TracesTest):
         self.assertEqual(found["warnings"], [])
         self.assertTrue((self.run_dir / "analysis" / "agent.json").exists())
 
-    def test_every_turn_counts_with_all_devices(self):
-        """Sixty turns of 10 J, 4 J of which are those of a board sensor, which is neither GPU nor CPU."""
+    def test_energy_of_turns_includes_all_devices(self):
+        """Sixty turns of 10 J, of which 4 J come from a board sensor, which is neither GPU nor CPU."""
         line = trace(0, energy_joules=600.0)
         turn = {**line["turns"][0], "gpu_energy_joules": 5.0, "cpu_energy_joules": 1.0}
         line["turns"] = [{**turn, "turn_index": i} for i in range(60)]
@@ -77,7 +77,7 @@ class Analysis(TracesTest):
         self.assertEqual([row["turn"] for row in turns], list(range(60)))
         self.assertEqual({(row["joules"], row["share"]) for row in turns}, {(10, 10 / 600)})
 
-    def test_it_is_in_all_analyses_of_an_agents_run_only(self):
+    def test_agent_analysis_runs_by_default_for_agent_runs_only(self):
         done = ipw(None, "analyze", self.run_dir)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(" ".join(done.stdout.split()), r"agent 210 ± 10 J per query.*inferences 57\.1 %")
@@ -87,7 +87,7 @@ class Analysis(TracesTest):
         self.assertIn("no agent traces", done.stdout + done.stderr)
         self.assertEqual(done.returncode, 1)
 
-    def test_problems_of_events_and_split_energies_are_reported(self):
+    def test_event_problems_and_missing_spans_are_reported(self):
         lines = [trace(0, event_problems="1 event without an end", spans=None), trace(1)]
         del lines[0]["ipw"]["spans"]
         lines[0]["turns"][0].update(gpu_energy_joules=None, cpu_energy_joules=None)
@@ -101,11 +101,11 @@ class Analysis(TracesTest):
         (self.run_dir / "traces.jsonl").write_text("".join(lines[:1]))
         self.assertIn("2 of 3 queries have no trace", " ".join(self.analyzed(self.run_dir)["warnings"]))
 
-    def test_estimates_are_called_so(self):
+    def test_estimated_energies_are_labeled(self):
         write_agent_run(self.root / "estimated", method="estimated")
         self.assertIn("energies of 3 of 3 queries are estimated", self.analyzed(self.root / "estimated")["warnings"][0])
 
-    def test_files_of_the_python_ipw(self):
+    def test_reads_traces_of_python_ipw(self):
         for name, queries, joules in (("old", 3, 180.0), ("new", 5, 2695.0)):
             path = self.root / name
             shutil.copytree(FIXTURES / name, path)
@@ -128,7 +128,7 @@ class Exports(TracesTest):
         inference = named[f"lm_inference {MODEL}"]
         self.assertEqual((inference["dur"], inference["args"]["energy_j"]), (400000.0, 120))
         self.assertEqual(named["turn 0"]["args"]["own_j"], 0)
-        # Two tools at the same time are on two tracks; on one track spans nest.
+        # Concurrent tools are on separate tracks; spans on one track nest.
         self.assertNotEqual(named["tool_call calculator"]["tid"], named["tool_call <shell>"]["tid"])
         for one in events:
             for other in events:
@@ -188,23 +188,23 @@ class Exports(TracesTest):
         self.assertEqual(loaded["query_id"][:2], ["q0000", "q0001"])
         self.assertEqual(len(datasets.load_from_disk(str(self.root / "out"))), 3)
 
-    def test_flat_exports_have_the_parts(self):
+    def test_flat_exports_have_energy_of_tools_and_gaps(self):
         row = json.loads(self.exported("jsonl").splitlines()[0])
         self.assertEqual((row["turns"], row["tool_calls"], row["tool_energy_j"], row["gap_energy_j"]), (1, 2, 60, 30))
 
 
 class Index(TracesTest):
-    def test_it_is_listed_as_an_agents_run(self):
+    def test_run_is_listed_with_kind_agent(self):
         done = ipw(None, "list", "runs", self.root, "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn('"agent"', done.stdout)
 
-    def test_kinds_of_agents_and_tools_are_listed(self):
+    def test_list_agents_and_tools(self):
         for kind, names in (("agents", {"auto", "native", "react"}), ("tools", {"calculator", "shell"})):
             found = json.loads(ipw(None, "list", kind, "--json").stdout)[kind]
             self.assertLessEqual(names, {row["name"] for row in found})
 
-    def test_two_are_compared_query_by_query(self):
+    def test_compare_pairs_queries_of_two_runs(self):
         other = write_agent_run(self.root / "other")
         done = ipw(None, "compare", self.run_dir, other, "--json")
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ipw analyze from outside: what it writes and prints, bad input, runs that are not finished."""
+"""Command-line tests of ipw analyze: results, text output, bad input, unfinished runs."""
 
 import json
 import math
@@ -28,7 +28,7 @@ if missing:
 
 
 def profiled(machine, *more, out="out", queries=30, model="echo:1b"):
-    """A run by the null client; gives its directory."""
+    """Profiles with the null client; returns the run directory."""
     rows = [{"problem": "word " * (1 + 11 * i % 30), "answer": "word", "subject": "xy"[i % 2]}
             for i in range(queries)]
     file = machine.put("/questions.jsonl", "\n".join(map(json.dumps, rows)))
@@ -64,14 +64,14 @@ class Results(AnalyzeTest):
     def setUpClass(cls):
         cls.measured = Intel(40)
         cls.addClassCleanup(cls.measured.close)
-        cls.path = cls.while_it_counts()
+        cls.path = cls.profile_slowly()
 
     @classmethod
-    def while_it_counts(cls, *more, out="out"):
-        """Slow enough for the counter to be seen moving."""
+    def profile_slowly(cls, *more, out="out"):
+        """Profiles slowly enough for the counter to change."""
         return profiled(cls.measured, "--client-param", "ttft_ms=12", *more, out=out)
 
-    def test_files_and_json_are_the_same(self):
+    def test_files_and_json_output_are_equal(self):
         got = self.read(self.path)
         self.assertEqual(list(got), [str(self.path)])
         self.assertEqual(list(got[str(self.path)]), ALL)
@@ -83,16 +83,16 @@ class Results(AnalyzeTest):
         self.assertEqual([p.name for p in (self.path / "analysis").iterdir()
                           if not p.name.endswith(".json")], [])
 
-    def test_the_same_again(self):
+    def test_output_is_deterministic(self):
         self.assertEqual(self.analyze(self.path, "--json"), self.analyze(self.path, "--json"))
         self.assertEqual(self.analyze(self.path, "-v"), self.analyze("-v", self.path))
 
-    def test_some(self):
+    def test_analysis_option_selects_analyses(self):
         got = self.read(self.path, "--analysis", "latency,quality")[str(self.path)]
         self.assertEqual(list(got), ["latency", "quality"])
         self.assertNotIn(" outliers", self.analyze(self.path, "--analysis", "latency"))
 
-    def test_text(self):
+    def test_text_output(self):
         text = self.analyze(self.path)
         for name in ALL:
             self.assertRegex(text, rf"\n   {name} +\S")
@@ -104,15 +104,15 @@ class Results(AnalyzeTest):
         self.assertIn("total tokens vs energy", whole)
         self.assertIn("p value", whole)
 
-    def test_one_screen(self):
+    def test_text_fits_one_screen(self):
         lines = self.analyze(self.path, "--analysis", ",".join(ALL)).splitlines()
         self.assertLessEqual(len(lines), 25)
         self.assertLessEqual(max(len(line) for line in lines if str(self.path) not in line), 80, "\n".join(lines))
 
-    def test_evidence(self):
+    def test_quality_reports_evidence_of_energy(self):
         checks = {c["check"]: c for c in self.read(self.path)[str(self.path)]["quality"]["data"]["checks"]}
         known = [r["ipw"]["energy"] for r in Run(self.path).records().values()
-                 if r["ipw"]["energy"]["joules"] is not None]  # the fake's counter may have stood still
+                 if r["ipw"]["energy"]["joules"] is not None]  # the fake counter may not have changed
         short = sum(energy["low_confidence"] for energy in known)
         self.assertIn(f"{len(known)} of 30 completed queries" if known else "unknown for all 30",
                       checks["energy"]["detail"])
@@ -122,7 +122,7 @@ class Results(AnalyzeTest):
                           checks["low_confidence"]["detail"])
         self.assertEqual(checks["idle_baseline"]["verdict"], "warning")
 
-    def test_a_place_that_cannot_be_written(self):
+    def test_unwritable_results_are_reported(self):
         copy = self.on.root / "copy"
         shutil.copytree(self.path, copy)
         shutil.rmtree(copy / "analysis", ignore_errors=True)
@@ -132,14 +132,14 @@ class Results(AnalyzeTest):
         self.assertIn("results not written", self.done.stderr)
         self.assertEqual(self.done.stderr.count("\n"), 1, self.done.stderr)
 
-    def test_an_interrupted_write_leaves_no_half(self):
-        """A result stands under its name whole: it is renamed into place."""
+    def test_results_are_written_atomically(self):
+        """A result file is renamed into place."""
         before = (self.path / "analysis/latency.json").stat().st_ino
         self.analyze(self.path)
         self.assertNotEqual((self.path / "analysis/latency.json").stat().st_ino, before)
 
-    def test_two_runs(self):
-        other = self.while_it_counts("--concurrency", "4", out="two")
+    def test_two_runs_are_compared_across(self):
+        other = self.profile_slowly("--concurrency", "4", out="two")
         got = self.read(self.path, other)
         self.assertEqual(list(got), [str(self.path), str(other), "across"])
         runs = got["across"]["data"]["runs"]
@@ -149,7 +149,7 @@ class Results(AnalyzeTest):
         for run, path in zip(runs, (self.path, other)):
             records = Run(path).records().values()
             joules = [r["ipw"]["energy"]["joules"] for r in records if r["ipw"]["energy"]["joules"]]
-            if joules:  # else the fake's counter stood still all the time
+            if joules:  # otherwise the fake counter never changed
                 self.assertAlmostEqual(run["joules_per_query"], sum(joules) / len(joules), places=9)
             else:
                 self.assertIsNone(run["joules_per_query"])
@@ -165,14 +165,14 @@ class Results(AnalyzeTest):
         self.assertEqual(len(warnings), 1)
         self.assertIn("2 different machines", warnings[0])
 
-    def test_a_bad_one_among_good_ones(self):
+    def test_bad_run_among_good_ones_is_reported(self):
         got = self.read(self.path, self.on.root / "nothing", code=1)
         self.assertEqual(list(got), [str(self.path)])
         self.assertComplains("no such directory")
 
 
 class Unfinished(AnalyzeTest):
-    def test_without_a_summary(self):
+    def test_run_without_summary(self):
         path = profiled(self.on)
         for name in ("summary.json", ARROW, "state.json", "dataset_info.json"):
             (path / name).unlink()
@@ -192,8 +192,8 @@ class Unfinished(AnalyzeTest):
         self.assertTrue(any("the first is line 8" in w for w in got["quality"]["warnings"]),
                         got["quality"]["warnings"])
 
-    def test_a_journal_that_was_continued(self):
-        """A resumed run that was killed: the Arrow files are of its first part."""
+    def test_journal_newer_than_arrow_files_is_read(self):
+        """A resumed run that was killed: its Arrow files only have the first part."""
         path = profiled(self.on, "--max-queries", "10")
         lines = (path / "records.jsonl").read_text().splitlines()
         query = json.loads(next(line for line in lines if '"kind":"query"' in line))
@@ -233,8 +233,8 @@ class Unfinished(AnalyzeTest):
         self.assertEqual(got["accuracy"]["summary"]["failed_queries"], failed)
 
 
-class Written(unittest.TestCase):
-    """Of runs whose every figure is known."""
+class SyntheticRunTest(unittest.TestCase):
+    """Tests on runs whose every figure is known."""
 
     def setUp(self):
         scratch = tempfile.TemporaryDirectory(prefix="ipw-analyze-")
@@ -242,8 +242,8 @@ class Written(unittest.TestCase):
         self.root = Path(scratch.name)
 
 
-class Labels(Written):
-    def test_a_value_carries_its_unit_and_its_label_none(self):
+class Labels(SyntheticRunTest):
+    def test_units_are_on_values_not_labels(self):
         run = write_run(self.root / "run", [query(i, latency=0.012 + 0.001 * i) for i in range(6)])
         said = ipw(None, "analyze", run, "-v").stdout
         self.assertRegex(said, r"\n +latency +6 +14\.50 ms")
@@ -251,8 +251,8 @@ class Labels(Written):
         self.assertNotRegex(said, r"(latency|first token|prefill|decode) s\b")
         self.assertNotRegex(said, r"itl ms\b")
 
-    def test_a_count_has_no_unit_whatever_surrounds_it(self):
-        """Not even in the group of a model whose name begins like a figure; nor is it hidden by another's name."""
+    def test_counts_have_no_unit(self):
+        """Even in the group of a model whose name starts like that of a figure."""
         lines = [json.loads(json.dumps(query(i, correct=i % 2)).replace(MODEL, "ipw-1b")) for i in range(6)]
         lines += [json.loads(json.dumps(query(6, joules=None, failed=True)).replace(MODEL, "ipw-1b"))]
         said = ipw(None, "analyze", write_run(self.root / "run", lines, model="ipw-1b"), "-v", "--analysis", "accuracy").stdout
@@ -260,9 +260,9 @@ class Labels(Written):
         self.assertRegex(said, r"\n   failed queries +1\n")
 
 
-class Findings(Written):
-    def test_the_finding_of_each_analysis_fits_a_screen(self):
-        """Half of 40 right at 10 J each, 2 J per second, and 0.5 J per token more."""
+class Findings(SyntheticRunTest):
+    def test_findings_fit_one_screen(self):
+        """40 queries, half of them correct, at 5 J plus 0.5 J per token."""
         lines = [query(i, joules=5 + 0.5 * (10 + i % 20), tokens=10 + i % 20, correct=i % 2) for i in range(40)]
         text = ipw(None, "analyze", write_run(self.root / "run", lines, busy=10.0)).stdout
         self.assertLessEqual(text.count("\n"), 25, text)
@@ -271,8 +271,8 @@ class Findings(Written):
         self.assertIn("50.0 % correct", words)
         self.assertRegex(words, r"regression 500(\.\d+)?( ± [\d.]+)? mJ per output token \(r² 1\.00\)")
 
-    def test_records_that_are_no_requests(self):
-        """Windows of layers and runs of a command differ by their settings: no fit per token, and no answers."""
+    def test_records_of_layers_and_commands_have_no_token_fit(self):
+        """Windows of layers and runs of a command differ by their settings: no fit per token and no accuracy."""
         for kind, unit, units in (("layers", "window", "windows"), ("run", "run", "runs")):
             path = write_run(self.root / kind, [query(i, joules=10.0 - i, tokens=20 + i) for i in range(4)], kind=kind)
             done = ipw(None, "analyze", path, "-v")
@@ -293,8 +293,8 @@ class Findings(Written):
         text = ipw(None, "analyze", write_run(self.root / "run", lines), "-v", "--analysis", "regression").stdout
         self.assertRegex(text, r"output tokens vs energy .*\d ± [\d.]+ mJ\b.* ± [\d.]+ J\b")
 
-    def test_rounding_is_no_spread(self):
-        """Equal watts but for the last bit: nothing stands out; one of twice as many does, by a finite z."""
+    def test_rounding_errors_make_no_outliers(self):
+        """Watts equal up to the last bit have no outlier; a value twice as large is one, with a finite z."""
         lines = [query(i, joules=10 * (1 + 2e-16 * (i % 3))) for i in range(40)]
         path = write_run(self.root / "even", lines)
         rows = json.loads(ipw(None, "analyze", path, "--analysis", "outliers", "--json").stdout)[str(path)]["outliers"]["data"]
@@ -307,23 +307,23 @@ class Findings(Written):
 
 
 def wilson(right, count):
-    """The 95 % interval of a share."""
+    """Wilson's 95 % interval of a proportion."""
     z, share = 1.959963984540054, right / count
     middle = (share + z * z / (2 * count)) / (1 + z * z / count)
     half = z / (1 + z * z / count) * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
     return middle - half, middle + half
 
 
-class Conclusions(Written):
-    """What is said first, above the findings of the analyses."""
+class Conclusions(SyntheticRunTest):
+    """The conclusion at the top of the output."""
 
     def run_of(self, name, joules, right, count=40, spread=0.5, failed=0, **facts):
-        """Joules of `joules` ± `spread` in turn; the first `right` of `count` are correct."""
+        """Energies alternate between `joules` + `spread` and - `spread`; the first `right` of `count` are correct."""
         lines = [query(i, joules=joules + (spread if i % 2 else -spread), correct=i < right) for i in range(count)]
         lines += [query(count + i, joules=None, failed=True) for i in range(failed)]
         return write_run(self.root / name, lines, **facts)
 
-    def told(self, *words):
+    def text_of(self, *words):
         text = ipw(None, "analyze", *words).stdout
         self.assertLessEqual(text.count("\n"), 25, text)
         for line in text.splitlines():
@@ -331,39 +331,39 @@ class Conclusions(Written):
         return text
 
     def sentence(self, *words):
-        return " ".join(self.told(*words).strip().split("\n\n")[0].split())
+        return " ".join(self.text_of(*words).strip().split("\n\n")[0].split())
 
-    def test_a_run_named_twice_is_analyzed_once(self):
+    def test_duplicate_run_is_analyzed_once(self):
         first, second = self.run_of("first", 12, 30), self.run_of("second", 13, 30)
         done = ipw(None, "analyze", first, first, second, "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual([key for key in json.loads(done.stdout) if key != "across"], [str(first), str(second)])
 
-    def test_of_a_run(self):
+    def test_conclusion_of_one_run(self):
         low, high = wilson(30, 40)
         path = self.run_of("one", 12, 30, failed=2)
         self.assertRegex(self.sentence(path), re.escape("tiny.model:1b on H100: 75.0 % correct (95 % CI: "
                          f"{100 * low:.1f} % to {100 * high:.1f} %) at 12.00 ± 0.60 J per query (measured (counter)), "
                          "median latency 1.000 s; 2 of 42 failed; ") + r"\d of \d\d checks warn\.")
-        self.assertLess(self.told(path).index("% correct"), self.told(path).index(" quality "))
+        self.assertLess(self.text_of(path).index("% correct"), self.text_of(path).index(" quality "))
 
-    def test_of_nothing(self):
+    def test_conclusion_without_completed_queries(self):
         path = write_run(self.root / "none", [query(i, joules=None, failed=True) for i in range(5)])
         self.assertRegex(self.sentence(path), r"^tiny.model:1b on H100: nothing was completed; ")
         path = write_run(self.root / "bare", [query(i, joules=None) for i in range(5)])
         self.assertRegex(self.sentence(path), r"^tiny.model:1b on H100: unknown energy, median latency 1\.000 s; ")
 
-    def test_which_is_most_accurate_and_which_cheapest(self):
-        """40 of 40 against 10 of 40, and 10 J against 2 J: beyond all doubt."""
+    def test_conclusion_names_most_accurate_and_cheapest(self):
+        """40 of 40 against 10 of 40 correct, and 10 J against 2 J: both significant."""
         good, cheap = self.run_of("good", 10, 40, concurrency=1), self.run_of("cheap", 2, 10, concurrency=8)
         self.assertEqual(self.sentence(good, cheap),
                          "concurrency 1: most accurate, 100 %, 75.0 points more than concurrency 8 (outside the 95 % CI), "
                          "10.00 J per query; concurrency 8: cheapest, 2.000 J per query, 5.0 times less than "
                          "concurrency 1 (outside ±), 25.0 % correct. Energies measured (counter), ±3.0 % common.")
-        rows = [line.split()[:6] for line in self.told(good, cheap).splitlines() if line.startswith("   *  ")]
+        rows = [line.split()[:6] for line in self.text_of(good, cheap).splitlines() if line.startswith("   *  ")]
         self.assertEqual(rows, [["*", "concurrency", "1", "100", "%", "10.000"], ["*", "concurrency", "8", "25.0", "%", "2.000"]])
 
-    def test_inside_the_errors(self):
+    def test_conclusion_says_if_difference_is_within_error(self):
         """The difference is compared with Newcombe's interval, and with 1.96 standard errors of both means."""
         for right, joules in ((20, 10.2), (24, 10.3), (29, 10.4), (30, 10.7)):
             a = self.run_of(f"a{right}", 10, 20, spread=1, concurrency=1)
@@ -378,22 +378,22 @@ class Conclusions(Written):
             self.assertIn(f"most accurate, 50.0 %, as is concurrency 2; and {less}" if right == 20 else
                           f"{100 * right / 40 - 50:.1f} points more than concurrency 1 ({points} the 95 % CI)", said)
 
-    def test_the_next_that_costs_as_little_is_named(self):
+    def test_conclusion_names_runs_of_equal_cost(self):
         runs = [self.run_of(f"run{at}", joules, right, spread=1, concurrency=at)
                 for at, joules, right in ((1, 20, 40), (2, 10, 20), (3, 10.1, 22))]
         self.assertIn("concurrency 2: cheapest, 10.00 J per query, 2.0 times less than concurrency 1 (outside ±), "
                       "concurrency 3 the same within ±, 50.0 % correct", self.sentence(*runs))
 
-    def test_without_energy_or_grades(self):
+    def test_conclusion_without_energy_or_accuracy(self):
         runs = [write_run(self.root / f"run{at}", [query(i, joules=None) for i in range(5)], concurrency=at) for at in (1, 2)]
         self.assertEqual(self.sentence(*runs), "energy and accuracy unknown.")
         runs[0] = write_run(self.root / "more", [query(i, joules=4 + i % 2) for i in range(6)], concurrency=4)
         self.assertIn("concurrency 4: cheapest, 4.500 J per query. ", self.sentence(*runs))
 
-    def test_many_fit_a_screen(self):
+    def test_conclusion_of_many_runs_fits_one_screen(self):
         runs = [self.run_of(f"run{at}", 10 + at, 30, concurrency=at, failed=3, dataset=f"dataset-{at}-of-a-long-name")
                 for at in range(12)]
-        text = self.told(*runs)
+        text = self.text_of(*runs)
         self.assertIn("6 more runs: -v shows them", text)
         self.assertRegex(text, r"\n   quality +checks warn in 12 of 12 runs\n")
         whole = ipw(None, "analyze", "-v", *runs).stdout
@@ -401,11 +401,11 @@ class Conclusions(Written):
             self.assertRegex(whole[:4000], rf"\n   [* ]  dataset-\d…\w+ {at} +3 +75\.0 % +{10 + at}\.\d+ ± ")
 
 
-class Throttling(Written):
+class Throttling(SyntheticRunTest):
     HEAD = "t_s,sensor,device,channel,scope,quantity,unit,value,sum,covered,t_plus_minus_s\n"
 
     def check(self, rows):
-        """The check of a run with these values of a device's throttle."""
+        """The throttling check of a run with these samples."""
         run = write_run(self.root / f"run{len(list(self.root.iterdir()))}", [query(i) for i in range(3)])
         with open(run / "samples.csv", "w") as file:
             file.write(self.HEAD)
@@ -413,24 +413,24 @@ class Throttling(Written):
         found = json.loads(ipw(None, "analyze", run, "--analysis", "quality", "--json").stdout)[str(run)]
         return next(check for check in found["quality"]["data"]["checks"] if check["check"] == "throttling")
 
-    def test_what_devices_reported(self):
+    def test_throttling_verdicts(self):
         self.assertEqual(self.check([]), {"check": "throttling", "verdict": "unknown", "detail": "no device reports it"})
         self.assertEqual(self.check([(0, "")] * 40), {"check": "throttling", "verdict": "good", "detail": "none in 40 samples"})
-        told = self.check([(0, "")] * 30 + [(1, "")] * 6 + [(2, "")] * 4)
-        self.assertEqual((told["verdict"], told["detail"]), ("warning", "clocks throttled in 25.0 % of 40 samples: power, thermal"))
+        check = self.check([(0, "")] * 30 + [(1, "")] * 6 + [(2, "")] * 4)
+        self.assertEqual((check["verdict"], check["detail"]), ("warning", "clocks throttled in 25.0 % of 40 samples: power, thermal"))
 
-    def test_a_file_of_many_samples(self):
-        """Some are looked at, from the beginning to the end."""
-        tail = "0" * 1000  # of each line, so that the file is large
-        told = self.check([(0, tail)] * 63_000 + [(2, tail)] * 7_000)
-        self.assertEqual(told["verdict"], "warning")
-        share, samples = re.fullmatch(r"clocks throttled in ([\d.]+) % of (\d+) samples, evenly spaced: thermal", told["detail"]).groups()
+    def test_large_sample_file_is_subsampled(self):
+        """Samples are read from the whole file."""
+        tail = "0" * 1000  # makes each line long, so that the file is large
+        check = self.check([(0, tail)] * 63_000 + [(2, tail)] * 7_000)
+        self.assertEqual(check["verdict"], "warning")
+        share, samples = re.fullmatch(r"clocks throttled in ([\d.]+) % of (\d+) samples, evenly spaced: thermal", check["detail"]).groups()
         self.assertAlmostEqual(float(share), 10, delta=1)
         self.assertTrue(20_000 < int(samples) < 70_000, samples)
 
 
 class BadInput(AnalyzeTest):
-    def test_usage(self):
+    def test_usage_errors(self):
         self.analyze(code=2)
         self.assertComplains("missing run directory")
         self.analyze("x", "--analysis", "latancy", code=2)
@@ -439,7 +439,7 @@ class BadInput(AnalyzeTest):
         self.assertComplains("skip_zeroes")
         self.analyze("x", "--analysis", "", code=2)
 
-    def test_no_run(self):
+    def test_missing_run(self):
         for path, words in ((self.on.root / "nothing", "no such directory"),
                             (self.on.put("/file", ""), "neither a run directory nor"),
                             (self.on.root, "holds no run")):
@@ -447,7 +447,7 @@ class BadInput(AnalyzeTest):
             self.assertComplains(words, str(path))
         self.assertEqual(self.read(self.on.root / "nothing", code=1), {})
 
-    def test_no_record(self):
+    def test_run_without_records(self):
         path = self.on.put("/empty/records.jsonl", '{"kind":"run","format":1}').parent
         self.analyze(path, code=1)
         self.assertComplains("no record")
@@ -455,7 +455,7 @@ class BadInput(AnalyzeTest):
         self.analyze(path, code=1)
         self.assertComplains("the first is line 2")
 
-    def test_a_later_format(self):
+    def test_warns_of_later_format(self):
         path = profiled(self.on, queries=3)
         (path / ARROW).unlink()
         text = (path / "records.jsonl").read_text()
@@ -467,7 +467,7 @@ class BadInput(AnalyzeTest):
         whole = (path / ARROW).read_bytes()
         for damaged, words in ((whole[:-2000], "truncated"), (b"", "empty"), (b"x" * 4000, "not an Arrow")):
             (path / ARROW).write_bytes(damaged)
-            text = self.analyze(path)  # the journal has it all
+            text = self.analyze(path)  # the journal is complete
             self.assertIn("the journal is read in place of the Arrow files", text)
             self.assertIn(words, text)
         journal = (path / "records.jsonl").rename(path / "away")
@@ -477,8 +477,8 @@ class BadInput(AnalyzeTest):
             self.assertComplains(words, ARROW)
         journal.rename(path / "records.jsonl")
 
-    def test_bytes_that_were_changed(self):
-        """No byte of an Arrow file makes it crash: it is reported, or the figures are there."""
+    def test_corrupt_arrow_bytes_do_not_crash(self):
+        """A corrupt byte is reported, or the figures are still there."""
         path = profiled(self.on, queries=3)
         whole = (path / ARROW).read_bytes()
         (path / "records.jsonl").unlink()
@@ -497,7 +497,7 @@ class BadInput(AnalyzeTest):
         (path / "summary.json").write_text("[]")
         self.assertIn("summary.json: not a JSON object", self.analyze(path))
 
-    def test_a_dataset_that_is_no_run(self):
+    def test_dataset_without_metrics(self):
         path = profiled(self.on)
         (path / "records.jsonl").unlink()
         text = (path / ARROW).read_bytes().replace(b"model_metrics", b"model_mectrix")
@@ -507,7 +507,7 @@ class BadInput(AnalyzeTest):
 
 
 class Listing(AnalyzeTest):
-    def test_list(self):
+    def test_list_analyses(self):
         listed = json.loads(ipw(None, "list", "analyses", "--json").stdout)["analyses"]
         self.assertEqual([row["name"] for row in listed], [*ALL, "agent", "layers", "sweep"])
         self.assertTrue(all(row["available"] for row in listed))

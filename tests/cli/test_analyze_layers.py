@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""ipw analyze, plot and report of what `ipw layers -o` wrote: as a file, and as layers*.json in a
-directory, with a run in it or without."""
+"""ipw analyze, plot and report of results of `ipw layers -o`: a file, and layers*.json in a directory with or without a
+run."""
 
 import json
 import math
@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from pictures import run_directory  # noqa: E402
+from plots import run_directory  # noqa: E402
 from program import ipw  # noqa: E402
 
 missing = [part["missing"] for part in json.loads(ipw(None, "doctor", "--json").stdout)["parts"]
@@ -25,7 +25,7 @@ CALIBRATION = 0.03
 
 
 def measured(model="a/tiny-q4.gguf", parameters=1e8, bits=4.5, scale=1.0, label="H100", **more):
-    """One model: joules per token of prefill go with the prompt's length to the power of 0.25."""
+    """A result of one model; prefill joules per token grow with the prompt length to the power of 0.25."""
     settings = []
     for n in LENGTHS:
         for phase, tokens, joules in (("prefill", n, scale * 0.01 * n ** 1.25),
@@ -73,7 +73,7 @@ class LayersTest(unittest.TestCase):
 
 
 class Figures(LayersTest):
-    def test_shares_and_their_errors(self):
+    def test_component_shares_and_errors(self):
         path = self.put("some.json", measured())
         got = self.read(path)[str(path)]
         self.assertEqual(list(got), ["layers"])
@@ -82,7 +82,7 @@ class Figures(LayersTest):
         self.assertAlmostEqual(sum(row["share"] for row in rows.values()), 1, places=12)
         row = rows["prefill", "ffn"]
         self.assertAlmostEqual(row["joules_error"], math.hypot(0.1, CALIBRATION * 5), places=12)
-        # Calibration is the same for all parts, so it is not in a share's error: scatter alone.
+        # The calibration error is common to all parts, so the error of a share only has the scatter.
         share = 5 / 11
         self.assertAlmostEqual(row["share"], share, places=12)
         self.assertAlmostEqual(row["share_error"],
@@ -93,7 +93,7 @@ class Figures(LayersTest):
         self.assertEqual((summary["largest_component"], summary["largest_component_phase"]),
                          ("ffn", "prefill"))
 
-    def test_against_the_prompt_s_length(self):
+    def test_energy_against_prompt_length(self):
         path = self.put("some.json", measured())
         got = self.read(path)[str(path)]["layers"]
         rows = [row for row in got["data"]["by_prompt_tokens"] if row["phase"] == "prefill"]
@@ -110,7 +110,7 @@ class Figures(LayersTest):
         self.assertAlmostEqual(got["summary"]["prefill_joules_per_token_error"], 0.05 * joules / tokens,
                                places=12)
 
-    def test_the_finding_counts_models(self):
+    def test_finding_states_number_of_models(self):
         said = self.analyze(self.put("one.json", measured()))
         self.assertIn("models: 1, prefill", said)
         self.assertNotIn("1 models", said)
@@ -123,7 +123,7 @@ class Figures(LayersTest):
                          ["q4.gguf", "q8.gguf", "q16.gguf"])
         laws = got["data"]["against"]
         self.assertEqual(set(laws), {"prefill_joules_per_token_of_bits_per_weight",
-                                     "decode_joules_per_token_of_bits_per_weight"})  # sizes are equal
+                                     "decode_joules_per_token_of_bits_per_weight"})  # model sizes are equal
         self.assertAlmostEqual(laws["decode_joules_per_token_of_bits_per_weight"]["exponent"], 1, places=9)
         self.assertEqual(got["warnings"], [])
 
@@ -161,8 +161,8 @@ class Figures(LayersTest):
         self.assertEqual((got["summary"]["models"], got["summary"]["energy_known"]), (2, 1))
         self.assertIn("energy unknown", got["warnings"][0])
 
-    def test_figures_that_are_missing(self):
-        """Whatever a file lacks, the result is whole."""
+    def test_missing_fields_leave_valid_result(self):
+        """The result is complete, whichever field a file lacks."""
         whole = measured()
         for key in list(whole):
             if key in ("layers", "components"):
@@ -175,8 +175,8 @@ class Figures(LayersTest):
         self.assertNotIn("nan", text)
 
 
-class Places(LayersTest):
-    def test_in_a_run_s_directory(self):
+class Locations(LayersTest):
+    def test_layers_in_run_directory(self):
         run = run_directory(self.root / "run", [{}] * 12)
         without = self.read(run)[str(run)]
         self.assertNotIn("layers", without)
@@ -184,9 +184,9 @@ class Places(LayersTest):
         got = self.read(run)[str(run)]
         self.assertEqual(list(got), [*without, "layers"])
         self.assertEqual(json.loads((run / "analysis/layers.json").read_text()), got["layers"])
-        self.assertEqual(self.read(run)[str(run)], got)  # its own result is not taken for a source
+        self.assertEqual(self.read(run)[str(run)], got)  # its own output is not read as input
 
-    def test_by_name_it_says_what_is_missing(self):
+    def test_selected_analysis_reports_missing_input(self):
         run = run_directory(self.root / "run", [{}] * 4)
         got = self.read(run, "--analysis", "layers", code=1)[str(run)]["layers"]
         self.assertIn("ipw layers -o", got["summary"]["not_enough_data"])
@@ -194,7 +194,7 @@ class Places(LayersTest):
         got = self.read(path, "--analysis", "latency,layers")[str(path)]
         self.assertIn("run directory", got["latency"]["summary"]["not_enough_data"])
 
-    def test_a_directory_of_layers_alone(self):
+    def test_directory_with_layers_only(self):
         for name in ("layers.json", "layers-q8.json"):
             self.put(f"[odd] dir*/{name}", measured(name))
         path = self.root / "[odd] dir*"
@@ -204,12 +204,12 @@ class Places(LayersTest):
         self.assertEqual(done.returncode, 1)
         self.assertIn("holds no run", done.stderr)
 
-    def test_of_a_file_nothing_is_written(self):
+    def test_analyzing_a_file_writes_nothing(self):
         path = self.put("some.json", measured())
         self.analyze(path)
         self.assertEqual([p.name for p in self.root.iterdir()], ["some.json"])
 
-    def test_damaged(self):
+    def test_damaged_layers_file(self):
         for content, words in (("{", "not JSON"), ("{}", "has no layers"), ('{"models": [1]}', "no layers")):
             path = self.put("some.json", content)
             self.assertEqual(self.analyze(path, code=1), "")
@@ -218,10 +218,10 @@ class Places(LayersTest):
             self.assertIn("some.json", self.done.stderr)
         run = run_directory(self.root / "run", [{}] * 4)
         self.put("run/layers.json", "{")
-        self.assertIn("latency", self.analyze(run, code=1))  # the run is analyzed all the same
+        self.assertIn("latency", self.analyze(run, code=1))  # the run is still analyzed
         self.assertIn("layers.json", self.done.stderr)
 
-    def test_plots_and_the_page(self):
+    def test_plots_and_report(self):
         run = run_directory(self.root / "run", [{}] * 5)
         self.put("run/layers.json", measured())
         listed = json.loads(ipw(None, "list", "plots", "--json").stdout)["plots"]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""ipw analyze against SciPy and NumPy over the same records, loaded by Hugging Face's datasets: runs of
-ours, and directories in the layout of the Python IPW that datasets writes.  $IPW_PYTHON may name an
-interpreter that has them; without them this is a skip."""
+"""ipw analyze against SciPy and NumPy on the same records, loaded with Hugging Face datasets: runs of ipw, and
+directories in the layout of the Python IPW.  $IPW_PYTHON may name an interpreter with these packages; without them the
+test is skipped."""
 
 import os
 import sys
@@ -84,7 +84,7 @@ class AnalyzeTest(MachineTest):
 
 
 class Columns:
-    """The figures of a run as NumPy arrays, NaN for what is not known."""
+    """The figures of a run as NumPy arrays, NaN for unknown ones."""
 
     def __init__(self, path):
         self.rows = datasets.load_from_disk(str(path)).to_list()
@@ -106,7 +106,7 @@ def known(*arrays):
     return [array[keep] for array in arrays]
 
 
-class Layouts(AnalyzeTest):
+class PythonLayouts(AnalyzeTest):
     """Directories in the layout of the Python IPW."""
 
     def check_line(self, got, x, y, what):
@@ -151,7 +151,7 @@ class Layouts(AnalyzeTest):
         self.check_regression(path, got)
         self.assertEqual(json.loads((path / "analysis/regression.json").read_text()), got)
 
-    def test_several_files(self):
+    def test_sharded_dataset(self):
         rng = np.random.default_rng(2)
         path = self.saved([record(i, rng) for i in range(90)], shards=4)
         self.check_regression(path, self.analyze(path)["regression"])
@@ -159,8 +159,8 @@ class Layouts(AnalyzeTest):
         self.assertEqual(ipw(None, "analyze", path).returncode, 0)
         self.assertIn("3 of 4 Arrow files found", ipw(None, "analyze", path).stdout)
 
-    def test_first_release(self):
-        """Fewer columns, no total, no verdicts."""
+    def test_layout_of_first_release(self):
+        """It has fewer columns, no totals and no verdicts."""
         rng = np.random.default_rng(3)
         path = self.saved([record(i, rng, first=True) for i in range(50)])
         got = self.analyze(path)
@@ -168,8 +168,8 @@ class Layouts(AnalyzeTest):
         self.assertIn("graded", got["accuracy"]["summary"]["not_enough_data"])
         self.assertNotIn("itl_median_ms", got["latency"]["data"]["times"])
 
-    def test_a_column_of_nulls(self):
-        """datasets gives it the type null: nothing is known, and nothing fails."""
+    def test_column_of_nulls_is_unknown(self):
+        """datasets writes such a column with the type null."""
         rng = np.random.default_rng(4)
         path = self.saved([record(i, rng, gpu=False) for i in range(20)])
         got = self.analyze(path)
@@ -177,7 +177,7 @@ class Layouts(AnalyzeTest):
         self.assertIn("energy", got["efficiency"]["summary"]["not_enough_data"])
         self.assertEqual(got["quality"]["summary"]["energy_known"], 0)
 
-    def test_what_is_missing_here_and_there(self):
+    def test_missing_values_in_some_rows(self):
         rng = np.random.default_rng(5)
         rows = [record(i, rng) for i in range(60)]
         metrics = rows[3]["model_metrics"]["org/Model-7B"]
@@ -191,7 +191,7 @@ class Layouts(AnalyzeTest):
         got = self.analyze(path)
         energy = got["regression"]["data"]["regressions"]["total_tokens_vs_energy"]
         self.assertEqual(energy["count"], 57)
-        # Of row 3 the median stands in for the average power.
+        # In row 3 the median replaces the missing average power.
         self.assertEqual(got["regression"]["data"]["regressions"]["total_tokens_vs_power"]["count"], 59)
         self.assertTrue(any("2 values are not finite" in w for w in got["quality"]["warnings"]))
 
@@ -229,8 +229,8 @@ class Layouts(AnalyzeTest):
             self.assertClose(by[subject]["ipj"], flags[i::2].mean() / joules[i::2].mean())
         self.assertEqual([row["level"] for row in got["data"]["by_level"]], ["0", "1", "2"])
 
-    def test_levels_in_a_text(self):
-        """The Python IPW's own dataset has its metadata as JSON text; the journal may have both."""
+    def test_levels_in_json_text_metadata(self):
+        """The Python IPW stores metadata as JSON text; the journal may have text or an object."""
         rng = np.random.default_rng(12)
         plain, texts = [record(i, rng) for i in range(60)], []
         for i, row in enumerate(plain):
@@ -248,8 +248,8 @@ class Layouts(AnalyzeTest):
                              [("d0", 20), ("d1", 20), ("d2", 19)])
             self.assertEqual(got[1][name]["data"]["by_level"], levels)
 
-    def test_zero_energies(self):
-        """Are replaced by power x time, as the Python IPW does, and counted."""
+    def test_zero_energies_are_replaced_by_power_times_time(self):
+        """As in the Python IPW; they are counted."""
         rng = np.random.default_rng(7)
         rows = [record(i, rng) for i in range(30)]
         for i in (2, 5):
@@ -259,7 +259,8 @@ class Layouts(AnalyzeTest):
         got = whole["accuracy"]
         columns = Columns(path)
         joules = columns.of("energy_metrics", "per_query_joules")
-        self.assertEqual(whole["efficiency"]["summary"]["energy_known"], 28)  # ours: 0 J is missing, not measured
+        # in runs of ipw, 0 J is missing, not measured
+        self.assertEqual(whole["efficiency"]["summary"]["energy_known"], 28)
         self.assertClose(whole["efficiency"]["summary"]["joules_per_query"], joules[joules > 0].mean())
         watts = columns.of("power_metrics", "gpu", "per_query_watts", "avg")
         latency = columns.of("latency_metrics", "total_query_seconds")
@@ -269,7 +270,7 @@ class Layouts(AnalyzeTest):
         self.assertEqual((energy["zero_values"], energy["imputed_count"], energy["imputed_from_power"]),
                          (2, 2, (watts * latency)[[2, 5]].mean()))
 
-    def test_the_chip_of_an_apple(self):
+    def test_energy_basis_soc(self):
         rng = np.random.default_rng(8)
         rows = [record(i, rng) for i in range(20)]
         for row in rows:
@@ -280,8 +281,8 @@ class Layouts(AnalyzeTest):
         self.assertEqual(got["accuracy"]["summary"]["energy_basis"], "soc")
         self.assertClose(got["efficiency"]["summary"]["joules_per_query"], 7.0)
 
-    def test_the_basis_is_what_was_used(self):
-        """Not what a record says of itself: older ones say nothing, and what they name may be missing."""
+    def test_basis_is_the_one_used(self):
+        """Not the basis that a record names: older records have none, and the named energy may be missing."""
         for name, said, backend, board, used in (("old", None, "powermetrics", 7.0, "soc"),
                                                  ("empty", "soc", "powermetrics", None, "gpu"),
                                                  ("card", None, "NVML", 7.0, "gpu")):
@@ -301,7 +302,7 @@ class Layouts(AnalyzeTest):
             table = list(csv.DictReader(io.StringIO(ipw(None, "export", path, "--to", "csv").stdout)))
             self.assertEqual({row["energy_basis"] for row in table}, {used}, name)
 
-    def test_two_models(self):
+    def test_selects_one_of_two_models(self):
         rng = np.random.default_rng(9)
         rows = [record(i, rng) for i in range(40)]
         for i, row in enumerate(rows):
@@ -352,7 +353,7 @@ class Layouts(AnalyzeTest):
 
 
 class Ours(AnalyzeTest):
-    """A run of ipw profile on a machine with a counter of energy."""
+    """A run of ipw profile on a machine with an energy counter."""
 
     @classmethod
     def setUpClass(cls):
@@ -390,7 +391,7 @@ class Ours(AnalyzeTest):
         self.assertEqual(got["summary"]["energy_known"], len(joules))
         self.assertClose(got["summary"]["joules_per_output_token"], joules.sum() / out.sum())
         low, high = got["summary"]["joules_per_output_token_interval_95"]
-        # Measured queries: where a busy machine made one far longer than the rest, draws differ, so the mean of several.
+        # Measured queries: an outlier on a busy machine makes bootstrap draws differ, so use the mean of several.
         drawn = np.array([oracle.studentized(lambda sums: sums[0] / sums[1], (joules, out), seed=n) for n in range(1, 6)])
         wanted = drawn.mean(axis=0)
         self.assertAlmostEqual(low, wanted[0], delta=0.1 * (wanted[1] - wanted[0]))
@@ -406,8 +407,8 @@ class Ours(AnalyzeTest):
         self.assertEqual(lengths.get("under 16", 0), int((out < 16).sum()))
         self.assertEqual(lengths.get("16 to 31", 0), int(((out >= 16) & (out < 32)).sum()))
 
-    def test_as_the_summary_says(self):
-        """Two ways to the same figures: the run's own sums, and the analysis of its records."""
+    def test_figures_agree_with_summary(self):
+        """The run's own totals equal the analysis of its records."""
         ours = json.loads((self.path / "summary.json").read_text())["ipw"]
         got = self.analyze(self.path)
         self.assertClose(got["accuracy"]["summary"]["ipj"], ours["ipj"], "ipj", 1e-6)
@@ -416,8 +417,8 @@ class Ours(AnalyzeTest):
                     "prefill_joules_per_input_token", "decode_joules_per_output_token"):
             self.assertClose(got["efficiency"]["summary"][key], ours[key], key, 1e-6)
 
-    def test_from_the_journal(self):
-        """The journal alone tells the same."""
+    def test_figures_from_journal_equal_those_from_arrow(self):
+        """The journal alone gives the same results."""
         arrow = self.analyze(self.path)
         for name in ("data-00000-of-00001.arrow", "state.json", "dataset_info.json"):
             (self.path / name).rename(self.path / (name + ".away"))

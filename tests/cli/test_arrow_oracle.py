@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Arrow files against other implementations: pyarrow and datasets read what we write, and we read
-what they write.  $IPW_PYTHON may name an interpreter that has them; without them this is a skip."""
+"""Arrow files against other implementations: pyarrow and datasets read files of ipw, and vice versa.  $IPW_PYTHON may
+name an interpreter with these packages; without them the test is skipped."""
 
 import os
 import sys
@@ -56,7 +56,7 @@ def watts():
 
 
 def metrics_type():
-    """The record as the Python IPW declares it, written down a second time."""
+    """The schema of a record of the Python IPW, defined independently."""
     return pa.struct([
         ("compute_metrics", pa.struct(
             fields(DOUBLE, "flops_per_request macs_per_request") + fields(INTEGER, "total_flops")
@@ -134,10 +134,10 @@ def schema_of(model, metadata):
         ("ipw", ipw_type())])
 
 
-def made_up(kind, rng):
-    """A value of an Arrow type, or None one time in four."""
+def random_value(kind, rng):
+    """A random value of an Arrow type, or None with probability 1/4."""
     if pa.types.is_struct(kind):
-        return {field.name: made_up(field.type, rng) for field in kind}
+        return {field.name: random_value(field.type, rng) for field in kind}
     if rng.random() < 0.25:
         return None
     if kind == DOUBLE:
@@ -163,7 +163,7 @@ class Case(unittest.TestCase):
         return Path(folder.name)
 
     def store(self, lines, model, metadata=None):
-        """A run directory of ours with these journal lines; gives it and its table."""
+        """Writes a run directory with these journal lines; returns it and its table."""
         folder = self.folder()
         with open(folder / "records.jsonl", "w", encoding="utf-8") as journal:
             for line in lines:
@@ -176,7 +176,7 @@ class Case(unittest.TestCase):
         return folder, table
 
     def same(self, ours, theirs, where=""):
-        """Equal, and floats equal to the bit."""
+        """Asserts equality, bit for bit for floats."""
         if isinstance(theirs, dict) and isinstance(ours, dict):
             self.assertEqual(list(ours), list(theirs), where)
             for key in theirs:
@@ -193,9 +193,9 @@ class TestWriting(Case):
     def test_records_round_trip_bit_for_bit(self):
         rng = random.Random(1)
         metadata = pa.struct([("level", DOUBLE), ("name", TEXT), ("hard", TRUTH)])
-        for model in MODELS[1:2] if SANITIZED else MODELS:  # pyarrow and this comparison take most of the time
+        for model in MODELS[1:2] if SANITIZED else MODELS:  # pyarrow and the comparison take most of the time
             schema = schema_of(model, metadata)
-            rows = [{field.name: made_up(field.type, rng) for field in schema} for _ in range(1500)]
+            rows = [{field.name: random_value(field.type, rng) for field in schema} for _ in range(1500)]
             lines = [{"kind": "query", "key": f"k{i}", **row} for i, row in enumerate(rows)]
             folder, table = self.store(lines, model, {"level": 1.5, "name": "", "hard": True})
             self.assertEqual(table.schema.remove_metadata(), schema)
@@ -207,7 +207,7 @@ class TestWriting(Case):
             for at in (0, 999, 1000, 1499):
                 self.same(loaded[at]["model_metrics"][model], rows[at]["model_metrics"][model])
 
-    def test_what_is_unknown_is_null(self):
+    def test_unknown_fields_are_null(self):
         model = MODELS[0]
         _, table = self.store([{"kind": "query", "key": "k"}], model, {"level": 3})
         row = table.to_pylist()[0]
@@ -215,7 +215,7 @@ class TestWriting(Case):
         self.assertEqual(row["model_answers"], {model: None})
         self.assertEqual(row["dataset_metadata"], {"level": None})
         metrics = row["model_metrics"][model]
-        # Readers look into these without asking; only the three that may be missing are null.
+        # Readers access these structs without a check; only the three optional ones are null.
         for name, group in metrics.items():
             if name in ("gpu_info", "system_info", "evaluation", "lm_correctness", "lm_response"):
                 self.assertIsNone(group, name)
@@ -234,7 +234,7 @@ class TestWriting(Case):
             else:
                 yield kind
 
-    def test_later_lines_are_in_the_row(self):
+    def test_later_journal_lines_are_merged_into_row(self):
         model = MODELS[1]
         metrics = "model_metrics"
         lines = [
@@ -250,7 +250,7 @@ class TestWriting(Case):
         self.assertEqual(row["evaluation"], {"is_correct": True, "config": {},
                                              "metadata": '{"evaluation_attempts":1}'})
 
-    def test_metadata_of_the_dataset(self):
+    def test_dataset_metadata_columns(self):
         example = {"level": 5, "tags": ["a"], "deep": {"x": 1}, "note": None, "ok": False, "s": "x"}
         item = {"level": 2.5, "tags": ["é", 1], "deep": {}, "note": "n", "ok": True, "s": "y"}
         _, table = self.store([{"kind": "query", "key": "k", "dataset_metadata": item}], "m", example)
@@ -261,13 +261,13 @@ class TestWriting(Case):
         self.assertEqual(row, {"level": 2.5, "tags": '["é",1]', "deep": "{}", "note": "n",
                                "ok": True, "s": "y"})
 
-    def test_an_empty_run(self):
+    def test_empty_run(self):
         folder, table = self.store([], MODELS[0])
         self.assertEqual(table.num_rows, 0)
         self.assertEqual(table.schema.field("dataset_metadata").type, pa.struct([]))
         self.assertEqual(len(datasets.load_from_disk(str(folder))), 0)
 
-    def test_the_three_files(self):
+    def test_files_of_dataset_directory(self):
         folder, table = self.store([{"kind": "query", "key": "k"}], MODELS[0])
         state = json.loads((folder / "state.json").read_text())
         self.assertRegex(state.pop("_fingerprint"), re.compile(r"\A[0-9a-f]{16}\Z"))
@@ -282,7 +282,7 @@ class TestWriting(Case):
         self.assertEqual(inside["problem"], {"dtype": "string", "_type": "Value"})
         self.assertEqual(inside["dataset_metadata"], {})
 
-    def test_datasets_may_change_and_save_it_again(self):
+    def test_datasets_can_modify_and_save(self):
         model = MODELS[1]
         lines = [{"kind": "query", "key": str(i), "problem": str(i)} for i in range(5)]
         folder, _ = self.store(lines, model)
@@ -304,17 +304,17 @@ class TestWriting(Case):
 
 
 class TestRun(Case):
-    def lost(self, record, kind, where=""):
-        """What a record has and its columns have not."""
+    def missing_fields(self, record, kind, where=""):
+        """Fields of a record that its columns lack."""
         for key, value in record.items():
             place = f"{where}.{key}"
             field = next((field for field in kind if field.name == key), None)
             if field is None:
                 yield place
             elif isinstance(value, dict) and pa.types.is_struct(field.type):
-                yield from self.lost(value, field.type, place)
+                yield from self.missing_fields(value, field.type, place)
 
-    def test_what_a_run_writes_is_in_its_columns(self):
+    def test_all_fields_of_a_run_are_columns(self):
         model = MODELS[1]
         done = subprocess.run(
             [os.environ.get("IPW", "build/ipw"), "profile", "--client", "null", "--model", model,
@@ -326,8 +326,8 @@ class TestRun(Case):
         records = [json.loads(line) for line in tool("run_store", "records", run)[1].splitlines()]
         self.assertEqual(len(records), 5)
         for record, row in zip(records, table.to_pylist(), strict=True):
-            # The line's own kind and key, and what the model thought, stay in the journal.
-            self.assertLessEqual(set(self.lost(record, table.schema)), {".kind", ".key", ".reasoning"})
+            # Kind, key and reasoning text are only in the journal.
+            self.assertLessEqual(set(self.missing_fields(record, table.schema)), {".kind", ".key", ".reasoning"})
             self.assertEqual(row["ipw"]["key"], record["key"])
             self.same(row["model_metrics"][model]["latency_metrics"]["total_query_seconds"],
                       record["model_metrics"][model]["latency_metrics"]["total_query_seconds"])
@@ -355,7 +355,7 @@ class TestReading(Case):
         self.assertIn(reason, err)
         self.assertIn(path.name, err)
 
-    def test_every_type(self):
+    def test_reads_every_arrow_type(self):
         integers = {f"{sign}int{bits}": pa.array(
             [0, None, 2**(bits - (not sign)) - 1, 0 if sign else -2**(bits - 1)],
             getattr(pa, f"{sign}int{bits}")()) for sign in ("", "u") for bits in (8, 16, 32, 64)}
@@ -384,7 +384,7 @@ class TestReading(Case):
                 for name, value in theirs.items():
                     self.assertEqual(ours[name], value, name)
 
-    def test_what_json_has_no_type_for(self):
+    def test_reads_types_without_json_equivalent(self):
         day, moment = datetime.date(1969, 12, 31), datetime.datetime(2024, 2, 29, 1, 2, 3, 45)
         table = pa.table({
             "binary": pa.array([b"\x00\xff", b"", None]),
@@ -410,7 +410,7 @@ class TestReading(Case):
              "zone": "1969-12-31T23:59:59.999Z", "map": {}, "pairs": [], "nan": None},
             dict.fromkeys(table.column_names)])
 
-    def test_files_of_datasets_in_shards(self):
+    def test_reads_sharded_datasets(self):
         rows = [{"question": f"q{i}", "choices": ["a", "b"], "answer": i, "meta": {"x": i / 3}}
                 for i in range(2500)]
         folder = self.folder() / "saved"
@@ -419,14 +419,14 @@ class TestReading(Case):
         self.assertEqual(len(shards), 3)
         self.assertEqual([row for shard in shards for row in self.read(shard)], rows)
 
-    def test_the_file_format(self):
+    def test_reads_arrow_file_format(self):
         table = pa.table({"a": [1, 2, 3]})
         path = self.folder() / "file.arrow"
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
             writer.write_table(table)
         self.assertEqual(self.read(path), table.to_pylist())
 
-    def test_what_is_not_supported_is_reported(self):
+    def test_unsupported_encodings_are_reported(self):
         folder = self.folder()
         self.write(pa.table({"a": pa.array(["x", "y", "x"]).dictionary_encode()}), folder / "d")
         self.refused(folder / "d", "DictionaryEncoding not supported")

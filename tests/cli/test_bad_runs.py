@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs that are missing, empty, unfinished, damaged or odd, through analyze, plot, report, compare and
-export: what can be said is said, and what cannot is one clear line with the place, exit 1, and no file."""
+"""Missing, empty, unfinished, damaged or odd runs in analyze, plot, report, compare and export: usable data is
+reported; otherwise there is a one-line error with the location, exit status 1 and no output file."""
 
 import json
 import os
@@ -44,7 +44,7 @@ class BadRuns(unittest.TestCase):
         return write_run(self.root / name, queries, **facts)
 
     def commands(self, path):
-        """Each of the five, and what it would write."""
+        """Each of the five commands, and its output file."""
         out = self.root / "out"
         yield ("analyze", path), None
         if HAS["plot"]:
@@ -53,13 +53,13 @@ class BadRuns(unittest.TestCase):
             yield ("report", path, "-o", out / "page.html"), out / "page.html"
         yield ("compare", self.good, path), None
         yield ("compare", path, self.good, "--json"), None
-        for name in ("jsonl", "csv", "otlp-json"):  # prom reads the summary alone
+        for name in ("jsonl", "csv", "otlp-json"):  # prom only reads the summary
             yield ("export", path, "--to", name), None
         if HAS["sqlite"]:
             yield ("export", path, "--to", "sqlite", "-o", out / "x.db", "--replace"), out / "x.db"
 
     def assertRefused(self, path, *words, commands=None):
-        """By every command (or those named): one line with the words, exit 1, nothing written."""
+        """Every command (or those given) prints one line with these words, exits with status 1 and writes nothing."""
         (self.root / "out").mkdir(exist_ok=True)
         for command, made in self.commands(path):
             if commands and command[0] not in commands:
@@ -75,8 +75,8 @@ class BadRuns(unittest.TestCase):
                     self.assertIn(word, done.stderr)
                 self.assertFalse(made and made.exists(), made)
 
-    def assertTaken(self, path, *words, commands=None):
-        """By every command; the words stand in what it says, or on its page."""
+    def assertAccepted(self, path, *words, commands=None):
+        """Every command (or those given) succeeds; its output or page has these words."""
         (self.root / "out").mkdir(exist_ok=True)
         for command, _ in self.commands(path):
             if commands and command[0] not in commands:
@@ -91,7 +91,7 @@ class BadRuns(unittest.TestCase):
                     self.assertIn(word, said)
 
     def assertExits(self, path, said, **codes):
-        """0 by every command but those named; where it is 0, the words stand in what they say."""
+        """Exit status 0 of every command but those given; if 0, the output has these words."""
         for command, _ in self.commands(path):
             with self.subTest(command=command):
                 done = ipw(None, *command)
@@ -100,12 +100,13 @@ class BadRuns(unittest.TestCase):
                     self.assertRegex(done.stdout, said)
 
     def test_exit_statuses(self):
-        """As docs/man/ipw.1 has them: what is doubtful is reported, and is no failure."""
+        """As documented in docs/man/ipw.1: doubtful data is reported and is not a failure."""
         (self.root / "out").mkdir()
         self.assertExits(self.run_of("unfinished", whole=False), "is unfinished")
         self.assertExits(self.run_of("one", [query(0, correct=True)]), "")
         self.assertExits(self.run_of("some failed", [query(i, failed=i == 3) for i in range(8)]), "1 of 8")
-        self.assertExits(self.run_of("no energy", [query(i, joules=None) for i in range(8)]), "energy", plot=1)  # the plot of energy is asked for by name
+        # the energy plot is selected by name
+        self.assertExits(self.run_of("no energy", [query(i, joules=None) for i in range(8)]), "energy", plot=1)
         self.assertExits(self.run_of("all failed", [query(i, failed=True) for i in range(8)]), "", compare=1, plot=1)
         elsewhere = self.run_of("elsewhere", hardware="H200", host="node2")
         self.assertExits(elsewhere, "")
@@ -114,53 +115,53 @@ class BadRuns(unittest.TestCase):
         self.assertIn("2 different machines", done.stdout)
         self.assertIn("different hardware", ipw(None, "compare", self.good, elsewhere).stdout)
 
-    def test_missing(self):
+    def test_missing_directory(self):
         self.assertRefused(self.root / "nowhere", "no such directory")
 
-    def test_empty(self):
+    def test_empty_directory(self):
         (self.root / "empty").mkdir()
         self.assertRefused(self.root / "empty", "holds no run")
 
-    def test_a_file(self):
+    def test_file_instead_of_directory(self):
         path = self.root / "a file"
         path.write_text("hello\n")
         self.assertRefused(path, "neither a run directory nor", commands=("analyze", "plot", "report"))
         self.assertRefused(path, "Not a directory", commands=("compare", "export"))
 
-    def test_no_record(self):
+    def test_run_without_records(self):
         self.assertRefused(self.run_of("none", []), "no record")
 
-    def test_unfinished(self):
+    def test_unfinished_run(self):
         path = self.run_of("unfinished", whole=False)
-        self.assertTaken(path, "is unfinished", commands=("analyze", "plot", "report", "compare"))
-        self.assertTaken(path, commands=("export",))
+        self.assertAccepted(path, "is unfinished", commands=("analyze", "plot", "report", "compare"))
+        self.assertAccepted(path, commands=("export",))
 
-    def test_lines_that_are_damaged(self):
+    def test_damaged_journal_lines_are_skipped(self):
         path = self.run_of("damaged")
         lines = (path / "records.jsonl").read_text().splitlines()
         lines[4] = lines[4][:50]
         lines[7] = "nonsense"
         (path / "records.jsonl").write_text("\n".join(lines) + "\n")
-        self.assertTaken(path, "2 damaged lines", "line 5", commands=("analyze", "plot", "report", "export"))
-        self.assertTaken(path, "2 damaged lines in the journal", commands=("compare",))
+        self.assertAccepted(path, "2 damaged lines", "line 5", commands=("analyze", "plot", "report", "export"))
+        self.assertAccepted(path, "2 damaged lines in the journal", commands=("compare",))
 
-    def test_no_line_can_be_read(self):
+    def test_journal_without_readable_line(self):
         path = self.run_of("ruined")
         for content, line in ((b'{"kind":"run"}\n{"kind": broken\nxx\n', 2), (bytes(range(256)) * 40, 1)):
             (path / "records.jsonl").write_bytes(content)
             self.assertRefused(path, "no record in", "are damaged", f"the first is line {line}")
 
-    def test_a_damaged_summary(self):
+    def test_damaged_summary(self):
         path = self.run_of("summary")
         (path / "summary.json").write_text('{"model":\n "x",\n oops}')
-        self.assertTaken(path, "summary.json: not JSON at byte 18, line 3",
+        self.assertAccepted(path, "summary.json: not JSON at byte 18, line 3",
                          commands=("analyze", "plot", "report"))
         said = ipw(None, "analyze", path).stdout
         self.assertNotIn("no summary.json", said)
         self.assertRefused(path, "summary.json: not JSON at byte 18, line 3", commands=("export",))
 
     def test_damaged_arrow(self):
-        """Without a journal it is all there is."""
+        """Without a journal there is no other data."""
         path = self.root / "arrow"
         path.mkdir()
         for content, words in ((b"", "is empty"), (b"x" * 500, "not an Arrow stream"),
@@ -170,8 +171,8 @@ class BadRuns(unittest.TestCase):
                 self.skipTest(PARTS["nanoarrow"]["missing"])
             self.assertRefused(path, ARROW, words)
 
-    def test_names_with_terminal_escapes(self):
-        """Model, subject and machine: shown, but harmless; in JSON they are escaped anyway."""
+    def test_terminal_escapes_in_names_are_neutralized(self):
+        """Model, subject and machine are printed with escapes neutralized; JSON escapes them anyway."""
         path = self.run_of("steering", hardware="H\x9b2J")
         for name in ("records.jsonl", "summary.json"):
             text = (path / name).read_text().replace(MODEL, "evil\\u001b[2J\\u001b]0;gone\\u0007model")
@@ -188,8 +189,8 @@ class BadRuns(unittest.TestCase):
         self.assertIn(r"no model '\x1b[2J'", done.stderr)
         self.assertNotIn("\x1b", done.stderr)
 
-    def test_what_is_no_regular_file(self):
-        """Nobody writes into these pipes: who opened one would wait for ever."""
+    def test_fifos_in_run_directory_do_not_block(self):
+        """Nobody writes to these pipes: opening one would block forever."""
         for name in ("records.jsonl", "summary.json", "samples.csv", "samples-2.csv", "layers.json", ARROW):
             path = self.run_of("with " + name)
             (path / name).unlink(missing_ok=True)
@@ -200,7 +201,7 @@ class BadRuns(unittest.TestCase):
         (path / "records.jsonl").symlink_to("/dev/zero")
         self.assertRefused(path, "records.jsonl is a device, not a regular file")
 
-    def test_nothing_is_written_through_a_link(self):
+    def test_does_not_write_through_symlinks(self):
         outside = self.root / "outside"
         outside.mkdir()
         for name in ("efficiency.json", "energy.png", "page"):
@@ -222,34 +223,34 @@ class BadRuns(unittest.TestCase):
                 self.assertEqual(done.returncode, 0 if command[0] == "analyze" else 1, done.stderr)
                 self.assertIn(f"{link} is a symbolic link", done.stderr)
                 self.assertEqual({p.name: p.read_text() for p in outside.iterdir()}, before)
-        latest = self.root / "latest"  # the directory itself may be one
+        latest = self.root / "latest"  # the directory itself may be a symlink
         latest.symlink_to(self.good)
         self.assertEqual(ipw(None, "analyze", latest).returncode, 0)
         self.assertTrue((self.good / "analysis" / "efficiency.json").exists())
 
-    def test_an_invalid_summary(self):
+    def test_summary_that_is_not_an_object(self):
         path = self.run_of("array")
         (path / "summary.json").write_text("[1, 2]")
-        self.assertTaken(path, "summary.json: not a JSON object", commands=("analyze", "plot", "report"))
-        self.assertTaken(path, "summary.json of ", "cannot be read and is ignored", commands=("compare",))
+        self.assertAccepted(path, "summary.json: not a JSON object", commands=("analyze", "plot", "report"))
+        self.assertAccepted(path, "summary.json of ", "cannot be read and is ignored", commands=("compare",))
         self.assertRefused(path, "summary.json: not a JSON object", commands=("export",))
 
-    def test_what_is_not_finite(self):
-        """JSON has no NaN: such a line is damaged.  What overflows a double is unknown."""
+    def test_non_finite_numbers(self):
+        """JSON has no NaN: such a line is damaged.  A number that overflows a double is unknown."""
         path = self.run_of("odd")
         text = (path / "records.jsonl").read_text()
         (path / "records.jsonl").write_text(text.replace('"joules": 10.0,', '"joules": NaN,'))
-        self.assertTaken(path, "4 damaged lines", "line 2", commands=("analyze", "plot", "export"))
+        self.assertAccepted(path, "4 damaged lines", "line 2", commands=("analyze", "plot", "export"))
         (path / "records.jsonl").write_text(text.replace('"joules": 10.0,', '"joules": 1e999,'))
         for command, _ in self.commands(path):
             done = ipw(None, *command)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertNotRegex(done.stdout.lower(), r"\b(inf|nan|infinity)\b")
-        # All prompts are of one length: nothing can be said of how things grow with it.
+        # All prompts have the same length: there is no fit against it.
         laws = json.loads(ipw(None, "analyze", path, "--json").stdout)[str(path)]["scaling"]["data"]["power_laws"]
         self.assertIsNone(laws["joules_of_input_tokens"]["exponent"])
 
-    def test_values_of_another_kind(self):
+    def test_values_of_wrong_type(self):
         path = self.run_of("strings")
         text = (path / "records.jsonl").read_text()
         for old, new in (('"joules": 10.0', '"joules": {"a": 1}'), ('"total_query_seconds": 1.0', '"total_query_seconds": -5'),
@@ -261,24 +262,24 @@ class BadRuns(unittest.TestCase):
                 self.assertIn(done.returncode, (0, 1), (old, command, done.stderr))
                 self.assertTrue(done.returncode == 0 or done.stderr.startswith(("ipw ", "skipped", "note: ")), done.stderr)
 
-    def test_metrics_that_are_a_list(self):
-        """They are of no model: such a record is not one of the run's."""
+    def test_record_with_list_of_metrics_is_ignored(self):
+        """They belong to no model, so the record is not counted."""
         path = self.run_of("list")
         text = (path / "records.jsonl").read_text().splitlines(keepends=True)
         text[3] = text[3].replace('"model_metrics": {', '"model_metrics": [1], "x": {')
         text[4] = text[4].replace('"dataset_metadata": {', '"dataset_metadata": [1], "y": {')
         (path / "records.jsonl").write_text("".join(text))
-        self.assertTaken(path)
+        self.assertAccepted(path)
         self.assertIn("11 queries", ipw(None, "analyze", path).stdout)
 
-    def test_no_metrics_but_lists(self):
+    def test_run_with_only_lists_of_metrics(self):
         path = self.run_of("lists", whole=False)
         text = (path / "records.jsonl").read_text()
         (path / "records.jsonl").write_text(text.replace('"model_metrics": {', '"model_metrics": [1], "x": {'))
         self.assertRefused(path, "no record")
 
-    def test_times_that_no_clock_shows(self):
-        """In nanoseconds they are more than 64 bits hold: such queries and samples have no place on a time axis."""
+    def test_times_beyond_64_bits(self):
+        """In nanoseconds they exceed 64 bits: such queries and samples are not on a time axis."""
         path = self.run_of("times", [query(i, latency=9e8 if i == 2 else 1.0, **({"started_at": 8.9e9} if i in (2, 3) else {}))
                                      for i in range(6)])
         rows = ("-1e300", "1e300", "9.3e9", "0.5", "1.5", "2.5")
@@ -297,7 +298,7 @@ class BadRuns(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
 
     @unittest.skipUnless(HAS["report"], "no ECharts")
-    def test_a_report_leaves_out_what_it_cannot_read(self):
+    def test_report_omits_unreadable_runs(self):
         folder = self.root / "folder"
         runs = {name: self.run_of(f"folder/{name}") for name in ("a ruined", "b", "c", "d none")}
         (runs["a ruined"] / "records.jsonl").write_text("xx\n")
@@ -308,7 +309,7 @@ class BadRuns(unittest.TestCase):
         self.assertEqual(len(lines), 2, done.stderr)
         self.assertRegex(lines[0], r"^ipw report: .*a ruined.*damaged")
         self.assertRegex(lines[1], r"^ipw report: .*no records in .*d none")
-        page = runs["b"] / "report.html"  # in the first that can be read
+        page = runs["b"] / "report.html"  # in the first readable one
         self.assertEqual(done.stdout, f"{page}\n")
         self.assertFalse((runs["a ruined"] / "report.html").exists())
         data = json.loads(re.search(r'id="data">(.*?)</script>', page.read_text(), re.S)[1])
@@ -323,8 +324,8 @@ class BadRuns(unittest.TestCase):
         self.assertFalse(page.exists())
 
     @unittest.skipUnless(HAS["report"], "no ECharts")
-    def test_a_histogram_holds_every_query_once(self):
-        """Most prompts of one length, some longer, a few far out: as many bins as there are at most, all whole."""
+    def test_histogram_counts_every_query_once(self):
+        """Most prompts have one length, some are longer, a few are outliers."""
         queries = [query(i) for i in range(2600)]
         for i, one in enumerate(queries):
             length = 5000 if i % 400 == 5 else 58 if i in (10, 15) else 10 if i % 5 or i == 7 else 10 + i * 8 % 49
@@ -338,15 +339,15 @@ class BadRuns(unittest.TestCase):
         self.assertEqual(sum(found[0]["counts"]), 2600)
         self.assertEqual(found[0]["counts"][-1], 7 if found[0]["beyond"] else 0)
 
-    def test_one_record(self):
+    def test_run_with_one_record(self):
         path = self.run_of("one", [query(0, correct=True)])
-        self.assertTaken(path, commands=("plot", "report", "export", "compare"))
-        self.assertTaken(path, "not enough data", commands=("analyze",))
+        self.assertAccepted(path, commands=("plot", "report", "export", "compare"))
+        self.assertAccepted(path, "not enough data", commands=("analyze",))
 
-    def test_all_failed(self):
+    def test_run_with_all_queries_failed(self):
         path = self.run_of("failed", [query(i, failed=True, joules=None) for i in range(4)])
-        self.assertTaken(path, "all 4 queries failed", commands=("analyze", "report"))
-        self.assertTaken(path, commands=("export",))
+        self.assertAccepted(path, "all 4 queries failed", commands=("analyze", "report"))
+        self.assertAccepted(path, commands=("export",))
         self.assertRefused(path, "all 4 queries failed", "nothing to compare", commands=("compare",))
         if HAS["plot"]:
             done = ipw(None, "plot", path, "--plot", "ttft,energy")
@@ -355,7 +356,7 @@ class BadRuns(unittest.TestCase):
 
     def test_mixed_hardware(self):
         other = self.run_of("other", hardware="A100", host="node9")
-        self.assertTaken(other, "different hardware", "A100", commands=("compare",))
+        self.assertAccepted(other, "different hardware", "A100", commands=("compare",))
         said = ipw(None, "analyze", self.good, other).stdout
         self.assertIn("2 different machines", said)
         if HAS["report"]:
@@ -363,14 +364,14 @@ class BadRuns(unittest.TestCase):
             self.assertEqual(ipw(None, "report", self.good, other, "-o", page).returncode, 0)
             self.assertIn("2 different machines", page.read_text())
 
-    def test_a_later_format(self):
+    def test_warns_of_later_format(self):
         path = self.run_of("later")
         text = (path / "records.jsonl").read_text()
         (path / "records.jsonl").write_text(text.replace('"format": 1', '"format": 9'))
-        self.assertTaken(path, "format 9", commands=("analyze", "plot", "report"))
-        self.assertTaken(path, commands=("compare", "export"))
+        self.assertAccepted(path, "format 9", commands=("analyze", "plot", "report"))
+        self.assertAccepted(path, commands=("compare", "export"))
 
-    def test_folders_in_the_place_of_files(self):
+    def test_directories_instead_of_files(self):
         (self.root / "out").mkdir()
         for name in ("records.jsonl", "summary.json"):
             path = self.run_of(name.split(".")[0])

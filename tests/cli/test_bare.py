@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The program without its optional libraries: it builds, measures, and says what it lacks."""
+"""The program without its optional libraries: it builds, measures, and reports what is missing."""
 
 import json
 import os
@@ -26,39 +26,41 @@ class Bare(unittest.TestCase):
         return subprocess.run([BARE, *map(str, arguments)], capture_output=True,
                               text=True, timeout=TIMEOUT_S, stdin=subprocess.DEVNULL)
 
-    def test_a_build_without_them_has_the_files_that_were_linked_here(self):
-        """So that nothing else needs to be compiled a second time."""
+    def test_build_without_parts_uses_the_linked_sources(self):
+        """Verifies that the program linked for these tests equals a build with -DIPW_PARTS=OFF."""
         done = subprocess.run(["cmake", "-S", SOURCE, "-B", self.folder, "-DIPW_PARTS=OFF", "-DIPW_TESTS=OFF"],
                               capture_output=True, text=True, timeout=TIMEOUT_S)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         commands = json.loads((Path(self.folder) / "compile_commands.json").read_text())
         taken = {Path(command["file"]) for command in commands}
-        every = set((SOURCE / "src").rglob("*.c")) - set((SOURCE / "src/energy_monitor").iterdir())  # its own program
+        # the program itself
+        every = set((SOURCE / "src").rglob("*.c")) - set((SOURCE / "src/energy_monitor").iterdir())
         none = {path for path in every if path.stem.endswith("_none")}
         self.assertLessEqual(none, taken)
         self.assertLess({"http_none", "json_read_none"}, {path.stem for path in none})
         replaced = {path.with_name(path.name.replace("_none.c", ".c")) for path in none}
         self.assertFalse(replaced & taken)
-        for path in every - taken - replaced - {SOURCE / "src/port/url.c"}:  # FILE_PART.c; URLs are http_none.c's, too
+        # FILE_PART.c; http_none.c also has the URLs
+        for path in every - taken - replaced - {SOURCE / "src/port/url.c"}:
             self.assertIn(path.with_name(path.stem.rpartition("_")[0] + ".c"), replaced)
 
-    def test_it_needs_the_c_library_alone(self):
+    def test_links_no_optional_library(self):
         asked = subprocess.run(["ldd", BARE], capture_output=True, text=True,
                                check=True).stdout
         for library in ("cjson", "curl", "sqlite", "arrow", "protobuf"):
             self.assertNotIn(library, asked)
 
-    def test_it_measures(self):
+    def test_run_measures(self):
         done = self.ipw("run", "--json", "--", "true")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("energy", json.loads(done.stdout))
 
-    def test_it_saves_a_run(self):
-        """Without an index and without Arrow, in files that a program with them reads."""
+    def test_run_is_saved(self):
+        """Without index and Arrow files, but readable by the full program."""
         runs = Path(self.folder) / "saved runs"
         done = self.ipw("run", "--output-dir", runs, "-r", "2", "--", "true")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertNotRegex(done.stderr, "index|SQLite|cJSON|Arrow")  # what it cannot have is no fault of the run
+        self.assertNotRegex(done.stderr, "index|SQLite|cJSON|Arrow")  # missing libraries are not a failure of the run
         run, = runs.iterdir()
         self.assertIn(f"ipw run: saved in {run}\n", done.stderr)
         lines = [json.loads(line) for line in (run / "records.jsonl").read_text().splitlines()]
@@ -69,9 +71,9 @@ class Bare(unittest.TestCase):
                                timeout=TIMEOUT_S)
         self.assertEqual([row["directory"] for row in json.loads(whole.stdout)["runs"]], [run.name], whole.stderr)
 
-    def test_doctor_says_what_is_missing_and_how_to_install_it(self):
+    def test_doctor_reports_missing_parts_and_how_to_install_them(self):
         parts = json.loads(self.ipw("doctor", "--json").stdout)["parts"]
-        # The others are looked for at run time, whatever the build.
+        # The others are found at run time, independent of the build.
         parts = [part for part in parts if part["name"] not in ("llama.cpp", "gnuplot")]
         self.assertEqual({part["name"] for part in parts},
                          {"cJSON", "libcurl", "libmicrohttpd", "nanoarrow", "SQLite", "ECharts"})
@@ -80,14 +82,14 @@ class Bare(unittest.TestCase):
             self.assertRegex(part["missing"], "install|setup|set-up", part)
         self.assertIn("missing libcurl", self.ipw("doctor").stdout)
 
-    def test_list_says_it_too(self):
+    def test_list_reports_missing_parts(self):
         listed = json.loads(self.ipw("list", "--json").stdout)
         missing = {row["name"]: row["missing"] for kind in ("clients", "datasets", "stores")
                    for row in listed[kind] if not row["available"]}
         for name in ("openai", "ollama", "hub", "hf", "arrow", "sqlite"):
             self.assertIn("built without", missing.get(name) or "", name)
 
-    def test_the_catalog_needs_no_reader_of_json(self):
+    def test_hardware_catalog_needs_no_json_parser(self):
         done = self.ipw("list", "hardware")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertRegex(done.stdout, r"(?m)^  h200 .* 989\.4 ")
@@ -101,7 +103,7 @@ class Bare(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("built without cJSON", done.stderr)
 
-    def test_profile_refuses_with_the_reason(self):
+    def test_profile_fails_with_reason(self):
         done = self.ipw("profile", "--client", "null", "--model", "m", "--idle", "0",
                         "--output-dir", self.folder)
         self.assertEqual(done.returncode, 1)

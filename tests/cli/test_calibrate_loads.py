@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ipw estimate calibrate on loads of its own: how fast they go is the figure, so nothing else may run meanwhile."""
+"""ipw estimate calibrate with its own loads: their speed is the result, so nothing else may run in parallel."""
 
 import csv
 import json
@@ -14,21 +14,21 @@ from machines import Intel, Machine  # noqa: E402
 from program import IPW, MachineTest, ipw  # noqa: E402
 
 
-# What a machine might draw: arithmetic more than memory, half of the threads less than all.
+# Plausible power: arithmetic draws more than memory, half of the threads less than all.
 DRAWS = {"idle": 10, "compute": 60, "gemm": 58, "triad": 45, "mix 1": 46, "mix 4": 48, "mix 16": 52,
          "mix 64": 57, "mix 256": 60, "compute half": 35, "triad half": 28}
-# What the machine that is fitted draws all the time, for full arithmetic and for full memory.
+# Power of the machine to be fitted: constant, at full arithmetic, at full memory bandwidth.
 ALWAYS_W, ARITHMETIC_W, MEMORY_W = 12, 40, 60
 
 
-class Here(MachineTest):
-    """Loads that run on this machine, measured by the sensors of a fake one."""
+class CalibrateLoads(MachineTest):
+    """Loads run on this machine and are measured by the sensors of a fake one."""
 
     def setUp(self):
         self.root = self.machine(Machine).root
 
-    def draw_as_told(self, machine, process, draws):
-        """Sets the watts by the load that is announced; gives all lines."""
+    def set_power_by_load(self, machine, process, draws):
+        """Sets the power according to the load that ipw announces; returns all lines."""
         lines = []
         for line in process.stderr:
             lines.append(line)
@@ -42,12 +42,12 @@ class Here(MachineTest):
         with subprocess.Popen([IPW, "estimate", "calibrate", "--seconds", "10", "--threads", "2",
                                "--runtime", "none", "--json", *map(str, options)], env=machine.environment(), text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-            lines = self.draw_as_told(machine, process, draws)
+            lines = self.set_power_by_load(machine, process, draws)
             said = process.stdout.read()
         return process.returncode, said, lines
 
     def rates(self, path):
-        """Operations and bytes per second of each load, the means of its windows."""
+        """Operations and bytes per second of each load, averaged over its windows."""
         found = {}
         with open(path, newline="", encoding="utf-8") as file:
             for row in csv.DictReader(file):
@@ -59,10 +59,10 @@ class Here(MachineTest):
     def fit(self, rows):
         return json.loads(ipw(None, "estimate", "calibrate", "--csv", rows, "--json").stdout)
 
-    def test_its_own_loads_are_fitted(self):
-        """A machine whose joules are those of operations and bytes is found out: how fast the loads go
-        here is measured first, then it draws what such a machine would.  Where they went at another pace the
-        second time, because something else runs here, the rows tell nothing and are refused; then once more."""
+    def test_fit_recovers_energy_per_operation_and_byte(self):
+        """The energy of the fake machine is linear in operations and bytes, and the fit must recover the coefficients.
+        The rates of the loads are measured first and determine the power of the second calibration; if rates changed in
+        between because of other load, its rows are refused and it is repeated."""
         rows, file = self.root / "rows.csv", self.root / "here.json"
         self.calibrated(DRAWS, "--rows", rows)
         for _ in range(6):
@@ -84,13 +84,13 @@ class Here(MachineTest):
         self.assertEqual([row["unit"] for row in report["coefficients"]], ["J/FLOP", "J/B", "W"])
         self.assertEqual([row["value"] for row in self.fit(rows)["coefficients"]],
                          [row["value"] for row in report["coefficients"]])
-        self.assertIsFoundOut(rows, flop, byte)
+        self.assertFitRecovers(rows, flop, byte)
         done = ipw(None, "estimate", "--model", "resnet18", "--hardware-file", file, "--json")
         self.assertEqual(json.loads(done.stdout)["model"], "resnet18")
 
-    def assertIsFoundOut(self, rows, flop, byte):
-        """With the joules that such a machine needs for what each window did, at whatever pace, its figures come out:
-        these loads tell arithmetic, memory and the rest apart."""
+    def assertFitRecovers(self, rows, flop, byte):
+        """Given exact joules of each window's operations and bytes, the fit returns the coefficients: the loads
+        separate arithmetic, memory and constant power."""
         with open(rows, newline="", encoding="utf-8") as file:
             windows = list(csv.DictReader(file))
         for row in windows:

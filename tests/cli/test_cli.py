@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What all commands share: help, names that are nearly right, exit codes, colors."""
+"""Behavior common to all commands: help, misspelled names, exit codes, colors."""
 
 import json
 import os
@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from machines import Intel, Machine  # noqa: E402
 from program import IPW, MachineTest, SANITIZED, ipw  # noqa: E402
 
-# A value that suits what help calls it; a new kind of value needs a line here.
+# A valid value by its name in the help text; a new kind of value needs a line here.
 VALUES = {"ADDRESS:PORT": "127.0.0.1:1", "LABEL=NAME": "key-0a1b2c3d=me", "MIB": "8",
           "N": "2", "S": "0.5", "HZ": "10", "LIST": "rapl", "FILE": "/dev/null", "NAME": "json",
           "URL": "http://127.0.0.1:1/v1", "K=V": "key=value", "R": "0.5", "W": "2", "TEXT": "a b",
@@ -40,14 +40,14 @@ def commands():
 
 
 def options(command):
-    """(letter or None, name, value or None) of every option that the help of a command lists."""
+    """(letter or None, name, value or None) of every option in the help of a command."""
     text = ipw(None, command, "--help").stdout.split("\noptions:\n")[1]
     return [(letter or None, name, value or None) for letter, name, value in
             re.findall(r"^  (?:-(\w), |    )--([\w-]+)(?: ([A-Z]\S*))?  +\S", text, re.M)]
 
 
 class Help(unittest.TestCase):
-    def test_of_the_program(self):
+    def test_help_of_program(self):
         for word in ("--help", "-h", "help"):
             done = ipw(None, word)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -57,7 +57,7 @@ class Help(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("usage: ipw COMMAND", done.stdout)
 
-    def test_of_every_command(self):
+    def test_help_of_every_command(self):
         for command in commands():
             for word in ("--help", "-h"):
                 done = ipw(None, command, word)
@@ -81,7 +81,7 @@ class Help(unittest.TestCase):
                     spellings.append([f"-{letter}", given] if given else [f"-{letter}"])
                     if given:
                         spellings.append([f"-{letter}{given}"])
-                if SANITIZED:  # one start a command
+                if SANITIZED:  # one run per command
                     together += spellings[-1] if name != "help" else []
                     spellings = []
                 for words in spellings:
@@ -90,7 +90,7 @@ class Help(unittest.TestCase):
             done = ipw(None, command, *together, "--help")
             self.assertEqual((done.returncode, done.stderr), (0, ""), (command, together))
 
-    def test_a_missing_value_is_named(self):
+    def test_missing_option_value_is_reported(self):
         for command in commands():
             taking = [(name, value) for _, name, value in options(command) if value]
             for name, value in taking[-1:] if SANITIZED else taking:
@@ -106,7 +106,7 @@ class Names(unittest.TestCase):
             self.assertEqual(done.returncode, 0)
             self.assertRegex(done.stdout, r"^ipw \d+\.\d+\.\d+\n$")
 
-    def test_misspelled_names(self):
+    def test_misspelled_names_get_suggestions(self):
         for words, hint in ((["docter"], "did you mean 'doctor'"), (["rnu"], "did you mean 'run'"),
                             (["xyzzy"], "see `ipw --help`"), (["--versio"], "unknown option '--versio'"),
                             (["doctor", "--jsn"], "did you mean '--json'"),
@@ -125,7 +125,7 @@ class Names(unittest.TestCase):
                             ([*NULL, "--client-param", "tokns=1"], "did you mean 'tokens'"),
                             ([*NULL, "--parameters", "8X"], "write 8.03B"),
                             ([*NULL, "--param", "temperature"], "--param takes KEY=VALUE, not 'temperature'"),
-                            # Names of other tools, and former ones.
+                            # Names used by other tools, and former names.
                             ([*NULL, "--base-url", "http://h"], "use --client-base-url URL"),
                             ([*NULL, "--max-tokens=9"], "'--max-tokens': use --param max_tokens=N"),
                             ([*NULL, "-n", "9"], "'-n': use --max-queries N"),
@@ -142,8 +142,8 @@ class Names(unittest.TestCase):
             self.assertIn(hint, done.stderr)
             self.assertTrue(done.stderr.startswith("ipw"), done.stderr)
 
-    def test_the_sampling_rate_has_one_name(self):
-        """Those commands that called it --rate still accept that, and do not list it."""
+    def test_sample_rate_option_has_one_name(self):
+        """Commands that called it --rate still accept that, but do not list it."""
         for command in ("agent", "demo", "doctor", "energy", "layers", "profile", "proxy", "run", "sweep"):
             listed = ipw(None, command, "--help").stdout
             self.assertIn("--sample-rate HZ", listed, command)
@@ -154,7 +154,7 @@ class Names(unittest.TestCase):
                 self.assertEqual((done.returncode, done.stdout), (2, ""))
                 self.assertIn("--sample-rate must be between 0.01 and 1000, not 5000", done.stderr)
 
-    def test_a_folder_without_runs(self):
+    def test_list_runs_without_runs_folder(self):
         with tempfile.TemporaryDirectory(prefix="ipw-empty-") as folder:
             done = subprocess.run([os.path.abspath(IPW), "list", "runs"], cwd=folder, text=True, capture_output=True)
         self.assertEqual((done.returncode, done.stdout), (1, ""))
@@ -170,7 +170,7 @@ class Names(unittest.TestCase):
             self.assertEqual(done.stdout, ipw(None, *words, "--help").stdout)
             self.assertTrue(done.stdout.startswith(f"ipw {' '.join(words)} - "), done.stdout)
 
-    def test_a_bare_list_is_a_summary(self):
+    def test_list_without_kind_is_a_summary(self):
         text = ipw(None, "list").stdout
         self.assertLess(len(text.splitlines()), 25)
         self.assertLessEqual(max(map(len, text.splitlines())), 80)
@@ -196,17 +196,17 @@ class Names(unittest.TestCase):
         shipped = json.loads(ipw(None, "list", "models", "--json").stdout)["shipped"]
         self.assertIn("ipw-1m-f16", [row["name"] for row in shipped])
 
-    def test_names_of_the_python_program(self):
+    def test_list_accepts_names_of_python_ipw(self):
         self.assertEqual(ipw(None, "list", "visualizations").stdout, ipw(None, "list", "plots").stdout)
 
-    def test_lists_have_one_column_of_summaries(self):
+    def test_summaries_of_lists_are_aligned(self):
         text = ipw(None, "list", "plots").stdout.splitlines()[1:]
         rows = json.loads(ipw(None, "list", "plots", "--json").stdout)["plots"]
         places = {line.index(row["summary"]) for row in rows for line in text
                   if line.split()[0] == row["name"]}
         self.assertEqual(len(places), 1, text)
 
-    def test_a_kind_may_be_before_or_after_the_options(self):
+    def test_list_kind_before_or_after_options(self):
         first, last = ipw(None, "list", "clients", "-v"), ipw(None, "list", "-v", "clients")
         self.assertEqual((first.returncode, first.stdout), (last.returncode, last.stdout))
         self.assertIn("ttft_ms=MS", first.stdout)
@@ -214,14 +214,14 @@ class Names(unittest.TestCase):
 
 
 class Output(MachineTest):
-    def test_a_full_disk_is_a_failure(self):
+    def test_full_disk_fails(self):
         for words in (["--help"], ["--version"], ["run", "--help"]):
             with open("/dev/full", "w") as full:
                 done = ipw(None, *words, stdout=full, stderr=subprocess.PIPE, capture_output=False)
             self.assertEqual(done.returncode, 1, words)
             self.assertIn("No space left", done.stderr)
 
-    def test_a_closed_pipe_is_a_failure_not_a_crash(self):
+    def test_closed_pipe_fails_without_crash(self):
         reader, writer = os.pipe()
         os.close(reader)
         done = ipw(None, "--help", stdout=writer, stderr=subprocess.PIPE, capture_output=False)
@@ -239,7 +239,7 @@ class Output(MachineTest):
         while True:
             try:
                 piece = os.read(ours, 65536)
-            except OSError:  # the last one on the other side has closed it
+            except OSError:  # the other end is closed
                 break
             if not piece:
                 break
@@ -248,7 +248,7 @@ class Output(MachineTest):
         self.assertEqual(process.wait(), 0, text)
         return text.decode()
 
-    def test_colors_only_where_they_are_wanted(self):
+    def test_colors_on_terminal_unless_disabled(self):
         machine = self.machine(Intel, 40)
         self.assertIn("\033[", self.on_a_terminal(machine, "run", "--", "true"))
         for env in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
@@ -265,13 +265,13 @@ class Output(MachineTest):
             self.assertIn(line, text)
         self.assertNotIn("warm-up", self.on_a_terminal(machine, *words, "-q", "--", "true"))
 
-    def test_how_much_is_reported(self):
+    def test_ipw_log_accepts_any_level(self):
         machine = self.machine(Machine)
         for level in ("error", "warning", "note", "debug", "nonsense"):
             done = ipw(machine, "run", "--", "true", env={"IPW_LOG": level})
             self.assertEqual(done.returncode, 0)
 
-    def test_load(self):
+    def test_load_command(self):
         done = ipw(None, "load", "--seconds", "0.1", "--threads", "1")
         self.assertEqual(done.returncode, 0)
         self.assertRegex(done.stdout, r"^\d+\.\d+ billion multiply-adds\n$")

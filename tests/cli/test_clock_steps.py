@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The wall clock is set while ipw measures, forward and back: joules, durations and counters are those of the clock that
-does not step."""
+"""The wall clock is stepped forward and back during a measurement: joules, durations and counters follow the monotonic
+clock."""
 
 import json
 import os
@@ -15,14 +15,14 @@ sys.path.insert(0, str(Path(__file__).parent))
 from machines import FAKES, Intel, Nvidia  # noqa: E402
 from monitors import Monitor  # noqa: E402
 from profiling import MODEL, ProfileTest, Run  # noqa: E402
-from program import Led, main_side_by_side  # noqa: E402
+from program import EchoRun, main_parallel  # noqa: E402
 
 STEPS = ("864000", "-864000", "7", "0")
 
 
 class StepTest(ProfileTest):
     def stepping(self, machine):
-        """The machine with a wall clock that `self.step` sets."""
+        """The machine with a wall clock that is set by `self.step`."""
         self.step = machine.put("/step", "0")
         plain, library = machine.environment, os.path.abspath(os.path.join(FAKES, "libfake_wall_clock.so"))
         machine.environment = lambda: {**plain(), "LD_PRELOAD": f"{plain()['LD_PRELOAD']}:{library}",
@@ -36,7 +36,7 @@ class StepTest(ProfileTest):
         time.sleep(every)
 
     def check_energy(self, kind, *arguments, watts):
-        led = Led(self.stepping(self.machine(kind, *arguments)))
+        led = EchoRun(self.stepping(self.machine(kind, *arguments)))
         began = time.monotonic()
         self.steps()
         report, passed = led.end(), time.monotonic() - began
@@ -46,13 +46,13 @@ class StepTest(ProfileTest):
         self.assertEqual(report["energy"]["coverage"], 1)
         self.assertAlmostEqual(report["energy"]["joules"], watts * wall, delta=0.03 * watts * wall)
 
-    def test_a_counter(self):
+    def test_energy_counter(self):
         self.check_energy(Intel, 40, watts=40)
 
-    def test_samples_that_a_driver_dates_by_the_wall_clock(self):
+    def test_driver_samples_with_wall_clock_timestamps(self):
         self.check_energy(Nvidia, "power 0 constant 300\ntick * 0.02\n", watts=300)
 
-    def test_a_run_directory(self):
+    def test_run_directory(self):
         machine, ended = self.stepping(self.machine(Intel, 40)), threading.Event()
         process = self.start("--concurrency", "1", machine=machine, dataset=self.numbered(12),
                              scenario="normal:gap_ms=20")
@@ -86,7 +86,7 @@ class StepTest(ProfileTest):
         end = next(line for line in lines if line["kind"] == "end")["ended_at"]
         self.assertTrue(0 <= end - begun <= passed + 5, (begun, end, passed))
 
-    def test_a_monitor(self):
+    def test_monitor(self):
         machine = self.stepping(self.machine(Nvidia, "power 0 constant 300\ntick * 0.02\n"))
         monitor = Monitor(machine, "--interval", "0.2")
         self.addCleanup(monitor.close)
@@ -96,7 +96,7 @@ class StepTest(ProfileTest):
         for seconds in STEPS:
             self.step.write_text(seconds)
             now = monitor.wait_updates(6)
-            joules = now.get(name[0], **name[1])  # present, so it was not taken for stale
+            joules = now.get(name[0], **name[1])  # present, so it was not considered stale
             self.assertGreater(joules, last)
             self.assertAlmostEqual(now.get("ipw_node_gpu_watts", **name[1]), 300, delta=15)
             last = joules
@@ -111,4 +111,4 @@ class StepTest(ProfileTest):
 
 
 if __name__ == "__main__":
-    main_side_by_side(2)
+    main_parallel(2)

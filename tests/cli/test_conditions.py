@@ -9,8 +9,8 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from machines import FAKE, Intel, Machine, Nvidia, Ramp, Shared  # noqa: E402
-from program import Led, MachineTest, ipw, main_side_by_side  # noqa: E402
+from machines import FAKE, Intel, Machine, Nvidia, Ramp, SharedCpus  # noqa: E402
+from program import EchoRun, MachineTest, ipw, main_parallel  # noqa: E402
 
 
 def codes(conditions):
@@ -42,7 +42,7 @@ class Background(MachineTest):
             self.assertLess(conditions["background_joules"], report["energy"]["joules"])
 
     def test_the_command_is_not_the_background(self):
-        machine = self.machine(Shared)
+        machine = self.machine(SharedCpus)
         report = self.run_json(machine, "--", "sh", "-c", "i=0; while [ $i -lt 90000 ]; do i=$((i+1)); done")[0]
         conditions = report["conditions"]
         self.assertGreaterEqual(conditions["cpu_own_s"],
@@ -51,7 +51,7 @@ class Background(MachineTest):
         self.assertEqual(conditions["findings"], [])
 
     def test_a_quiet_machine_has_no_findings(self):
-        conditions = self.measure(self.machine(Shared), "--idle", "0.3")["conditions"]
+        conditions = self.measure(self.machine(SharedCpus), "--idle", "0.3")["conditions"]
         self.assertLess(conditions["background_cpus"], 0.05)
         self.assertEqual(conditions["background_joules"], 0)
         self.assertEqual(conditions["findings"], [])
@@ -59,7 +59,7 @@ class Background(MachineTest):
         self.assertEqual(conditions["cpus"], 2)
 
     def test_its_part_of_the_energy(self):
-        machine = self.machine(Shared, 1.5)
+        machine = self.machine(SharedCpus, 1.5)
         report = self.measure(machine)
         conditions = report["conditions"]
         self.assertAlmostEqual(conditions["background_cpus"], 1.5, delta=0.1)
@@ -76,11 +76,11 @@ class Background(MachineTest):
         self.assertRegex(lines[said], r"of 2 CPUs: about (6[6-9]|7[0-2]) % of the energy is theirs$")
 
     def test_ticks_of_the_kernel_are_never_more_cpus_than_there_are(self):
-        conditions = self.measure(self.machine(Shared, 2.5))["conditions"]
+        conditions = self.measure(self.machine(SharedCpus, 2.5))["conditions"]
         self.assertEqual(conditions["background_cpus"], 2)
 
     def test_it_is_saved_and_a_check_of_quality(self):
-        machine = self.machine(Shared, 1.5)
+        machine = self.machine(SharedCpus, 1.5)
         runs = machine.root / "runs"
         self.measure(machine, "--output-dir", runs)
         run = next(path for path in runs.iterdir() if path.is_dir())
@@ -137,8 +137,8 @@ class Baseline(MachineTest):
                                   "--max-seconds", "1", "--window", "0.25", "-t", "1", "--granularity", "layer")
 
     def test_idle_power_that_cannot_be_checked_at_the_end(self):
-        machine = self.machine(Shared)
-        led = Led(machine, "--idle", "0.3")
+        machine = self.machine(SharedCpus)
+        led = EchoRun(machine, "--idle", "0.3")
         machine.turn(1.5)
         conditions = led.end()["conditions"]
         self.assertIsNotNone(conditions["idle_w"])
@@ -146,7 +146,7 @@ class Baseline(MachineTest):
         self.assertEqual(codes(conditions)["idle_unchecked"], "note")
 
     def test_one_that_was_not_idle_is_refused(self):
-        report, done = self.run_json(self.machine(Shared, 1.5), "--idle", "0.3", "--", "sleep", "0.5")
+        report, done = self.run_json(self.machine(SharedCpus, 1.5), "--idle", "0.3", "--", "sleep", "0.5")
         self.assertEqual(done.returncode, 0)
         self.assertIsNone(report["idle"])
         self.assertIsNone(report["energy"]["idle_joules"])
@@ -158,7 +158,7 @@ class Baseline(MachineTest):
 
     def test_idle_power_that_changed(self):
         machine = self.machine(Intel, 20)
-        led = Led(machine, "--idle", "0.3")
+        led = EchoRun(machine, "--idle", "0.3")
         machine.turn(40)
         report = led.end()
         conditions = report["conditions"]
@@ -309,7 +309,7 @@ server.serve_forever()
         return json.loads(done.stdout)["conditions"]
 
     def test_the_cpu_time_of_a_server_here_is_its_own(self):
-        place = self.machine(Shared).root
+        place = self.machine(SharedCpus).root
         server = subprocess.Popen([sys.executable, "-S", "-c", self.SERVER], stdout=subprocess.PIPE, text=True)
         try:
             url = f"http://127.0.0.1:{server.stdout.readline().strip()}/v1"
@@ -318,7 +318,7 @@ server.serve_forever()
             self.assertIsNotNone(conditions["background_cpus"])
             self.assertNotIn("background_unknown", codes(conditions))
             # Nothing of /proc but its CPU time is there: whose it is cannot be known.
-            hidden = self.profile(self.machine(Shared, 1), url, self.machine(Shared).root)
+            hidden = self.profile(self.machine(SharedCpus, 1), url, self.machine(SharedCpus).root)
             self.assertIsNone(hidden["background_cpus"])
             self.assertIsNone(hidden["background_joules"])
             self.assertEqual(codes(hidden), {"background_unknown": "note"})
@@ -360,9 +360,9 @@ class Dedicated(MachineTest):
 
     def test_cpus(self):
         for others in (0.0, 0.1):  # of two
-            done = self.agent(self.machine(Shared, others))
+            done = self.agent(self.machine(SharedCpus, others))
             self.assertEqual(done.returncode, 0, done.stderr)
-        self.refused(self.machine(Shared, 0.5), "other processes used 2[345] % of the CPUs")
+        self.refused(self.machine(SharedCpus, 0.5), "other processes used 2[345] % of the CPUs")
 
     def test_gpus(self):
         self.assertEqual(self.agent(self.machine(Gpu)).returncode, 0)
@@ -371,4 +371,4 @@ class Dedicated(MachineTest):
 
 
 if __name__ == "__main__":
-    main_side_by_side(3)
+    main_parallel(3)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from estimating import EstimateTest  # noqa: E402
-from machines import Both, Intel, Machine  # noqa: E402
+from estimates import EstimateTest  # noqa: E402
+from machines import IntelNvidia, Intel, Machine  # noqa: E402
 from profiling import ProfileTest  # noqa: E402
-from program import MachineTest, ipw, main_side_by_side  # noqa: E402
+from program import MachineTest, ipw, main_parallel  # noqa: E402
 from rundirs import query, summary, write_run  # noqa: E402
 
 PRICE, CARBON, HOURLY = 0.36, 400, 1.8
@@ -41,7 +41,7 @@ class OfCommands(MachineTest, Costs):
         self.check(found, "", report["energy"]["joules"], report["energy"]["plus_minus"], report["wall_s"]["mean"])
 
     def test_every_gpu_is_a_device(self):
-        report, done = self.run_json(self.machine(Both), "--device-price-per-hour", HOURLY, "--", "sleep", "0.1")
+        report, done = self.run_json(self.machine(IntelNvidia), "--device-price-per-hour", HOURLY, "--", "sleep", "0.1")
         found = report["operating"]
         self.assertEqual(found["devices"], 2)
         self.assertAlmostEqual(found["cost"] / (2 * report["wall_s"]["mean"] / HOUR * HOURLY), 1, places=9)
@@ -87,7 +87,7 @@ class OfProfiles(ProfileTest, Costs):
         return saved
 
     def test_a_run_costs_its_energy_and_time(self):
-        report = self.profile(*OPTIONS, machine=self.machine(Both), scenario="normal:gap_ms=20")
+        report = self.profile(*OPTIONS, machine=self.machine(IntelNvidia), scenario="normal:gap_ms=20")
         found, energy = self.operating(report), report["energy"]
         error = energy["plus_minus"] / energy["joules"]
         self.assertAlmostEqual(found["device_seconds"] / (2 * report["seconds"]), 1, places=9)
@@ -271,4 +271,4 @@ class OfEstimates(EstimateTest, Costs):
 
 
 if __name__ == "__main__":
-    main_side_by_side(at_once=2)
+    main_parallel(jobs=2)

@@ -11,7 +11,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Intel, Machine, Modeled  # noqa: E402
-from program import MachineTest, ipw, main_side_by_side  # noqa: E402
+from program import MachineTest, ipw, main_parallel  # noqa: E402
 
 QUERIES = 30
 FAMILY = [f"ipw-{size}-{kind}" for size in ("1m", "6m") for kind in ("f16", "q4_0", "q8_0")]
@@ -187,4 +187,4 @@ class WithoutEngine(DemoTest):
 
 
 if __name__ == "__main__":
-    main_side_by_side(at_once=2)
+    main_parallel(jobs=2)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from compiling import BUILD, SOURCE, build  # noqa: E402
+from compiler import BUILD, SOURCE, build  # noqa: E402
 from program import TIMEOUT_S, ipw  # noqa: E402
 
 DOCUMENTS = [*sorted((SOURCE / "docs").glob("*.md")),

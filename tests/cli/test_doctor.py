@@ -12,7 +12,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Fixture, Intel, Machine, Modeled, Nvidia  # noqa: E402
-from program import IPW, TIMEOUT_S, MachineTest, ipw, main_side_by_side  # noqa: E402
+from program import IPW, TIMEOUT_S, MachineTest, ipw, main_parallel  # noqa: E402
 
 STATUSES = {"ok", "estimated", "dead", "denied", "unsupported", "absent"}
 KEYS = {"id", "driver", "kind", "status", "reason", "fix", "period_ms", "read_us", "measures"}
@@ -172,4 +172,4 @@ class Doctor(MachineTest):
 
 
 if __name__ == "__main__":
-    main_side_by_side()
+    main_parallel()

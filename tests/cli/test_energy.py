@@ -18,7 +18,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import FAKE, Intel, Machine, Modeled, Nvidia, Ramp  # noqa: E402
-from program import MachineTest, await_signals, main_side_by_side  # noqa: E402
+from program import MachineTest, wait_for_signal_handlers, main_parallel  # noqa: E402
 
 IPW = os.environ.get("IPW", "build/ipw")
 FAKE_NVML = Path(os.environ.get("IPW_FAKES", "build/fakes"), "libfake_nvml.so").resolve()
@@ -214,7 +214,7 @@ class Measured(WithMachine):
 
     def test_signal_before_the_first_row(self):
         process = start(self.intel, "--json", "-i", "3600")
-        await_signals(process)
+        wait_for_signal_handlers(process)
         time.sleep(1)
         process.send_signal(signal.SIGINT)
         rest, _ = process.communicate(timeout=TIMEOUT_S)
@@ -513,4 +513,4 @@ class MigTest(MachineTest):
 
 
 if __name__ == "__main__":
-    main_side_by_side()
+    main_parallel()

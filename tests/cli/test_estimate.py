@@ -14,8 +14,8 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from compiling import SOURCE  # noqa: E402
-from estimating import GPU, ROUND, EstimateTest, figure  # noqa: E402
+from compiler import SOURCE  # noqa: E402
+from estimates import GPU, ROUND, EstimateTest, figure  # noqa: E402
 from machines import Machine, Nvidia  # noqa: E402
 from program import SANITIZED, MachineTest, ipw  # noqa: E402
 

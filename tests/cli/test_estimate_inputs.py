@@ -13,8 +13,8 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from compiling import SOURCE  # noqa: E402
-from estimating import GPU, ROUND, EstimateTest, figure  # noqa: E402
+from compiler import SOURCE  # noqa: E402
+from estimates import GPU, ROUND, EstimateTest, figure  # noqa: E402
 from onnx_bytes import BOOL, FLOAT, FLOAT16, INT8, INT64, field, info, integer, integers, model, node, weight  # noqa: E402
 from program import ipw  # noqa: E402
 

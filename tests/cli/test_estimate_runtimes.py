@@ -4,8 +4,8 @@
 import json
 import unittest
 
-from compiling import SOURCE
-from estimating import EstimateTest
+from compiler import SOURCE
+from estimates import EstimateTest
 from program import ipw
 
 RUNTIMES = ("pytorch-eager", "pytorch-graph", "torch-compile", "tensorrt", "vllm", "llama.cpp", "onnxruntime")

@@ -14,8 +14,8 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from compiling import SOURCE  # noqa: E402
-from estimating import EstimateTest, figure  # noqa: E402
+from compiler import SOURCE  # noqa: E402
+from estimates import EstimateTest, figure  # noqa: E402
 from program import ipw  # noqa: E402
 
 LLAMA = "llama-3.2-1b"

@@ -17,8 +17,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 import oracle  # noqa: E402
-from machines import Controlled  # noqa: E402
-from program import IPW, TIMEOUT_S, ipw, main_side_by_side  # noqa: E402
+from machines import ControllableGpu  # noqa: E402
+from program import IPW, TIMEOUT_S, ipw, main_parallel  # noqa: E402
 
 oracle.use()
 try:
@@ -28,7 +28,7 @@ except ImportError:
     prometheus_client = None
 
 FMAX = 1785
-RESTORED = (Controlled.FREE, "0 graphics 0 0 memory 0 0 limit 700000")
+RESTORED = (ControllableGpu.FREE, "0 graphics 0 0 memory 0 0 limit 700000")
 ITL, TTFT = "vllm:inter_token_latency_seconds", "vllm:time_to_first_token_seconds"
 
 
@@ -63,7 +63,7 @@ class Endpoint:
         self.server.server_close()
 
 
-class Plant(Controlled):
+class Plant(ControllableGpu):
     """A server whose inter-token latency is `itl_ms` at the highest clock; `share` of it depends on the clock.  It has no
     thread that a busy machine could delay: it does its work up to now when its metrics are read, and the fake NVML
     knows what a clock and a limit draw."""
@@ -351,7 +351,7 @@ class Ends(GovernTest):
             process = self.lowered(plant)
             process.send_signal(number)
             self.assertEqual(process.wait(TIMEOUT_S), 128 + number)
-            self.assertEqual(plant.settings(), Controlled.FREE)  # before it ended, not by the watchdog
+            self.assertEqual(plant.settings(), ControllableGpu.FREE)  # before it ended, not by the watchdog
             self.assertEqual(self.states(plant), [])
 
     def test_the_watchdog_restores_after_what_cannot_be_caught(self):
@@ -360,7 +360,7 @@ class Ends(GovernTest):
             process = self.lowered(plant)
             process.send_signal(number)
             process.wait(TIMEOUT_S)
-            self.wait_for(lambda: plant.settings() == Controlled.FREE and not self.states(plant))
+            self.wait_for(lambda: plant.settings() == ControllableGpu.FREE and not self.states(plant))
 
     def test_a_gpu_that_refuses_later(self):
         plant = self.plant()
@@ -368,7 +368,7 @@ class Ends(GovernTest):
         plant.change("power 0", "fail nvmlDeviceSetGpuLockedClocks 0 4\npower 0")
         self.assertEqual(process.wait(TIMEOUT_S), 1)
         self.assertIn("cannot lock the graphics clock", process.stderr.read())
-        self.assertEqual(plant.settings(), Controlled.FREE)
+        self.assertEqual(plant.settings(), ControllableGpu.FREE)
 
     def test_one_at_a_time(self):
         plant = self.plant()
@@ -408,4 +408,4 @@ class DryRun(GovernTest):
 
 
 if __name__ == "__main__":
-    main_side_by_side(2)
+    main_parallel(2)

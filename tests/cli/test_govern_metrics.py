@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from machines import Controlled  # noqa: E402
-from program import await_condition, ipw, main_side_by_side  # noqa: E402
+from machines import ControllableGpu  # noqa: E402
+from program import wait_until, ipw, main_parallel  # noqa: E402
 from test_govern import ITL, TTFT, Endpoint  # noqa: E402
 
 
@@ -17,7 +17,7 @@ class Servers(unittest.TestCase):
     """Names and kinds of metrics; what a server may answer."""
 
     def setUp(self):
-        self.machine = Controlled("value throttle 0 0\npower 0 constant 200")
+        self.machine = ControllableGpu("value throttle 0 0\npower 0 constant 200")
         self.addCleanup(self.machine.close)
 
     def govern(self, answer, *options):
@@ -61,7 +61,7 @@ class Servers(unittest.TestCase):
             self.assertAlmostEqual(steps[0]["itl_ms"], 10)
             self.assertTrue(steps[0]["itl_is_mean"])
             return any((step["tokens_per_s"] or 0) > 100 for step in steps)
-        await_condition(has_rate, "a rate of tokens, 100 of which come between two readings")
+        wait_until(has_rate, "a rate of tokens, 100 of which come between two readings")
 
     def test_summaries(self):
         name = "tgi_request_mean_time_per_token_duration"
@@ -145,4 +145,4 @@ class Servers(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    main_side_by_side()
+    main_parallel()

@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 import rundirs  # noqa: E402
 from machines import Machine, Modeled  # noqa: E402
-from profiling import MODEL, Player, ProfileTest  # noqa: E402
+from profiling import MODEL, ScenarioHandler, ProfileTest  # noqa: E402
 from program import IPW, ipw  # noqa: E402
 
 # Clears the screen, hides text, sets the title, moves up, reverses the direction; CSI in one character; a line of its own.
@@ -25,7 +25,7 @@ COLOR = re.compile(r"\x1b\[(0|1|2|31|32|33|36)m")
 CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
-class Evil(Player):
+class Evil(ScenarioHandler):
     def answer_other(self):
         if self.rest == "/v1/models":
             self.document({"object": "list", "data": [{"id": EVIL, "owned_by": EVIL}]})

@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Machine, Nvidia  # noqa: E402
-from program import IPW, await_condition, ipw, main_side_by_side  # noqa: E402
+from program import IPW, wait_until, ipw, main_parallel  # noqa: E402
 
 HANGS = 600_000  # ms: far longer than any test waits
 SOON_S = 60      # what is not over by then never is
@@ -78,7 +78,7 @@ class Datasets(Interrupted):
         path.write_text(json.dumps({"problem": "What is 1 + 1?", "answer": "2"}) + "\n")
         os.mkfifo(fifo)
         process = self.profile(machine, path, "--idle", 8 * settled_s)
-        await_condition(lambda: list(machine.root.glob("runs/*/.lock")), "the lock of the run")
+        wait_until(lambda: list(machine.root.glob("runs/*/.lock")), "the lock of the run")
         time.sleep(settled_s)
         os.replace(fifo, path)
         while process.poll() is None:
@@ -183,4 +183,4 @@ class Drivers(Interrupted):
 
 
 if __name__ == "__main__":
-    main_side_by_side()
+    main_parallel()

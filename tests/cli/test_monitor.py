@@ -15,9 +15,9 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from machines import Both, Intel, Nvidia  # noqa: E402
+from machines import IntelNvidia, Intel, Nvidia  # noqa: E402
 from monitors import Monitor, Scrape  # noqa: E402
-from program import MachineTest, TIMEOUT_S, ipw, main_side_by_side, python  # noqa: E402
+from program import MachineTest, TIMEOUT_S, ipw, main_parallel, python  # noqa: E402
 
 SOURCE = Path(__file__).resolve().parents[2]
 UUID = "GPU-0000000{0}-1111-2222-3333-444444444444"
@@ -163,7 +163,7 @@ class SeriesTest(MonitorTest):
         self.assertEqual(documented, defined)
         self.assertFalse([name for name in defined if name.startswith("ipw_run_")])
         # Activities need two readings of a card, so the first scrapes do not have every family yet.
-        scrape = self.monitor(self.machine(Both)).wait(lambda now: len(now.types) > 40)
+        scrape = self.monitor(self.machine(IntelNvidia)).wait(lambda now: len(now.types) > 40)
         self.assertLessEqual(set(scrape.types), defined)
 
 
@@ -328,7 +328,7 @@ class AttributionTest(MonitorTest):
                              last.get("ipw_node_gpu_joules_total", gpu="0", zone="gpu") * (1 + 1e-9))
 
     def test_attribution_can_be_switched_off(self):
-        scrape = self.monitor(self.machine(Both), "--processes", "off").wait_updates(1)
+        scrape = self.monitor(self.machine(IntelNvidia), "--processes", "off").wait_updates(1)
         self.assertFalse([name for name in scrape.types if re.search("process|cgroup|attribut|idle", name)])
 
 
@@ -354,7 +354,7 @@ class ServerTest(MonitorTest):
         self.assertEqual(monitor.end(signal.SIGINT), 130)
 
     def test_openmetrics_on_request(self):
-        monitor = self.monitor(self.machine(Both))
+        monitor = self.monitor(self.machine(IntelNvidia))
         for accept, is_open in (("application/openmetrics-text; version=1.0.0", True),
                                 ("application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5", True),
                                 ("text/plain;version=0.0.4, application/openmetrics-text;q=0.2", False),
@@ -418,7 +418,7 @@ class ServerTest(MonitorTest):
         self.assertIn(str(monitor.port), done.stderr)
 
     def test_scrapes_read_no_sensor_and_slow_ones_block_no_other(self):
-        monitor = self.monitor(self.machine(Both))
+        monitor = self.monitor(self.machine(IntelNvidia))
         before = monitor.wait_updates(2)
         slow = [socket.create_connection(("127.0.0.1", monitor.port), timeout=TIMEOUT_S) for _ in range(100)]
         self.addCleanup(lambda: [connection.close() for connection in slow])
@@ -443,4 +443,4 @@ class ServerTest(MonitorTest):
 
 
 if __name__ == "__main__":
-    main_side_by_side()
+    main_parallel()

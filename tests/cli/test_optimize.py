@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import rundirs  # noqa: E402
 from program import ipw  # noqa: E402
 from rundirs import query  # noqa: E402
-from sweeps import made_sweep  # noqa: E402
+from sweeps import write_sweep  # noqa: E402
 from test_power import AI, CLOCKS, V100, made_rows, needs_data, write_csv  # noqa: E402
 
 KEYS = {"objective", "recommended", "baseline", "savings_pct", "slowdown_pct", "edp", "ed2p", "pareto", "flags", "models"}
@@ -428,7 +428,7 @@ class Sweeps(OptimizeTest):
     def knobs(self, more=(), scatter=(0.99, 1.0, 1.02)):
         attempts = [(values, {"joules": e * f, "seconds": t * (2 - f), "accuracy": q})
                     for f in scatter for values, (e, t, q) in self.WORK.items()]
-        return made_sweep(self.path / f"knobs{len(attempts) + len(more)}", self.KNOBS, [*attempts, *more],
+        return write_sweep(self.path / f"knobs{len(attempts) + len(more)}", self.KNOBS, [*attempts, *more],
                           command=("bench", "-t", "{threads}", "-b{batch}", "it's"))
 
     def test_the_best_setting_and_what_repeats_say_of_it(self):
@@ -459,7 +459,7 @@ class Sweeps(OptimizeTest):
 
     def test_quality_is_a_figure_of_the_runs(self):
         work = {"f16": (100, 10, 4.0), "q8": (60, 8, 4.1), "q2": (40, 7, 9.0)}
-        sweep = made_sweep(self.path / "work", ("model",), [((name,), {"joules": e, "seconds": t, "perplexity": q, "score": 1 / q})
+        sweep = write_sweep(self.path / "work", ("model",), [((name,), {"joules": e, "seconds": t, "perplexity": q, "score": 1 / q})
                                                            for name, (e, t, q) in work.items()])
         self.assertEqual(self.json(sweep, "--quality", "perplexity")["recommended"]["setting"], "model=q2")
         for words in (("perplexity",), ("score",), ("perplexity", "--quality-better", "lower")):
@@ -476,7 +476,7 @@ class Sweeps(OptimizeTest):
             rng = random.Random(scale)
             return [query(i, latency=scale * (1 + rng.random() + (tail if i % 10 == 0 else 0)), tokens=11) for i in range(queries)]
         self.answers = {batch: answers(scale) for batch, scale in ((1, 0.1), (8, 0.2), (32, 0.4))}
-        return made_sweep(self.path / name, ("batch",),
+        return write_sweep(self.path / name, ("batch",),
                           [((batch,), {"joules": e * f, "seconds": t, "latency": t, "model": rundirs.MODEL,
                                       "answers": self.answers[batch]})
                            for f in (0.99, 1.01) for batch, e, t in ((1, 100, 0.15), (8, 50, 0.3), (32, 30, 0.6))], profile=True)
@@ -530,7 +530,7 @@ class Sweeps(OptimizeTest):
 
     def test_a_lower_perplexity_is_better(self):
         attempts = [((dtype,), {"joules": e, "seconds": 1, "perplexity": p}) for dtype, e, p in (("f16", 10, 8.0), ("q8", 6, 8.1), ("q2", 3, 14.0))]
-        sweep = made_sweep(self.path / "ppl", ("dtype",), attempts)
+        sweep = write_sweep(self.path / "ppl", ("dtype",), attempts)
         self.assertEqual(self.json(sweep, "--min-quality", "95")["recommended"]["setting"], "dtype=q8")
         report = self.json(sweep)
         self.assertEqual(report["recommended"]["setting"], "dtype=q2")
@@ -547,24 +547,24 @@ class Sweeps(OptimizeTest):
         self.assertLessEqual({"failed_runs", "throttled_runs", "clock_mismatch"}, set(report["flags"]))
         self.assertEqual({row["check"]: row["rows"] for row in report["findings"]},
                          {"failed_runs": 1, "throttled_runs": 1, "clock_mismatch": 2})
-        all_bad = made_sweep(self.path / "bad", ("a",), [((1,), {"joules": 5, "seconds": 1, "exit_code": 1})])
+        all_bad = write_sweep(self.path / "bad", ("a",), [((1,), {"joules": 5, "seconds": 1, "exit_code": 1})])
         self.assertIn("1 failed", self.fails(1, all_bad))
 
     def test_noise_is_no_optimum(self):
         rng = random.Random(7)
         attempts = [((n,), {"joules": rng.gauss(100, 3), "seconds": rng.gauss(10, 0.3)}) for _ in range(3) for n in range(9)]
-        report = self.json(made_sweep(self.path / "noise", ("n",), attempts))
+        report = self.json(write_sweep(self.path / "noise", ("n",), attempts))
         self.assertIsNone(report["recommended"])
         self.assertIn("no_meaningful_optimum", report["flags"])
         self.assertIn("not significant", report["reason"])
         idle = [((mhz,), {"joules": mhz, "seconds": 1, "flags": "gpu_idle"}) for mhz in (600, 900, 1200)]
-        report = self.json(made_sweep(self.path / "idle", ("gpu-clock",), idle))
+        report = self.json(write_sweep(self.path / "idle", ("gpu-clock",), idle))
         self.assertIn("no_meaningful_optimum", report["flags"])
         self.assertIn("GPU was idle", report["reason"])
 
     def test_clocks_are_fitted_as_from_a_file(self):
         rows = list(made_rows(noise=0.01))
-        sweep = made_sweep(self.path / "clocks", ("gpu-clock",),
+        sweep = write_sweep(self.path / "clocks", ("gpu-clock",),
                            [((mhz,), {"joules": p * t, "seconds": t}) for mhz, p, t in rows] +
                            [((mhz,), {"joules": 1, "seconds": 1, "flags": "throttled"}) for mhz, _, _ in rows[:3]])
         ours, theirs = self.json(sweep), self.json("--input", self.sweep(noise=0.01))
@@ -584,7 +584,7 @@ class Sweeps(OptimizeTest):
         failed = [((1200,), {"joules": 1, "seconds": 1, "exit_code": 1})]
         for name, more in (("killed", {"attempts": attempts, "planned": [(1200,)], "ended": False}),
                            ("failed", {"attempts": attempts + failed})):
-            report = self.json(made_sweep(self.path / name, ("gpu-clock",), **more))
+            report = self.json(write_sweep(self.path / name, ("gpu-clock",), **more))
             self.assertIn("incomplete_sweep", report["flags"])
             finding, = (row for row in report["findings"] if row["check"] == "incomplete_sweep")
             self.assertIn("1 of 3 settings were not measured, such as gpu-clock=1200", finding["found"])
@@ -592,12 +592,12 @@ class Sweeps(OptimizeTest):
             shown = ipw(None, "optimize", self.path / name).stdout
             self.assertIn("900 MHz, the highest clock measured, is the best", shown)
             self.assertNotIn("apply:", shown)
-        whole = made_sweep(self.path / "whole", ("gpu-clock",), attempts)
+        whole = write_sweep(self.path / "whole", ("gpu-clock",), attempts)
         self.assertNotIn("incomplete_sweep", self.json(whole)["flags"])
 
     def test_the_command_is_for_the_gpus_that_were_measured(self):
         def swept(name, knobs, uuids):
-            return self.json(made_sweep(self.path / name, knobs, [
+            return self.json(write_sweep(self.path / name, knobs, [
                 ((mhz, *["x"] * (len(knobs) - 1)), {"joules": e * f, "seconds": 1, "uuids": uuid}) for f, uuid in zip((0.99, 1.01), uuids)
                 for mhz, e in ((600, 6), (900, 9))]))["recommended"]
         one = swept("one", ("gpu-clock",), ["GPU-0a-1"] * 2)
@@ -613,7 +613,7 @@ class Sweeps(OptimizeTest):
         clocks = self.file("cl.csv", ("gpu", "graphics_mhz"), [("H200", mhz) for mhz in (1785, 900, 450)])
         attempts = [((mhz,), {"joules": e * f, "seconds": 1, "gpu": "NVIDIA H200 x1"}) for f in (0.99, 1.01)
                     for mhz, e in ((1785, 900), (1200, 300), (900, 600))]
-        sweep = made_sweep(self.path / "legal", ("gpu-clock",), attempts)
+        sweep = write_sweep(self.path / "legal", ("gpu-clock",), attempts)
         self.assertEqual(self.json(sweep)["recommended"]["freq_mhz"], 1200)
         report = self.json(sweep, "--clocks", clocks)
         self.assertEqual(report["recommended"]["freq_mhz"], 900)
@@ -622,7 +622,7 @@ class Sweeps(OptimizeTest):
     def test_a_knob_of_another_name_is_no_gpu_clock(self):
         attempts = [((n,), {"joules": n * f, "seconds": n * f}) for f in (0.99, 1.01) for n in (10, 20, 40)]
         for name in ("freq", "clock"):
-            sweep = made_sweep(self.path / name, (name,), attempts, command=("sleep", "0.{%s}" % name))
+            sweep = write_sweep(self.path / name, (name,), attempts, command=("sleep", "0.{%s}" % name))
             report = self.json(sweep, "--baseline", f"{name}=40")
             self.assertEqual((report["recommended"]["setting"], report["recommended"]["command"]), (f"{name}=10", "sleep 0.10"))
             self.assertIsNone(report["recommended"]["freq_mhz"])
@@ -630,20 +630,20 @@ class Sweeps(OptimizeTest):
         self.assertEqual(asked["baseline"]["freq_mhz"], 40)
 
     def test_a_limit_on_an_unmeasured_figure(self):
-        sweep = made_sweep(self.path / "plain", ("n",), [((n,), {"joules": n, "seconds": 1}) for n in (2, 1)])
+        sweep = write_sweep(self.path / "plain", ("n",), [((n,), {"joules": n, "seconds": 1}) for n in (2, 1)])
         self.assertIn("min_quality (the baseline has no quality above 0)", self.json(sweep, "--min-quality", "95")["reason"])
 
     def test_a_few_clocks_against_the_default(self):
         attempts = [((mhz,), {"joules": e * f, "seconds": t}) for f in (0.995, 1.005)
                     for mhz, e, t in (("default", 140, 0.8), (1000, 100, 0.9), (1200, 120, 0.85))]
-        report = self.json(made_sweep(self.path / "few", ("gpu-clock",), attempts), "--objective", "energy")
+        report = self.json(write_sweep(self.path / "few", ("gpu-clock",), attempts), "--objective", "energy")
         self.assertEqual(report["recommended"]["freq_mhz"], 1000)
         self.assertEqual(report["baseline"]["setting"], "gpu-clock=default")
         self.assertAlmostEqual(report["savings_pct"]["energy"], 100 * (1 - 100 / 140), places=9)
         self.assertEqual(report["recommended"]["command"], "sudo nvidia-smi -lgc 1000,1000")
         self.assertEqual(report["recommended"]["undo"], "sudo nvidia-smi -rgc")
         both = [((w, n), {"joules": e, "seconds": 1}) for w, n, e in (("default", 1, 9), (300, 1, 8), (300, 4, 5), (350, 4, 6))]
-        report = self.json(made_sweep(self.path / "both", ("power-limit", "n"), both, command=("work", "{n}")))
+        report = self.json(write_sweep(self.path / "both", ("power-limit", "n"), both, command=("work", "{n}")))
         self.assertEqual(report["recommended"]["command"], "sudo nvidia-smi -pl 300 && work 4")
         self.assertEqual(report["baseline"]["setting"], "power-limit=default, n=1")
         self.assertIn("no_interval", report["flags"])
@@ -651,7 +651,7 @@ class Sweeps(OptimizeTest):
     def test_profiles_are_per_query(self):
         attempts = [((n,), {"joules": e, "seconds": 40 / n, "queries": 20, "latency": t, "accuracy": 0.5})
                     for n, e, t in ((1, 200, 2.0), (8, 100, 5.0))]
-        sweep = made_sweep(self.path / "serve", ("n",), attempts, profile=True, command=("--concurrency", "{n}"))
+        sweep = write_sweep(self.path / "serve", ("n",), attempts, profile=True, command=("--concurrency", "{n}"))
         report = self.json(sweep, "--objective", "energy")
         self.assertEqual(report["recommended"]["setting"], "n=8")
         self.assertAlmostEqual(report["recommended"]["energy_j"]["value"], 5)
@@ -669,7 +669,7 @@ class Sweeps(OptimizeTest):
         done = ipw(None, "power", "fit", sweep)
         self.assertEqual(done.returncode, 1)
         self.assertIn("freq_mhz=KNOB", done.stderr)
-        estimated = made_sweep(self.path / "e", ("n",), [((n,), {"joules": n, "seconds": 1, "method": "estimated"}) for n in (2, 1)])
+        estimated = write_sweep(self.path / "e", ("n",), [((n,), {"joules": n, "seconds": 1, "method": "estimated"}) for n in (2, 1)])
         self.assertIn("estimated, not measured", ipw(None, "optimize", estimated).stderr)
 
 

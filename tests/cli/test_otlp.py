@@ -17,9 +17,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 import oracle  # noqa: E402
 
 oracle.use()
-from machines import FAKES, Both, Fixture, Intel  # noqa: E402
+from machines import FAKES, IntelNvidia, Fixture, Intel  # noqa: E402
 from monitors import Monitor  # noqa: E402
-from program import MachineTest, TIMEOUT_S, await_condition, ipw, main_side_by_side  # noqa: E402
+from program import MachineTest, TIMEOUT_S, wait_until, ipw, main_parallel  # noqa: E402
 
 try:
     from google.protobuf import json_format
@@ -104,7 +104,7 @@ class PushTest(MachineTest):
 
     def settle(self, receiver, count):
         count += len(receiver.batches)
-        await_condition(lambda: len(receiver.batches) >= count, "batches")
+        wait_until(lambda: len(receiver.batches) >= count, "batches")
 
     def test_energy_and_power(self):
         machine = self.machine(Intel, 40)
@@ -131,13 +131,13 @@ class PushTest(MachineTest):
         self.assertEqual(receiver.asked[-1][1], "/v1/metrics")
         self.assertEqual(receiver.asked[-1][2]["Content-Type"], "application/json")
         # A push is counted when its answer has come, which is after the receiver had it.
-        await_condition(lambda: monitor.scrape().get("ipw_monitor_otlp_pushes_total") >= 12, "the count of pushes")
+        wait_until(lambda: monitor.scrape().get("ipw_monitor_otlp_pushes_total") >= 12, "the count of pushes")
         scrape = monitor.scrape()
         self.assertEqual(scrape.get("ipw_monitor_otlp_failures_total"), 0)
 
     def test_gpus_and_their_parts(self):
-        monitor, receiver = self.start(self.machine(Both))
-        await_condition(lambda: receiver.series("hw.temperature", **{"hw.type": "gpu"})
+        monitor, receiver = self.start(self.machine(IntelNvidia))
+        wait_until(lambda: receiver.series("hw.temperature", **{"hw.type": "gpu"})
                         and receiver.series("hw.energy", **{"hw.id": "gpu0/gpu_memory"}), "figures of a GPU")
         part = next(have for _, have, _ in receiver.points("hw.energy") if have["hw.id"] == "gpu0/gpu_memory")
         self.assertEqual((part["hw.parent"], part["hw.type"]), ("gpu0", "memory"))
@@ -150,7 +150,7 @@ class PushTest(MachineTest):
 
     def test_a_board_is_the_host(self):
         monitor, receiver = self.start(self.machine(Fixture, "jetson"))
-        await_condition(lambda: receiver.series("hw.host.energy"), "energy of the board")
+        wait_until(lambda: receiver.series("hw.host.energy"), "energy of the board")
         self.assertFalse(receiver.series("hw.energy", **{"ipw.scope": "board"}))
 
     def test_what_is_unknown_is_absent(self):
@@ -189,7 +189,7 @@ class PushTest(MachineTest):
         monitor, _ = self.start(self.machine(Intel, 40), receiver=receiver)
         monitor.wait(lambda now: now.get("ipw_monitor_otlp_dropped_total") >= 3)  # given up at once
         receiver.status, receiver.headers, count = 503, {"Retry-After": "2"}, len(receiver.asked)
-        await_condition(lambda: len(receiver.asked) >= count + 3, "repeats")
+        wait_until(lambda: len(receiver.asked) >= count + 3, "repeats")
         pauses = [b[0] - a[0] for a, b in zip(receiver.asked[count:], receiver.asked[count + 1:])]
         self.assertGreater(pauses[-1], 1.9)
         receiver.status = 200
@@ -199,7 +199,7 @@ class PushTest(MachineTest):
         receiver = self.receiver()
         receiver.answer_s = 5
         monitor, _ = self.start(self.machine(Intel, 40), receiver=receiver)
-        await_condition(lambda: receiver.asked, "a batch")
+        wait_until(lambda: receiver.asked, "a batch")
         before, began = monitor.scrape().get("ipw_monitor_updates_total"), time.monotonic()
         after = monitor.wait_updates(10).get("ipw_monitor_updates_total")
         self.assertGreaterEqual(after - before, 10)
@@ -232,7 +232,7 @@ class PushTest(MachineTest):
         receiver = self.receiver()
         receiver.answer_s = 2 * TIMEOUT_S
         monitor, _ = self.start(self.machine(Intel, 40), receiver=receiver)
-        await_condition(lambda: receiver.asked, "a batch")
+        wait_until(lambda: receiver.asked, "a batch")
         self.assertEqual(monitor.end(), 0)
 
     def test_wrong_addresses(self):
@@ -242,4 +242,4 @@ class PushTest(MachineTest):
 
 
 if __name__ == "__main__":
-    main_side_by_side(3)
+    main_parallel(3)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from compiling import SOURCE  # noqa: E402
-from estimating import EstimateTest  # noqa: E402
+from compiler import SOURCE  # noqa: E402
+from estimates import EstimateTest  # noqa: E402
 
 MODEL, LAYERS, HIDDEN, VOCABULARY = "llama-3.2-1b", 16, 2048, 128256
 BANDWIDTH, LATENCY, IDLE_W, JOULES_PER_BYTE = 100e9, 1e-6, 40, 50e-12  # of the round device

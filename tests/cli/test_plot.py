@@ -15,9 +15,9 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 import test_power_logs as logs  # noqa: E402
-from pictures import Picture, add_gauge, layers_of, png_size, run_at, run_directory  # noqa: E402
+from plots import Picture, add_gauge, layers_of, png_size, run_at, run_directory  # noqa: E402
 from program import TIMEOUT_S, SANITIZED, ipw  # noqa: E402
-from sweeps import made_sweep  # noqa: E402
+from sweeps import write_sweep  # noqa: E402
 
 # What must stand on each: axes with their units, and what tells series apart.
 OF_RUN = {
@@ -608,7 +608,7 @@ class Frequency(PlotTest):
         true = {600: (33, 3.0), 1200: (30, 1.5), 1980: (46, 1.0)}
         attempts = [((mhz,), {"joules": j * f, "seconds": s * f}) for f in (0.98, 1.02) for mhz, (j, s) in true.items()]
         attempts += [((1980,), {"joules": 1, "seconds": 1, "flags": "throttled"}), (("default",), {"joules": 50, "seconds": 1})]
-        blocks, said = self.blocks(made_sweep(self.root / "sweep", ("gpu-clock",), attempts))
+        blocks, said = self.blocks(write_sweep(self.root / "sweep", ("gpu-clock",), attempts))
         relative = statistics.stdev((0.98, 1.02)) / math.sqrt(2)  # standard error of a mean of two
         for panel, (n, of_time) in enumerate(((0, False), (1, True), (1, False), (2, False))):
             for (mhz, value, low, high), (wanted, (j, s)) in zip(blocks[panel, 1], true.items(), strict=True):
@@ -624,16 +624,16 @@ class Frequency(PlotTest):
 
     def test_a_sweep_of_another_knob(self):
         attempts = [((n,), {"joules": 10 / n, "seconds": n, "queries": 5, "method": "estimated"}) for n in (4, 1, 2)]
-        sweep = made_sweep(self.root / "sweep", ("n",), attempts, profile=True)
+        sweep = write_sweep(self.root / "sweep", ("n",), attempts, profile=True)
         blocks, said = self.blocks(sweep)
         self.assertEqual([row[:2] for row in blocks[0, 1]], [(1, 2), (2, 1), (4, 0.5)])  # a fifth: per query
         self.assertRegex(said, r"lowest energy: 500.* mJ at n = 4'")
         self.assertIn("energies estimated", said)
 
     def test_why_a_sweep_is_not_drawn(self):
-        other = made_sweep(self.root / "other", ("n", "m"), [((n, m), {"joules": n, "seconds": m}) for n in (1, 2) for m in (1, 2)])
+        other = write_sweep(self.root / "other", ("n", "m"), [((n, m), {"joules": n, "seconds": m}) for n in (1, 2) for m in (1, 2)])
         self.assertIn("two knobs, n and m", self.why_not(other))
-        words = made_sweep(self.root / "words", ("n",), [((n,), {"joules": 1, "seconds": 1}) for n in ("a", "b")])
+        words = write_sweep(self.root / "words", ("n",), [((n,), {"joules": 1, "seconds": 1}) for n in ("a", "b")])
         self.assertIn("not numbers", self.why_not(words))
 
     def test_other_words_for_it(self):

@@ -18,7 +18,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from program import ipw  # noqa: E402
-from sweeps import made_sweep  # noqa: E402
+from sweeps import write_sweep  # noqa: E402
 
 SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2])).resolve()
 LOGS = SOURCE / "tests/fixtures/gpu_logs"
@@ -221,7 +221,7 @@ class Made(LogTest):
         self.published(LOGS / "GV100-dvfs-LSTM-1380-0.45d9bf4", 1380, 0.3 / 2, 0.25)
         activity = {"source": "gpm", "sm_active": 0.7, "dram_active": 0.15, "fp64_active": 0.1, "fp32_active": 0.4,
                     "utilization": 0.9}
-        sweep = made_sweep(self.path / "sweep", ("gpu-clock",), [
+        sweep = write_sweep(self.path / "sweep", ("gpu-clock",), [
             ((510 + 60 * i,), {"joules": 100 + i, "seconds": 2, "activity": activity}) for i in range(12)])
         self.published(sweep, 1170, 0.4 / 2 + 0.1, 0.15)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from profiling import MODEL, TEXT, TOKENS, ProfileTest, Run  # noqa: E402
-from program import ipw, main_side_by_side  # noqa: E402
+from program import ipw, main_parallel  # noqa: E402
 
 CONTRACT = {"output_dir", "queries", "completed", "failed", "accuracy", "energy",
             "joules_per_output_token", "output_tokens_per_s", "ipj", "ipw", "time_to_first_token_s",
@@ -482,4 +482,4 @@ class OtherClients(ProfileTest):
 
 
 if __name__ == "__main__":
-    main_side_by_side(at_once=3)
+    main_parallel(jobs=3)

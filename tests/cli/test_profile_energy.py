@@ -9,9 +9,9 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from machines import Both, Intel, Modeled, Nvidia  # noqa: E402
-from profiling import MODEL, TOKENS, ProfileTest, Sums  # noqa: E402
-from program import main_side_by_side  # noqa: E402
+from machines import IntelNvidia, Intel, Modeled, Nvidia  # noqa: E402
+from profiling import MODEL, TOKENS, ProfileTest, EnergySums  # noqa: E402
+from program import main_parallel  # noqa: E402
 
 CARRIES = ("joules", "plus_minus", "method", "source", "coverage")
 
@@ -42,7 +42,7 @@ class Conservation(ProfileTest):
         return records
 
     def test_eight_concurrently_on_four_devices(self):
-        machine = self.machine(Both)
+        machine = self.machine(IntelNvidia)
         report = self.profile("--concurrency", 8, "--idle", 0.5, machine=machine,
                               scenario="normal:gap_ms=40", dataset=self.numbered(40))
         records = self.check(report)
@@ -174,9 +174,9 @@ class Figures(ProfileTest):
                      scenario="normal:gap_ms=20")
 
     def test_windows_can_be_recomputed_from_the_samples(self):
-        machine = self.machine(Both)
+        machine = self.machine(IntelNvidia)
         self.profile(machine=machine, scenario="normal:gap_ms=60", dataset=self.numbered(6))
-        sums = Sums(self.run.path / "samples.csv")
+        sums = EnergySums(self.run.path / "samples.csv")
         records = self.run.records()
         checked = 0
         for span in self.run.lines("spans.jsonl"):
@@ -376,4 +376,4 @@ class Figures(ProfileTest):
 
 
 if __name__ == "__main__":
-    main_side_by_side(at_once=2)
+    main_parallel(jobs=2)

@@ -14,7 +14,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Nvidia  # noqa: E402
 from profiling import MODEL, TEXT, TOKENS, ProfileTest, Run  # noqa: E402
-from program import IPW, ipw, main_side_by_side  # noqa: E402
+from program import IPW, ipw, main_parallel  # noqa: E402
 
 ARROW = "data-00000-of-00001.arrow"
 
@@ -579,4 +579,4 @@ class FullDisks(ProfileTest):
 
 
 if __name__ == "__main__":
-    main_side_by_side()
+    main_parallel()

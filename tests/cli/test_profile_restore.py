@@ -12,9 +12,9 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from machines import Both, Intel  # noqa: E402
-from profiling import MODEL, ProfileTest, Run, merged  # noqa: E402
-from program import main_side_by_side  # noqa: E402
+from machines import IntelNvidia, Intel  # noqa: E402
+from profiling import MODEL, ProfileTest, Run, merge_record  # noqa: E402
+from program import main_parallel  # noqa: E402
 
 WATTS = 50
 ROWS = 60  # so many that a start has not asked all of them before it is killed
@@ -70,7 +70,7 @@ class KillTest(ProfileTest):
         found = {}
         for line in self.whole_lines():
             if line["kind"] == "energy" and "energy" in line["ipw"]:
-                merged(found.setdefault(line["key"], {}), line)
+                merge_record(found.setdefault(line["key"], {}), line)
         return found
 
     def assertAddsUp(self, report):
@@ -264,7 +264,7 @@ class Changed(KillTest):
         self.check(self.machine(Intel, 40, 25), 0)
 
     def test_of_gpus_too(self):
-        self.check(self.machine(Both), 0.4)
+        self.check(self.machine(IntelNvidia), 0.4)
 
     def test_not_twice(self):
         machine = self.machine(Intel, WATTS)
@@ -324,4 +324,4 @@ class Changed(KillTest):
 
 
 if __name__ == "__main__":
-    main_side_by_side(at_once=3)
+    main_parallel(jobs=3)

@@ -332,9 +332,9 @@ class Terminal:
                                         stdout=subprocess.DEVNULL, env=environment)
         os.close(slave)
 
-    def read(self, until=None, patience_s=60):
+    def read(self, until=None, timeout_s=60):
         """Until a text appears, or the program ends."""
-        deadline = time.monotonic() + patience_s
+        deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline and not (until and until in self.text()):
             if select.select([self.master], [], [], 0.2)[0]:
                 try:

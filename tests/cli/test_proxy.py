@@ -17,9 +17,9 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from machines import Controlled, Intel  # noqa: E402
-from program import IPW, TIMEOUT_S, ipw, main_side_by_side  # noqa: E402
-from proxies import (CHAT, DONE, LAST_CHUNK, STREAM_HEAD, ProxyTest, chunk, document, event, plain,  # noqa: E402
+from machines import ControllableGpu, Intel  # noqa: E402
+from program import IPW, TIMEOUT_S, ipw, main_parallel  # noqa: E402
+from proxies import (CHAT, DONE, LAST_CHUNK, STREAM_HEAD, ProxyTest, chunk, document, event, send_document,  # noqa: E402
                      read_message, request, response, until)
 
 STREAM = STREAM_HEAD + chunk(event("a", "stop") + DONE) + LAST_CHUNK
@@ -103,7 +103,7 @@ class Passing(ProxyTest):
         self.assertEqual(upstream.requests[0][2], large)
 
     def test_connections_are_kept_on_both_sides(self):
-        upstream = self.upstream(plain)
+        upstream = self.upstream(send_document)
         proxy = self.proxy(upstream)
         with proxy.connect() as connection, connection.makefile("rb") as stream:
             for _ in range(5):
@@ -148,7 +148,7 @@ class Passing(ProxyTest):
         self.assertEqual(upstream.connections, 1)
 
     def test_the_path_of_the_upstream_precedes_that_of_requests_once(self):
-        upstream = self.upstream(plain)
+        upstream = self.upstream(send_document)
         proxy = self.proxy(upstream.url + "/openai/v1/")
         for path in ("/chat/completions", "/openai/v1/chat/completions"):
             proxy.ask(path)
@@ -288,7 +288,7 @@ class Ending(ProxyTest):
         def answer(connection, *_):
             if len(upstream.requests) in (2, 5):
                 return False
-            plain(connection)
+            send_document(connection)
 
         upstream = self.upstream(answer)
         proxy = self.proxy(upstream)
@@ -301,7 +301,7 @@ class Ending(ProxyTest):
         closed = threading.Semaphore(0)
 
         def answer(connection, *_):
-            plain(connection)
+            send_document(connection)
             connection.shutdown(socket.SHUT_RDWR)
             closed.release()
 
@@ -468,7 +468,7 @@ class Ending(ProxyTest):
 
 class Refusing(ProxyTest):
     def test_bodies_and_headers_have_limits(self):
-        upstream = self.upstream(plain)
+        upstream = self.upstream(send_document)
         proxy = self.proxy(upstream, "--max-body", "1")
         self.assertEqual(proxy.ask(body=b" " * (1 << 20))[0], "HTTP/1.1 200 OK")
         self.assertIn(" 413 ", proxy.ask(body=b" " * ((1 << 20) + 1))[0])
@@ -477,7 +477,7 @@ class Refusing(ProxyTest):
 
     def test_what_servers_read_differently_is_refused(self):
         """Connections to the upstream server are shared: none of these may reach it."""
-        upstream = self.upstream(plain)
+        upstream = self.upstream(send_document)
         proxy = self.proxy(upstream)
         lines = {
             "space before the colon": b"Transfer-Encoding : chunked", "another length": b"Content-Length : 5",
@@ -506,7 +506,7 @@ class Refusing(ProxyTest):
         self.assertFalse((self.root / "runs").exists() and any((self.root / "runs").iterdir()))
 
     def test_the_token_is_required_and_not_forwarded(self):
-        upstream = self.upstream(plain)
+        upstream = self.upstream(send_document)
         proxy = self.proxy(upstream, "--listen", "0.0.0.0:0", env={"IPW_PROXY_TOKEN": "let-me-in-42",
                                                                    "IPW_API_KEY": "sk-upstream-7"})
         for headers in ((), (("x-ipw-token", "let-me-in-4"),), (("x-ipw-token", "let-me-in-422"),),
@@ -530,7 +530,7 @@ class Refusing(ProxyTest):
             self.assertNotIn(secret, proxy.stderr + proxy.stdout)
 
     def test_the_token_may_be_any_kind_of_key(self):
-        upstream = self.upstream(plain)
+        upstream = self.upstream(send_document)
         proxy = self.proxy(upstream, env={"IPW_PROXY_TOKEN": "let-me-in-42", "IPW_API_KEY": "sk-upstream-7"})
         token, own = "let-me-in-42", "Bearer sk-upstream-7"
         for headers, passed in (([("x-api-key", token)], {"authorization": own}),
@@ -545,7 +545,7 @@ class Refusing(ProxyTest):
         self.assertIn(" 401 ", proxy.ask(headers=[("x-api-key", "let-me-in-43")])[0])
 
     def test_a_request_that_does_not_end_is_closed(self):
-        proxy = self.proxy(self.upstream(plain), "--client-timeout", "0.5")
+        proxy = self.proxy(self.upstream(send_document), "--client-timeout", "0.5")
         for beginning in (b"", b"POST /v1/chat", f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nX-A:".encode(),
                           request(CHAT, b"x" * 100)[:-50]):
             with self.subTest(beginning), proxy.connect() as connection:
@@ -554,7 +554,7 @@ class Refusing(ProxyTest):
         self.assertEqual(proxy.ask()[0], "HTTP/1.1 200 OK")
 
     def test_nor_may_a_later_request_on_a_connection(self):
-        proxy = self.proxy(self.upstream(plain), "--client-timeout", "0.5")
+        proxy = self.proxy(self.upstream(send_document), "--client-timeout", "0.5")
         for beginning in (b"P", b"POST /v1/chat", request(CHAT, b"x" * 100)[:-50]):
             with self.subTest(beginning), proxy.connect() as connection, connection.makefile("rb") as stream:
                 for _ in range(2):
@@ -681,7 +681,7 @@ class Recording(ProxyTest):
                                  ("completed", 5, output))
 
     def test_labels(self):
-        proxy = self.proxy(self.upstream(plain), "--key-name", "key-00000000=nobody")
+        proxy = self.proxy(self.upstream(send_document), "--key-name", "key-00000000=nobody")
         proxy.ask(body=b'{"model":"a"}', headers=[("x-ipw-query", "Q 1"), ("x-ipw-turn", "2"),
                                                   ("Authorization", "Bearer sk-first-key")])
         proxy.ask(body=b'{"model":"b"}', headers=[("Authorization", "Bearer sk-other-key")])
@@ -695,7 +695,7 @@ class Recording(ProxyTest):
         data = [r["dataset_metadata"] for r in proxy.records()]
         self.assertEqual([(d["model"], d["query"], d["turn"], d["key"]) for d in data],
                          [("a", "Q 1", "2", first), ("b", None, None, other), ("b", None, None, None)])
-        named = self.proxy(self.upstream(plain), "--overwrite", "--key-name", f"{first}=alice")
+        named = self.proxy(self.upstream(send_document), "--overwrite", "--key-name", f"{first}=alice")
         named.ask(headers=[("Authorization", "Bearer sk-first-key")])
         self.assertEqual(named.recent()[0]["key"], "alice")
 
@@ -809,7 +809,7 @@ class Recording(ProxyTest):
         self.assertEqual([r["model_metrics"]["mixed"]["token_metrics"]["input"] for r in proxy.records()], [4, 4])
 
     def test_metrics_add_up(self):
-        proxy = self.proxy(self.upstream(plain))
+        proxy = self.proxy(self.upstream(send_document))
         for model in ("a", "a", 'b"\\'):
             proxy.ask(body=json.dumps({"model": model}).encode())
         until(lambda: "ipw_proxy_settled_requests_total 3" in proxy.get("/ipw/metrics"))
@@ -836,7 +836,7 @@ class Governing(ProxyTest):
                 connection.sendall(chunk(event("a")))
             connection.sendall(chunk(event(None, "stop") + DONE) + LAST_CHUNK)
 
-        machine, log = self.machine(Controlled), self.root / "log.jsonl"
+        machine, log = self.machine(ControllableGpu), self.root / "log.jsonl"
         proxy = self.proxy(self.upstream(answer))
         govern = subprocess.Popen([IPW, "govern", "--dry-run", "--slo-itl-ms", "1000", "--slo-ttft-ms", "1000",
                                    "--metrics-url", f"{proxy.url}/ipw/metrics", "--interval", "0.3", "--log", str(log)],
@@ -886,7 +886,7 @@ class Keeping(ProxyTest):
                 connection.recv(1)
                 return False
             else:
-                plain(connection)
+                send_document(connection)
 
         upstream = self.upstream(answer)
         self.killed(upstream)
@@ -918,7 +918,7 @@ class Keeping(ProxyTest):
         runs = self.root / "runs"
 
         def start(*options):
-            process = subprocess.Popen([IPW, "proxy", "--upstream", self.upstream(plain).url, "--listen", "127.0.0.1:0",
+            process = subprocess.Popen([IPW, "proxy", "--upstream", self.upstream(send_document).url, "--listen", "127.0.0.1:0",
                                         "--idle", "0", "--output-dir", str(runs), *options],
                                        stderr=subprocess.PIPE, text=True)
             while "listening" not in (line := process.stderr.readline()):
@@ -939,7 +939,7 @@ class Keeping(ProxyTest):
 
     def test_what_cannot_be_recorded_is_counted(self):
         """The recorder waits for a disk, here for a debugger: streams go on, and memory stays bounded."""
-        proxy = self.proxy(self.upstream(plain), "--store-content")
+        proxy = self.proxy(self.upstream(send_document), "--store-content")
         tasks = Path(f"/proc/{proxy.process.pid}/task")
 
         def recorders():  # a thread has its name when it runs
@@ -965,7 +965,7 @@ class Keeping(ProxyTest):
         self.assertIn(f"{dropped} requests were not recorded", proxy.stderr)
         own = json.loads((self.root / "runs/run/summary.json").read_text())["ipw"]
         self.assertEqual(own["unrecorded_requests"], dropped)
-        again = self.proxy(self.upstream(plain), "--resume")
+        again = self.proxy(self.upstream(send_document), "--resume")
         again.end()
         own = json.loads((self.root / "runs/run/summary.json").read_text())["ipw"]
         self.assertEqual(own["unrecorded_requests"], dropped, "of earlier starts, too")
@@ -1049,4 +1049,4 @@ class Energy(ProxyTest):
 
 
 if __name__ == "__main__":
-    main_side_by_side()
+    main_parallel()

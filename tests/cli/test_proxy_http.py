@@ -15,8 +15,8 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from program import TIMEOUT_S, main_side_by_side  # noqa: E402
-from proxies import (CHAT, DONE, LAST_CHUNK, STREAM_HEAD, ProxyTest, chunk, document, event, plain,  # noqa: E402
+from program import TIMEOUT_S, main_parallel  # noqa: E402
+from proxies import (CHAT, DONE, LAST_CHUNK, STREAM_HEAD, ProxyTest, chunk, document, event, send_document,  # noqa: E402
                      read_message, request, response)
 
 
@@ -60,7 +60,7 @@ class Tls(ProxyTest):
                 connection.sendall(STREAM_HEAD + b"".join(chunk(event(word)) for word in "abc")
                                    + chunk(event(None, "stop") + DONE) + LAST_CHUNK)
             else:
-                plain(connection)
+                send_document(connection)
 
         upstream = self.upstream(answer, self.certificates.context())
         proxy = self.proxy(upstream, env=self.trust)
@@ -79,7 +79,7 @@ class Tls(ProxyTest):
         for name, environment, words in (("server", {}, "certificate"), ("elsewhere", self.trust, "localhost"),
                                          ("server", {"CURL_CA_BUNDLE": "/nonexistent.pem"}, "/nonexistent.pem")):
             with self.subTest(name, environment=environment):
-                upstream = self.upstream(plain, self.certificates.context(name))
+                upstream = self.upstream(send_document, self.certificates.context(name))
                 proxy = self.proxy(upstream, "--overwrite", env=environment)
                 line, _, body = proxy.ask(headers=[("Authorization", "Bearer sk-for-nobody-else")])
                 self.assertEqual(line, "HTTP/1.1 502 Bad Gateway")
@@ -91,13 +91,13 @@ class Tls(ProxyTest):
                 self.assertIn(words, record["ipw"]["error"])
 
     def test_the_environment_names_what_to_do(self):
-        upstream = self.upstream(plain, self.certificates.context())
+        upstream = self.upstream(send_document, self.certificates.context())
         message = json.loads(self.proxy(upstream).ask()[2])["error"]["message"]
         self.assertIn("is not trusted", message)
         self.assertIn("CURL_CA_BUNDLE", message)
 
     def test_a_server_without_tls(self):
-        upstream = self.upstream(plain)
+        upstream = self.upstream(send_document)
         proxy = self.proxy(upstream.url.replace("http:", "https:"))
         self.assertEqual(proxy.ask()[0], "HTTP/1.1 502 Bad Gateway")
 
@@ -118,7 +118,7 @@ class Tls(ProxyTest):
         def answer(connection, *_):
             if len(upstream.requests) in (2, 5):
                 return False
-            plain(connection)
+            send_document(connection)
 
         upstream = self.upstream(answer, self.certificates.context())
         proxy = self.proxy(upstream, env=self.trust)
@@ -161,7 +161,7 @@ class Clients(ProxyTest):
             if "chat" in line:
                 connection.sendall(STREAM_HEAD + chunk(event("a")) + chunk(DONE) + LAST_CHUNK)
             else:
-                plain(connection)
+                send_document(connection)
 
         proxy = self.proxy(self.upstream(answer))
         head, body = self.say(proxy, [f"POST {CHAT} HTTP/1.0", "Content-Length: 2"], b"{}").split(b"\r\n\r\n", 1)
@@ -184,7 +184,7 @@ class Clients(ProxyTest):
         self.assertTrue(said.endswith(chunk(DONE).upper().replace(b"DATA", b"data") + LAST_CHUNK), said)
 
     def test_expect_100_continue(self):
-        upstream = self.upstream(plain)
+        upstream = self.upstream(send_document)
         proxy = self.proxy(upstream)
         with proxy.connect() as connection, connection.makefile("rb") as stream:
             connection.sendall(f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
@@ -197,7 +197,7 @@ class Clients(ProxyTest):
 
     def test_a_body_whose_length_is_unclear_is_refused(self):
         """At once, with the connection closed: whatever follows would be read as the next request by someone."""
-        upstream = self.upstream(plain)
+        upstream = self.upstream(send_document)
         proxy = self.proxy(upstream)
         chunked = chunk(b"{}") + LAST_CHUNK
         for lines, body, status in ((["Content-Length: 2", "Content-Length: 3"], b"{}}", 400),
@@ -244,7 +244,7 @@ class Clients(ProxyTest):
             socket.create_server(("::1", 0), family=socket.AF_INET6).close()
         except OSError:
             self.skipTest("no IPv6 here")
-        proxy = self.proxy(self.upstream(plain), "--listen", "[::1]:0")
+        proxy = self.proxy(self.upstream(send_document), "--listen", "[::1]:0")
         self.assertIn("listening on http://[::1]:", proxy.stderr)
         with socket.create_connection(("::1", proxy.port)) as connection, connection.makefile("rb") as stream:
             connection.sendall(request())
@@ -327,4 +327,4 @@ class Clients(ProxyTest):
 
 
 if __name__ == "__main__":
-    main_side_by_side()
+    main_parallel()

@@ -13,8 +13,8 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from compiling import SOURCE  # noqa: E402
-from estimating import EstimateTest  # noqa: E402
+from compiler import SOURCE  # noqa: E402
+from estimates import EstimateTest  # noqa: E402
 
 ROWS = list(csv.DictReader((SOURCE / "tests/fixtures/estimate/published_llm.csv").open()))
 LEAST, MOST = 0.85, 1.15  # of the geometric mean of a group

@@ -35,8 +35,8 @@ except ImportError as error:
     print(f"skipped: {error} (set IPW_PYTHON to an interpreter that has datasets and numpy)")
     sys.exit(77)
 
-from machines import Both  # noqa: E402
-from pictures import Picture  # noqa: E402
+from machines import IntelNvidia  # noqa: E402
+from plots import Picture  # noqa: E402
 from program import ipw  # noqa: E402
 from python_ipw import MODEL, record, stats, summary  # noqa: E402
 
@@ -306,7 +306,7 @@ class OurDirectories(PythonTest):
 
     @classmethod
     def setUpClass(cls):
-        cls.machine = Both()
+        cls.machine = IntelNvidia()
         cls.addClassCleanup(cls.machine.close)
         rows = [{"problem": "word " * (1 + 7 * i % 40), "answer": "word", "subject": "abc"[i % 3],
                  "level": i % 4} for i in range(40)]

@@ -20,8 +20,8 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import FAKES, Fixture, Intel, Machine, Modeled, Nvidia  # noqa: E402
 from monitors import Monitor  # noqa: E402
-from program import (IPW, Led, MachineTest, TIMEOUT_S, await_condition, device, ipw,  # noqa: E402
-                     main_side_by_side)
+from program import (IPW, EchoRun, MachineTest, TIMEOUT_S, wait_until, device, ipw,  # noqa: E402
+                     main_parallel)
 
 def wall(report):
     return report["wall_s"]["mean"]
@@ -111,7 +111,7 @@ class RemoteTest(MachineTest):
         return path
 
     def led(self, *ends, **options):
-        return Led(self.here, "--sensors", ",".join(f"remote=127.0.0.1:{end.port}" for end in ends), **options)
+        return EchoRun(self.here, "--sensors", ",".join(f"remote=127.0.0.1:{end.port}" for end in ends), **options)
 
     def refused(self, sensors, *words, command=("run", "--", "true"), **options):
         done = ipw(self.here, command[0], "--sensors", sensors, *command[1:], **options)
@@ -275,9 +275,9 @@ class LossTest(RemoteTest):
         led = self.led(monitor)
         time.sleep(1)
         monitor.close()
-        led.await_words("device lost")
+        led.wait_for_message("device lost")
         monitor = self.monitor(machine, listen=f"127.0.0.1:{monitor.port}")
-        led.await_words("device available again")
+        led.wait_for_message("device available again")
         time.sleep(1.5)
         report = led.end()
         energy = report["energy"]
@@ -293,7 +293,7 @@ class LossTest(RemoteTest):
         led = self.led(monitor)
         time.sleep(2)
         monitor.close()
-        led.await_words("device lost")
+        led.wait_for_message("device lost")
         report = led.end()
         energy = report["energy"]
         self.assertGreater(energy["joules"], 40 * 1.5)
@@ -337,10 +337,10 @@ class GrpcTest(RemoteTest):
         def is_ok():
             done = ipw(self.here, "doctor", "--json", "--sensors", f"remote=grpc://127.0.0.1:{port}")
             return all(row["status"] == "ok" for row in json.loads(done.stdout)["sensors"])
-        await_condition(is_ok, "energy over gRPC")
+        wait_until(is_ok, "energy over gRPC")
 
     def led(self, *ends, **options):
-        return Led(self.here, "--sensors", ",".join(f"remote=grpc://127.0.0.1:{end.port}" for end in ends), **options)
+        return EchoRun(self.here, "--sensors", ",".join(f"remote=grpc://127.0.0.1:{end.port}" for end in ends), **options)
 
     def test_energy_is_that_of_the_counter_there(self):
         machine = self.machine(Intel, 10)
@@ -364,9 +364,9 @@ class GrpcTest(RemoteTest):
         time.sleep(1.5)
         front.kill()
         front.wait()
-        led.await_words("device lost")
+        led.wait_for_message("device lost")
         self.serve(machine, port=int(front.port))
-        led.await_words("device available again")
+        led.wait_for_message("device available again")
         time.sleep(2)
         report = led.end()
         energy = report["energy"]
@@ -399,7 +399,7 @@ class RefusalTest(RemoteTest):
     def monitor_with_token(self, file):
         monitor = Monitor(self.machine(Intel, 40), "--token-file", file, "--interval", "0.1")
         self.addCleanup(monitor.close)
-        await_condition(lambda: self.is_ready(monitor), "readings")
+        wait_until(lambda: self.is_ready(monitor), "readings")
         return monitor
 
     @staticmethod
@@ -445,4 +445,4 @@ class RefusalTest(RemoteTest):
 
 
 if __name__ == "__main__":
-    main_side_by_side(2)
+    main_parallel(2)

@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import FAKE_NVML, RANGE_UJ, Fixture, Intel, Machine, Modeled, Nvidia  # noqa: E402
 from program import (  # noqa: E402
-    IPW, TIMEOUT_S, Led, MachineTest, await_condition, device, ipw, main_side_by_side, python)
+    IPW, TIMEOUT_S, EchoRun, MachineTest, wait_until, device, ipw, main_parallel, python)
 
 WATTS = 50
 
@@ -136,7 +136,7 @@ class Interruption(MachineTest):
 
     def test_a_signal_to_us_reaches_the_command_and_the_report_is_partial(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            run = Led(self.intel)
+            run = EchoRun(self.intel)
             time.sleep(0.2)
             run.process.send_signal(number)
             report = run.finish()
@@ -154,7 +154,7 @@ class Interruption(MachineTest):
                     "sys.stdout.write(sys.stdin.readline())\n"
                     "sys.stdout.flush()\n"
                     "while True: time.sleep(60)\n")
-        run = Led(self.intel, command=python(stubborn))
+        run = EchoRun(self.intel, command=python(stubborn))
         run.process.send_signal(signal.SIGINT)
         self.assertEqual(run.process.stdout.readline(), f"{int(signal.SIGINT)}\n")
         run.process.send_signal(signal.SIGINT)
@@ -166,7 +166,7 @@ class Interruption(MachineTest):
         self.assertEqual(report["runs"][0]["exit_code"], 137)
 
     def test_an_interruption_ends_the_repeats(self):
-        run = Led(self.intel, "-r", 5)
+        run = EchoRun(self.intel, "-r", 5)
         run.process.send_signal(signal.SIGINT)
         report = run.finish()
         run.process.stdin.close()
@@ -191,10 +191,10 @@ class Interruption(MachineTest):
                 return when(children())
             except OSError:  # one of them ended meanwhile
                 return False
-        await_condition(lambda: any(task.read_text().startswith("ipw-rapl") for task in
+        wait_until(lambda: any(task.read_text().startswith("ipw-rapl") for task in
                                     Path(f"/proc/{process.pid}/task").glob("*/comm")), "its sampler")
         time.sleep(0.5)
-        await_condition(is_so, "its children")
+        wait_until(is_so, "its children")
         process.send_signal(signal.SIGINT)
         code = process.wait(TIMEOUT_S)
         return code, json.loads(report.read_text())
@@ -419,7 +419,7 @@ class Figures(MachineTest):
     def measure(self, machine, during=lambda: None, seconds=0.4, options=()):
         """A run that stays for `seconds` before and after `during`.  The counter is read just
         inside the run at both ends: the report must hold at least what it advanced by."""
-        run = Led(machine, *options)
+        run = EchoRun(machine, *options)
         before = machine.count()
         time.sleep(seconds)
         during()
@@ -457,10 +457,10 @@ class Figures(MachineTest):
     def test_a_wrap_is_no_loss(self):
         # A minute from the start, but two seconds from when the run has begun.
         machine = self.machine(Intel, 6, start_uj=RANGE_UJ - 400_000_000)
-        run = Led(machine)
+        run = EchoRun(machine)
         machine.turn(200)
         before = machine.count()
-        await_condition(lambda: machine.count() < before, "the wrap")
+        wait_until(lambda: machine.count() < before, "the wrap")
         time.sleep(0.3)
         inside = (machine.count() - before + RANGE_UJ + 1) * 1e-6
         report = run.end()
@@ -491,7 +491,7 @@ class Figures(MachineTest):
         machine.put("/sys/class/hwmon/hwmon0/name", "power_meter")
         machine.put("/sys/class/hwmon/hwmon0/power1_average", 50_000_000)
         began = time.monotonic()
-        run = Led(machine, "--sensors", "hwmon")
+        run = EchoRun(machine, "--sensors", "hwmon")
         time.sleep(1)
         machine.overwrite("/sys/class/hwmon/hwmon0/power1_average", b"0\n")
         alive = time.monotonic() - began
@@ -511,7 +511,7 @@ class Figures(MachineTest):
 
     def test_half_a_figure_is_not_what_was_required(self):
         machine = self.machine(Intel, WATTS)
-        run = Led(machine, "--require-energy")
+        run = EchoRun(machine, "--require-energy")
         time.sleep(0.4)
         machine.say(0, b"garbage\n")
         time.sleep(2)
@@ -521,7 +521,7 @@ class Figures(MachineTest):
 
     def test_nonsense_from_the_start_is_unknown(self):
         machine = self.machine(Intel, WATTS)
-        run = Led(machine)  # the sensor opens while it is sound ...
+        run = EchoRun(machine)  # the sensor opens while it is sound ...
         run.end()
         machine.say(0, b"garbage\n")
         report, _ = self.run_json(machine, "--", "sleep", "0.2")
@@ -530,7 +530,7 @@ class Figures(MachineTest):
 
     def test_a_zone_that_disappears(self):
         machine = self.machine(Intel, WATTS, 70)
-        run = Led(machine)
+        run = EchoRun(machine)
         time.sleep(0.3)
         shutil.rmtree(machine.path(1).parent)
         time.sleep(0.3)
@@ -579,9 +579,9 @@ class Figures(MachineTest):
     def test_an_estimate_that_comes_late_is_of_all_the_time(self):
         """Utilization is that since the read before, however long ago a busy machine let that happen."""
         machine = self.machine(Modeled)
-        led = Led(machine)
+        led = EchoRun(machine)
         time.sleep(0.3)
-        with machine.holding("/proc/stat"):
+        with machine.locked("/proc/stat"):
             time.sleep(0.9)
         led.say("on")
         energy = led.end()["energy"]
@@ -746,13 +746,13 @@ class Gpus(MachineTest):
 
     def test_lost_and_available_again(self):
         machine = self.machine(Nvidia, "power 0 constant 200")
-        run = Led(machine)
+        run = EchoRun(machine)
         time.sleep(0.5)
         machine.script("power 0 constant 200\nfail * 0 15")
-        run.await_words("nvml:0: device lost")
+        run.wait_for_message("nvml:0: device lost")
         time.sleep(0.6)
         machine.script("power 0 constant 200")
-        run.await_words("nvml:0: device available again")
+        run.wait_for_message("nvml:0: device available again")
         time.sleep(0.6)
         report = run.end()
         energy = device(report, "gpu0")["energy"]
@@ -784,4 +784,4 @@ class Gpus(MachineTest):
 
 
 if __name__ == "__main__":
-    main_side_by_side(at_once=3)
+    main_parallel(jobs=3)

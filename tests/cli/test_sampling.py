@@ -8,7 +8,7 @@ import time
 import unittest
 
 from machines import Nvidia
-from program import IPW, TIMEOUT_S, Stalls
+from program import IPW, TIMEOUT_S, StallMonitor
 
 COUNTER = "nvmlDeviceGetTotalEnergyConsumption"
 WATTS = 300
@@ -47,7 +47,7 @@ class Stream:
 def setUpModule():
     """All programs run at once: they mostly wait."""
     global stalls
-    stalls = Stalls()
+    stalls = StallMonitor()
     TheCalls.start()
 
 

@@ -8,14 +8,14 @@ import unittest
 from pathlib import Path
 
 from machines import Machine
-from profiling import MODEL, Player, ProfileTest, Service
+from profiling import MODEL, ScenarioHandler, ProfileTest, Service
 from program import IPW, MachineTest, ipw
 
 KEY, HEADER, PASSWORD, TOKEN = "sk-api-KEY-1", "hdr-SECRET-2", "url-PASS-3", "hf-TOKEN-4"
 SECRETS = (KEY, HEADER, PASSWORD, TOKEN)
 
 
-class Echo(Player):
+class Echo(ScenarioHandler):
     """Scenarios that disclose what they received.
 
     echo_error   401 with every credential in the message;  echo_answer: all of them as the answer

@@ -24,9 +24,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from dashboards import Dashboard  # noqa: E402
 from machines import Nvidia  # noqa: E402
 from profiling import MODEL, Server  # noqa: E402
-from program import MachineTest, TIMEOUT_S, SANITIZED, await_condition, ipw, main_side_by_side  # noqa: E402
+from program import MachineTest, TIMEOUT_S, SANITIZED, wait_until, ipw, main_parallel  # noqa: E402
 from rundirs import query, summary, write_run  # noqa: E402
-from sweeps import made_sweep  # noqa: E402
+from sweeps import write_sweep  # noqa: E402
 
 SOURCE = Path(__file__).resolve().parents[2]
 TOKEN = "correct-horse-battery"
@@ -105,7 +105,7 @@ class ListTest(ServeTest):
         first = served.get("runs?sort=name&order=asc&limit=2")
         subprocess.run(["rm", "-r", self.runs / "run1"], check=True)  # what the cursor names
         self.write("run1b", 1.0)
-        await_condition(lambda: "run1b" in [r["id"] for r in served.get("runs?limit=20")["runs"]], "the new run")
+        wait_until(lambda: "run1b" in [r["id"] for r in served.get("runs?limit=20")["runs"]], "the new run")
         page = served.get("runs?sort=name&order=asc&limit=2&cursor=" + first["next_cursor"])
         self.assertEqual([row["id"] for row in page["runs"]], ["run2", "run3"])
 
@@ -157,18 +157,18 @@ class ListTest(ServeTest):
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.addCleanup(process.wait)
         self.addCleanup(process.terminate)
-        await_condition(lambda: served.get("runs?state=running")["runs"], "a running run")
+        wait_until(lambda: served.get("runs?state=running")["runs"], "a running run")
         row = served.get("runs?state=running")["runs"][0]
-        await_condition(lambda: (served.get("runs/" + row["id"])["progress"] or {}).get("done", 0) > 2, "some progress")
+        wait_until(lambda: (served.get("runs/" + row["id"])["progress"] or {}).get("done", 0) > 2, "some progress")
         progress = served.get("runs/" + row["id"])["progress"]
         self.assertEqual(progress["total"], 200)
         # 20 arrivals a second: the rest takes a time of that order.
         self.assertAlmostEqual(progress["eta_s"], (200 - progress["done"]) / progress["done"] * progress["elapsed_s"], delta=0.5)
         self.assertEqual(served.get("runs/" + row["id"])["state"], "running")
-        await_condition(lambda: [r["id"] for r in served.get("live")["running"]] == [row["id"]], "the run in the live view")
+        wait_until(lambda: [r["id"] for r in served.get("live")["running"]] == [row["id"]], "the run in the live view")
         process.send_signal(signal.SIGINT)
         process.wait(TIMEOUT_S)
-        await_condition(lambda: served.get("runs/" + row["id"])["state"] == "interrupted", "its end")
+        wait_until(lambda: served.get("runs/" + row["id"])["state"] == "interrupted", "its end")
         header = json.loads((self.runs / row["id"] / "records.jsonl").read_text().splitlines()[0])
         self.assertEqual(header["measuring"]["queries"], 200)
         self.assertIsNone(served.get("runs/" + row["id"])["progress"])
@@ -219,7 +219,7 @@ class RunTest(ServeTest):
         files = list((self.runs / "own").glob("data-*.arrow"))
         if not files:
             self.skipTest("built without Arrow")
-        await_condition(lambda: self.served.ask("/api/v1/runs/own/records.arrow").status == 200, "the run")
+        wait_until(lambda: self.served.ask("/api/v1/runs/own/records.arrow").status == 200, "the run")
         answer = self.served.ask("/api/v1/runs/own/records.arrow")
         self.assertEqual((answer.body, answer.headers["Content-Type"]),
                          (files[0].read_bytes(), "application/vnd.apache.arrow.stream"))
@@ -260,9 +260,9 @@ class RunTest(ServeTest):
             self.assertEqual(served.ask(f"/api/v1/pareto?x={wrong}").status, 400)
 
     def test_the_list_of_sweeps_has_their_optimum(self):
-        made_sweep(self.runs / "clocks", ("clock",), [((clock,), {"joules": joules * f, "seconds": 10})
+        write_sweep(self.runs / "clocks", ("clock",), [((clock,), {"joules": joules * f, "seconds": 10})
                                                       for clock, joules in ((1980, 100), (1200, 75), (600, 90)) for f in (0.99, 1, 1.01)])
-        await_condition(lambda: [row for row in self.served.get("sweeps")["sweeps"] if row["id"] == "clocks"], "the sweep")
+        wait_until(lambda: [row for row in self.served.get("sweeps")["sweeps"] if row["id"] == "clocks"], "the sweep")
         row = next(row for row in self.served.get("sweeps")["sweeps"] if row["id"] == "clocks")
         self.assertEqual((row["settings"], row["attempts"], row["optimum"]), (3, 9, "clock=1200"))
         self.assertAlmostEqual(row["saving_pct"], 25)
@@ -273,7 +273,7 @@ class RunTest(ServeTest):
         done = ipw(None, "sweep", "--output-dir", self.runs, "--knob", "s=0.01,0.02", "-q", "--", "sleep", "{s}")
         self.assertEqual(done.returncode, 0, done.stderr)
         name = next(self.runs.glob("sweep_*")).name
-        await_condition(lambda: self.served.get("sweeps")["sweeps"], "the sweep")
+        wait_until(lambda: self.served.get("sweeps")["sweeps"], "the sweep")
         row = self.served.get("sweeps")["sweeps"][0]
         self.assertEqual((row["id"], row["settings"], row["attempts"]), (name, 2, 2))
         self.assertEqual((row["saving_pct"], row["saving_plus_minus_pct"]), (None, None))  # one attempt each
@@ -324,7 +324,7 @@ class DatabaseTest(ServeTest):
         self.assertEqual(served.get(f"runs/{ids['alpha']}")["summary"], folder.get("runs/alpha")["summary"])
         self.assertEqual(served.get(f"runs/{ids['alpha']}/records"), folder.get("runs/alpha/records"))
         self.assertEqual(ipw(None, "db", "push", self.runs / "gamma", "--db", address).returncode, 0)
-        await_condition(lambda: len(served.get("runs")["runs"]) == 3, "the run that was pushed")
+        wait_until(lambda: len(served.get("runs")["runs"]) == 3, "the run that was pushed")
         self.assertTrue(list(self.folder.glob("ipw-copies-*/" + ids["alpha"])))
         self.assertEqual(served.end(), 0)
         self.assertEqual(list(self.folder.glob("ipw-copies-*")), [])
@@ -349,7 +349,7 @@ class LiveTest(ServeTest):
             return next((each for each in history if each["id"] == "gpu0/gpu"), {"power_w": []})
 
         # Power that continues a counter is corrected by its first readings.
-        await_condition(lambda: len(series()["power_w"]) >= 3 and
+        wait_until(lambda: len(series()["power_w"]) >= 3 and
                         all(abs((watts or 0) - 300) < 1 for watts in series()["power_w"][-3:]), "300 W for three seconds")
         device, live = gpu(), served.get("live")
         self.assertEqual((device["health"], device["method"], device["temperature_c"], device["clock_mhz"],
@@ -483,7 +483,7 @@ class AccessTest(ServeTest):
         self.assertEqual((page.status, page.headers["Location"]), (303, "/login?next=%2Fruns%2Falpha%3Fx%3D1"))
         self.assertEqual(served.ask("/login").status, 200)
         served.end()
-        self.assertNotIn(TOKEN, served.said + served.process.stderr.read())
+        self.assertNotIn(TOKEN, served.startup_message + served.process.stderr.read())
 
     def test_a_browser_logs_in(self):
         served = self.serve("--token-file", self.token)
@@ -521,7 +521,7 @@ class AccessTest(ServeTest):
                 break
         self.assertEqual(statuses, {200, 429})
         self.assertEqual(answer.headers["Retry-After"], "1")
-        await_condition(lambda: served.ask("/healthz").status == 200, "another second")
+        wait_until(lambda: served.ask("/healthz").status == 200, "another second")
 
     def test_slow_and_vanishing_clients_block_no_other(self):
         served = self.serve()
@@ -584,7 +584,7 @@ class StartTest(ServeTest):
         answer = self.post(served, {"client": "openai", "model": MODEL, "base_url": server.url("normal:gap_ms=40") + "/v1", "concurrency": 2,
                                     "max_queries": 10000, "max_tokens": 7})
         self.assertEqual(answer.status, 202, answer.body)
-        await_condition(lambda: len(server.requests) > 12, "queries")
+        wait_until(lambda: len(server.requests) > 12, "queries")
         self.assertEqual(json.loads(server.requests[-1]["body"])["max_tokens"], 7)
         return answer.json["id"]
 
@@ -599,9 +599,9 @@ class StartTest(ServeTest):
         self.assertEqual((answer.status, answer.json["state"]), (202, "running"), answer.body)
         name = answer.json["id"]
         self.assertEqual(answer.headers["Location"], "/api/v1/runs/" + name)
-        await_condition(lambda: self.current(served)["state"] != "running", "its end")
+        wait_until(lambda: self.current(served)["state"] != "running", "its end")
         self.assertEqual([self.current(served)[key] for key in ("state", "id", "exit_code", "message")], ["done", name, 0, None])
-        await_condition(lambda: served.ask(answer.headers["Location"], Authorization="Bearer " + TOKEN).status == 200, "the run")
+        wait_until(lambda: served.ask(answer.headers["Location"], Authorization="Bearer " + TOKEN).status == 200, "the run")
         row = served.get("runs/" + name, Authorization="Bearer " + TOKEN)
         self.assertEqual([row[key] for key in ("state", "client", "model", "dataset", "queries")], ["done", "null", "m", "builtin", 3])
         self.assertEqual(self.post(served, self.NULL).status, 202)  # and the next one
@@ -619,7 +619,7 @@ class StartTest(ServeTest):
             self.assertNotIn(TOKEN.encode(), seen)
         answer = self.stop(served)
         self.assertEqual((answer.status, answer.json["state"]), (202, "stopping"), answer.body)
-        await_condition(lambda: self.current(served)["state"] != "stopping", "its end")
+        wait_until(lambda: self.current(served)["state"] != "stopping", "its end")
         self.assertEqual([self.current(served)[key] for key in ("state", "exit_code")], ["stopped", 128 + signal.SIGTERM])
         self.assertGreater(self.finished(name)["ipw"]["queries"], 0)
         self.assertEqual(self.stop(served).status, 409)
@@ -635,7 +635,7 @@ class StartTest(ServeTest):
         with socket.create_server(("127.0.0.1", 0)) as closed:
             port = closed.getsockname()[1]
         self.assertEqual(self.post(served, {"client": "openai", "model": "m", "base_url": f"http://127.0.0.1:{port}/v1"}).status, 202)
-        await_condition(lambda: self.current(served)["state"] == "failed", "its failure")
+        wait_until(lambda: self.current(served)["state"] == "failed", "its failure")
         found = self.current(served)
         self.assertGreater(found["exit_code"], 0)
         self.assertIn(f"127.0.0.1:{port}", found["message"])
@@ -662,7 +662,7 @@ class StartTest(ServeTest):
         def run():
             return served.ask("/api/v1/runs/" + dash.json["id"], Authorization="Bearer " + TOKEN)
         # Its row is read again as soon as it has ended, however short ago it was read.
-        await_condition(lambda: run() and self.current(served)["state"] == "done", "its end")
+        wait_until(lambda: run() and self.current(served)["state"] == "done", "its end")
         self.assertEqual(run().json["model"], "--overwrite")
 
     def test_other_origins_and_clients_without_a_token_start_nothing(self):
@@ -751,4 +751,4 @@ class CommandTest(ServeTest):
 
 
 if __name__ == "__main__":
-    main_side_by_side()
+    main_parallel()

@@ -52,22 +52,22 @@ class ShardsTest(unittest.TestCase):
         self.assertAlmostEqual(mine, wanted, delta=1e-9 * abs(wanted))
 
     def check_sums(self, name):
-        merged, parts = self.summary(name)["ipw"], [self.summary(shard.name)["ipw"] for shard in self.shards()]
+        merge_record, parts = self.summary(name)["ipw"], [self.summary(shard.name)["ipw"] for shard in self.shards()]
         for count in ("queries", "completed", "failed", "correct", "incorrect", "ungraded", "starts"):
-            self.assertEqual(merged[count], sum(part[count] for part in parts), count)
-        self.assertGreater(merged["energy"]["joules"], 0)
-        self.close(merged["energy"]["joules"], sum(part["energy"]["joules"] for part in parts))
+            self.assertEqual(merge_record[count], sum(part[count] for part in parts), count)
+        self.assertGreater(merge_record["energy"]["joules"], 0)
+        self.close(merge_record["energy"]["joules"], sum(part["energy"]["joules"] for part in parts))
         for kind in PARTS:
             known = [part["joules"][kind] for part in parts if part["joules"][kind] is not None]
             if kind == "queries_idle_share" and len(known) < len(parts):  # idle power is not found on a busy machine
-                self.assertIsNone(merged["joules"][kind])
+                self.assertIsNone(merge_record["joules"][kind])
             elif known:
-                self.close(merged["joules"][kind], sum(known))
-        self.assertLess(merged["conservation_error"], 1e-9)
+                self.close(merge_record["joules"][kind], sum(known))
+        self.assertLess(merge_record["conservation_error"], 1e-9)
         for figure in ("cost", "gco2e", "device_seconds"):  # each shard had its own devices
             if parts[0]["operating"][figure] is not None and parts[0]["operating"]["price_per_kwh"] is not None:
-                self.close(merged["operating"][figure], sum(part["operating"][figure] for part in parts))
-        return merged
+                self.close(merge_record["operating"][figure], sum(part["operating"][figure] for part in parts))
+        return merge_record
 
 
 class Merging(ShardsTest):
@@ -77,8 +77,8 @@ class Merging(ShardsTest):
                          "--device-price-per-hour", 1.8, "--gco2-per-kwh", 400)
         self.assertEqual([self.summary(shard.name)["total_queries"] for shard in self.shards()], [8, 8, 6])
         self.merge(*reversed(self.shards()))
-        merged = self.check_sums("x")
-        self.assertEqual(merged["queries"], 22)
+        merge_record = self.check_sums("x")
+        self.assertEqual(merge_record["queries"], 22)
         self.assertEqual(self.keys("x"), [f"q{i:06}{r}" for i in range(11) for r in ("", ".r1")])
         self.assertEqual(len(list((self.runs / "x").glob("samples*.csv"))), 3)
         spans = [json.loads(line) for line in (self.runs / "x" / "spans.jsonl").read_text().splitlines()]

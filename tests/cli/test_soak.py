@@ -16,9 +16,9 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from machines import FAKES, Both, Intel, Ramp  # noqa: E402
+from machines import FAKES, IntelNvidia, Intel, Ramp  # noqa: E402
 from monitors import Monitor, Scrape  # noqa: E402
-from program import MachineTest, TIMEOUT_S, main_side_by_side  # noqa: E402
+from program import MachineTest, TIMEOUT_S, main_parallel  # noqa: E402
 
 WEEK_S = 7 * 24 * 3600
 GROWTH = 768 << 10  # bytes; a leak of 96 bytes in each update of the week exceeds it
@@ -131,7 +131,7 @@ class SoakTest(MachineTest):
     def test_trouble(self):
         """Twenty thousand scrapes of two cards and two packages, beside slow scrapers, while a card is lost and comes back,
         all sensors are reopened, and processes come and go."""
-        machine = fast(self.machine(Both), 50)
+        machine = fast(self.machine(IntelNvidia), 50)
         self.start_churn(machine, 50000)
         monitor = self.monitor(machine, "--interval", 1, "--processes", 10)
         slow = [socket.create_connection(("127.0.0.1", monitor.port), timeout=TIMEOUT_S) for _ in range(50)]
@@ -159,4 +159,4 @@ class SoakTest(MachineTest):
 
 
 if __name__ == "__main__":
-    main_side_by_side()
+    main_parallel()

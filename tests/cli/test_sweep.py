@@ -18,8 +18,8 @@ import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-from machines import FAKE, Controlled, Intel, Nvidia, Ramp  # noqa: E402
-from program import IPW, TIMEOUT_S, ipw, main_side_by_side, python  # noqa: E402
+from machines import FAKE, ControllableGpu, Intel, Nvidia, Ramp  # noqa: E402
+from program import IPW, TIMEOUT_S, ipw, main_parallel, python  # noqa: E402
 
 SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2])).resolve()
 CLOCKS = Path(os.environ.get("IPW_SHARED", SOURCE.parent / "shared")) / "data/dvfs/supported_clocks.csv"
@@ -336,7 +336,7 @@ class ControlTest(SweepTest):
     SEE = python("import os, sys; open(sys.argv[1], 'a').write(open(os.environ['IPW_FAKE_NVML_STATE']).read())")
 
     def machine(self, *script):
-        machine = Controlled(*script)
+        machine = ControllableGpu(*script)
         self.addCleanup(machine.close)
         return machine
 
@@ -365,7 +365,7 @@ class Control(ControlTest):
                 self.assertIn("MEASURING ONLY", done.stderr)
                 self.assertEqual(sorted(self.noted()), [["1"], ["2"]])
                 self.assertEqual({attempt["settings"]["gpu-clock"] for attempt in self.attempts()}, {"default"})
-                self.assertEqual(machine.settings(), Controlled.FREE)
+                self.assertEqual(machine.settings(), ControllableGpu.FREE)
                 header = json.loads((self.directory() / "records.jsonl").read_text().splitlines()[0])
                 self.assertIn(said, header["settings"]["uncontrolled"])
             self.setUp()
@@ -419,7 +419,7 @@ class Control(ControlTest):
                 machine = self.machine(script)
                 done = self.sweep("--control", "--knob", *words, command=["true", "{a}"], code=code, machine=machine)
                 self.assertIn(said, done.stderr)
-                self.assertIn(machine.settings(), (Controlled.FREE, "0 graphics 0 0 memory 0 0 limit 700000"))
+                self.assertIn(machine.settings(), (ControllableGpu.FREE, "0 graphics 0 0 memory 0 0 limit 700000"))
                 self.assertFalse((self.root / "runs").exists())
         done = self.sweep("--knob", "gpu-clock=510", command=["true"], code=2)
         self.assertIn("--control would set it", done.stderr)
@@ -432,7 +432,7 @@ class Control(ControlTest):
                 self.assertIn(said, done.stderr)
                 self.assertIn("cannot lock the graphics clock", done.stderr)
                 self.assertEqual(len(self.attempts()), 1)
-                self.assertEqual(machine.settings(), Controlled.FREE)
+                self.assertEqual(machine.settings(), ControllableGpu.FREE)
                 self.assertFalse(list((machine.root / "run/ipw").glob("*.state")))
                 # A sweep that has begun with control does not go on without.
                 machine.script("fail nvmlDeviceResetGpuLockedClocks 0 4")
@@ -441,7 +441,7 @@ class Control(ControlTest):
                 machine.script("clocks 0 2619 1785:345:15\nvalue throttle 0 0")
                 done = ipw(machine, "sweep", "--resume", self.directory())
                 self.assertEqual((done.returncode, len(self.attempts())), (0, 3), done.stderr)
-                self.assertEqual(machine.settings(), Controlled.FREE)
+                self.assertEqual(machine.settings(), ControllableGpu.FREE)
                 done = ipw(None, "sweep", "--resume", self.directory())  # nothing is left: it shows the result
                 self.assertEqual(done.returncode, 0, done.stderr)
             self.setUp()
@@ -454,7 +454,7 @@ class Control(ControlTest):
         self.assertEqual(len(list((machine.root / "run/ipw").glob("*.state"))), 1)
         machine.script("value throttle 0 0")
         self.assertEqual(ipw(machine, "sweep", "--restore").returncode, 0)
-        self.assertEqual(machine.settings(), Controlled.FREE)
+        self.assertEqual(machine.settings(), ControllableGpu.FREE)
 
     def test_a_driver_that_does_not_answer(self):
         machine = self.machine()
@@ -465,7 +465,7 @@ class Control(ControlTest):
         self.assertEqual([attempt["flags"] for attempt in self.attempts()], ["gpu_lost"])
         machine.script("value throttle 0 0")
         deadline = time.monotonic() + TIMEOUT_S
-        while machine.settings() != Controlled.FREE:  # the watchdog's
+        while machine.settings() != ControllableGpu.FREE:  # the watchdog's
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.01)
 
@@ -629,7 +629,7 @@ class Modes(ControlTest):
         self.assertEqual(sorted(clocks[:3]), [810, 1290, 1785])
         self.assertTrue(1 <= len(clocks[3:]) <= 8, clocks)
         self.assertGreater(max(clocks[3:]), 1600)
-        self.assertEqual(machine.settings(), Controlled.FREE)
+        self.assertEqual(machine.settings(), ControllableGpu.FREE)
 
 
 class ControlEnds(SweepTest):
@@ -639,7 +639,7 @@ class ControlEnds(SweepTest):
 
     def setUp(self):
         super().setUp()
-        self.machine = Controlled()
+        self.machine = ControllableGpu()
         self.addCleanup(self.machine.close)
 
     def await_settings(self, wanted):
@@ -667,7 +667,7 @@ class ControlEnds(SweepTest):
             process = self.start()
             process.send_signal(number)
             self.assertEqual(process.wait(TIMEOUT_S), 128 + number)
-            self.assertEqual(self.machine.settings(), Controlled.FREE)  # before it ended, not by the watchdog
+            self.assertEqual(self.machine.settings(), ControllableGpu.FREE)  # before it ended, not by the watchdog
             self.assertEqual(self.states(), [])
 
     def test_the_watchdog_restores_after_what_cannot_be_caught(self):
@@ -675,11 +675,11 @@ class ControlEnds(SweepTest):
             process = self.start()
             process.send_signal(number)
             process.wait(TIMEOUT_S)
-            self.await_settings(Controlled.FREE)
+            self.await_settings(ControllableGpu.FREE)
         process = self.start()
         os.killpg(process.pid, signal.SIGKILL)  # with all of its processes, as a terminal or a batch system does
         process.wait(TIMEOUT_S)
-        self.await_settings(Controlled.FREE)
+        self.await_settings(ControllableGpu.FREE)
 
     def test_another_sweep_is_refused_meanwhile(self):
         self.start()
@@ -699,7 +699,7 @@ class ControlEnds(SweepTest):
         self.machine.script("")
         done = ipw(self.machine, "sweep", "--restore")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.await_settings(Controlled.FREE)
+        self.await_settings(ControllableGpu.FREE)
         done = ipw(self.machine, "sweep", "--restore")
         self.assertIn("nothing to restore", done.stderr)
         (self.machine.root / "run/ipw/GPU-00000000.state").write_text("damaged")
@@ -904,4 +904,4 @@ while len(open(sys.argv[1]).readlines()) == 3 and os.path.exists(sys.argv[1] + '
 
 
 if __name__ == "__main__":
-    main_side_by_side()
+    main_parallel()

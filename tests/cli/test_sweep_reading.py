@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from program import ipw  # noqa: E402
 from rundirs import query, write_run  # noqa: E402
-from sweeps import made_sweep  # noqa: E402
+from sweeps import write_sweep  # noqa: E402
 
 
 class Reading(unittest.TestCase):
@@ -29,7 +29,7 @@ class Reading(unittest.TestCase):
         attempts = [((n,), {"joules": f * 100 / n, "seconds": n, "accuracy": 0.9, **more})
                     for f in (0.99, 1.01) for n in range(1, settings + 1)]
         attempts += [((1,), {"joules": 1, "seconds": 1, "exit_code": 2}), ((2,), {"joules": 1, "seconds": 1, "flags": "throttled"})]
-        return made_sweep(self.path / f"sweep{settings}", ("n",), attempts, command=("work", "{n}"))
+        return write_sweep(self.path / f"sweep{settings}", ("n",), attempts, command=("work", "{n}"))
 
     def run_ok(self, *words):
         done = ipw(None, *words)
@@ -64,7 +64,7 @@ class Analyze(Reading):
     def test_profiles_are_per_query_and_estimates_labeled(self):
         attempts = [((n,), {"joules": 200 / n, "seconds": 40 / n, "queries": 20, "latency": 2.0 * n, "method": "estimated"})
                     for n in (1, 2)]
-        sweep = made_sweep(self.path / "profiles", ("n",), attempts, profile=True)
+        sweep = write_sweep(self.path / "profiles", ("n",), attempts, profile=True)
         result = json.loads(self.run_ok("analyze", sweep, "--analysis", "sweep", "--json"))[str(sweep)]["sweep"]
         self.assertEqual([(row["joules"], row["seconds"]) for row in result["data"]["settings"]], [(5, 4), (10, 2)])
         self.assertEqual((result["summary"]["per"], result["summary"]["estimated"]), ("query", True))
@@ -77,18 +77,18 @@ class Analyze(Reading):
     def test_single_runs_show_no_saving(self):
         """The error of the sensor is small, but how runs vary is not known: neither a saving nor how many are alike."""
         figures = {"seconds": 1, "plus_minus": 0.9, "statistical": 0.03}
-        sweep = made_sweep(self.path / "single", ("n",), [((n,), {"joules": 30 + n / 10, **figures}) for n in (3, 1, 2)])
+        sweep = write_sweep(self.path / "single", ("n",), [((n,), {"joules": 30 + n / 10, **figures}) for n in (3, 1, 2)])
         result = self.sweep_result(sweep)
         self.assertRegex(result["summary"]["conclusion"], r"^n=1 used 0\.7 % less energy per run .*cannot be distinguished from noise")
         self.assertIsNone(result["summary"]["saving_pct"])
         for best in result["data"]["best"]:
             self.assertIsNone(best["not_distinguishable"], best["objective"])
-        twice = made_sweep(self.path / "twice", ("n",), [((n,), {"joules": (30 + n) * f, **figures})
+        twice = write_sweep(self.path / "twice", ("n",), [((n,), {"joules": (30 + n) * f, **figures})
                                                         for f in (0.98, 1.02) for n in (2, 1, 20)])
         self.assertEqual(self.sweep_result(twice)["data"]["best"][0]["not_distinguishable"], 1)
 
     def test_an_incomplete_sweep_is_reported_first(self):
-        sweep = made_sweep(self.path / "part", ("gpu-clock",), [((900,), {"joules": 5, "seconds": 1})],
+        sweep = write_sweep(self.path / "part", ("gpu-clock",), [((900,), {"joules": 5, "seconds": 1})],
                            planned=[(1200,), (600,)], ended=False)
         conclusion = self.sweep_result(sweep)["summary"]["conclusion"]
         self.assertIn("only one clock was measured", conclusion)
@@ -96,7 +96,7 @@ class Analyze(Reading):
 
     def test_whole_runs_are_compared_where_settings_have_other_numbers_of_queries(self):
         """A text of ten windows or of three: a window of the second costs more, the text less."""
-        sweep = made_sweep(self.path / "windows", ("w",), [
+        sweep = write_sweep(self.path / "windows", ("w",), [
             ((w,), {"joules": e * f + 50, "overhead": 50, "seconds": s * f, "queries": n, "latency": s / n})
             for f in (0.99, 1.01) for w, e, s, n in ((128, 33.0, 10.0, 10), (512, 16.0, 6.0, 3))], profile=True)
         result = self.sweep_result(sweep)
@@ -108,14 +108,14 @@ class Analyze(Reading):
         report = json.loads(self.run_ok("optimize", sweep, "--json"))
         self.assertEqual(report["recommended"]["setting"], "w=512")
         self.assertIn("uneven_queries", report["flags"])
-        even = made_sweep(self.path / "even", ("w",), [((w,), {"joules": w, "seconds": 1, "queries": 5}) for w in (1, 2)],
+        even = write_sweep(self.path / "even", ("w",), [((w,), {"joules": w, "seconds": 1, "queries": 5}) for w in (1, 2)],
                           profile=True)
         self.assertEqual(self.sweep_result(even)["summary"]["per"], "query")
 
 
 class Others(Reading):
     def test_export_has_a_row_per_attempt(self):
-        sweep = made_sweep(self.path / "s", ("n", "point"), [
+        sweep = write_sweep(self.path / "s", ("n", "point"), [
             ((1, "=x"), {"joules": 10, "seconds": 2, "accuracy": 0.5, "plus_minus": 0.25, "temperature_c": 61, "idle_w": 3}),
             ((4, "y"), {"joules": 6, "seconds": 3, "flags": "throttled"}), ((4, "y"), {"joules": None, "seconds": 1})])
         rows = list(csv.DictReader(io.StringIO(self.run_ok("export", sweep, "--to", "csv"))))
@@ -154,7 +154,7 @@ class Others(Reading):
 
     def test_settings_of_one_sweep_are_compared(self):
         sweep = self.path / "sweep"
-        made_sweep(sweep, ("n",), [((n,), {"joules": 1, "seconds": 1}) for _ in range(2) for n in (1, 2)])
+        write_sweep(sweep, ("n",), [((n,), {"joules": 1, "seconds": 1}) for _ in range(2) for n in (1, 2)])
         for run in sweep.glob("points/*/run_x"):
             shutil.rmtree(run)
             joules = 10.0 if "p001" in str(run) else 5.0
@@ -162,7 +162,7 @@ class Others(Reading):
         report = json.loads(self.run_ok("compare", sweep, "--json"))
         side, = report["comparisons"]
         self.assertEqual(side["runs"], {"baseline": 2, "run": 2})  # repeats are one side
-        one = made_sweep(self.path / "one", ("n",), [((1,), {"joules": 1, "seconds": 1})], planned=[(2,)], ended=False)
+        one = write_sweep(self.path / "one", ("n",), [((1,), {"joules": 1, "seconds": 1})], planned=[(2,)], ended=False)
         done = ipw(None, "compare", one)
         self.assertEqual(done.returncode, 1)
         self.assertIn("one measured setting", done.stderr)

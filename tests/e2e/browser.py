@@ -69,8 +69,8 @@ class Browser:
 
     # ---- the protocol: JSON with a NUL behind it ----
 
-    def message(self, patience_s):
-        deadline = time.monotonic() + patience_s
+    def message(self, timeout_s):
+        deadline = time.monotonic() + timeout_s
         while b"\0" not in self.rest:
             ready, _, _ = select.select([self.pipe_out], [], [], max(0, deadline - time.monotonic()))
             piece = os.read(self.pipe_out, 1 << 20) if ready else b""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent.parent / "cli"))
-from machines import Both, Intel, Machine, Nvidia  # noqa: E402
+from machines import IntelNvidia, Intel, Machine, Nvidia  # noqa: E402
 
 try:
     import grpc
@@ -112,7 +112,7 @@ class Service(unittest.TestCase):
             self.assertLess(time.monotonic(), deadline, reading)
 
     def test_gpus_and_processors(self):
-        machine = self.machine(Both)  # 40 and 25 W of packages, GPUs of 300 W and of 100 to 500 W
+        machine = self.machine(IntelNvidia)  # 40 and 25 W of packages, GPUs of 300 W and of 100 to 500 W
         before = machine.count(0) + machine.count(1)
         _, channel = self.serve(machine)
         last = self.until(self.stream(channel), lambda r: r.cpu_energy_joules > 130 and r.energy_joules > 1000)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent / "cli"), str(Path(__file__).resolve().parent)]
-from machines import Both  # noqa: E402
+from machines import IntelNvidia  # noqa: E402
 from monitors import Monitor, Scrape  # noqa: E402
 from program import IPW, MachineTest  # noqa: E402
 from prometheus import PROMETHEUS, PROMTOOL, Prometheus  # noqa: E402
@@ -76,7 +76,7 @@ class Prometheuses(MachineTest):
 
     def test_every_expression(self):
         """Of rules, alerts and the dashboard: each is accepted, and has values where there is something to show."""
-        monitor = Monitor(self.machine(Both), "--interval", "0.5")
+        monitor = Monitor(self.machine(IntelNvidia), "--interval", "0.5")
         self.addCleanup(monitor.close)
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -166,7 +166,7 @@ class Slurm(MachineTest):
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_a_job(self):
-        machine = self.machine(Both)
+        machine = self.machine(IntelNvidia)
         monitor = Monitor(machine, "--interval", "0.2")
         self.addCleanup(monitor.close)
         folder = machine.root

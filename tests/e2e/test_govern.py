@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))
 import make_gguf  # noqa: E402
 import servers  # noqa: E402
-from machines import Controlled  # noqa: E402
+from machines import ControllableGpu  # noqa: E402
 from proxies import Proxy  # noqa: E402
 from program import IPW, TIMEOUT_S  # noqa: E402
 
@@ -33,7 +33,7 @@ class LlamaServer(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         model, log = Path(folder.name, "random.gguf"), Path(folder.name, "log.jsonl")
         make_gguf.make(model)
-        with servers.llama_server(model, parallel=1) as url, Controlled() as machine:
+        with servers.llama_server(model, parallel=1) as url, ControllableGpu() as machine:
             govern = subprocess.Popen([IPW, "govern", "--dry-run", "--slo-itl-ms", "1000", "--metrics-url", url,
                                        "--interval", "0.3", "--log", str(log)], env=machine.environment(),
                                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -64,7 +64,7 @@ class LlamaServer(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         model, log = Path(folder.name, "random.gguf"), Path(folder.name, "log.jsonl")
         make_gguf.make(model)
-        with servers.llama_server(model, parallel=1) as url, Controlled() as machine:
+        with servers.llama_server(model, parallel=1) as url, ControllableGpu() as machine:
             proxy = Proxy(url, folder.name)
             self.addCleanup(proxy.close)
             govern = subprocess.Popen([IPW, "govern", "--dry-run", "--slo-ttft-ms", "60000", "--slo-itl-ms", "60000", "--metrics-url",

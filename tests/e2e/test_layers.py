@@ -15,7 +15,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "cli")]
 import servers  # noqa: E402
-from machines import Machine, Modeled, Working  # noqa: E402
+from machines import Machine, Modeled, LoadedIntel  # noqa: E402
 from make_gguf import make  # noqa: E402
 from program import IPW, TIMEOUT_S, ipw  # noqa: E402
 from test_manual import json_keys, marked, section  # noqa: E402
@@ -72,7 +72,7 @@ def shares(setting):
 
 def with_idle(*options):
     """Prints of `ipw layers`, on a machine that draws 10 W, and 20 J per second of CPU."""
-    with Working(10, 20) as machine:
+    with LoadedIntel(10, 20) as machine:
         done = ipw(machine, "layers", *options, "-t", 1, "--idle", 0.5, "--granularity", "component", "--json")
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -228,12 +228,12 @@ class Kinds(LayersTest):
     """Other machines, other ways to ask."""
 
     def test_layers_on_a_missing_gpu_are_rejected(self):
-        done = ipw(self.machine(Working), "layers", "-m", models["small"], "--gpu-layers", 1, *QUICK)
+        done = ipw(self.machine(LoadedIntel), "layers", "-m", models["small"], "--gpu-layers", 1, *QUICK)
         self.assertEqual(done.returncode, 1)
         self.assertIn("cannot use a GPU here", done.stderr)
 
     def test_several_models_are_compared(self):
-        machine = self.machine(Working)
+        machine = self.machine(LoadedIntel)
         both = f"{models['small']},{models['deeper']}"
         done = ipw(machine, "layers", "--model", both, *QUICK, "-o", models["folder"] / "both.json")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -272,29 +272,29 @@ class Kinds(LayersTest):
         self.assertGreater(sum(setting["refused"] for setting in report["settings"]), 0)
 
     def test_layers_alone(self):
-        report = self.report(self.machine(Working), "--granularity", "layer")
+        report = self.report(self.machine(LoadedIntel), "--granularity", "layer")
         self.assertEqual(report["granularity"], "layer")
         self.assertEqual({row["name"] for row in components(report)}, {"all"})
         self.assertEqual(len(report["layers"]), 3)
         self.assertAlmostEqual(sum(row["share"] for row in components(report)), 1, places=6)
 
     def test_without_a_baseline_idle_is_unknown(self):
-        report = self.report(self.machine(Working), "--idle", "0")
+        report = self.report(self.machine(LoadedIntel), "--idle", "0")
         self.assertIsNone(report["idle"])
         self.assertIsNone(report["idle_j"])
         whole = report["components_j"] + report["unattributed_j"]
         self.assertAlmostEqual(whole / report["energy"]["joules"], 1, places=6)
 
     def test_sequences_together(self):
-        report = self.report(self.machine(Working), "--batch", "2", "--prompt-tokens", "16,48")
+        report = self.report(self.machine(LoadedIntel), "--batch", "2", "--prompt-tokens", "16,48")
         self.assertEqual([setting["tokens"] for setting in report["settings"]], [32, 96, 8, 8])
 
     def test_nothing_generated(self):
-        report = self.report(self.machine(Working), "--gen", "0")
+        report = self.report(self.machine(LoadedIntel), "--gen", "0")
         self.assertEqual({row["phase"] for row in components(report)}, {"prefill"})
 
     def test_an_interruption_leaves_what_there_is(self):
-        machine = self.machine(Working)
+        machine = self.machine(LoadedIntel)
         file = models["folder"] / "interrupted.json"
         process = subprocess.Popen(
             [IPW, "layers", "-m", models["small"], "--prompt-tokens", "16", "--gen", "4", "-r", "200",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent / "cli"), str(Path(__file__).resolve().parent)]
-from machines import Both, Intel, Modeled  # noqa: E402
+from machines import IntelNvidia, Intel, Modeled  # noqa: E402
 from monitors import Monitor  # noqa: E402
 from program import MachineTest  # noqa: E402
 from prometheus import PROMETHEUS, PROMTOOL, Prometheus  # noqa: E402
@@ -23,7 +23,7 @@ class PrometheusTest(MachineTest):
 
     def test_promql(self):
         """Of two machines, one of which ends."""
-        _, both = self.start(Both)
+        _, both = self.start(IntelNvidia)
         _, single = self.start(Intel, 60)
         prometheus = Prometheus(both=f"127.0.0.1:{both.port}", single=f"127.0.0.1:{single.port}")
         self.addCleanup(prometheus.close)
@@ -54,7 +54,7 @@ class PrometheusTest(MachineTest):
         self.assertFalse(prometheus.query('ipw_node_watts{job="single"}'))
 
     def test_promtool_accepts_it(self):
-        for kind, arguments in ((Both, ()), (Intel, (40, 0)), (Modeled, ())):
+        for kind, arguments in ((IntelNvidia, ()), (Intel, (40, 0)), (Modeled, ())):
             _, monitor = self.start(kind, *arguments)
             text = monitor.wait_updates(8).text  # with attribution
             done = subprocess.run([PROMTOOL, "check", "metrics"], input=text, text=True, capture_output=True)
@@ -66,7 +66,7 @@ class PrometheusTest(MachineTest):
             import prometheus_client.openmetrics.parser  # noqa: F401
         except ImportError:
             self.skipTest("no prometheus_client")
-        _, monitor = self.start(Both)
+        _, monitor = self.start(IntelNvidia)
         monitor.wait_updates(2)
         plain = monitor.scrape().text
         with monitor.ask(Accept="application/openmetrics-text") as answer:

@@ -18,12 +18,12 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "cli")]
 from agent_runs import write_agent_run  # noqa: E402
 from browser import BEYOND, EVERY_CHART, Browser, chromium  # noqa: E402
-from made_run import SUBJECTS, make_run  # noqa: E402
+from synthetic_run import SUBJECTS, make_run  # noqa: E402
 from machines import Intel  # noqa: E402
-from pictures import png_size  # noqa: E402
+from plots import png_size  # noqa: E402
 from program import ipw  # noqa: E402
 from rundirs import query, write_run  # noqa: E402
-from sweeps import made_sweep  # noqa: E402
+from sweeps import write_sweep  # noqa: E402
 
 HOSTILE = "<img src=x onerror=\"window.struck=1\"></script><script>window.struck=2</script>\u2028&amp;{a|b}"
 MB = 1e6
@@ -430,7 +430,7 @@ class Sweeps(Page):
 
     def sweep(self, name, knobs, true, **more):
         attempts = [(values, {"joules": e * f, "seconds": t, **more}) for f in (0.99, 1.01) for values, (e, t) in true.items()]
-        return report(made_sweep(self.folder / name, knobs, [*attempts, (next(iter(true)), {"joules": 1, "seconds": 1, "exit_code": 1})]))
+        return report(write_sweep(self.folder / name, knobs, [*attempts, (next(iter(true)), {"joules": 1, "seconds": 1, "exit_code": 1})]))
 
     def evidence(self):
         """Method, source and coverage of the settings that are shown."""
@@ -473,7 +473,7 @@ class Sweeps(Page):
         self.assertIsNone(self.browser.run("window.struck ?? null"))
 
     def test_nothing_was_measured(self):
-        page = report(made_sweep(self.folder / "none", ("n",), [((1,), {"joules": 1, "seconds": 1, "exit_code": 1})]))
+        page = report(write_sweep(self.folder / "none", ("n",), [((1,), {"joules": 1, "seconds": 1, "exit_code": 1})]))
         self.browser.open(page, **PHONE)
         self.assertIn("1 failed", self.browser.run("document.querySelector('#sweep .alert').textContent"))
 

@@ -20,10 +20,10 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "cli")]
 from agent_runs import write_agent_run  # noqa: E402
 from browser import BEYOND, EVERY_CHART, Browser, chromium  # noqa: E402
-from made_run import make_run  # noqa: E402
-from machines import Intel, Machine, Shared  # noqa: E402
-from program import IPW, TIMEOUT_S, await_condition, ipw  # noqa: E402
-from sweeps import made_sweep  # noqa: E402
+from synthetic_run import make_run  # noqa: E402
+from machines import Intel, Machine, SharedCpus  # noqa: E402
+from program import IPW, TIMEOUT_S, wait_until, ipw  # noqa: E402
+from sweeps import write_sweep  # noqa: E402
 
 HOSTILE = "<img src=x onerror=\"window.struck=1\"></script><script>window.struck=2</script>"
 TOKEN = "a-token-of-thirty-two-characters"
@@ -82,7 +82,7 @@ def setUpModule():
     Page.told = {name: make_run(Page.runs / name, queries=60 + 10 * seed, model=model, hardware=hardware, seed=seed)["ipw"]
                  for name, (model, hardware, seed) in RUNS.items()}
     write_agent_run(Page.runs / "agent")
-    made_sweep(Page.runs / "clocks", ("clock",), [((clock,), {"joules": joules * f, "seconds": seconds}) for f in (0.99, 1.01)
+    write_sweep(Page.runs / "clocks", ("clock",), [((clock,), {"joules": joules * f, "seconds": seconds}) for f in (0.99, 1.01)
                                                  for clock, joules, seconds in ((1980, 100, 1.0), (1600, 82, 1.05), (1200, 75, 1.3), (900, 90, 1.8))])
     Page.machine = Intel(40, 25)
     unittest.addModuleCleanup(Page.machine.close)
@@ -174,7 +174,7 @@ class Live(Page):
         self.problems_but("net::ERR_")
 
     def test_an_estimate_is_not_called_measured(self):
-        with Shared(1.0) as machine:
+        with SharedCpus(1.0) as machine:
             server = Server(machine, self.runs)
             self.addCleanup(server.close)
             self.open("/", server=server)
@@ -293,7 +293,7 @@ class Runs(Page):
                                     "--output-dir", str(out)], env=self.machine.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.addCleanup(profile.wait)
         self.addCleanup(profile.kill)
-        await_condition(lambda: server.json("/api/v1/runs")["runs"], "the run in the list")
+        wait_until(lambda: server.json("/api/v1/runs")["runs"], "the run in the list")
         self.open("/runs", server=server)
         self.assertIn("running", self.text("#list tbody th"))
         self.browser.run("document.querySelector('#list tbody th a').click()")

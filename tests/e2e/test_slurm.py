@@ -14,9 +14,9 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
-from machines import Both, Controlled  # noqa: E402
+from machines import IntelNvidia, ControllableGpu  # noqa: E402
 from monitors import Monitor  # noqa: E402
-from program import IPW, TIMEOUT_S, main_side_by_side, python  # noqa: E402
+from program import IPW, TIMEOUT_S, main_parallel, python  # noqa: E402
 from slurm import Slurm, wait_until  # noqa: E402
 
 # Appends its last argument to a file, as one write; then waits while that file has a neighbor with its name.
@@ -209,7 +209,7 @@ class Sweeps(SlurmTest):
 
     def controlled(self, script):
         """The node's GPU becomes one that may be controlled."""
-        machine = Controlled(script)
+        machine = ControllableGpu(script)
         self.addCleanup(machine.close)
         kept = cluster.environment
         cluster.environment = {**machine.environment(), **{name: kept[name] for name in ("PATH", "SLURM_CONF")}}
@@ -226,7 +226,7 @@ class Sweeps(SlurmTest):
         self.assertEqual(sorted(self.clocks()), [1740, 1755, 1770, 1785])
         held = [line.split()[2:4] for line in self.notes.read_text().splitlines()]
         self.assertEqual(sorted(held), [[str(mhz)] * 2 for mhz in (1740, 1755, 1770, 1785)])
-        self.assertEqual(machine.settings(), Controlled.FREE)
+        self.assertEqual(machine.settings(), ControllableGpu.FREE)
         self.assertEqual(len(self.jobs()), 1)
 
     def test_probes_then_clocks_near_the_optimum(self):
@@ -240,7 +240,7 @@ class Sweeps(SlurmTest):
         self.assertGreater(max(clocks[3:]), 1600)
         self.assertEqual(len(self.lines("added")), len(clocks) - 3)
         self.assertEqual([len(job["points"]) for job in self.jobs()], [3] + [1] * (len(clocks) - 3))
-        self.assertEqual((machine.settings(), len(self.lines("end"))), (Controlled.FREE, 1))
+        self.assertEqual((machine.settings(), len(self.lines("end"))), (ControllableGpu.FREE, 1))
         self.ipw("sweep", "--resume", self.directory(), "--slurm")  # nothing is left
         self.assertEqual(self.clocks(), clocks)
 
@@ -272,14 +272,14 @@ class Profiles(SlurmTest):
 
     def test_shards_are_merged(self):
         done = self.ipw(*self.profile("--shards", 3, "--max-queries", 10, "--json"))
-        merged = json.loads(done.stdout)
+        merge_record = json.loads(done.stdout)
         parts = [json.loads((path / "summary.json").read_text())["ipw"]
                  for path in sorted((self.root / "runs" / "x_shards").glob("x_shard*"))]
         self.assertEqual([part["queries"] for part in parts], [4, 3, 3])
-        self.assertEqual((merged["queries"], merged["completed"]), (10, 10))
-        self.assertEqual(merged["output_dir"], str(self.root / "runs" / "x"))
+        self.assertEqual((merge_record["queries"], merge_record["completed"]), (10, 10))
+        self.assertEqual(merge_record["output_dir"], str(self.root / "runs" / "x"))
         joules = sum(part["energy"]["joules"] for part in parts)
-        self.assertAlmostEqual(merged["energy"]["joules"], joules, delta=1e-9 * joules)
+        self.assertAlmostEqual(merge_record["energy"]["joules"], joules, delta=1e-9 * joules)
         keys = [line.split(",")[1] for line in self.ipw("export", self.root / "runs" / "x", "--to", "csv").stdout.splitlines()]
         self.assertEqual(keys[1:], [f"q{i:06}" for i in range(10)])
         self.assertIn("--resume continues it", self.ipw(*self.profile("--shards", 3), code=2).stderr)
@@ -293,8 +293,8 @@ class Profiles(SlurmTest):
         cluster.ask("scancel", "--signal=KILL", "--full", job[0])
         self.assertIn("2 of 2 shards did not finish", self.end(process, code=1))
         self.ipw(*self.profile("--shards", 2, "--max-queries", 8, "--resume"))
-        merged = json.loads((self.root / "runs" / "x" / "summary.json").read_text())["ipw"]
-        self.assertEqual((merged["queries"], merged["completed"], merged["starts"]), (8, 8, 4))
+        merge_record = json.loads((self.root / "runs" / "x" / "summary.json").read_text())["ipw"]
+        self.assertEqual((merge_record["queries"], merge_record["completed"], merge_record["starts"]), (8, 8, 4))
 
 
 class Accounting(SlurmTest):
@@ -302,7 +302,7 @@ class Accounting(SlurmTest):
 
     def setUp(self):
         super().setUp()
-        machine = Both()
+        machine = IntelNvidia()
         self.addCleanup(machine.close)
         self.monitor = Monitor(machine, "--interval", "0.2")
         self.addCleanup(self.monitor.close)
@@ -358,4 +358,4 @@ class Accounting(SlurmTest):
 
 
 if __name__ == "__main__":
-    main_side_by_side()  # each with a Slurm of its own
+    main_parallel()  # each with a Slurm of its own

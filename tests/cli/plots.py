@@ -1,4 +1,4 @@
-"""Run directories and measurements of layers to draw, made by hand, and pictures read back."""
+"""Synthetic run directories and layers results for plots, and readers of the plots' SVG and PNG files."""
 
 import json
 import re
@@ -12,7 +12,7 @@ GPU = "NVIDIA H100 80GB HBM3"
 
 
 def query(number, *, model, **known):
-    """A line of the journal.  What is not among `known` follows from the number."""
+    """A line of the journal; defaults for what is not in `known` are computed from the number."""
     tokens_in = known.get("tokens_in", 50 + 37 * number % 400)
     tokens_out = known.get("tokens_out", 20 + 53 * number % 300)
     latency = known.get("latency", 0.1 + tokens_out * 0.01 + 0.001 * (number % 7))
@@ -39,7 +39,7 @@ def query(number, *, model, **known):
 
 
 def run_directory(path, rows, *, model="tiny-1b", concurrency=1, dataset="sums", timeline=True):
-    """Rows are what query() takes by name."""
+    """Writes a run directory; rows are keyword arguments of query()."""
     path = Path(path)
     path.mkdir(parents=True)
     lines = [{"kind": "run", "format": 1, "start": 1}]
@@ -65,7 +65,7 @@ def run_directory(path, rows, *, model="tiny-1b", concurrency=1, dataset="sums",
 
 
 def add_gauge(run, rows, *, device="gpu0", quantity="clock", sensor="nvml:0", start=1):
-    """Readings (second, value), with covered as a third where it is not 1: a value stood since the one before."""
+    """Appends readings (second, value[, coverage]) to the samples; a value holds since the previous reading."""
     unit = {"clock": "MHz", "utilisation": "%"}[quantity]
     lines, total, before = [], 0.0, None
     for second, value, *covered in rows:
@@ -80,13 +80,13 @@ def add_gauge(run, rows, *, device="gpu0", quantity="clock", sensor="nvml:0", st
 
 
 def run_at(path, mhz, rows=({},) * 6, **options):
-    """A run whose requests, in its seconds 0 to 4, found the GPU at this clock; it sleeps before and after."""
+    """A run whose requests, from 0 to 4 s, ran at this GPU clock; the GPU idles before and after."""
     return add_gauge(run_directory(path, rows, **options),
                      [(-30, 210), (0, 210), (1, mhz), (2.5, mhz), (4, mhz), (90, 210)])
 
 
 def layers_of(model="some/tiny.gguf", layers=6, parameters=1e9, prompts=(32, 128)):
-    """As `ipw layers --json` writes it, as far as pictures need it."""
+    """The parts of a result of `ipw layers --json` that plots need."""
     parts = {"attention.qkv": 2.0, "attention.scores": 0.5, "ffn.gate_up": 3.0, "ffn.down": 1.5}
 
     def component(name, phase, scale):
@@ -115,10 +115,10 @@ def layers_of(model="some/tiny.gguf", layers=6, parameters=1e9, prompts=(32, 128
             "components": both(layers), "layers": entries, "host": {"gpu": GPU}}
 
 
-# ---- pictures ----
+# ---- image files ----
 
 def png_size(data):
-    """Width and height of a PNG that is whole, with something on it."""
+    """Width and height of a PNG; asserts that it is valid and not blank."""
     assert data[:8] == b"\x89PNG\r\n\x1a\n", data[:8]
     at, pixels, size, names = 8, b"", None, []
     while at < len(data):
@@ -130,12 +130,12 @@ def png_size(data):
         pixels += body if name == b"IDAT" else b""
         at += 12 + length
     assert names[-1] == b"IEND", names
-    assert len(set(zlib.decompress(pixels))) > 20, "an empty page"
+    assert len(set(zlib.decompress(pixels))) > 20, "blank image"
     return size
 
 
 class Picture:
-    """An SVG: what it says, and the marks of each of its series."""
+    """An SVG plot: its texts, and the marks of each series."""
 
     def __init__(self, path):
         self.root = ElementTree.parse(path).getroot()
@@ -146,7 +146,7 @@ class Picture:
         return ["".join(text.itertext()).strip() for text in self.root.iter(f"{SVG}text")]
 
     def placed(self):
-        """Every text with its place, or the middle of what gnuplot anchors there."""
+        """Every text with its position, or the anchor that gnuplot gives it."""
         found = []
         for group in self.root.iter(f"{SVG}g"):
             place = re.match(r"translate\(([\d.]+),([\d.]+)\)", group.get("transform", ""))
@@ -156,7 +156,7 @@ class Picture:
         return found
 
     def series(self):
-        """Marks (x, y) of every series, in order; the one of the legend is the last."""
+        """Marks (x, y) of every series, in order; the legend's mark is the last."""
         groups = [g for g in self.root.iter(f"{SVG}g") if g.get("id", "").startswith("gnuplot_plot_")]
         return [[tuple(map(float, re.match(r"translate\(([\d.]+),([\d.]+)\)",
                                            use.get("transform")).groups()))

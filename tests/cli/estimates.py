@@ -1,4 +1,4 @@
-"""Asking `ipw estimate` from a test, and a device of round figures."""
+"""Running `ipw estimate` from a test, and a device with round figures."""
 
 import csv
 import io
@@ -18,7 +18,7 @@ def figure(value, unit=None):
             "source": "round figures for a test"}
 
 
-# Every operation takes the same joules, wherever it is done, so that sums can be done by hand.
+# Every operation takes the same joules on every unit, so that totals can be computed by hand.
 ROUND = {
     "id": "round", "name": "Round figures", "vendor": "nobody", "class": "gpu", "year": 2020,
     "matrix": {"fp16": {"peak": figure(100, "tflops"), "energy": figure(1, "pj")}},
@@ -34,7 +34,7 @@ ROUND = {
 
 
 class EstimateTest(unittest.TestCase):
-    """Estimates of ideal kernels, whose figures can be computed by hand, unless a test says otherwise."""
+    """Estimates with ideal kernels, whose figures can be computed by hand, unless a test selects another runtime."""
     runtime = ("--runtime", "ideal")
 
     def setUp(self):
@@ -47,8 +47,8 @@ class EstimateTest(unittest.TestCase):
         return path
 
     def run_ipw(self, *arguments, code=0):
-        says = {"--runtime", "--no-fusion", "--model-compat", "--graph"} & set(map(str, arguments))
-        done = ipw(None, "estimate", *arguments, *(() if says else self.runtime))
+        selects_runtime = {"--runtime", "--no-fusion", "--model-compat", "--graph"} & set(map(str, arguments))
+        done = ipw(None, "estimate", *arguments, *(() if selects_runtime else self.runtime))
         self.assertIn(done.returncode, (0, 1) if code is None else (code,), done.stderr + done.stdout)
         return done
 
@@ -59,7 +59,7 @@ class EstimateTest(unittest.TestCase):
         return self.estimate(model, "--hardware", hardware, *arguments, code=code)
 
     def rows(self, model, *arguments):
-        """The lines of a CSV."""
+        """The rows of the CSV output."""
         text = self.run_ipw("--model", model, *arguments, "--format", "csv").stdout
         return list(csv.DictReader(io.StringIO(text)))
 

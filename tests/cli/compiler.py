@@ -1,5 +1,5 @@
-"""Compiling what stands in the documentation, with the compiler and the flags of the build, so that
-a sanitized build gets sanitized programs."""
+"""Compiles examples of the documentation with the compiler and flags of the build, so that a sanitized build gets
+sanitized programs."""
 
 import json
 import os
@@ -14,7 +14,7 @@ SOURCE = Path(os.environ.get("IPW_SOURCE", ".")).resolve()
 
 
 def project_command():
-    """The words that compile a source of src/, without its input and output."""
+    """The command that compiles a source of src/, without its input and output."""
     for entry in json.loads((BUILD / "compile_commands.json").read_text()):
         if not entry["file"].startswith(f"{SOURCE}/src/"):
             continue
@@ -26,7 +26,7 @@ def project_command():
 
 
 def build(*words):
-    """Runs the compiler; its complaint is the error's text."""
+    """Runs the compiler; raises an error with its messages."""
     command = [*project_command(), "-Werror", *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
     if done.returncode:
